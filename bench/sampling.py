@@ -1,0 +1,73 @@
+"""A sampling cycle of eight GPUs against the calls of its slowest GPU made directly.
+
+The fake library takes as long over each call as a real H200 did, so a cycle that reads its GPUs one after another
+would cost eight times as much as one that reads them side by side.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from bench.row import Row
+from podgpu.agent.sampler import Sampler
+from tests.fakenvml.build import build
+from tests.fakenvml.node import eight_gpu_node, environment, h200_delays
+
+CYCLES = 25
+PAUSE = 0.15  # seconds: profiling samples closer than 0.1 s would be waited for
+TARGET = 1.3
+
+
+def run() -> list[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        library = build(folder)
+        node = eight_gpu_node()
+        node.delays = h200_delays()
+        node.write(folder / "script")
+        fake = environment(library, folder / "script")
+        direct = _direct(fake)
+        cycle = _cycle(fake)
+    ratio = cycle / max(direct)
+    return [
+        Row("the calls of the slowest GPU, made directly", f"{max(direct) * 1e3:.1f} ms"),
+        Row("the calls of all eight GPUs, one after another", f"{sum(direct) * 1e3:.1f} ms"),
+        Row("a sampling cycle of all eight GPUs", f"{cycle * 1e3:.1f} ms"),
+        Row("cycle / slowest GPU", f"{ratio:.2f}", f"<= {TARGET}", ok=ratio <= TARGET),
+    ]
+
+
+def _direct(fake: dict[str, str]) -> list[float]:
+    """Seconds per GPU, measured in a process of its own with nothing else in it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.direct", str(CYCLES), str(PAUSE)],
+        env={**os.environ, **fake},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [float(line) for line in done.stdout.split()]
+
+
+def _cycle(fake: dict[str, str]) -> float:
+    os.environ.update(fake)
+    try:
+        return asyncio.run(_read_often())
+    finally:
+        for name in fake:
+            del os.environ[name]
+
+
+async def _read_often() -> float:
+    sampler = Sampler(interval=5, library=None)
+    await sampler.read()  # the first one also loads the library
+    seconds = []
+    for _ in range(CYCLES):
+        await asyncio.sleep(PAUSE)
+        seconds.append((await sampler.read()).seconds)
+    await sampler.close()
+    return median(seconds)

@@ -1,0 +1,5 @@
+import sys
+
+from podgpu.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,46 @@
+"""Everything podgpu can measure, one row each. Adding a metric means adding a row.
+
+A dialect prints a row under its alias. Where rows share an alias, as both directions of NVLink do, it prints
+their sum.
+"""
+
+from dataclasses import replace
+
+from podgpu.catalog import agent, gpu, health, link, power, profiling
+from podgpu.catalog.row import Metric, Scope
+
+TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
+    ("The agent", agent.ROWS),
+    ("Presence", gpu.PRESENCE),
+    ("Use", gpu.USE),
+    ("Memory", gpu.MEMORY_ROWS),
+    ("Clocks", gpu.CLOCKS),
+    ("Power and energy", power.POWER + power.LIMITS),
+    ("Temperature", power.HEAT),
+    ("Errors", health.ERRORS),
+    ("Memory errors", health.MEMORY_ERRORS),
+    ("Throttling", health.THROTTLING),
+    ("PCIe", link.PCIE),
+    ("NVLink", link.NVLINK),
+    ("Profiling", profiling.ROWS),
+)
+
+CATALOG: tuple[Metric, ...] = tuple(row for _, rows in TOPICS for row in rows)
+
+
+def device_rows() -> tuple[Metric, ...]:
+    """List the rows a GPU can have readings of."""
+    return tuple(row for row in CATALOG if row.scope is Scope.GPU)
+
+
+def instance_rows() -> tuple[Metric, ...]:
+    """List their twins for MIG instances: the same rows in families of their own."""
+    return tuple(replace(row, scope=Scope.MIG) for row in CATALOG if row.mig)
+
+
+def families() -> dict[str, tuple[Metric, ...]]:
+    """Group rows by family name, in page order, MIG instances last."""
+    grouped: dict[str, tuple[Metric, ...]] = {}
+    for row in (*CATALOG, *instance_rows()):
+        grouped[row.family] = (*grouped.get(row.family, ()), row)
+    return grouped

@@ -1,0 +1,90 @@
+"""The agent about itself: what works, what does not and why, how old the numbers are."""
+
+from podgpu.catalog.row import Kind, Metric, Scope, Worth
+
+ROWS: tuple[Metric, ...] = (
+    Metric(
+        name="build_info",
+        kind=Kind.INFO,
+        help="Versions of podgpu, the driver and NVML. demo is true when the numbers are made up.",
+        scope=Scope.AGENT,
+        own_labels=("version", "driver_version", "nvml_version", "demo"),
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="up",
+        kind=Kind.GAUGE,
+        help="1 when every source works and every GPU answers, else 0.",
+        scope=Scope.AGENT,
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="snapshot_timestamp_seconds",
+        kind=Kind.GAUGE,
+        help="When the numbers on this page were taken, in seconds since 1970.",
+        scope=Scope.AGENT,
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="interval_seconds",
+        kind=Kind.GAUGE,
+        help="Time between two readings of the GPUs, as configured.",
+        scope=Scope.AGENT,
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="source_up",
+        kind=Kind.GAUGE,
+        help="1 when the last reading of this source worked, else 0.",
+        scope=Scope.AGENT,
+        own_labels=("source",),
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="source_problem",
+        kind=Kind.GAUGE,
+        help="Why a source does not work. Present, and 1, only while it does not.",
+        scope=Scope.AGENT,
+        own_labels=("source", "reason"),
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="source_age_seconds",
+        kind=Kind.GAUGE,
+        help="Time since this source last worked. Absent until it worked once.",
+        scope=Scope.AGENT,
+        own_labels=("source",),
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="source_duration_seconds",
+        kind=Kind.GAUGE,
+        help="How long the last reading of this source took.",
+        scope=Scope.AGENT,
+        own_labels=("source",),
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="errors_total",
+        kind=Kind.COUNTER,
+        help="Errors met while reading a source. One error may cost a single value or a whole reading.",
+        scope=Scope.AGENT,
+        own_labels=("source", "reason"),
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="series",
+        kind=Kind.GAUGE,
+        help="Number of series there are to show, before the series limit drops any.",
+        scope=Scope.AGENT,
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="series_dropped_total",
+        kind=Kind.COUNTER,
+        help="Series left out because a page would have outgrown the series limit, by family.",
+        scope=Scope.AGENT,
+        own_labels=("family",),
+        worth=Worth.VITAL,
+    ),
+)

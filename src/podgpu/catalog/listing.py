@@ -1,0 +1,204 @@
+"""The catalog in writing: a page of the docs, a text for the terminal, JSON."""
+
+import json
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from podgpu.catalog import TOPICS
+from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric, Scope
+
+WIDTH = 80
+
+BASE_UNITS = ("bytes_per_second", "bytes", "celsius", "hertz", "joules", "ratio", "seconds", "watts")
+
+_INTRODUCTION = """\
+# Metrics
+
+Generated from the catalog. To change it, change a row and run `make docs`.
+
+* Every series of a GPU carries `node`, `gpu` (its index) and `uuid`; every series of a MIG instance carries
+  `mig` and `profile` too. The labels below come on top of these.
+* A metric marked MIG exists for instances too, under `podgpu_mig_` in place of `podgpu_gpu_`.
+* What a card does not offer is absent, never 0.
+* *Slow* values change rarely or cost much, and are read less often than every cycle.
+* `nvml…` is a call of the driver's library, *field* a value of `nvmlDeviceGetFieldValues`, *GPM* a profiling
+  metric of Hopper and newer cards. What podgpu tells by itself has no entry under *read*.
+"""
+
+_ELSEWHERE = """\
+## Names elsewhere
+
+The same value in the words of dcgm-exporter up to 4.8, from 4.9 on, and 1.x, with its unit there, and of
+OpenTelemetry. Where two rows have one name elsewhere, it is their sum.
+"""
+
+
+def markdown() -> str:
+    """Write docs/metrics.md."""
+    return "\n".join([_INTRODUCTION, *map(_topic, TOPICS), _ELSEWHERE, _elsewhere()])
+
+
+def rows_as_text() -> str:
+    """Write the catalog for a terminal of 80 columns."""
+    return "\n".join(_topic_as_text(topic, rows) for topic, rows in TOPICS)
+
+
+def rows_as_json() -> str:
+    """Write the catalog as a JSON array, one object per row."""
+    return json.dumps(
+        [_as_dict(topic, row) for topic, rows in TOPICS for row in rows], indent=2, ensure_ascii=False
+    )
+
+
+def base_unit(row: Metric) -> str:
+    """Name the unit a native name ends in; empty for plain numbers."""
+    name = row.name.removesuffix("_total")
+    return next((unit for unit in BASE_UNITS if name.endswith("_" + unit)), "")
+
+
+def way(row: Metric) -> str:
+    """Say how one row is read."""
+    match row.read:
+        case Call(function=function, args=args, pick=pick, bit=bit):
+            inside = ", ".join(map(str, args))
+            part = "" if pick is None else f"[{pick}]" if isinstance(pick, int) else f".{pick}"
+            return f"nvmlDeviceGet{function}({inside}){part}" + ("" if bit is None else f" & {bit:#x}")
+        case Field(id=number):
+            return f"field {number}"
+        case Gpm(id=number):
+            return f"GPM {number}"
+    return "podgpu"
+
+
+def aliases(row: Metric) -> dict[str, str]:
+    """Map a system's name to what it calls this row."""
+    pairs = (("dcgm", row.dcgm), ("dcgm-4.9", row.dcgm49), ("dcgm-1.x", row.dcgm1x))
+    names = {system: alias.name for system, alias in pairs if alias is not None}
+    return names | ({"opentelemetry": row.otel} if row.otel else {})
+
+
+def _by_family(rows: Iterable[Metric]) -> list[tuple[Metric, ...]]:
+    grouped: dict[str, list[Metric]] = {}
+    for row in rows:
+        grouped.setdefault(row.family, []).append(row)
+    return [tuple(family) for family in grouped.values()]
+
+
+def _topic(topic: tuple[str, tuple[Metric, ...]]) -> str:
+    title, rows = topic
+    lines = [
+        f"## {title}\n",
+        "| metric | type | unit | labels | what it says | read | MIG |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for family in _by_family(rows):
+        row = family[0]
+        mig = "yes" if row.mig else ""
+        lines.append(
+            f"| `{row.family}` | {row.kind.value} | {_unit(row)} | {_labels(family)} | {row.help} "
+            f"| {_ways(family)} | {mig} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def _unit(row: Metric) -> str:
+    return base_unit(row).replace("_per_second", "/s")
+
+
+def _labels(family: Sequence[Metric]) -> str:
+    fixed: dict[str, dict[str, None]] = {}
+    for row in family:
+        for name, value in row.labels:
+            fixed.setdefault(name, {})[value] = None
+    told = [f"`{name}`: {', '.join(values)}" for name, values in fixed.items()]
+    return "; ".join([*told, *(f"`{name}`" for name in family[0].own_labels)])
+
+
+def _ways(family: Sequence[Metric]) -> str:
+    calls = dict.fromkeys(
+        f"`nvmlDeviceGet{row.read.function}`" for row in family if isinstance(row.read, Call)
+    )
+    fields = sorted(row.read.id for row in family if isinstance(row.read, Field))
+    gpm = sorted(row.read.id for row in family if isinstance(row.read, Gpm))
+    told = [*calls]
+    told += [f"field {_ranges(fields)}"] if fields else []
+    told += [f"GPM {_ranges(gpm)}"] if gpm else []
+    slow = ", slow" if family[0].cadence is Cadence.SLOW else ""
+    return ", ".join(told) + slow
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Write 3, 4, 5, 9 as 3-5, 9."""
+    starts = [numbers[0], *(b for a, b in pairwise(numbers) if b != a + 1)]
+    ends = [*(a for a, b in pairwise(numbers) if b != a + 1), numbers[-1]]
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
+
+
+def _elsewhere() -> str:
+    lines = ["| podgpu | DCGM to 4.8 | DCGM from 4.9 | DCGM 1.x | OpenTelemetry |", "|---|---|---|---|---|"]
+    for _, rows in TOPICS:
+        for row in rows:
+            if aliases(row):
+                cells = [
+                    f"`{alias.name}`" + (f" ({alias.unit.symbol})" if alias.unit.symbol else "")
+                    if alias
+                    else ""
+                    for alias in (row.dcgm, row.dcgm49, row.dcgm1x)
+                ]
+                cells.append(f"`{row.otel}`" if row.otel else "")
+                lines.append(f"| `{_with_labels(row)}` | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _with_labels(row: Metric) -> str:
+    inside = ",".join(f'{name}="{value}"' for name, value in row.labels)
+    return row.family + (f"{{{inside}}}" if inside else "")
+
+
+def _topic_as_text(topic: str, rows: Iterable[Metric]) -> str:
+    return "\n".join(
+        [topic.upper(), "", *(line for family in _by_family(rows) for line in _family_as_text(family))]
+    )
+
+
+def _family_as_text(family: Sequence[Metric]) -> Iterator[str]:
+    row = family[0]
+    facts = (row.kind.value, _unit(row), "MIG too" if row.mig else "")
+    yield f"{row.family}  ({', '.join(filter(None, facts))})"
+    yield from _wrapped(row.help)
+    if labels := _labels(family).replace("`", ""):
+        yield from _wrapped(f"labels: {labels}")
+    if row.read is not None:
+        yield from _wrapped(f"read: {_ways(family).replace('`', '')}")
+    if names := list(dict.fromkeys(name for one in family for name in aliases(one).values())):
+        yield from _wrapped(f"elsewhere: {', '.join(names)}")
+    yield ""
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent="    ",
+        subsequent_indent="      ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _as_dict(topic: str, row: Metric) -> dict[str, object]:
+    return {
+        "name": row.family,
+        "mig_name": Scope.MIG.value + row.name if row.mig else None,
+        "topic": topic,
+        "type": row.kind.value,
+        "unit": base_unit(row),
+        "help": row.help,
+        "labels": dict(row.labels),
+        "own_labels": row.own_labels,
+        "read": way(row),
+        "cadence": row.cadence.value,
+        "worth": row.worth.name.lower(),
+        "elsewhere": aliases(row),
+    }

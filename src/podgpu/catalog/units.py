@@ -1,0 +1,48 @@
+"""The units devices and other systems speak in.
+
+A ceiling is far above what a card of the next years can say, and far below the all-ones patterns that drivers
+answer when they know nothing.
+"""
+
+from podgpu.catalog.row import Unit
+
+_COUNT_CEILING = 2.0**62
+_SIZE_CEILING = 2.0**50
+_RATE_CEILING = 2.0**50
+_TIME_CEILING = 1e10
+_ENERGY_CEILING = 1e15
+
+COUNT = Unit("", ceiling=_COUNT_CEILING)
+FLAG = Unit("", ceiling=1.0)
+RATIO = Unit("ratio", ceiling=1.0)
+PERCENT = Unit("%", 0.01, 1.0)
+# A quotient of two counters that are not latched at the same instant: 100.3 % is a busy card, not a lie.
+PROFILED_PERCENT = Unit("%", 0.01, 1.01)
+# Full speed is 100 %, and NVML says that a fan may turn faster.
+FAN_PERCENT = Unit("%", 0.01, 2.0)
+
+BYTES = Unit("B", ceiling=2.0**62)
+KIB = Unit("KiB", 2.0**10, 2.0**62)
+MIB = Unit("MiB", 2.0**20, _SIZE_CEILING)
+# Bytes of memory, as against BYTES that have crossed a link since boot.
+MEMORY_BYTES = Unit("B", ceiling=_SIZE_CEILING)
+
+BYTES_PER_SECOND = Unit("B/s", ceiling=_RATE_CEILING)
+KILOBYTES_PER_SECOND = Unit("kB/s", 1e3, _RATE_CEILING)
+MEGABYTES_PER_SECOND = Unit("MB/s", 1e6, _RATE_CEILING)
+MIB_PER_SECOND = Unit("MiB/s", 2.0**20, _RATE_CEILING)
+
+MILLIWATTS = Unit("mW", 1e-3, 1e5)
+WATTS = Unit("W", ceiling=1e5)
+MILLIJOULES = Unit("mJ", 1e-3, _ENERGY_CEILING)
+JOULES = Unit("J", ceiling=_ENERGY_CEILING)
+CELSIUS = Unit("°C", ceiling=250.0)
+MEGAHERTZ = Unit("MHz", 1e6, 1e11)
+HERTZ = Unit("Hz", ceiling=1e11)
+
+NANOSECONDS = Unit("ns", 1e-9, _TIME_CEILING)
+
+# The driver says 32 when it does not know.
+PERFORMANCE_STATE = Unit("", ceiling=15.0)
+LINK_GENERATION = Unit("", ceiling=32.0)
+LINK_WIDTH = Unit("", ceiling=64.0)

@@ -1,0 +1,117 @@
+"""The agent as a process: starts the parts, waits for a signal, stops them within five seconds."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import ExitStack
+from types import FrameType
+from typing import Any
+
+from podgpu import __version__, log
+from podgpu.agent.loop import Agent
+from podgpu.cli._source import open_source
+from podgpu.config import Config
+from podgpu.config.address import Address
+from podgpu.serve.server import Server
+
+RELEASE_SECONDS = 300.0
+# Together below the five seconds in which the process is gone, whatever hangs.
+SERVER_STOP_SECONDS = 2.4
+AGENT_CLOSE_SECONDS = 2.2
+LAST_RESORT_SECONDS = 4.8
+
+Greeting = Callable[[Sequence[Address]], None]
+
+
+def serve(config: Config, greet: Greeting = lambda _: None) -> int:
+    """Run until SIGTERM or SIGINT. `greet` gets the addresses once all are open."""
+    with ExitStack() as at_exit:
+        return asyncio.run(_serve(config, greet, at_exit))
+
+
+async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
+    agent = Agent(open_source(config), node=config.node_name, interval=config.interval)
+    server = Server(
+        agent,
+        series_limit=config.series_limit,
+        max_requests=config.web_max_requests,
+        max_connections=config.web_max_connections,
+    )
+    signals = _Signals(agent, at_exit)
+    # The page is there before the first reading: a slow driver must not look like a dead agent.
+    await server.start(config.web_listen_address)
+    loop = asyncio.create_task(agent.run())
+    try:
+        _announce(config, server.addresses)
+        greet(server.addresses)
+        return await _until_stopped(signals, loop)
+    finally:
+        await _stop(server, agent, loop)
+
+
+async def _until_stopped(signals: "_Signals", loop: asyncio.Task[None]) -> int:
+    stopped = asyncio.create_task(signals.stopped.wait())
+    await asyncio.wait({stopped, loop}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if loop.done() and (error := loop.exception()):
+        log.error("the agent's loop failed; please report this", error=error)
+        return 1
+    log.info("stopping", signal=signals.name)
+    return signals.exit_code
+
+
+def _announce(config: Config, addresses: Sequence[Address]) -> None:
+    places = ",".join(map(str, addresses))
+    log.info("listening", version=__version__, node=config.node_name, source=config.source, addresses=places)
+
+
+async def _stop(server: Server, agent: Agent, loop: asyncio.Task[None]) -> None:
+    loop.cancel()
+    await _within(SERVER_STOP_SECONDS, server.stop(), "server")
+    await _within(AGENT_CLOSE_SECONDS, agent.close(), "source")
+
+
+async def _within(seconds: float, work: Coroutine[Any, Any, None], part: str) -> None:
+    try:
+        await asyncio.wait_for(work, seconds)
+    except Exception as error:  # the other parts are stopped all the same
+        log.warning("did not stop as it should", part=part, error=error)
+
+
+class _Signals:
+    """Handlers by `signal.signal`, since they run even when the event loop is held up."""
+
+    def __init__(self, agent: Agent, at_exit: ExitStack) -> None:
+        self.stopped = asyncio.Event()
+        self.exit_code = 0
+        self.name = ""
+        self._agent = agent
+        self._events = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[bool]] = set()
+        self._last_resort = threading.Timer(LAST_RESORT_SECONDS, os._exit, (1,))
+        self._last_resort.daemon = True
+        at_exit.callback(self._last_resort.cancel)
+        for number, handler in (
+            (signal.SIGTERM, self._stop),
+            (signal.SIGINT, self._stop),
+            (signal.SIGUSR1, self._release),
+        ):
+            at_exit.callback(signal.signal, number, signal.signal(number, handler))
+
+    def _stop(self, number: int, _: FrameType | None) -> None:
+        if self.name:  # asked twice: at once
+            os._exit(128 + number)
+        self.name = signal.Signals(number).name
+        self.exit_code = 128 + number if number == signal.SIGINT else 0
+        self._last_resort.start()
+        self._events.call_soon_threadsafe(self.stopped.set)
+
+    def _release(self, _: int, __: FrameType | None) -> None:
+        self._events.call_soon_threadsafe(self._begin_release)
+
+    def _begin_release(self) -> None:
+        task = asyncio.create_task(self._agent.release(RELEASE_SECONDS))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

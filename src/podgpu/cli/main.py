@@ -1,0 +1,83 @@
+"""The command line: finds the command, reads the options, turns errors into one line."""
+
+import os
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from pathlib import PurePath
+
+from podgpu import __version__
+from podgpu.cli import _command, _parser
+from podgpu.config.spelling import did_you_mean
+from podgpu.errors import UserError
+
+MISTAKE = 2
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    program = _program(sys.argv[0])
+    if isinstance(sys.stdout, TextIOWrapper):  # a character the terminal lacks is no reason to fail
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        code = _dispatch(program, list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except UserError as error:
+        return _complain(program, str(error))
+    except SystemExit as done:  # argparse, after it has shown the help
+        return int(done.code or 0)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _hang_up()
+    except OSError as error:
+        return _complain(program, f"{error.filename or 'the output'}: {error.strerror or error}")
+    return code
+
+
+def _program(path: str) -> str:
+    """Name the program as the user called it: kubectl runs a plugin by its file name."""
+    return "kubectl podgpu" if PurePath(path).name.startswith("kubectl-podgpu") else "podgpu"
+
+
+def _dispatch(program: str, argv: list[str]) -> int:
+    first = argv[0] if argv else "--help"
+    if first in ("-h", "--help", "help"):
+        print(_parser.overview(program))
+        return 0
+    if first in ("-V", "--version", "version"):
+        print(f"podgpu {__version__}")
+        return 0
+    return _run(program, first, argv[1:])
+
+
+def _run(program: str, name: str, argv: list[str]) -> int:
+    if name.startswith("-"):
+        raise UserError(
+            f"{name} stands before the command; write {program} COMMAND {name}, see {program} --help"
+        )
+    names = _command.names()
+    if name not in names:
+        raise UserError(f"unknown command {name!r}; {did_you_mean(name, names, f'see {program} --help')}")
+    command = _command.find(name)
+    arguments = _parser.parse(f"{program} {name}", command, argv)
+
+    from podgpu import log
+    from podgpu.config.precedence import load
+
+    config = load(arguments.flags, os.environ)
+    log.configure(config.log_level, config.log_format)
+    return command.run(config, arguments.own)
+
+
+def _complain(program: str, message: str) -> int:
+    """Say it in one line, whatever the message quotes from the user's input."""
+    line = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in message)
+    print(f"{program}: {line}", file=sys.stderr)
+    return MISTAKE
+
+
+def _hang_up() -> int:
+    """Let nobody notice that the reader of our output left, not even the interpreter's last flush."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

@@ -1,0 +1,24 @@
+from argparse import ArgumentParser, Namespace
+
+from podgpu.config import Config
+
+HELP = "List every metric, its type, its meaning and its other names."
+OPTIONS = ()
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FORM",
+        choices=("text", "json"),
+        default="text",
+        help="text, the default, or json",
+    )
+
+
+def run(_: Config, arguments: Namespace) -> int:
+    from podgpu.catalog.listing import rows_as_json, rows_as_text
+
+    print((rows_as_json() if arguments.output == "json" else rows_as_text()).rstrip())
+    return 0

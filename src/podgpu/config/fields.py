@@ -1,0 +1,153 @@
+"""Every option of podgpu. One field here is the flag, the environment name, the file key and the docs."""
+# ruff: noqa: RUF009 - one, at_most_one and many return dataclass fields
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podgpu.config.address import Address
+from podgpu.config.option import Environ, Option, at_most_one, many, one, options_of
+from podgpu.config.value import OneOf, duration, existing_file, whole
+
+GENERAL, SOURCE, WEB, LOG = "General", "Source", "Web", "Log"
+
+
+def _this_node(environ: Environ) -> str:
+    return environ.get("NODE_NAME") or os.uname().nodename
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    config_file: Path | None = at_most_one(
+        Option(
+            flag="--config.file",
+            group=GENERAL,
+            help="YAML file with any of these options.",
+            parse=Path,
+            value_name="PATH",
+            default_note="none",
+            in_file=False,
+        )
+    )
+    interval: float = one(
+        Option(
+            flag="--interval",
+            group=GENERAL,
+            help="Time between two readings, from 100ms to 5m.",
+            parse=duration("100ms", "5m"),
+            value_name="DURATION",
+            default="5s",
+        )
+    )
+    node_name: str = one(
+        Option(
+            flag="--node-name",
+            group=GENERAL,
+            help="Name of this node, as Kubernetes knows it.",
+            parse=str,
+            value_name="NAME",
+            default=_this_node,
+            default_note="$NODE_NAME, else the hostname",
+        )
+    )
+    source: str = one(
+        Option(
+            flag="--source",
+            group=SOURCE,
+            help="Where the numbers come from. The simulator makes them up.",
+            parse=OneOf(("nvml", "simulator")),
+            default="nvml",
+        )
+    )
+    nvml_library: Path | None = at_most_one(
+        Option(
+            flag="--nvml.library",
+            group=SOURCE,
+            help="The driver's libnvidia-ml.so.1.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="where the system finds it",
+        )
+    )
+    path_procfs: Path = one(
+        Option(
+            flag="--path.procfs",
+            group=SOURCE,
+            help="Where the host's /proc is mounted.",
+            parse=Path,
+            value_name="PATH",
+            default="/proc",
+        )
+    )
+    simulator_seed: int = one(
+        Option(
+            flag="--simulator.seed",
+            group=SOURCE,
+            help="The same seed gives the same simulated numbers.",
+            parse=whole(0, 2**32 - 1),
+            value_name="NUMBER",
+            default="1",
+        )
+    )
+    web_listen_address: tuple[Address, ...] = many(
+        Option(
+            flag="--web.listen-address",
+            group=WEB,
+            help="Address to listen on; may be repeated.",
+            parse=Address.parse,
+            value_name="HOST:PORT",
+            default=":19400",
+        )
+    )
+    web_max_requests: int = one(
+        Option(
+            flag="--web.max-requests",
+            group=WEB,
+            help="Requests answered at a time; more get a 503 at once.",
+            parse=whole(1, 10_000),
+            value_name="NUMBER",
+            default="40",
+        )
+    )
+    web_max_connections: int = one(
+        Option(
+            flag="--web.max-connections",
+            group=WEB,
+            help="Connections held open at a time.",
+            parse=whole(1, 100_000),
+            value_name="NUMBER",
+            default="256",
+        )
+    )
+    series_limit: int = one(
+        Option(
+            flag="--series.limit",
+            group=WEB,
+            help="Series on one page; beyond it the least important are dropped and counted.",
+            parse=whole(100, 10_000_000),
+            value_name="NUMBER",
+            default="20000",
+        )
+    )
+    log_level: str = one(
+        Option(
+            flag="--log.level",
+            group=LOG,
+            help="The least important messages to write.",
+            parse=OneOf(("debug", "info", "warn", "error")),
+            default="info",
+        )
+    )
+    log_format: str = one(
+        Option(
+            flag="--log.format",
+            group=LOG,
+            help="How log lines are written to stderr.",
+            parse=OneOf(("logfmt", "json")),
+            default="logfmt",
+        )
+    )
+
+
+OPTIONS: dict[str, Option[Any]] = dict(options_of(Config))

@@ -1,0 +1,65 @@
+"""docs/configuration.md, written from the options themselves."""
+
+from typing import Any
+
+from podgpu.config.fields import OPTIONS
+from podgpu.config.option import Option
+
+_PAGE = """\
+# Configuration
+
+<!-- Generated from src/podgpu/config/fields.py by `make docs`. Do not edit. -->
+
+podgpu works without any configuration. Each option can be set in three ways. A flag wins over the
+environment, the environment over the file, and the file over the default.
+
+An empty environment variable or an empty key counts as not set. An option that may be repeated takes a list
+in the file, and values joined by commas in the environment. A mistake is one line on stderr and exit code 2.
+"""
+
+
+def markdown() -> str:
+    """Write docs/configuration.md."""
+    groups = dict.fromkeys(option.group for option in OPTIONS.values())
+    return "\n".join([_PAGE, *(_table(group) for group in groups), _example()])
+
+
+def _table(group: str) -> str:
+    rows = [
+        f"| `{option.flag}` {_cell(option.placeholder)} | `{option.environment}` | {_key(option)}"
+        f" | {_cell(option.default_text)} | {_cell(option.help)} |"
+        for option in OPTIONS.values()
+        if option.group == group
+    ]
+    head = ["| flag | environment | file | default | meaning |", "|---|---|---|---|---|"]
+    return "\n".join([f"## {group}", "", *head, *rows, ""])
+
+
+def _key(option: Option[Any]) -> str:
+    return f"`{option.key}`" if option.in_file else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _example() -> str:
+    """Write the file that says what the defaults say."""
+    lines = [
+        "## File",
+        "",
+        "This file sets every option that has a fixed default to that default.",
+        "",
+        "```yaml",
+    ]
+    section = ""
+    for option in OPTIONS.values():
+        if not option.in_file or not isinstance(option.default, str):
+            continue
+        parent, _, name = option.key.rpartition(".")
+        if parent and parent != section:
+            lines.append(f"{parent}:")
+        section = parent
+        value = f'["{option.default}"]' if option.repeatable else option.default
+        lines.append(f"{'  ' if parent else ''}{name}: {value}")
+    return "\n".join([*lines, "```", ""])

@@ -1,0 +1,41 @@
+"""One line an event, as logfmt or JSON, on stderr. Repeats are folded; nothing here raises or waits.
+
+log.warning("the GPU does not answer", gpu=3, seconds=2.5)
+"""
+
+import logging
+
+from podgpu.log.event import LEVELS
+from podgpu.log.handler import LineHandler
+from podgpu.log.line import FORMS
+
+__all__ = ["configure", "debug", "error", "info", "warning"]
+
+_LOGGER = logging.getLogger("podgpu")
+
+
+def debug(message: str, /, **fields: object) -> None:
+    _LOGGER.debug("%s", message, extra={"fields": fields})
+
+
+def info(message: str, /, **fields: object) -> None:
+    _LOGGER.info("%s", message, extra={"fields": fields})
+
+
+def warning(message: str, /, **fields: object) -> None:
+    _LOGGER.warning("%s", message, extra={"fields": fields})
+
+
+def error(message: str, /, **fields: object) -> None:
+    """Write an error. An exception among the fields is shown as its type and message."""
+    _LOGGER.error("%s", message, extra={"fields": fields})
+
+
+def configure(level: str, form: str, descriptor: int = 2) -> None:
+    """Send everything that is logged, by us or by a library, to the descriptor."""
+    root = logging.getLogger()
+    for handler in [each for each in root.handlers if isinstance(each, LineHandler)]:
+        root.removeHandler(handler)
+        handler.close()
+    root.addHandler(LineHandler(descriptor, FORMS[form]))
+    root.setLevel(LEVELS[level])

@@ -1,0 +1,105 @@
+"""Who runs on the node: pods and their containers, what the kubelet gave them, and whose a process is."""
+
+from msgspec import Struct
+
+
+class ContainerRef(Struct, frozen=True, order=True):
+    """A container by name. Two pods of one name with two UIDs are two pods."""
+
+    namespace: str
+    pod: str
+    container: str
+    pod_uid: str = ""
+
+
+class OwnerReference(Struct, frozen=True, kw_only=True):
+    kind: str
+    name: str
+    uid: str
+    api_version: str = ""
+
+
+class Workload(Struct, frozen=True, kw_only=True):
+    """What a pod was made for: its topmost owner, or the pod itself."""
+
+    kind: str
+    name: str
+
+
+class PodContainer(Struct, frozen=True, kw_only=True):
+    """`devices` are (resource, device id) pairs from the pod's own status, where Kubernetes tells them.
+
+    For a dynamic resource the pair is (`claim:NAME/REQUEST`, `DRIVER/POOL/DEVICE`).
+    """
+
+    name: str
+    container_id: str = ""
+    running: bool = False
+    is_init: bool = False
+    devices: tuple[tuple[str, str], ...] = ()
+
+
+class Pod(Struct, frozen=True, kw_only=True):
+    """`static_hash` is the UID that a static pod's cgroup carries; the API server knows it by another."""
+
+    namespace: str
+    name: str
+    uid: str
+    phase: str = ""
+    static_hash: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner: OwnerReference | None = None
+    containers: tuple[PodContainer, ...] = ()
+
+    @property
+    def finished(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+
+class Allocation(Struct, frozen=True, kw_only=True):
+    """One device the kubelet gave to one container, by the plugin's own id for it."""
+
+    namespace: str
+    pod: str
+    container: str
+    resource: str
+    device_id: str
+
+
+class DynamicAllocation(Struct, frozen=True, kw_only=True):
+    """One device of a resource claim (DRA) that a container may use."""
+
+    namespace: str
+    pod: str
+    container: str
+    claim_namespace: str
+    claim_name: str
+    driver: str
+    pool: str
+    device: str
+
+
+class Owner(Struct, frozen=True, kw_only=True):
+    """What a process's cgroup says. No `pod_uid` means a container outside Kubernetes."""
+
+    pod_uid: str | None = None
+    container_id: str | None = None
+    runtime: str | None = None
+    qos: str | None = None
+
+
+class Holder(Struct, frozen=True, kw_only=True):
+    """A process on a GPU and whose it is, with the evidence.
+
+    `kind` is one of `pod`, `container` (outside Kubernetes), `host` and `unknown`; for `unknown`, `reason` says why.
+    `container` is set when the pod's name is known too.
+    """
+
+    pid: int
+    kind: str
+    start_time: int | None = None
+    owner: Owner | None = None
+    container: ContainerRef | None = None
+    cgroup: str = ""
+    reason: str = ""

@@ -1,0 +1,57 @@
+"""The one immutable object between computing and presenting."""
+
+from msgspec import Struct
+
+from podgpu.model.device import Device, Fault
+from podgpu.model.ledger import Balance, Booking, Claim, Remainder
+from podgpu.model.pod import Allocation, Holder, Pod, Workload
+
+SCHEMA = 1
+
+
+class PartStatus(Struct, frozen=True, kw_only=True):
+    """The state of one part the agent depends on. `age_seconds` is None until it worked once."""
+
+    name: str
+    up: bool
+    fault: Fault | None = None
+    duration_seconds: float = 0.0
+    age_seconds: float | None = None
+
+
+class ErrorCount(Struct, frozen=True, kw_only=True):
+    source: str
+    reason: str
+    count: int
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """Everything a view may show. `demo` is true when the numbers are made up.
+
+    `pods` are those with a claim or a process on a GPU, `workloads` goes by pod UID, `unclaimed` are device ids
+    that no sharing system understood.
+    """
+
+    node: str
+    taken_at: float
+    interval_seconds: float
+    version: str
+    demo: bool = False
+    driver_version: str = ""
+    nvml_version: str = ""
+    devices: tuple[Device, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    holders: tuple[Holder, ...] = ()
+    bookings: tuple[Booking, ...] = ()
+    remainders: tuple[Remainder, ...] = ()
+    balances: tuple[Balance, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    workloads: dict[str, Workload] = {}
+    unclaimed: tuple[Allocation, ...] = ()
+    parts: tuple[PartStatus, ...] = ()
+    errors: tuple[ErrorCount, ...] = ()
+
+    @property
+    def up(self) -> bool:
+        """Whether every part works and every GPU answers."""
+        return all(part.up for part in self.parts) and all(device.fault is None for device in self.devices)

@@ -1,0 +1,23 @@
+"""How long a client may take and how much it may send."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Deadlines are looked at every `sweep_seconds`, so each may be late by that much.
+
+    `idle_seconds` outlasts the usual scrape intervals of up to a minute: a scraper keeps its connection.
+    `settle_seconds` is how long a connection without a request need not make room for a new one.
+    """
+
+    head_seconds: float = 5.0
+    head_bytes: int = 16 * 1024
+    idle_seconds: float = 75.0
+    write_seconds: float = 10.0
+    settle_seconds: float = 1.0
+    stop_seconds: float = 3.0
+    sweep_seconds: float = 1.0
+
+
+DEFAULT = Limits()

@@ -1,0 +1,100 @@
+"""Pages, each rendered at most once for a snapshot, when it is first asked for."""
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from podgpu.config.address import NATIVE
+from podgpu.model import Snapshot
+from podgpu.views import budget, exposition, json, native, page
+from podgpu.views.exposition import Format
+from podgpu.views.family import Family
+
+Dialect = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]
+
+DIALECTS: Mapping[str, Dialect] = {NATIVE: native.families}
+
+_GZIP_CONTAINER = 16 + zlib.MAX_WBITS
+_FASTEST = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    body: bytes
+    content_type: str
+    gzipped: bool = False
+
+
+class _Key(NamedTuple):
+    kind: str
+    variant: Format | int | None
+    gzipped: bool
+
+
+class Pages:
+    """Keeps what was rendered from the newest snapshot only."""
+
+    def __init__(self, series_limit: int, dialects: Mapping[str, Dialect] = DIALECTS) -> None:
+        self.dialects = dialects
+        self._series_limit = series_limit
+        self._dropped: dict[str, Counter[str]] = {name: Counter() for name in dialects}
+        self._snapshot: Snapshot | None = None
+        self._pages: dict[_Key, Page] = {}
+        self._families: dict[str, Sequence[Family]] = {}
+
+    def metrics(self, snapshot: Snapshot, dialect: str, form: Format, *, gzipped: bool) -> Page:
+        def render() -> Page:
+            return Page(exposition.render(self._fitted(snapshot, dialect), form), form.value)
+
+        return self._page(snapshot, _Key(f"metrics {dialect}", form, gzipped), render)
+
+    def json(self, snapshot: Snapshot, *, gzipped: bool) -> Page:
+        def render() -> Page:
+            return Page(json.encode(snapshot), "application/json")
+
+        return self._page(snapshot, _Key("json", None, gzipped), render)
+
+    def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool) -> Page:
+        def render() -> Page:
+            return Page(page.html(snapshot, age_seconds), "text/html; charset=utf-8")
+
+        return self._page(snapshot, _Key("html", age_seconds, gzipped), render)
+
+    def _page(self, snapshot: Snapshot, key: _Key, render: Callable[[], Page]) -> Page:
+        self._turn_to(snapshot)
+        if key not in self._pages:
+            self._forget_older(key)
+            if key.gzipped:
+                self._pages[key] = _gzip(self._page(snapshot, key._replace(gzipped=False), render))
+            else:
+                self._pages[key] = render()
+        return self._pages[key]
+
+    def _turn_to(self, snapshot: Snapshot) -> None:
+        # Held here, the old snapshot cannot give its identity to a new one.
+        if snapshot is not self._snapshot:
+            self._snapshot = snapshot
+            self._pages.clear()
+            self._families.clear()
+
+    def _forget_older(self, key: _Key) -> None:
+        """Keep one status page: it shows its age, so there is another one every second."""
+        if isinstance(key.variant, int):
+            for other in [one for one in self._pages if one.kind == key.kind and one.variant != key.variant]:
+                del self._pages[other]
+
+    def _fitted(self, snapshot: Snapshot, dialect: str) -> Sequence[Family]:
+        """Cut the dialect's families to the budget. The next snapshot's page says how much was cut."""
+        if dialect not in self._families:
+            dropped = self._dropped[dialect]
+            families = self.dialects[dialect](snapshot, dict(dropped))
+            self._families[dialect], cut = budget.fit(families, self._series_limit)
+            dropped.update(cut)
+        return self._families[dialect]
+
+
+def _gzip(plain: Page) -> Page:
+    packer = zlib.compressobj(_FASTEST, zlib.DEFLATED, _GZIP_CONTAINER)
+    return Page(packer.compress(plain.body) + packer.flush(), plain.content_type, gzipped=True)

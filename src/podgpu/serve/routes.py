@@ -1,0 +1,111 @@
+"""What each path answers."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+
+import msgspec
+from aiohttp import web
+
+from podgpu.serve import answer
+from podgpu.serve.load import Load
+from podgpu.serve.node import Node
+from podgpu.serve.pages import Page, Pages
+from podgpu.views.negotiate import gzip_accepted, page_format
+
+RELEASE_SECONDS = 300
+MAX_RELEASE_SECONDS = 3600
+
+_READ = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A `vital` route is answered however many pages are being served: probes must not fail under load."""
+
+    handler: Callable[[web.BaseRequest], Awaitable[web.Response]]
+    methods: tuple[str, ...] = _READ
+    vital: bool = False
+
+
+class Routes:
+    def __init__(self, node: Node, pages: Pages, load: Load) -> None:
+        self._node = node
+        self._pages = pages
+        self._load = load
+
+    def table(self, dialect: str) -> Mapping[str, Route]:
+        """List the paths of an address whose `/metrics` speaks the dialect."""
+        metrics = {f"/metrics/{name}": Route(self._metrics(name)) for name in self._pages.dialects}
+        return {
+            "/": Route(self._status),
+            "/metrics": Route(self._metrics(dialect)),
+            **metrics,
+            "/api/v1/snapshot": Route(self._snapshot),
+            "/-/healthy": Route(self._healthy, vital=True),
+            "/-/ready": Route(self._ready, vital=True),
+            "/-/release": Route(self._release, ("POST",), vital=True),
+        }
+
+    def _metrics(self, dialect: str) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
+        async def metrics(request: web.BaseRequest) -> web.Response:
+            form = page_format(request.headers.get("Accept"))
+            return _answer(
+                self._pages.metrics(self._node.snapshot(), dialect, form, gzipped=_gzipped(request))
+            )
+
+        return metrics
+
+    async def _status(self, request: web.BaseRequest) -> web.Response:
+        snapshot = self._node.snapshot()
+        age = max(0, int(time.time() - snapshot.taken_at))
+        return _answer(self._pages.html(snapshot, age, gzipped=_gzipped(request)))
+
+    async def _snapshot(self, request: web.BaseRequest) -> web.Response:
+        return _answer(self._pages.json(self._node.snapshot(), gzipped=_gzipped(request)))
+
+    async def _healthy(self, _request: web.BaseRequest) -> web.Response:
+        return answer.text(200, "healthy")
+
+    async def _ready(self, _request: web.BaseRequest) -> web.Response:
+        if self._load.stopping:
+            return answer.busy("stopping")
+        return (
+            answer.text(200, "ready") if self._node.ready else answer.busy("the node has not been read yet")
+        )
+
+    async def _release(self, request: web.BaseRequest) -> web.Response:
+        if not _from_this_machine(request):
+            return answer.text(403, "only a program on this node may release the driver; use 127.0.0.1")
+        seconds = _release_seconds(request.query.get("seconds", str(RELEASE_SECONDS)))
+        if seconds is None:
+            return answer.text(400, f"seconds must be a whole number from 1 to {MAX_RELEASE_SECONDS}")
+        released = await self._node.release(seconds)
+        outcome = msgspec.json.encode({"released": released, "seconds": seconds}) + b"\n"
+        return answer.body(200 if released else 503, outcome, "application/json")
+
+
+def _answer(page: Page) -> web.Response:
+    encoding = {"Content_Encoding": "gzip"} if page.gzipped else {}
+    return answer.body(200, page.body, page.content_type, **encoding)
+
+
+def _gzipped(request: web.BaseRequest) -> bool:
+    return gzip_accepted(request.headers.get("Accept-Encoding"))
+
+
+def _from_this_machine(request: web.BaseRequest) -> bool:
+    """From loopback, and not from a page of another site in a browser there: those carry an Origin."""
+    if request.remote is None or "Origin" in request.headers:
+        return False
+    peer = ip_address(request.remote.partition("%")[0])
+    if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:
+        return peer.ipv4_mapped.is_loopback
+    return peer.is_loopback
+
+
+def _release_seconds(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_RELEASE_SECONDS))):
+        return None
+    return int(text) if 1 <= int(text) <= MAX_RELEASE_SECONDS else None

@@ -1,0 +1,122 @@
+"""The HTTP server: several addresses, one set of pages, one set of caps."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from podgpu.config.address import Address
+from podgpu.errors import UserError
+from podgpu.serve import listen
+from podgpu.serve.connection import Connection, Crowd
+from podgpu.serve.desk import Desk
+from podgpu.serve.limits import DEFAULT, Limits
+from podgpu.serve.load import Load
+from podgpu.serve.node import Node
+from podgpu.serve.pages import DIALECTS, Dialect, Pages
+from podgpu.serve.routes import Routes
+
+MAX_HEADERS = 64
+MAX_LINE_BYTES = 8 * 1024
+# For requests that were sent before the stop to be read and begun.
+LAST_CALL_SECONDS = 0.05
+# What aiohttp may take to cancel a request that outlived its deadline.
+CANCEL_SECONDS = 0.1
+
+log = logging.getLogger(__name__)
+
+
+class Server:
+    def __init__(
+        self,
+        agent: Node,
+        *,
+        series_limit: int,
+        max_requests: int,
+        max_connections: int,
+        limits: Limits = DEFAULT,
+        dialects: Mapping[str, Dialect] = DIALECTS,
+    ) -> None:
+        self._limits = limits
+        self._dialects = dialects
+        self._load = Load(max_requests)
+        self._crowd = Crowd(limits, max_connections)
+        self._routes = Routes(agent, Pages(series_limit, dialects), self._load)
+        self._fronts: list[_Front] = []
+        self._listeners: list[asyncio.Server] = []
+        self._sweeper: asyncio.Task[None] | None = None
+        self.addresses: tuple[Address, ...] = ()
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        return tuple(address.port for address in self.addresses)
+
+    async def start(self, addresses: Sequence[Address]) -> None:
+        """`addresses` become those given, with the port found where any was asked for."""
+        for address in addresses:
+            self._check_dialect(address)
+        try:
+            for address in addresses:
+                await self._listen(address)
+        except BaseException:
+            await self.stop()
+            raise
+        self._sweeper = asyncio.create_task(self._sweep())
+
+    async def stop(self) -> None:
+        """Accept nothing more, let requests in progress finish, then close."""
+        self._load.stopping = True
+        for listener in self._listeners:
+            listener.close()
+        if len(self._crowd):
+            await asyncio.sleep(LAST_CALL_SECONDS)
+            await self._load.finish(self._limits.stop_seconds)
+        await asyncio.gather(*(front.shutdown(CANCEL_SECONDS) for front in self._fronts))
+        self._crowd.abort()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        await asyncio.sleep(0)
+
+    def _check_dialect(self, address: Address) -> None:
+        if address.dialect not in self._dialects:
+            known = ", ".join(sorted(self._dialects))
+            raise UserError(f"{address}: there is no dialect {address.dialect!r}; choose one of: {known}")
+
+    async def _listen(self, address: Address) -> None:
+        front = _Front(Desk(self._routes.table(address.dialect), self._load), self._crowd, self._limits)
+        self._fronts.append(front)
+        sockets = await listen.sockets(address)
+        self.addresses += (replace(address, port=sockets[0].getsockname()[1]),)
+        loop = asyncio.get_running_loop()
+        for one in sockets:
+            self._listeners.append(await loop.create_server(front, sock=one, backlog=listen.BACKLOG))
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._limits.sweep_seconds)
+            self._crowd.sweep(loop.time())
+
+
+class _Front(web.Server):
+    """Makes our connections where aiohttp would make its own."""
+
+    def __init__(self, desk: Desk, crowd: Crowd, limits: Limits) -> None:
+        super().__init__(desk)
+        self._crowd = crowd
+        self._limits = limits
+
+    def __call__(self) -> Connection:
+        settings: dict[str, Any] = {
+            "access_log": None,
+            "logger": log,
+            "keepalive_timeout": self._limits.idle_seconds,
+            "lingering_time": 0,
+            "max_headers": MAX_HEADERS,
+            "max_line_size": MAX_LINE_BYTES,
+            "max_field_size": MAX_LINE_BYTES,
+        }
+        return Connection(self, self._crowd, self._limits, loop=self._loop, **settings)

@@ -1,0 +1,186 @@
+"""The sampler process. Its main thread never calls NVML, so it always answers in time.
+
+`python -m podgpu.sources.nvml.child [LIBRARY]`, driven over stdin and stdout (see `wire`).
+"""
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, BinaryIO
+
+from podgpu.model import Device, Fault, Report
+from podgpu.sources.nvml import failure, wire
+from podgpu.sources.nvml.card import Card
+from podgpu.sources.nvml.event import EventListener
+from podgpu.sources.nvml.session import Found, Session, Unavailable
+from podgpu.sources.nvml.worker import Worker
+
+ENUMERATE_SECONDS = 10.0
+CLOSE_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class Seat:
+    """A card and the thread that reads it. `absent` says why the driver no longer lists it."""
+
+    worker: Worker
+    card: Card
+    absent: str = ""
+
+
+class Crew:
+    """All threads of the process: one for the library, one per GPU, one for events."""
+
+    def __init__(self, library: str | None) -> None:
+        self.finished = False
+        self._results: SimpleQueue[tuple[Worker, Any]] = SimpleQueue()
+        self._control = Worker("control", self._results)
+        self._listener = EventListener()
+        self._session = Session(library, self._control.journal, self._listener)
+        self._seats: dict[str, Seat] = {}
+        self._enumerate_due = 0.0
+        self._fault: Fault | None = None
+
+    def report(self, seconds: float) -> Report:
+        """Read every GPU whose thread is free, and say which call holds the others."""
+        began = time.monotonic()
+        deadline = began + seconds
+        self._take_late_results()
+        self._refresh(deadline)
+        devices = self._read_cards(deadline) if self._session.is_open else {}
+        if self.finished:  # the cards are not at fault
+            devices = {}
+        return Report(
+            devices=tuple(sorted(devices.values(), key=lambda device: device.gpu.index)),
+            fault=self._fault,
+            events=self._listener.drain(),
+            errors=self._errors(),
+            driver_version=self._session.driver_version,
+            nvml_version=self._session.nvml_version,
+            seconds=time.monotonic() - began,
+        )
+
+    def close(self) -> None:
+        """Close the library if its thread is free; the exit that follows closes everything else."""
+        if not self._control.busy:
+            self._control.submit(self._session.close)
+            self._wait({self._control}, time.monotonic() + CLOSE_SECONDS)
+
+    def _refresh(self, deadline: float) -> None:
+        """Open the library or list its GPUs again, when that is due and its thread is free."""
+        has_faults = any(seat.card.fault or seat.absent for seat in self._seats.values())
+        is_due = time.monotonic() >= self._enumerate_due or has_faults or not self._session.is_open
+        if is_due and not self._control.busy:
+            self._fault = None
+            self._enumerate_due = time.monotonic() + ENUMERATE_SECONDS
+            self._control.submit(self._session.refresh)
+            self._wait({self._control}, deadline)
+        if self._control.busy and not self._session.is_open:
+            call, seconds = self._control.stuck_in()
+            self._fault = Fault(reason="hung", call=call, seconds=seconds)
+
+    def _read_cards(self, deadline: float) -> dict[str, Device]:
+        ready = {seat.worker for seat in self._seats.values() if not seat.worker.busy and not seat.absent}
+        for seat in self._seats.values():
+            if seat.worker in ready:
+                seat.worker.submit(seat.card.read)
+        devices = {
+            result.gpu.uuid: result
+            for result in self._wait(ready, deadline).values()
+            if isinstance(result, Device)
+        }
+        for uuid, seat in self._seats.items():
+            devices.setdefault(uuid, _silent(seat))
+        return devices
+
+    def _wait(self, awaited: Iterable[Worker], deadline: float) -> dict[Worker, Any]:
+        """Collect the results of these workers until all are in or the deadline has passed."""
+        left = set(awaited)
+        results: dict[Worker, Any] = {}
+        while left:
+            try:
+                worker, result = self._results.get(timeout=max(0.0, deadline - time.monotonic()))
+            except Empty:
+                break
+            self._took(worker, result)
+            left.discard(worker)
+            results[worker] = result
+        return results
+
+    def _take_late_results(self) -> None:
+        while not self._results.empty():
+            self._took(*self._results.get())
+
+    def _took(self, worker: Worker, result: Any) -> None:
+        worker.busy = False
+        if isinstance(result, Exception):
+            self._failed(result)
+        elif worker is self._control and isinstance(result, list):
+            self._adopt(result)
+
+    def _failed(self, error: Exception) -> None:
+        """A session that was open and broke is beyond repair: a new process must load the library anew."""
+        if isinstance(error, Unavailable | failure.Gone):
+            self._fault = Fault(reason=error.reason, call=error.call, detail=getattr(error, "detail", ""))
+            self.finished = self._session.is_open or error.reason == "driver_mismatch"
+        else:
+            self._fault = Fault(reason="sampler_error", detail=repr(error))
+            traceback.print_exception(error)
+
+    def _adopt(self, found: list[Found]) -> None:
+        present = {one.uuid: one for one in found if one.uuid}
+        reasons = {one.index: one.reason for one in found if one.reason}
+        for uuid, one in present.items():
+            self._seat(uuid, one)
+        for uuid, seat in self._seats.items():
+            seat.absent = "" if uuid in present else reasons.get(seat.card.gpu.index, "gone")
+
+    def _seat(self, uuid: str, found: Found) -> None:
+        seat = self._seats.get(uuid)
+        if seat is None:
+            worker = Worker(f"gpu{found.index}", self._results)
+            self._seats[uuid] = Seat(worker, Card(found.raw, uuid, found.index, worker.journal))
+        elif not seat.worker.busy and (seat.card.fault or seat.absent or seat.card.gpu.index != found.index):
+            seat.card.reopen(found.raw, found.index)
+
+    def _errors(self) -> Counter[str]:
+        idle = [seat.worker for seat in self._seats.values() if not seat.worker.busy]
+        return sum((worker.journal.take_errors() for worker in idle), Counter())
+
+
+def _silent(seat: Seat) -> Device:
+    """A card that gave nothing this time: not listed, or stuck in a call."""
+    if seat.absent:
+        return Device(gpu=seat.card.gpu, fault=Fault(reason=seat.absent))
+    call, seconds = seat.worker.stuck_in()
+    return Device(gpu=seat.card.gpu, fault=Fault(reason="hung", call=call, seconds=seconds))
+
+
+def _protocol_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Keep the pipe for ourselves: whatever a library prints goes to stderr."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return sys.stdin.buffer, answers
+
+
+def main() -> None:
+    # A terminal sends its interrupts to the whole group; the agent alone decides when the sampler ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    requests, answers = _protocol_streams()
+    crew = Crew(sys.argv[1] if len(sys.argv) > 1 else None)
+    while not crew.finished and isinstance(request := wire.receive(requests), wire.Read):
+        answers.write(wire.frame(crew.report(request.seconds)))
+        answers.flush()
+    crew.close()
+    os._exit(0)  # a thread stuck in the driver must not keep the process
+
+
+if __name__ == "__main__":
+    main()

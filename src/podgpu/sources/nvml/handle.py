@@ -1,0 +1,93 @@
+"""One NVML handle. Every call on a device goes through here.
+
+A call that the device refuses is remembered and not made again; any other failure is counted and leaves the
+value absent; a lost card or driver is raised. The journal says which call a thread is in, for whoever waits.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pynvml
+
+from podgpu.sources.nvml import failure
+
+# What an older library calls the same thing. The first version of MemoryInfo counts reserved memory as used.
+OLDER = {
+    ("MemoryInfo", (pynvml.nvmlMemory_v2,)): ("MemoryInfo", ()),
+    ("CurrentClocksEventReasons", ()): ("CurrentClocksThrottleReasons", ()),
+    ("ComputeRunningProcesses_v3", ()): ("ComputeRunningProcesses_v2", ()),
+    ("GraphicsRunningProcesses_v3", ()): ("GraphicsRunningProcesses_v2", ()),
+}
+
+
+class Journal:
+    """What a thread is doing. Written by that thread, read by others: each write replaces one tuple."""
+
+    def __init__(self) -> None:
+        self.entry: tuple[str, float] = ("", 0.0)
+        self.errors: Counter[str] = Counter()
+
+    def begin(self, call: str) -> None:
+        self.entry = (call, time.monotonic())
+
+    def end(self) -> None:
+        self.entry = ("", 0.0)
+
+    def take_errors(self) -> Counter[str]:
+        taken, self.errors = self.errors, Counter()
+        return taken
+
+
+class Handle:
+    def __init__(self, raw: Any, journal: Journal) -> None:
+        self.raw = raw
+        self.journal = journal
+        self._refused: set[tuple[str, tuple[int, ...]]] = set()
+
+    def get(self, function: str, *args: Any) -> Any | None:
+        """Call `nvmlDeviceGet<function>`, or what an older library has instead; None when nothing answers."""
+        wanted: tuple[str, tuple[Any, ...]] | None = (function, args)
+        while wanted:
+            answer = self.call(f"nvmlDeviceGet{wanted[0]}", *wanted[1])
+            if not self.refuses(f"nvmlDeviceGet{wanted[0]}", *wanted[1]):
+                return answer
+            wanted = OLDER.get(wanted)
+        return None
+
+    def call(self, name: str, *args: Any) -> Any | None:
+        """Call any function that takes this handle first; None when there is no answer."""
+        if self.refuses(name, *args):
+            return None
+        try:
+            return self._made(name, *args)
+        except pynvml.NVMLError as error:
+            self.fail(error.value, name, *args)
+            return None
+
+    def fail(self, code: int, name: str, *args: Any) -> None:
+        """Take note of a failed call: raise, remember or count. NOT_FOUND is an answer, not a failure."""
+        failure.raise_if_gone(code, name)
+        if code in failure.REFUSED:
+            self._refused.add(_key(name, args))
+        elif code != pynvml.NVML_ERROR_NOT_FOUND:
+            self.journal.errors[failure.reason(code)] += 1
+
+    def refuses(self, name: str, *args: Any) -> bool:
+        return _key(name, args) in self._refused
+
+    def _made(self, name: str, *args: Any) -> Any:
+        function: Callable[..., Any] | None = getattr(pynvml, name, None)
+        if function is None:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+        self.journal.begin(name)
+        try:
+            return function(self.raw, *args)
+        finally:
+            self.journal.end()
+
+
+def _key(name: str, args: tuple[Any, ...]) -> tuple[str, tuple[int, ...]]:
+    """A refusal holds for a function and its numbers; buffers and lists change from call to call."""
+    return name, tuple(arg for arg in args if isinstance(arg, int))

@@ -1,0 +1,103 @@
+"""The MIG instances of a card. A reconfiguration kills their handles, so they are listed each cycle."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from podgpu.catalog.row import Metric
+from podgpu.model import Instance, MigInstance, Process, Reading
+from podgpu.sources.nvml import plan, process
+from podgpu.sources.nvml.gpm import Profiler
+from podgpu.sources.nvml.handle import Handle
+
+
+class Slice:
+    """One MIG device. The first compute instance of a GPU instance speaks for its memory and activity."""
+
+    def __init__(self, parent: Handle, handle: Handle, mig: MigInstance, *, speaks: bool) -> None:
+        self.mig = mig
+        self._handle = handle
+        self._speaks = speaks
+        self._refused_fields: set[Metric] = set()
+        self._profiler: Profiler | None = None
+        if speaks and Profiler.supported(parent):
+            profiler = Profiler(parent, mig.gpu_instance_id)
+            self._profiler = profiler if profiler.open() else None
+
+    def read(self) -> tuple[Instance, tuple[Process, ...]]:
+        readings = tuple(self._readings()) if self._speaks else ()
+        return Instance(mig=self.mig, readings=readings), self._processes()
+
+    def _readings(self) -> Iterator[Reading]:
+        yield from plan.read(plan.INSTANCE, self._handle, self._refused_fields)
+        if self._profiler:
+            yield from self._profiler.read()
+
+    def _processes(self) -> tuple[Process, ...]:
+        ids = {
+            "gpu_instance_id": self.mig.gpu_instance_id,
+            "compute_instance_id": self.mig.compute_instance_id,
+        }
+        return tuple(msgspec.structs.replace(one, **ids) for one in process.running(self._handle, None))
+
+    def close(self) -> None:
+        if self._profiler:
+            self._profiler.close()
+
+
+class Slices:
+    """All MIG devices of one card, made anew when the list of their UUIDs changes."""
+
+    def __init__(self, parent: Handle) -> None:
+        self._parent = parent
+        self._slices: dict[str, Slice] = {}
+
+    def read(self) -> tuple[tuple[Instance, ...], tuple[Process, ...]]:
+        handles = dict(self._handles())
+        if list(handles) != list(self._slices):
+            self._replace(handles)
+        results = [slice_.read() for slice_ in self._slices.values()]
+        return (
+            tuple(instance for instance, _ in results),
+            tuple(process for _, processes in results for process in processes),
+        )
+
+    def close(self) -> None:
+        for slice_ in self._slices.values():
+            slice_.close()
+        self._slices = {}
+
+    def _handles(self) -> Iterator[tuple[str, Handle]]:
+        for index in range(self._parent.get("MaxMigDeviceCount") or 0):
+            raw = self._parent.get("MigDeviceHandleByIndex", index)
+            if raw is not None:
+                handle = Handle(raw, self._parent.journal)
+                uuid = handle.get("UUID")
+                if uuid:
+                    yield uuid, handle
+
+    def _replace(self, handles: dict[str, Handle]) -> None:
+        self.close()
+        spoken: set[int] = set()
+        for uuid, handle in handles.items():
+            mig = _instance(uuid, handle)
+            if mig:
+                self._slices[uuid] = Slice(
+                    self._parent, handle, mig, speaks=mig.gpu_instance_id not in spoken
+                )
+                spoken.add(mig.gpu_instance_id)
+
+
+def _instance(uuid: str, handle: Handle) -> MigInstance | None:
+    gpu_instance = handle.get("GpuInstanceId")
+    compute_instance = handle.get("ComputeInstanceId")
+    if gpu_instance is None or compute_instance is None:
+        return None
+    attributes = handle.get("Attributes")
+    return MigInstance(
+        uuid=uuid,
+        gpu_instance_id=gpu_instance,
+        compute_instance_id=compute_instance,
+        profile=(handle.get("Name") or "").partition(" MIG ")[2],
+        multiprocessors=attributes.multiprocessorCount if attributes else None,
+    )

@@ -1,0 +1,108 @@
+"""The catalog's rows grouped into as few NVML calls as possible, and their answers turned into readings."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pynvml
+
+from podgpu.catalog import CATALOG
+from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric, Scope, Unit
+from podgpu.model import Reading
+from podgpu.sources.nvml import failure
+from podgpu.sources.nvml.handle import Handle, Journal
+
+# "Not available" in the widths NVML answers in, and the blanks that DCGM's fields use.
+SENTINELS = frozenset({2**32 - 1, 2**64 - 1, *range(2**31 - 16, 2**31 - 12), *range(2**63 - 16, 2**63 - 12)})
+
+FIELD_VALUE = {
+    pynvml.NVML_VALUE_TYPE_DOUBLE: "dVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG: "ulVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG: "ullVal",
+    pynvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG: "sllVal",
+    pynvml.NVML_VALUE_TYPE_SIGNED_INT: "siVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_SHORT: "usVal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to ask one kind of handle at one cadence."""
+
+    calls: dict[tuple[str, tuple[int, ...]], tuple[Metric, ...]]
+    fields: tuple[Metric, ...]
+
+    @classmethod
+    def of(cls, rows: Iterable[Metric]) -> "Plan":
+        calls: dict[tuple[str, tuple[int, ...]], list[Metric]] = defaultdict(list)
+        fields = []
+        for row in rows:
+            if isinstance(row.read, Call):
+                calls[(row.read.function, row.read.args)].append(row)
+            elif isinstance(row.read, Field):
+                fields.append(row)
+        return cls({key: tuple(rows) for key, rows in calls.items()}, tuple(fields))
+
+
+DEVICE_ROWS = tuple(row for row in CATALOG if row.scope is Scope.GPU)
+EVERY_CYCLE = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.EVERY_CYCLE)
+SLOW = Plan.of(row for row in DEVICE_ROWS if row.cadence is Cadence.SLOW)
+INSTANCE = Plan.of(row for row in DEVICE_ROWS if row.mig)
+GPM_ROWS = tuple(row for row in DEVICE_ROWS if isinstance(row.read, Gpm))
+
+
+def read(plan: Plan, handle: Handle, refused_fields: set[Metric]) -> Iterator[Reading]:
+    """Read a plan's rows. Fields the device refuses are added to `refused_fields` and not asked again."""
+    for (function, args), rows in plan.calls.items():
+        answer = handle.get(function, *args)
+        if answer is not None:
+            for row in rows:
+                yield from reading(row, picked(row, answer), handle.journal)
+    yield from _read_fields(plan, handle, refused_fields)
+
+
+def _read_fields(plan: Plan, handle: Handle, refused: set[Metric]) -> Iterator[Reading]:
+    rows = [row for row in plan.fields if row not in refused]
+    wanted = tuple((row.read.id, row.read.scope) for row in rows if isinstance(row.read, Field))
+    answers = handle.get("FieldValues", wanted) if wanted else None
+    for row, answer in zip(rows, answers if answers is not None else (), strict=False):
+        if answer.nvmlReturn == pynvml.NVML_SUCCESS:
+            yield from reading(row, getattr(answer.value, FIELD_VALUE[answer.valueType]), handle.journal)
+        elif answer.nvmlReturn in failure.REFUSED or answer.nvmlReturn == pynvml.NVML_ERROR_INVALID_ARGUMENT:
+            refused.add(row)
+        else:
+            failure.raise_if_gone(answer.nvmlReturn, "nvmlDeviceGetFieldValues")
+            handle.journal.errors[failure.reason(answer.nvmlReturn)] += 1
+
+
+def picked(row: Metric, answer: Any) -> float | None:
+    """Take the part of a call's answer that a row is about; None when this library's answer lacks it."""
+    if not isinstance(row.read, Call):
+        return None
+    value: float | None = answer
+    if isinstance(row.read.pick, int):
+        value = answer[row.read.pick]
+    elif row.read.pick is not None:
+        value = getattr(answer, row.read.pick, None)
+    if row.read.bit is not None and value is not None:
+        return float(bool(int(value) & row.read.bit))
+    return value
+
+
+def reading(row: Metric, value: float | None, journal: Journal) -> Iterator[Reading]:
+    """Yield the value in base units, or nothing when the device said nothing or lied."""
+    if value is None or value in SENTINELS or row.read is None:
+        return
+    base = in_base_unit(value, row.read.unit)
+    if not math.isfinite(base) or abs(base) > row.read.unit.ceiling:
+        journal.errors["implausible_value"] += 1
+        return
+    yield Reading(row.name, base, row.label_values)
+
+
+def in_base_unit(value: float, unit: Unit) -> float:
+    """Divide by thousands rather than multiply by thousandths: 1234 mJ is 1.234 J to the last digit."""
+    return value * unit.factor if unit.factor >= 1 else value / round(1 / unit.factor)

@@ -1,0 +1,98 @@
+"""The open library and its GPUs. Runs in the control thread; opened once in the life of the process."""
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pynvml
+
+from podgpu.sources.nvml import failure
+from podgpu.sources.nvml.event import EventListener
+from podgpu.sources.nvml.handle import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One index of the enumeration: a handle with its UUID, or the reason why there is none."""
+
+    index: int
+    raw: Any = None
+    uuid: str = ""
+    reason: str = ""
+
+
+class Unavailable(Exception):
+    """The library cannot be opened now; it may be later."""
+
+    def __init__(self, reason: str, call: str, detail: str = "") -> None:
+        super().__init__(f"{call}: {reason}")
+        self.reason = reason
+        self.call = call
+        self.detail = detail
+
+
+class Session:
+    def __init__(self, library: str | None, journal: Journal, listener: EventListener) -> None:
+        self.is_open = False
+        self.driver_version = ""
+        self.nvml_version = ""
+        self._library = library
+        self._journal = journal
+        self._listener = listener
+
+    def refresh(self) -> list[Found]:
+        """Open the library if need be, then list the GPUs."""
+        if not self.is_open:
+            self._open()
+        found = list(self._enumerate())
+        self._listener.start()
+        return found
+
+    def close(self) -> None:
+        if self.is_open:
+            self._call("nvmlShutdown")
+
+    def _open(self) -> None:
+        self._load()
+        try:
+            self._call("nvmlInit")
+            self.driver_version = self._call("nvmlSystemGetDriverVersion")
+            self.nvml_version = self._call("nvmlSystemGetNVMLVersion")
+        except pynvml.NVMLError as error:
+            raise Unavailable(failure.reason(error.value), "nvmlInit") from error
+        self.is_open = True
+
+    def _load(self) -> None:
+        """A library named by the user is loaded by us; else the bindings look for it, each time anew."""
+        if self._library is None or pynvml.nvmlLib is not None:
+            return
+        try:
+            pynvml.nvmlLib = ctypes.CDLL(self._library)
+        except OSError as error:
+            raise Unavailable("library_not_found", "dlopen", str(error)) from error
+
+    def _enumerate(self) -> Iterator[Found]:
+        for index in range(self._count()):
+            try:
+                raw = self._call("nvmlDeviceGetHandleByIndex", index)
+                uuid = self._call("nvmlDeviceGetUUID", raw)
+                self._listener.listen(raw, uuid)
+                yield Found(index, raw, uuid)
+            except pynvml.NVMLError as error:
+                if error.value in failure.SESSION_GONE:
+                    raise failure.SessionGone(error.value, "nvmlDeviceGetHandleByIndex") from error
+                yield Found(index, reason=failure.reason(error.value))
+
+    def _count(self) -> int:
+        try:
+            return int(self._call("nvmlDeviceGetCount"))
+        except pynvml.NVMLError as error:
+            raise failure.SessionGone(error.value, "nvmlDeviceGetCount") from error
+
+    def _call(self, name: str, *args: Any) -> Any:
+        self._journal.begin(name)
+        try:
+            return getattr(pynvml, name)(*args)
+        finally:
+            self._journal.end()

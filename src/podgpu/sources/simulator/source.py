@@ -1,0 +1,115 @@
+import time
+from collections.abc import Callable, Iterator
+
+from podgpu.model import Device, Gpu, Instance, MigInstance, Process, Report, XidEvent
+from podgpu.sources.simulator.card import Card
+from podgpu.sources.simulator.motion import ROUND
+from podgpu.sources.simulator.node import CARDS
+from podgpu.sources.simulator.readings import card_readings, percent_down, slice_readings
+from podgpu.sources.simulator.tape import Activity, Moment, Tape
+
+DRIVER_VERSION = "580.159.04"
+NVML_VERSION = "13.580.159.04"
+MMU_FAULT = 31
+
+
+class Simulator:
+    """The demo node. What it shows depends on the seed and the time since its start alone.
+
+    Only XID events depend on when it was asked: each is told once. `wall` dates them.
+    """
+
+    name = "simulator"
+    demo = True
+
+    def __init__(
+        self, *, seed: int, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+    ) -> None:
+        self._tapes = tuple(Tape(card, seed) for card in CARDS)
+        self._clock = clock
+        self._started = clock()
+        self._started_at = wall()
+        self._told = 0.0
+
+    async def read(self) -> Report:
+        elapsed = self._clock() - self._started
+        told, self._told = self._told, elapsed
+        return Report(
+            devices=tuple(_device(tape.at(elapsed)) for tape in self._tapes),
+            events=tuple(
+                XidEvent(uuid=card.uuid, xid=MMU_FAULT, at=self._started_at + second)
+                for card in CARDS
+                for second in _faults(card, after=told, until=elapsed)
+            ),
+            driver_version=DRIVER_VERSION,
+            nvml_version=NVML_VERSION,
+        )
+
+    async def release(self, seconds: float) -> bool:
+        """Agree at once: there is no hardware to let go of."""
+        return True
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _faults(card: Card, *, after: float, until: float) -> Iterator[int]:
+    for start in range(int(after // ROUND) * ROUND, int(until) + 1, ROUND):
+        yield from (start + second for second in card.xid_at if after < start + second <= until)
+
+
+def _device(moment: Moment) -> Device:
+    return Device(
+        gpu=_gpu(moment.card),
+        readings=card_readings(moment),
+        instances=tuple(_instances(moment)),
+        processes=tuple(_process(activity) for activity in moment.activities),
+    )
+
+
+def _gpu(card: Card) -> Gpu:
+    return Gpu(
+        uuid=card.uuid,
+        index=card.index,
+        minor=card.index,
+        model="NVIDIA H200",
+        pci_bus_id=card.pci_bus_id,
+        architecture="Hopper",
+        compute_capability="9.0",
+        vbios="96.00.CF.00.01",
+        mig_enabled=bool(card.slices),
+    )
+
+
+def _instances(moment: Moment) -> Iterator[Instance]:
+    for part in moment.card.slices:
+        mig = MigInstance(
+            uuid=moment.card.slice_uuid(part.gpu_instance_id),
+            gpu_instance_id=part.gpu_instance_id,
+            compute_instance_id=0,
+            profile=part.profile.name,
+            multiprocessors=part.profile.multiprocessors,
+        )
+        yield Instance(mig=mig, readings=slice_readings(moment, part))
+
+
+def _process(activity: Activity) -> Process:
+    resident = activity.resident
+    if resident.instance is not None:
+        # The driver tells no process's utilisation once a card is partitioned.
+        return Process(
+            pid=resident.pid,
+            kinds=resident.kinds,
+            memory_bytes=activity.memory_bytes,
+            gpu_instance_id=resident.instance,
+            compute_instance_id=0,
+        )
+    return Process(
+        pid=resident.pid,
+        kinds=resident.kinds,
+        memory_bytes=activity.memory_bytes,
+        sm_ratio=percent_down(activity.load),
+        memory_ratio=percent_down(activity.load * resident.work.dram),
+        encoder_ratio=0.0,
+        decoder_ratio=percent_down(activity.load * resident.work.decoder),
+    )

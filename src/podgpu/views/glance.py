@@ -1,0 +1,94 @@
+"""What a person wants to see of a card first, and how to write it. Unknown is None and written as a dash."""
+
+from collections.abc import Iterable
+from math import isfinite
+
+from msgspec import Struct
+
+from podgpu.model import Device, Fault, MigInstance, Process, Reading
+from podgpu.views.text import line
+
+UNKNOWN = "-"
+
+
+class Glance(Struct, frozen=True, kw_only=True):
+    """A field is named as the reading it shows."""
+
+    utilization_ratio: float | None = None
+    memory_used_bytes: float | None = None
+    memory_total_bytes: float | None = None
+    power_watts: float | None = None
+    temperature_celsius: float | None = None
+    sm_active_ratio: float | None = None
+    tensor_active_ratio: float | None = None
+    dram_active_ratio: float | None = None
+
+
+def glance(readings: Iterable[Reading]) -> Glance:
+    """Of several readings of one name, such as a card's temperatures, the first speaks for the card."""
+    values: dict[str, float] = {}
+    for reading in readings:
+        if reading.metric in Glance.__struct_fields__ and isfinite(reading.value):
+            values.setdefault(reading.metric, reading.value)
+    return Glance(**values)
+
+
+def holders(device: Device, mig: MigInstance | None) -> list[Process]:
+    """List the processes of an instance, or of the card those that are on none; largest memory first."""
+    if mig is None:
+        migs = [instance.mig for instance in device.instances]
+        found = [process for process in device.processes if not any(_on(process, one) for one in migs)]
+    else:
+        found = [process for process in device.processes if _on(process, mig)]
+    return sorted(found, key=lambda process: (-(process.memory_bytes or 0), process.pid))
+
+
+def problem(fault: Fault) -> str:
+    """One line: the reason, the call it is stuck in, for how long, and what the source said."""
+    words = [line(fault.reason)]
+    if fault.call:
+        words.append(f"in {line(fault.call)}")
+    if fault.seconds > 0:
+        words.append(f"for {seconds(fault.seconds)}")
+    text = " ".join(words)
+    return f"{text}: {line(fault.detail)}" if fault.detail else text
+
+
+def percent(ratio: float | None) -> str:
+    return UNKNOWN if ratio is None else f"{ratio * 100:.0f}%"
+
+
+def gib(size: float | None) -> str:
+    if size is None:
+        return UNKNOWN
+    return f"{size / 2**30:.2f}" if 0 < size < 2**30 else f"{size / 2**30:.1f}"
+
+
+def memory(seen: Glance) -> str:
+    """Write `used / total`."""
+    known = seen.memory_used_bytes is not None or seen.memory_total_bytes is not None
+    return f"{gib(seen.memory_used_bytes)} / {gib(seen.memory_total_bytes)}" if known else UNKNOWN
+
+
+def whole(value: float | None, unit: str) -> str:
+    return UNKNOWN if value is None else f"{value:.0f} {unit}"
+
+
+def seconds(value: float | None) -> str:
+    """`42 ms`, `2.1 s`, `12 s`, `5 min`, `3 h`."""
+    if value is None:
+        return UNKNOWN
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    if value < 10:
+        return f"{value:.2g} s"
+    if value < 120:
+        return f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.0f} h"
+
+
+def _on(process: Process, mig: MigInstance) -> bool:
+    return process.gpu_instance_id == mig.gpu_instance_id and process.compute_instance_id in (
+        None,
+        mig.compute_instance_id,
+    )

@@ -1,0 +1,25 @@
+"""Names from the hardware and from users, made safe to print."""
+
+import re
+
+MAX_BYTES = 256
+
+# A newline is left for the caller: each format has its own way to write one.
+_UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+
+
+def clean(value: str | bytes) -> str:
+    """Make it MAX_BYTES of UTF-8 at most, with U+FFFD for lone surrogates and controls but the newline."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if value.isascii() and value.isprintable() and len(value) <= MAX_BYTES:
+        return value
+    # Slicing first keeps the work bounded: no character is shorter than a byte.
+    safe = _UNPRINTABLE.sub(_REPLACEMENT, value[:MAX_BYTES])
+    return safe.encode()[:MAX_BYTES].decode("utf-8", "ignore")
+
+
+def line(value: str | bytes) -> str:
+    """Like `clean`, on one line."""
+    return clean(value).replace("\n", " ")

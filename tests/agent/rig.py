@@ -1,0 +1,127 @@
+"""A real agent process over the fake NVML library: script in, pages out."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.fakenvml.node import FakeNode, environment
+
+INTERVAL = 0.5
+PATIENCE = 15.0  # seconds; generous, since test machines are busy
+
+
+class RunningAgent:
+    """One agent, its node's script and its pages."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, node: FakeNode, script: Path) -> None:
+        self.process = process
+        self.node = node
+        self._port = port
+        self._script = script
+
+    def rewrite(self) -> None:
+        """Let the library follow what the test changed in `node`."""
+        self.node.write(self._script)
+
+    def request(self, path: str, method: str = "GET") -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)
+        try:
+            connection.request(method, path)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def snapshot(self) -> dict[str, Any]:
+        status, body = self.request("/api/v1/snapshot")
+        assert status == 200
+        document: dict[str, Any] = json.loads(body)
+        return document
+
+    def series(self) -> dict[str, list[tuple[dict[str, str], float]]]:
+        """Return the native page: name -> (labels, value) of each sample."""
+        status, body = self.request("/metrics")
+        assert status == 200
+        found: dict[str, list[tuple[dict[str, str], float]]] = {}
+        for family in text_string_to_metric_families(body.decode()):
+            for sample in family.samples:
+                found.setdefault(sample.name, []).append((sample.labels, sample.value))
+        return found
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """Return the one sample of that name with these labels, or None when there is none."""
+        matches = [value for found, value in self.series().get(name, []) if labels.items() <= found.items()]
+        assert len(matches) < 2, f"{name} {labels} is ambiguous"
+        return matches[0] if matches else None
+
+    def wait_for(self, what: str, condition: Callable[[], bool]) -> float:
+        """Wait until a condition holds and return the seconds it took."""
+        began = time.monotonic()
+        while time.monotonic() - began < PATIENCE:
+            if condition():
+                return time.monotonic() - began
+            time.sleep(0.05)
+        page = self.request("/metrics")[1].decode()
+        raise AssertionError(f"{what}: not within {PATIENCE} s; last page:\n{page}")
+
+    def children(self) -> list[int]:
+        listing = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [int(pid) for pid in listing.split()]
+
+    def terminate(self) -> float:
+        """Send SIGTERM and return the seconds until the process was gone."""
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(PATIENCE)
+        return time.monotonic() - began
+
+
+@contextmanager
+def running_agent(
+    node: FakeNode, folder: Path, library: Path, *, devices: Path | None = None, log: Path | None = None
+) -> Iterator[RunningAgent]:
+    """Start an agent and wait for its first snapshot."""
+    script = folder / "script"
+    node.write(script)
+    port = free_port()
+    fake = environment(library, script, devices=devices, log=log)
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "podgpu", "agent", f"--interval={INTERVAL}s", "--node-name=test-node"),
+            f"--web.listen-address=127.0.0.1:{port}",
+        ],
+        env={**os.environ, **fake},
+        stderr=subprocess.PIPE,
+    )
+    agent = RunningAgent(process, port, node, script)
+    try:
+        agent.wait_for("ready", lambda: _answers(agent))
+        yield agent
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _answers(agent: RunningAgent) -> bool:
+    try:
+        return agent.request("/-/ready")[0] == 200
+    except OSError:
+        return False

@@ -1,0 +1,83 @@
+"""The catalog in writing says everything the rows say."""
+
+import json
+from pathlib import Path
+
+from podgpu.catalog import CATALOG, TOPICS, families
+from podgpu.catalog.listing import WIDTH, aliases, base_unit, markdown, rows_as_json, rows_as_text, way
+from podgpu.catalog.row import Metric, Scope
+
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+
+FAMILIES = {row.family for row in CATALOG}
+
+
+def row(family: str, *labels: str) -> Metric:
+    (found,) = [one for one in families()[family] if one.label_values == labels]
+    return found
+
+
+def test_the_page_in_the_docs_is_fresh() -> None:
+    assert PAGE.read_text(encoding="utf-8") == markdown(), "run make docs"
+
+
+def test_the_page_has_one_line_per_family_and_per_row_with_other_names() -> None:
+    lines = [line for line in markdown().splitlines() if line.startswith("| `podgpu_")]
+    assert len(lines) == len(FAMILIES) + sum(bool(aliases(one)) for one in CATALOG)
+    assert {line.split("`")[1] for line in lines[: len(FAMILIES)]} == FAMILIES
+
+
+def test_every_table_line_has_as_many_cells_as_its_head() -> None:
+    for block in markdown().split("\n\n"):
+        table = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in table}) <= 1
+
+
+def test_the_text_fits_a_terminal() -> None:
+    lines = rows_as_text().splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert {line.split()[0] for line in lines if line.startswith("podgpu_")} == FAMILIES
+    assert [line for line in lines if line.isupper() and line[0] != " "] == [
+        title.upper() for title, _ in TOPICS
+    ]
+
+
+def test_the_json_has_one_object_per_row() -> None:
+    listed = json.loads(rows_as_json())
+    assert [(one["name"], tuple(one["labels"].values())) for one in listed] == [
+        (one.family, one.label_values) for one in CATALOG
+    ]
+
+
+def test_the_json_tells_a_row_whole() -> None:
+    (told,) = [one for one in json.loads(rows_as_json()) if one["name"] == "podgpu_gpu_memory_used_bytes"]
+    assert told["mig_name"] == "podgpu_mig_memory_used_bytes"
+    assert (told["type"], told["unit"], told["cadence"]) == ("gauge", "bytes", "every cycle")
+    assert told["read"] == "nvmlDeviceGetMemoryInfo(33554472).used"
+    assert told["elsewhere"] == {
+        "dcgm": "DCGM_FI_DEV_FB_USED",
+        "dcgm-4.9": "DCGM_FI_DEV_FB_USED_BYTES",
+        "dcgm-1.x": "dcgm_fb_used",
+        "opentelemetry": "hw.gpu.memory.usage",
+    }
+
+
+def test_ways_of_reading_are_told_apart() -> None:
+    assert way(row("podgpu_gpu_up")) == "podgpu"
+    assert way(row("podgpu_gpu_energy_joules_total")) == "field 83"
+    assert way(row("podgpu_gpu_sm_active_ratio")) == "GPM 2"
+    assert way(row("podgpu_gpu_clock_event", "software_power_cap")) == (
+        "nvmlDeviceGetCurrentClocksEventReasons() & 0x4"
+    )
+    assert way(row("podgpu_gpu_encoder_utilization_ratio")) == "nvmlDeviceGetEncoderUtilization()[0]"
+
+
+def test_units_are_read_off_the_name() -> None:
+    assert base_unit(row("podgpu_gpu_energy_joules_total")) == "joules"
+    assert base_unit(row("podgpu_gpu_pcie_transmit_bytes_per_second")) == "bytes_per_second"
+    assert base_unit(row("podgpu_gpu_performance_state")) == ""
+
+
+def test_only_rows_with_twins_name_them() -> None:
+    named = {one["name"] for one in json.loads(rows_as_json()) if one["mig_name"]}
+    assert named == {Scope.GPU.value + one.name for one in CATALOG if one.mig}

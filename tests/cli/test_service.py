@@ -1,0 +1,178 @@
+"""The agent and the demo as real processes."""
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from podgpu.cli.demo import _url
+from podgpu.config.address import Address
+
+PATIENCE = 20.0
+ANYWHERE = "--web.listen-address=127.0.0.1:0"
+
+Start = Callable[..., "Process"]
+
+
+class Process:
+    def __init__(self, arguments: list[str], log: Path) -> None:
+        self.log = log
+        with log.open("w") as stderr:
+            self.popen = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=stderr, text=True)
+
+    def logged(self, pattern: str) -> re.Match[str]:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if found := re.search(pattern, self.log.read_text()):
+                return found
+            time.sleep(0.02)
+        raise AssertionError(f"{pattern} is not in: {self.log.read_text()}")
+
+    def end(self, number: signal.Signals) -> int:
+        self.popen.send_signal(number)
+        return self.popen.wait(PATIENCE)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    with contextlib.ExitStack() as at_exit:
+
+        def begin(*arguments: str, script: str = "") -> Process:
+            program = ["-c", script] if script else ["-m", "podgpu"]
+            process = Process([sys.executable, *program, *arguments], tmp_path / "stderr")
+            at_exit.enter_context(process.popen)
+            at_exit.callback(process.popen.kill)
+            return process
+
+        yield begin
+
+
+def page(process: Process) -> str:
+    from urllib.request import urlopen
+
+    port = process.logged(r"addresses=127\.0\.0\.1:(\d+)")[1]
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
+            text: str = answer.read().decode()
+        if "podgpu_gpu_up" in text:
+            return text
+        time.sleep(0.05)
+    raise AssertionError(text)
+
+
+def test_the_agent_serves_and_leaves_on_sigterm(start: Start) -> None:
+    process = start("agent", "--source=simulator", "--node-name=node-7", ANYWHERE)
+    assert 'node="node-7"' in page(process)
+    line = process.logged(r".*msg=listening.*")[0]
+    assert re.search(r"version=\S+ node=node-7 source=simulator addresses=127\.0\.0\.1:\d+$", line)
+    assert process.end(signal.SIGTERM) == 0
+    assert "signal=SIGTERM" in process.log.read_text()
+
+
+def test_ctrl_c_ends_the_agent_with_130(start: Start) -> None:
+    process = start("agent", "--source=simulator", ANYWHERE)
+    process.logged("msg=listening")
+    assert process.end(signal.SIGINT) == 130
+    assert "Traceback" not in process.log.read_text()
+
+
+def test_sigusr1_releases_the_gpus(start: Start) -> None:
+    process = start("agent", "--source=simulator", ANYWHERE)
+    page(process)
+    process.popen.send_signal(signal.SIGUSR1)
+    assert "seconds=300.0" in process.logged(".*GPUs released.*")[0]
+    assert process.end(signal.SIGTERM) == 0
+
+
+def test_the_agent_stays_up_without_a_driver(start: Start) -> None:
+    library = Path(__file__)  # a file, but no library
+    process = start("agent", f"--nvml.library={library}", ANYWHERE)
+    process.logged("msg=listening")
+    assert "level=warn" in process.logged(r".*part=nvml.*")[0]
+    assert process.end(signal.SIGTERM) == 0
+
+
+def test_logs_are_json_when_asked_for(start: Start) -> None:
+    process = start("agent", "--source=simulator", "--log.format=json", ANYWHERE)
+    process.logged("listening")
+    process.end(signal.SIGTERM)
+    events = [json.loads(line) for line in process.log.read_text().splitlines()]
+    assert [event["msg"] for event in events][0 :: len(events) - 1] == ["listening", "stopping"]
+
+
+@pytest.mark.parametrize("command", ["agent", "demo"])
+def test_a_port_in_use_is_one_line_and_exit_code_2(start: Start, command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = start(command, f"--web.listen-address=127.0.0.1:{port}")
+        assert process.popen.wait(PATIENCE) == 2
+    (line,) = process.log.read_text().splitlines()
+    assert line.startswith(f"podgpu: cannot listen on 127.0.0.1:{port}: the port is in use")
+
+
+def test_the_demo_says_so_and_where_to_look(start: Start) -> None:
+    process = start("demo", ANYWHERE)
+    assert 'demo="true"' in page(process)
+    port = process.logged(r"addresses=127\.0\.0\.1:(\d+)")[1]
+    process.end(signal.SIGINT)
+    assert process.popen.stdout
+    greeting = process.popen.stdout.read()
+    assert greeting.startswith("DEMO")
+    assert f"http://127.0.0.1:{port}/metrics" in greeting
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        (Address("", 1), "http://localhost:1"),
+        (Address("0.0.0.0", 1), "http://localhost:1"),
+        (Address("::", 1), "http://localhost:1"),
+        (Address("::1", 1, "dcgm"), "http://[::1]:1"),
+    ],
+)
+def test_the_demo_gives_urls_that_work_here(address: Address, url: str) -> None:
+    assert _url(address) == url
+
+
+HELD_UP = """
+import asyncio, sys, time
+from podgpu.cli.main import main
+from podgpu.sources.simulator import Simulator
+async def close(self): {hang}
+Simulator.close = close
+sys.exit(main(["agent", "--source=simulator", "--web.listen-address=127.0.0.1:0"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("hang", "code"), [("await asyncio.sleep(999)", 0), ("time.sleep(999)", 1)])
+def test_whatever_hangs_the_agent_is_gone_soon(start: Start, hang: str, code: int) -> None:
+    process = start(script=HELD_UP.format(hang=hang))
+    process.logged("msg=listening")
+    assert process.end(signal.SIGTERM) == code
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_the_agent_at_once(start: Start) -> None:
+    process = start(script=HELD_UP.format(hang="await asyncio.sleep(999)"))
+    process.logged("msg=listening")
+    process.popen.send_signal(signal.SIGTERM)
+    process.logged("msg=stopping")
+    assert process.end(signal.SIGTERM) == 128 + signal.SIGTERM
+
+
+def test_no_sampler_outlives_the_agent(start: Start) -> None:
+    process = start("agent", f"--nvml.library={Path(__file__)}", ANYWHERE)
+    process.logged("part=nvml")
+    children = Path(f"/proc/{process.popen.pid}/task/{process.popen.pid}/children").read_text().split()
+    process.end(signal.SIGTERM)
+    assert not [child for child in children if Path(f"/proc/{child}").exists()]

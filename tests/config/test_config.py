@@ -1,0 +1,228 @@
+import os
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from podgpu.config import OPTIONS, Config
+from podgpu.config.address import Address
+from podgpu.config.precedence import load
+from podgpu.config.reference import markdown
+from podgpu.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+
+
+def file(folder: Path, text: str) -> dict[str, str]:
+    """Write a configuration file; the environment that names it."""
+    path = folder / "podgpu.yaml"
+    path.write_text(text)
+    return {"PODGPU_CONFIG_FILE": str(path)}
+
+
+def refusal(flags: dict[str, list[str]], environ: dict[str, str]) -> str:
+    with pytest.raises(UserError) as caught:
+        load(flags, environ)
+    return str(caught.value)
+
+
+def test_every_name_derives_from_the_flag() -> None:
+    option = OPTIONS["web_listen_address"]
+    assert option.flag == "--web.listen-address"
+    assert option.environment == "PODGPU_WEB_LISTEN_ADDRESS"
+    assert option.key == "web.listen-address"
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_the_field_is_named_after_the_flag(name: str) -> None:
+    assert name == OPTIONS[name].key.replace(".", "_").replace("-", "_")
+
+
+def test_without_any_setting_the_defaults_hold() -> None:
+    config = load({}, {"NODE_NAME": "node-7"})
+    assert config == Config(
+        config_file=None,
+        interval=5.0,
+        node_name="node-7",
+        source="nvml",
+        nvml_library=None,
+        path_procfs=Path("/proc"),
+        simulator_seed=1,
+        web_listen_address=(Address("", 19400),),
+        web_max_requests=40,
+        web_max_connections=256,
+        series_limit=20000,
+        log_level="info",
+        log_format="logfmt",
+    )
+
+
+def test_the_hostname_stands_in_for_the_node_name() -> None:
+    assert load({}, {}).node_name == os.uname().nodename
+
+
+def test_flag_wins_over_environment_over_file_over_default(tmp_path: Path) -> None:
+    environ = file(tmp_path, "interval: 2s\nnode-name: from-file\nlog: {level: debug}\n")
+    environ |= {"PODGPU_INTERVAL": "3s", "PODGPU_NODE_NAME": "from-environment"}
+    config = load({"interval": ["4s"]}, environ)
+    assert (config.interval, config.node_name, config.log_level) == (4.0, "from-environment", "debug")
+    assert config.log_format == "logfmt"
+
+
+def test_the_file_wins_over_node_name_of_the_pod(tmp_path: Path) -> None:
+    assert load({}, file(tmp_path, "node-name: a") | {"NODE_NAME": "b"}).node_name == "a"
+
+
+def test_the_flag_for_the_file_wins_over_its_environment(tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("interval: 7")
+    environ = file(tmp_path, "interval: 2")
+    assert load({"config_file": [str(tmp_path / "other.yaml")]}, environ).interval == 7.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("5", 5.0), ("0.5", 0.5), ("5s", 5.0), ("500ms", 0.5), ("1m", 60.0), ("100ms", 0.1), ("5m", 300.0)],
+)
+def test_durations_are_seconds_or_have_a_unit(text: str, seconds: float) -> None:
+    assert load({"interval": [text]}, {}).interval == seconds
+
+
+def test_several_addresses_by_flag_environment_and_file(tmp_path: Path) -> None:
+    both = (Address("", 1), Address("::1", 2, "dcgm"))
+    assert load({"web_listen_address": [":1", "[::1]:2=dcgm"]}, {}).web_listen_address == both
+    assert load({}, {"PODGPU_WEB_LISTEN_ADDRESS": ":1, [::1]:2=dcgm"}).web_listen_address == both
+    in_file = 'web: {listen-address: [":1", "[::1]:2=dcgm"]}'
+    assert load({}, file(tmp_path, in_file)).web_listen_address == both
+
+
+def test_addresses_given_by_flag_replace_those_of_the_environment() -> None:
+    config = load({"web_listen_address": [":1"]}, {"PODGPU_WEB_LISTEN_ADDRESS": ":2"})
+    assert config.web_listen_address == (Address("", 1),)
+
+
+def test_empty_settings_count_as_not_set(tmp_path: Path) -> None:
+    environ = file(tmp_path, "interval:\nlog:\nweb: {listen-address: []}\n") | {"PODGPU_SOURCE": ""}
+    config = load({}, environ)
+    assert (config.interval, config.source, config.log_level) == (5.0, "nvml", "info")
+    assert config.web_listen_address == (Address("", 19400),)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n"])
+def test_an_empty_file_sets_nothing(tmp_path: Path, text: str) -> None:
+    assert load({}, file(tmp_path, text)).interval == 5.0
+
+
+def test_variables_kubernetes_sets_for_a_service_are_ignored() -> None:
+    load(
+        {},
+        {"PODGPU_SERVICE_HOST": "10.0.0.1", "PODGPU_PORT": "tcp://10.0.0.1:19400", "PODGPU_INTERVALL": "1"},
+    )
+
+
+def test_no_option_is_named_like_a_variable_kubernetes_sets() -> None:
+    injected = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_[0-9].*)?)$")
+    assert not [option for option in OPTIONS.values() if injected.search(option.environment)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"interval": ["abc"]}, ("--interval", "'abc'", "500ms")),
+        ({"interval": ["0.05"]}, ("100ms to 5m",)),
+        ({"interval": ["6m"]}, ("100ms to 5m",)),
+        ({"interval": ["9" * 400]}, ("not a duration",)),
+        ({"interval": ["nan"]}, ("not a duration",)),
+        ({"interval": ["-1"]}, ("not a duration",)),
+        ({"interval": [" "]}, ("empty",)),
+        ({"source": ["nvm"]}, ("did you mean nvml?",)),
+        ({"log_level": ["xyz"]}, ("choose debug, info, warn or error",)),
+        ({"nvml_library": ["/does/not/exist"]}, ("--nvml.library", "no file")),
+        ({"web_max_requests": ["0"]}, ("1 to 10000",)),
+        ({"web_max_requests": ["1.5"]}, ("whole number",)),
+        ({"web_max_requests": ["9" * 5000]}, ("whole number",)),
+        ({"simulator_seed": ["-1"]}, ("whole number",)),
+        ({"web_listen_address": [":1,"]}, ("empty",)),
+        ({"web_listen_address": ["80"]}, ("--web.listen-address", "has no port")),
+    ],
+)
+def test_a_malformed_value_names_the_flag_and_the_remedy(
+    flags: dict[str, list[str]], words: tuple[str, ...]
+) -> None:
+    message = refusal(flags, {})
+    assert all(word in message for word in words), message
+
+
+def test_a_malformed_value_names_the_variable_or_the_key(tmp_path: Path) -> None:
+    assert refusal({}, {"PODGPU_INTERVAL": "x"}).startswith("PODGPU_INTERVAL: ")
+    assert "podgpu.yaml: web.max-requests: " in refusal({}, file(tmp_path, "web: {max-requests: many}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("intervall: 5s", ("unknown key 'intervall'", "did you mean interval?")),
+        ("web: {listen-adress: ':1'}", ("did you mean web.listen-address?",)),
+        ("config: {file: x}", ("unknown key 'config'",)),
+        ("zzz: 1", ("docs/configuration.md",)),
+        ("web: yes", ("web is a section",)),
+        ("interval: [1, 2]", ("interval takes one value",)),
+        ("interval: {a: b}", ("interval takes one value",)),
+        ("web: {listen-address: {a: b}}", ("a list of values",)),
+        ("- a\n- b", ("keys and values",)),
+        ("just words", ("keys and values",)),
+        ("a: b: c", ("line 1", "not valid YAML")),
+        ("interval: 1\nlog: [", ("line 2", "not valid YAML")),
+        ("? [a]\n: b", ("not valid YAML",)),
+        ("!!python/object/apply:os.system [echo]", ("keys and values",)),
+        ("web: &a {web: *a}", ("not valid YAML", "recursive")),
+        ("[" * 1500, ("not valid YAML",)),
+        ("a: \x01", ("not valid YAML",)),
+    ],
+)
+def test_a_bad_file_is_refused_by_its_name_with_advice(
+    tmp_path: Path, text: str, words: tuple[str, ...]
+) -> None:
+    message = refusal({}, file(tmp_path, text))
+    assert "podgpu.yaml" in message
+    assert all(word in message for word in words), message
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    (tmp_path / "large").write_text("#" * (1 << 20) + "\n")
+    missing, folder, binary, large = (
+        refusal({"config_file": [str(path)]}, {})
+        for path in (tmp_path / "missing", tmp_path, tmp_path / "binary", tmp_path / "large")
+    )
+    assert "No such file" in missing
+    assert "directory" in folder
+    assert "UTF-8" in binary
+    assert "1 MiB" in large
+
+
+def test_yaml_reads_values_by_the_rules_of_the_flags(tmp_path: Path) -> None:
+    """YAML itself would read 1:30 as ninety and 010 as eight."""
+    assert "not a duration" in refusal({}, file(tmp_path, "interval: 1:30"))
+    assert load({}, file(tmp_path, "simulator: {seed: 010}")).simulator_seed == 10
+
+
+def test_the_page_of_the_docs_is_fresh() -> None:
+    assert (ROOT / "docs/configuration.md").read_text() == markdown(), "run make docs"
+
+
+def test_the_page_names_every_option() -> None:
+    page = markdown()
+    for option in OPTIONS.values():
+        assert f"`{option.flag}`" in page
+        assert f"`{option.environment}`" in page
+
+
+def test_the_file_in_the_docs_says_what_the_defaults_say(tmp_path: Path) -> None:
+    example = markdown().partition("```yaml\n")[2].partition("```")[0]
+    environ = {"NODE_NAME": "n"}
+    loaded = load({}, file(tmp_path, example) | environ)
+    assert [getattr(loaded, name) for name in OPTIONS if name != "config_file"] == [
+        getattr(load({}, environ), name) for name in OPTIONS if name != "config_file"
+    ]
+    assert yaml.safe_load(example)["web"]["listen-address"] == [":19400"]

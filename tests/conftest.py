@@ -1,0 +1,34 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+Golden = Callable[[str, str | bytes], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="rewrite the golden files; review the diff")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """`golden(name, content)` demands that content equals tests/golden/<name>."""
+
+    def check(name: str, content: str | bytes) -> None:
+        path = GOLDEN / name
+        found = content.encode() if isinstance(content, str) else content
+        if request.config.getoption("--update"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(found)
+            return
+        advice = "run pytest --update and review the diff"
+        assert path.exists(), f"tests/golden/{name} is missing: {advice}"
+        expected = path.read_bytes()
+        if found != expected:
+            # Compared as lines, so that pytest shows which ones differ.
+            assert found.decode().splitlines() == expected.decode().splitlines(), advice
+            pytest.fail(f"tests/golden/{name} differs in line ends: {advice}")
+
+    return check

@@ -1,0 +1,114 @@
+/* Process lists and the driver's process utilisation. */
+#include "fakenvml.h"
+
+/* The driver takes one sample of who ran every 200 ms. */
+#define STAMP_MICROS 200000u
+#define UTILISATION_INFO_V1 0x01000018u
+
+typedef struct {
+    unsigned pid;
+    uint64_t memory;
+    unsigned gi, ci;
+} ProcessInfo;
+
+typedef struct {
+    unsigned pid;
+    uint64_t stamp;
+    unsigned sm, mem, enc, dec;
+} Sample;
+
+typedef struct {
+    uint64_t stamp;
+    unsigned pid, sm, mem, enc, dec, jpg, ofa;
+} SampleInfo;
+
+typedef struct {
+    unsigned version, count;
+    uint64_t last_seen;
+    SampleInfo *samples;
+} SamplesInfo;
+
+static bool is_listed(const Call *call, const Process *process, unsigned kind) {
+    if (!(process->kinds & kind)) return false;
+    return call->mig == NULL || (process->gi == call->mig->gi && process->ci == call->mig->ci);
+}
+
+static ProcessInfo info_of(const Call *call, const Process *process) {
+    bool unknown = call->sentinel || process->memory.kind == UNKNOWN, mig = in_mig_mode(call);
+    return (ProcessInfo){
+        .pid = process->pid,
+        .memory = unknown ? NONE_U64 : whole(value_at(&process->memory, call->elapsed)),
+        .gi = mig ? process->gi : NONE_U32,
+        .ci = mig ? process->ci : NONE_U32,
+    };
+}
+
+static int list(const Call *call, unsigned kind, unsigned *count, ProcessInfo *out) {
+    unsigned room = *count;
+    *count = 0;
+    for (size_t i = 0; i < call->gpu->process_count; i++) {
+        const Process *process = &call->gpu->processes[i];
+        if (!is_listed(call, process, kind)) continue;
+        if (out && *count < room) out[*count] = info_of(call, process);
+        ++*count;
+    }
+    return *count > (out ? room : 0) ? INSUFFICIENT_SIZE : OK;
+}
+
+#define PROCESS_LIST(function, kind) \
+    int function(const Slot *device, unsigned *count, ProcessInfo *out) { \
+        CALL(function, device, ON_ANY); \
+        return list(&call, kind, count, out); \
+    }
+
+PROCESS_LIST(nvmlDeviceGetComputeRunningProcesses_v3, COMPUTE)
+PROCESS_LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, GRAPHICS)
+PROCESS_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, MPS)
+
+/* False when the process used nothing: the driver leaves it out. */
+static bool sample(const Call *call, const Process *process, SampleInfo *out) {
+    unsigned use[USE_COUNT], total = 0;
+    for (int i = 0; i < USE_COUNT; i++) {
+        total |= use[i] = (unsigned)whole(value_at(&process->use[i], call->elapsed));
+        if (call->sentinel) use[i] = NONE_U32;
+    }
+    *out = (SampleInfo){
+        .pid = process->pid,
+        .sm = use[USE_SM],
+        .mem = use[USE_MEM],
+        .enc = use[USE_ENC],
+        .dec = use[USE_DEC],
+        .jpg = use[USE_JPG],
+        .ofa = use[USE_OFA],
+    };
+    return total != 0;
+}
+
+/* Exactly one of `plain` and `rich` is written; both NULL asks for the size. */
+static int samples(const Call *call, uint64_t last_seen, unsigned *count, Sample *plain, SampleInfo *rich) {
+    uint64_t now = realtime_micros(), stamp = now - now % STAMP_MICROS;
+    unsigned room = plain || rich ? *count : 0, found = 0;
+    SampleInfo one;
+    if (in_mig_mode(call)) return NOT_SUPPORTED;
+    for (size_t i = 0; stamp > last_seen && i < call->gpu->process_count; i++) {
+        if (!sample(call, &call->gpu->processes[i], &one)) continue;
+        one.stamp = stamp;
+        if (found < room && rich) rich[found] = one;
+        if (found < room && plain) plain[found] = (Sample){one.pid, stamp, one.sm, one.mem, one.enc, one.dec};
+        found++;
+    }
+    *count = found;
+    if (found == 0) return NOT_FOUND;
+    return found > room ? INSUFFICIENT_SIZE : OK;
+}
+
+int nvmlDeviceGetProcessUtilization(const Slot *device, Sample *out, unsigned *count, uint64_t last_seen) {
+    CALL(nvmlDeviceGetProcessUtilization, device, ON_GPU);
+    return samples(&call, last_seen, count, out, NULL);
+}
+
+int nvmlDeviceGetProcessesUtilizationInfo(const Slot *device, SamplesInfo *info) {
+    CALL(nvmlDeviceGetProcessesUtilizationInfo, device, ON_GPU);
+    if (info->version != UTILISATION_INFO_V1) return VERSION_MISMATCH;
+    return samples(&call, info->last_seen, &info->count, NULL, info->samples);
+}

@@ -1,0 +1,273 @@
+"""Clients that are slow, silent, many or rude."""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+
+import pytest
+
+from podgpu.serve.limits import Limits
+from tests.serve.rig import (
+    BIG,
+    CountingDialect,
+    StubNode,
+    connected,
+    drained,
+    fetch,
+    freed,
+    serving,
+    slow_reader,
+)
+
+
+async def test_an_unfinished_head_is_cut() -> None:
+    limits = Limits(head_seconds=0.2, sweep_seconds=0.02)
+    async with serving(StubNode(), limits=limits) as server, connected(server) as client:
+        client.send(b"GET /metrics HTTP/1.1\r\nHost: te")
+        assert await client.rest() == b""
+
+
+async def test_a_head_that_dribbles_in_is_cut() -> None:
+    limits = Limits(head_seconds=0.2, sweep_seconds=0.02)
+    async with serving(StubNode(), limits=limits) as server, connected(server) as client:
+
+        async def dribble() -> None:
+            for byte in b"GET /metrics HTTP/1.1\r\nX-Long: " + b"x" * 10_000:
+                client.send(bytes([byte]))
+                await asyncio.sleep(0.01)
+
+        dribbling = asyncio.create_task(dribble())
+        assert await client.rest() == b""
+        dribbling.cancel()
+
+
+async def test_a_second_head_has_a_deadline_too() -> None:
+    limits = Limits(head_seconds=0.2, sweep_seconds=0.02)
+    async with serving(StubNode(), limits=limits) as server, connected(server) as client:
+        assert (await client.get("/metrics")).status == 200
+        client.send(b"GET /met")
+        assert await client.rest() == b""
+
+
+async def test_a_connection_between_requests_outlives_the_head_deadline() -> None:
+    limits = Limits(head_seconds=0.1, sweep_seconds=0.02)
+    async with serving(StubNode(), limits=limits) as server, connected(server) as client:
+        await client.get("/metrics")
+        await asyncio.sleep(0.4)
+        assert (await client.get("/metrics")).status == 200
+
+
+async def test_an_idle_connection_is_closed() -> None:
+    async with serving(StubNode(), limits=Limits(idle_seconds=0.2)) as server, connected(server) as client:
+        await client.get("/metrics")
+        assert await client.rest() == b""
+
+
+async def test_a_slow_reader_is_cut_while_others_are_served() -> None:
+    limits = Limits(write_seconds=0.3, sweep_seconds=0.02)
+    async with (
+        serving(StubNode(), limits=limits, dialects={"big": CountingDialect(BIG)}) as server,
+        AsyncExitStack() as stack,
+    ):
+        full = len((await fetch(server, "/metrics/big")).body)
+        slow = await slow_reader(stack, server.ports[0])
+        good = await fetch(server, "/metrics")
+        await asyncio.sleep(0.6)
+        assert good.status == 200
+        assert await drained(slow) < full
+
+
+async def test_a_reader_that_keeps_reading_is_not_cut() -> None:
+    limits = Limits(write_seconds=0.3, sweep_seconds=0.02)
+    async with (
+        serving(StubNode(), limits=limits, dialects={"big": CountingDialect(BIG)}) as server,
+        connected(server) as client,
+    ):
+        end = asyncio.get_running_loop().time() + 0.6
+        while asyncio.get_running_loop().time() < end:
+            assert (await client.get("/metrics/big")).status == 200
+        await asyncio.sleep(0.6)
+        assert (await client.get("/-/healthy")).status == 200
+
+
+async def test_too_many_requests_are_answered_at_once() -> None:
+    async with (
+        serving(StubNode(), max_requests=2, dialects={"big": CountingDialect(BIG)}) as server,
+        AsyncExitStack() as stack,
+    ):
+        for _ in range(2):
+            await slow_reader(stack, server.ports[0])
+        refused = await fetch(server, "/metrics")
+        probes = [await fetch(server, path) for path in ("/-/healthy", "/-/ready")]
+    assert refused.status == 503
+    assert "retry-after" in refused.headers
+    assert [probe.status for probe in probes] == [200, 200]
+
+
+async def test_a_request_slot_is_free_again_when_its_client_leaves() -> None:
+    async with serving(StubNode(), max_requests=1, dialects={"big": CountingDialect(BIG)}) as server:
+        async with AsyncExitStack() as stack:
+            await slow_reader(stack, server.ports[0])
+            assert (await fetch(server, "/metrics")).status == 503
+        assert await freed(server, "/metrics")
+
+
+async def test_a_connection_too_many_is_refused_and_disturbs_no_other() -> None:
+    async with (
+        serving(StubNode(), max_connections=2, limits=Limits(settle_seconds=60)) as server,
+        connected(server) as first,
+        connected(server) as second,
+    ):
+        for client in (first, second):
+            assert (await client.get("/-/healthy")).status == 200
+        async with connected(server) as third:
+            refused = await third.answer()
+            assert await third.rest() == b""
+        for client in (first, second):
+            assert (await client.get("/metrics")).status == 200
+    assert refused.status == 503
+    assert refused.headers["connection"] == "close"
+    assert "retry-after" in refused.headers
+
+
+async def test_a_place_is_free_again_when_its_client_leaves() -> None:
+    async with serving(StubNode(), max_connections=1, limits=Limits(settle_seconds=60)) as server:
+        async with connected(server) as first:
+            await first.get("/-/healthy")
+            assert (await fetch(server, "/-/healthy")).status == 503
+        assert await freed(server, "/-/healthy")
+
+
+async def test_the_longest_silent_connection_makes_room() -> None:
+    async with (
+        serving(StubNode(), max_connections=2, limits=Limits(settle_seconds=0)) as server,
+        connected(server) as oldest,
+        connected(server) as newer,
+    ):
+        await newer.get("/-/healthy")
+        assert (await fetch(server, "/-/healthy")).status == 200
+        assert await oldest.rest() == b""
+        assert (await newer.get("/-/healthy")).status == 200
+
+
+async def test_a_connection_that_was_answered_makes_room_when_it_falls_silent() -> None:
+    async with (
+        serving(StubNode(), max_connections=1, limits=Limits(settle_seconds=0)) as server,
+        connected(server) as idle,
+    ):
+        await idle.get("/-/healthy")
+        assert (await fetch(server, "/-/healthy")).status == 200
+        assert await idle.rest() == b""
+
+
+async def test_a_connection_with_a_request_in_progress_makes_no_room() -> None:
+    node = StubNode()
+    node.let_go.clear()
+    async with (
+        serving(node, max_connections=1, limits=Limits(settle_seconds=0)) as server,
+        connected(server) as working,
+    ):
+        working.ask("/-/release", "POST")
+        await node.asked.wait()
+        assert (await fetch(server, "/-/healthy")).status == 503
+        node.let_go.set()
+        assert (await working.answer()).status == 200
+
+
+@pytest.mark.parametrize("max_connections", [50, 300])
+async def test_silent_connections_do_not_stop_a_good_client(max_connections: int) -> None:
+    limits = Limits(settle_seconds=0)
+    async with (
+        serving(StubNode(), max_connections=max_connections, limits=limits) as server,
+        AsyncExitStack() as stack,
+    ):
+        for number in range(200):
+            client = await stack.enter_async_context(connected(server))
+            if number % 2:
+                client.send(b"GET /metrics HTTP/1.1\r\nHost:")
+        for path in ("/metrics", "/-/healthy"):
+            assert (await fetch(server, path)).status == 200
+
+
+async def test_a_head_too_long_is_refused() -> None:
+    async with serving(StubNode()) as server, connected(server) as client:
+        client.send(b"GET /metrics HTTP/1.1\r\nHost: test\r\n")
+        for number in range(20):
+            client.send(f"X-{number}: {'x' * 1000}\r\n".encode())
+        assert (await client.answer()).status == 431
+        assert await client.rest() == b""
+
+
+async def test_a_long_head_in_one_piece_is_refused() -> None:
+    fields = "".join(f"X-{number}: {'x' * 1000}\r\n" for number in range(20))
+    async with serving(StubNode()) as server, connected(server) as client:
+        client.send(f"GET /metrics HTTP/1.1\r\nHost: test\r\n{fields}\r\n".encode())
+        assert (await client.answer()).status == 431
+
+
+async def test_many_requests_on_one_connection_are_not_one_long_head() -> None:
+    async with serving(StubNode()) as server, connected(server) as client:
+        for _ in range(30):
+            assert (await client.get("/-/healthy", X_Padding="x" * 1000)).status == 200
+
+
+async def test_requests_sent_ahead_are_answered_in_order() -> None:
+    async with serving(StubNode()) as server, connected(server) as client:
+        for path in ("/-/healthy", "/-/ready", "/nowhere", "/-/healthy"):
+            client.ask(path)
+        assert [(await client.answer()).status for _ in range(4)] == [200, 200, 404, 200]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"Content-Length: 5\r\n\r\nhello",
+        b"Content-Length: 1000000\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    ],
+)
+@pytest.mark.parametrize("line", [b"GET /metrics", b"POST /-/release"])
+async def test_a_body_is_refused(line: bytes, rest: bytes) -> None:
+    node = StubNode()
+    async with serving(node) as server, connected(server) as client:
+        client.send(line + b" HTTP/1.1\r\nHost: test\r\n" + rest)
+        answer = await client.answer()
+        assert await client.rest() == b""
+    assert answer.status == 413
+    assert answer.headers["connection"] == "close"
+    assert node.released == []
+
+
+async def test_an_empty_body_is_none() -> None:
+    async with serving(StubNode()) as server:
+        answer = await fetch(server, "/-/release", "POST", Content_Length="0")
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 32,
+        b"GET\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost : x\r\n\r\n",
+        b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n",
+        b"BREW /coffee HTTP/1.1\r\n\r\n",
+    ],
+)
+async def test_what_is_not_http_is_refused_without_a_word_in_the_log(
+    garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        async with serving(StubNode()) as server, connected(server) as client:
+            client.send(garbage)
+            answer = await client.answer()
+            assert await client.rest() == b""
+    assert answer.status == 400
+    assert caplog.records == []
+
+
+async def test_http_1_0_is_answered_and_closed() -> None:
+    async with serving(StubNode()) as server, connected(server) as client:
+        client.send(b"GET /-/healthy HTTP/1.0\r\n\r\n")
+        assert (await client.answer()).status == 200
+        assert await client.rest() == b""

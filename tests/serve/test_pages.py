@@ -1,0 +1,71 @@
+import gzip
+
+from podgpu.serve.pages import Pages
+from podgpu.views.exposition import Format
+from tests.serve.rig import CountingDialect, make_snapshot
+
+TEXT, OPENMETRICS = Format.TEXT, Format.OPENMETRICS
+
+
+def test_a_page_is_rendered_once_for_a_snapshot() -> None:
+    dialect, snapshot = CountingDialect(), make_snapshot()
+    pages = Pages(100, {"counted": dialect})
+    first = pages.metrics(snapshot, "counted", TEXT, gzipped=False)
+    assert pages.metrics(snapshot, "counted", TEXT, gzipped=False) is first
+    packed = pages.metrics(snapshot, "counted", TEXT, gzipped=True)
+    assert pages.metrics(snapshot, "counted", TEXT, gzipped=True) is packed
+    assert gzip.decompress(packed.body) == first.body
+    assert pages.metrics(snapshot, "counted", OPENMETRICS, gzipped=False).body != first.body
+    assert dialect.calls == 1
+
+
+def test_a_new_snapshot_is_rendered_anew_even_when_it_is_equal() -> None:
+    dialect = CountingDialect()
+    pages = Pages(100, {"counted": dialect})
+    for _ in range(3):
+        pages.metrics(make_snapshot(), "counted", TEXT, gzipped=False)
+    assert dialect.calls == 3
+
+
+def test_dropped_series_are_summed_over_snapshots_and_told_on_the_next() -> None:
+    dialect = CountingDialect(series=7)
+    pages = Pages(5, {"counted": dialect})
+    for number in range(3):
+        snapshot = make_snapshot(f"n{number}")
+        for form in (TEXT, OPENMETRICS):
+            assert b"counted" not in pages.metrics(snapshot, "counted", form, gzipped=False).body
+    assert dialect.dropped == [{}, {"counted": 7}, {"counted": 14}]
+
+
+def test_dialects_do_not_share_what_they_drop() -> None:
+    big, small = CountingDialect(series=7), CountingDialect()
+    pages = Pages(5, {"big": big, "small": small})
+    for _ in range(2):
+        snapshot = make_snapshot()
+        pages.metrics(snapshot, "big", TEXT, gzipped=False)
+        pages.metrics(snapshot, "small", TEXT, gzipped=False)
+    assert small.dropped == [{}, {}]
+
+
+def test_the_native_page_says_how_much_it_dropped() -> None:
+    whole = Pages(1000).metrics(make_snapshot(), "native", TEXT, gzipped=False).body
+    series = sum(not line.startswith(b"#") for line in whole.splitlines())
+    pages = Pages(series - 1)
+    first = pages.metrics(make_snapshot(), "native", TEXT, gzipped=False).body
+    second = pages.metrics(make_snapshot(), "native", TEXT, gzipped=False).body
+    assert b"podgpu_build_info" in first
+    assert b"podgpu_series_dropped_total{" not in first
+    assert b"podgpu_series_dropped_total{" in second
+
+
+def test_the_status_page_is_rendered_once_a_second() -> None:
+    pages, snapshot = Pages(100), make_snapshot()
+    now = pages.html(snapshot, 1, gzipped=False)
+    assert pages.html(snapshot, 1, gzipped=False) is now
+    assert pages.html(snapshot, 2, gzipped=False).body != now.body
+    assert pages.html(snapshot, 1, gzipped=False) is not now  # only the latest is kept
+
+
+def test_json_is_rendered_once_for_a_snapshot() -> None:
+    pages, snapshot = Pages(100), make_snapshot()
+    assert pages.json(snapshot, gzipped=True) is pages.json(snapshot, gzipped=True)

@@ -1,0 +1,181 @@
+import gzip
+import json
+import logging
+from unittest.mock import Mock
+
+import msgspec
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from podgpu.serve.load import Load
+from podgpu.serve.pages import Pages
+from podgpu.serve.routes import Routes
+from tests.serve.rig import StubNode, broken, connected, fetch, serving
+
+PAGES = ("/", "/metrics", "/metrics/native", "/api/v1/snapshot", "/-/healthy", "/-/ready")
+
+
+async def test_metrics_are_prometheus_text() -> None:
+    async with serving(StubNode()) as server:
+        answer = await fetch(server, "/metrics")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "# TYPE podgpu_" in answer.text
+
+
+async def test_metrics_are_openmetrics_when_asked_for() -> None:
+    async with serving(StubNode()) as server:
+        answer = await fetch(server, "/metrics", Accept="application/openmetrics-text;version=1.0.0")
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.text.endswith("# EOF\n")
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/api/v1/snapshot"])
+async def test_gzip_holds_the_same_page(path: str) -> None:
+    node = StubNode()
+    node.current = msgspec.structs.replace(node.current, taken_at=4e9)  # the status page's age stays 0
+    async with serving(node) as server:
+        plain = await fetch(server, path)
+        packed = await fetch(server, path, Accept_Encoding="gzip")
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+
+
+async def test_the_snapshot_is_json() -> None:
+    async with serving(StubNode()) as server:
+        answer = await fetch(server, "/api/v1/snapshot")
+    assert answer.headers["content-type"].startswith("application/json")
+    assert json.loads(answer.body)["node"] == "worker-1"
+
+
+async def test_the_status_page_is_html() -> None:
+    async with serving(StubNode()) as server:
+        answer = await fetch(server, "/")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "worker-1" in answer.text
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/nowhere"])
+async def test_every_answer_carries_the_security_headers(path: str) -> None:
+    async with serving(StubNode()) as server:
+        headers = (await fetch(server, path)).headers
+    assert headers["content-security-policy"] == "default-src 'none'; style-src 'unsafe-inline'"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["cache-control"] == "no-store"
+    assert headers["server"] == "podgpu"
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_head_answers_as_get_without_the_body(path: str) -> None:
+    async with serving(StubNode()) as server, connected(server) as client:
+        head = await client.get(path, "HEAD")
+        page = await client.get(path)
+    assert head.status == page.status == 200
+    assert abs(int(head.headers["content-length"]) - len(page.body)) < 10  # the status page's age may change
+    assert head.headers["content-type"] == page.headers["content-type"]
+
+
+async def test_an_unknown_path_is_answered_with_the_list_of_paths() -> None:
+    async with serving(StubNode()) as server:
+        answer = await fetch(server, "/metric")
+    assert answer.status == 404
+    for path in PAGES:
+        assert f"\n{path}\n" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "allow"), [("/metrics", "POST", "GET, HEAD"), ("/-/release", "GET", "POST")]
+)
+async def test_a_wrong_method_is_answered_with_the_right_one(path: str, method: str, allow: str) -> None:
+    async with serving(StubNode()) as server:
+        answer = await fetch(server, path, method)
+    assert answer.status == 405
+    assert answer.headers["allow"] == allow
+
+
+async def test_queries_are_ignored() -> None:
+    async with serving(StubNode()) as server:
+        answer = await fetch(server, "/metrics?" + "&".join(["name[]=x"] * 500))
+    assert answer.status == 200
+
+
+async def test_ready_only_after_the_first_attempt() -> None:
+    node = StubNode()
+    node.ready = False
+    async with serving(node) as server:
+        early = await fetch(server, "/-/ready")
+        node.ready = True
+        late = await fetch(server, "/-/ready")
+    assert (early.status, late.status) == (503, 200)
+    assert "retry-after" in early.headers
+
+
+async def test_a_broken_view_breaks_no_other_page(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        async with serving(StubNode(), dialects={"broken": broken}) as server, connected(server) as client:
+            answer = await client.get("/metrics/broken")
+            again = await client.get("/metrics/broken")
+            healthy = await client.get("/-/healthy")
+            metrics = await client.get("/metrics")
+    assert answer.status == again.status == 500
+    assert answer.text.count("\n") == 1
+    assert "broken" not in answer.text
+    assert healthy.status == metrics.status == 200
+    assert [record.exc_info is not None for record in caplog.records] == [True]  # the second is not logged
+
+
+@pytest.mark.parametrize(("query", "seconds"), [("", 300), ("?seconds=1", 1), ("?seconds=3600", 3600)])
+async def test_release_for_the_time_given(query: str, seconds: int) -> None:
+    node = StubNode()
+    async with serving(node) as server:
+        answer = await fetch(server, f"/-/release{query}", "POST")
+    assert answer.status == 200
+    assert json.loads(answer.body) == {"released": True, "seconds": seconds}
+    assert node.released == [seconds]
+
+
+@pytest.mark.parametrize("text", ["0", "3601", "-1", "1.5", "", "five", "٣", "9" * 5000])
+async def test_release_refuses_a_bad_time(text: str) -> None:
+    node = StubNode()
+    async with serving(node) as server:
+        answer = await fetch(server, f"/-/release?seconds={text}", "POST")
+    assert answer.status == 400
+    assert answer.text.count("\n") == 1
+    assert node.released == []
+
+
+async def test_release_says_when_the_sampler_is_stuck() -> None:
+    node = StubNode()
+    node.gone = False
+    async with serving(node) as server:
+        answer = await fetch(server, "/-/release", "POST")
+    assert answer.status == 503
+    assert json.loads(answer.body)["released"] is False
+
+
+@pytest.mark.parametrize(
+    ("peer", "status"),
+    [
+        *((peer, 200) for peer in ("127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1")),
+        *((peer, 403) for peer in ("10.0.0.1", "fe80::1%eth0", "::ffff:10.0.0.1", "2001:db8::1")),
+    ],
+)
+async def test_only_this_machine_may_release(peer: str, status: int) -> None:
+    # A peer elsewhere is not to be had on loopback, so the request is made by hand.
+    node = StubNode()
+    release = Routes(node, Pages(1000), Load(1)).table("native")["/-/release"].handler
+    transport = Mock()
+    transport.get_extra_info = lambda name, default=None: (peer, 40000) if name == "peername" else default
+    answer = await release(make_mocked_request("POST", "/-/release", transport=transport))
+    assert answer.status == status
+    assert bool(node.released) is (status == 200)
+
+
+async def test_a_page_of_another_site_may_not_release() -> None:
+    node = StubNode()
+    async with serving(node) as server:
+        answer = await fetch(server, "/-/release", "POST", Origin="https://example.org")
+    assert answer.status == 403
+    assert node.released == []

@@ -1,0 +1,344 @@
+import asyncio
+import time
+from collections.abc import Iterable
+from functools import cache
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podgpu.catalog import CATALOG, device_rows
+from podgpu.catalog.row import Kind, Metric, Worth
+from podgpu.model import Device, Reading, Report
+from podgpu.sources import Source
+from podgpu.sources.simulator import CARDS, Simulator
+from podgpu.sources.simulator.motion import ROUND, Meter
+from podgpu.sources.simulator.tape import Tape
+
+Values = dict[tuple[str, ...], float]
+
+WEEK = 7 * 86400
+START = 5000.0
+BORN = 1.7e9
+MIG_CARD = 3
+XID_CARD = 2
+TIMES = st.floats(0, WEEK, allow_nan=False)
+SECONDS = st.integers(0, WEEK)
+
+
+class Clock:
+    now = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def play(times: Iterable[float], seed: int = 7) -> list[Report]:
+    """What a simulator reports at these times since its start."""
+    clock = Clock()
+    simulator = Simulator(seed=seed, clock=clock, wall=lambda: BORN)
+
+    async def reports() -> list[Report]:
+        told = []
+        for elapsed in times:
+            clock.now = START + elapsed
+            told.append(await simulator.read())
+        await simulator.close()
+        return told
+
+    return asyncio.run(reports())
+
+
+@cache
+def _shared() -> tuple[Simulator, Clock]:
+    clock = Clock()
+    return Simulator(seed=7, clock=clock, wall=lambda: BORN), clock
+
+
+def report(elapsed: float) -> Report:
+    """One report of a simulator that other tests have read too; its XID events may be told already."""
+    simulator, clock = _shared()
+    clock.now = START + elapsed
+    return asyncio.run(simulator.read())
+
+
+def values(readings: Iterable[Reading]) -> Values:
+    found = [((reading.metric, *reading.labels), reading.value) for reading in readings]
+    assert len(dict(found)) == len(found), "a reading is told twice"
+    return dict(found)
+
+
+def key(row: Metric) -> tuple[str, ...]:
+    return (row.name, *row.label_values)
+
+
+def encoded(devices: tuple[Device, ...]) -> bytes:
+    return msgspec.json.encode(devices)
+
+
+def test_it_is_a_source_and_says_that_it_is_a_demo() -> None:
+    source: Source = Simulator(seed=1)
+    assert source.name == "simulator"
+    assert source.demo
+
+
+def test_same_seed_and_times_give_the_same_bytes() -> None:
+    times = [0.0, 1.5, 90.0, 4000.25]
+    assert msgspec.json.encode(play(times)) == msgspec.json.encode(play(times))
+
+
+def test_another_seed_gives_other_numbers_on_the_same_node() -> None:
+    first, second = play([30.0], seed=1)[0], play([30.0], seed=2)[0]
+    assert encoded(first.devices) != encoded(second.devices)
+    assert [device.gpu for device in first.devices] == [device.gpu for device in second.devices]
+
+
+async def test_there_is_nothing_to_release() -> None:
+    assert await Simulator(seed=1).release(60)
+
+
+def test_numbers_move_within_a_few_seconds() -> None:
+    first, second = ([device.readings for device in told.devices[:MIG_CARD]] for told in play([100.0, 105.0]))
+    assert all(before != after for before, after in zip(first, second, strict=True))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(TIMES, min_size=2, max_size=5).map(sorted))
+def test_reads_in_between_change_nothing(times: list[float]) -> None:
+    assert encoded(play(times)[-1].devices) == encoded(play(times[-1:])[0].devices)
+
+
+def test_a_week_later_costs_no_more() -> None:
+    clock = Clock()
+    simulator = Simulator(seed=7, clock=clock)
+    clock.now = START + WEEK
+    began = time.perf_counter()
+    asyncio.run(simulator.read())
+    assert time.perf_counter() - began < 2
+
+
+@settings(max_examples=20, deadline=None)
+@given(TIMES)
+def test_memory_adds_up(elapsed: float) -> None:
+    for device in report(elapsed).devices:
+        held = sum(process.memory_bytes or 0 for process in device.processes)
+        found = values(device.readings)
+        parts = [found["memory_used_bytes",]]
+        for instance in device.instances:
+            inside = values(instance.readings)
+            assert_memory_identity(inside)
+            parts.append(-inside["memory_used_bytes",])
+        assert_memory_identity(found)
+        assert 0 < found["memory_used_bytes",] - held < 128 << 20
+        if device.instances:
+            assert sum(parts) == 0
+
+
+def assert_memory_identity(found: Values) -> None:
+    used, free, reserved = (found[f"memory_{part}_bytes",] for part in ("used", "free", "reserved"))
+    assert min(used, free) > 0
+    assert used + free + reserved == found["memory_total_bytes",]
+
+
+@settings(max_examples=20, deadline=None)
+@given(TIMES)
+def test_ratios_are_ratios(elapsed: float) -> None:
+    for device in report(elapsed).devices:
+        readings = [*device.readings, *(each for part in device.instances for each in part.readings)]
+        for reading in readings:
+            if reading.metric.endswith("_ratio"):
+                assert 0 <= reading.value <= 1, reading
+
+
+@settings(max_examples=20, deadline=None)
+@given(TIMES)
+def test_processes_use_no_more_than_their_card(elapsed: float) -> None:
+    for device in report(elapsed).devices:
+        if device.gpu.mig_enabled:
+            continue
+        found = values(device.readings)
+        for ratio, row in (
+            ("sm_ratio", "utilization_ratio"),
+            ("memory_ratio", "memory_utilization_ratio"),
+            ("decoder_ratio", "decoder_utilization_ratio"),
+        ):
+            each = [getattr(process, ratio) for process in device.processes]
+            # A process's figure is rounded down, the card's to the nearest percent.
+            assert sum(each) <= found[row,] + 1e-9
+            assert sum(each) >= found[row,] - 0.01 * (len(each) + 1)
+
+
+@settings(max_examples=20, deadline=None)
+@given(TIMES)
+def test_profiling_agrees_with_utilisation(elapsed: float) -> None:
+    for device in report(elapsed).devices:
+        found = values(device.readings)
+        active = found["graphics_engine_active_ratio",]
+        assert found["tensor_active_ratio",] <= found["sm_active_ratio",] <= active
+        if not device.gpu.mig_enabled:
+            assert active == pytest.approx(found["utilization_ratio",], abs=0.0101)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(TIMES, min_size=2, max_size=6).map(sorted))
+def test_counters_never_fall(times: list[float]) -> None:
+    counters = {key(row) for row in device_rows() if row.kind is Kind.COUNTER}
+    for before, after in pairwise(play(times)):
+        for earlier, later in zip(before.devices, after.devices, strict=True):
+            old, new = values(earlier.readings), values(later.readings)
+            assert all(old[name] <= new[name] for name in counters & old.keys())
+
+
+@settings(max_examples=10, deadline=None)
+@given(SECONDS, st.integers(1, 90))
+def test_energy_is_the_integral_of_power(start: int, length: int) -> None:
+    told = play([start + step for step in range(length + 1)])
+    for index in range(len(CARDS)):
+        found = [values(one.devices[index].readings) for one in told]
+        drawn = sum(each["power_watts",] for each in found[:-1])
+        gained = found[-1]["energy_joules_total",] - found[0]["energy_joules_total",]
+        # Float64 tells joules this large apart to about a tenth of a millijoule.
+        assert gained == pytest.approx(drawn, abs=0.001 * length)
+
+
+@settings(max_examples=10, deadline=None)
+@given(SECONDS)
+def test_traffic_counters_rise_by_their_rates(start: int) -> None:
+    before, after = play([start, start + 1])
+    for earlier, later in zip(before.devices, after.devices, strict=True):
+        old, new = values(earlier.readings), values(later.readings)
+        for way in ("pcie_transmit", "pcie_receive", "nvlink_transmit", "nvlink_receive"):
+            gained = new[f"{way}_bytes_total",] - old[f"{way}_bytes_total",]
+            assert gained == pytest.approx(old[f"{way}_bytes_per_second",], abs=1024)
+
+
+@settings(max_examples=20, deadline=None)
+@given(TIMES)
+def test_power_clocks_and_heat_follow_load(elapsed: float) -> None:
+    for device in report(elapsed).devices:
+        found = values(device.readings)
+        assert 84 <= found["power_watts",] <= found["power_limit_watts",]
+        assert 30 <= found["temperature_celsius", "gpu"] <= 70
+        idle = found["graphics_engine_active_ratio",] == 0
+        assert idle == (found["power_watts",] <= 86) == (found["clock_hertz", "sm"] == 345e6)
+        assert found["clock_event", "idle"] == idle
+        if found["clock_event", "software_power_cap"]:
+            assert found["power_watts",] >= 690
+
+
+def test_throttled_time_passes_while_the_power_cap_holds() -> None:
+    told = [values(one.devices[0].readings) for one in play(range(60))]
+    capped = sum(each["clock_event", "software_power_cap"] for each in told[:-1])
+    total = ("throttle_seconds_total", "power")
+    assert capped > 0
+    assert told[-1][total] - told[0][total] == pytest.approx(capped)
+
+
+def test_every_reading_is_in_the_catalog() -> None:
+    rows = {key(row): row for row in device_rows()}
+    for device in report(10.0).devices:
+        assert values(device.readings).keys() <= rows.keys()
+        for instance in device.instances:
+            found = values(instance.readings)
+            assert all(rows[name].mig for name in found)
+
+
+def test_every_core_row_that_is_read_is_given() -> None:
+    wanted = {key(row) for row in device_rows() if row.read and row.worth.value >= Worth.CORE.value}
+    # A partitioned card does not tell these.
+    untold = {("utilization_ratio",), ("memory_utilization_ratio",)}
+    for device in report(10.0).devices:
+        missing = wanted - values(device.readings).keys()
+        assert missing == (untold if device.gpu.mig_enabled else set())
+
+
+def test_every_core_row_of_an_instance_is_given() -> None:
+    wanted = {key(row) for row in CATALOG if row.mig and row.worth.value >= Worth.CORE.value}
+    instances = report(10.0).devices[MIG_CARD].instances
+    assert len(instances) == 5
+    assert all(wanted <= values(instance.readings).keys() for instance in instances)
+
+
+def test_processes_of_a_partitioned_card_name_their_instance_and_no_ratio() -> None:
+    device = report(10.0).devices[MIG_CARD]
+    instances = {each.mig.gpu_instance_id for each in device.instances}
+    assert {process.gpu_instance_id for process in device.processes} < instances
+    assert all(process.compute_instance_id == 0 for process in device.processes)
+    assert all(process.sm_ratio is None and process.memory_ratio is None for process in device.processes)
+
+
+def test_some_instances_are_busy_and_some_never() -> None:
+    most: dict[int, float] = {}
+    for told in play(range(0, ROUND, 5)):
+        for instance in told.devices[MIG_CARD].instances:
+            active = values(instance.readings)["sm_active_ratio",]
+            number = instance.mig.gpu_instance_id
+            most[number] = max(active, most.get(number, 0.0))
+    assert sorted(value > 0 for value in most.values()) == [False, False, True, True, True]
+
+
+def test_the_idle_holder_holds_memory_and_does_nothing() -> None:
+    for told in play([0.0, 300.0, 900.0]):
+        found = values(told.devices[7].readings)
+        assert found["utilization_ratio",] == 0
+        assert found["memory_used_bytes",] >= 60 << 30
+
+
+def test_corrected_memory_errors_are_on_one_card() -> None:
+    total = ("ecc_errors_total", "corrected", "volatile")
+    found = [values(device.readings)[total] for device in report(0.0).devices]
+    assert sorted(found) == [0, 0, 0, 0, 0, 0, 0, 3]
+
+
+def test_an_xid_comes_after_a_minute_and_a_half_and_again_later() -> None:
+    told = play([0.0, 89.9, 90.0, 90.1, 700.0, ROUND + 100.0])
+    assert [len(one.events) for one in told] == [0, 0, 1, 0, 1, 1]
+    events = [event for one in told for event in one.events]
+    assert {(event.uuid, event.xid) for event in events} == {(CARDS[XID_CARD].uuid, 31)}
+    assert [event.at - BORN for event in events] == [90, 690, ROUND + 90]
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.floats(0, 5 * ROUND), max_size=8).map(sorted))
+def test_however_it_is_read_each_xid_is_told_once(times: list[float]) -> None:
+    often = [event for one in play([*times, 5 * ROUND]) for event in one.events]
+    assert often == list(play([5 * ROUND])[0].events)
+
+
+def test_the_cast_is_sound() -> None:
+    residents = [resident for card in CARDS for resident in card.residents]
+    assert len({resident.pid for resident in residents}) == len(residents)
+    assert [card.index for card in CARDS] == list(range(8))
+    assert {card.sharing for card in CARDS} == {"exclusive", "mig", "time-slicing", "hami", "gpushare"}
+    assert all(r.tenant.startswith("host:") or r.tenant.count("/") == 2 for r in residents)
+    assert all(ROUND % resident.rhythm.every == 0 for resident in residents)
+    for card in CARDS:
+        slices = {part.gpu_instance_id for part in card.slices}
+        assert all((r.instance in slices) if slices else (r.instance is None) for r in card.residents)
+
+
+def test_uuids_differ() -> None:
+    devices = report(0.0).devices
+    uuids = [device.gpu.uuid for device in devices]
+    uuids += [instance.mig.uuid for device in devices for instance in device.instances]
+    assert len(set(uuids)) == len(uuids) == 13
+
+
+def test_a_meter_counts_rounds_and_parts_of_seconds() -> None:
+    meter = Meter([2] * (ROUND - 1) + [10], start=5)
+    assert [meter.at(0.0), meter.at(1.5), meter.at(ROUND - 0.5)] == [5, 8, 5 + 2 * (ROUND - 1) + 5]
+    assert meter.at(3.0 * ROUND) == 5 + 3 * (2 * (ROUND - 1) + 10)
+
+
+def test_crowded_processes_share_what_there_is() -> None:
+    tape = Tape(CARDS[4], seed=7)
+    totals = [sum(each.load for each in tape.at(second).activities) for second in range(ROUND)]
+    assert max(totals) == pytest.approx(0.99)
+
+
+def test_instances_do_not_crowd_each_other() -> None:
+    tape = Tape(CARDS[MIG_CARD], seed=7)
+    totals = [sum(each.load for each in tape.at(second).activities) for second in range(ROUND)]
+    assert max(totals) > 1.5

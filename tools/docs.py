@@ -1,0 +1,51 @@
+"""Writes the docs that are generated, or says which of them are stale."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from podgpu.catalog import listing
+from podgpu.config import reference
+
+ROOT = Path(__file__).resolve().parent.parent
+
+Page = tuple[str, Callable[[], str]]
+
+
+PAGES: tuple[Page, ...] = (
+    ("docs/metrics.md", listing.markdown),
+    ("docs/configuration.md", reference.markdown),
+)
+
+
+def write(root: Path, pages: Sequence[Page]) -> None:
+    for path, render in pages:
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(render(), encoding="utf-8")
+
+
+def stale(root: Path, pages: Sequence[Page]) -> list[str]:
+    """Paths of the pages that are missing or not what the sources would write now."""
+    return [path for path, render in pages if _content(root / path) != render()]
+
+
+def _content(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def main(arguments: Sequence[str], root: Path = ROOT, pages: Sequence[Page] = PAGES) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.docs", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
+    if not parser.parse_args(arguments).check:
+        write(root, pages)
+        return 0
+    found = stale(root, pages)
+    for path in found:
+        sys.stderr.write(f"{path} is stale: run make docs\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""Holds the house rules on size and naming: short modules and functions, small folders, names that tell."""
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TREES = ("src", "tests", "tools", "bench")
+
+MODULE_LINES = 400
+FUNCTION_LINES = 60
+FOLDER_MODULES = 14
+EMPTY_NAMES = frozenset({"utils", "helpers", "common", "base", "manager", "misc"})
+SUFFIXES = frozenset({".py", ".c", ".h"})
+GENERATED = "_gen"
+
+
+def violations(root: Path) -> Iterator[str]:
+    files = sorted(
+        path for tree in TREES for path in (root / tree).rglob("*") if _counts(path.relative_to(root))
+    )
+    for path in files:
+        yield from _file(path, path.relative_to(root))
+    yield from _folders(path.relative_to(root) for path in files)
+
+
+def _counts(path: Path) -> bool:
+    return path.suffix in SUFFIXES and not any(
+        part == GENERATED or part.startswith(".") for part in path.parts
+    )
+
+
+def _file(path: Path, shown: Path) -> Iterator[str]:
+    text = path.read_text(encoding="utf-8")
+    lines = text.count("\n")
+    if lines > MODULE_LINES:
+        yield f"{shown}:{lines}: {lines} lines, at most {MODULE_LINES}: split it"
+    if path.suffix == ".py":
+        if path.stem in EMPTY_NAMES:
+            yield f"{shown}:1: the name {path.stem} says nothing: name what it holds"
+        yield from _functions(ast.parse(text), shown)
+
+
+def _functions(tree: ast.AST, shown: Path) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            length = node.end_lineno - node.lineno + 1
+            if length > FUNCTION_LINES:
+                at_most = f"at most {FUNCTION_LINES}: split it"
+                yield f"{shown}:{node.lineno}: {node.name} has {length} lines, {at_most}"
+
+
+def _folders(files: Iterable[Path]) -> Iterator[str]:
+    modules: dict[Path, int] = {}
+    for path in files:
+        if path.suffix == ".py":
+            modules.setdefault(path.parent, 0)
+            modules[path.parent] += path.name != "__init__.py"
+    for folder, count in modules.items():
+        if folder.name in EMPTY_NAMES:
+            yield f"{folder}:1: the name {folder.name} says nothing: name what it holds"
+        if count > FOLDER_MODULES:
+            yield f"{folder}:1: {count} modules, at most {FOLDER_MODULES}: make a package of some"
+
+
+def main(root: Path = ROOT) -> int:
+    found = list(violations(root))
+    sys.stdout.writelines(f"{line}\n" for line in found)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
