@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format docs bench gpu-test lock clean
+.PHONY: help demo test check format docs proto bench gpu-wheels gpu-test lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -37,11 +37,24 @@ format: $(READY) ## rewrite the sources in the house style
 docs: $(READY) ## regenerate the generated docs
 	$(BIN)/python -m tools.docs
 
+proto: $(READY) ## regenerate the kubelet's messages
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/podgpu/kube/_gen --pyi_out=src/podgpu/kube/_gen \
+		proto/pods.proto proto/podresources.proto
+
 bench: $(READY) ## measure speed and size side by side
 	$(BIN)/python -m bench
 
-gpu-test: ## check podgpu against nvidia-smi on a machine with a GPU
-	$(PYTHON) tests/gpu/check.py
+# The machine with the GPU needs PyTorch and podgpu's dependencies; make gpu-wheels brings the latter along.
+GPU_PYTHON ?= 3.12
+gpu-wheels: $(READY) ## unpack podgpu's dependencies for another machine's Python into build/gpu-wheels
+	rm -rf build/wheels build/gpu-wheels
+	sed -n 's/^\(nvidia-ml-py\|aiohttp\|msgspec\|pyyaml\|rich\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
+	$(BIN)/python -m pip download --quiet --python-version $(GPU_PYTHON) --only-binary :all: -d build/wheels -r build/gpu-wheels.txt
+	for wheel in build/wheels/*.whl; do $(BIN)/python -m zipfile -e $$wheel build/gpu-wheels; done
+
+gpu-test: ## check podgpu against nvidia-smi, and two tenants against their work, on a machine with a GPU
+	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/check.py
+	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/tenants.py
 
 lock: ## resolve the dependencies again
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -2,6 +2,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no reason to fail: `--hypothesis-profile=deep` looks further.
+settings.register_profile("usual", deadline=None)
+settings.register_profile("deep", deadline=None, max_examples=5000)
+settings.load_profile("usual")
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pynvml
 import pytest
 
-from podgpu.catalog import CATALOG, gpu, link
+from podgpu.catalog import CATALOG, device_rows, gpu, link
 from podgpu.catalog.row import Call, Field, Gpm, Metric, Way
 from podgpu.catalog.units import FLAG, PERCENT, PROFILED_PERCENT
 
@@ -102,7 +102,7 @@ def test_a_field_exists(row: Metric) -> None:
     ],
 )
 def test_a_field_is_the_one_it_claims_to_be(name: str, labels: tuple[str, ...], constant: str) -> None:
-    (row,) = [row for row in CATALOG if (row.name, row.label_values) == (name, labels)]
+    (row,) = [row for row in device_rows() if (row.name, row.label_values) == (name, labels)]
     assert isinstance(row.read, Field)
     assert row.read.id == getattr(pynvml, f"NVML_FI_DEV_{constant}")
 

@@ -1,16 +1,29 @@
 """A node with every quirk a view must survive."""
 
+from collections.abc import Sequence
+
 from podgpu.model import (
+    ENDED,
+    Allocation,
+    Balance,
+    Booking,
+    Claim,
+    ContainerRef,
     Device,
     ErrorCount,
     Fault,
     Gpu,
+    Holder,
     Instance,
     MigInstance,
+    Owner,
     PartStatus,
+    Pod,
     Process,
     Reading,
+    Remainder,
     Snapshot,
+    Workload,
 )
 
 GIB = 2**30
@@ -107,6 +120,175 @@ HOSTILE = Device(
     )
 )
 
+MIG_A, MIG_B = (instance.mig.uuid for instance in SPLIT.instances)
+
+LLAMA = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000001")
+NOTEBOOK = ContainerRef(
+    "team-b", "notebook-7c9d8f6b5f-x2x7k", "jupyter", "22222222-aaaa-4000-8000-000000000002"
+)
+FORMER = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000000")
+SLICE = ContainerRef("ml", "embed-5d8c7b9f4-qqqqq", "main", "33333333-aaaa-4000-8000-000000000003")
+IDLER = ContainerRef("team-c", "dev-0", "shell", "44444444-aaaa-4000-8000-000000000004")
+EVIL = ContainerRef("<b>", '"\\\n\x1b[31m\ud800', "[red]" + "x" * 300, "evil")
+
+
+def _cgroup(container: ContainerRef, number: int) -> str:
+    uid = container.pod_uid.replace("-", "_")
+    return (
+        "0::/kubepods.slice/kubepods-burstable.slice/"
+        f"kubepods-burstable-pod{uid}.slice/cri-containerd-{number:064x}.scope"
+    )
+
+
+def _holder(pid: int, container: ContainerRef) -> Holder:
+    owner = Owner(
+        pod_uid=container.pod_uid, container_id=f"{pid:064x}", runtime="containerd", qos="burstable"
+    )
+    return Holder(
+        pid=pid,
+        kind="pod",
+        start_time=pid * 1000,
+        owner=owner,
+        container=container,
+        cgroup=_cgroup(container, pid),
+    )
+
+
+HOLDERS = (
+    _holder(424, LLAMA),
+    _holder(425, NOTEBOOK),
+    Holder(pid=426, kind="host", start_time=7, cgroup="0::/system.slice/nvidia-mps.service"),
+    *(Holder(pid=pid, kind="container", owner=Owner(container_id="d" * 64)) for pid in range(1000, 1004)),
+    Holder(pid=1004, kind="unknown", reason="exited"),
+    _holder(77, SLICE),
+    Holder(pid=78, kind="pod", owner=Owner(pod_uid=SLICE.pod_uid), reason="no container id"),
+)
+
+CLAIMS = (
+    Claim(
+        gpu=BUSY.gpu.uuid,
+        container=LLAMA,
+        share=0.5,
+        memory_limit_bytes=70 * GIB,
+        core_limit_ratio=0.5,
+        resource="nvidia.com/gpu.shared",
+        device_id=f"{BUSY.gpu.uuid}::1",
+        system="time-slicing",
+        source="podresources",
+    ),
+    Claim(
+        gpu=SPLIT.gpu.uuid,
+        mig=MIG_A,
+        container=SLICE,
+        resource="nvidia.com/mig-3g.71gb",
+        device_id=MIG_A,
+        system="mig",
+        source="podresources",
+    ),
+    Claim(
+        gpu=SPLIT.gpu.uuid, mig=MIG_B, container=IDLER, device_id=MIG_B, system="mig", source="podresources"
+    ),
+)
+
+BOOKINGS = (
+    Booking(
+        gpu=BUSY.gpu.uuid,
+        container=LLAMA,
+        method="measured",
+        processes=1,
+        memory_bytes=20 * GIB,
+        memory_limit_bytes=70 * GIB,
+        sm_ratio=0.8,
+        power_watts=512.25,
+        allocated_ratio=0.5,
+        busy_us=100_000,
+        energy_mj=100,
+        allocated_us=1_800_000_001,
+        last_active_at=1760000000.25,
+    ),
+    # Used without having been given.
+    Booking(
+        gpu=BUSY.gpu.uuid,
+        container=NOTEBOOK,
+        method="measured",
+        processes=1,
+        memory_bytes=10 * GIB,
+        sm_ratio=0.15,
+        power_watts=8.125,
+        busy_us=200_000,
+        energy_mj=200,
+    ),
+    # Ended, and made again under its name: both have one series.
+    Booking(gpu=BUSY.gpu.uuid, container=FORMER, busy_us=7, energy_mj=9_000_001, allocated_us=5, ended=True),
+    Booking(
+        gpu=SPLIT.gpu.uuid,
+        mig=MIG_A,
+        container=SLICE,
+        method="instance",
+        processes=1,
+        memory_bytes=16 * GIB,
+        sm_ratio=0.5,
+        power_watts=90.0,
+        allocated_ratio=3 / 7,
+        busy_us=1,
+        energy_mj=1,
+        allocated_us=1,
+    ),
+    # Held and not used.
+    Booking(
+        gpu=SPLIT.gpu.uuid,
+        mig=MIG_B,
+        container=IDLER,
+        allocated_ratio=1 / 7,
+        power_watts=11.5,
+        energy_mj=123_456_789_012,
+        allocated_us=86_400_000_000,
+        last_active_at=1759990000.0,
+    ),
+    Booking(gpu=HOSTILE.gpu.uuid, container=EVIL, method="<i>", sm_ratio=0.5),
+    # A card that is not there any more has no index to be told by.
+    Booking(gpu="GPU-gone", container=IDLER, busy_us=5),
+)
+
+REMAINDERS = (
+    Remainder(gpu=BUSY.gpu.uuid, reason="idle", energy_mj=84_000),
+    Remainder(gpu=BUSY.gpu.uuid, reason="overhead", memory_bytes=GIB // 2 - 10 * (GIB // 100)),
+    Remainder(gpu=BUSY.gpu.uuid, reason="host", processes=1, busy_us=3, energy_mj=4),
+    Remainder(gpu=BUSY.gpu.uuid, reason="container", memory_bytes=4 * (GIB // 100), processes=4),
+    Remainder(
+        gpu=BUSY.gpu.uuid, reason="unknown", memory_bytes=6 * (GIB // 100), processes=6, busy_us=999_999
+    ),
+    Remainder(gpu=BUSY.gpu.uuid, reason=ENDED, busy_us=11, energy_mj=22),
+    Remainder(gpu=SPLIT.gpu.uuid, reason="overhead", memory_bytes=GIB + GIB // 4),
+)
+
+
+def balance(gpu: str, bookings: Sequence[Booking], remainders: Sequence[Remainder]) -> Balance:
+    lines: list[Booking | Remainder] = [one for one in bookings if one.gpu == gpu]
+    lines += [one for one in remainders if one.gpu == gpu]
+    return Balance(
+        gpu=gpu,
+        memory_bytes=sum(one.memory_bytes or 0 for one in lines),
+        busy_us=sum(one.busy_us for one in lines),
+        energy_mj=sum(one.energy_mj for one in lines),
+    )
+
+
+PODS = (
+    Pod(
+        namespace="ml",
+        name="llama-0",
+        uid=LLAMA.pod_uid,
+        phase="Running",
+        labels={"app": "llama", "app.kubernetes.io/name": "llama", "app-kubernetes-io/name": "other"},
+        annotations={"kubectl.kubernetes.io/last-applied-configuration": "password: hunter2"},
+    ),
+    Pod(namespace="team-b", name=NOTEBOOK.pod, uid=NOTEBOOK.pod_uid, phase="Running", labels={"app": "nb"}),
+    Pod(namespace="ml", name=SLICE.pod, uid=SLICE.pod_uid, phase="Running"),
+    Pod(namespace="team-c", name="dev-0", uid=IDLER.pod_uid, phase="Running"),
+    Pod(namespace=EVIL.namespace, name=EVIL.pod, uid="evil", labels={"ü\n{}": '"\\\n\ud800'}),
+)
+
 SNAPSHOT = Snapshot(
     node="gpu-node-1",
     taken_at=1760000000.25,
@@ -115,18 +297,43 @@ SNAPSHOT = Snapshot(
     driver_version="580.159.04",
     nvml_version="13.580.159.04",
     devices=(BUSY, SPLIT, STUCK, HOSTILE),
+    claims=CLAIMS,
+    holders=HOLDERS,
+    bookings=BOOKINGS,
+    remainders=REMAINDERS,
+    balances=tuple(balance(gpu.uuid, BOOKINGS, REMAINDERS) for gpu in (BUSY.gpu, SPLIT.gpu, HOSTILE.gpu)),
+    pods=PODS,
+    workloads={
+        LLAMA.pod_uid: Workload(kind="StatefulSet", name="llama"),
+        NOTEBOOK.pod_uid: Workload(kind="Deployment", name="notebook"),
+        SLICE.pod_uid: Workload(kind="Deployment", name="embed"),
+        IDLER.pod_uid: Workload(kind="Pod", name="dev-0"),
+    },
+    unclaimed=(
+        Allocation(
+            namespace="team-c", pod="dev-0", container="shell", resource="example.com/gpu", device_id="slot-7"
+        ),
+    ),
     parts=(
         PartStatus(name="nvml", up=True, duration_seconds=0.0415, age_seconds=0.2),
         PartStatus(
-            name="kubelet",
+            name="podresources",
             up=False,
-            fault=Fault(reason="no_permission", call="List", detail="<socket> refused", seconds=90.0),
+            fault=Fault(reason="no_socket", call="List", detail="<socket> missing", seconds=90.0),
             duration_seconds=0.001,
+        ),
+        PartStatus(name="apiserver", up=True, duration_seconds=0.012, age_seconds=4.0),
+        PartStatus(name="procfs", up=True, duration_seconds=0.0021, age_seconds=0.1),
+        PartStatus(
+            name="pods-api",
+            up=False,
+            fault=Fault(reason="unavailable", call="ListPods", detail="connection refused", seconds=4000.0),
+            age_seconds=4000.0,
         ),
     ),
     errors=(
         ErrorCount(source="nvml", reason="timeout", count=3),
-        ErrorCount(source="kubelet", reason="no_permission", count=18),
+        ErrorCount(source="podresources", reason="no_socket", count=18),
     ),
 )
 

@@ -6,7 +6,7 @@ from podgpu.errors import UserError
 from podgpu.model import Reading, Snapshot
 from podgpu.views import json
 from tests.conftest import Golden
-from tests.views.quirks import BUSY, SNAPSHOT, SPLIT, STUCK
+from tests.views.quirks import BOOKINGS, BUSY, PODS, SNAPSHOT, SPLIT, STUCK
 from tests.views.test_native import SNAPSHOTS
 
 
@@ -16,10 +16,19 @@ def test_the_document(golden: Golden) -> None:
 
 def test_a_snapshot_comes_back_as_it_was() -> None:
     readings = (Reading("power_watts", 1.5), Reading("temperature_celsius", 50.0, ("gpu",)))
+    hostile = ("<b>", "evil")
     snapshot = msgspec.structs.replace(
-        SNAPSHOT, devices=(msgspec.structs.replace(BUSY, readings=readings), SPLIT, STUCK)
+        SNAPSHOT,
+        devices=(msgspec.structs.replace(BUSY, readings=readings), SPLIT, STUCK),
+        bookings=tuple(one for one in BOOKINGS if one.container.namespace not in hostile),
+        pods=tuple(msgspec.structs.replace(pod, annotations={}) for pod in PODS if pod.uid not in hostile),
+        balances=SNAPSHOT.balances[:2],
     )
     assert json.decode(json.encode(snapshot)) == snapshot
+
+
+def test_annotations_are_not_given_away() -> None:
+    assert b"hunter2" not in json.encode(SNAPSHOT)
 
 
 def test_labels_carry_their_names() -> None:

@@ -7,7 +7,27 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from podgpu import catalog
-from podgpu.model import Device, ErrorCount, Fault, Gpu, Instance, MigInstance, PartStatus, Reading, Snapshot
+from podgpu.model import (
+    Allocation,
+    Balance,
+    Booking,
+    Claim,
+    ContainerRef,
+    Device,
+    ErrorCount,
+    Fault,
+    Gpu,
+    Holder,
+    Instance,
+    MigInstance,
+    PartStatus,
+    Pod,
+    Process,
+    Reading,
+    Remainder,
+    Snapshot,
+    Workload,
+)
 from podgpu.views.exposition import Format, render
 from podgpu.views.family import Family, count
 from podgpu.views.native import families
@@ -32,7 +52,7 @@ def test_the_openmetrics_page(golden: Golden) -> None:
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 def test_promtool_finds_nothing_to_say() -> None:
-    page = render(families(SNAPSHOT, DROPPED), Format.TEXT)
+    page = render(families(SNAPSHOT, DROPPED, processes=True), Format.TEXT)
     assert PROMTOOL is not None
     done = subprocess.run([PROMTOOL, "check", "metrics"], input=page, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -65,7 +85,7 @@ def test_the_mode_is_on_the_page() -> None:
 def test_a_reading_that_the_catalog_does_not_know_is_left_out() -> None:
     strange = (Reading("no_such_metric", 1.0), Reading("power_watts", 1.0, ("surplus label",)))
     page = by_name(replace(SNAPSHOT, devices=(replace(BUSY, readings=strange),)))
-    assert not [name for name in page if name.endswith(("no_such_metric", "power_watts"))]
+    assert not [name for name in page if name.endswith(("no_such_metric", "gpu_power_watts"))]
 
 
 def test_an_instance_has_only_the_families_the_catalog_grants() -> None:
@@ -95,12 +115,63 @@ READINGS = st.lists(
 MIGS = st.builds(
     MigInstance, uuid=NAMES, gpu_instance_id=st.integers(0, 2), compute_instance_id=st.just(0), profile=NAMES
 )
+PIDS = st.integers(1, 5)
+UUIDS = NAMES | st.sampled_from(["GPU-1", "GPU-2"])
+MAYBE = st.none() | st.integers(0, 2**50)
+RATIOS = st.none() | st.floats(0, 1)
+REFS = st.builds(ContainerRef, NAMES, NAMES, NAMES, NAMES)
+
+
+def several(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
+    return st.lists(strategy, max_size=3).map(tuple)
+
+
+BOOKS = {
+    "claims": several(st.builds(Claim, gpu=UUIDS, container=REFS, mig=NAMES, share=st.floats(0, 1))),
+    "holders": several(
+        st.builds(Holder, pid=PIDS, kind=st.sampled_from(["pod", "host"]), container=st.none() | REFS)
+    ),
+    "bookings": several(
+        st.builds(
+            Booking,
+            gpu=UUIDS,
+            container=REFS,
+            mig=NAMES,
+            method=NAMES,
+            memory_bytes=MAYBE,
+            memory_limit_bytes=MAYBE,
+            sm_ratio=RATIOS,
+            allocated_ratio=RATIOS,
+            ended=st.booleans(),
+        )
+    ),
+    "remainders": several(st.builds(Remainder, gpu=UUIDS, reason=NAMES, memory_bytes=MAYBE)),
+    "balances": several(st.builds(Balance, gpu=UUIDS, memory_bytes=MAYBE)),
+    "pods": several(
+        st.builds(
+            Pod, namespace=NAMES, name=NAMES, uid=NAMES, labels=st.dictionaries(NAMES, NAMES, max_size=3)
+        )
+    ),
+    "workloads": st.dictionaries(NAMES, st.builds(Workload, kind=NAMES, name=NAMES), max_size=2),
+    "unclaimed": several(
+        st.builds(Allocation, namespace=NAMES, pod=NAMES, container=NAMES, resource=NAMES, device_id=NAMES)
+    ),
+}
 DEVICES = st.builds(
     Device,
-    gpu=st.builds(Gpu, uuid=NAMES, index=st.integers(0, 2), model=NAMES),
+    gpu=st.builds(Gpu, uuid=UUIDS, index=st.integers(0, 2), model=NAMES),
     fault=st.none() | st.builds(Fault, reason=NAMES, call=NAMES),
     readings=READINGS,
     instances=st.lists(st.builds(Instance, mig=MIGS, readings=READINGS), max_size=2).map(tuple),
+    processes=several(
+        st.builds(
+            Process,
+            pid=PIDS,
+            kinds=st.just(("compute",)),
+            memory_bytes=MAYBE,
+            gpu_instance_id=st.none() | st.integers(0, 2),
+        )
+    ),
 )
 SNAPSHOTS = st.builds(
     Snapshot,
@@ -109,6 +180,7 @@ SNAPSHOTS = st.builds(
     interval_seconds=st.just(5.0),
     version=NAMES,
     devices=st.lists(DEVICES, max_size=3).map(tuple),
+    **BOOKS,
     parts=st.lists(st.builds(PartStatus, name=NAMES, up=st.booleans()), max_size=2).map(tuple),
     errors=st.lists(st.builds(ErrorCount, source=NAMES, reason=NAMES, count=st.integers(0)), max_size=2).map(
         tuple
@@ -118,7 +190,7 @@ SNAPSHOTS = st.builds(
 
 @given(SNAPSHOTS)
 def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot) -> None:
-    page = families(snapshot, {})
+    page = families(snapshot, {}, processes=True)
     parsed = PARSERS[Format.TEXT](render(page, Format.TEXT).decode())
     series = [(sample.name, frozenset(sample.labels.items())) for one in parsed for sample in one.samples]
     assert len(series) == len(set(series)) == count(page)

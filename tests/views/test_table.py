@@ -14,6 +14,24 @@ def test_the_table(golden: Golden, width: int) -> None:
     golden(f"table-{width}.txt", text)
 
 
+def test_everybody_on_a_card_stands_below_it() -> None:
+    names = [text[:30].strip() for text in table(SNAPSHOT, 80, colour=False).splitlines()]
+    assert names[2:9] == [
+        "0  H200  56 °C",
+        "ml/llama-0/server",
+        "team-b/not…f6b5f-x2x7k/jupy",
+        "overhead",
+        "host processes (1)",
+        "other containers (4)",
+        "unknown (6)",
+    ]
+
+
+def test_pids_are_for_wide_terminals() -> None:
+    assert "424" not in table(SNAPSHOT, 80, colour=False)
+    assert "1000, 1001, 1002 +1 more" in table(SNAPSHOT, 120, colour=False)
+
+
 def test_colour_only_when_asked() -> None:
     assert "\x1b" not in table(SNAPSHOT, 80, colour=False)
     assert "\x1b[31m" in table(SNAPSHOT, 80, colour=True)

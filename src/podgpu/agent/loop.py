@@ -7,6 +7,7 @@ from collections import Counter
 import msgspec
 
 from podgpu import __version__, log
+from podgpu.agent.attribution import Attribution
 from podgpu.agent.counters import Counters
 from podgpu.model import ErrorCount, Fault, PartStatus, Report, Snapshot
 from podgpu.sources import Source
@@ -17,9 +18,12 @@ STALE_INTERVALS = 3  # nothing older is served
 class Agent:
     """Holds the current snapshot. A source that fails leaves a snapshot that says so."""
 
-    def __init__(self, source: Source, *, node: str, interval: float) -> None:
+    def __init__(
+        self, source: Source, *, node: str, interval: float, attribution: Attribution | None = None
+    ) -> None:
         self.ready = False
         self._source = source
+        self._attribution = attribution
         self._node = node
         self._interval = interval
         self._counters = Counters()
@@ -37,7 +41,14 @@ class Agent:
         return self._snapshot
 
     async def run(self) -> None:
-        """Read once an interval until cancelled; a release brings the next reading forward."""
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            if self._attribution:
+                group.create_task(self._attribution.run())
+            group.create_task(self._beat())
+
+    async def _beat(self) -> None:
+        """Read once an interval; a release brings the next reading forward."""
         while True:
             due = time.monotonic() + self._interval
             await self.cycle()
@@ -52,7 +63,7 @@ class Agent:
             report = await self._source.read()
         except Exception as error:
             report = Report(fault=Fault(reason="source_error", detail=repr(error)))
-        self._publish(report)
+        await self._publish(report)
 
     async def release(self, seconds: float) -> bool:
         released = await self._source.release(seconds)
@@ -62,17 +73,31 @@ class Agent:
 
     async def close(self) -> None:
         await self._source.close()
+        if self._attribution:
+            await self._attribution.close()
 
-    def _publish(self, report: Report) -> None:
-        now = time.monotonic()
+    async def _publish(self, report: Report) -> None:
+        taken = time.monotonic()
         if report.fault is None:
-            self._last_good = now
-        self._taken = now
+            self._last_good = taken
         self._counters.note(report.events)
-        self._count_errors(report)
-        self._snapshot = self._assembled(report)
+        snapshot = await self._attributed(self._assembled(report))
+        self._count_errors(report, snapshot)
+        self._taken = taken
+        self._snapshot = msgspec.structs.replace(snapshot, errors=self._error_counts())
         self.ready = True
-        self._log_changes(report)
+        self._log_changes(snapshot)
+
+    async def _attributed(self, snapshot: Snapshot) -> Snapshot:
+        """Whatever goes wrong in attribution, the devices' own numbers stand."""
+        if self._attribution is None:
+            return snapshot
+        try:
+            return await self._attribution.attribute(snapshot)
+        except Exception as error:  # shown as a part that is down
+            fault = Fault(reason="attribution_error", detail=repr(error))
+            broken = PartStatus(name="attribution", up=False, fault=fault)
+            return msgspec.structs.replace(snapshot, parts=(*snapshot.parts, broken))
 
     def _assembled(self, report: Report) -> Snapshot:
         status = PartStatus(
@@ -92,24 +117,30 @@ class Agent:
             nvml_version=report.nvml_version,
             devices=tuple(self._counters.apply(device) for device in report.devices),
             parts=(status,),
-            errors=tuple(
-                ErrorCount(source=source, reason=reason, count=count)
-                for (source, reason), count in sorted(self._errors.items())
-            ),
         )
 
-    def _count_errors(self, report: Report) -> None:
-        faults = [report.fault, *(device.fault for device in report.devices)]
-        for fault in faults:
+    def _count_errors(self, report: Report, snapshot: Snapshot) -> None:
+        """Count what nobody else does: the parts of attribution keep their own counts."""
+        own = {"procfs", "attribution", self._source.name}
+        faults = [(self._source.name, device.fault) for device in report.devices]
+        faults += [(part.name, part.fault) for part in snapshot.parts if part.name in own]
+        for name, fault in faults:
             if fault and fault.reason != "released":
-                self._errors[self._source.name, fault.reason] += 1
+                self._errors[name, fault.reason] += 1
         for reason, count in report.errors.items():
             self._errors[self._source.name, reason] += count
 
-    def _log_changes(self, report: Report) -> None:
-        """One line when a source or GPU goes down, changes its reason, or comes back."""
-        faults = {self._source.name: report.fault}
-        faults |= {f"gpu {device.gpu.index} {device.gpu.uuid}": device.fault for device in report.devices}
+    def _error_counts(self) -> tuple[ErrorCount, ...]:
+        counts = self._errors + (self._attribution.errors if self._attribution else Counter())
+        return tuple(
+            ErrorCount(source=source, reason=reason, count=count)
+            for (source, reason), count in sorted(counts.items())
+        )
+
+    def _log_changes(self, snapshot: Snapshot) -> None:
+        """One line when a part or GPU goes down, changes its reason, or comes back."""
+        faults = {part.name: part.fault for part in snapshot.parts}
+        faults |= {f"gpu {device.gpu.index} {device.gpu.uuid}": device.fault for device in snapshot.devices}
         for name, fault in faults.items():
             reason = fault.reason if fault else ""
             if self._logged.get(name, "") != reason:

@@ -6,7 +6,7 @@ their sum.
 
 from dataclasses import replace
 
-from podgpu.catalog import agent, gpu, health, link, power, profiling
+from podgpu.catalog import agent, container, gpu, health, link, power, profiling
 from podgpu.catalog.row import Metric, Scope
 
 TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
@@ -23,6 +23,12 @@ TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
     ("PCIe", link.PCIE),
     ("NVLink", link.NVLINK),
     ("Profiling", profiling.ROWS),
+    ("Containers", container.CONTAINERS),
+    ("Booked to no container", container.UNATTRIBUTED),
+    ("Booked to containers that have ended", container.ENDED),
+    ("The books of a GPU", container.BALANCES),
+    ("Pods", container.PODS),
+    ("Processes", container.PROCESSES),
 )
 
 CATALOG: tuple[Metric, ...] = tuple(row for _, rows in TOPICS for row in rows)

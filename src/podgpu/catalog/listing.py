@@ -19,6 +19,8 @@ Generated from the catalog. To change it, change a row and run `make docs`.
 
 * Every series of a GPU carries `node`, `gpu` (its index) and `uuid`; every series of a MIG instance carries
   `mig` and `profile` too. The labels below come on top of these.
+* Every series of a container or process carries `node`, `gpu`, `uuid`, `mig` (empty without MIG), `namespace`,
+  `pod` and `container`; what is unattributed, ended or booked carries `node`, `gpu` and `uuid`.
 * A metric marked MIG exists for instances too, under `podgpu_mig_` in place of `podgpu_gpu_`.
 * What a card does not offer is absent, never 0.
 * *Slow* values change rarely or cost much, and are read less often than every cycle.

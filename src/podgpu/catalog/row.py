@@ -19,6 +19,8 @@ class Scope(Enum):
     MIG = "podgpu_mig_"
     CONTAINER = "podgpu_container_"
     UNATTRIBUTED = "podgpu_unattributed_"
+    ENDED = "podgpu_ended_"
+    PROCESS = "podgpu_process_"
     AGENT = "podgpu_"
 
 

@@ -4,17 +4,21 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import FrameType
 from typing import Any
 
 from podgpu import __version__, log
 from podgpu.agent.loop import Agent
+from podgpu.cli._attribution import open_attribution
 from podgpu.cli._source import open_source
 from podgpu.config import Config
-from podgpu.config.address import Address
+from podgpu.config.address import NATIVE, Address
+from podgpu.serve.pages import DIALECTS, Dialect
 from podgpu.serve.server import Server
+from podgpu.views import native
 
 RELEASE_SECONDS = 300.0
 # Together below the five seconds in which the process is gone, whatever hangs.
@@ -32,12 +36,18 @@ def serve(config: Config, greet: Greeting = lambda _: None) -> int:
 
 
 async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
-    agent = Agent(open_source(config), node=config.node_name, interval=config.interval)
+    agent = Agent(
+        open_source(config),
+        node=config.node_name,
+        interval=config.interval,
+        attribution=open_attribution(config),
+    )
     server = Server(
         agent,
         series_limit=config.series_limit,
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
+        dialects=_dialects(config),
     )
     signals = _Signals(agent, at_exit)
     # The page is there before the first reading: a slow driver must not look like a dead agent.
@@ -49,6 +59,12 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         return await _until_stopped(signals, loop)
     finally:
         await _stop(server, agent, loop)
+
+
+def _dialects(config: Config) -> Mapping[str, Dialect]:
+    if config.series_processes == "off":
+        return DIALECTS
+    return {**DIALECTS, NATIVE: partial(native.families, processes=True)}
 
 
 async def _until_stopped(signals: "_Signals", loop: asyncio.Task[None]) -> int:

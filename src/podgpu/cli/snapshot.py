@@ -13,6 +13,7 @@ OPTIONS = tuple(name for name, option in ALL.items() if option.group != WEB and 
 
 FAULTY = 1
 # A driver that no process keeps loaded takes seconds for its first answer.
+BETWEEN_READINGS = 1.0  # energy and busy time take two readings to measure
 PATIENCE_SECONDS = 10.0
 _MAY_PASS = frozenset({"starting", "hung", "sampler_stuck"})
 
@@ -38,8 +39,9 @@ def run(config: Config, arguments: Namespace) -> int:
     snapshot = asyncio.run(_take(config))
     print(_FORMS[arguments.output](snapshot), end="")
     reasons = _reasons(snapshot)
-    for reason in reasons:
-        print(reason, file=sys.stderr)
+    if arguments.output != "table":  # which tells them itself
+        for reason in reasons:
+            print(reason, file=sys.stderr)
     return FAULTY if reasons else 0
 
 
@@ -47,17 +49,25 @@ async def _take(config: Config) -> Snapshot:
     import asyncio
 
     from podgpu.agent.loop import Agent
+    from podgpu.cli._attribution import open_attribution
     from podgpu.cli._source import open_source
 
-    agent = Agent(open_source(config), node=config.node_name, interval=config.interval)
+    attribution = open_attribution(config)
+    agent = Agent(
+        open_source(config), node=config.node_name, interval=config.interval, attribution=attribution
+    )
+    watching = asyncio.create_task(attribution.run())
     until = time.monotonic() + PATIENCE_SECONDS
     try:
         await agent.cycle()
         while _may_pass(agent.snapshot()) and time.monotonic() < until:
             await asyncio.sleep(0.1)
             await agent.cycle()
+        await asyncio.sleep(BETWEEN_READINGS)
+        await agent.cycle()
         return agent.snapshot()
     finally:
+        watching.cancel()
         await agent.close()
 
 
@@ -71,7 +81,7 @@ def _reasons(snapshot: Snapshot) -> list[str]:
 
     faults = [(part.name, part.fault) for part in snapshot.parts]
     faults += [(f"GPU {device.gpu.index}", device.fault) for device in snapshot.devices]
-    return [f"{name}: {problem(fault)}. {next_step(fault)}" for name, fault in faults if fault]
+    return [f"{name}: {problem(fault)}. {next_step(fault, name)}" for name, fault in faults if fault]
 
 
 def _json(snapshot: Snapshot) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 from podgpu.config.address import Address
 from podgpu.config.option import Environ, Option, at_most_one, many, one, options_of
-from podgpu.config.value import OneOf, duration, existing_file, whole
+from podgpu.config.value import OneOf, api_server, duration, existing_file, whole
 
-GENERAL, SOURCE, WEB, LOG = "General", "Source", "Web", "Log"
+GENERAL, SOURCE, KUBERNETES, WEB, LOG = "General", "Source", "Kubernetes", "Web", "Log"
 
 
 def _this_node(environ: Environ) -> str:
@@ -78,6 +78,65 @@ class Config:
             parse=Path,
             value_name="PATH",
             default="/proc",
+        )
+    )
+    path_kubelet: Path = one(
+        Option(
+            flag="--path.kubelet",
+            group=KUBERNETES,
+            help="The kubelet's folder, with its pod-resources and pods-api sockets.",
+            parse=Path,
+            value_name="PATH",
+            default="/var/lib/kubelet",
+        )
+    )
+    path_logs: Path = one(
+        Option(
+            flag="--path.logs",
+            group=KUBERNETES,
+            help="The folder that holds the kubelet's pods and containers log folders.",
+            parse=Path,
+            value_name="PATH",
+            default="/var/log",
+        )
+    )
+    kube_api: str = one(
+        Option(
+            flag="--kube.api",
+            group=KUBERNETES,
+            help="The API server: auto (the cluster's own, if there is a service account), off, or a URL.",
+            parse=api_server,
+            value_name="auto|off|URL",
+            default="auto",
+        )
+    )
+    kube_pod_labels: tuple[str, ...] = many(
+        Option(
+            flag="--kube.pod-labels",
+            group=KUBERNETES,
+            help="Pod labels to show on podgpu_pod_info; may be repeated.",
+            parse=str,
+            value_name="KEY",
+            default_note="none",
+        )
+    )
+    kube_workload_labels: tuple[str, ...] = many(
+        Option(
+            flag="--kube.workload-labels",
+            group=KUBERNETES,
+            help="Pod labels that name the workload instead of its owner; the first present wins.",
+            parse=str,
+            value_name="KEY",
+            default_note="none",
+        )
+    )
+    series_processes: str = one(
+        Option(
+            flag="--series.processes",
+            group=WEB,
+            help="Whether each process has series of its own.",
+            parse=OneOf(("on", "off")),
+            default="off",
         )
     )
     simulator_seed: int = one(

@@ -59,7 +59,9 @@ class Option(Generic[T]):
 
     def default_value(self, environ: Environ) -> T | tuple[T, ...] | None:
         text = self.default(environ) if callable(self.default) else self.default
-        return None if text is None else self.value([text])
+        if text is None:
+            return () if self.repeatable else None
+        return self.value([text])
 
 
 def one(option: Option[T]) -> T:

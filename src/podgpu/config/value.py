@@ -52,6 +52,12 @@ class OneOf:
         return text
 
 
+def api_server(text: str) -> str:
+    if text in ("auto", "off") or text.startswith(("http://", "https://")):
+        return text
+    raise UserError(f"{text!r} is no API server; write auto, off or a URL such as https://10.0.0.1:443")
+
+
 def existing_file(text: str) -> Path:
     path = Path(text)
     if not path.is_file():

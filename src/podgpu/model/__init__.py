@@ -1,7 +1,7 @@
 """The nouns. Frozen, no I/O, no NVML, no Prometheus."""
 
 from podgpu.model.device import Device, Fault, Gpu, Instance, MigInstance, Process, Reading
-from podgpu.model.ledger import UNATTRIBUTED, Balance, Booking, Claim, Remainder
+from podgpu.model.ledger import ENDED, UNATTRIBUTED, Balance, Booking, Claim, Remainder
 from podgpu.model.pod import (
     Allocation,
     ContainerRef,
@@ -17,6 +17,7 @@ from podgpu.model.report import Report, XidEvent
 from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, Snapshot
 
 __all__ = [
+    "ENDED",
     "SCHEMA",
     "UNATTRIBUTED",
     "Allocation",

@@ -18,6 +18,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
     compute_capability: str = ""
     vbios: str = ""
     mig_enabled: bool = False
+    multiprocessors: int | None = None
 
 
 class MigInstance(Struct, frozen=True, kw_only=True):
@@ -39,11 +40,16 @@ class Reading(Struct, frozen=True, array_like=True):
 
 
 class Process(Struct, frozen=True, kw_only=True):
-    """A process that holds the card. The ratios are means over the time since the previous reading."""
+    """A process on the card. The ratios are means over the time since the previous reading.
+
+    A process without kinds has ended: it is no longer listed, but worked since the previous reading. `sm_busy_us` is
+    the time it had the multiprocessors for, as far as the driver sampled it.
+    """
 
     pid: int
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
     memory_bytes: int | None = None
+    sm_busy_us: int | None = None
     gpu_instance_id: int | None = None
     compute_instance_id: int | None = None
     sm_ratio: float | None = None
@@ -67,9 +73,13 @@ class Instance(Struct, frozen=True, kw_only=True):
 
 
 class Device(Struct, frozen=True, kw_only=True):
-    """One reading of one card. With a fault the card said nothing: missing is absent, never stale."""
+    """One reading of one card. With a fault the card said nothing: missing is absent, never stale.
+
+    `at` is the monotonic time of the reading, comparable between processes of one machine.
+    """
 
     gpu: Gpu
+    at: float = 0.0
     fault: Fault | None = None
     readings: tuple[Reading, ...] = ()
     instances: tuple[Instance, ...] = ()

@@ -4,14 +4,18 @@ from msgspec import Struct
 
 from podgpu.model.pod import ContainerRef
 
+# Why something is booked to no container. `idle`: energy of capacity that nobody reserved. `overhead`: memory in use
+# that no process accounts for. `host`, `container`: processes outside Kubernetes. `unknown`: nobody can say.
 UNATTRIBUTED = ("idle", "overhead", "host", "container", "unknown")
+# Booked to containers that have ended and are no longer shown one by one.
+ENDED = "ended"
 
 
 class Claim(Struct, frozen=True, kw_only=True):
     """A container's right to a GPU, or to one of its MIG instances.
 
-    `share` is its part of the device, 0 to 1. `system` is the sharing system that said so, `device_id` the id it was
-    read from.
+    `share` is its part of what it names, 0 to 1. `system` is the sharing system that said so, `device_id` the id it
+    was read from.
     """
 
     gpu: str
@@ -28,6 +32,8 @@ class Claim(Struct, frozen=True, kw_only=True):
 
 class Booking(Struct, frozen=True, kw_only=True):
     """What one container has of one device. Counters are totals over the agent's life, in integers.
+
+    Ratios and seconds are parts of the whole card, also on a MIG instance; `sm_ratio` alone is the instance's own.
 
     `memory_bytes` and `sm_ratio` are None where they cannot be measured. `method` says how busy time and active energy
     were found: measured, exclusive, instance, weighted, reserved, equal.

@@ -5,7 +5,7 @@ from math import isfinite
 
 from msgspec import Struct
 
-from podgpu.model import Device, Fault, MigInstance, Process, Reading
+from podgpu.model import Fault, Reading
 from podgpu.views.text import line
 
 UNKNOWN = "-"
@@ -31,16 +31,6 @@ def glance(readings: Iterable[Reading]) -> Glance:
         if reading.metric in Glance.__struct_fields__ and isfinite(reading.value):
             values.setdefault(reading.metric, reading.value)
     return Glance(**values)
-
-
-def holders(device: Device, mig: MigInstance | None) -> list[Process]:
-    """List the processes of an instance, or of the card those that are on none; largest memory first."""
-    if mig is None:
-        migs = [instance.mig for instance in device.instances]
-        found = [process for process in device.processes if not any(_on(process, one) for one in migs)]
-    else:
-        found = [process for process in device.processes if _on(process, mig)]
-    return sorted(found, key=lambda process: (-(process.memory_bytes or 0), process.pid))
 
 
 def problem(fault: Fault) -> str:
@@ -74,6 +64,11 @@ def whole(value: float | None, unit: str) -> str:
     return UNKNOWN if value is None else f"{value:.0f} {unit}"
 
 
+def watts(value: float | None) -> str:
+    """To the watt from 10 W on: a small container's part is not nothing."""
+    return UNKNOWN if value is None else f"{value:.0f} W" if value == 0 or value >= 10 else f"{value:.1f} W"
+
+
 def seconds(value: float | None) -> str:
     """`42 ms`, `2.1 s`, `12 s`, `5 min`, `3 h`."""
     if value is None:
@@ -85,10 +80,3 @@ def seconds(value: float | None) -> str:
     if value < 120:
         return f"{value:.0f} s"
     return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.0f} h"
-
-
-def _on(process: Process, mig: MigInstance) -> bool:
-    return process.gpu_instance_id == mig.gpu_instance_id and process.compute_instance_id in (
-        None,
-        mig.compute_instance_id,
-    )

@@ -18,8 +18,13 @@ Object = dict[str, Any]
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """Leave out what is unknown, and readings without a catalog row: they have no meaning."""
+    """Leave out what is unknown, and readings without a catalog row: they have no meaning.
+
+    Annotations stay at home: people keep whole manifests in them, secrets and all.
+    """
     document = msgspec.to_builtins(snapshot)
+    for pod in document["pods"]:
+        del pod["annotations"]
     for holder in _holders(document):
         holder["readings"] = [_named(*reading) for reading in holder["readings"] if _known(*reading)]
     return msgspec.json.encode({"schema": SCHEMA, **_plain(document)})
@@ -64,7 +69,7 @@ def _positional(reading: Object) -> list[Any]:
 def _plain(node: Any) -> Any:
     """Without None, and with text that can be written as UTF-8."""
     if isinstance(node, dict):
-        return {key: _plain(value) for key, value in node.items() if value is not None}
+        return {_plain(key): _plain(value) for key, value in node.items() if value is not None}
     if isinstance(node, (list, tuple)):
         return [_plain(value) for value in node]
     if isinstance(node, str) and not node.isascii():

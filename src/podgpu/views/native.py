@@ -1,6 +1,7 @@
 """The snapshot as podgpu's own metric families.
 
-The catalog says what exists; only what concerns presence and the agent itself is known here by name.
+The catalog says what exists; only what concerns presence and the agent itself is known here by name. The books are in
+`workload`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,6 +10,7 @@ from math import isfinite
 from podgpu import catalog
 from podgpu.catalog.row import Scope, Worth
 from podgpu.model import Device, Instance, PartStatus, Reading, Snapshot
+from podgpu.views import workload
 from podgpu.views.family import Family, block, count, pairs_text
 
 _GPU_LABELS = ("node", "gpu", "uuid")
@@ -50,12 +52,21 @@ class _Page:
         return text
 
 
-def families(snapshot: Snapshot, series_dropped: Mapping[str, int]) -> list[Family]:
-    """`series_dropped` is what the budget has cut so far, by family."""
+def families(
+    snapshot: Snapshot, series_dropped: Mapping[str, int], *, processes: bool = False
+) -> list[Family]:
+    """`series_dropped` is what the budget has cut so far, by family; `processes` adds a series for each."""
     page = _Page()
     page.add(Scope.AGENT, "", _agent(snapshot, series_dropped))
     for device in snapshot.devices:
         _add_device(page, snapshot, device)
+    for scope, subject, readings in workload.books(snapshot):
+        page.add(scope, subject, readings)
+    for text in workload.pods(snapshot):
+        page.families[workload.POD_INFO].samples[text] = 1.0
+    if processes:
+        for scope, subject, readings in workload.processes(snapshot):
+            page.add(scope, subject, readings)
     # The number counts itself.
     page.add(Scope.AGENT, "", [Reading("series", float(count(page.filled()) + 1))])
     return page.filled()

@@ -1,31 +1,28 @@
-"""The snapshot for a terminal: one line a GPU, its instances and processes below."""
+"""The snapshot for a terminal: one line a GPU, below it who uses it."""
 
 from __future__ import annotations
 
 from io import StringIO
 from typing import TYPE_CHECKING, Literal
 
-from podgpu.model import Device, Instance, Process, Snapshot
+from podgpu.model import Device, Instance, Snapshot
 from podgpu.views.advice import next_step
-from podgpu.views.glance import UNKNOWN, Glance, gib, glance, holders, memory, percent, problem, whole
-from podgpu.views.text import line
+from podgpu.views.glance import UNKNOWN, gib, glance, memory, percent, problem, watts, whole
+from podgpu.views.tenancy import REASONS, Rest, Tenancy, Tenant, full_name, pids, tenancy
+from podgpu.views.text import line, shortened
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-MAX_PROCESSES = 5
+MAX_PIDS = 3
+MAX_UNCLAIMED = 3
+# From here on there is room for the PIDs.
+WIDE = 110
 
-_COLUMNS: tuple[tuple[str, int | None, Literal["left", "right"]], ...] = (
-    ("GPU", 3, "left"),
-    ("MODEL", None, "left"),
-    ("STATE", 16, "left"),
-    ("UTIL", 4, "right"),
-    ("MEMORY GiB", 13, "right"),
-    ("POWER", 6, "right"),
-    ("TEMP", 6, "right"),
-)
-_TAKEN = sum((size or 0) + 2 for _, size, _ in _COLUMNS)
-_MODEL_MOST = 40
+_NUMBERS: tuple[tuple[str, int], ...] = (("SHARE", 5), ("UTIL", 4), ("MEMORY GiB", 13), ("POWER", 6))
+_METHOD, _PIDS = 9, 24
+_GAP = 2
+_NAME_MOST = 60
 
 
 def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
@@ -43,7 +40,7 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
     )
     console.print(_title(snapshot), style="bold")
     if snapshot.devices:
-        console.print(_grid(snapshot, width))
+        console.print(_Grid(width).filled(snapshot))
     else:
         console.print("No GPU found.")
     for note in _notes(snapshot):
@@ -59,69 +56,101 @@ def _title(snapshot: Snapshot) -> str:
     return "  ".join(filter(None, words))
 
 
-def _grid(snapshot: Snapshot, width: int) -> Table:
-    from rich.table import Table
+class _Grid:
+    """Rows of a name, numbers, the method and, where there is room, PIDs."""
 
-    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for heading, size, side in _COLUMNS:
-        # A long name is cut; it must not push the numbers off the screen.
-        most = size or min(max(width - _TAKEN, 8), _MODEL_MOST)
-        grid.add_column(heading, justify=side, no_wrap=True, overflow="ellipsis", width=size, max_width=most)
-    for device in snapshot.devices:
-        _add_device(grid, device)
-    return grid
+    def __init__(self, width: int) -> None:
+        self._wide = width >= WIDE
+        taken = sum(size + _GAP for _, size in _NUMBERS) + _GAP + _METHOD
+        taken += _GAP + _PIDS if self._wide else 0
+        self._name_width = min(max(width - taken, 12), _NAME_MOST)
+        self._table = self._empty()
 
+    def filled(self, snapshot: Snapshot) -> Table:
+        for device in snapshot.devices:
+            self._add_device(device, tenancy(snapshot, device))
+        return self._table
 
-def _add_device(grid: Table, device: Device) -> None:
-    model = line(device.gpu.model).removeprefix("NVIDIA ") or UNKNOWN
-    if device.fault is not None:
-        _add(grid, str(device.gpu.index), model, line(device.fault.reason), style="red")
-        return
-    seen = glance(device.readings)
-    state = "MIG" if device.gpu.mig_enabled else "up"
-    _add(grid, str(device.gpu.index), model, state, *_numbers(seen, seen.utilization_ratio))
-    for instance in device.instances:
-        _add_instance(grid, device, instance)
-    _add_processes(grid, holders(device, None), indent="  ")
+    def _empty(self) -> Table:
+        from rich.table import Table
 
+        grid = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
+        columns: list[tuple[str, int, Literal["left", "right"]]] = [("GPU", self._name_width, "left")]
+        columns += [(heading, size, "right") for heading, size in _NUMBERS]
+        columns.append(("METHOD", _METHOD, "left"))
+        columns += [("PIDS", _PIDS, "left")] if self._wide else []
+        for heading, size, side in columns:
+            # A long name is cut; it must not push the numbers off the screen.
+            grid.add_column(heading, justify=side, no_wrap=True, overflow="ellipsis", width=size)
+        return grid
 
-def _add_instance(grid: Table, device: Device, instance: Instance) -> None:
-    seen = glance(instance.readings)
-    place = f"{instance.mig.gpu_instance_id}/{instance.mig.compute_instance_id}"
-    profile = line(instance.mig.profile) or UNKNOWN
-    _add(grid, "", f"  {profile}", place, *_numbers(seen, seen.sm_active_ratio))
-    _add_processes(grid, holders(device, instance.mig), indent="    ")
+    def _add_device(self, device: Device, who: Tenancy) -> None:
+        name = f"{device.gpu.index}  {line(device.gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
+        if device.fault is not None:
+            self._add(f"{name}  {line(device.fault.reason)}", style="red")
+            return
+        seen = glance(device.readings)
+        facts = ["MIG"] * device.gpu.mig_enabled
+        facts += [] if seen.temperature_celsius is None else [whole(seen.temperature_celsius, "°C")]
+        numbers = ("", percent(seen.utilization_ratio), memory(seen), whole(seen.power_watts, "W"))
+        self._add("  ".join([name, *facts]), *numbers, style="bold")
+        for instance in device.instances:
+            self._add_instance(instance, who)
+        listed = {instance.mig.uuid for instance in device.instances}
+        self._add_tenants([one for one in who.tenants if one.booking.mig not in listed], indent=3)
+        for rest in who.rest:
+            if rest.present:
+                self._add_rest(rest)
 
+    def _add_instance(self, instance: Instance, who: Tenancy) -> None:
+        mig, seen = instance.mig, glance(instance.readings)
+        name = f"   {line(mig.profile) or UNKNOWN}  {mig.gpu_instance_id}/{mig.compute_instance_id}"
+        self._add(name, "", percent(seen.sm_active_ratio), memory(seen))
+        self._add_tenants([one for one in who.tenants if one.booking.mig == mig.uuid], indent=5)
 
-def _add_processes(grid: Table, processes: list[Process], indent: str) -> None:
-    for process in processes[:MAX_PROCESSES]:
-        kinds = line(" ".join(process.kinds))
-        _add(
-            grid,
-            "",
-            f"{indent}pid {process.pid}",
-            kinds,
-            percent(process.sm_ratio),
-            gib(process.memory_bytes),
-            style="dim",
-        )
-    if len(processes) > MAX_PROCESSES:
-        _add(grid, "", f"{indent}+{len(processes) - MAX_PROCESSES} more", style="dim")
+    def _add_tenants(self, tenants: list[Tenant], indent: int) -> None:
+        for tenant in tenants:
+            booking = tenant.booking
+            name = " " * indent + shortened(tenant.name, self._name_width - indent)
+            used = gib(booking.memory_bytes)
+            if booking.memory_limit_bytes is not None:
+                used = f"{used} / {gib(booking.memory_limit_bytes)}"
+            share = "none" if booking.allocated_ratio is None else percent(booking.allocated_ratio)
+            numbers = (share, percent(booking.sm_ratio), used)
+            method = "idle" if tenant.idle else line(booking.method)
+            self._add(name, *numbers, watts(booking.power_watts), method, pids(tenant.processes, MAX_PIDS))
 
+    def _add_rest(self, rest: Rest) -> None:
+        reason = rest.remainder.reason
+        count = max(rest.remainder.processes, len(rest.processes))
+        name = f"   {REASONS.get(reason, line(reason))}" + (f" ({count})" if count else "")
+        used = gib(rest.remainder.memory_bytes) if rest.remainder.memory_bytes else ""
+        self._add(name, "", "", used, "", "", pids(rest.processes, MAX_PIDS), style="dim")
 
-def _numbers(seen: Glance, busy: float | None) -> tuple[str, str, str, str]:
-    return percent(busy), memory(seen), whole(seen.power_watts, "W"), whole(seen.temperature_celsius, "°C")
+    def _add(self, *cells: str, style: str | None = None) -> None:
+        from rich.text import Text
 
-
-def _add(grid: Table, *cells: str, style: str | None = None) -> None:
-    from rich.text import Text
-
-    # Text, not str: a name in square brackets is a name, not markup.
-    grid.add_row(*(Text(cell) for cell in cells), style=style)
+        # Text, not str: a name in square brackets is a name, not markup.
+        self._table.add_row(*(Text(cell) for cell in cells[: len(self._table.columns)]), style=style)
 
 
 def _notes(snapshot: Snapshot) -> list[str]:
     """Why something is missing, and what to do about it."""
-    faults = [(f"GPU {device.gpu.index}", device.fault) for device in snapshot.devices]
-    faults += [(line(part.name), part.fault) for part in snapshot.parts if not part.up]
-    return [f"{name}: {problem(fault)}. {next_step(fault)}" for name, fault in faults if fault is not None]
+    faults = [(f"GPU {device.gpu.index}", device.fault, "") for device in snapshot.devices]
+    faults += [(line(part.name), part.fault, part.name) for part in snapshot.parts if not part.up]
+    notes = [
+        f"{name}: {problem(fault)}. {next_step(fault, part)}"
+        for name, fault, part in faults
+        if fault is not None
+    ]
+    return notes + _unclaimed(snapshot)
+
+
+def _unclaimed(snapshot: Snapshot) -> list[str]:
+    found = snapshot.unclaimed
+    notes = [
+        f"{full_name(one)}: no sharing system knows the device {line(one.device_id)} of {line(one.resource)}."
+        for one in found[:MAX_UNCLAIMED]
+    ]
+    more = [f"{len(found) - MAX_UNCLAIMED} more such devices."] if len(found) > MAX_UNCLAIMED else []
+    return notes + more

@@ -23,3 +23,11 @@ def clean(value: str | bytes) -> str:
 def line(value: str | bytes) -> str:
     """Like `clean`, on one line."""
     return clean(value).replace("\n", " ")
+
+
+def shortened(name: str, width: int) -> str:
+    """Cut in the middle: a pod's name differs from its neighbours' at the end."""
+    if len(name) <= width:
+        return name
+    tail = (width - 1) * 2 // 3
+    return f"{name[: width - 1 - tail]}…{name[-tail:]}"

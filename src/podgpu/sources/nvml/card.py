@@ -14,7 +14,7 @@ from podgpu.sources.nvml.handle import Handle, Journal
 from podgpu.sources.nvml.mig import Slices
 from podgpu.sources.nvml.process import Utilization, all_are_seen, running
 
-SLOW_SECONDS = 30.0  # how often values of slow cadence are read
+SLOW_SECONDS = 15.0  # how often values of slow cadence are read: three default intervals
 
 ARCHITECTURES = {
     2: "Kepler",
@@ -67,7 +67,7 @@ class Card:
         except failure.CardGone as gone:
             self.fault = Fault(reason=gone.reason, call=gone.call)
             device = Device(gpu=self.gpu, fault=self.fault)
-        return msgspec.structs.replace(device, seconds=time.monotonic() - began)
+        return msgspec.structs.replace(device, at=began, seconds=time.monotonic() - began)
 
     def _read(self) -> Device:
         self._refresh_facts()
@@ -82,7 +82,8 @@ class Card:
             total = next((one.value for one in readings if one.metric == "memory_total_bytes"), None)
             instances, processes = (), self._utilization.apply(running(self._handle, total))
         if processes or all_are_seen():
-            readings = (*readings, Reading("processes", len(processes)))
+            listed = sum(bool(process.kinds) for process in processes)
+            readings = (*readings, Reading("processes", listed))
         return Device(gpu=self.gpu, readings=readings, instances=instances, processes=processes)
 
     def _readings(self) -> Iterator[Reading]:
@@ -126,7 +127,16 @@ def _facts(handle: Handle, known: Gpu, *, mig_enabled: bool) -> Gpu:
         compute_capability="{}.{}".format(*capability) if capability else "",
         vbios=handle.get("VbiosVersion") or "",
         mig_enabled=mig_enabled,
+        multiprocessors=_multiprocessors(handle.get("NumGpuCores"), capability),
     )
+
+
+def _multiprocessors(cores: int | None, capability: tuple[int, int] | None) -> int | None:
+    """NVML tells the cores; Pascal's, Volta's, Turing's and Ampere's data centre chips have 64 to a multiprocessor."""
+    if cores is None or capability is None:
+        return None
+    per_multiprocessor = 64 if capability in ((6, 0), (7, 0), (7, 5), (8, 0)) else 128
+    return cores // per_multiprocessor
 
 
 def _text(value: str | bytes) -> str:

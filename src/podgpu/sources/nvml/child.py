@@ -157,7 +157,7 @@ class Crew:
 def _silent(seat: Seat) -> Device:
     """A card that gave nothing this time: not listed, or stuck in a call."""
     if seat.absent:
-        return Device(gpu=seat.card.gpu, fault=Fault(reason=seat.absent))
+        return Device(gpu=seat.card.gpu, fault=seat.card.fault or Fault(reason=seat.absent))
     call, seconds = seat.worker.stuck_in()
     return Device(gpu=seat.card.gpu, fault=Fault(reason="hung", call=call, seconds=seconds))
 

@@ -82,12 +82,16 @@ class Utilization:
         self._last_stamp = _now() - NEWEST_WINDOW
 
     def apply(self, processes: tuple[Process, ...]) -> tuple[Process, ...]:
-        """Fill in the ratios; they stay None where the device cannot tell."""
+        """Fill in use, None where the device cannot tell, and add processes that worked but are gone already."""
+        before = self._last_stamp
         samples = self._samples()
         if samples is None:
             return processes
         by_pid = {sample.pid: sample for sample in samples}
-        return tuple(_with_ratios(process, by_pid.get(process.pid)) for process in processes)
+        listed = {process.pid for process in processes}
+        ended = tuple(Process(pid=pid) for pid in sorted(by_pid) if pid not in listed)
+        window = self._last_stamp - before
+        return tuple(_with_use(one, by_pid.get(one.pid), window) for one in (*processes, *ended))
 
     def _samples(self) -> list[Any] | None:
         name = "nvmlDeviceGetProcessUtilization"
@@ -117,13 +121,15 @@ class Utilization:
             return
 
 
-def _with_ratios(process: Process, sample: Any | None) -> Process:
+def _with_use(process: Process, sample: Any | None, window: int) -> Process:
+    """A sample's figure is the mean over the window; a process without one had none of it."""
     return msgspec.structs.replace(
         process,
-        sm_ratio=_ratio(sample.smUtil if sample else 0),
-        memory_ratio=_ratio(sample.memUtil if sample else 0),
-        encoder_ratio=_ratio(sample.encUtil if sample else 0),
-        decoder_ratio=_ratio(sample.decUtil if sample else 0),
+        sm_busy_us=round(_ratio(sample.smUtil) * window) if sample else 0,
+        sm_ratio=_ratio(sample.smUtil) if sample else 0.0,
+        memory_ratio=_ratio(sample.memUtil) if sample else 0.0,
+        encoder_ratio=_ratio(sample.encUtil) if sample else 0.0,
+        decoder_ratio=_ratio(sample.decUtil) if sample else 0.0,
     )
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +51,10 @@ class Session:
         return found
 
     def close(self) -> None:
+        """Say goodbye if anybody still listens; the exit of the process closes the rest."""
         if self.is_open:
-            self._call("nvmlShutdown")
+            with suppress(pynvml.NVMLError):
+                self._call("nvmlShutdown")
 
     def _open(self) -> None:
         self._load()

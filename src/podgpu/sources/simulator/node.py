@@ -99,7 +99,7 @@ CARDS = (
             ),
             Resident(
                 pid=41233,
-                tenant="lab/notebook-ana/jupyter",
+                tenant="lab/notebook-1/jupyter",
                 memory_bytes=5 * GIB,
                 swing_bytes=6 * GIB,
                 work=NOTEBOOK,
@@ -108,7 +108,7 @@ CARDS = (
             ),
             Resident(
                 pid=41380,
-                tenant="lab/notebook-ben/jupyter",
+                tenant="lab/notebook-2/jupyter",
                 memory_bytes=11 * GIB,
                 work=NOTEBOOK,
                 rhythm=NOTHING,
@@ -122,7 +122,7 @@ CARDS = (
         residents=(
             Resident(
                 pid=52001,
-                tenant="lab/notebook-cleo/jupyter",
+                tenant="lab/notebook-3/jupyter",
                 memory_bytes=14 * GIB,
                 swing_bytes=9 * GIB,
                 work=NOTEBOOK,
@@ -130,7 +130,7 @@ CARDS = (
             ),
             Resident(
                 pid=52440,
-                tenant="lab/notebook-dara/jupyter",
+                tenant="lab/notebook-4/jupyter",
                 memory_bytes=8 * GIB,
                 swing_bytes=5 * GIB,
                 work=NOTEBOOK,
@@ -215,7 +215,7 @@ CARDS = (
         residents=(
             Resident(
                 pid=81999,
-                tenant="lab/notebook-eli/jupyter",
+                tenant="lab/notebook-5/jupyter",
                 memory_bytes=60 * GIB,
                 work=NOTEBOOK,
                 rhythm=NOTHING,

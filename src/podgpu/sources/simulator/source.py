@@ -35,7 +35,7 @@ class Simulator:
         elapsed = self._clock() - self._started
         told, self._told = self._told, elapsed
         return Report(
-            devices=tuple(_device(tape.at(elapsed)) for tape in self._tapes),
+            devices=tuple(_device(tape.at(elapsed), elapsed) for tape in self._tapes),
             events=tuple(
                 XidEvent(uuid=card.uuid, xid=MMU_FAULT, at=self._started_at + second)
                 for card in CARDS
@@ -58,9 +58,10 @@ def _faults(card: Card, *, after: float, until: float) -> Iterator[int]:
         yield from (start + second for second in card.xid_at if after < start + second <= until)
 
 
-def _device(moment: Moment) -> Device:
+def _device(moment: Moment, elapsed: float) -> Device:
     return Device(
         gpu=_gpu(moment.card),
+        at=elapsed,
         readings=card_readings(moment),
         instances=tuple(_instances(moment)),
         processes=tuple(_process(activity) for activity in moment.activities),
@@ -77,6 +78,7 @@ def _gpu(card: Card) -> Gpu:
         architecture="Hopper",
         compute_capability="9.0",
         vbios="96.00.CF.00.01",
+        multiprocessors=132,
         mig_enabled=bool(card.slices),
     )
 

@@ -24,10 +24,10 @@ header .age{margin-left:auto}
 font-weight:600;white-space:nowrap}
 .good{background:var(--goodbg);color:var(--good)}.bad{background:var(--badbg);color:var(--bad)}
 .box{background:var(--card);border:1px solid var(--line);border-radius:10px;overflow-x:auto}
-ul.parts{list-style:none;margin:0;padding:0}
-.parts li{padding:.55rem .9rem;display:flex;flex-wrap:wrap;gap:.15rem .8rem;align-items:baseline}
-.parts li+li{border-top:1px solid var(--line)}
-.parts .why{flex-basis:100%;overflow-wrap:anywhere}
+ul.list{list-style:none;margin:0;padding:0}
+.list li{padding:.55rem .9rem;display:flex;flex-wrap:wrap;gap:.15rem .8rem;align-items:baseline}
+.list li+li{border-top:1px solid var(--line)}
+.list .why{flex-basis:100%;overflow-wrap:anywhere}
 .next::before{content:"Next: ";font-weight:600}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th{font-size:.78rem;font-weight:600;color:var(--soft);text-align:right;padding:.5rem .6rem;white-space:nowrap}
@@ -36,16 +36,17 @@ th.left,td.left{text-align:left}
 td.left{white-space:normal;overflow-wrap:anywhere}
 @media(min-width:1240px){th.model{min-width:21rem}}
 tbody tr{border-top:1px solid var(--line)}
-tr.mig,tr.more{border-top:0}
-tr.mig td{padding-top:.15rem}
-tr.more td{padding-top:0}
-tr.mig td:nth-child(2){padding-left:1.6rem}
+tr.mig,tr.who{border-top:0}
+tr.mig td,tr.who td{padding-top:.15rem}
+tr.mig td:nth-child(2),tr.who td:nth-child(2){padding-left:1.6rem}
+tr.deep td:nth-child(2){padding-left:2.6rem}
+tr.rest{color:var(--soft)}
+.fine{font-size:.78rem;color:var(--soft)}
+.share{white-space:nowrap}
+.method{display:block}
 td.index{font-weight:700;font-size:1.05rem;text-align:left}
 .bar{display:block;height:5px;width:100%;min-width:4.5rem;margin-top:.3rem;border-radius:3px;background:var(--track)}
 .bar i{display:block;height:5px;border-radius:3px;background:var(--bar)}
-.chips{display:flex;flex-wrap:wrap;gap:.3rem}
-.chip{border:1px solid var(--line);border-radius:6px;padding:.05rem .45rem;font-size:.82rem;color:var(--soft)}
-.chip b{color:var(--ink);font-weight:600}
 .uuid{font:.75rem ui-monospace,Menlo,Consolas,monospace;color:var(--soft)}
 footer{margin-top:1.5rem;display:flex;flex-wrap:wrap;gap:.3rem 1.2rem}
 @media(max-width:900px){
@@ -53,12 +54,14 @@ main{padding:.8rem}
 thead{display:none}
 table,tbody{display:block}
 tbody tr{display:grid;grid-template-columns:1fr 1fr;gap:.1rem .9rem;padding:.7rem .9rem}
-tbody td,tbody td.left,tr.mig td,tr.mig td:nth-child(2){display:block;padding:.1rem 0;
+tbody td,tbody td.left,tr.mig td,tr.who td,tr.mig td:nth-child(2),tr.who td:nth-child(2){display:block;padding:.1rem 0;
 text-align:left;white-space:normal}
 td[data-label]::before{content:attr(data-label);display:block;font-size:.74rem;color:var(--soft)}
 td.index::before{display:inline;content:"GPU "}
 td.wide{grid-column:1/-1}
-tr.mig{padding-top:.3rem}tr.mig td.wide:nth-child(2){border-left:3px solid var(--track);padding-left:.6rem}
+tbody tr.mig,tbody tr.who{margin:0 .9rem .6rem;padding:0 0 0 .7rem;border-left:3px solid var(--track)}
+tbody tr.deep{margin-left:1.7rem;border-left-color:var(--bar)}
+tr.who .method{display:inline}
 td.empty{display:none!important}
 header .age{margin-left:0}
 }

@@ -1,0 +1,62 @@
+"""What each device did since its last reading: the deltas that the ledger books."""
+
+from podgpu.ledger.account import Interval
+from podgpu.model import Device
+
+SHORTEST = 0.01  # seconds; less is no time to measure in
+GAP_INTERVALS = 3  # a longer silence is a gap: its energy is known, its users are not
+IDLE_SHARE_OF_LIMIT = 0.12  # of the power limit, until the card was seen idle: an H200 draws 84 W of 700
+MOST_OVER_LIMIT = 1.5  # a card that drew more than this times its limit did not: the counter jumped
+
+
+class Meter:
+    """Remembers the previous reading of each card, and how little power it was seen to draw."""
+
+    def __init__(self, interval: float) -> None:
+        self._longest = GAP_INTERVALS * interval
+        self._last: dict[str, tuple[float, int | None]] = {}
+        self._idle_watts: dict[str, float] = {}
+
+    def interval(self, device: Device) -> Interval | None:
+        """Return what happened since the previous reading; None for the first one."""
+        readings = {one.metric: one.value for one in device.readings if not one.labels}
+        energy = readings.get("energy_joules_total")
+        now = (device.at, None if energy is None else round(energy * 1000))
+        before, self._last[device.gpu.uuid] = self._last.get(device.gpu.uuid), now
+        busy = readings.get("graphics_engine_active_ratio", readings.get("utilization_ratio"))
+        idle_watts = self._learned(device.gpu.uuid, readings, busy)
+        if before is None or now[0] - before[0] < SHORTEST:
+            return None
+        elapsed = now[0] - before[0]
+        is_gap = elapsed > self._longest
+        return Interval(
+            elapsed_us=round(elapsed * 1e6),
+            energy_mj=_energy(before[1], now[1], readings, elapsed),
+            idle_mj=round(idle_watts * elapsed * 1e3),
+            busy_us=None if is_gap or busy is None else round(min(busy, 1.0) * elapsed * 1e6),
+            is_gap=is_gap,
+        )
+
+    def forget(self, present: set[str]) -> None:
+        """Drop cards that are gone for good."""
+        for uuid in set(self._last) - present:
+            del self._last[uuid]
+
+    def _learned(self, uuid: str, readings: dict[str, float], busy: float | None) -> float:
+        """The least power drawn while nothing ran; before that was seen, a usual share of the limit."""
+        power = readings.get("power_watts")
+        if power is not None and busy == 0:
+            self._idle_watts[uuid] = min(power, self._idle_watts.get(uuid, power))
+        return self._idle_watts.get(uuid, IDLE_SHARE_OF_LIMIT * readings.get("power_limit_watts", 0.0))
+
+
+def _energy(before: int | None, now: int | None, readings: dict[str, float], elapsed: float) -> int | None:
+    """The counter's increase; where there is no counter, or it jumped, what the power meter says."""
+    power = readings.get("power_watts")
+    by_power = None if power is None else round(power * elapsed * 1e3)
+    if before is None or now is None or now < before:
+        return by_power
+    limit = readings.get("power_limit_watts")
+    if limit is not None and now - before > MOST_OVER_LIMIT * limit * elapsed * 1e3:
+        return by_power
+    return now - before

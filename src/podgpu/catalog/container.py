@@ -1,0 +1,181 @@
+"""The books: what each container has of a GPU, what belongs to none, and what both add up to."""
+
+from podgpu.catalog.row import Kind, Metric, Scope, Worth
+
+CONTAINERS: tuple[Metric, ...] = (
+    Metric(
+        name="info",
+        kind=Kind.INFO,
+        help="How a container's busy time and energy were found, and the UID of its pod.",
+        scope=Scope.CONTAINER,
+        own_labels=("method", "pod_uid"),
+    ),
+    Metric(
+        name="memory_used_bytes",
+        kind=Kind.GAUGE,
+        help="Device memory its processes hold. Absent where it cannot be measured.",
+        scope=Scope.CONTAINER,
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="memory_limit_bytes",
+        kind=Kind.GAUGE,
+        help="Device memory it was promised. Absent where no sharing system sets a limit.",
+        scope=Scope.CONTAINER,
+    ),
+    Metric(
+        name="sm_utilization_ratio",
+        kind=Kind.GAUGE,
+        help="Share of the time since the last reading during which its kernels ran.",
+        scope=Scope.CONTAINER,
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="busy_seconds_total",
+        kind=Kind.COUNTER,
+        help="Busy time of the GPU that is booked to it.",
+        scope=Scope.CONTAINER,
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="power_watts",
+        kind=Kind.GAUGE,
+        help="Mean power booked to it since the last reading.",
+        scope=Scope.CONTAINER,
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="energy_joules_total",
+        kind=Kind.COUNTER,
+        help="Energy of the GPU that is booked to it: the idle part by its share, the active part by its use.",
+        scope=Scope.CONTAINER,
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="allocated_ratio",
+        kind=Kind.GAUGE,
+        help="Share of the whole card it was given. Absent when it uses a card it was not given.",
+        scope=Scope.CONTAINER,
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="allocated_seconds_total",
+        kind=Kind.COUNTER,
+        help="Share of the whole card it was given, times time, used or not.",
+        scope=Scope.CONTAINER,
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="processes",
+        kind=Kind.GAUGE,
+        help="Number of its processes on the device.",
+        scope=Scope.CONTAINER,
+    ),
+    Metric(
+        name="last_active_timestamp_seconds",
+        kind=Kind.GAUGE,
+        help="When it last used the device, in seconds since 1970. Absent until it did.",
+        scope=Scope.CONTAINER,
+    ),
+)
+
+UNATTRIBUTED: tuple[Metric, ...] = (
+    Metric(
+        name="memory_bytes",
+        kind=Kind.GAUGE,
+        help="Device memory in use that is booked to no container, by reason.",
+        scope=Scope.UNATTRIBUTED,
+        own_labels=("reason",),
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="busy_seconds_total",
+        kind=Kind.COUNTER,
+        help="Busy time of the GPU that is booked to no container, by reason.",
+        scope=Scope.UNATTRIBUTED,
+        own_labels=("reason",),
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="energy_joules_total",
+        kind=Kind.COUNTER,
+        help="Energy of the GPU that is booked to no container, by reason.",
+        scope=Scope.UNATTRIBUTED,
+        own_labels=("reason",),
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="processes",
+        kind=Kind.GAUGE,
+        help="Number of processes on the GPU that belong to no container of a pod, by reason.",
+        scope=Scope.UNATTRIBUTED,
+        own_labels=("reason",),
+    ),
+)
+
+# A family of its own: these were counted once already, as some container's.
+ENDED: tuple[Metric, ...] = (
+    Metric(
+        name="busy_seconds_total",
+        kind=Kind.COUNTER,
+        help="Busy time that was booked to containers which have ended and are no longer shown one by one.",
+        scope=Scope.ENDED,
+    ),
+    Metric(
+        name="energy_joules_total",
+        kind=Kind.COUNTER,
+        help="Energy that was booked to containers which have ended and are no longer shown one by one.",
+        scope=Scope.ENDED,
+    ),
+)
+
+BALANCES: tuple[Metric, ...] = (
+    Metric(
+        name="booked_memory_bytes",
+        kind=Kind.GAUGE,
+        help="Memory that is booked in all: containers, unattributed and ended add up to it exactly.",
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="booked_busy_seconds_total",
+        kind=Kind.COUNTER,
+        help="Busy time that is booked in all: containers, unattributed and ended add up to it exactly.",
+        worth=Worth.CORE,
+    ),
+    Metric(
+        name="booked_energy_joules_total",
+        kind=Kind.COUNTER,
+        help="Energy that is booked in all: containers, unattributed and ended add up to it exactly.",
+        worth=Worth.CORE,
+    ),
+)
+
+PODS: tuple[Metric, ...] = (
+    Metric(
+        name="pod_info",
+        kind=Kind.INFO,
+        help="What a pod on a GPU is. The pod labels that were asked for come as label_NAME.",
+        scope=Scope.AGENT,
+        own_labels=("namespace", "pod", "pod_uid", "workload_kind", "workload_name", "phase"),
+        worth=Worth.VITAL,
+    ),
+)
+
+PROCESSES: tuple[Metric, ...] = (
+    Metric(
+        name="memory_used_bytes",
+        kind=Kind.GAUGE,
+        help="Device memory a process holds. Only when asked for; without names when it is no pod's.",
+        scope=Scope.PROCESS,
+        own_labels=("pid",),
+        worth=Worth.DETAIL,
+    ),
+    Metric(
+        name="sm_utilization_ratio",
+        kind=Kind.GAUGE,
+        help="Share of the time since the last reading during which its kernels ran. Only when asked for.",
+        scope=Scope.PROCESS,
+        own_labels=("pid",),
+        worth=Worth.DETAIL,
+    ),
+)

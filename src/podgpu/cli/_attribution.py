@@ -1,0 +1,51 @@
+"""Whose GPU it is, from the parts that the configuration and this machine offer."""
+
+import os
+
+from podgpu.agent.attribution import Attribution
+from podgpu.config import Config
+from podgpu.kube import PodSource
+from podgpu.kube.apiserver import ApiServer, detect
+from podgpu.kube.log_dirs import LogDirs
+from podgpu.kube.pod_watch import PodWatch
+from podgpu.kube.podresources import PodResources
+from podgpu.kube.pods_api import PodsApi
+from podgpu.kube.procfs import Procfs
+from podgpu.kube.workloads import Workloads
+
+
+def open_attribution(config: Config) -> Attribution:
+    if config.source == "simulator":
+        from podgpu.agent.demo import demo_attribution
+
+        return demo_attribution(config.interval, config.kube_pod_labels)
+    api = _api_server(config)
+    allocations = PodResources(config.path_kubelet) if config.path_kubelet.is_dir() else None
+    workloads = Workloads(api, name_labels=config.kube_workload_labels)
+    return Attribution(
+        interval=config.interval,
+        allocations=allocations,
+        pod_sources=_pod_sources(config, api),
+        processes=Procfs(config.path_procfs),
+        workloads=workloads,
+        pod_labels=config.kube_pod_labels,
+        to_close=[part for part in (allocations, workloads, api) if part],
+    )
+
+
+def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
+    """Best first. A part that this machine has no sign of is left out, not shown as broken."""
+    sources: list[PodSource] = []
+    if (config.path_kubelet / "pods-api").is_dir():
+        sources.append(PodsApi(config.path_kubelet))
+    if api:
+        sources.append(PodWatch(api, config.node_name))
+    if (config.path_logs / "pods").is_dir():
+        sources.append(LogDirs(config.path_logs))
+    return sources
+
+
+def _api_server(config: Config) -> ApiServer | None:
+    if config.kube_api == "off":
+        return None
+    return detect(os.environ) if config.kube_api == "auto" else ApiServer(config.kube_api)

@@ -1,0 +1,121 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ListResponse(_message.Message):
+    __slots__ = ("pods",)
+    PODS_FIELD_NUMBER: _ClassVar[int]
+    pods: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, pods: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class WatchEvent(_message.Message):
+    __slots__ = ("type", "pod")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    POD_FIELD_NUMBER: _ClassVar[int]
+    type: int
+    pod: bytes
+    def __init__(self, type: _Optional[int] = ..., pod: _Optional[bytes] = ...) -> None: ...
+
+class PodMessage(_message.Message):
+    __slots__ = ("metadata", "status")
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    metadata: Metadata
+    status: PodStatus
+    def __init__(self, metadata: _Optional[_Union[Metadata, _Mapping]] = ..., status: _Optional[_Union[PodStatus, _Mapping]] = ...) -> None: ...
+
+class Metadata(_message.Message):
+    __slots__ = ("name", "namespace", "uid", "labels", "annotations", "owners")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class AnnotationsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    namespace: str
+    uid: str
+    labels: _containers.ScalarMap[str, str]
+    annotations: _containers.ScalarMap[str, str]
+    owners: _containers.RepeatedCompositeFieldContainer[Reference]
+    def __init__(self, name: _Optional[str] = ..., namespace: _Optional[str] = ..., uid: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., owners: _Optional[_Iterable[_Union[Reference, _Mapping]]] = ...) -> None: ...
+
+class Reference(_message.Message):
+    __slots__ = ("kind", "name", "uid", "api_version", "controller")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    API_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONTROLLER_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    name: str
+    uid: str
+    api_version: str
+    controller: bool
+    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., uid: _Optional[str] = ..., api_version: _Optional[str] = ..., controller: _Optional[bool] = ...) -> None: ...
+
+class PodStatus(_message.Message):
+    __slots__ = ("phase", "containers", "init_containers", "ephemeral_containers")
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    INIT_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    EPHEMERAL_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    phase: str
+    containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
+    init_containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
+    ephemeral_containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
+    def __init__(self, phase: _Optional[str] = ..., containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., ephemeral_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ...) -> None: ...
+
+class ContainerStatus(_message.Message):
+    __slots__ = ("name", "state", "container_id", "allocated")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    state: State
+    container_id: str
+    allocated: _containers.RepeatedCompositeFieldContainer[AllocatedResource]
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[State, _Mapping]] = ..., container_id: _Optional[str] = ..., allocated: _Optional[_Iterable[_Union[AllocatedResource, _Mapping]]] = ...) -> None: ...
+
+class State(_message.Message):
+    __slots__ = ("running",)
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    running: Running
+    def __init__(self, running: _Optional[_Union[Running, _Mapping]] = ...) -> None: ...
+
+class Running(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class AllocatedResource(_message.Message):
+    __slots__ = ("name", "resources")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    resources: _containers.RepeatedCompositeFieldContainer[ResourceHealth]
+    def __init__(self, name: _Optional[str] = ..., resources: _Optional[_Iterable[_Union[ResourceHealth, _Mapping]]] = ...) -> None: ...
+
+class ResourceHealth(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...

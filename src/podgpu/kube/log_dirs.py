@@ -1,0 +1,164 @@
+"""The node's pods by the names of the kubelet's log folders: needs no rights but to read them.
+
+A folder outlives its pod for a while, so a pod listed here may have ended.
+"""
+
+import asyncio
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from podgpu import log
+from podgpu.model import Fault, PartStatus, Pod, PodContainer
+
+MOST_ENTRIES = 20_000
+RESCAN_SECONDS = 10.0
+
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_SUBDOMAIN = r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?"
+_UID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}"
+_POD = re.compile(rf"({_LABEL})_({_SUBDOMAIN})_({_UID})")
+_CONTAINER = re.compile(_LABEL)
+# A link's name is cut at 255 characters, and with it the id: then it does not match.
+_LINK = re.compile(rf"({_SUBDOMAIN})_({_LABEL})_({_LABEL})-([0-9a-f]{{64}})\.log")
+_LOG_FILE = re.compile(r"(\d{1,9})\.log")
+
+Ids = dict[tuple[str, str], tuple[int, str]]  # (pod folder, container) -> (restarts, container id)
+
+
+@dataclass
+class Scan:
+    """One look at the folders. `skipped` counts the names that cannot be the kubelet's."""
+
+    skipped: Counter[str] = field(default_factory=Counter)
+    seen: int = 0
+
+    def pods(self, root: Path) -> tuple[Pod, ...]:
+        folders = self._folders(root / "pods")
+        ids = self._ids(root / "containers")
+        found = (self._pod(folder, ids) for folder in folders)
+        return tuple(
+            sorted((pod for pod in found if pod), key=lambda pod: (pod.namespace, pod.name, pod.uid))
+        )
+
+    def _pod(self, folder: Path, ids: Ids) -> Pod | None:
+        match = _POD.fullmatch(folder.name)
+        if match is None:
+            self.skipped["name"] += 1
+            return None
+        namespace, name, uid = match.groups()
+        return Pod(
+            namespace=namespace,
+            name=name,
+            uid=uid,
+            static_hash="" if "-" in uid else uid,
+            containers=tuple(self._containers(folder, ids)),
+        )
+
+    def _containers(self, folder: Path, ids: Ids) -> Iterator[PodContainer]:
+        try:
+            names = sorted(each.name for each in self._folders(folder))
+        except OSError:
+            return  # it went away between two looks
+        for name in names:
+            if _CONTAINER.fullmatch(name):
+                _, container_id = ids.get((folder.name, name), (0, ""))
+                yield PodContainer(name=name, container_id=container_id)
+            else:
+                self.skipped["name"] += 1
+
+    def _ids(self, folder: Path) -> Ids:
+        """Find the ids of the newest containers. The link's target has the UID, which its name lacks."""
+        ids: Ids = {}
+        try:
+            for entry in self._entries(folder):
+                place = _place(entry)
+                if place and place[1] >= ids.get(place[0], (0, ""))[0]:
+                    ids[place[0]] = place[1:]
+        except OSError:
+            return {}
+        return {} if self.skipped["too_many"] else ids  # the newest may be among those not seen
+
+    def _folders(self, folder: Path) -> list[Path]:
+        return [Path(each.path) for each in self._entries(folder) if each.is_dir(follow_symlinks=False)]
+
+    def _entries(self, folder: Path) -> Iterator["os.DirEntry[str]"]:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                self.seen += 1
+                if self.seen > MOST_ENTRIES:
+                    self.skipped["too_many"] += 1
+                    return
+                yield entry
+
+
+def _place(entry: "os.DirEntry[str]") -> tuple[tuple[str, str], int, str] | None:
+    """Return ((pod folder, container), restarts, container id), if name and target tell of the same container."""
+    link = _LINK.fullmatch(entry.name)
+    try:
+        target = Path(os.readlink(entry.path)) if link else None  # noqa: PTH115 - the entry's path is a str
+    except OSError:
+        return None
+    if link is None or target is None or len(target.parts) < 3:
+        return None
+    folder, container, file = target.parts[-3:]
+    pod, restarts = _POD.fullmatch(folder), _LOG_FILE.fullmatch(file)
+    if pod is None or restarts is None or (pod[2], pod[1], container) != link.group(1, 2, 3):
+        return None
+    return (folder, container), int(restarts[1]), link[4]
+
+
+class LogDirs:
+    name = "log-dirs"
+
+    def __init__(self, root: Path = Path("/var/log"), *, rescan_seconds: float = RESCAN_SECONDS) -> None:
+        self.errors: Counter[str] = Counter()
+        self._root = root
+        self._rescan_seconds = rescan_seconds
+        self._pods: tuple[Pod, ...] | None = None
+        self._fault: Fault | None = Fault(reason="starting")
+        self._read_at: float | None = None
+        self._seconds = 0.0
+
+    async def run(self) -> None:
+        while True:
+            await self.scan()
+            await asyncio.sleep(self._rescan_seconds)
+
+    async def scan(self) -> None:
+        """Look once. In a thread: a disk may take its time."""
+        began = time.monotonic()
+        look = Scan()
+        try:
+            self._pods = await asyncio.to_thread(look.pods, self._root)
+        except OSError as error:
+            self._failed(error)
+            return
+        self.errors.update(look.skipped)
+        self._fault = None
+        self._read_at = time.monotonic()
+        self._seconds = self._read_at - began
+
+    def pods(self) -> tuple[Pod, ...] | None:
+        return self._pods
+
+    def status(self) -> PartStatus:
+        age = None if self._read_at is None else time.monotonic() - self._read_at
+        return PartStatus(
+            name=self.name,
+            up=self._fault is None,
+            fault=self._fault,
+            duration_seconds=self._seconds,
+            age_seconds=age,
+        )
+
+    def _failed(self, error: OSError) -> None:
+        reason = {FileNotFoundError: "missing", PermissionError: "forbidden"}.get(type(error), "unreadable")
+        self.errors[reason] += 1
+        if self._fault is None or self._fault.reason != reason:
+            log.warning("no log folders", source=self.name, reason=reason, path=self._root / "pods")
+        self._fault = Fault(reason=reason, detail=f"{self._root / 'pods'}: {error.strerror}")

@@ -1,0 +1,131 @@
+"""The pods of a node by UID, as lists and events tell of them. Pure; bad input is counted, never raised."""
+
+from collections import Counter
+
+import msgspec
+
+from podgpu.kube.apiserver import OBJECT_BYTES, Status
+from podgpu.kube.pod_object import MALFORMED, decode_pod, to_pod
+from podgpu.model import Pod
+
+MOST_GRAVES = 10_000
+
+
+class Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class Position(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class Bookmark(msgspec.Struct):
+    metadata: Position
+
+
+class Known(msgspec.Struct, frozen=True):
+    """`version` is 0 where it could not be read; such a pod is believed in the order of arrival."""
+
+    version: int
+    pod: Pod
+
+
+_decode_event = msgspec.json.Decoder(Event).decode
+_decode_bookmark = msgspec.json.Decoder(Bookmark).decode
+_decode_status = msgspec.json.Decoder(Status).decode
+
+
+class PodBook:
+    def __init__(self, node: str) -> None:
+        self.version = ""  # from where a watch goes on
+        self.errors: Counter[str] = Counter()
+        self._node = node
+        self._pods: dict[str, Known] = {}
+        # A UID never comes back: what is told of it after its end is late news.
+        self._graves: dict[str, None] = {}
+        self._shown: tuple[Pod, ...] | None = None
+
+    def pods(self) -> tuple[Pod, ...]:
+        if self._shown is None:
+            pods = (known.pod for known in self._pods.values())
+            self._shown = tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid)))
+        return self._shown
+
+    def read(self, data: bytes | msgspec.Raw) -> Known | None:
+        """Decode one object; None for one that is malformed, too large or another node's."""
+        if memoryview(data).nbytes > OBJECT_BYTES:
+            self.errors["too_large"] += 1
+            return None
+        try:
+            item = decode_pod(data)
+        except MALFORMED:
+            self.errors["garbage"] += 1
+            return None
+        if item.spec.node_name != self._node:
+            self.errors["garbage"] += 1
+            return None
+        return Known(number(item.metadata.resource_version), to_pod(item))
+
+    def replace(self, listed: list[Known], version: str) -> None:
+        """Take a list for the truth: what is not in it has vanished."""
+        self._pods = {known.pod.uid: known for known in listed}
+        self._graves.clear()
+        self._shown = None
+        self.version = version
+
+    def is_old(self, version: str) -> bool:
+        """Tell whether a list of that version knows less than we do."""
+        return 0 < number(version) < number(self.version)
+
+    def apply(self, line: bytes) -> Status | None:
+        """Take one line of a watch. Returns what the server says is wrong, if it says so."""
+        try:
+            event = _decode_event(line)
+            if event.type == "ERROR":
+                return _decode_status(event.object)
+            if event.type == "BOOKMARK":
+                self._advance(_decode_bookmark(event.object).metadata.resource_version)
+                return None
+        except MALFORMED:
+            self.errors["garbage"] += 1
+            return None
+        self._news(event)
+        return None
+
+    def _news(self, event: Event) -> None:
+        if event.type not in ("ADDED", "MODIFIED", "DELETED"):
+            self.errors["garbage"] += 1
+            return
+        known = self.read(event.object)
+        if known is None:
+            return
+        if event.type == "DELETED":
+            self._bury(known.pod.uid)
+        else:
+            self._keep(known)
+        self._advance(str(known.version))
+
+    def _keep(self, new: Known) -> None:
+        uid = new.pod.uid
+        old = self._pods.get(uid)
+        late = old is not None and 0 < new.version <= old.version
+        if not late and uid not in self._graves:
+            self._pods[uid] = new
+            self._shown = None
+
+    def _bury(self, uid: str) -> None:
+        if self._pods.pop(uid, None):
+            self._shown = None
+        self._graves[uid] = None
+        if len(self._graves) > MOST_GRAVES:
+            del self._graves[next(iter(self._graves))]
+
+    def _advance(self, version: str) -> None:
+        if number(version) > number(self.version):
+            self.version = version
+
+
+def number(version: str) -> int:
+    """Return the place in the history, 0 if it is none. Versions are compared in no other way."""
+    return int(version) if version.isascii() and version.isdigit() and len(version) < 20 else 0

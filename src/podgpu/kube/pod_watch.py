@@ -1,0 +1,199 @@
+"""The node's pods by one list and one watch of the API server.
+
+Three things keep the list true when the watch is not: a read deadline, a new list after every doubt, and a new
+list now and then without any.
+"""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import msgspec
+
+from podgpu import log
+from podgpu.kube.apiserver import PAGE_BYTES, ApiFault, ApiServer
+from podgpu.kube.pod_book import Known, PodBook, Position
+from podgpu.model import Fault, PartStatus, Pod
+
+PODS = "/api/v1/pods"
+PAGE = 500
+MOST_PAGES = 1000
+GO_ON = (
+    0,
+    429,
+    503,
+)  # after a lost connection or an overload the watch goes on where it was; else we list anew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Seconds. Pauses double from `first_pause` to `longest_pause`, and start anew after `steady` good ones."""
+
+    first_pause: float = 0.8
+    longest_pause: float = 30.0
+    steady: float = 120.0
+    forbidden_pause: float = 300.0
+    silence: float = 90.0  # bookmarks come about once a minute
+    watch: float = 290.0
+    relist: float = 600.0
+
+
+class ListPosition(Position, rename="camel"):
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class PodPage(msgspec.Struct):
+    metadata: ListPosition
+    items: list[msgspec.Raw] | None = None
+
+
+class PodWatch:
+    name = "apiserver"
+
+    def __init__(self, api: ApiServer, node: str, *, timing: Timing | None = None) -> None:
+        self._api = api
+        self._timing = timing or Timing()
+        self._book = PodBook(node)
+        self._selector = {"fieldSelector": f"spec.nodeName={node}"}
+        self._page = PAGE
+        self._failures = 0
+        self._good_since: float | None = None
+        self._heard_at: float | None = None
+        self._list_due = 0.0
+        self._list_seconds = 0.0
+        self._cache_will_do = True
+        self._fault: Fault | None = Fault(reason="starting")
+        self._fault_since = time.monotonic()
+
+    async def run(self) -> None:
+        while True:
+            pause = await self._round()
+            await asyncio.sleep(pause)
+
+    def pods(self) -> tuple[Pod, ...] | None:
+        return self._book.pods() if self._book.version else None
+
+    def status(self) -> PartStatus:
+        now = time.monotonic()
+        fault = self._fault and msgspec.structs.replace(self._fault, seconds=now - self._fault_since)
+        return PartStatus(
+            name=self.name,
+            up=fault is None,
+            fault=fault,
+            duration_seconds=self._list_seconds,
+            age_seconds=None if self._heard_at is None else now - self._heard_at,
+        )
+
+    @property
+    def errors(self) -> Counter[str]:
+        """Return how often what went wrong, skipped objects included."""
+        return self._book.errors
+
+    async def _round(self) -> float:
+        """List if it is time, watch until that ends, and return how long to wait before the next round."""
+        began = time.monotonic()
+        try:
+            if began >= self._list_due:
+                await self._list()
+            await self._watch()
+        except ApiFault as fault:
+            return self._failed(fault)
+        # A server that ends every watch at once must not be asked in a tight loop.
+        return 0.0 if time.monotonic() - began > self._timing.first_pause else self._pause()
+
+    async def _list(self) -> None:
+        began = time.monotonic()
+        if not (self._cache_will_do and await self._listed({"resourceVersion": "0"})):
+            await self._listed({})
+        self._cache_will_do = True
+        self._list_due = time.monotonic() + self._timing.relist
+        self._list_seconds = time.monotonic() - began
+        self._recovered()
+
+    async def _listed(self, freshness: dict[str, str]) -> bool:
+        """Take a list for the truth. One from the server's cache may be old: then False, and nothing is taken."""
+        try:
+            pods, version = await self._pages(freshness)
+        except ApiFault as fault:
+            if fault.reason == "too_large" and self._page > 1:
+                self._page = max(1, self._page // 8)
+                return await self._listed({})
+            raise
+        if freshness and self._book.is_old(version):
+            return False
+        self._book.replace(pods, version)
+        self._page = min(PAGE, 2 * self._page)
+        return True
+
+    async def _pages(self, freshness: dict[str, str]) -> tuple[list[Known], str]:
+        pods: list[Known] = []
+        query = {**self._selector, "limit": str(self._page), **freshness}
+        version = ""
+        for _ in range(MOST_PAGES):
+            page = await self._api.get(PODS, PodPage, query, limit=PAGE_BYTES)
+            pods += [known for item in page.items or () if (known := self._book.read(item))]
+            version = version or page.metadata.resource_version
+            if not page.metadata.continue_:
+                break
+            query = {**self._selector, "limit": str(self._page), "continue": page.metadata.continue_}
+        else:
+            raise ApiFault("too_large", f"more than {MOST_PAGES} pages")
+        if not version:
+            raise ApiFault("garbage", "a list without a version")
+        return pods, version
+
+    async def _watch(self) -> None:
+        left = min(
+            self._timing.watch * random.uniform(0.9, 1.1),  # noqa: S311 - nodes shall not come back in step
+            self._list_due - time.monotonic(),
+        )
+        query = {
+            **self._selector,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._book.version,
+            "timeoutSeconds": str(max(1, round(left))),
+        }
+        async with self._api.stream(PODS, query, silence=self._timing.silence) as lines:
+            self._recovered()
+            async for line in lines:
+                self._heard_at = time.monotonic()
+                self._take(line)
+                if self._heard_at >= self._list_due:
+                    return
+
+    def _take(self, line: bytes | None) -> None:
+        if line is None:
+            self._book.errors["too_large"] += 1
+        elif (wrong := self._book.apply(line)) is not None:
+            raise wrong.fault()
+
+    def _recovered(self) -> None:
+        now = self._heard_at = time.monotonic()
+        self._good_since = self._good_since or now
+        if self._fault:
+            self._fault = None
+            log.info("the API server tells of pods", source=self.name)
+
+    def _failed(self, fault: ApiFault) -> float:
+        self._book.errors[fault.reason] += 1
+        if self._fault is None or self._fault.reason != fault.reason:
+            self._fault_since = time.monotonic()
+            log.warning("no news of pods", source=self.name, reason=fault.reason, detail=fault.detail)
+        self._fault = Fault(reason=fault.reason, detail=fault.detail)
+        if fault.reason == "stalled" or fault.status not in GO_ON:
+            self._list_due = 0.0
+        if fault.reason == "gone":
+            self._cache_will_do = False
+        least = self._timing.forbidden_pause if fault.reason == "forbidden" else 0.0
+        return max(self._pause(), fault.retry_after, least)
+
+    def _pause(self) -> float:
+        good, self._good_since = self._good_since, None
+        if good is not None and time.monotonic() - good >= self._timing.steady:
+            self._failures = 0
+        longest = self._timing.first_pause * 2.0 ** min(self._failures, 16)
+        self._failures += 1
+        return min(longest, self._timing.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311 - as above

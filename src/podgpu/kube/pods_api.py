@@ -1,0 +1,165 @@
+"""The node's pods by the kubelet's own Pods API: no API server is asked and no right is needed."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from podgpu.kube import kubelet_socket
+from podgpu.kube._gen.pods_pb2 import ListResponse, WatchEvent
+from podgpu.kube.kubelet_socket import Call, Refused
+from podgpu.kube.pod_message import to_pod
+from podgpu.model import Fault, PartStatus, Pod
+
+LIST = "/v1alpha1.Pods/ListPods"
+WATCH = "/v1alpha1.Pods/WatchPods"
+RELIST_SECONDS = 300.0  # a watch that went silent unnoticed is found out by then
+SYNC_SECONDS = 10.0
+ABSENT_SECONDS = 30.0
+LONGEST_PAUSE = 30.0
+
+_ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
+
+
+class PodsApi:
+    """A list, then a watch; a list again whenever the watch is lost."""
+
+    name = "pods-api"
+
+    def __init__(
+        self,
+        kubelet: Path,
+        *,
+        deadline: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._socket = kubelet / "pods-api" / "pods-api.sock"
+        self._deadline = deadline
+        self._clock = clock
+        self._sleep = sleep
+        self._pods: dict[str, Pod] = {}
+        self._listed: tuple[Pod, ...] | None = None
+        self._fault: Fault | None = Fault(reason="starting")
+        self._asked = LIST
+        self.errors: Counter[str] = Counter()
+        self._good_at: float | None = None
+        self._watching = False
+        self._seconds = 0.0
+        self._failures = 0
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._session()
+            except Exception as error:
+                self._note(error)
+                await self._sleep(self._delay())
+
+    def pods(self) -> tuple[Pod, ...] | None:
+        if self._listed is None and self._good_at is not None:
+            order = sorted(self._pods.values(), key=lambda pod: (pod.namespace, pod.name, pod.uid))
+            self._listed = tuple(order)
+        return self._listed
+
+    def status(self) -> PartStatus:
+        """Tell the state. While the watch runs, what is known is current, however long nothing happened."""
+        age = None if self._good_at is None else self._clock() - self._good_at
+        return PartStatus(
+            name=self.name,
+            up=self._fault is None,
+            fault=self._fault,
+            duration_seconds=self._seconds,
+            age_seconds=0.0 if self._watching else age,
+        )
+
+    async def _session(self) -> None:
+        """List and watch, until it is time to list again or something fails."""
+        await self._list()
+        watch = asyncio.create_task(self._watch())
+        try:
+            await asyncio.wait({watch}, timeout=RELIST_SECONDS)
+            if watch.done():
+                await watch
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+
+    async def _list(self) -> None:
+        self._asked = LIST
+        started = self._clock()
+        async with asyncio.timeout(self._deadline):
+            answer = ListResponse.FromString(await kubelet_socket.answer(self._socket, LIST))
+        pods = [pod for pod in map(self._pod, answer.pods) if pod]
+        self._seconds = self._clock() - started
+        self._publish({pod.uid: pod for pod in pods})
+
+    async def _watch(self) -> None:
+        self._asked = WATCH
+        try:
+            async with kubelet_socket.call(self._socket, WATCH) as events:
+                await self._sync(events)
+                self._watching = True
+                self._failures = 0
+                async for data in events:
+                    self._apply(WatchEvent.FromString(data))
+        finally:
+            if self._watching:
+                self._watching = False
+                self._good_at = self._clock()
+        raise Refused("unavailable", "the kubelet ended the watch")
+
+    async def _sync(self, events: Call) -> None:
+        """Take the pods a watch begins with, and forget those that went between the list and the watch."""
+        seen: set[str | None] = set()
+        async with asyncio.timeout(SYNC_SECONDS):
+            async for data in events:
+                event = WatchEvent.FromString(data)
+                if event.type == _SYNCED:
+                    break
+                seen.add(self._apply(event))
+            else:
+                raise Refused("unavailable", "the watch ended before it had told all pods")
+        self._publish({uid: pod for uid, pod in self._pods.items() if uid in seen})
+
+    def _apply(self, event: WatchEvent) -> str | None:
+        """Return the UID of the pod that the event tells of."""
+        if event.type not in (_ADDED, _MODIFIED, _DELETED):
+            self.errors["unknown_event"] += 1
+            return None
+        pod = self._pod(event.pod)
+        if pod is None:
+            return None
+        if event.type == _DELETED:
+            self._pods.pop(pod.uid, None)
+        else:
+            self._pods[pod.uid] = pod
+        self._listed = None
+        return pod.uid
+
+    def _pod(self, data: bytes) -> Pod | None:
+        try:
+            return to_pod(data)
+        except ValueError:
+            self.errors["bad_pod"] += 1
+            return None
+
+    def _publish(self, pods: dict[str, Pod]) -> None:
+        self._pods = pods
+        self._listed = None
+        self._good_at = self._clock()
+        self._fault = None
+
+    def _note(self, error: Exception) -> None:
+        self._fault = kubelet_socket.fault(error, self._asked)
+        self.errors[self._fault.reason] += 1
+        self._failures += 1
+
+    def _delay(self) -> float:
+        """Wait longer each time. Where the API is switched off, a look every half minute is enough."""
+        if self._good_at is None and self._fault and self._fault.reason == "no_socket":
+            return ABSENT_SECONDS
+        most = min(2.0**self._failures, LONGEST_PAUSE)
+        return random.uniform(most / 2, most)  # noqa: S311, it spreads load and guards nothing

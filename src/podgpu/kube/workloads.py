@@ -1,0 +1,249 @@
+"""What a pod was made for: its owners walked to the topmost one that is known.
+
+The walk never waits for long. What the API server has not told yet is told by the nearest owner that is known, and by
+the label that a Deployment gives to its pods.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podgpu.kube.apiserver import ApiFault, ApiServer
+from podgpu.kube.pod_object import OwnerEntry, controller
+from podgpu.model import OwnerReference, Pod, Workload
+
+DEEPEST = 6
+MOST_REQUESTS = 16  # started by one call
+AT_ONCE = 4
+KNOWN_SECONDS = 600.0
+UNKNOWN_SECONDS = 60.0
+DEADLINE_SECONDS = 2.0
+
+# The controllers of Kubernetes itself need no look into the discovery.
+PLURALS = {
+    ("v1", "ReplicationController"): "replicationcontrollers",
+    ("apps/v1", "ReplicaSet"): "replicasets",
+    ("apps/v1", "Deployment"): "deployments",
+    ("apps/v1", "StatefulSet"): "statefulsets",
+    ("apps/v1", "DaemonSet"): "daemonsets",
+    ("batch/v1", "Job"): "jobs",
+    ("batch/v1", "CronJob"): "cronjobs",
+}
+# A ReplicaSet is named after its owner and this label's value.
+HASH_LABELS = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
+# An owner's words come from the pod's author: they become part of a path only if they cannot lead astray.
+_VERSION = re.compile(r"(?:[a-z0-9][-.a-z0-9]*/)?v[0-9][a-z0-9]*")
+_NAME = re.compile(r"[A-Za-z0-9][-.:A-Za-z0-9]{0,252}")
+_PLURAL = re.compile(r"[a-z0-9][-a-z0-9]*")
+
+
+class OwnedMetadata(Struct, rename="camel"):
+    uid: str
+    owner_references: list[OwnerEntry] | None = None
+
+
+class Owned(Struct):
+    metadata: OwnedMetadata
+
+
+class ApiResource(Struct):
+    name: str
+    kind: str
+    namespaced: bool = True
+
+
+class ApiResources(Struct):
+    resources: list[ApiResource] | None = None
+
+
+class Above(Struct, frozen=True):
+    """Who owns an owner: `owner` is None for the topmost, and for one that could not be read (`told` is False)."""
+
+    told: bool
+    until: float
+    owner: OwnerReference | None = None
+
+
+class Discovered(Struct, frozen=True):
+    until: float
+    resources: tuple[ApiResource, ...] = ()
+
+
+class Workloads:
+    """Ask once per owner, not once per pod; remember what was told and, shortly, what was not."""
+
+    def __init__(
+        self,
+        api: ApiServer | None,
+        *,
+        name_labels: Sequence[str] = (),
+        deadline: float = DEADLINE_SECONDS,
+        known_seconds: float = KNOWN_SECONDS,
+        unknown_seconds: float = UNKNOWN_SECONDS,
+    ) -> None:
+        self._api = api
+        self._name_labels = tuple(name_labels)
+        self._deadline = deadline
+        self._known_seconds = known_seconds
+        self._unknown_seconds = unknown_seconds
+        self._above: dict[str, Above] = {}
+        self._discovered: dict[str, Discovered] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._quiet_until = 0.0
+
+    async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
+        """Return the workload of each pod by its UID."""
+        pods = tuple(pods)
+        if self._api:
+            await self._ask_until_known(self._api, pods)
+            self._forget(pods)
+        return {pod.uid: self._workload(pod) for pod in pods}
+
+    async def close(self) -> None:
+        asking = tuple(self._asking.values())
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    async def _ask_until_known(self, api: ApiServer, pods: tuple[Pod, ...]) -> None:
+        ends = time.monotonic() + self._deadline
+        left = MOST_REQUESTS
+        while (now := time.monotonic()) < ends:
+            unknown = self._unknown(pods, now)
+            for uid, (owner, namespace) in list(unknown.items()):
+                if uid not in self._asking and left and now >= self._quiet_until:
+                    left -= 1
+                    self._asking[uid] = asyncio.create_task(self._ask(api, owner, namespace))
+            waited = [self._asking[uid] for uid in unknown if uid in self._asking]
+            if not waited:
+                return
+            # What is not done in time goes on and is known the next time.
+            await asyncio.wait(waited, timeout=ends - now, return_when=asyncio.FIRST_COMPLETED)
+
+    def _unknown(self, pods: tuple[Pod, ...], now: float) -> dict[str, tuple[OwnerReference, str]]:
+        """Return the owners on the pods' ways up that are to be asked for, each with its namespace."""
+        unknown: dict[str, tuple[OwnerReference, str]] = {}
+        for pod in pods:
+            for owner in self._way(pod):
+                above = self._above.get(owner.uid)
+                if above is None or above.until <= now:
+                    unknown[owner.uid] = owner, pod.namespace
+        return unknown
+
+    def _way(self, pod: Pod) -> list[OwnerReference]:
+        """Return the owners as far as they are known, from the nearest up."""
+        way: list[OwnerReference] = []
+        seen: set[str] = set()
+        owner = _first_owner(pod)
+        while owner and owner.uid not in seen and len(way) < DEEPEST:
+            way.append(owner)
+            seen.add(owner.uid)
+            above = self._above.get(owner.uid)
+            owner = above.owner if above else None
+        return way
+
+    async def _ask(self, api: ApiServer, owner: OwnerReference, namespace: str) -> None:
+        try:
+            async with self._slots:
+                found = await self._found(api, owner, namespace)
+        except ApiFault as fault:
+            found = None
+            if fault.status not in (403, 404):
+                self._quiet_until = time.monotonic() + max(self._unknown_seconds, fault.retry_after)
+        finally:
+            self._asking.pop(owner.uid, None)
+        self._learn(owner.uid, found)
+
+    async def _found(self, api: ApiServer, owner: OwnerReference, namespace: str) -> Owned | None:
+        if time.monotonic() < self._quiet_until:
+            return None
+        path = await self._path(api, owner, namespace)
+        found = await api.get(path, Owned) if path else None
+        # Another object of the same name is not the owner.
+        return found if found and found.metadata.uid == owner.uid else None
+
+    def _learn(self, uid: str, found: Owned | None) -> None:
+        now = time.monotonic()
+        old = self._above.get(uid)
+        if found:
+            owner = controller(found.metadata.owner_references or ())
+            self._above[uid] = Above(told=True, until=now + self._known_seconds, owner=owner)
+        elif old:
+            # Who owns a UID does not change; that it cannot be read any more does not matter.
+            self._above[uid] = replace(old, until=now + self._unknown_seconds)
+        else:
+            self._above[uid] = Above(told=False, until=now + self._unknown_seconds)
+
+    async def _path(self, api: ApiServer, owner: OwnerReference, namespace: str) -> str | None:
+        version = owner.api_version
+        if not _VERSION.fullmatch(version) or not _NAME.fullmatch(owner.name):
+            return None
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        plural = PLURALS.get((version, owner.kind))
+        if plural:
+            return f"{root}/namespaces/{namespace}/{plural}/{owner.name}"
+        for resource in await self._resources(api, root):
+            if resource.kind == owner.kind and _PLURAL.fullmatch(resource.name):
+                within = f"/namespaces/{namespace}" if resource.namespaced else ""
+                return f"{root}{within}/{resource.name}/{owner.name}"
+        return None
+
+    async def _resources(self, api: ApiServer, root: str) -> tuple[ApiResource, ...]:
+        known = self._discovered.get(root)
+        if known and known.until > time.monotonic():
+            return known.resources
+        try:
+            resources = tuple((await api.get(root, ApiResources)).resources or ())
+            until = time.monotonic() + self._known_seconds
+        except ApiFault as fault:
+            if fault.status not in (403, 404):
+                raise
+            resources, until = (), time.monotonic() + self._unknown_seconds
+        self._discovered[root] = Discovered(until, resources)
+        return resources
+
+    def _forget(self, pods: tuple[Pod, ...]) -> None:
+        """Drop what no pod leads to any more, once its time is over."""
+        now = time.monotonic()
+        wanted = {owner.uid for pod in pods for owner in self._way(pod)}
+        self._above = {uid: above for uid, above in self._above.items() if uid in wanted or above.until > now}
+        self._discovered = {root: each for root, each in self._discovered.items() if each.until > now}
+
+    def _workload(self, pod: Pod) -> Workload:
+        workload = self._top(pod)
+        for label in self._name_labels:
+            if pod.labels.get(label):
+                return replace(workload, name=pod.labels[label])
+        return workload
+
+    def _top(self, pod: Pod) -> Workload:
+        way = self._way(pod)
+        if not way:
+            return Workload(kind="Pod", name=pod.name)
+        top = way[-1]
+        above = self._above.get(top.uid)
+        if len(way) == 1 and not (above and above.told):
+            return _by_hash(pod, top) or Workload(kind=top.kind, name=top.name)
+        return Workload(kind=top.kind, name=top.name)
+
+
+def _first_owner(pod: Pod) -> OwnerReference | None:
+    """Return the pod's owner, if it has one that is a workload. A static pod's is the node it runs on."""
+    if pod.owner and pod.owner.kind == "Node" and pod.owner.api_version in ("", "v1"):
+        return None
+    return pod.owner
+
+
+def _by_hash(pod: Pod, owner: OwnerReference) -> Workload | None:
+    if owner.kind != "ReplicaSet":
+        return None
+    for label, kind in HASH_LABELS.items():
+        value = pod.labels.get(label)
+        if value and owner.name.endswith(f"-{value}") and len(owner.name) > len(value) + 1:
+            return Workload(kind=kind, name=owner.name.removesuffix(f"-{value}"))
+    return None

@@ -1,0 +1,1 @@
+"""Pure functions: claims, holders and readings in, bookings out. No I/O, no clock."""

@@ -1,0 +1,54 @@
+"""What the books are kept in: accounts of containers, and reasons for the rest."""
+
+from msgspec import Struct
+
+from podgpu.model import ContainerRef
+
+
+class Account(Struct, frozen=True, order=True):
+    """One container's account with one device or MIG instance."""
+
+    gpu: str
+    mig: str
+    container: ContainerRef
+
+
+# A party is an account, or the reason why something has none.
+Party = Account | str
+
+
+class Interval(Struct, frozen=True, kw_only=True):
+    """What a device did since its previous reading. None is what it did not tell.
+
+    `is_gap` marks a time in which nobody watched: its energy is known, its users are not.
+    """
+
+    elapsed_us: int
+    energy_mj: int | None = None
+    idle_mj: int = 0
+    busy_us: int | None = None
+    is_gap: bool = False
+
+
+class Entry(Struct, kw_only=True):
+    """One party's line for one cycle. The counters are increases."""
+
+    processes: int = 0
+    memory_bytes: int | None = None
+    sm_ratio: float | None = None
+    share: float | None = None
+    memory_limit_bytes: int | None = None
+    method: str = ""
+    busy_us: int = 0
+    energy_mj: int = 0
+    allocated_us: int = 0
+
+
+class Sheet(Struct, frozen=True, kw_only=True):
+    """One device's books for one cycle; the entries of all parties add up to these totals exactly."""
+
+    gpu: str
+    entries: dict[Party, Entry]
+    memory_bytes: int | None
+    busy_us: int
+    energy_mj: int

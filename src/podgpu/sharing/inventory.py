@@ -1,0 +1,73 @@
+"""What a sharing system may look at: the node's devices, what the kubelet gave out, and the pods."""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod
+
+
+class Inventory:
+    def __init__(
+        self,
+        devices: Iterable[Device],
+        allocations: Iterable[Allocation],
+        allocatable: Iterable[tuple[str, str]],
+        pods: Iterable[Pod],
+    ) -> None:
+        self.devices = tuple(devices)
+        self.pods = tuple(pods)
+        self.allocatable = tuple(allocatable)
+        self._given = tuple(allocations)
+
+    @cached_property
+    def allocations(self) -> tuple[Allocation, ...]:
+        """Older kubelets still list pods that have ended: those hold nothing any more."""
+        ended = {(pod.namespace, pod.name) for pod in self.pods if pod.finished}
+        alive = {(pod.namespace, pod.name) for pod in self.pods if not pod.finished}
+        return tuple(one for one in self._given if (one.namespace, one.pod) not in ended - alive)
+
+    @cached_property
+    def gpus(self) -> frozenset[str]:
+        return frozenset(device.gpu.uuid for device in self.devices)
+
+    @cached_property
+    def instances(self) -> dict[str, str]:
+        """MIG UUID -> the UUID of its card."""
+        return {
+            instance.mig.uuid: device.gpu.uuid for device in self.devices for instance in device.instances
+        }
+
+    @cached_property
+    def by_minor(self) -> dict[str, str]:
+        """The number N of /dev/nvidiaN, as text -> the card's UUID."""
+        return {str(device.gpu.minor): device.gpu.uuid for device in self.devices}
+
+    @cached_property
+    def _alive(self) -> dict[tuple[str, str], list[Pod]]:
+        alive: dict[tuple[str, str], list[Pod]] = {}
+        for pod in self.pods:
+            if not pod.finished:
+                alive.setdefault((pod.namespace, pod.name), []).append(pod)
+        return alive
+
+    def pod(self, allocation: Allocation) -> Pod | None:
+        """Return the pod that holds an allocation. The kubelet tells no UID: of two pods of that name, neither."""
+        found = self._alive.get((allocation.namespace, allocation.pod), [])
+        return found[0] if len(found) == 1 else None
+
+    def claim(self, allocation: Allocation, device: str, *, system: str, share: float = 1.0) -> Claim:
+        """Claim a share of a card or a MIG instance, whichever `device` is the UUID of."""
+        gpu = self.instances.get(device, device)
+        pod = self.pod(allocation)
+        return Claim(
+            gpu=gpu,
+            mig=device if gpu != device else "",
+            container=ContainerRef(
+                allocation.namespace, allocation.pod, allocation.container, pod.uid if pod else ""
+            ),
+            share=share,
+            resource=allocation.resource,
+            device_id=allocation.device_id,
+            system=system,
+            source="podresources",
+        )

@@ -1,0 +1,105 @@
+"""The page around the table: header, banners, parts, footer."""
+
+from collections.abc import Sequence
+
+from podgpu.model import Allocation, PartStatus, Snapshot
+from podgpu.views.glance import seconds
+from podgpu.views.page.card import cards
+from podgpu.views.page.markup import pill, text, why
+from podgpu.views.page.style import CSS
+
+REFRESH_SECONDS = 5
+MAX_UNCLAIMED = 10
+# The agent serves no reading older than this many intervals; neither does the page pass one off as fresh.
+STALE_INTERVALS = 3
+
+_LINKS = (
+    ("/metrics", "Metrics"),
+    ("/api/v1/snapshot", "JSON snapshot"),
+    ("/-/healthy", "Healthy"),
+    ("/-/ready", "Ready"),
+)
+
+
+def html(snapshot: Snapshot, now_age_seconds: float) -> bytes:
+    """`now_age_seconds` is the snapshot's age when the page is asked for."""
+    body = "".join(
+        (
+            _header(snapshot, now_age_seconds),
+            _banners(snapshot, now_age_seconds),
+            _parts("Needs attention", [part for part in snapshot.parts if part.fault or not part.up]),
+            cards(snapshot),
+            _unclaimed(snapshot.unclaimed),
+            _parts("Parts", [part for part in snapshot.parts if part.up and not part.fault]),
+            _footer(snapshot),
+        )
+    )
+    demo = "DEMO " if snapshot.demo else ""
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">'
+        f"<title>{demo}podgpu {text(snapshot.node)}</title><style>{CSS}</style></head>"
+        f"<body><main>{body}</main></body></html>\n"
+    ).encode()
+
+
+def _header(snapshot: Snapshot, age: float) -> str:
+    state = pill("all up", "good") if snapshot.up else pill("degraded", "bad")
+    return (
+        f'<header><h1>podgpu</h1><span class="node">{text(snapshot.node)}</span>{state}'
+        f'<span class="soft age">updated {seconds(max(age, 0.0))} ago,'
+        f" every {seconds(snapshot.interval_seconds)}</span></header>"
+    )
+
+
+def _banners(snapshot: Snapshot, age: float) -> str:
+    demo = stale = ""
+    if snapshot.demo:
+        demo = '<p class="banner"><b>DEMO</b> These numbers are made up. No GPU of this machine is read.</p>'
+    if age > STALE_INTERVALS * snapshot.interval_seconds:
+        stale = '<p class="banner stale"><b>Stale</b> The agent takes no more readings. Read its log.</p>'
+    return demo + stale
+
+
+def _parts(title: str, parts: Sequence[PartStatus]) -> str:
+    return f'<h2>{title}</h2><ul class="list box">{"".join(map(_part, parts))}</ul>' if parts else ""
+
+
+def _part(part: PartStatus) -> str:
+    age = "never worked" if part.age_seconds is None else f"worked {seconds(part.age_seconds)} ago"
+    reason = f'<span class="why">{why(part.fault, part.name)}</span>' if part.fault is not None else ""
+    return (
+        f"<li>{pill('up', 'good') if part.up else pill('down', 'bad')}<b>{text(part.name)}</b>"
+        f'<span class="soft">{age}, took {seconds(part.duration_seconds)}</span>{reason}</li>'
+    )
+
+
+def _unclaimed(allocations: tuple[Allocation, ...]) -> str:
+    if not allocations:
+        return ""
+    rows = "".join(map(_allocation, allocations[:MAX_UNCLAIMED]))
+    if len(allocations) > MAX_UNCLAIMED:
+        rows += f"<li>+{len(allocations) - MAX_UNCLAIMED} more</li>"
+    return (
+        '<h2>Devices that were given, but not understood</h2><p class="soft">No sharing system knows these ids, '
+        f'so they count as no claim.</p><ul class="list box">{rows}</ul>'
+    )
+
+
+def _allocation(one: Allocation) -> str:
+    name = "/".join(map(text, (one.namespace, one.pod, one.container)))
+    return (
+        f'<li><b>{name}</b><span class="soft">{text(one.resource)}</span>'
+        f'<span class="uuid">{text(one.device_id)}</span></li>'
+    )
+
+
+def _footer(snapshot: Snapshot) -> str:
+    links = "".join(f'<a href="{path}">{name}</a>' for path, name in _LINKS)
+    versions = [f"podgpu {text(snapshot.version)}"]
+    if snapshot.driver_version:
+        versions.append(f"driver {text(snapshot.driver_version)}")
+    if snapshot.nvml_version:
+        versions.append(f"NVML {text(snapshot.nvml_version)}")
+    return f'<footer>{links}<span class="soft">{", ".join(versions)}</span></footer>'

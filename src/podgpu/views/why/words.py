@@ -1,0 +1,43 @@
+"""What each method measures and what it estimates, in sentences."""
+
+METHODS = {
+    "measured": (
+        "Busy time and active energy are divided by the SM time that the driver measured for each process. It takes "
+        "a few samples a second, so short bursts blur. That two kernels may draw unequal power in equal time is not "
+        "seen."
+    ),
+    "exclusive": (
+        "It is alone on the GPU, so the GPU's busy time and active energy are its own. The card measures both; "
+        "nothing is estimated."
+    ),
+    "instance": (
+        "It is alone on its MIG instance, whose activity is measured. A card has one energy counter, so the "
+        "instance's part of it is estimated from its activity and its size."
+    ),
+    "weighted": (
+        "It shares a MIG instance, and within one nothing can be measured. The instance's activity is measured, "
+        "then divided by what each was given, or equally if nothing is known of that: an estimate."
+    ),
+    "reserved": (
+        "Use could not be measured by process. Busy time and active energy are divided by what each was given: an "
+        "estimate."
+    ),
+    "equal": (
+        "Use could not be measured by process, and no claim is known. Busy time and active energy are divided "
+        "equally: an estimate."
+    ),
+    "": "No use is booked to it now. Of the idle energy it bears the share that it was given.",
+}
+UNSEEN = "No process can be seen, so the holder of the claim is taken for the user."
+NOT_USED = "It holds this and has no process there."
+NOT_GIVEN = (
+    "It uses this without having been given it: no claim is known. Look for a privileged container or for "
+    "NVIDIA_VISIBLE_DEVICES=all."
+)
+NO_CONTAINER = "Which of the pod's containers this is could not be found out, so it is booked as unknown."
+ENDED = (
+    "It is no longer there, or the GPU does not answer. Its counters stay for a while, so that their last increase "
+    "is scraped."
+)
+NOT_UNDERSTOOD = "no sharing system knows this id, so it counts as no claim"
+NOTHING = "It holds no GPU and has no process on one."

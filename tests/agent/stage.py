@@ -1,0 +1,103 @@
+"""An agent over the fake library, a real kubelet socket and a real API server, in the test's own event loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from podgpu.agent.attribution import Attribution
+from podgpu.agent.loop import Agent
+from podgpu.agent.sampler import Sampler
+from podgpu.kube import PodSource
+from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.podresources import PodResources
+from podgpu.kube.procfs import Procfs
+from podgpu.kube.workloads import Workloads
+from podgpu.model import Booking, Remainder, Snapshot
+from tests.fakeapi.recorded import NODE
+from tests.fakekubelet.kubelet import FakeKubelet, Reply
+from tests.fakenvml.node import FakeNode, environment
+
+RECORDED = Path(__file__).parents[1] / "recorded"
+INTERVAL = 0.5
+
+
+def answer(cluster: str, name: str) -> Reply:
+    return Reply((RECORDED / cluster / name).read_bytes())
+
+
+def pod_resources(cluster: str) -> dict[str, Reply]:
+    return {
+        "/v1.PodResourcesLister/List": answer(cluster, "podresources-v1-list.bin"),
+        "/v1.PodResourcesLister/GetAllocatableResources": answer(cluster, "podresources-v1-allocatable.bin"),
+    }
+
+
+def pods_api(cluster: str) -> dict[str, Reply]:
+    return {
+        "/v1alpha1.Pods/ListPods": answer(cluster, "podsapi-list.bin"),
+        "/v1alpha1.Pods/WatchPods": Reply(hangs=True),
+    }
+
+
+def write_proc(root: Path, pid: int, cgroup: str, start: str = "100") -> None:
+    """A process as /proc shows it, as far as podgpu reads it."""
+    folder = root / str(pid)
+    folder.mkdir(parents=True)
+    fields = ["S", *(["0"] * 18), start, *(["0"] * 30)]
+    (folder / "stat").write_text(f"{pid} (python3) {' '.join(fields)}\n")
+    (folder / "cgroup").write_text(cgroup)
+
+
+@asynccontextmanager
+async def agent_over(
+    library: Path,
+    folder: Path,
+    node: FakeNode,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    kubelet: FakeKubelet,
+    pod_sources: list[PodSource],
+    api: ApiServer | None = None,
+) -> AsyncIterator[Agent]:
+    node.write(folder / "script")
+    for name, value in environment(library, folder / "script").items():
+        monkeypatch.setenv(name, value)
+    allocations, workloads = PodResources(kubelet.root), Workloads(api)
+    attribution = Attribution(
+        interval=INTERVAL,
+        allocations=allocations,
+        pod_sources=pod_sources,
+        processes=Procfs(folder / "proc"),
+        workloads=workloads,
+        to_close=[allocations, workloads, *([api] if api else [])],
+    )
+    source = Sampler(interval=INTERVAL, library=None)
+    agent = Agent(source, node=NODE, interval=INTERVAL, attribution=attribution)
+    running = asyncio.create_task(agent.run())
+    try:
+        yield agent
+    finally:
+        running.cancel()
+        await agent.close()
+
+
+async def snapshot_when(agent: Agent, what: str, condition: Callable[[Snapshot], object]) -> Snapshot:
+    for _ in range(300):
+        if condition(agent.snapshot()):
+            return agent.snapshot()
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{what}: {agent.snapshot()}")
+
+
+def check_balance(snapshot: Snapshot) -> None:
+    """Σ containers + unattributed = device, to the byte, the microsecond and the millijoule."""
+    for balance in snapshot.balances:
+        every: list[Booking | Remainder] = [*snapshot.bookings, *snapshot.remainders]
+        lines = [one for one in every if one.gpu == balance.gpu]
+        assert sum(one.busy_us for one in lines) == balance.busy_us
+        assert sum(one.energy_mj for one in lines) == balance.energy_mj
+        if balance.memory_bytes is not None:
+            assert sum(one.memory_bytes or 0 for one in lines) == balance.memory_bytes

@@ -1,0 +1,202 @@
+"""Plays the API server on a loopback port: paged lists, watches with a history, refusals, a token that rotates."""
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from aiohttp import web
+
+PODS = "/api/v1/pods"
+
+
+@dataclass(frozen=True)
+class Seen:
+    path: str
+    query: Mapping[str, str]
+    token: str
+    headers: Mapping[str, str]
+
+    @property
+    def is_watch(self) -> bool:
+        return "watch" in self.query
+
+
+@dataclass
+class Plan:
+    """An answer in place of the real one, `times` times."""
+
+    wanted: Callable[[Seen], bool]
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+    times: int
+
+
+@dataclass
+class FakeApi:
+    pods: list[dict[str, Any]] = field(default_factory=list)
+    version: int = 1
+    objects: dict[str, Any] = field(default_factory=dict)
+    token: str = ""
+    tls: ssl.SSLContext | None = None
+    requests: list[Seen] = field(default_factory=list)
+    delay: float = 0.0
+    piece: int = 1 << 20  # bytes written to a watch at once
+    oldest: int = 0  # a watch from before this version is refused: 410
+    gone_in_stream: bool = True
+    on_refused_token: Callable[[], object] | None = None
+
+    def __post_init__(self) -> None:
+        self.history: list[tuple[int, bytes]] = []
+        self.open_watches = 0
+        self._plans: list[Plan] = []
+        self._news = asyncio.Event()
+        self._life = object()
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self._port}"
+
+    @property
+    def lists(self) -> list[Seen]:
+        return [seen for seen in self.requests if seen.path == PODS and not seen.is_watch]
+
+    @property
+    def watches(self) -> list[Seen]:
+        return [seen for seen in self.requests if seen.is_watch]
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen, on the same port as before if there was one."""
+        app = web.Application()
+        app.router.add_get("/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.2)
+        await self._runner.setup()
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", self._port))
+        self._port = listener.getsockname()[1]
+        await web.SockSite(self._runner, listener, ssl_context=self.tls).start()
+
+    async def stop(self) -> None:
+        self.end_watches()
+        if self._runner:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def refuse(
+        self,
+        status: int,
+        *,
+        times: int = 1,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        wanted: Callable[[Seen], bool] = lambda _: True,
+    ) -> None:
+        self._plans.append(Plan(wanted, status, body, headers or {}, times))
+
+    def send(self, line: bytes, version: int = 0) -> None:
+        """Write to every open watch, and to later ones that start before `version`."""
+        self.history.append((version, line))
+        self._wake()
+
+    def event(self, kind: str, item: dict[str, Any]) -> None:
+        self.send(event(kind, item), int(item["metadata"]["resourceVersion"]))
+
+    def end_watches(self) -> None:
+        self._life = object()
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        seen = Seen(request.path, dict(request.query), token, dict(request.headers))
+        self.requests.append(seen)
+        if self.delay:
+            await asyncio.sleep(self.delay)
+        for plan in self._plans:
+            if plan.times and plan.wanted(seen):
+                plan.times -= 1
+                return web.Response(status=plan.status, body=plan.body, headers=dict(plan.headers))
+        if self.token and token != self.token:
+            if self.on_refused_token:
+                self.on_refused_token()
+            return _status(401, "Unauthorized")
+        if seen.path == PODS:
+            return await self._watch(request, seen) if seen.is_watch else self._list(seen)
+        if seen.path in self.objects:
+            return web.json_response(self.objects[seen.path])
+        return _status(404, f"{seen.path} not found")
+
+    def _list(self, seen: Seen) -> web.Response:
+        begin = int(seen.query.get("continue", "0"))
+        limit = int(seen.query.get("limit", "0")) or len(self.pods)
+        metadata = {"resourceVersion": str(self.version)}
+        if begin + limit < len(self.pods):
+            metadata["continue"] = str(begin + limit)
+        items = self.pods[begin : begin + limit]
+        return web.json_response({"kind": "PodList", "metadata": metadata, "items": items})
+
+    async def _watch(self, request: web.Request, seen: Seen) -> web.StreamResponse:
+        begin = int(seen.query["resourceVersion"])
+        if begin < self.oldest and not self.gone_in_stream:
+            return _status(410, "too old resource version")
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        if begin < self.oldest:
+            await response.write(error(410, "too old resource version"))
+            return response
+        self.open_watches += 1
+        try:
+            await self._tell(response, begin, float(seen.query["timeoutSeconds"]))
+        finally:
+            self.open_watches -= 1
+        return response
+
+    async def _tell(self, response: web.StreamResponse, begin: int, seconds: float) -> None:
+        life, ends = self._life, asyncio.get_running_loop().time() + seconds
+        at = next((i for i, (version, _) in enumerate(self.history) if version > begin), len(self.history))
+        while True:
+            while at < len(self.history):
+                line = self.history[at][1]
+                for start in range(0, len(line), self.piece):
+                    await response.write(line[start : start + self.piece])
+                at += 1
+            if life is not self._life:
+                return
+            try:
+                await asyncio.wait_for(self._news.wait(), ends - asyncio.get_running_loop().time())
+            except TimeoutError:
+                return
+
+
+def event(kind: str, item: object) -> bytes:
+    return json.dumps({"type": kind, "object": item}).encode() + b"\n"
+
+
+def error(code: int, message: str) -> bytes:
+    return event("ERROR", {"kind": "Status", "code": code, "message": message})
+
+
+def bookmark(version: int) -> bytes:
+    return event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(version)}})
+
+
+def _status(code: int, message: str) -> web.Response:
+    return web.json_response({"kind": "Status", "code": code, "message": message}, status=code)

@@ -1,0 +1,35 @@
+"""What the tests of the kubelet's sockets share."""
+
+from pathlib import Path
+
+from podgpu.kube._gen.podresources_pb2 import ContainerEntry, DeviceEntry, ListResponse, PodEntry
+from podgpu.kube.podresources import Allocated
+from podgpu.model import PartStatus
+
+RECORDED = Path(__file__).parent.parent / "recorded"
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def recorded(cluster: str, name: str) -> bytes:
+    return (RECORDED / cluster / f"{name}.bin").read_bytes()
+
+
+def given(*ids: bytes, resource: bytes = b"nvidia.com/gpu", pod: bytes = b"p") -> bytes:
+    """Return a pod-resources answer: one pod that holds the devices."""
+    devices = [DeviceEntry(resource=resource, ids=[each]) for each in ids]
+    container = ContainerEntry(name=b"c", devices=devices)
+    return ListResponse(pods=[PodEntry(name=pod, namespace=b"n", containers=[container])]).SerializeToString()
+
+
+def ids(allocated: Allocated) -> list[str]:
+    return [each.device_id for each in allocated.devices]
+
+
+def reason(status: PartStatus) -> str:
+    return status.fault.reason if status.fault else ""

@@ -1,0 +1,172 @@
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from podgpu.kube.apiserver import Lines
+from podgpu.kube.pod_book import PodBook
+from podgpu.model import Pod
+from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines
+from tests.fakeapi.server import bookmark, error, event
+
+A, B = "04a42512-da73-45a0-91d1-4b3469bce212", "eeffc188-aff2-4611-b421-bbb35128be48"
+WATCH = watch_lines()
+LIST = listed()
+RECORDED_UIDS = {item["metadata"]["uid"] for item in LIST["items"]} | {
+    json.loads(line)["object"]["metadata"].get("uid") for line in WATCH
+}
+# Nothing in here can be a UID, a name or a version.
+JUNK: list[Any] = [None, True, -1, 1e308, "", "\n", "../x", "\ud800", [], [[]], {}, {"": None}]
+
+
+def book_of(*items: dict[str, Any], version: int = 10) -> PodBook:
+    book = PodBook(NODE)
+    known = [book.read(json.dumps(item).encode()) for item in items]
+    book.replace([each for each in known if each], str(version))
+    return book
+
+
+def recorded_book() -> PodBook:
+    return book_of(*LIST["items"], version=int(LIST["metadata"]["resourceVersion"]))
+
+
+def uids(book: PodBook) -> list[str]:
+    return [each.uid for each in book.pods()]
+
+
+def end_of_watch() -> tuple[Pod, ...]:
+    book = recorded_book()
+    for line in WATCH:
+        assert book.apply(line) is None
+    return book.pods()
+
+
+def test_the_same_name_with_another_uid_is_another_pod() -> None:
+    book = book_of(pod("rank-0", A, 5))
+    book.apply(event("ADDED", pod("rank-0", B, 11)))
+    assert uids(book) == [A, B]
+    book.apply(event("DELETED", pod("rank-0", A, 12)))
+    assert uids(book) == [B]
+
+
+def test_late_news_neither_turns_back_time_nor_wakes_the_dead() -> None:
+    book = book_of(pod("p", A, 5))
+    book.apply(event("MODIFIED", {**pod("p", A, 12), "status": {"phase": "Failed"}}))
+    book.apply(event("MODIFIED", pod("p", A, 11)))
+    assert [each.phase for each in book.pods()] == ["Failed"]
+    book.apply(event("DELETED", pod("p", A, 13)))
+    book.apply(event("MODIFIED", pod("p", A, 12)))
+    book.apply(event("ADDED", changed(pod("p", A), resourceVersion="")))
+    assert uids(book) == []
+
+
+def test_a_deletion_seen_first_holds() -> None:
+    book = book_of()
+    book.apply(event("DELETED", pod("p", A, 20)))
+    book.apply(event("ADDED", pod("p", A, 19)))
+    assert uids(book) == []
+
+
+def test_a_bookmark_moves_on_and_never_back() -> None:
+    book = book_of(version=10)
+    book.apply(bookmark(15))
+    assert book.version == "15"
+    book.apply(bookmark(12))
+    book.apply(event("ADDED", pod("p", A, 14)))
+    assert book.version == "15"
+    assert book.is_old("14") and not book.is_old("15")
+
+
+def test_what_makes_no_sense_is_counted_and_skipped() -> None:
+    book = book_of(pod("p", A, 5))
+    lines = [b"", b"{", b"[]", b"null", b'{"type":"ADDED"}', event("SURPRISE", pod("q", B, 11))]
+    lines += [event("ADDED", None), event("ADDED", {"metadata": {"name": "q"}}), event("BOOKMARK", 7)]
+    lines += [b'{"type":"ADDED","object":' + b"[" * 100_000, event("ERROR", [])]
+    for line in lines:
+        assert book.apply(line) is None
+    assert uids(book) == [A]
+    assert book.errors == {"garbage": len(lines)}
+
+
+def test_a_pod_of_another_node_is_not_ours() -> None:
+    book = book_of(pod("p", A, 5))
+    book.apply(event("ADDED", {**pod("q", B, 11), "spec": {"nodeName": "another"}}))
+    book.apply(event("ADDED", {**pod("q", B, 12), "spec": {}}))
+    assert uids(book) == [A]
+
+
+def test_an_object_beyond_the_limit_is_counted_and_skipped() -> None:
+    book = book_of(pod("p", A, 5))
+    book.apply(event("ADDED", changed(pod("q", B, 11), annotations={"a": "x" * (2 << 20)})))
+    assert uids(book) == [A]
+    assert book.errors == {"too_large": 1}
+
+
+def test_an_error_event_is_handed_on() -> None:
+    status = book_of().apply(error(410, "too old"))
+    assert status and status.fault().reason == "gone"
+
+
+def _places(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, each in inner for place in _places(each, (*path, key)))]
+
+
+def _mutate(line: bytes, place: tuple[Any, ...], junk: object, *, remove: bool) -> bytes:
+    whole = {"event": json.loads(line)}
+    *parents, last = ("event", *place)
+    holder: Any = whole
+    for key in parents:
+        holder = holder[key]
+    if remove:
+        del holder[last]
+    else:
+        holder[last] = junk
+    return json.dumps(whole.get("event")).encode()
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(WATCH), st.data(), st.sampled_from(JUNK), st.booleans())
+def test_a_broken_event_never_raises_and_never_invents_a_pod(
+    line: bytes, data: st.DataObject, junk: object, remove: bool
+) -> None:
+    # Half of the blows go to the parts that are read.
+    places = _places(json.loads(line))
+    read = [p for p in places if "managedFields" not in p and p[:2] != ("object", "spec")]
+    book = recorded_book()
+    book.apply(
+        _mutate(
+            line, data.draw(st.sampled_from(data.draw(st.sampled_from([places, read])))), junk, remove=remove
+        )
+    )
+    assert set(uids(book)) <= RECORDED_UIDS
+    assert {(p.namespace, p.name) for p in book.pods()} <= {
+        (item["object"]["metadata"].get("namespace"), item["object"]["metadata"].get("name"))
+        for item in map(json.loads, WATCH)
+    } | {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in LIST["items"]}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(WATCH), st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=8))
+def test_flipped_bytes_never_raise(line: bytes, flips: list[tuple[int, int]]) -> None:
+    raw = bytearray(line)
+    for at, byte in flips:
+        raw[at % len(raw)] = byte
+    book = recorded_book()
+    book.apply(bytes(raw))
+    assert len(book.pods()) in (6, 7, 8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, sum(map(len, WATCH))), max_size=60))
+def test_the_recorded_watch_gives_one_result_in_any_chunks(cuts: list[int]) -> None:
+    stream = b"".join(WATCH)
+    cuts = sorted(cuts)
+    book, lines = recorded_book(), Lines(2 << 20)
+    for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        for line in lines.feed(stream[begin:end]):
+            assert line
+            book.apply(line)
+    assert book.pods() == end_of_watch()
+    assert not book.errors

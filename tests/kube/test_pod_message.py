@@ -1,0 +1,137 @@
+"""Recorded and made-up core/v1 pods in protobuf, and bytes that are none."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podgpu.kube._gen.pods_pb2 import (
+    AllocatedResource,
+    ContainerStatus,
+    ListResponse,
+    Metadata,
+    PodMessage,
+    PodStatus,
+    Reference,
+    ResourceHealth,
+    Running,
+    State,
+)
+from podgpu.kube.pod_message import LARGEST_ANNOTATION, to_pod
+from podgpu.model import OwnerReference, PodContainer
+from tests.fakekubelet.rig import recorded
+
+
+def test_each_container_has_its_own_request_of_a_claim() -> None:
+    pods = {
+        pod.name: pod
+        for pod in map(
+            to_pod, ListResponse.FromString(recorded("kubernetes-1.36.4-dra", "podsapi-list")).pods
+        )
+    }
+    devices = {
+        (name, each.name): each.devices
+        for name, pod in pods.items()
+        for each in pod.containers
+        if each.devices
+    }
+    gpu = "GPU-7f3c9a1{n}-52d4-4b8e-9c60-1a2b3c4d5e6{n}"
+    dynamic = "gpu.nvidia.com/gpu-node-1/gpu-"
+    migs = tuple(("nvidia.com/mig-1g.18gb", f"MIG-0a1b2c3d-1111-5111-8111-00000000000{n}") for n in (1, 2))
+    parts = tuple(("aliyun.com/gpu-mem", gpu.format(n=4) + f"-_-{n}") for n in (2, 6, 9, 10))
+    assert devices == {
+        ("chat-584ddf76fc-chpsw", "server"): (("nvidia.com/gpu.shared", gpu.format(n=3) + "::1"),),
+        ("rank-0", "ps"): (("nvidia.com/gpu", gpu.format(n=2)),),
+        ("finetune-mjcqc", "tune"): (("nvidia.com/gpu", gpu.format(n=0)),),
+        ("nightly-manual-22spb", "tune"): migs,
+        ("share-1", "app"): parts,
+        ("dra-mig", "left"): (("claim:m/left", f"{dynamic}7-mig-1g18gb-19-0"),),
+        ("dra-mig", "right"): (("claim:m/right", f"{dynamic}7-mig-1g18gb-19-1"),),
+        ("dra-own", "a"): (("claim:g", f"{dynamic}6"),),
+        ("dra-own", "b"): (("claim:g", f"{dynamic}6"),),
+        ("dra-shared-1", "a"): (("claim:g", f"{dynamic}5"),),
+        ("dra-shared-2", "a"): (("claim:g", f"{dynamic}5"),),
+    }
+    rank = pods["rank-0"]
+    assert rank.owner == OwnerReference(
+        kind="StatefulSet", name="rank", uid=rank.owner.uid if rank.owner else "", api_version="apps/v1"
+    )
+    assert rank.labels["statefulset.kubernetes.io/pod-name"] == "rank-0"
+    assert pods["share-1"].annotations["ALIYUN_COM_GPU_MEM_IDX"] == "4"
+    assert "kubectl.kubernetes.io/last-applied-configuration" not in pods["share-1"].annotations
+    assert pods["static-probe-gpu-node-1"].static_hash == "8cceda714945681a1f8c3ea195825933"
+    assert rank.static_hash == ""
+
+
+def test_init_and_debug_containers_are_containers_too() -> None:
+    devices = [ResourceHealth(id=each) for each in ("GPU-a", "GPU-a", "GPU b", "")]
+    status = PodStatus(
+        init_containers=[ContainerStatus(name="prepare", container_id="cri-o://1", state=State())],
+        containers=[
+            ContainerStatus(
+                name="main",
+                container_id="containerd://2",
+                state=State(running=Running()),
+                allocated=[AllocatedResource(name="nvidia.com/gpu", resources=devices)],
+            ),
+            ContainerStatus(name="waiting"),
+        ],
+        ephemeral_containers=[
+            ContainerStatus(name="debug", container_id="containerd://3", state=State(running=Running()))
+        ],
+    )
+    pod = to_pod(PodMessage(metadata=Metadata(namespace="n", name="p", uid="u"), status=status))
+    assert pod.containers == (
+        PodContainer(name="prepare", container_id="1", is_init=True),
+        PodContainer(name="main", container_id="2", running=True, devices=(("nvidia.com/gpu", "GPU-a"),)),
+        PodContainer(name="waiting"),
+        PodContainer(name="debug", container_id="3", running=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("controllers", "expected"), [((False, True), "b"), ((False, False), None), ((), None)]
+)
+def test_the_controller_alone_is_the_owner(controllers: tuple[bool, ...], expected: str | None) -> None:
+    owners = [
+        Reference(kind="K", name=name, controller=each) for name, each in zip("ab", controllers, strict=False)
+    ]
+    pod = to_pod(PodMessage(metadata=Metadata(namespace="n", name="p", uid="u", owners=owners)))
+    assert (pod.owner.name if pod.owner else None) == expected
+
+
+def test_a_pod_cannot_pass_for_a_static_one() -> None:
+    def static_hash(uid: str, **annotations: str) -> str:
+        named = {f"kubernetes.io/config.{name}": value for name, value in annotations.items()}
+        return to_pod(
+            PodMessage(metadata=Metadata(namespace="n", name="p", uid=uid, annotations=named))
+        ).static_hash
+
+    assert static_hash("some-uid", hash="8cceda71") == ""
+    assert static_hash("8cceda71", hash="8cceda71") == "8cceda71"
+    assert static_hash("some-uid", hash="8cceda71", mirror="8cceda71") == "8cceda71"
+    assert static_hash("some-uid") == ""
+
+
+def test_a_huge_annotation_is_not_kept() -> None:
+    annotations = {"small": "x", "huge": "x" * (LARGEST_ANNOTATION + 1)}
+    pod = to_pod(PodMessage(metadata=Metadata(namespace="n", name="p", uid="u", annotations=annotations)))
+    assert pod.annotations == {"small": "x"}
+
+
+SOUND = max(ListResponse.FromString(recorded("kubernetes-1.36.4-dra", "podsapi-list")).pods, key=len)
+EDITS = st.lists(st.tuples(st.integers(0, len(SOUND) - 1), st.integers(0, 255)), max_size=8)
+
+
+@settings(max_examples=500, deadline=None)
+@given(cut=st.integers(0, len(SOUND)), edits=EDITS, noise=st.binary(max_size=20))
+def test_bytes_are_a_pod_with_an_identity_or_a_value_error(
+    cut: int, edits: list[tuple[int, int]], noise: bytes
+) -> None:
+    changed = bytearray(SOUND)
+    for place, value in edits:
+        changed[place] = value
+    try:
+        pod = to_pod(bytes(changed[:cut]) + noise)
+    except ValueError:
+        return
+    assert pod.uid and pod.name and pod.namespace

@@ -1,0 +1,136 @@
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from podgpu.kube.pod_object import LARGEST_ANNOTATION, MALFORMED, decode_pod, to_pod
+from podgpu.model import OwnerReference, Pod, PodContainer
+from tests.fakeapi.recorded import listed, pod
+
+UID = "04a42512-da73-45a0-91d1-4b3469bce212"
+
+
+def made(item: dict[str, Any]) -> Pod:
+    return to_pod(decode_pod(json.dumps(item).encode()))
+
+
+def recorded(cluster: str, name: str) -> Pod:
+    return next(made(item) for item in listed(cluster)["items"] if item["metadata"]["name"] == name)
+
+
+def test_a_recorded_pod_is_read_whole() -> None:
+    assert recorded("kubernetes-1.36.4", "nightly-manual-22spb") == Pod(
+        namespace="team-b",
+        name="nightly-manual-22spb",
+        uid="a929f714-e746-4631-ad63-3234b6484c75",
+        phase="Running",
+        labels={
+            "batch.kubernetes.io/controller-uid": "5edee0c8-7bbb-42fa-b379-092e16953992",
+            "batch.kubernetes.io/job-name": "nightly-manual",
+            "controller-uid": "5edee0c8-7bbb-42fa-b379-092e16953992",
+            "job-name": "nightly-manual",
+        },
+        owner=OwnerReference(
+            kind="Job",
+            name="nightly-manual",
+            uid="5edee0c8-7bbb-42fa-b379-092e16953992",
+            api_version="batch/v1",
+        ),
+        containers=(
+            PodContainer(
+                name="tune",
+                container_id="729b298cd42a9d1fbc4152e6b36d729f257dc9e0cf34b4c4fcafc6296a52aafc",
+                running=True,
+                devices=(
+                    ("nvidia.com/mig-1g.18gb", "MIG-0a1b2c3d-1111-5111-8111-000000000001"),
+                    ("nvidia.com/mig-1g.18gb", "MIG-0a1b2c3d-1111-5111-8111-000000000002"),
+                ),
+            ),
+        ),
+    )
+
+
+def test_each_container_has_its_own_request_of_a_claim() -> None:
+    found = recorded("kubernetes-1.36.4-dra", "dra-mig")
+    assert {each.name: each.devices for each in found.containers} == {
+        "left": (("claim:m/left", "gpu.nvidia.com/gpu-node-1/gpu-7-mig-1g18gb-19-0"),),
+        "right": (("claim:m/right", "gpu.nvidia.com/gpu-node-1/gpu-7-mig-1g18gb-19-1"),),
+    }
+
+
+def test_a_static_pod_carries_the_hash_its_cgroup_goes_by() -> None:
+    found = recorded("kubernetes-1.36.4-dra", "static-probe-gpu-node-1")
+    assert found.uid == "c71e651d-e64d-428c-8b6f-4ee0fcd6de64"
+    assert found.static_hash.startswith("8cceda71") and len(found.static_hash) == 32
+
+
+def test_a_hash_without_the_mirror_mark_is_anybodys_word() -> None:
+    item = pod("p", UID)
+    item["metadata"]["annotations"] = {"kubernetes.io/config.hash": "8cceda71" * 4}
+    assert made(item).static_hash == ""
+    item["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "another"
+    assert made(item).static_hash == ""
+
+
+def test_bulky_annotations_are_left_behind() -> None:
+    item = pod("p", UID)
+    item["metadata"]["annotations"] = {
+        "kubectl.kubernetes.io/last-applied-configuration": "{}",
+        "at-the-limit": "x" * LARGEST_ANNOTATION,
+        "beyond": "x" * (LARGEST_ANNOTATION + 1),
+    }
+    assert list(made(item).annotations) == ["at-the-limit"]
+
+
+def test_init_and_ephemeral_containers_count_and_a_finished_one_does_not_run() -> None:
+    item = pod("p", UID)
+    item["status"] |= {
+        "initContainerStatuses": [{"name": "i", "containerID": "cri-o://aa", "state": {"terminated": {}}}],
+        "containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}],
+        "ephemeralContainerStatuses": [{"name": "e", "containerID": "docker://bb", "state": {"running": {}}}],
+    }
+    assert made(item).containers == (
+        PodContainer(name="i", container_id="aa", is_init=True),
+        PodContainer(name="c"),
+        PodContainer(name="e", container_id="bb", running=True),
+    )
+
+
+def test_only_the_controller_is_the_owner() -> None:
+    item = pod("p", UID)
+    item["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u1"},
+        {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "ray", "uid": "u2", "controller": True},
+    ]
+    owner = made(item).owner
+    assert owner and (owner.kind, owner.name, owner.api_version) == ("RayCluster", "ray", "ray.io/v1")
+    item["metadata"]["ownerReferences"].pop()
+    assert made(item).owner is None
+
+
+def test_a_device_is_named_once_and_only_if_it_can_be_one() -> None:
+    item = pod("p", UID)
+    ids = ["GPU-1", "GPU-1", "", "a b", "a\n", "é", "x" * 513, "GPU-2"]
+    status = {"name": "nvidia.com/gpu", "resources": [{"resourceID": each} for each in ids]}
+    item["status"]["containerStatuses"] = [{"name": "c", "allocatedResourcesStatus": [status]}]
+    assert made(item).containers[0].devices == (("nvidia.com/gpu", "GPU-1"), ("nvidia.com/gpu", "GPU-2"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("name", "Upper"), ("name", "a\n"), ("name", ""), ("namespace", "a.b"), ("uid", "../x"), ("uid", None)],
+)
+def test_a_pod_that_cannot_be_is_none(field: str, value: object) -> None:
+    item = pod("p", UID)
+    item["metadata"][field] = value
+    with pytest.raises(MALFORMED):
+        made(item)
+
+
+def test_nulls_are_absences() -> None:
+    item = pod("p", UID)
+    item["metadata"] |= {"labels": None, "annotations": None, "ownerReferences": None}
+    item["status"]["containerStatuses"] = None
+    assert made(item) == Pod(namespace="team-a", name="p", uid=UID, phase="Running")
+    assert msgspec.json.encode(made(item))

@@ -1,0 +1,209 @@
+"""The pod-resources socket, spoken to as the kubelet's: recorded answers and what is made of them."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from grpclib.const import Status
+
+from podgpu.kube._gen.podresources_pb2 import (
+    ClaimDevice,
+    ClaimEntry,
+    ContainerEntry,
+    DeviceEntry,
+    ListResponse,
+    PodEntry,
+)
+from podgpu.kube.podresources import ALLOCATABLE, LIST, OLD_LIST, Allocated, PodResources
+from podgpu.model import Allocation
+from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
+from tests.fakekubelet.rig import Clock, given, ids, reason, recorded
+
+EXCLUSIVE = "GPU-7f3c9a1{n}-52d4-4b8e-9c60-1a2b3c4d5e6{n}"
+MIG = "MIG-0a1b2c3d-1111-5111-8111-00000000000{n}"
+H200 = "GPU-f64319d0-0dde-3ea0-1a6c-316823782584::{n}"
+
+
+@pytest.fixture
+async def kubelet() -> AsyncIterator[FakeKubelet]:
+    with kubelet_root() as root:
+        async with FakeKubelet(root, sockets=(POD_RESOURCES,)) as fake:
+            fake.replies[ALLOCATABLE] = Reply(b"")
+            yield fake
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def part(kubelet: FakeKubelet, clock: Clock) -> PodResources:
+    return PodResources(kubelet.root, clock=clock)
+
+
+def rows(allocated: Allocated) -> list[tuple[str, ...]]:
+    return [
+        (f"{each.namespace}/{each.pod}", each.container, each.resource, each.device_id)
+        for each in allocated.devices
+    ]
+
+
+KUBERNETES_1_36 = [
+    ("team-a/chat-584ddf76fc-6lg2w", "server", "nvidia.com/gpu.shared", EXCLUSIVE.format(n=3) + "::2"),
+    ("team-a/chat-584ddf76fc-chpsw", "server", "nvidia.com/gpu.shared", EXCLUSIVE.format(n=3) + "::1"),
+    ("team-a/rank-0", "ps", "nvidia.com/gpu", EXCLUSIVE.format(n=2)),
+    ("team-b/finetune-mjcqc", "tune", "nvidia.com/gpu", EXCLUSIVE.format(n=0)),
+    ("team-b/nightly-manual-22spb", "tune", "nvidia.com/mig-1g.18gb", MIG.format(n=1)),
+    ("team-b/nightly-manual-22spb", "tune", "nvidia.com/mig-1g.18gb", MIG.format(n=2)),
+    ("team-b/share-1", "app", "aliyun.com/gpu-mem", EXCLUSIVE.format(n=4) + "-_-10"),
+    ("team-b/share-1", "app", "aliyun.com/gpu-mem", EXCLUSIVE.format(n=4) + "-_-2"),
+    ("team-b/share-1", "app", "aliyun.com/gpu-mem", EXCLUSIVE.format(n=4) + "-_-6"),
+    ("team-b/share-1", "app", "aliyun.com/gpu-mem", EXCLUSIVE.format(n=4) + "-_-9"),
+]
+
+
+async def test_every_device_of_a_recorded_node_is_its_containers(
+    kubelet: FakeKubelet, part: PodResources
+) -> None:
+    kubelet.replies[LIST] = Reply(recorded("kubernetes-1.36.4", "podresources-v1-list"))
+    kubelet.replies[ALLOCATABLE] = Reply(recorded("kubernetes-1.36.4", "podresources-v1-allocatable"))
+    allocated = await part.read()
+    assert rows(allocated) == KUBERNETES_1_36
+    assert allocated.dynamic == ()
+    per_resource = [resource for resource, _ in allocated.allocatable]
+    assert {each: per_resource.count(each) for each in per_resource} == {
+        "aliyun.com/gpu-mem": 11,
+        "nvidia.com/gpu": 3,
+        "nvidia.com/gpu.shared": 4,
+        "nvidia.com/mig-1g.18gb": 3,
+    }
+    assert ("nvidia.com/gpu", EXCLUSIVE.format(n=1)) in allocated.allocatable
+    status = part.status()
+    assert (status.name, status.up, status.fault, status.age_seconds) == ("podresources", True, None, 0.0)
+
+
+async def test_a_kubelet_without_v1_is_asked_in_v1alpha1(kubelet: FakeKubelet, part: PodResources) -> None:
+    kubelet.replies[OLD_LIST] = Reply(recorded("kubernetes-1.36.4", "podresources-v1alpha1-list"))
+    assert rows(await part.read()) == KUBERNETES_1_36
+    assert kubelet.calls == [LIST, OLD_LIST]
+    assert part.status().up
+
+
+async def test_a_kubelet_with_neither_says_so(kubelet: FakeKubelet, part: PodResources) -> None:
+    assert await part.read() == Allocated()
+    assert reason(part.status()) == "unimplemented"
+    assert part.status().age_seconds is None
+
+
+async def test_dynamic_resources_are_listed_under_each_container_of_the_claim(
+    kubelet: FakeKubelet, part: PodResources
+) -> None:
+    kubelet.replies[LIST] = Reply(recorded("kubernetes-1.36.4-dra", "podresources-v1-list"))
+    allocated = await part.read()
+    assert [(each.pod, each.container, each.claim_name, each.device) for each in allocated.dynamic] == [
+        ("dra-mig", "left", "two-migs", "gpu-7-mig-1g18gb-19-0"),
+        ("dra-mig", "left", "two-migs", "gpu-7-mig-1g18gb-19-1"),
+        ("dra-mig", "right", "two-migs", "gpu-7-mig-1g18gb-19-0"),
+        ("dra-mig", "right", "two-migs", "gpu-7-mig-1g18gb-19-1"),
+        ("dra-own", "a", "dra-own-g-5mrbx", "gpu-6"),
+        ("dra-own", "b", "dra-own-g-5mrbx", "gpu-6"),
+        ("dra-shared-1", "a", "shared-gpu", "gpu-5"),
+        ("dra-shared-2", "a", "shared-gpu", "gpu-5"),
+    ]
+    whole = {(each.namespace, each.claim_namespace, each.driver, each.pool) for each in allocated.dynamic}
+    assert whole == {("team-c", "team-c", "gpu.nvidia.com", "gpu-node-1")}
+    assert rows(allocated) == KUBERNETES_1_36[1:]
+    assert allocated.allocatable == ()
+
+
+async def test_the_recorded_h200(kubelet: FakeKubelet, part: PodResources) -> None:
+    kubelet.replies[LIST] = Reply(recorded("h200-kubelet-1.36.4", "podresources-v1-list"))
+    kubelet.replies[ALLOCATABLE] = Reply(recorded("h200-kubelet-1.36.4", "podresources-v1-allocatable"))
+    allocated = await part.read()
+    assert rows(allocated) == [
+        ("team-a/chat-gpu-node-h200", "main", "nvidia.com/gpu.shared", H200.format(n=0)),
+        ("team-b/batch-gpu-node-h200", "main", "nvidia.com/gpu.shared", H200.format(n=1)),
+        ("team-b/batch-gpu-node-h200", "main", "nvidia.com/gpu.shared", H200.format(n=2)),
+        ("team-b/idle-gpu-node-h200", "main", "nvidia.com/gpu.shared", H200.format(n=3)),
+    ]
+    assert allocated.allocatable == tuple(("nvidia.com/gpu.shared", H200.format(n=n)) for n in range(4))
+
+
+async def test_a_device_on_two_numa_nodes_is_one_device(kubelet: FakeKubelet, part: PodResources) -> None:
+    kubelet.replies[LIST] = Reply(given(b"GPU-b", b"GPU-a", b"GPU-b"))
+    assert ids(await part.read()) == ["GPU-a", "GPU-b"]
+    assert not part.errors
+
+
+@pytest.mark.parametrize("bad", [b"", b"GPU a", b"GPU\n", b"GPU-\xff", "GPU-ü".encode(), b"G" * 254])
+async def test_an_id_that_can_be_none_is_counted_and_skipped(
+    kubelet: FakeKubelet, part: PodResources, bad: bytes
+) -> None:
+    kubelet.replies[LIST] = Reply(given(b"GPU-a", bad))
+    assert ids(await part.read()) == ["GPU-a"]
+    assert part.status().up
+    assert part.errors == {"bad_id": 1}
+
+
+async def test_a_pod_without_a_name_gets_nothing(kubelet: FakeKubelet, part: PodResources) -> None:
+    kubelet.replies[LIST] = Reply(given(b"GPU-a", pod=b""))
+    assert await part.read() == Allocated()
+
+
+async def test_a_claim_without_devices_is_no_allocation(kubelet: FakeKubelet, part: PodResources) -> None:
+    """A kubelet before 1.31 names the claim alone."""
+    claim = ClaimEntry(name=b"c", namespace=b"n", devices=[ClaimDevice()])
+    pod = PodEntry(name=b"p", namespace=b"n", containers=[ContainerEntry(name=b"c", claims=[claim])])
+    kubelet.replies[LIST] = Reply(ListResponse(pods=[pod]).SerializeToString())
+    assert await part.read() == Allocated()
+    assert not part.errors
+
+
+async def test_fields_of_a_later_kubelet_are_passed_over(kubelet: FakeKubelet, part: PodResources) -> None:
+    later = b"\xfa\x3f\x03new\xf0\x3f\x01"  # number 1023 as bytes, 1022 as a varint
+    kubelet.replies[LIST] = Reply(given(b"GPU-a") + later)
+    assert ids(await part.read()) == ["GPU-a"]
+
+
+async def test_what_can_be_given_is_asked_for_rarely(
+    kubelet: FakeKubelet, part: PodResources, clock: Clock
+) -> None:
+    async def asked() -> int:
+        clock.now += 10
+        await part.read()
+        return kubelet.calls.count(ALLOCATABLE)
+
+    kubelet.replies[LIST] = Reply(given(b"GPU-a"))
+    assert [await asked() for _ in range(8)] == [1, 1, 1, 1, 1, 1, 2, 2]
+    kubelet.replies[LIST] = Reply(given(b"GPU-b"))
+    assert [await asked() for _ in range(2)] == [3, 3]
+
+
+async def test_without_the_list_of_what_can_be_given_the_map_is_up(
+    kubelet: FakeKubelet, part: PodResources
+) -> None:
+    kubelet.replies[LIST] = Reply(given(b"GPU-a"))
+    kubelet.replies[ALLOCATABLE] = Reply(status=Status.UNIMPLEMENTED)
+    assert ids(await part.read()) == ["GPU-a"]
+    assert part.status().up
+    assert list(part.errors) == ["unimplemented"]
+
+
+async def test_5000_pods_are_read_whole(kubelet: FakeKubelet) -> None:
+    part = PodResources(kubelet.root, deadline=30.0)
+    pods = [
+        PodEntry(
+            name=b"pod-%d" % number,
+            namespace=b"team",
+            containers=[
+                ContainerEntry(name=b"c", devices=[DeviceEntry(resource=b"r/gpu", ids=[b"GPU-%d" % number])])
+            ],
+        )
+        for number in range(5000)
+    ]
+    kubelet.replies[LIST] = Reply(ListResponse(pods=pods).SerializeToString())
+    devices = (await part.read()).devices
+    assert len(devices) == 5000
+    assert devices[0] == Allocation(
+        namespace="team", pod="pod-0", container="c", resource="r/gpu", device_id="GPU-0"
+    )

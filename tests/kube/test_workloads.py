@@ -1,0 +1,253 @@
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.pod_object import decode_pod, to_pod
+from podgpu.kube.workloads import MOST_REQUESTS, Workloads
+from podgpu.model import OwnerReference, Pod
+from tests.fakeapi.recorded import listed, owners
+from tests.fakeapi.server import FakeApi
+
+RAY = "/apis/ray.io/v1"
+RAY_RESOURCES = {
+    "kind": "APIResourceList",
+    "resources": [
+        {"name": "rayclusters/status", "kind": "RayCluster", "namespaced": True},
+        {"name": "rayclusters", "kind": "RayCluster", "namespaced": True},
+        {"name": "rayfleets", "kind": "RayFleet", "namespaced": False},
+    ],
+}
+
+
+@asynccontextmanager
+async def resolving(fake: FakeApi, **options: Any) -> AsyncIterator[Workloads]:
+    api = ApiServer(fake.url, answer_seconds=5.0)
+    workloads = Workloads(api, **options)
+    try:
+        yield workloads
+    finally:
+        await workloads.close()
+        await api.close()
+
+
+def recorded_pods(cluster: str = "kubernetes-1.36.4") -> list[Pod]:
+    return [to_pod(decode_pod(json.dumps(item).encode())) for item in listed(cluster)["items"]]
+
+
+def owned(name: str, kind: str, owner: str, uid: str, version: str = "apps/v1", **labels: str) -> Pod:
+    reference = OwnerReference(kind=kind, name=owner, uid=uid, api_version=version)
+    return Pod(namespace="ns", name=name, uid=f"uid-of-{name}", owner=reference, labels=labels)
+
+
+def made(uid: str, *above: tuple[str, str, str, str]) -> dict[str, Any]:
+    """An object with that UID whose controllers are (apiVersion, kind, name, uid)."""
+    names = ("apiVersion", "kind", "name", "uid")
+    references = [{**dict(zip(names, each, strict=True)), "controller": True} for each in above]
+    return {"metadata": {"uid": uid, "ownerReferences": references}}
+
+
+async def shown(workloads: Workloads, *pods: Pod) -> list[str]:
+    found = await workloads.resolve(pods)
+    return [f"{found[pod.uid].kind}/{found[pod.uid].name}" for pod in pods]
+
+
+RECORDED = {
+    "chat-584ddf76fc-6lg2w": "Deployment/chat",
+    "chat-584ddf76fc-chpsw": "Deployment/chat",
+    "rank-0": "StatefulSet/rank",
+    "finetune-mjcqc": "Job/finetune",
+    "nightly-manual-22spb": "CronJob/nightly",
+    "probe-b8xdx": "DaemonSet/probe",
+    "share-1": "Pod/share-1",
+}
+
+
+async def test_the_recorded_pods_lead_to_their_topmost_owners() -> None:
+    pods = recorded_pods()
+    async with FakeApi(objects=owners()) as fake, resolving(fake) as workloads:
+        found = await shown(workloads, *pods)
+        assert dict(zip((pod.name for pod in pods), found, strict=True)) == RECORDED
+
+
+async def test_without_an_api_the_template_hash_leads_to_the_deployment() -> None:
+    pods = recorded_pods()
+    found = await shown(Workloads(None), *pods)
+    assert dict(zip((pod.name for pod in pods), found, strict=True)) == RECORDED | {
+        "nightly-manual-22spb": "Job/nightly-manual"
+    }
+
+
+async def test_a_static_pod_and_a_bare_one_are_their_own_workload() -> None:
+    pods = [
+        pod
+        for pod in recorded_pods("kubernetes-1.36.4-dra")
+        if pod.name in ("static-probe-gpu-node-1", "dra-own")
+    ]
+    async with FakeApi() as fake, resolving(fake) as workloads:
+        assert await shown(workloads, *pods) == ["Pod/static-probe-gpu-node-1", "Pod/dra-own"]
+        assert fake.requests == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({"pod-template-hash": "abc"}, "Deployment/web"),
+        ({"rollouts-pod-template-hash": "abc"}, "Rollout/web"),
+        ({"pod-template-hash": "bc"}, "ReplicaSet/web-abc"),
+        ({"pod-template-hash": "web-abc"}, "ReplicaSet/web-abc"),
+        ({}, "ReplicaSet/web-abc"),
+    ],
+)
+async def test_a_stem_is_taken_only_where_the_hash_fits(labels: dict[str, str], expected: str) -> None:
+    assert await shown(Workloads(None), owned("p", "ReplicaSet", "web-abc", "u", **labels)) == [expected]
+
+
+async def test_a_replica_set_known_to_stand_alone_is_the_workload() -> None:
+    pod = owned("p", "ReplicaSet", "web-abc", "u", **{"pod-template-hash": "abc"})
+    objects = {"/apis/apps/v1/namespaces/ns/replicasets/web-abc": made("u")}
+    async with FakeApi(objects=objects) as fake, resolving(fake) as workloads:
+        assert await shown(workloads, pod) == ["ReplicaSet/web-abc"]
+
+
+async def test_custom_controllers_are_found_by_discovery() -> None:
+    objects = {
+        RAY: RAY_RESOURCES,
+        f"{RAY}/namespaces/ns/rayclusters/small": made("u1", ("ray.io/v1", "RayFleet", "fleet", "u2")),
+        f"{RAY}/rayfleets/fleet": made("u2"),
+    }
+    pods = [owned(f"p{n}", "RayCluster", "small", "u1", "ray.io/v1") for n in range(5)]
+    async with FakeApi(objects=objects) as fake, resolving(fake) as workloads:
+        assert await shown(workloads, *pods) == ["RayFleet/fleet"] * 5
+        assert sorted(seen.path for seen in fake.requests) == sorted(objects)
+
+
+async def test_an_owner_is_asked_for_once_and_again_when_it_has_aged() -> None:
+    pods = recorded_pods()
+    async with FakeApi(objects=owners()) as fake, resolving(fake, known_seconds=0.3) as workloads:
+        await workloads.resolve(pods)
+        asked = len(fake.requests)
+        await workloads.resolve(pods)
+        assert len(fake.requests) == asked
+        await asyncio.sleep(0.35)
+        fake.objects.clear()
+        # Who owned a UID is still true when the owner can no longer be read.
+        assert await shown(workloads, *pods) == [RECORDED[pod.name] for pod in pods]
+        assert len(fake.requests) > asked
+
+
+async def test_what_is_not_there_is_not_asked_for_again_at_once() -> None:
+    pod = owned("p", "Job", "j", "u", "batch/v1")
+    async with FakeApi() as fake, resolving(fake, unknown_seconds=0.3) as workloads:
+        assert await shown(workloads, pod) == ["Job/j"]
+        assert await shown(workloads, pod) == ["Job/j"]
+        assert len(fake.requests) == 1
+        await asyncio.sleep(0.35)
+        fake.objects["/apis/batch/v1/namespaces/ns/jobs/j"] = made("u", ("batch/v1", "CronJob", "c", "u2"))
+        assert await shown(workloads, pod) == ["CronJob/c"]
+
+
+async def test_another_object_of_the_same_name_is_not_the_owner() -> None:
+    path = "/apis/batch/v1/namespaces/ns/jobs/j"
+    objects = {path: made("another", ("batch/v1", "CronJob", "wrong", "u2"))}
+    async with FakeApi(objects=objects) as fake, resolving(fake) as workloads:
+        assert await shown(workloads, owned("p", "Job", "j", "u", "batch/v1")) == ["Job/j"]
+
+
+async def test_a_circle_of_owners_is_cut() -> None:
+    path = "/apis/apps/v1/namespaces/ns/statefulsets/"
+    circle = zip("abcd", "bcda", strict=True)
+    objects = {path + low: made(f"u{low}", ("apps/v1", "StatefulSet", up, f"u{up}")) for low, up in circle}
+    async with FakeApi(objects=objects) as fake, resolving(fake) as workloads:
+        assert await shown(workloads, owned("p", "StatefulSet", "a", "ua")) == ["StatefulSet/d"]
+        assert len(fake.requests) == 4
+
+
+async def test_the_way_up_has_an_end() -> None:
+    path = "/apis/apps/v1/namespaces/ns/statefulsets/s"
+    objects = {
+        f"{path}{n}": made(f"u{n}", ("apps/v1", "StatefulSet", f"s{n + 1}", f"u{n + 1}")) for n in range(20)
+    }
+    async with FakeApi(objects=objects) as fake, resolving(fake) as workloads:
+        assert await shown(workloads, owned("p", "StatefulSet", "s0", "u0")) == ["StatefulSet/s5"]
+
+
+async def test_a_slow_server_does_not_hold_up_the_caller() -> None:
+    pods = recorded_pods()
+    async with FakeApi(objects=owners(), delay=0.4) as fake, resolving(fake, deadline=0.1) as workloads:
+        began = time.monotonic()
+        found = await shown(workloads, *pods)
+        assert time.monotonic() - began < 0.35
+        assert dict(zip((pod.name for pod in pods), found, strict=True)) == RECORDED | {
+            "nightly-manual-22spb": "Job/nightly-manual"
+        }
+        async with asyncio.timeout(5):
+            while "CronJob/nightly" not in await shown(workloads, *pods):
+                pass
+
+
+async def test_a_dead_server_is_left_alone_for_a_while() -> None:
+    fake = FakeApi(objects=owners())
+    async with fake:
+        fake.refuse(503, times=10_000)
+        async with resolving(fake) as workloads:
+            for _ in range(3):
+                await workloads.resolve(recorded_pods())
+            assert len(fake.requests) <= 4
+
+
+async def test_a_server_that_is_back_is_asked_for_what_came_up_meanwhile() -> None:
+    early, late = owned("p", "Job", "i", "u1", "batch/v1"), owned("q", "Job", "j", "u2", "batch/v1")
+    objects = {"/apis/batch/v1/namespaces/ns/jobs/j": made("u2", ("batch/v1", "CronJob", "c", "u3"))}
+    async with FakeApi(objects=objects) as fake, resolving(fake, unknown_seconds=1.0) as workloads:
+        fake.refuse(503)
+        await workloads.resolve([early])
+        await asyncio.sleep(0.5)
+        assert await shown(workloads, late) == ["Job/j"]
+        assert len(fake.requests) == 1
+        await asyncio.sleep(0.6)
+        assert await shown(workloads, late) == ["CronJob/c"]
+
+
+async def test_a_missing_right_costs_no_more_than_that_kind() -> None:
+    async with FakeApi(objects=owners()) as fake, resolving(fake) as workloads:
+        fake.refuse(403, times=100, wanted=lambda seen: "replicasets" in seen.path)
+        pods = recorded_pods()
+        found = await shown(workloads, *pods)
+        assert dict(zip((pod.name for pod in pods), found, strict=True)) == RECORDED
+
+
+async def test_one_call_starts_few_requests() -> None:
+    pods = [owned(f"p{n}", "Job", f"j{n}", f"u{n}", "batch/v1") for n in range(100)]
+    async with FakeApi() as fake, resolving(fake) as workloads:
+        await workloads.resolve(pods)
+        assert len(fake.requests) == MOST_REQUESTS
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "kind"),
+    [
+        ("../../secrets", "apps/v1", "Job"),
+        ("a/b", "batch/v1", "Job"),
+        ("a", "../v1", "X"),
+        ("a?x", "v1", "X"),
+        ("", "", ""),
+    ],
+)
+async def test_an_owner_with_a_strange_name_leads_nowhere(name: str, version: str, kind: str) -> None:
+    async with FakeApi() as fake, resolving(fake) as workloads:
+        assert await shown(workloads, owned("p", kind, name, "u", version)) == [f"{kind}/{name}"]
+        assert fake.requests == []
+
+
+async def test_the_first_label_present_gives_the_name() -> None:
+    workloads = Workloads(None, name_labels=("team.example/job", "app"))
+    both = owned("p", "Job", "j", "u", "batch/v1", **{"app": "x", "team.example/job": "train"})
+    one = owned("q", "Job", "j", "u", "batch/v1", app="x")
+    none = owned("r", "Job", "j", "u", "batch/v1", app="")
+    assert await shown(workloads, both, one, none) == ["Job/train", "Job/x", "Job/j"]

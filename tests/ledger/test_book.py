@@ -1,0 +1,344 @@
+"""The books balance, whatever goes in."""
+
+from collections.abc import Mapping
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
+from podgpu.ledger.book import book
+from podgpu.ledger.split import split
+from podgpu.model import (
+    Claim,
+    ContainerRef,
+    Device,
+    Gpu,
+    Holder,
+    Instance,
+    MigInstance,
+    Process,
+    Reading,
+)
+
+GPU = "GPU-1"
+CONTAINERS = [ContainerRef("ns", f"pod-{pod}", "main", f"uid-{pod}") for pod in range(4)] + [
+    ContainerRef("ns", "pod-0", "main", "another-uid"),
+    ContainerRef("ns", "pod-0", "sidecar", "uid-0"),
+]
+KINDS = ("host", "container", "unknown")
+
+bytes_ = st.integers(0, 2**40)
+microseconds = st.integers(0, 10_000_000)
+
+
+@st.composite
+def holders(draw: st.DrawFn, pids: list[int]) -> dict[int, Holder]:
+    found = {}
+    for pid in pids:
+        whose = draw(st.sampled_from([*CONTAINERS, *KINDS, None]))
+        if isinstance(whose, ContainerRef):
+            found[pid] = Holder(pid=pid, kind="pod", container=whose)
+        elif whose is not None:
+            found[pid] = Holder(pid=pid, kind=whose)
+    return found
+
+
+@st.composite
+def plain_device(draw: st.DrawFn) -> Device:
+    is_measured = draw(st.booleans())
+    pids = draw(st.lists(st.integers(1, 50), unique=True, max_size=8))
+    processes = [
+        Process(
+            pid=pid,
+            kinds=draw(st.sampled_from([("compute",), ("compute", "graphics"), ()])),
+            memory_bytes=draw(st.none() | bytes_),
+            sm_busy_us=draw(microseconds) if is_measured else None,
+            sm_ratio=draw(st.floats(0, 1)) if is_measured else None,
+        )
+        for pid in pids
+    ]
+    used = draw(st.none() | bytes_)
+    readings = () if used is None else (Reading("memory_used_bytes", float(used)),)
+    return Device(gpu=Gpu(uuid=GPU, index=0), processes=tuple(processes), readings=readings)
+
+
+@st.composite
+def mig_device(draw: st.DrawFn) -> Device:
+    plain = draw(plain_device())
+    instances = [
+        Instance(
+            mig=MigInstance(uuid=f"MIG-{n}", gpu_instance_id=n, compute_instance_id=0, multiprocessors=16),
+            readings=(Reading("graphics_engine_active_ratio", draw(st.floats(0, 1))),),
+        )
+        for n in range(draw(st.integers(1, 7)))
+    ]
+    processes = [
+        msgspec.structs.replace(
+            one,
+            gpu_instance_id=draw(st.integers(0, 7)),
+            compute_instance_id=0,
+            sm_busy_us=None,
+            sm_ratio=None,
+        )
+        for one in plain.processes
+    ]
+    gpu = Gpu(uuid=GPU, index=0, mig_enabled=True, multiprocessors=132)
+    return msgspec.structs.replace(plain, gpu=gpu, instances=tuple(instances), processes=tuple(processes))
+
+
+devices = plain_device() | mig_device()
+
+intervals = st.builds(
+    Interval,
+    elapsed_us=st.integers(0, 10_000_000),
+    energy_mj=st.none() | st.integers(0, 10**7),
+    idle_mj=st.integers(0, 10**6),
+    busy_us=st.none() | microseconds,
+    is_gap=st.booleans(),
+).map(lambda one: msgspec.structs.replace(one, busy_us=min(one.busy_us or 0, one.elapsed_us)))
+
+claims = st.lists(
+    st.builds(
+        Claim,
+        gpu=st.sampled_from([GPU, "GPU-2"]),
+        mig=st.sampled_from(["", "MIG-0", "MIG-1", "MIG-9"]),
+        container=st.sampled_from(CONTAINERS),
+        share=st.floats(0, 1),
+        memory_limit_bytes=st.none() | bytes_,
+    ),
+    max_size=8,
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Device, Interval, list[Claim], dict[int, Holder], bool]:
+    device = draw(devices)
+    found = draw(holders([process.pid for process in device.processes]))
+    return device, draw(intervals), draw(claims), found, draw(st.booleans())
+
+
+def total(entries: Mapping[Party, Entry], name: str) -> int:
+    return sum(getattr(entry, name) or 0 for entry in entries.values())
+
+
+def of(sheet: Sheet, container: ContainerRef) -> list[Entry]:
+    return [
+        entry
+        for party, entry in sheet.entries.items()
+        if isinstance(party, Account) and party.container == container
+    ]
+
+
+@given(cases())
+def test_containers_and_the_rest_make_up_the_device_exactly(
+    case: tuple[Device, Interval, list[Claim], dict[int, Holder], bool],
+) -> None:
+    device, interval, some_claims, found, visible = case
+    sheet = book(device, interval, some_claims, found, visible=visible)
+    assert total(sheet.entries, "busy_us") == sheet.busy_us
+    assert total(sheet.entries, "energy_mj") == sheet.energy_mj == (interval.energy_mj or 0)
+    if sheet.memory_bytes is not None:
+        assert total(sheet.entries, "memory_bytes") == sheet.memory_bytes
+
+
+@given(cases())
+def test_no_entry_is_negative_or_above_its_device(
+    case: tuple[Device, Interval, list[Claim], dict[int, Holder], bool],
+) -> None:
+    device, interval, some_claims, found, visible = case
+    sheet = book(device, interval, some_claims, found, visible=visible)
+    for entry in sheet.entries.values():
+        assert 0 <= entry.busy_us <= sheet.busy_us <= interval.elapsed_us
+        assert 0 <= entry.energy_mj <= sheet.energy_mj
+        assert 0 <= entry.allocated_us <= interval.elapsed_us
+        if entry.memory_bytes is not None and sheet.memory_bytes is not None:
+            assert 0 <= entry.memory_bytes <= sheet.memory_bytes
+
+
+@given(cases(), st.randoms(use_true_random=False))
+def test_the_order_of_what_comes_in_does_not_matter(
+    case: tuple[Device, Interval, list[Claim], dict[int, Holder], bool], random: st.DrawFn
+) -> None:
+    device, interval, some_claims, found, visible = case
+    once = book(device, interval, some_claims, found, visible=visible)
+    processes, turned = list(device.processes), list(some_claims)
+    random.shuffle(processes)  # type: ignore[attr-defined]
+    turned.reverse()
+    again = book(
+        msgspec.structs.replace(device, processes=tuple(processes)),
+        interval,
+        turned,
+        dict(reversed(found.items())),
+        visible=visible,
+    )
+    assert again == once
+
+
+@given(cases(), st.integers(1000, 1010), bytes_, microseconds)
+def test_a_foreign_process_never_raises_what_another_pod_is_booked(
+    case: tuple[Device, Interval, list[Claim], dict[int, Holder], bool], pid: int, memory: int, busy: int
+) -> None:
+    device, interval, some_claims, found, _ = case
+    is_measured = all(process.sm_busy_us is not None for process in device.processes)
+    foreign = Process(
+        pid=pid,
+        kinds=("compute",),
+        memory_bytes=memory,
+        sm_busy_us=busy if is_measured and not device.instances else None,
+        gpu_instance_id=0 if device.instances else None,
+        compute_instance_id=0 if device.instances else None,
+    )
+    stranger = ContainerRef("ns", "stranger", "main", "uid-stranger")
+    more = msgspec.structs.replace(device, processes=(*device.processes, foreign))
+    before = book(device, interval, some_claims, found)
+    after = book(more, interval, some_claims, {**found, pid: Holder(pid=pid, kind="pod", container=stranger)})
+    for container in CONTAINERS:
+        for name in ("busy_us", "energy_mj", "memory_bytes"):
+            was = sum(getattr(entry, name) or 0 for entry in of(before, container))
+            now = sum(getattr(entry, name) or 0 for entry in of(after, container))
+            # Largest remainder may move a single unit.
+            assert now <= was + 1, (name, container)
+
+
+@given(cases())
+def test_two_pods_of_one_name_never_merge(
+    case: tuple[Device, Interval, list[Claim], dict[int, Holder], bool],
+) -> None:
+    device, interval, some_claims, found, visible = case
+    sheet = book(device, interval, some_claims, found, visible=visible)
+    for uid in ("uid-0", "another-uid"):
+        mine = {
+            pid
+            for pid, holder in found.items()
+            if holder.container == ContainerRef("ns", "pod-0", "main", uid)
+        }
+        listed = sum(process.pid in mine and bool(process.kinds) for process in device.processes)
+        booked = sum(entry.processes for entry in of(sheet, ContainerRef("ns", "pod-0", "main", uid)))
+        assert booked == listed
+
+
+@given(st.integers(0, 10**15), st.dictionaries(st.text(max_size=3), st.integers(0, 10**9), max_size=9))
+def test_a_split_loses_nothing_and_is_off_by_less_than_one(whole: int, weights: dict[str, int]) -> None:
+    parts = split(whole, weights)
+    weight = sum(weights.values())
+    assert sum(parts.values()) == (whole if weight else 0)
+    for key, part in parts.items():
+        if weight:
+            assert abs(part * weight - whole * weights[key]) < weight
+
+
+def plain(*processes: Process, used: int = 0) -> Device:
+    return Device(
+        gpu=Gpu(uuid=GPU, index=0),
+        processes=processes,
+        readings=(Reading("memory_used_bytes", float(used)),),
+    )
+
+
+def holds(pid: int, container: ContainerRef) -> dict[int, Holder]:
+    return {pid: Holder(pid=pid, kind="pod", container=container)}
+
+
+A, B = CONTAINERS[0], CONTAINERS[1]
+
+
+def test_a_container_alone_on_a_card_is_booked_all_of_it() -> None:
+    device = plain(Process(pid=1, kinds=("compute",), memory_bytes=70, sm_busy_us=10), used=100)
+    sheet = book(
+        device,
+        Interval(elapsed_us=1000, energy_mj=500, idle_mj=100, busy_us=800),
+        [Claim(gpu=GPU, container=A)],
+        holds(1, A),
+    )
+    entry = sheet.entries[Account(GPU, "", A)]
+    assert (entry.busy_us, entry.energy_mj, entry.memory_bytes) == (800, 500, 70)
+    assert entry.method == "exclusive"
+    assert sheet.entries["overhead"].memory_bytes == 30
+
+
+def test_two_tenants_are_booked_by_their_measured_time() -> None:
+    device = plain(
+        Process(pid=1, kinds=("compute",), memory_bytes=0, sm_busy_us=600),
+        Process(pid=2, kinds=("compute",), memory_bytes=0, sm_busy_us=200),
+    )
+    sheet = book(
+        device,
+        Interval(elapsed_us=1000, energy_mj=1000, idle_mj=200, busy_us=1000),
+        [Claim(gpu=GPU, container=A, share=0.5), Claim(gpu=GPU, container=B, share=0.25)],
+        holds(1, A) | holds(2, B),
+    )
+    one, two = sheet.entries[Account(GPU, "", A)], sheet.entries[Account(GPU, "", B)]
+    assert (one.busy_us, two.busy_us, sheet.entries["unknown"].busy_us) == (600, 200, 200)
+    # idle: half, a quarter and a quarter unreserved of 200; active: six, two and two tenths of 800
+    assert (one.energy_mj, two.energy_mj) == (100 + 480, 50 + 160)
+    assert sheet.entries["idle"].energy_mj == 50
+    assert sheet.entries["unknown"].energy_mj == 160
+
+
+def test_an_idle_holder_pays_for_the_idle_power_it_reserved() -> None:
+    sheet = book(
+        plain(Process(pid=1, kinds=("compute",), memory_bytes=5, sm_busy_us=0), used=5),
+        Interval(elapsed_us=1000, energy_mj=400, idle_mj=100, busy_us=0),
+        [Claim(gpu=GPU, container=A)],
+        holds(1, A),
+    )
+    assert sheet.entries[Account(GPU, "", A)].energy_mj == 400
+
+
+def test_memory_nobody_can_measure_is_absent_and_its_bytes_unknown() -> None:
+    sheet = book(
+        plain(Process(pid=1, kinds=("compute",), memory_bytes=None, sm_busy_us=0), used=100),
+        Interval(elapsed_us=1000),
+        [],
+        holds(1, A),
+    )
+    assert sheet.entries[Account(GPU, "", A)].memory_bytes is None
+    assert sheet.entries["unknown"].memory_bytes == 100
+
+
+def test_a_gap_is_nobodys() -> None:
+    sheet = book(
+        plain(Process(pid=1, kinds=("compute",), memory_bytes=0, sm_busy_us=500)),
+        Interval(elapsed_us=10**8, energy_mj=1000, idle_mj=300, is_gap=True),
+        [],
+        holds(1, A),
+    )
+    assert sheet.entries["unknown"].energy_mj == 700
+    assert sheet.entries["idle"].energy_mj == 300
+    assert sheet.entries[Account(GPU, "", A)].energy_mj == 0
+
+
+def test_instances_are_weighed_by_activity_and_size() -> None:
+    def instance(number: int, multiprocessors: int, activity: float) -> Instance:
+        return Instance(
+            mig=MigInstance(
+                uuid=f"MIG-{number}",
+                gpu_instance_id=number,
+                compute_instance_id=0,
+                multiprocessors=multiprocessors,
+            ),
+            readings=(
+                Reading("graphics_engine_active_ratio", activity),
+                Reading("sm_active_ratio", activity),
+            ),
+        )
+
+    device = Device(
+        gpu=Gpu(uuid=GPU, index=0, mig_enabled=True, multiprocessors=100),
+        instances=(instance(0, 60, 0.5), instance(1, 20, 1.0)),
+        processes=(
+            Process(pid=1, kinds=("compute",), memory_bytes=1, gpu_instance_id=0, compute_instance_id=0),
+            Process(pid=2, kinds=("compute",), memory_bytes=1, gpu_instance_id=1, compute_instance_id=0),
+        ),
+    )
+    sheet = book(
+        device,
+        Interval(elapsed_us=1000, energy_mj=1000, idle_mj=0),
+        [Claim(gpu=GPU, mig="MIG-0", container=A), Claim(gpu=GPU, mig="MIG-1", container=B)],
+        holds(1, A) | holds(2, B),
+    )
+    one, two = sheet.entries[Account(GPU, "MIG-0", A)], sheet.entries[Account(GPU, "MIG-1", B)]
+    assert (one.busy_us, two.busy_us, sheet.busy_us) == (300, 200, 500)
+    assert (one.energy_mj, two.energy_mj) == (600, 400)
+    assert (one.share, one.allocated_us, one.sm_ratio, one.method) == (0.6, 600, 0.5, "instance")
