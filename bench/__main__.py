@@ -2,10 +2,10 @@
 
 import sys
 
-from bench import footprint, rendering, sampling, scrape
+from bench import attribution, footprint, rendering, sampling, scrape
 from bench.row import Row
 
-PARTS = (rendering, scrape, sampling, footprint)
+PARTS = (rendering, scrape, sampling, attribution, footprint)
 
 
 def main() -> int:

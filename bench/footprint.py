@@ -1,48 +1,100 @@
-"""What an agent costs its node: memory, processor time, and the time to the first full page."""
+"""What an agent costs its node: memory, processor time, and the time to the first full page.
 
+The node has 8 GPUs and 64 processes of 64 pods, told by a kubelet's two sockets and a folder of process files.
+"""
+
+import asyncio
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from bench.attribution import cgroup, container_id, uid
 from bench.row import Row
+from podgpu.kube._gen.pods_pb2 import ContainerStatus, ListResponse, Metadata, PodMessage, PodStatus
 from tests.agent.rig import free_port
+from tests.agent.stage import write_proc
+from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
+from tests.fakekubelet.rig import given
 from tests.fakenvml.build import build
-from tests.fakenvml.node import eight_gpu_node, environment, h200_delays
+from tests.fakenvml.node import eight_gpu_node, environment, h200, h200_delays
 
 WARM_UP_SECONDS = 12.0
 MEASURED_SECONDS = 30.0
 MIB = 1024 * 1024
+PODS = 64
 
 
 def run() -> list[Row]:
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, kubelet_root() as kubelet, _served(kubelet):
         folder = Path(name)
-        node = eight_gpu_node(processes=64)
+        node = eight_gpu_node(processes=PODS)
         node.delays = h200_delays()
         node.write(folder / "script")
+        for number, pid in enumerate(process.pid for gpu in node.gpus for process in gpu.processes):
+            write_proc(folder / "proc", pid, cgroup(number))
         fake = environment(build(folder), folder / "script")
         port = free_port()
         began = time.monotonic()
         agent = subprocess.Popen(
-            [sys.executable, "-m", "podgpu", "agent", f"--web.listen-address=127.0.0.1:{port}"],
+            [
+                *(sys.executable, "-m", "podgpu", "agent", f"--web.listen-address=127.0.0.1:{port}"),
+                *(f"--path.kubelet={kubelet}", f"--path.procfs={folder / 'proc'}"),
+            ],
             env={**os.environ, **fake},
             stderr=subprocess.DEVNULL,
         )
         try:
             first_page = _first_full_page(port, began)
             memory, busy = _observe(agent.pid, port)
+            pods = _page(port).count(b"podgpu_pod_info{")
         finally:
             agent.terminate()
             agent.wait()
     return [
+        Row("pods on the page", f"{pods}", f">= {PODS}", ok=pods >= PODS),
         Row("memory of all processes (PSS)", f"{memory / MIB:.1f} MiB", "<= 72", ok=memory <= 72 * MIB),
         Row("processor time a second", f"{busy * 1e3:.1f} ms", "<= 10", ok=busy <= 0.010),
         Row("first full page after", f"{first_page:.2f} s", "<= 1", ok=first_page <= 1.0),
     ]
+
+
+@contextmanager
+def _served(root: Path) -> Iterator[None]:
+    """A kubelet that knows the pods, in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    kubelet = FakeKubelet(root)
+    answers = [
+        given(f"{h200(pod % 8).uuid}::{pod // 8}".encode(), pod=f"pod-{pod}".encode()) for pod in range(PODS)
+    ]
+    kubelet.replies["/v1.PodResourcesLister/List"] = Reply(b"".join(answers))
+    kubelet.replies["/v1alpha1.Pods/ListPods"] = Reply(b"".join(map(_listed, range(PODS))))
+    kubelet.replies["/v1alpha1.Pods/WatchPods"] = Reply(hangs=True)
+    asyncio.run_coroutine_threadsafe(kubelet.start(), loop).result()
+    try:
+        yield
+    finally:
+        asyncio.run_coroutine_threadsafe(kubelet.stop(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def _listed(number: int) -> bytes:
+    """One pod of the list, as the Pods API writes it."""
+    status = ContainerStatus(name="c", container_id=f"containerd://{container_id(number)}")
+    pod = PodMessage(
+        metadata=Metadata(namespace="n", name=f"pod-{number}", uid=uid(number)),
+        status=PodStatus(phase="Running", containers=[status]),
+    )
+    return ListResponse(pods=[pod.SerializeToString()]).SerializeToString()
 
 
 def _first_full_page(port: int, began: float) -> float:

@@ -1,0 +1,131 @@
+"""A cycle of the whole attribution on a crowded node: 8 GPUs, 250 pods, 2,000 processes.
+
+The kubelet answers over its real socket, the processes' files lie in a real folder, and everything between is the
+agent's own.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import median
+from uuid import NAMESPACE_OID, uuid5
+
+import msgspec
+
+from bench.row import Row
+from podgpu.agent.attribution import Attribution
+from podgpu.kube.podresources import PodResources
+from podgpu.kube.procfs import Procfs
+from podgpu.kube.workloads import Workloads
+from podgpu.model import Device, Gpu, PartStatus, Pod, PodContainer, Process, Reading, Snapshot
+from tests.agent.stage import write_proc
+from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
+from tests.fakekubelet.rig import given
+
+GPUS, PODS, PROCESSES = 8, 250, 2000
+CYCLES = 15
+TARGET = 0.050
+
+
+class StillPods:
+    """A list of pods that is always there."""
+
+    name = "bench"
+
+    def __init__(self, pods: tuple[Pod, ...]) -> None:
+        self.errors: Counter[str] = Counter()
+        self._pods = pods
+
+    async def run(self) -> None:
+        return
+
+    def pods(self) -> tuple[Pod, ...]:
+        return self._pods
+
+    def status(self) -> PartStatus:
+        return PartStatus(name=self.name, up=True)
+
+
+def run() -> list[Row]:
+    with tempfile.TemporaryDirectory() as name, kubelet_root() as kubelet:
+        proc = Path(name)
+        for pid in range(1, PROCESSES + 1):
+            write_proc(proc, pid, cgroup(pid % PODS))
+        first, later = asyncio.run(_cycles(proc, kubelet))
+    return [
+        Row("first attribution of 250 pods, 2,000 processes", f"{first * 1e3:.0f} ms"),
+        Row("attribution of 250 pods, 2,000 processes", f"{later * 1e3:.0f} ms", "<= 50", ok=later <= TARGET),
+    ]
+
+
+async def _cycles(proc: Path, kubelet: Path) -> tuple[float, float]:
+    async with FakeKubelet(kubelet) as server:
+        answers = [
+            given(f"{_gpu(pod)}::{pod // GPUS}".encode(), pod=f"pod-{pod}".encode()) for pod in range(PODS)
+        ]
+        server.replies["/v1.PodResourcesLister/List"] = Reply(b"".join(answers))
+        attribution = Attribution(
+            interval=5,
+            allocations=PodResources(kubelet),
+            pod_sources=[StillPods(tuple(map(_pod, range(PODS))))],
+            processes=Procfs(proc),
+            workloads=Workloads(None),
+        )
+        seconds = []
+        for cycle in range(CYCLES):
+            snapshot = _snapshot(at=5.0 * cycle)
+            began = time.perf_counter()
+            booked = await attribution.attribute(snapshot)
+            seconds.append(time.perf_counter() - began)
+            assert len(booked.bookings) == PODS
+    return seconds[0], median(seconds[1:])
+
+
+def _gpu(pod: int) -> str:
+    return f"GPU-{uuid5(NAMESPACE_OID, str(pod % GPUS))}"
+
+
+def uid(pod: int) -> str:
+    return str(uuid5(NAMESPACE_OID, f"pod {pod}"))
+
+
+def container_id(pod: int) -> str:
+    return uuid5(NAMESPACE_OID, f"container {pod}").hex * 2
+
+
+def cgroup(pod: int) -> str:
+    return f"0::/kubepods/burstable/pod{uid(pod)}/{container_id(pod)}\n"
+
+
+def _pod(number: int) -> Pod:
+    container = PodContainer(name="c", container_id=container_id(number), running=True)
+    return Pod(namespace="n", name=f"pod-{number}", uid=uid(number), phase="Running", containers=(container,))
+
+
+def _snapshot(at: float) -> Snapshot:
+    devices = tuple(
+        msgspec.structs.replace(
+            _device(gpu), at=at, readings=(*_device(gpu).readings, Reading("energy_joules_total", 600 * at))
+        )
+        for gpu in range(GPUS)
+    )
+    return Snapshot(node="bench", taken_at=at, interval_seconds=5, version="", devices=devices)
+
+
+def _device(gpu: int) -> Device:
+    return Device(
+        gpu=Gpu(uuid=_gpu(gpu), index=gpu),
+        readings=(
+            Reading("memory_used_bytes", 100e9),
+            Reading("utilization_ratio", 0.9),
+            Reading("power_watts", 600.0),
+            Reading("power_limit_watts", 700.0),
+        ),
+        processes=tuple(
+            Process(pid=pid, kinds=("compute",), memory_bytes=1 << 28, sm_busy_us=15_000, sm_ratio=0.003)
+            for pid in range(1, PROCESSES + 1)
+            if pid % PODS % GPUS == gpu
+        ),
+    )

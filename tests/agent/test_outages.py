@@ -1,0 +1,141 @@
+"""Kubernetes may go away; the numbers and their names stay, and say how old they are."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from podgpu.agent.loop import Agent
+from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.pod_watch import PodWatch
+from podgpu.model import PartStatus, Snapshot
+from podgpu.views.native import families
+from tests.agent.stage import agent_over, check_balance, pod_resources, snapshot_when
+from tests.fakeapi.recorded import NODE, listed, owners
+from tests.fakeapi.server import FakeApi
+from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
+from tests.fakekubelet.rig import given
+from tests.fakenvml.node import FakeNode, h200
+
+LIST = "/v1.PodResourcesLister/List"
+OUTAGE_SECONDS = 3.0
+
+
+def answer(**pods: str) -> Reply:
+    """A kubelet's answer: each pod by its name, with its one GPU. Answers written one after another are one."""
+    return Reply(b"".join(given(uuid.encode(), pod=name.encode()) for name, uuid in pods.items()))
+
+
+def part(snapshot: Snapshot, name: str) -> PartStatus:
+    return next(one for one in snapshot.parts if one.name == name)
+
+
+def container_series(snapshot: Snapshot) -> set[str]:
+    """Every container series of the page, by name and labels."""
+    return {
+        family.name + labels
+        for family in families(snapshot, {})
+        if family.name.startswith("podgpu_container_")
+        for labels in family.samples
+    }
+
+
+@asynccontextmanager
+async def two_pods(
+    library: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, pods: dict[str, str]
+) -> AsyncIterator[tuple[FakeKubelet, Agent]]:
+    node = FakeNode([h200(number) for number in range(2)])
+    with kubelet_root() as root:
+        kubelet = FakeKubelet(root)
+        kubelet.replies[LIST] = answer(**pods)
+        await kubelet.start()
+        try:
+            async with agent_over(
+                library, folder, node, monkeypatch, kubelet=kubelet, pod_sources=[]
+            ) as agent:
+                yield kubelet, agent
+        finally:
+            await kubelet.stop()
+
+
+PODS = {"train": h200(0).uuid, "serve": h200(1).uuid}
+
+
+async def test_the_map_outlives_the_kubelet_and_is_fresh_when_it_is_back(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two_pods(library, tmp_path, monkeypatch, PODS) as (kubelet, agent):
+        before = await snapshot_when(
+            agent, "two claims", lambda one: len(one.claims) == 2 and one.bookings[0].power_watts
+        )
+        await kubelet.stop()
+        await snapshot_when(agent, "the kubelet is missed", lambda one: not part(one, "podresources").up)
+        await asyncio.sleep(OUTAGE_SECONDS)
+        during = agent.snapshot()
+        assert during.claims == before.claims
+        assert container_series(during) == container_series(before), "a series was renamed or lost"
+        assert (part(during, "podresources").age_seconds or 0) >= OUTAGE_SECONDS
+        check_balance(during)
+
+        kubelet.replies[LIST] = answer(serve=PODS["serve"])
+        await kubelet.start()
+        after = await asyncio.wait_for(
+            snapshot_when(agent, "fresh again", lambda one: part(one, "podresources").up), 10
+        )
+        assert [claim.container.pod for claim in after.claims] == ["serve"]
+
+
+async def test_a_deleted_pod_is_gone_at_the_next_cycle(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its gauges go at once; its counters stay, so that the last increase is scraped."""
+    async with two_pods(library, tmp_path, monkeypatch, PODS) as (kubelet, agent):
+        await snapshot_when(
+            agent, "two claims", lambda one: len(one.claims) == 2 and one.bookings[0].power_watts
+        )
+        kubelet.replies[LIST] = answer(serve=PODS["serve"])
+        after = await snapshot_when(agent, "one claim", lambda one: len(one.claims) == 1)
+        series = {name for name in container_series(after) if 'pod="train"' in name}
+        assert {name.partition("{")[0] for name in series} == {
+            "podgpu_container_busy_seconds_total",
+            "podgpu_container_energy_joules_total",
+            "podgpu_container_allocated_seconds_total",
+        }
+        check_balance(after)
+
+
+async def test_names_outlive_the_api_server(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pods = listed()
+    card = h200(0)
+    card.uuid = "GPU-7f3c9a12-52d4-4b8e-9c60-1a2b3c4d5e62"
+    with kubelet_root() as root:
+        async with FakeKubelet(root) as kubelet, contextlib.AsyncExitStack() as stack:
+            kubelet.replies = pod_resources("kubernetes-1.36.4")
+            version = int(pods["metadata"]["resourceVersion"])
+            server = FakeApi(pods=pods["items"], version=version, objects=owners())
+            await stack.enter_async_context(server)
+            api = ApiServer(server.url)
+            async with agent_over(
+                library,
+                tmp_path,
+                FakeNode([card]),
+                monkeypatch,
+                kubelet=kubelet,
+                pod_sources=[PodWatch(api, NODE)],
+                api=api,
+            ) as agent:
+                before = await snapshot_when(agent, "rank-0 is named", lambda one: one.workloads)
+                await server.stop()
+                await snapshot_when(
+                    agent, "the API server is missed", lambda one: not part(one, "apiserver").up
+                )
+                await asyncio.sleep(OUTAGE_SECONDS)
+                during = agent.snapshot()
+                assert during.workloads == before.workloads
+                assert [pod.uid for pod in during.pods] == [pod.uid for pod in before.pods]
+                assert (part(during, "apiserver").age_seconds or 0) >= OUTAGE_SECONDS
