@@ -7,7 +7,6 @@ agent's own.
 import asyncio
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from statistics import median
 from uuid import NAMESPACE_OID, uuid5
@@ -19,33 +18,14 @@ from podgpu.agent.attribution import Attribution
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
-from podgpu.model import Device, Gpu, PartStatus, Pod, PodContainer, Process, Reading, Snapshot
-from tests.agent.stage import write_proc
+from podgpu.model import Device, Gpu, Pod, PodContainer, Process, Reading, Snapshot
+from tests.agent.stage import StillPods, write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 
 GPUS, PODS, PROCESSES = 8, 250, 2000
 CYCLES = 15
 TARGET = 0.050
-
-
-class StillPods:
-    """A list of pods that is always there."""
-
-    name = "bench"
-
-    def __init__(self, pods: tuple[Pod, ...]) -> None:
-        self.errors: Counter[str] = Counter()
-        self._pods = pods
-
-    async def run(self) -> None:
-        return
-
-    def pods(self) -> tuple[Pod, ...]:
-        return self._pods
-
-    def status(self) -> PartStatus:
-        return PartStatus(name=self.name, up=True)
 
 
 def run() -> list[Row]:

@@ -1,6 +1,7 @@
 """An agent over the fake library, a real kubelet socket and a real API server, in the test's own event loop."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,13 +16,32 @@ from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
-from podgpu.model import Booking, Remainder, Snapshot
+from podgpu.model import Booking, PartStatus, Pod, Remainder, Snapshot
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.node import FakeNode, environment
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 INTERVAL = 0.5
+
+
+class StillPods:
+    """A list of pods that is always there."""
+
+    name = "pods"
+
+    def __init__(self, pods: tuple[Pod, ...]) -> None:
+        self.errors: Counter[str] = Counter()
+        self._pods = pods
+
+    async def run(self) -> None:
+        return
+
+    def pods(self) -> tuple[Pod, ...]:
+        return self._pods
+
+    def status(self) -> PartStatus:
+        return PartStatus(name=self.name, up=True)
 
 
 def answer(cluster: str, name: str) -> Reply:

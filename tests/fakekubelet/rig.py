@@ -20,11 +20,19 @@ def recorded(cluster: str, name: str) -> bytes:
     return (RECORDED / cluster / f"{name}.bin").read_bytes()
 
 
-def given(*ids: bytes, resource: bytes = b"nvidia.com/gpu", pod: bytes = b"p") -> bytes:
+def given(
+    *ids: bytes,
+    resource: bytes = b"nvidia.com/gpu",
+    pod: bytes = b"p",
+    namespace: bytes = b"n",
+    container: bytes = b"c",
+) -> bytes:
     """Return a pod-resources answer: one pod that holds the devices."""
     devices = [DeviceEntry(resource=resource, ids=[each]) for each in ids]
-    container = ContainerEntry(name=b"c", devices=devices)
-    return ListResponse(pods=[PodEntry(name=pod, namespace=b"n", containers=[container])]).SerializeToString()
+    holder = ContainerEntry(name=container, devices=devices)
+    return ListResponse(
+        pods=[PodEntry(name=pod, namespace=namespace, containers=[holder])]
+    ).SerializeToString()
 
 
 def ids(allocated: Allocated) -> list[str]:

@@ -1,0 +1,33 @@
+"""Whole nodes as data: each folder is a node.yaml and the pages expected of it. `pytest --update` rewrites these."""
+
+from pathlib import Path
+
+import pytest
+
+from podgpu.views import json, native
+from podgpu.views.exposition import Format, render
+from podgpu.views.table import table
+from podgpu.views.why import why
+from tests.agent.stage import check_balance
+from tests.conftest import Golden
+from tests.fakekubelet.kubelet import kubelet_root
+from tests.scenarios.play import play
+from tests.scenarios.script import read
+
+HERE = Path(__file__).parent
+SCENARIOS = sorted(path.parent.name for path in HERE.glob("*/node.yaml"))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_a_scenario_gives_its_pages_and_balances(name: str, tmp_path: Path, golden: Golden) -> None:
+    script = read(HERE / name / "node.yaml")
+    with kubelet_root() as kubelet:
+        snapshot = await play(script, tmp_path, kubelet)
+    check_balance(snapshot)
+    expected = f"../scenarios/{name}/expected"
+    golden(f"{expected}/native.prom", render(native.families(snapshot, {}), Format.TEXT))
+    golden(f"{expected}/snapshot.json", json.encode(snapshot))
+    golden(f"{expected}/table.txt", table(snapshot, 80, colour=False))
+    for pod in snapshot.pods:
+        text = why(snapshot, pod.namespace, pod.name, 80)
+        golden(f"{expected}/why-{pod.namespace}-{pod.name}.txt", text or "")
