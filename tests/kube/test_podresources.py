@@ -6,6 +6,7 @@ import pytest
 from grpclib.const import Status
 
 from podgpu.kube._gen.podresources_pb2 import (
+    AllocatableResponse,
     ClaimDevice,
     ClaimEntry,
     ContainerEntry,
@@ -13,7 +14,7 @@ from podgpu.kube._gen.podresources_pb2 import (
     ListResponse,
     PodEntry,
 )
-from podgpu.kube.podresources import ALLOCATABLE, LIST, OLD_LIST, Allocated, PodResources
+from podgpu.kube.podresources import ALLOCATABLE, ALLOCATABLE_SECONDS, LIST, OLD_LIST, Allocated, PodResources
 from podgpu.model import Allocation
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import Clock, given, ids, reason, recorded
@@ -207,3 +208,22 @@ async def test_5000_pods_are_read_whole(kubelet: FakeKubelet) -> None:
     assert devices[0] == Allocation(
         namespace="team", pod="pod-0", container="c", resource="r/gpu", device_id="GPU-0"
     )
+
+
+async def test_what_a_plugin_offered_stands_until_it_registers_again(
+    kubelet: FakeKubelet, part: PodResources, clock: Clock
+) -> None:
+    """A restarted kubelet knows what was given out at once, but not yet of how many: a share must not grow for that."""
+    kubelet.replies[LIST] = Reply(given(b"GPU-1::0"))
+    kubelet.replies[ALLOCATABLE] = Reply(offered(b"GPU-1::0", b"GPU-1::1"))
+    before = await part.read()
+    kubelet.replies[ALLOCATABLE] = Reply(b"")
+    clock.now += ALLOCATABLE_SECONDS
+    assert (await part.read()).allocatable == before.allocatable
+    kubelet.replies[LIST] = Reply(b"")
+    assert (await part.read()).allocatable == ()
+
+
+def offered(*ids: bytes) -> bytes:
+    entries = [DeviceEntry(resource=b"nvidia.com/gpu", ids=[each]) for each in ids]
+    return AllocatableResponse(devices=entries).SerializeToString()

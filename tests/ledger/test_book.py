@@ -68,16 +68,21 @@ def mig_device(draw: st.DrawFn) -> Device:
     plain = draw(plain_device())
     instances = [
         Instance(
-            mig=MigInstance(uuid=f"MIG-{n}", gpu_instance_id=n, compute_instance_id=0, multiprocessors=16),
-            readings=(Reading("graphics_engine_active_ratio", draw(st.floats(0, 1))),),
+            mig=MigInstance(
+                uuid=f"MIG-{n}", gpu_instance_id=n // 2, compute_instance_id=n % 2, multiprocessors=16
+            ),
+            readings=tuple(
+                Reading("graphics_engine_active_ratio", one)
+                for one in draw(st.lists(st.floats(0, 1), max_size=1))
+            ),
         )
         for n in range(draw(st.integers(1, 7)))
     ]
     processes = [
         msgspec.structs.replace(
             one,
-            gpu_instance_id=draw(st.integers(0, 7)),
-            compute_instance_id=0,
+            gpu_instance_id=draw(st.integers(0, 4)),
+            compute_instance_id=draw(st.integers(0, 1)),
             sm_busy_us=None,
             sm_ratio=None,
         )
@@ -342,3 +347,19 @@ def test_instances_are_weighed_by_activity_and_size() -> None:
     assert (one.busy_us, two.busy_us, sheet.busy_us) == (300, 200, 500)
     assert (one.energy_mj, two.energy_mj) == (600, 400)
     assert (one.share, one.allocated_us, one.sm_ratio, one.method) == (0.6, 600, 0.5, "instance")
+
+
+def test_energy_far_above_idle_is_nobodys_when_nobody_was_seen_at_work() -> None:
+    """Two looks at a card may miss a burst between them: its energy is not the idle holders'."""
+    device = plain(
+        Process(pid=1, kinds=("compute",), memory_bytes=0, sm_busy_us=0),
+        Process(pid=2, kinds=("compute",), memory_bytes=0, sm_busy_us=0),
+    )
+    sheet = book(
+        device,
+        Interval(elapsed_us=1000, energy_mj=1000, idle_mj=100, busy_us=0),
+        [Claim(gpu=GPU, container=A, share=0.5), Claim(gpu=GPU, container=B, share=0.5)],
+        holds(1, A) | holds(2, B),
+    )
+    assert sheet.entries[Account(GPU, "", A)].energy_mj == 100
+    assert sheet.entries["unknown"].energy_mj == 800

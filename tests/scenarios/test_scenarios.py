@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from podgpu.views import json, native
@@ -26,7 +27,7 @@ async def test_a_scenario_gives_its_pages_and_balances(name: str, tmp_path: Path
     check_balance(snapshot)
     expected = f"../scenarios/{name}/expected"
     golden(f"{expected}/native.prom", render(native.families(snapshot, {}), Format.TEXT))
-    golden(f"{expected}/snapshot.json", json.encode(snapshot))
+    golden(f"{expected}/snapshot.json", msgspec.json.format(json.encode(snapshot), indent=1))
     golden(f"{expected}/table.txt", table(snapshot, 80, colour=False))
     for pod in snapshot.pods:
         text = why(snapshot, pod.namespace, pod.name, 80)

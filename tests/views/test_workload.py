@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from podgpu.catalog import families as catalog_families
 from podgpu.catalog.row import Kind, Scope
-from podgpu.model import UNATTRIBUTED, Booking, ContainerRef, Pod, Remainder, Snapshot
+from podgpu.model import UNATTRIBUTED, Booking, ContainerRef, Fault, Pod, Remainder, Snapshot
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
 from tests.views.quirks import BOOKINGS, BUSY, EVIL, HOSTILE, LLAMA, SLICE, SNAPSHOT, SPLIT, balance
@@ -154,9 +154,60 @@ def test_what_is_unknown_is_absent() -> None:
 
 def test_a_card_without_an_energy_counter_has_no_energy_to_book() -> None:
     books = replace(SNAPSHOT, devices=(HOSTILE,))
-    assert of(books, "container_busy_seconds_total") == [0.0]
+    assert of(books, "container_allocated_seconds_total") == [0.0]
     assert of(books, "container_energy_joules_total") == []
     assert of(books, "gpu_booked_energy_joules_total") == []
+
+
+def test_a_card_that_tells_no_activity_has_no_busy_time_to_book() -> None:
+    """As before Hopper with MIG: that nothing is booked does not mean that nothing ran."""
+    readings = tuple(one for one in BUSY.readings if one.metric == "energy_joules_total")
+    silent = replace(BUSY, readings=readings, instances=())
+    booking = Booking(gpu=BUSY.gpu.uuid, container=LLAMA, energy_mj=1)
+    rest = Remainder(gpu=BUSY.gpu.uuid, reason="unknown", energy_mj=1)
+    books = replace(
+        SNAPSHOT,
+        devices=(silent,),
+        bookings=(booking,),
+        remainders=(rest,),
+        balances=(balance(BUSY.gpu.uuid, [booking], [rest]),),
+    )
+    assert of(books, "container_energy_joules_total") == [0.001]
+    for family in ("container", "unattributed", "gpu_booked"):
+        assert of(books, f"{family}_busy_seconds_total") == []
+
+
+def test_processes_that_cannot_be_seen_are_not_counted() -> None:
+    blind = replace(SNAPSHOT, parts=())
+    assert of(SNAPSHOT, "container_processes") != []
+    assert of(blind, "container_processes") == []
+    assert of(blind, "unattributed_processes") == []
+
+
+def test_of_a_silent_card_only_counters_are_left() -> None:
+    fault = replace(BUSY, fault=Fault(reason="lost"), readings=(), processes=())
+    silent = replace(SNAPSHOT, devices=(fault,))
+    assert of(silent, "unattributed_processes") == []
+    assert of(silent, "unattributed_busy_seconds_total") != []
+
+
+def test_a_name_with_a_claim_under_one_uid_and_processes_under_another_has_both() -> None:
+    """Two log folders of one name: the kubelet does not say which of the two holds the card."""
+    claim = Booking(
+        gpu=BUSY.gpu.uuid, container=replace(LLAMA, pod_uid=""), allocated_ratio=0.5, memory_limit_bytes=9
+    )
+    user = Booking(gpu=BUSY.gpu.uuid, container=LLAMA, processes=1, memory_bytes=7, sm_ratio=0.25)
+    both = replace(SNAPSHOT, bookings=(claim, user))
+    gauges = (
+        "memory_used_bytes",
+        "memory_limit_bytes",
+        "sm_utilization_ratio",
+        "allocated_ratio",
+        "processes",
+    )
+    assert [of(both, f"container_{one}") for one in gauges] == [[7.0], [9.0], [0.25], [0.5], [1.0]]
+    vague = replace(user, container=replace(LLAMA, pod_uid="other"), memory_bytes=None)
+    assert of(replace(SNAPSHOT, bookings=(vague, user)), "container_memory_used_bytes") == []
 
 
 def test_the_books_of_a_card_that_is_not_listed_are_not_shown() -> None:

@@ -1,13 +1,13 @@
 """The books over time. Counters only grow; a container's live on for a while after it ended."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from operator import itemgetter
 
 import msgspec
 from msgspec import Struct
 
 from podgpu.ledger.account import Account, Entry, Party, Sheet
-from podgpu.model import ENDED, Balance, Booking, Remainder
+from podgpu.model import ENDED, UNATTRIBUTED, Balance, Booking, Remainder
 
 GRACE_SECONDS = 300.0  # enough for the last increase to be scraped
 MOST_ENDED = 5000
@@ -39,7 +39,10 @@ class Accounts:
         self._memory: dict[str, int | None] = {}
 
     def post(self, sheets: Iterable[tuple[Sheet, int]], now: float, wall: float) -> None:
-        """Add one cycle's sheets, each with its elapsed microseconds. Gauges are those of this cycle alone."""
+        """Add one cycle's sheets, each with the microseconds its power is the mean of, 0 where that is unknown.
+
+        Gauges are those of this cycle alone.
+        """
         self._entries.clear()
         self._memory.clear()
         for sheet, elapsed_us in sheets:
@@ -47,10 +50,13 @@ class Accounts:
             device.busy_us += sheet.busy_us
             device.energy_mj += sheet.energy_mj
             self._memory[sheet.gpu] = sheet.memory_bytes
+            # A counter that first appears with a value would hide its first increase.
+            for reason in (*UNATTRIBUTED, ENDED):
+                self._rest.setdefault((sheet.gpu, reason), Totals())
             for party, entry in sheet.entries.items():
                 self._entries[sheet.gpu, party] = (entry, elapsed_us)
                 self._post(sheet.gpu, party, entry, now, wall)
-        self._bury(now)
+        self._tidy(now, self._memory)
 
     def _post(self, gpu: str, party: Party, entry: Entry, now: float, wall: float) -> None:
         if isinstance(party, Account):
@@ -62,26 +68,51 @@ class Accounts:
         if entry.busy_us or entry.sm_ratio:
             totals.last_active_at = wall
 
-    def _bury(self, now: float) -> None:
-        """Move the totals of accounts long ended to one line per device, so that the books still add up.
+    def _tidy(self, now: float, cards: Collection[str]) -> None:
+        """Bury what ended long ago. On a card that is silent nobody is known to have ended.
 
-        One whose name lives on under another UID stays: the two share their series, which must not fall.
+        Pods of one name share their series, which must not fall: they go together or not at all.
         """
-        alive = {_name(account) for account, totals in self._totals.items() if totals.seen_at >= now}
-        ended = sorted(
-            (
-                (totals.seen_at, account)
-                for account, totals in self._totals.items()
-                if totals.seen_at < now and _name(account) not in alive
-            ),
-            key=itemgetter(0),
-        )
-        for number, (seen_at, account) in enumerate(ended):
+        ended = []
+        for accounts in self._by_name(cards):
+            seen_at = max(self._totals[account].seen_at for account in accounts)
+            if seen_at < now:
+                ended.append((seen_at, accounts))
+            if now - seen_at <= GRACE_SECONDS:
+                self._fold(accounts, now)
+        ended.sort(key=itemgetter(0))
+        for number, (seen_at, accounts) in enumerate(ended):
             if now - seen_at > GRACE_SECONDS or len(ended) - number > MOST_ENDED:
-                totals = self._totals.pop(account)
-                grave = self._rest.setdefault((account.gpu, ENDED), Totals())
-                grave.busy_us += totals.busy_us
-                grave.energy_mj += totals.energy_mj
+                self._bury(accounts)
+
+    def _by_name(self, cards: Collection[str]) -> Iterable[list[Account]]:
+        named: dict[tuple[str, ...], list[Account]] = {}
+        for account in self._totals:
+            if account.gpu in cards:
+                named.setdefault(_name(account), []).append(account)
+        return named.values()
+
+    def _fold(self, accounts: list[Account], now: float) -> None:
+        """A name that lives on keeps one line for all that bore it before, however often it was made again."""
+        old = [one for one in accounts if now - self._totals[one].seen_at > GRACE_SECONDS]
+        for account in old:
+            nameless = msgspec.structs.replace(account.container, pod_uid="")
+            by_name = msgspec.structs.replace(account, container=nameless)
+            if account != by_name:
+                self._move(account, self._totals.setdefault(by_name, Totals()))
+                accounts[accounts.index(account)] = by_name
+
+    def _bury(self, accounts: list[Account]) -> None:
+        """Move totals to one line per device, so that the books still add up."""
+        for account in set(accounts):
+            self._move(account, self._rest.setdefault((account.gpu, ENDED), Totals()))
+
+    def _move(self, account: Account, to: Totals) -> None:
+        totals = self._totals.pop(account)
+        to.busy_us += totals.busy_us
+        to.energy_mj += totals.energy_mj
+        to.allocated_us += totals.allocated_us
+        to.seen_at = max(to.seen_at, totals.seen_at)
 
     def bookings(self) -> Iterator[Booking]:
         for account in sorted(self._totals):

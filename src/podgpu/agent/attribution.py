@@ -15,6 +15,7 @@ import msgspec
 from podgpu import sharing
 from podgpu.agent.accounts import Accounts
 from podgpu.agent.meter import Meter
+from podgpu.agent.roster import Roster
 from podgpu.kube import PodSource
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.book import book
@@ -72,34 +73,37 @@ class Attribution:
         to_close: Sequence[Closable] = (),
     ) -> None:
         self._allocations = allocations
-        self._pod_sources = pod_sources
+        self._roster = Roster(pod_sources)
         self._processes = processes
         self._workloads = workloads
         self._pod_labels = frozenset(pod_labels)
         self._to_close = to_close
         self._systems = sharing.systems()
+        self._patience = interval / 2
         self._meter = Meter(interval)
         self._accounts = Accounts()
         self._holders: dict[int, Holder] = {}
+        self._allocated: Allocated | None = None
+        self._reading: asyncio.Task[Allocated] | None = None
         self._known_workloads: dict[str, Workload] = {}
         self._resolving: asyncio.Task[dict[str, Workload]] | None = None
+        self._broken: PartStatus | None = None
 
     async def run(self) -> None:
         """Keep the pod lists fresh until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for source in self._pod_sources:
-                group.create_task(source.run())
+        await self._roster.run()
 
     async def close(self) -> None:
-        if self._resolving:
-            self._resolving.cancel()
+        for task in (self._resolving, self._reading):
+            if task:
+                task.cancel()
         for part in self._to_close:
             await part.close()
 
     @property
     def errors(self) -> Counter[tuple[str, str]]:
         """What the parts have counted so far, by part and reason."""
-        parts: list[PodSource | Allocations] = [*self._pod_sources]
+        parts: list[PodSource | Allocations] = [*self._roster.sources]
         if self._allocations:
             parts.append(self._allocations)
         return Counter(
@@ -109,8 +113,8 @@ class Attribution:
     async def attribute(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with everything booked."""
         devices = [device for device in snapshot.devices if device.fault is None]
-        pods = self._pods()
-        inventory = await self._inventory(devices, pods)
+        pods = self._roster.pods()
+        inventory = await self._inventory(snapshot.devices, pods)
         claims = sharing.claims(inventory, self._systems)
         self._holders = self._named_holders(devices, pods)
         sheets = self._sheets(devices, claims)
@@ -125,47 +129,59 @@ class Attribution:
             balances=tuple(self._accounts.balances()),
             pods=tuple(self._shown(pod) for pod in involved),
             workloads=await self._workloads_of(involved),
-            unclaimed=sharing.unclaimed(inventory, self._systems),
+            # An id that nobody understands may be that of a card which does not speak.
+            unclaimed=sharing.unclaimed(inventory, self._systems) if _all_speak(snapshot.devices) else (),
             parts=(*snapshot.parts, *self._statuses()),
         )
 
-    def _pods(self) -> tuple[Pod, ...]:
-        """Take the best list there is: of a source that works, else of one that did."""
-        working = [source for source in self._pod_sources if source.status().up]
-        for source in (*working, *self._pod_sources):
-            pods = source.pods()
-            if pods is not None:
-                return pods
-        return ()
-
-    async def _inventory(self, devices: list[Device], pods: tuple[Pod, ...]) -> Inventory:
-        if self._allocations is None:
+    async def _inventory(self, devices: Sequence[Device], pods: tuple[Pod, ...]) -> Inventory:
+        allocated = await self._latest_allocated(self._allocations) if self._allocations else None
+        if allocated is None or self._allocations is None:
             return Inventory(devices, (), (), pods)
-        allocated = await self._allocations.read()
         if (self._allocations.status().age_seconds or 0.0) > MAP_SECONDS:
             return Inventory(devices, (), allocated.allocatable, pods)
         return Inventory(devices, allocated.devices, allocated.allocatable, pods)
 
+    async def _latest_allocated(self, allocations: Allocations) -> Allocated | None:
+        """A kubelet that does not answer must not hold up the numbers: what it told last will do meanwhile."""
+        if self._reading is None:
+            self._reading = asyncio.create_task(allocations.read())
+        done, _ = await asyncio.wait({self._reading}, timeout=self._patience)
+        if done:
+            reading, self._reading = self._reading, None
+            self._allocated = reading.result()
+        return self._allocated
+
     def _named_holders(self, devices: list[Device], pods: tuple[Pod, ...]) -> dict[int, Holder]:
-        """A process that has just ended is still whose it was a cycle ago."""
-        pids = {process.pid for device in devices for process in device.processes}
-        found = self._processes.holders(pids) if self._processes else {}
+        processes = [process for device in devices for process in device.processes]
+        listed = {process.pid for process in processes if process.kinds}
+        found = self._processes.holders({one.pid for one in processes}) if self._processes else {}
         directory = Directory(pods)
-        return {
-            pid: directory.named(self._holders[pid])
-            if holder.reason == "exited" and pid in self._holders
-            else directory.named(holder)
-            for pid, holder in found.items()
-        }
+        return {pid: self._named(holder, directory, is_listed=pid in listed) for pid, holder in found.items()}
+
+    def _named(self, holder: Holder, directory: Directory, *, is_listed: bool) -> Holder:
+        """A process that has just ended is still whose it was a cycle ago, whoever has its PID by now.
+
+        One that lives keeps its name when its pod is no longer listed: it may outlive a pod deleted by force.
+        """
+        before = self._holders.get(holder.pid)
+        if before is None:
+            return directory.named(holder)
+        if holder.reason == "exited" or not (is_listed or holder.start_time == before.start_time):
+            return directory.named(before)
+        named = directory.named(holder)
+        if named.container is None and (holder.start_time, holder.owner) == (before.start_time, before.owner):
+            return msgspec.structs.replace(named, container=before.container)
+        return named
 
     def _sheets(self, devices: list[Device], claims: tuple[Claim, ...]) -> list[tuple[Sheet, int]]:
         visible = self._processes is not None and self._processes.fault() is None
         sheets = []
         for device in devices:
             interval = self._meter.interval(device) or Interval(elapsed_us=0)
-            sheets.append(
-                (book(device, interval, claims, self._holders, visible=visible), interval.elapsed_us)
-            )
+            is_power_known = interval.energy_mj is not None and not interval.is_gap
+            sheet = book(device, interval, claims, self._holders, visible=visible)
+            sheets.append((sheet, interval.elapsed_us if is_power_known else 0))
         return sheets
 
     def _involved(self, pods: tuple[Pod, ...], claims: tuple[Claim, ...]) -> list[Pod]:
@@ -185,16 +201,27 @@ class Attribution:
         if self._workloads and (self._resolving is None or self._resolving.done()):
             self._resolving = asyncio.create_task(self._workloads.resolve(pods))
         if self._resolving:
-            done, _ = await asyncio.wait({self._resolving}, timeout=WORKLOAD_SECONDS)
-            if done and not self._resolving.exception():
+            patience = min(WORKLOAD_SECONDS, self._patience)
+            done, _ = await asyncio.wait({self._resolving}, timeout=patience)
+            error = self._resolving.exception() if done else None
+            self._broken = _broken("workloads", error) if error else None
+            if done and not error:
                 self._known_workloads = self._resolving.result()
         uids = {pod.uid for pod in pods}
         return {uid: one for uid, one in self._known_workloads.items() if uid in uids}
 
     def _statuses(self) -> list[PartStatus]:
         statuses = [self._allocations.status()] if self._allocations else []
-        statuses += [source.status() for source in self._pod_sources]
+        statuses += [source.status() for source in self._roster.sources]
         if self._processes:
             fault = self._processes.fault()
             statuses.append(PartStatus(name="procfs", up=fault is None, fault=fault))
-        return statuses
+        return [*statuses, self._broken] if self._broken else statuses
+
+
+def _all_speak(devices: Sequence[Device]) -> bool:
+    return bool(devices) and all(device.fault is None for device in devices)
+
+
+def _broken(name: str, error: BaseException) -> PartStatus:
+    return PartStatus(name=name, up=False, fault=Fault(reason="attribution_error", detail=repr(error)))

@@ -22,25 +22,23 @@ class Meter:
         readings = {one.metric: one.value for one in device.readings if not one.labels}
         energy = readings.get("energy_joules_total")
         now = (device.at, None if energy is None else round(energy * 1000))
-        before, self._last[device.gpu.uuid] = self._last.get(device.gpu.uuid), now
         busy = readings.get("graphics_engine_active_ratio", readings.get("utilization_ratio"))
         idle_watts = self._learned(device.gpu.uuid, readings, busy)
-        if before is None or now[0] - before[0] < SHORTEST:
+        before = self._last.get(device.gpu.uuid)
+        if before and 0 <= now[0] - before[0] < SHORTEST:
+            return None  # the next reading ends the interval, so that nothing is lost
+        self._last[device.gpu.uuid] = now
+        if before is None or now[0] < before[0]:
             return None
         elapsed = now[0] - before[0]
         is_gap = elapsed > self._longest
         return Interval(
             elapsed_us=round(elapsed * 1e6),
-            energy_mj=_energy(before[1], now[1], readings, elapsed),
+            energy_mj=_energy(before[1], now[1], readings, elapsed, is_gap=is_gap),
             idle_mj=round(idle_watts * elapsed * 1e3),
             busy_us=None if is_gap or busy is None else round(min(busy, 1.0) * elapsed * 1e6),
             is_gap=is_gap,
         )
-
-    def forget(self, present: set[str]) -> None:
-        """Drop cards that are gone for good."""
-        for uuid in set(self._last) - present:
-            del self._last[uuid]
 
     def _learned(self, uuid: str, readings: dict[str, float], busy: float | None) -> float:
         """The least power drawn while nothing ran; before that was seen, a usual share of the limit."""
@@ -50,10 +48,15 @@ class Meter:
         return self._idle_watts.get(uuid, IDLE_SHARE_OF_LIMIT * readings.get("power_limit_watts", 0.0))
 
 
-def _energy(before: int | None, now: int | None, readings: dict[str, float], elapsed: float) -> int | None:
-    """The counter's increase; where there is no counter, or it jumped, what the power meter says."""
+def _energy(
+    before: int | None, now: int | None, readings: dict[str, float], elapsed: float, *, is_gap: bool
+) -> int | None:
+    """The counter's increase; where there is no counter, or it jumped, what the power meter says.
+
+    Of a gap the power of now says nothing.
+    """
     power = readings.get("power_watts")
-    by_power = None if power is None else round(power * elapsed * 1e3)
+    by_power = None if power is None or is_gap else round(power * elapsed * 1e3)
     if before is None or now is None or now < before:
         return by_power
     limit = readings.get("power_limit_watts")

@@ -119,7 +119,14 @@ class PodResources:
             return
         rows = self._texts(_pairs(answer.devices))
         pairs = tuple((resource, device_id) for resource, device_id in rows)
-        self._allocated = msgspec.structs.replace(self._allocated, allocatable=pairs)
+        self._allocated = msgspec.structs.replace(
+            self._allocated, allocatable=(*pairs, *self._awaited(pairs))
+        )
+
+    def _awaited(self, offered: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+        """List what plugins offered that have not registered again after a kubelet's restart, but are in use."""
+        silent = {each.resource for each in self._allocated.devices} - {resource for resource, _ in offered}
+        return [pair for pair in self._allocated.allocatable if pair[0] in silent]
 
     def _note(self, error: Exception) -> None:
         self._fault = kubelet_socket.fault(error, self._asked)

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from podgpu.ledger.account import Account, Interval, Party
+from podgpu.ledger.instance import GpuInstance, gpu_instances
 from podgpu.ledger.reserved import PARTS, Reserved
 from podgpu.ledger.usage import Usage, measured
-from podgpu.model import Device, Instance
+from podgpu.model import Device
 
 
 class Weights(Struct, kw_only=True):
@@ -29,21 +30,31 @@ class Weights(Struct, kw_only=True):
 def weigh(
     device: Device, usages: Mapping[Party, Usage], reserved: Reserved, interval: Interval, *, visible: bool
 ) -> Weights:
-    """`visible` says whether processes can be seen at all; if not, the sole claimant is taken for the user."""
+    """`visible` says whether processes can be seen at all; if not, claimants are taken for the users."""
     if interval.is_gap:
         return Weights()
     if device.instances:
         return _by_instance(device, usages, reserved, visible=visible)
-    parties = list(usages) or ([] if visible else list(reserved.shares))
-    return _on_one(parties, usages, reserved, interval.busy_us)
+    if not visible:
+        return _on_one(list(reserved.shares), {}, reserved, None)
+    return _on_one(list(usages), usages, reserved, interval.busy_us)
 
 
 def busy_us(device: Device, interval: Interval) -> int | None:
     """Return the time the device was busy; with MIG, the instances' times weighed by their size."""
-    if not device.instances:
+    if interval.is_gap or not device.instances:
         return interval.busy_us
-    activity = sum(_activity(device, instance) for instance in device.instances)
+    activity = sum(one.activity or 0 for one in gpu_instances(device))
     return min(activity, PARTS) * interval.elapsed_us // PARTS
+
+
+def on_instance(
+    one: GpuInstance, usages: Mapping[Party, Usage], reserved: Reserved, *, visible: bool
+) -> list[Party]:
+    """List who uses an instance; where nobody can be seen, who was given a part of it."""
+    if visible:
+        return [party for party, usage in usages.items() if usage.migs & one.migs]
+    return [account for account in reserved.shares if account.mig in one.migs]
 
 
 def _on_one(
@@ -54,10 +65,10 @@ def _on_one(
     if usages and measured(usages.values()):
         of = {party: usage.sm_us or 0 for party, usage in usages.items()}
         return Weights(of=of, whole=max(sum(of.values()), busy or 0), methods=dict.fromkeys(of, "measured"))
-    return _by_reservation(parties, reserved.shares)
+    return _by_reservation(parties, reserved.shares, PARTS)
 
 
-def _by_reservation(parties: Sequence[Party], shares: Mapping[Account, int]) -> Weights:
+def _by_reservation(parties: Sequence[Party], shares: Mapping[Account, int], whole: int) -> Weights:
     """Among parties that cannot be measured. One without a claim leaves the others no more than their claims."""
     claimed: dict[Party, int] = {
         party: shares[party] for party in parties if isinstance(party, Account) and shares.get(party)
@@ -67,38 +78,35 @@ def _by_reservation(parties: Sequence[Party], shares: Mapping[Account, int]) -> 
             of=dict.fromkeys(parties, 1), whole=len(parties), methods=dict.fromkeys(parties, "equal")
         )
     total = sum(claimed.values())
-    whole = total if len(claimed) == len(parties) else max(total, PARTS)
+    whole = total if len(claimed) == len(parties) else max(total, whole)
     return Weights(of=claimed, whole=whole, methods=dict.fromkeys(claimed, "reserved"))
 
 
 def _by_instance(
     device: Device, usages: Mapping[Party, Usage], reserved: Reserved, *, visible: bool
 ) -> Weights:
-    """Activity of each instance by its share of the card; within an instance nothing can be measured."""
+    """Activity of each instance by its share of the card; within an instance nothing can be measured.
+
+    Where no instance tells its activity, its size stands in for it if somebody is there.
+    """
     weights = Weights()
-    for instance in device.instances:
-        uuid, activity = instance.mig.uuid, _activity(device, instance)
+    instances = gpu_instances(device)
+    told = any(one.activity is not None for one in instances)
+    for one in instances:
+        parties = on_instance(one, usages, reserved, visible=visible)
+        activity = one.activity
+        if activity is None:
+            activity = one.parts if parties else 0
         weights.whole += activity
-        parties: list[Party] = [party for party, usage in usages.items() if uuid in usage.migs]
-        if not parties and not visible:
-            parties = [account for account in reserved.shares if account.mig == uuid]
-        within = _on_one(parties, {}, reserved, None)
-        method = "instance" if len(parties) == 1 else "weighted"
+        if told and one.activity is None:
+            continue  # it may have done anything, and that is on nobody's bill
+        within = _by_reservation(parties, reserved.shares, one.parts)
         for party, weight in within.of.items():
-            weights.give(party, activity * weight // within.whole, method)
+            weights.give(party, activity * weight // within.whole, _method(one, parties))
     return weights
 
 
-def _activity(device: Device, instance: Instance) -> int:
-    """Parts of the whole card's time: the instance's activity by its share of the multiprocessors."""
-    ratio = next(
-        (one.value for one in instance.readings if one.metric == "graphics_engine_active_ratio"), None
-    )
-    return round((ratio or 0.0) * instance_parts(device, instance))
-
-
-def instance_parts(device: Device, instance: Instance) -> int:
-    """Return an instance's share of its card by multiprocessors, in parts."""
-    own = instance.mig.multiprocessors or 0
-    whole = device.gpu.multiprocessors or sum(one.mig.multiprocessors or 0 for one in device.instances)
-    return min(PARTS, own * PARTS // whole) if whole else 0
+def _method(one: GpuInstance, parties: Sequence[Party]) -> str:
+    if one.activity is None:
+        return "reserved"
+    return "instance" if len(parties) == 1 else "weighted"

@@ -8,11 +8,16 @@ energy   the idle part by reserved share, the active part by the same weights as
 from collections.abc import Iterable, Mapping
 
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
-from podgpu.ledger.activity import Weights, busy_us, instance_parts, weigh
+from podgpu.ledger.activity import Weights, busy_us, on_instance, weigh
+from podgpu.ledger.instance import gpu_instances, parts_of
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
 from podgpu.ledger.split import split, within
 from podgpu.ledger.usage import Usage, usages
 from podgpu.model import Claim, Device, Holder
+
+# A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, somebody
+# worked between two looks at it.
+AWAKE = 2
 
 
 def book(
@@ -23,11 +28,12 @@ def book(
     *,
     visible: bool = True,
 ) -> Sheet:
-    parts = {instance.mig.uuid: instance_parts(device, instance) for instance in device.instances}
+    parts = {instance.mig.uuid: parts_of(device, instance) for instance in device.instances}
     rights = reserved(device.gpu.uuid, claims, parts)
     used = usages(device, holders, interval.elapsed_us)
     entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.shares)}
-    _describe(device, entries, used, rights, interval)
+    _describe(entries, used, rights, interval)
+    _describe_instances(device, entries, used, rights)
     weights = weigh(device, used, rights, interval, visible=visible)
     for party, method in weights.methods.items():
         entries[party].method = method
@@ -44,44 +50,32 @@ def book(
 
 
 def _describe(
-    device: Device,
-    entries: dict[Party, Entry],
-    used: Mapping[Party, Usage],
-    rights: Reserved,
-    interval: Interval,
+    entries: dict[Party, Entry], used: Mapping[Party, Usage], rights: Reserved, interval: Interval
 ) -> None:
     for party, entry in entries.items():
         usage = used.get(party)
         if usage:
             entry.processes = usage.processes
             entry.sm_ratio = None if usage.sm_ratio is None else min(usage.sm_ratio, 1.0)
-        if isinstance(party, Account):
-            _describe_account(device, party, entry, used, rights, interval)
+        if isinstance(party, Account) and party in rights.shares:
+            entry.memory_limit_bytes = rights.memory_limits.get(party)
+            entry.share = rights.shares[party] / PARTS
+            # Who held it in a time that nobody watched is not known.
+            held_us = 0 if interval.is_gap else interval.elapsed_us
+            entry.allocated_us = rights.shares[party] * held_us // PARTS
 
 
-def _describe_account(
-    device: Device,
-    account: Account,
-    entry: Entry,
-    used: Mapping[Party, Usage],
-    rights: Reserved,
-    interval: Interval,
+def _describe_instances(
+    device: Device, entries: dict[Party, Entry], used: Mapping[Party, Usage], rights: Reserved
 ) -> None:
-    entry.memory_limit_bytes = rights.memory_limits.get(account)
-    if account in rights.shares:
-        entry.share = rights.shares[account] / PARTS
-        entry.allocated_us = rights.shares[account] * interval.elapsed_us // PARTS
-    if account.mig:
-        alone = all(party == account for party, usage in used.items() if account.mig in usage.migs)
-        entry.sm_ratio = _instance_ratio(device, account.mig) if alone else None
-
-
-def _instance_ratio(device: Device, uuid: str) -> float | None:
-    """On MIG the profiling counters are all there is, and they are the instance's."""
-    for instance in device.instances:
-        if instance.mig.uuid == uuid:
-            return next((one.value for one in instance.readings if one.metric == "sm_active_ratio"), None)
-    return None
+    """On MIG the profiling counters are all there is; they are a party's own if it is alone there."""
+    for one in gpu_instances(device):
+        parties = on_instance(one, used, rights, visible=True) or on_instance(
+            one, used, rights, visible=False
+        )
+        for party, entry in entries.items():
+            if isinstance(party, Account) and party.mig in one.migs:
+                entry.sm_ratio = one.sm_active if parties == [party] else None
 
 
 def _book_memory(device: Device, used: Mapping[Party, Usage], entries: dict[Party, Entry]) -> int | None:
@@ -103,14 +97,22 @@ def _book_energy(
 ) -> int:
     energy = interval.energy_mj or 0
     works = busy > 0 or sum(weights.of.values()) > 0 or interval.is_gap
-    idle = min(energy, interval.idle_mj) if works else energy
-    shares: dict[Party, int] = dict(rights.shares.items())
-    shares["idle"] = max(0, PARTS - sum(rights.shares.values()))
+    idle = min(energy, _most_idle(interval, works=works))
+    held = sum(rights.shares.values())
+    shares: dict[Party, int] = {"unknown": held} if interval.is_gap else dict(rights.shares.items())
+    shares["idle"] = max(0, PARTS - held)
     for party, part in split(idle, shares).items():
         _entry(entries, party).energy_mj += part
     for party, part in _divided(energy - idle, weights).items():
         _entry(entries, party).energy_mj += part
     return energy
+
+
+def _most_idle(interval: Interval, *, works: bool) -> int:
+    """How much of the energy may be the idle card's. Where its idle power is unknown, all of it if nothing ran."""
+    if not interval.idle_mj and not works:
+        return interval.energy_mj or 0
+    return interval.idle_mj * (1 if works else AWAKE)
 
 
 def _divided(total: int, weights: Weights) -> dict[Party, int]:

@@ -1,5 +1,6 @@
 """Processes get the names of their containers, by the UID and the container id in their cgroup."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -11,11 +12,13 @@ class Directory:
     """Pods by UID. A static pod's cgroup carries a hash; the API server knows the pod by another UID."""
 
     def __init__(self, pods: Iterable[Pod]) -> None:
-        self._pods: dict[str, Pod] = {}
-        for pod in pods:
-            self._pods[pod.uid] = pod
-            if pod.static_hash:
-                self._pods.setdefault(pod.static_hash, pod)
+        pods = tuple(pods)
+        self._pods = {pod.static_hash: pod for pod in pods if pod.static_hash}
+        # Whoever may make a pod may write a static pod's hash on it: what two claim is neither's.
+        for claimed, count in Counter(pod.static_hash for pod in pods).items():
+            if count > 1:
+                self._pods.pop(claimed, None)
+        self._pods |= {pod.uid: pod for pod in pods}
 
     def named(self, holder: Holder) -> Holder:
         """Return the holder with its container's name, if its pod is known and knows the container."""

@@ -32,8 +32,10 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
         card = _card(allocation, inventory) if allocation.resource == RESOURCE else None
         if card:
             units[msgspec.structs.replace(allocation, device_id=card + SEPARATOR), card] += 1
+    offered = _offered(inventory)
     for (allocation, card), held in units.items():
-        of_card = _units_of_card(allocation, card, inventory)
+        noted = _number(inventory.pod(allocation), UNITS_OF_CARD)
+        of_card = noted or offered[card] or _by_memory(card, held, inventory)
         claim = inventory.claim(allocation, card, system=NAME, share=held / max(of_card, held))
         unit = GIB if of_card <= MOST_GIB else MIB
         yield msgspec.structs.replace(
@@ -49,14 +51,19 @@ def _card(allocation: Allocation, inventory: Inventory) -> str | None:
     return uuid if uuid in inventory.gpus else None
 
 
-def _units_of_card(allocation: Allocation, card: str, inventory: Inventory) -> int:
-    pod = inventory.pod(allocation)
-    noted = _number(pod, UNITS_OF_CARD)
-    offered = sum(
-        resource == RESOURCE and device_id.startswith(card + SEPARATOR)
+def _offered(inventory: Inventory) -> Counter[str]:
+    """Count each card's units that the plugin offers: none, for a while, after a kubelet's restart."""
+    return Counter(
+        device_id.partition(SEPARATOR)[0]
         for resource, device_id in inventory.allocatable
+        if resource == RESOURCE
     )
-    return noted or offered
+
+
+def _by_memory(card: str, held: int, inventory: Inventory) -> int:
+    """Count them as the plugin does: a card's whole GiB, or MiB where somebody holds more than that."""
+    memory = inventory.memory.get(card, 0)
+    return memory // GIB if held <= memory // GIB else memory // MIB
 
 
 def _number(pod: Pod | None, annotation: str) -> int:

@@ -40,7 +40,18 @@ class Inventory:
     @cached_property
     def by_minor(self) -> dict[str, str]:
         """The number N of /dev/nvidiaN, as text -> the card's UUID."""
-        return {str(device.gpu.minor): device.gpu.uuid for device in self.devices}
+        known = [device.gpu for device in self.devices if device.gpu.minor is not None]
+        return {str(gpu.minor): gpu.uuid for gpu in known}
+
+    @cached_property
+    def memory(self) -> dict[str, int]:
+        """A card's UUID -> its memory in bytes."""
+        return {
+            device.gpu.uuid: int(one.value)
+            for device in self.devices
+            for one in device.readings
+            if one.metric == "memory_total_bytes"
+        }
 
     @cached_property
     def _alive(self) -> dict[tuple[str, str], list[Pod]]:

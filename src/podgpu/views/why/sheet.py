@@ -24,7 +24,7 @@ class _Row(Struct, frozen=True):
 def sheet(snapshot: Snapshot, uuid: str, width: int, indent: int) -> list[str]:
     device = next((one for one in snapshot.devices if one.gpu.uuid == uuid), None)
     rows = [_booking(one, device) for one in snapshot.bookings if one.gpu == uuid]
-    rows += [_remainder(one) for one in snapshot.remainders if one.gpu == uuid]
+    rows += [_remainder(one) for one in snapshot.remainders if one.gpu == uuid and _counts(one)]
     balance = next((one for one in snapshot.balances if one.gpu == uuid), None)
     if not rows or balance is None:
         return []
@@ -50,6 +50,10 @@ def _booking(one: Booking, device: Device | None) -> _Row:
     ended = "ended:" if one.ended else ""
     name = " ".join(filter(None, (ended, profile(device, one.mig), full_name(one.container))))
     return _Row(name, one.memory_bytes, one.busy_us, one.energy_mj)
+
+
+def _counts(one: Remainder) -> bool:
+    return bool(one.memory_bytes or one.busy_us or one.energy_mj)
 
 
 def _remainder(one: Remainder) -> _Row:

@@ -1,0 +1,49 @@
+"""MIG: a GPU instance has one set of profiling counters, which all its compute instances share."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from podgpu.ledger.reserved import PARTS
+from podgpu.model import Device, Instance
+
+
+class GpuInstance(Struct, frozen=True, kw_only=True):
+    """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. None is what is not told."""
+
+    migs: frozenset[str]
+    parts: int
+    active: float | None
+    sm_active: float | None
+
+    @property
+    def activity(self) -> int | None:
+        """Parts of the whole card's time."""
+        return None if self.active is None else round(min(self.active, 1.0) * self.parts)
+
+
+def gpu_instances(device: Device) -> list[GpuInstance]:
+    by_id: dict[int, list[Instance]] = {}
+    for instance in device.instances:
+        by_id.setdefault(instance.mig.gpu_instance_id, []).append(instance)
+    return [
+        GpuInstance(
+            migs=frozenset(one.mig.uuid for one in group),
+            parts=sum(parts_of(device, one) for one in group),
+            active=_told(group, "graphics_engine_active_ratio"),
+            sm_active=_told(group, "sm_active_ratio"),
+        )
+        for group in by_id.values()
+    ]
+
+
+def parts_of(device: Device, instance: Instance) -> int:
+    """Return an instance's share of its card by multiprocessors."""
+    own = instance.mig.multiprocessors or 0
+    whole = device.gpu.multiprocessors or sum(one.mig.multiprocessors or 0 for one in device.instances)
+    return min(PARTS, own * PARTS // whole) if whole else 0
+
+
+def _told(group: Iterable[Instance], metric: str) -> float | None:
+    """One compute instance speaks for all."""
+    return next((one.value for instance in group for one in instance.readings if one.metric == metric), None)

@@ -1,0 +1,318 @@
+"""What Kubernetes, the kernel and the cards say, brought together over some cycles."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from podgpu.agent.attribution import Attribution
+from podgpu.agent.demo import Given
+from podgpu.kube.procfs import Procfs
+from podgpu.model import (
+    Allocation,
+    Booking,
+    Device,
+    Fault,
+    Gpu,
+    PartStatus,
+    Pod,
+    PodContainer,
+    Process,
+    Reading,
+    Snapshot,
+    Workload,
+)
+from tests.agent.stage import check_balance, write_proc
+
+GPU, UID, OTHER = "GPU-1", "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
+INTERVAL = 5.0
+
+
+def cgroup(uid: str, container: str) -> str:
+    return f"0::/kubepods/pod{uid}/{container * 64}\n"
+
+
+def pod(uid: str = UID, name: str = "chat", container: str = "a", phase: str = "Running") -> Pod:
+    containers = (PodContainer(name="main", container_id=container * 64, running=True),)
+    return Pod(namespace="ns", name=name, uid=uid, phase=phase, containers=containers)
+
+
+class Kubelet:
+    name = "podresources"
+
+    def __init__(self, **given: str) -> None:
+        self.given = given
+        self.errors: Counter[str] = Counter()
+
+    async def read(self) -> Given:
+        rows = [
+            Allocation(namespace="ns", pod=name, container="main", resource="nvidia.com/gpu", device_id=one)
+            for name, one in self.given.items()
+        ]
+        return Given(tuple(rows), ())
+
+    def status(self) -> PartStatus:
+        return PartStatus(name=self.name, up=True, age_seconds=0.0)
+
+
+class Pods:
+    def __init__(self, name: str, *pods: Pod, up: bool = True, breaks: bool = False) -> None:
+        self.name = name
+        self.listed = pods
+        self.up = up
+        self.runs = 0
+        self.errors: Counter[str] = Counter()
+        self._breaks = breaks
+
+    async def run(self) -> None:
+        self.runs += 1
+        if self._breaks:
+            raise ZeroDivisionError
+
+    def pods(self) -> tuple[Pod, ...]:
+        return self.listed
+
+    def status(self) -> PartStatus:
+        return PartStatus(name=self.name, up=self.up, age_seconds=0.0)
+
+
+class Stage:
+    """Cycles of one card. The /proc is a folder, read by the real reader."""
+
+    def __init__(self, folder: Path, kubelet: Kubelet, *sources: Pods) -> None:
+        self.proc = folder / "proc"
+        self.at = 1000.0
+        self.attribution = Attribution(
+            interval=INTERVAL, allocations=kubelet, pod_sources=sources, processes=Procfs(self.proc)
+        )
+
+    def device(self, *processes: Process, seconds: float = INTERVAL) -> Device:
+        self.at += seconds
+        readings = {
+            "energy_joules_total": self.at,
+            "power_limit_watts": 700.0,
+            "utilization_ratio": 1.0,
+            "memory_used_bytes": 100.0,
+        }
+        return Device(
+            gpu=Gpu(uuid=GPU, index=0),
+            at=self.at,
+            readings=tuple(Reading(name, value) for name, value in readings.items()),
+            processes=processes,
+        )
+
+    async def cycle(self, *processes: Process, seconds: float = INTERVAL) -> Snapshot:
+        return await self.see(self.device(*processes, seconds=seconds))
+
+    async def see(self, *devices: Device) -> Snapshot:
+        found = await self.attribution.attribute(
+            Snapshot(
+                node="n", taken_at=self.at, interval_seconds=INTERVAL, version="", devices=devices, parts=()
+            )
+        )
+        check_balance(found)
+        return found
+
+
+def runs(pid: int, busy: int = 1_000_000) -> Process:
+    return Process(pid=pid, kinds=("compute",), memory_bytes=10, sm_busy_us=busy, sm_ratio=0.2)
+
+
+def worked(pid: int, busy: int = 1_000_000) -> Process:
+    """One that is no longer listed."""
+    return replace(runs(pid, busy), kinds=(), memory_bytes=None)
+
+
+def busy(snapshot: Snapshot) -> dict[tuple[str, str], int]:
+    return {(one.container.pod, one.container.pod_uid): one.busy_us for one in snapshot.bookings}
+
+
+def only(bookings: Iterable[Booking], uid: str) -> Booking:
+    (found,) = (one for one in bookings if one.container.pod_uid == uid)
+    return found
+
+
+def remove(proc: Path, pid: int) -> None:
+    for file in (proc / str(pid)).iterdir():
+        file.unlink()
+    (proc / str(pid)).rmdir()
+
+
+async def test_a_pods_last_seconds_are_its_own(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Kubelet(), Pods("pods-api", pod(), pod(OTHER, "batch", "b")))
+    write_proc(stage.proc, 7, cgroup(UID, "a"))
+    write_proc(stage.proc, 8, cgroup(OTHER, "b"))
+    await stage.cycle(runs(7), runs(8))
+    before = busy(await stage.cycle(runs(7), runs(8)))
+    remove(stage.proc, 7)
+    after = busy(await stage.cycle(worked(7), runs(8)))
+    assert after["chat", UID] == before["chat", UID] + 1_000_000
+
+
+async def test_they_are_not_those_of_the_process_that_has_its_pid_now(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Kubelet(), Pods("pods-api", pod(), pod(OTHER, "batch", "b")))
+    write_proc(stage.proc, 7, cgroup(UID, "a"))
+    await stage.cycle(runs(7))
+    await stage.cycle(runs(7))
+    remove(stage.proc, 7)
+    write_proc(stage.proc, 7, cgroup(OTHER, "b"), start="200")
+    found = busy(await stage.cycle(worked(7)))
+    assert ("batch", OTHER) not in found
+    assert found["chat", UID] == 2 * INTERVAL * 1e6
+
+
+async def test_a_process_that_is_listed_is_whose_it_is_now(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Kubelet(), Pods("pods-api", pod(), pod(OTHER, "batch", "b")))
+    write_proc(stage.proc, 7, cgroup(UID, "a"))
+    await stage.cycle(runs(7))
+    remove(stage.proc, 7)
+    write_proc(stage.proc, 7, cgroup(OTHER, "b"), start="200")
+    found = await stage.cycle(runs(7))
+    assert only(found.bookings, OTHER).processes == 1
+    assert only(found.bookings, UID).ended
+
+
+async def test_a_process_that_outlives_its_pods_record_keeps_its_name(tmp_path: Path) -> None:
+    """A pod deleted by force is gone from the list at once; its processes take their time."""
+    source = Pods("pods-api", pod())
+    stage = Stage(tmp_path, Kubelet(), source)
+    write_proc(stage.proc, 7, cgroup(UID, "a"))
+    await stage.cycle(runs(7))
+    source.listed = ()
+    found = await stage.cycle(runs(7))
+    assert only(found.bookings, UID).busy_us == INTERVAL * 1e6
+    assert [one.reason for one in found.remainders if one.busy_us] == []
+
+
+async def test_a_moved_process_does_not_keep_its_name(tmp_path: Path) -> None:
+    source = Pods("pods-api", pod())
+    stage = Stage(tmp_path, Kubelet(), source)
+    write_proc(stage.proc, 7, cgroup(UID, "a"))
+    await stage.cycle(runs(7))
+    remove(stage.proc, 7)
+    write_proc(stage.proc, 7, cgroup(OTHER, "b"))
+    found = await stage.cycle(runs(7))
+    assert found.holders[0].container is None
+
+
+async def test_a_pod_made_again_within_the_grace_period_is_another(tmp_path: Path) -> None:
+    source = Pods("pods-api", pod())
+    stage = Stage(tmp_path, Kubelet(chat=GPU), source)
+    await stage.cycle()
+    await stage.cycle()
+    source.listed = (pod(OTHER),)
+    found = await stage.cycle()
+    old, new = only(found.bookings, UID), only(found.bookings, OTHER)
+    assert (old.ended, new.ended) == (True, False)
+    assert (old.allocated_us, new.allocated_us) == (INTERVAL * 1e6, INTERVAL * 1e6)
+
+
+async def test_when_names_come_late_the_account_by_name_goes_on_beside(tmp_path: Path) -> None:
+    """Claims without UIDs first, then with: the series of the name is their sum, and nothing is booked twice."""
+    source = Pods("pods-api")
+    stage = Stage(tmp_path, Kubelet(chat=GPU), source)
+    await stage.cycle()
+    await stage.cycle()
+    source.listed = (pod(),)
+    found = await stage.cycle()
+    assert sum(one.allocated_us for one in found.bookings) == 2 * INTERVAL * 1e6
+    assert [one.container.pod_uid for one in found.bookings if not one.ended] == [UID]
+
+
+async def test_a_list_of_bare_names_does_not_drive_out_what_a_better_one_told(tmp_path: Path) -> None:
+    """The kubelet restarts: its log folders are all that can be read, and they tell no phase, label or owner."""
+    known = replace(pod(), labels={"app": "chat"})
+    done = pod(OTHER, "done", "b", "Succeeded")
+    best = Pods("pods-api", known, done)
+    bare = Pods("log-dirs", *(Pod(namespace="ns", name=one.name, uid=one.uid) for one in (known, done)))
+    stage = Stage(tmp_path, Kubelet(chat=GPU, done=GPU), best, bare)
+    before = await stage.cycle()
+    best.up = False
+    after = await stage.cycle()
+    assert after.claims == before.claims, "a pod that ended is believed again"
+    assert after.pods == before.pods
+
+
+async def test_the_log_folders_still_tell_of_a_new_pod(tmp_path: Path) -> None:
+    best = Pods("pods-api", pod(), up=False)
+    stage = Stage(
+        tmp_path, Kubelet(new=GPU), best, Pods("log-dirs", Pod(namespace="ns", name="new", uid=OTHER))
+    )
+    found = await stage.cycle()
+    assert [one.container.pod_uid for one in found.claims] == [OTHER]
+
+
+async def test_a_second_source_that_works_beats_the_first_that_does_not(tmp_path: Path) -> None:
+    stale = Pods("pods-api", pod(), up=False)
+    stage = Stage(tmp_path, Kubelet(chat=GPU), stale, Pods("apiserver", pod(phase="Succeeded")))
+    assert (await stage.cycle()).claims == ()
+
+
+async def test_a_silent_card_keeps_its_claims_and_its_ids_are_no_riddle(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Kubelet(chat=GPU), Pods("pods-api", pod()))
+    before = await stage.cycle()
+    silent = Device(gpu=Gpu(uuid=GPU, index=0), fault=Fault(reason="gpu_lost"))
+    during = await stage.see(silent)
+    assert (during.claims, during.unclaimed, during.pods) == (before.claims, (), before.pods)
+    assert only(during.bookings, UID).ended
+    assert (await stage.see()).unclaimed == ()
+
+
+async def test_after_a_gap_no_power_is_made_up(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Kubelet(chat=GPU), Pods("pods-api", pod()))
+    await stage.cycle()
+    before = only((await stage.cycle()).bookings, UID)
+    after = only((await stage.cycle(seconds=3600)).bookings, UID)
+    assert before.power_watts is not None
+    assert after.power_watts is None
+    assert after.allocated_us == before.allocated_us
+
+
+async def test_a_source_that_breaks_takes_nothing_down(tmp_path: Path) -> None:
+    broken, sound = Pods("pods-api", breaks=True), Pods("apiserver")
+    stage = Stage(tmp_path, Kubelet(), broken, sound)
+    running = asyncio.create_task(stage.attribution.run())
+    await asyncio.sleep(0.05)
+    running.cancel()
+    (ended,) = await asyncio.gather(running, return_exceptions=True)
+    assert isinstance(ended, asyncio.CancelledError)
+    assert sound.runs == 1
+    assert stage.attribution.errors["pods-api", "crashed"] == 1
+
+
+class Broken:
+    async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
+        raise ZeroDivisionError
+
+
+async def test_workloads_that_cannot_be_told_are_a_part_that_is_down(tmp_path: Path) -> None:
+    attribution = Attribution(interval=INTERVAL, workloads=Broken())
+    found = await attribution.attribute(
+        Snapshot(node="n", taken_at=0.0, interval_seconds=INTERVAL, version="")
+    )
+    assert [(part.name, part.up) for part in found.parts] == [("workloads", False)]
+
+
+class Hanging(Kubelet):
+    hangs = False
+
+    async def read(self) -> Given:
+        if self.hangs:
+            await asyncio.Event().wait()
+        return await super().read()
+
+
+async def test_a_kubelet_that_hangs_holds_up_nothing(tmp_path: Path) -> None:
+    """With a short interval its deadline is longer than the numbers may be old."""
+    kubelet = Hanging(chat=GPU)
+    attribution = Attribution(interval=0.1, allocations=kubelet, pod_sources=[Pods("pods-api", pod())])
+    devices = (Device(gpu=Gpu(uuid=GPU, index=0)),)
+    seen = Snapshot(node="n", taken_at=0.0, interval_seconds=0.1, version="", devices=devices)
+    before = await attribution.attribute(seen)
+    kubelet.hangs = True
+    for _ in range(3):
+        after = await asyncio.wait_for(attribution.attribute(seen), 1.0)
+        assert after.claims == before.claims != ()
+    await attribution.close()

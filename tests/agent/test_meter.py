@@ -1,0 +1,115 @@
+"""What a card did between two readings, and what cannot be known of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podgpu.agent.meter import Meter
+from podgpu.ledger.account import Interval
+from podgpu.model import Device, Gpu, Reading
+
+INTERVAL = 5.0
+LIMIT = 700.0
+
+
+def device(at: float, **readings: float) -> Device:
+    return Device(
+        gpu=Gpu(uuid="GPU-1", index=0),
+        at=at,
+        readings=tuple(Reading(name, value) for name, value in readings.items()),
+    )
+
+
+def joules(at: float, energy: float, **more: float) -> Device:
+    return device(at, energy_joules_total=energy, power_limit_watts=LIMIT, **more)
+
+
+def between(*devices: Device) -> Interval:
+    """The interval that the last of these readings ends."""
+    meter = Meter(INTERVAL)
+    *_, last = [meter.interval(one) for one in devices]
+    assert last is not None
+    return last
+
+
+def test_the_first_reading_ends_no_interval() -> None:
+    assert Meter(INTERVAL).interval(joules(0.0, 10.0)) is None
+
+
+def test_energy_is_the_counters_increase() -> None:
+    found = between(joules(100.0, 10.0), joules(105.0, 510.5, utilization_ratio=0.4))
+    assert (found.elapsed_us, found.energy_mj, found.busy_us) == (5_000_000, 500_500, 2_000_000)
+    assert not found.is_gap
+
+
+def test_activity_is_the_profilers_where_there_is_one() -> None:
+    found = between(
+        joules(0.0, 0.0), joules(5.0, 1.0, utilization_ratio=1.0, graphics_engine_active_ratio=0.5)
+    )
+    assert found.busy_us == 2_500_000
+
+
+def test_without_a_counter_the_power_meter_tells() -> None:
+    assert between(device(0.0), device(5.0, power_watts=100.0)).energy_mj == 500_000
+
+
+def test_with_neither_nothing_is_known() -> None:
+    found = between(device(0.0), device(5.0))
+    assert (found.energy_mj, found.busy_us) == (None, None)
+
+
+@pytest.mark.parametrize("after", [3.0, 10.0 + 2 * LIMIT * INTERVAL])
+def test_a_counter_that_fell_or_leapt_is_not_believed(after: float) -> None:
+    found = between(joules(0.0, 10.0), joules(5.0, after, power_watts=100.0))
+    assert found.energy_mj == 500_000
+
+
+def test_of_a_gap_the_energy_is_known_and_the_use_is_not() -> None:
+    found = between(joules(0.0, 0.0), joules(3600.0, 360_000.0, power_watts=600.0, utilization_ratio=1.0))
+    assert (found.is_gap, found.energy_mj, found.busy_us) == (True, 360_000_000, None)
+
+
+def test_the_power_of_now_says_nothing_about_a_gap() -> None:
+    assert between(device(0.0), device(3600.0, power_watts=600.0)).energy_mj is None
+    assert between(joules(0.0, 10.0), joules(3600.0, 3.0, power_watts=600.0)).energy_mj is None
+
+
+def test_idle_power_is_the_least_that_was_seen_while_nothing_ran() -> None:
+    quiet = joules(0.0, 0.0, power_watts=90.0, utilization_ratio=0.0)
+    quieter = joules(5.0, 1.0, power_watts=80.0, utilization_ratio=0.0)
+    busy = joules(10.0, 2.0, power_watts=20.0, utilization_ratio=0.5)
+    assert between(quiet, quieter, busy).idle_mj == 400_000
+
+
+def test_before_that_it_is_a_usual_share_of_the_limit() -> None:
+    assert between(joules(0.0, 0.0), joules(5.0, 1.0)).idle_mj == round(0.12 * LIMIT * 5 * 1000)
+
+
+def test_a_reading_that_comes_twice_loses_nothing() -> None:
+    meter = Meter(INTERVAL)
+    meter.interval(joules(0.0, 0.0))
+    assert meter.interval(joules(0.001, 0.5)) is None
+    found = meter.interval(joules(5.0, 100.0))
+    assert found is not None
+    assert found.energy_mj == 100_000
+
+
+def test_a_clock_that_went_back_starts_anew() -> None:
+    meter = Meter(INTERVAL)
+    meter.interval(joules(1000.0, 0.0))
+    assert meter.interval(joules(1.0, 5.0)) is None
+    found = meter.interval(joules(6.0, 10.0))
+    assert found is not None
+    assert (found.elapsed_us, found.energy_mj) == (5_000_000, 5_000)
+
+
+@given(st.lists(st.tuples(st.floats(0.02, 100), st.floats(0, 1000)), min_size=1, max_size=20))
+def test_the_intervals_add_up_to_the_counter(steps: list[tuple[float, float]]) -> None:
+    meter, at, energy, booked = Meter(INTERVAL), 0.0, 0.0, 0
+    meter.interval(device(at, energy_joules_total=energy))
+    for seconds, more in steps:
+        at, energy = at + seconds, energy + more
+        found = meter.interval(device(at, energy_joules_total=energy))
+        assert found is not None
+        booked += found.energy_mj or 0
+    assert booked == round(energy * 1000)

@@ -1,0 +1,127 @@
+"""Who was active: on instances, where nobody can be seen, and in times that nobody watched."""
+
+from podgpu.ledger.account import Account, Interval, Sheet
+from podgpu.ledger.book import book
+from podgpu.model import (
+    Claim,
+    ContainerRef,
+    Device,
+    Gpu,
+    Holder,
+    Instance,
+    MigInstance,
+    Process,
+    Reading,
+)
+
+GPU = "GPU-1"
+A, B = (ContainerRef("ns", f"pod-{name}", "main", f"uid-{name}") for name in "ab")
+HOLDERS = {1: Holder(pid=1, kind="pod", container=A), 2: Holder(pid=2, kind="pod", container=B)}
+
+
+def instance(gpu: int, compute: int = 0, activity: float | None = None, *, size: int = 20) -> Instance:
+    readings = (
+        ()
+        if activity is None
+        else (Reading("graphics_engine_active_ratio", activity), Reading("sm_active_ratio", activity))
+    )
+    mig = MigInstance(
+        uuid=f"MIG-{gpu}-{compute}", gpu_instance_id=gpu, compute_instance_id=compute, multiprocessors=size
+    )
+    return Instance(mig=mig, readings=readings)
+
+
+def on(pid: int, gpu: int, compute: int = 0) -> Process:
+    return Process(
+        pid=pid, kinds=("compute",), memory_bytes=1, gpu_instance_id=gpu, compute_instance_id=compute
+    )
+
+
+def split_card(*instances: Instance, processes: tuple[Process, ...] = ()) -> Device:
+    gpu = Gpu(uuid=GPU, index=0, mig_enabled=True, multiprocessors=100)
+    return Device(gpu=gpu, instances=instances, processes=processes)
+
+
+def claim(container: ContainerRef, mig: str = "", share: float = 1.0) -> Claim:
+    return Claim(gpu=GPU, mig=mig, container=container, share=share)
+
+
+def of(sheet: Sheet, container: ContainerRef, mig: str = "") -> tuple[int, int, str]:
+    entry = sheet.entries[Account(GPU, mig, container)]
+    return entry.busy_us, entry.energy_mj, entry.method
+
+
+CYCLE = Interval(elapsed_us=1000, energy_mj=1000)
+
+
+def test_compute_instances_of_one_gpu_instance_share_what_it_did() -> None:
+    """The counters are the GPU instance's: that the first compute instance tells them does not make them its own."""
+    card = split_card(
+        instance(1, 0, 0.6, size=20), instance(1, 1, size=40), processes=(on(1, 1, 0), on(2, 1, 1))
+    )
+    claims = [claim(A, "MIG-1-0"), claim(B, "MIG-1-1")]
+    sheet = book(card, CYCLE, claims, HOLDERS)
+    assert sheet.busy_us == 360
+    assert of(sheet, A, "MIG-1-0") == (120, 333, "weighted")
+    assert of(sheet, B, "MIG-1-1") == (240, 667, "weighted")
+    assert sheet.entries[Account(GPU, "MIG-1-0", A)].sm_ratio is None
+
+
+def test_the_only_user_of_a_gpu_instance_did_all_of_it() -> None:
+    card = split_card(instance(1, 0, 0.5), instance(1, 1), processes=(on(2, 1, 1),))
+    sheet = book(card, CYCLE, [claim(A, "MIG-1-0"), claim(B, "MIG-1-1")], HOLDERS)
+    assert of(sheet, B, "MIG-1-1") == (200, 1000, "instance")
+    assert sheet.entries[Account(GPU, "MIG-1-1", B)].sm_ratio == 0.5
+    assert of(sheet, A, "MIG-1-0")[0] == 0
+    assert sheet.entries[Account(GPU, "MIG-1-0", A)].sm_ratio is None
+
+
+def test_without_profiling_size_stands_in_for_the_activity_of_those_who_are_there() -> None:
+    """Cards before Hopper tell nothing of an instance's activity."""
+    card = split_card(instance(1, size=60), instance(2, size=20), instance(3), processes=(on(1, 1), on(2, 2)))
+    sheet = book(card, CYCLE, [], HOLDERS)
+    assert of(sheet, A, "MIG-1-0") == (0, 750, "reserved")
+    assert of(sheet, B, "MIG-2-0") == (0, 250, "reserved")
+
+
+def test_an_instance_that_tells_nothing_adds_to_nobodys_bill() -> None:
+    card = split_card(instance(1, activity=0.5), instance(2), processes=(on(1, 1), on(2, 2)))
+    sheet = book(card, CYCLE, [], HOLDERS)
+    assert of(sheet, B, "MIG-2-0")[1] == 0
+    assert of(sheet, A, "MIG-1-0")[1] == 333
+    assert sheet.entries["unknown"].energy_mj == 667
+
+
+def test_two_claimants_without_a_process_do_not_both_have_the_instances_activity() -> None:
+    sheet = book(
+        split_card(instance(1, activity=0.5)),
+        CYCLE,
+        [claim(A, "MIG-1-0", 0.5), claim(B, "MIG-1-0", 0.5)],
+        {},
+        visible=False,
+    )
+    assert [sheet.entries[Account(GPU, "MIG-1-0", one)].sm_ratio for one in (A, B)] == [None, None]
+    assert of(sheet, A, "MIG-1-0") == (50, 500, "weighted")
+
+
+def test_a_pod_that_came_in_a_gap_is_booked_nothing_of_it() -> None:
+    """An hour without a look: who held the card then is not known."""
+    gap = Interval(elapsed_us=3_600_000_000, energy_mj=1000, idle_mj=400, is_gap=True)
+    sheet = book(Device(gpu=Gpu(uuid=GPU, index=0)), gap, [claim(A, share=0.5)], {})
+    entry = sheet.entries[Account(GPU, "", A)]
+    assert (entry.energy_mj, entry.allocated_us, entry.busy_us) == (0, 0, 0)
+    assert (sheet.entries["idle"].energy_mj, sheet.entries["unknown"].energy_mj) == (200, 800)
+
+
+def test_what_an_instance_does_now_says_nothing_about_a_gap() -> None:
+    gap = Interval(elapsed_us=3_600_000_000, is_gap=True)
+    assert book(split_card(instance(1, activity=1.0)), gap, [], {}).busy_us == 0
+
+
+def test_where_no_process_can_be_seen_the_claimant_is_the_user() -> None:
+    """A driver may still tell PIDs, of another namespace: they are no reason to take the card from its holder."""
+    card = Device(gpu=Gpu(uuid=GPU, index=0), processes=(Process(pid=9, sm_busy_us=800),))
+    unseen = {9: Holder(pid=9, kind="unknown", reason="no_host_pid")}
+    interval = Interval(elapsed_us=1000, energy_mj=1000, busy_us=800)
+    sheet = book(card, interval, [claim(A)], unseen, visible=False)
+    assert of(sheet, A) == (800, 1000, "exclusive")

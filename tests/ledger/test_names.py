@@ -1,0 +1,74 @@
+"""A process gets a name only where the pod's own words bear it out."""
+
+from podgpu.ledger.names import Directory
+from podgpu.model import ContainerRef, Holder, Owner, Pod, PodContainer
+
+UID = "11111111-2222-3333-4444-555555555555"
+HASH = "0123456789abcdef0123456789abcdef"
+ID, OTHER = "a" * 64, "b" * 64
+
+
+def pod(*containers: PodContainer, name: str = "chat", uid: str = UID, static_hash: str = "") -> Pod:
+    return Pod(namespace="ns", name=name, uid=uid, static_hash=static_hash, containers=containers)
+
+
+def holder(uid: str | None = UID, container_id: str | None = ID, kind: str = "pod") -> Holder:
+    return Holder(pid=7, kind=kind, owner=Owner(pod_uid=uid, container_id=container_id))
+
+
+def named(pods: list[Pod], whose: Holder) -> ContainerRef | None:
+    return Directory(pods).named(whose).container
+
+
+MAIN, SIDE = PodContainer(name="main", container_id=ID), PodContainer(name="side", container_id=OTHER)
+
+
+def test_a_container_is_found_by_its_id() -> None:
+    assert named([pod(SIDE, MAIN)], holder()) == ContainerRef("ns", "chat", "main", UID)
+
+
+def test_an_id_the_pod_does_not_know_names_nobody() -> None:
+    """A cgroup path can be imitated; an id in the pod's status cannot."""
+    found = Directory([pod(SIDE)]).named(holder())
+    assert (found.container, found.reason) == (None, "not_in_pod")
+
+
+def test_a_process_of_the_pod_alone_names_no_container_that_has_an_id() -> None:
+    assert named([pod(MAIN)], holder(container_id=None)) is None
+
+
+def test_without_ids_the_only_container_is_meant_and_of_two_neither() -> None:
+    one, two = PodContainer(name="main"), PodContainer(name="side")
+    assert named([pod(one)], holder()) == ContainerRef("ns", "chat", "main", UID)
+    assert named([pod(one, two)], holder()) == ContainerRef("ns", "chat", "", UID)
+
+
+def test_two_pods_of_one_name_are_told_apart_by_uid() -> None:
+    again = "99999999-2222-3333-4444-555555555555"
+    pods = [pod(MAIN), pod(PodContainer(name="main", container_id=OTHER), uid=again)]
+    assert named(pods, holder()) == ContainerRef("ns", "chat", "main", UID)
+    assert named(pods, holder(again, OTHER)) == ContainerRef("ns", "chat", "main", again)
+
+
+def test_a_pod_nobody_listed_and_a_host_process_stay_as_they_are() -> None:
+    for whose in (holder("22222222-2222-3333-4444-555555555555"), holder(None, kind="host")):
+        assert Directory([pod(MAIN)]).named(whose) == whose
+
+
+def test_a_static_pod_is_found_by_its_hash() -> None:
+    static = pod(MAIN, name="etcd-node", static_hash=HASH)
+    assert named([static], holder(HASH)) == ContainerRef("ns", "etcd-node", "main", UID)
+
+
+def test_a_hash_that_two_pods_claim_names_neither() -> None:
+    """Anybody who may make pods may write a static pod's hash on one."""
+    static = pod(MAIN, name="etcd-node", static_hash=HASH)
+    thief = pod(PodContainer(name="main"), name="aaa", uid="thief", static_hash=HASH)
+    assert named([thief, static], holder(HASH)) is None
+    assert named([static, thief], holder(HASH)) is None
+
+
+def test_a_hash_never_takes_another_pods_uid() -> None:
+    thief = pod(PodContainer(name="main"), name="aaa", uid="thief", static_hash=UID)
+    for pods in ([thief, pod(MAIN)], [pod(MAIN), thief]):
+        assert named(pods, holder()) == ContainerRef("ns", "chat", "main", UID)
