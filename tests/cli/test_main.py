@@ -69,6 +69,8 @@ BAD = [
     (["snapshot", "-o", "xml"], "invalid choice: 'xml'"),
     (["metrics", "--interval", "3"], "unknown option --interval"),
     (["demo", "--source", "nvml"], "unknown option --source"),
+    (["demo", "--kube.api", "off"], "unknown option --kube.api"),
+    (["demo", "--path.kubelet", "/"], "unknown option --path.kubelet"),
 ]
 
 

@@ -89,7 +89,7 @@ def test_sigusr1_releases_the_gpus(start: Start) -> None:
     process = start("agent", "--source=simulator", ANYWHERE)
     page(process)
     process.popen.send_signal(signal.SIGUSR1)
-    assert "seconds=300.0" in process.logged(".*GPUs released.*")[0]
+    assert "seconds=300" in process.logged(".*GPUs released.*")[0]
     assert process.end(signal.SIGTERM) == 0
 
 
@@ -176,3 +176,31 @@ def test_no_sampler_outlives_the_agent(start: Start) -> None:
     children = Path(f"/proc/{process.popen.pid}/task/{process.popen.pid}/children").read_text().split()
     process.end(signal.SIGTERM)
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
+
+
+def test_closed_streams_are_no_place_for_sockets(start: Start, tmp_path: Path) -> None:
+    """A number that a closed stream left free would go to a socket, and the log with it."""
+    program = [sys.executable, "-m", "podgpu", "demo", ANYWHERE]
+    script = "import os, sys; os.close(1); os.close(2); os.execv(sys.argv[1], sys.argv[1:])"
+    process = start(*program, script=script)
+    streams = Path(f"/proc/{process.popen.pid}/fd")
+    deadline = time.monotonic() + PATIENCE
+    while not any("socket" in str(one.readlink()) for one in streams.iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert [str((streams / number).readlink()) for number in ("1", "2")] == ["/dev/null"] * 2
+    time.sleep(0.5)
+    assert process.end(signal.SIGTERM) == 0
+
+
+def test_a_slow_reader_does_not_spoil_the_stop(start: Start) -> None:
+    process = start("demo", ANYWHERE)
+    page(process)
+    port = process.logged(r"addresses=127\.0\.0\.1:(\d+)")[1]
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        slow.connect(("127.0.0.1", int(port)))
+        slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: node\r\n\r\n" * 100)
+        time.sleep(0.3)
+        assert process.end(signal.SIGTERM) == 0
+    assert "did not stop" not in process.log.read_text()

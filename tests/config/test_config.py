@@ -173,6 +173,7 @@ def test_a_malformed_value_names_the_variable_or_the_key(tmp_path: Path) -> None
         ("just words", ("keys and values",)),
         ("a: b: c", ("line 1", "not valid YAML")),
         ("interval: 1\nlog: [", ("line 2", "not valid YAML")),
+        ("series: {limit: 200}\nseries: {processes: on}", ("line 1", "stands twice")),
         ("? [a]\n: b", ("not valid YAML",)),
         ("!!python/object/apply:os.system [echo]", ("keys and values",)),
         ("web: &a {web: *a}", ("not valid YAML", "recursive")),
@@ -226,3 +227,13 @@ def test_the_file_in_the_docs_says_what_the_defaults_say(tmp_path: Path) -> None
         getattr(load({}, environ), name) for name in OPTIONS if name != "config_file"
     ]
     assert yaml.safe_load(example)["web"]["listen-address"] == [":19400"]
+
+
+def test_a_library_named_without_a_folder_is_the_one_that_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system's loader would look for a bare name everywhere but here."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "libnvidia-ml.so.1").touch()
+    config = load({"nvml_library": ["libnvidia-ml.so.1"]}, {})
+    assert config.nvml_library == tmp_path / "libnvidia-ml.so.1"

@@ -51,8 +51,8 @@ class Agent:
         """Read once an interval; a release brings the next reading forward."""
         while True:
             due = time.monotonic() + self._interval
+            self._wake.clear()  # before the reading: a release in its midst counts too
             await self.cycle()
-            self._wake.clear()
             try:
                 await asyncio.wait_for(self._wake.wait(), max(0.0, due - time.monotonic()))
             except TimeoutError:

@@ -5,14 +5,19 @@ second one would only get stuck beside it.
 """
 
 import asyncio
+import math
 import os
 import signal
 import sys
 import time
+from asyncio import FIRST_COMPLETED
 from asyncio.subprocess import PIPE, Process
+from contextlib import suppress
+from typing import Any
 
 import msgspec
 
+from podgpu import log
 from podgpu.model import Fault, Report
 from podgpu.sources.nvml import wire
 
@@ -22,6 +27,7 @@ GRACE = 1.0  # seconds beyond that until the sampler itself counts as stuck
 KILL_AFTER = 30.0  # seconds of silence
 STOP_SECONDS = 3.0
 LONGEST_PAUSE = 30.0  # seconds between two attempts to start a sampler that keeps dying
+LONGEST_FAREWELL = 4.0  # the same for one that keeps leaving in good order, to meet a new driver anew
 
 decode_report = msgspec.msgpack.Decoder(Report).decode
 
@@ -33,64 +39,88 @@ class Sampler:
     def __init__(self, *, interval: float, library: str | None) -> None:
         self._budget = min(LONGEST_READ, max(SHORTEST_READ, 0.8 * interval))
         self._library = library
+        self._turn = asyncio.Lock()  # one of reading, starting and stopping at a time
         self._process: Process | None = None
+        self._is_dismissed = False  # told to go, and still there
         self._answer: asyncio.Task[Report] | None = None
+        self._hurry: asyncio.Future[None] | None = None  # once done, nobody waits for the answer
         self._asked_at = 0.0
         self._bad_lives = 0
+        self._deaths = 0  # not yet reported
+        self._last_words: Fault | None = None
         self._start_after = 0.0
         self._released_until = 0.0
         self._fault = Fault(reason="starting")
 
     async def read(self) -> Report:
-        left = self._released_until - time.monotonic()
-        if left > 0:
-            return Report(fault=Fault(reason="released", detail=f"GPUs released for another {left:.0f} s"))
-        report = await self._attempt()
-        # A sampler that died in the middle is replaced at once, so that a crash costs no cycle.
-        if report is None and time.monotonic() >= self._start_after:
+        if self._is_released():  # said at once, also while the sampler is still on its way out
+            return self._released()
+        async with self._turn:
             report = await self._attempt()
+            # A sampler that died in the middle is replaced at once, so that a crash costs no cycle.
+            if report is None and time.monotonic() >= self._start_after:
+                report = await self._attempt()
+        if self._is_released():
+            return self._released()
+        deaths, self._deaths = self._deaths, 0
+        if report and deaths:
+            report = msgspec.structs.replace(report, errors={**report.errors, "sampler_exited": deaths})
         return report or Report(fault=self._fault)
 
     async def release(self, seconds: float) -> bool:
         """Send the sampler away; its exit closes every descriptor, which `nvmlShutdown` alone does not."""
         self._released_until = time.monotonic() + seconds
-        return await self._stop()
+        if self._hurry and not self._hurry.done():
+            self._hurry.set_result(None)
+        async with self._turn:
+            is_gone = await self._dismissed()
+            # Until now it was still received: a sampler in the midst of it could not hear that it is to go.
+            if self._answer:
+                self._answer.cancel()
+            self._answer = None
+            return is_gone
 
     async def close(self) -> None:
-        await self._stop()
+        await self.release(math.inf)
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
+    def _is_released(self) -> bool:
+        return time.monotonic() < self._released_until
+
+    def _released(self) -> Report:
+        left = self._released_until - time.monotonic()
+        return Report(fault=Fault(reason="released", detail=f"GPUs released for another {left:.0f} s"))
+
     async def _attempt(self) -> Report | None:
-        """Return one report, or None when there is no sampler or it died."""
-        if self._doomed:
+        """Return one report, or None when there is no sampler, it died, or it is wanted no more."""
+        if self._process and self._process.returncode is not None:
+            await self._bury()
+        if self._is_dismissed:
             return self._stuck()
         if self._process is None:
-            if time.monotonic() < self._start_after:
+            if self._is_released() or time.monotonic() < self._start_after:
                 return None
             await self._start()
+        if self._is_released():
+            return None
         if self._answer is None:
             self._ask()
         assert self._answer  # noqa: S101 - set by _ask
-        done, _ = await asyncio.wait({self._answer}, timeout=self._budget + GRACE)
-        return await self._taken() if done else self._stuck()
-
-    @property
-    def _doomed(self) -> bool:
-        """Whether a sampler that was sent away still lives, in the driver's hands."""
-        process = self._process
-        if process is None or process.stdin is None or not process.stdin.is_closing():
-            return False
-        if process.returncode is not None:
-            self._process = None
-        return self._process is not None
+        self._hurry = asyncio.get_running_loop().create_future()
+        awaited: set[asyncio.Future[Any]] = {self._answer, self._hurry}
+        await asyncio.wait(awaited, timeout=self._budget + GRACE, return_when=FIRST_COMPLETED)
+        if self._hurry.done():
+            return None
+        return await self._taken() if self._answer.done() else self._stuck()
 
     async def _start(self) -> None:
         arguments = [self._library] if self._library else []
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # the agent's working directory is no place for modules
             "-m",
             "podgpu.sources.nvml.child",
             *arguments,
@@ -104,6 +134,8 @@ class Sampler:
         self._process.stdin.write(wire.frame(wire.Read(self._budget)))
         self._asked_at = time.monotonic()
         self._answer = asyncio.create_task(self._receive(self._process))
+        # Looked at, even if it comes when nobody wants it any more.
+        self._answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
 
     @staticmethod
     async def _receive(process: Process) -> Report:
@@ -121,6 +153,7 @@ class Sampler:
         except (asyncio.IncompleteReadError, ConnectionError, msgspec.MsgspecError):
             await self._bury()
             return None
+        self._last_words = report.fault
         if report.fault is None:
             self._bad_lives = 0
         return report
@@ -128,38 +161,42 @@ class Sampler:
     def _stuck(self) -> Report:
         silent = time.monotonic() - self._asked_at
         if silent > KILL_AFTER and self._process:
-            self._process.kill()
+            with suppress(ProcessLookupError):
+                self._process.kill()
         return Report(fault=Fault(reason="sampler_stuck", seconds=silent))
 
     async def _bury(self) -> None:
         """Take note of how the sampler ended and when the next one may start: the first one at once."""
-        process, self._process = self._process, None
-        if process is None:
+        process, was_dismissed = self._process, self._is_dismissed
+        if process is None or not await self._dismissed() or was_dismissed:
             return
-        code = await process.wait()
-        ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        self._fault = Fault(reason="sampler_exited", detail=ended)
-        pause = min(LONGEST_PAUSE, 2.0 ** (self._bad_lives - 1)) if self._bad_lives else 0.0
+        code, last_words = process.returncode or 0, self._last_words
+        if code == 0 and last_words:
+            self._fault, longest = last_words, LONGEST_FAREWELL
+        else:
+            self._fault, longest = Fault(reason="sampler_exited", detail=_ending(code)), LONGEST_PAUSE
+            self._deaths += 1
+            log.warning("the sampler ended", how=_ending(code))
+        pause = min(longest, 2.0 ** (self._bad_lives - 1)) if self._bad_lives else 0.0
         self._start_after = time.monotonic() + pause
         self._bad_lives += 1
 
-    async def _stop(self) -> bool:
-        process, self._process = self._process, None
-        answer, self._answer = self._answer, None
-        if answer:
-            answer.cancel()
+    async def _dismissed(self) -> bool:
+        """Ask the sampler to go, with growing force. One that stays holds the driver: it keeps its place."""
+        process = self._process
         if process is None:
             return True
         self._say_stop(process)
-        for kill in (process.terminate, process.kill, lambda: None):
+        for force in (process.terminate, process.kill, lambda: None):
             try:
                 await asyncio.wait_for(process.wait(), STOP_SECONDS / 3)
             except TimeoutError:
                 if process.returncode is None:
-                    kill()
+                    force()
             else:
+                self._process, self._is_dismissed = None, False
                 return True
-        self._process = process  # still there: it holds the driver, and no other may be started
+        self._is_dismissed = True
         return False
 
     @staticmethod
@@ -170,3 +207,9 @@ class Sampler:
             process.stdin.close()
         except (ConnectionError, RuntimeError):
             return
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    return next((one.name for one in signal.Signals if one == -code), f"signal {-code}")

@@ -17,10 +17,10 @@ from podgpu.cli._source import open_source
 from podgpu.config import Config
 from podgpu.config.address import NATIVE, Address
 from podgpu.serve.pages import DIALECTS, Dialect
+from podgpu.serve.routes import RELEASE_SECONDS
 from podgpu.serve.server import Server
 from podgpu.views import native
 
-RELEASE_SECONDS = 300.0
 # Together below the five seconds in which the process is gone, whatever hangs.
 SERVER_STOP_SECONDS = 2.4
 AGENT_CLOSE_SECONDS = 2.2

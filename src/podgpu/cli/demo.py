@@ -7,7 +7,8 @@ from podgpu.config import Config
 from podgpu.config.address import Address
 
 HELP = "Serve a simulated node, to look around without a GPU."
-OPTIONS = tuple(name for name in ALL if name not in ("source", "nvml_library", "path_procfs"))
+OF_A_REAL_NODE = {"source", "nvml_library", "kube_api", "kube_workload_labels"}
+OPTIONS = tuple(name for name in ALL if name not in OF_A_REAL_NODE and not name.startswith("path_"))
 
 
 def run(config: Config, _: Namespace) -> int:

@@ -13,15 +13,17 @@ from podgpu.errors import UserError
 
 MISTAKE = 2
 INTERRUPTED = 130
+STDERR = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     program = _program(sys.argv[0])
+    _fill_standard_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # a character the terminal lacks is no reason to fail
         sys.stdout.reconfigure(errors="replace")
     try:
         code = _dispatch(program, list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
+        print(end="", flush=True)
     except UserError as error:
         return _complain(program, str(error))
     except SystemExit as done:  # argparse, after it has shown the help
@@ -33,6 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _complain(program, f"{error.filename or 'the output'}: {error.strerror or error}")
     return code
+
+
+def _fill_standard_streams() -> None:
+    """Let nothing that is opened later take the number of a closed stream, and with it what is printed there."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
+        os.set_inheritable(descriptor, True)  # noqa: FBT003
+    os.close(descriptor)
 
 
 def _program(path: str) -> str:

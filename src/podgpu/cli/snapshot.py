@@ -12,8 +12,8 @@ HELP = "Read this node's GPUs once and print what was found."
 OPTIONS = tuple(name for name, option in ALL.items() if option.group != WEB and not name.startswith("log_"))
 
 FAULTY = 1
-# A driver that no process keeps loaded takes seconds for its first answer.
 BETWEEN_READINGS = 1.0  # energy and busy time take two readings to measure
+# A driver that no process keeps loaded takes seconds for its first answer.
 PATIENCE_SECONDS = 10.0
 _MAY_PASS = frozenset({"starting", "hung", "sampler_stuck"})
 

@@ -130,15 +130,6 @@ class Config:
             default_note="none",
         )
     )
-    series_processes: str = one(
-        Option(
-            flag="--series.processes",
-            group=WEB,
-            help="Whether each process has series of its own.",
-            parse=OneOf(("on", "off")),
-            default="off",
-        )
-    )
     simulator_seed: int = one(
         Option(
             flag="--simulator.seed",
@@ -187,6 +178,15 @@ class Config:
             parse=whole(100, 10_000_000),
             value_name="NUMBER",
             default="20000",
+        )
+    )
+    series_processes: str = one(
+        Option(
+            flag="--series.processes",
+            group=WEB,
+            help="Whether each process has series of its own.",
+            parse=OneOf(("on", "off")),
+            default="off",
         )
     )
     log_level: str = one(

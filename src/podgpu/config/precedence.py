@@ -86,13 +86,29 @@ def _document(path: Path) -> object:
     """Scalars stay text, so that the file is read by the same rules as the flags."""
     import yaml
 
+    text = _text(path)
     try:
-        return yaml.load(_text(path), Loader=yaml.BaseLoader)  # noqa: S506 - builds nothing but text, lists and maps
+        document: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - text, lists and maps alone
+        _refuse_twice(yaml.compose(text, Loader=yaml.BaseLoader), path)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise UserError(f"{path}: {line}not valid YAML, {error.problem}; correct the file") from None
     except (yaml.YAMLError, RecursionError):
         raise UserError(f"{path}: not valid YAML; correct the file") from None
+    return document
+
+
+def _refuse_twice(node: Any, path: Path) -> None:
+    """YAML lets a key stand twice and forgets the first: settings would be lost without a word."""
+    if node is None or not isinstance(node.value, list):
+        return
+    for child in node.value:
+        if isinstance(child, tuple):
+            key, value = child
+            if sum(other.value == key.value for other, _ in node.value) > 1:
+                line = key.start_mark.line + 1
+                raise UserError(f"{path}: line {line}: {key.value!r} stands twice; put its keys together")
+            _refuse_twice(value, path)
 
 
 def _text(path: Path) -> str:

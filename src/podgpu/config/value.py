@@ -62,4 +62,4 @@ def existing_file(text: str) -> Path:
     path = Path(text)
     if not path.is_file():
         raise UserError(f"there is no file {text!r}; give the path of one that exists")
-    return path
+    return path.absolute()  # the system's loader would look for a bare name elsewhere

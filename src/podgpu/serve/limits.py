@@ -16,7 +16,7 @@ class Limits:
     idle_seconds: float = 75.0
     write_seconds: float = 10.0
     settle_seconds: float = 1.0
-    stop_seconds: float = 3.0
+    stop_seconds: float = 2.0
     sweep_seconds: float = 1.0
 
 

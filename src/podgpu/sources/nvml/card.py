@@ -56,7 +56,7 @@ class Card:
         self._fresh = raw
 
     def read(self) -> Device:
-        """Read everything. A lost card is a device with a fault; a lost session is raised."""
+        """Read everything. A card that cannot be read is a device with a fault; a lost session is raised."""
         began = time.monotonic()
         self.fault = None
         if self._fresh is not None:
@@ -66,6 +66,11 @@ class Card:
             device = self._read()
         except failure.CardGone as gone:
             self.fault = Fault(reason=gone.reason, call=gone.call)
+        except failure.SessionGone:
+            raise
+        except Exception as error:  # costs this card, not the others
+            self.fault = failure.unforeseen(error)
+        if self.fault:
             device = Device(gpu=self.gpu, fault=self.fault)
         return msgspec.structs.replace(device, at=began, seconds=time.monotonic() - began)
 
@@ -77,22 +82,23 @@ class Card:
             self.fault = Fault(reason=errors[0][0] if errors else "no_data", detail="no call answered")
             return Device(gpu=self.gpu, fault=self.fault)
         if self.gpu.mig_enabled:
-            instances, processes = self._slices.read()
+            instances, listing = self._slices.read()
+            processes = listing.processes
         else:
             total = next((one.value for one in readings if one.metric == "memory_total_bytes"), None)
-            instances, processes = (), self._utilization.apply(running(self._handle, total))
-        if processes or all_are_seen():
-            listed = sum(bool(process.kinds) for process in processes)
-            readings = (*readings, Reading("processes", listed))
+            instances, listing = (), running(self._handle, total)
+            processes = self._utilization.apply(listing.processes)
+        if listing.is_complete and (processes or all_are_seen()):
+            readings = (*readings, Reading("processes", len(listing.processes)))
         return Device(gpu=self.gpu, readings=readings, instances=instances, processes=processes)
 
     def _readings(self) -> Iterator[Reading]:
         yield from plan.read(plan.EVERY_CYCLE, self._handle, self._refused_fields)
         if self._profiler:
             yield from self._profiler.read()
-        if time.monotonic() >= self._slow_due:
+        if (now := time.monotonic()) >= self._slow_due:
             self._slow = tuple(plan.read(plan.SLOW, self._handle, self._refused_fields))
-            self._slow_due = time.monotonic() + SLOW_SECONDS
+            self._slow_due = now + SLOW_SECONDS
         yield from self._slow
 
     def _close(self) -> None:
@@ -101,15 +107,17 @@ class Card:
             self._profiler.close()
 
     def _refresh_facts(self) -> None:
-        """Facts are read once; the MIG mode may change under us and is asked each time."""
+        """Facts are read once; the MIG mode may change under us, and with it what the card refuses."""
         mode = self._handle.get("MigMode")
-        mig_enabled = bool(mode and mode[0])
-        if self._facts_known and mig_enabled == self.gpu.mig_enabled:
+        mig_enabled = bool(mode[0]) if mode else self.gpu.mig_enabled
+        if mig_enabled != self.gpu.mig_enabled:
+            self._close()
+            self._adopt(self._handle.raw)
+        if self._facts_known:
             return
         self.gpu = _facts(self._handle, self.gpu, mig_enabled=mig_enabled)
         self._facts_known = True
-        self._slices.close()
-        if self._profiler is None and Profiler.supported(self._handle):
+        if Profiler.supported(self._handle):
             profiler = Profiler(self._handle)
             self._profiler = profiler if profiler.open() else None
 

@@ -7,14 +7,13 @@ import os
 import signal
 import sys
 import time
-import traceback
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO
 
-from podgpu.model import Device, Fault, Report
+from podgpu.model import Device, Fault, Gpu, Report
 from podgpu.sources.nvml import failure, wire
 from podgpu.sources.nvml.card import Card
 from podgpu.sources.nvml.event import EventListener
@@ -44,6 +43,7 @@ class Crew:
         self._listener = EventListener()
         self._session = Session(library, self._control.journal, self._listener)
         self._seats: dict[str, Seat] = {}
+        self._unnamed: tuple[Device, ...] = ()  # counted by the driver, but never seen well enough to be read
         self._enumerate_due = 0.0
         self._fault: Fault | None = None
 
@@ -53,11 +53,11 @@ class Crew:
         deadline = began + seconds
         self._take_late_results()
         self._refresh(deadline)
-        devices = self._read_cards(deadline) if self._session.is_open else {}
+        devices = (*self._read_cards(deadline), *self._unnamed) if self._session.is_open else ()
         if self.finished:  # the cards are not at fault
-            devices = {}
+            devices = ()
         return Report(
-            devices=tuple(sorted(devices.values(), key=lambda device: device.gpu.index)),
+            devices=tuple(sorted(devices, key=lambda device: device.gpu.index)),
             fault=self._fault,
             events=self._listener.drain(),
             errors=self._errors(),
@@ -74,18 +74,20 @@ class Crew:
 
     def _refresh(self, deadline: float) -> None:
         """Open the library or list its GPUs again, when that is due and its thread is free."""
-        has_faults = any(seat.card.fault or seat.absent for seat in self._seats.values())
-        is_due = time.monotonic() >= self._enumerate_due or has_faults or not self._session.is_open
+        now = time.monotonic()
+        has_faults = self._unnamed or any(seat.card.fault or seat.absent for seat in self._seats.values())
+        is_due = now >= self._enumerate_due or has_faults or not self._session.is_open
         if is_due and not self._control.busy:
             self._fault = None
-            self._enumerate_due = time.monotonic() + ENUMERATE_SECONDS
+            self._enumerate_due = now + ENUMERATE_SECONDS
             self._control.submit(self._session.refresh)
-            self._wait({self._control}, deadline)
-        if self._control.busy and not self._session.is_open:
+            # A listing that hangs must not use up the time of the cards that are known.
+            self._wait({self._control}, (now + deadline) / 2 if self._seats else deadline)
+        if self._control.busy and not self._seats:
             call, seconds = self._control.stuck_in()
             self._fault = Fault(reason="hung", call=call, seconds=seconds)
 
-    def _read_cards(self, deadline: float) -> dict[str, Device]:
+    def _read_cards(self, deadline: float) -> Iterable[Device]:
         ready = {seat.worker for seat in self._seats.values() if not seat.worker.busy and not seat.absent}
         for seat in self._seats.values():
             if seat.worker in ready:
@@ -97,7 +99,7 @@ class Crew:
         }
         for uuid, seat in self._seats.items():
             devices.setdefault(uuid, _silent(seat))
-        return devices
+        return devices.values()
 
     def _wait(self, awaited: Iterable[Worker], deadline: float) -> dict[Worker, Any]:
         """Collect the results of these workers until all are in or the deadline has passed."""
@@ -109,8 +111,9 @@ class Crew:
             except Empty:
                 break
             self._took(worker, result)
-            left.discard(worker)
-            results[worker] = result
+            if worker in left:  # a late result of another is too old to be shown
+                left.discard(worker)
+                results[worker] = result
         return results
 
     def _take_late_results(self) -> None:
@@ -130,8 +133,7 @@ class Crew:
             self._fault = Fault(reason=error.reason, call=error.call, detail=getattr(error, "detail", ""))
             self.finished = self._session.is_open or error.reason == "driver_mismatch"
         else:
-            self._fault = Fault(reason="sampler_error", detail=repr(error))
-            traceback.print_exception(error)
+            self._fault = failure.unforeseen(error)
 
     def _adopt(self, found: list[Found]) -> None:
         present = {one.uuid: one for one in found if one.uuid}
@@ -140,6 +142,12 @@ class Crew:
             self._seat(uuid, one)
         for uuid, seat in self._seats.items():
             seat.absent = "" if uuid in present else reasons.get(seat.card.gpu.index, "gone")
+        known = {seat.card.gpu.index for seat in self._seats.values()}
+        self._unnamed = tuple(
+            Device(gpu=Gpu(uuid="", index=index), fault=Fault(reason=reason))
+            for index, reason in reasons.items()
+            if index not in known
+        )
 
     def _seat(self, uuid: str, found: Found) -> None:
         seat = self._seats.get(uuid)
@@ -151,7 +159,8 @@ class Crew:
 
     def _errors(self) -> Counter[str]:
         idle = [seat.worker for seat in self._seats.values() if not seat.worker.busy]
-        return sum((worker.journal.take_errors() for worker in idle), Counter())
+        listing = Counter(["listing_hung"] if self._control.busy and self._seats else [])
+        return sum((worker.journal.take_errors() for worker in idle), listing)
 
 
 def _silent(seat: Seat) -> Device:

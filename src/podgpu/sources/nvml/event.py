@@ -4,6 +4,7 @@ import ctypes
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import pynvml
@@ -23,16 +24,16 @@ class EventListener:
         self._uuids: dict[int, str] = {}
         self._thread: threading.Thread | None = None
 
-    def listen(self, raw: Any, uuid: str) -> None:
-        """Register one GPU. A GPU without events is left out."""
+    def listen(self, raw: Any, uuid: str, call: Callable[..., Any]) -> None:
+        """Register one GPU, by means of `call(name, *args)`. A GPU without events is left out."""
         if _address(raw) in self._uuids:
             return
         try:
-            if not pynvml.nvmlDeviceGetSupportedEventTypes(raw) & pynvml.nvmlEventTypeXidCriticalError:
+            if not call("nvmlDeviceGetSupportedEventTypes", raw) & pynvml.nvmlEventTypeXidCriticalError:
                 return
             if self._set is None:
-                self._set = pynvml.nvmlEventSetCreate()
-            pynvml.nvmlDeviceRegisterEvents(raw, pynvml.nvmlEventTypeXidCriticalError, self._set)
+                self._set = call("nvmlEventSetCreate")
+            call("nvmlDeviceRegisterEvents", raw, pynvml.nvmlEventTypeXidCriticalError, self._set)
         except pynvml.NVMLError:
             return
         self._uuids[_address(raw)] = uuid

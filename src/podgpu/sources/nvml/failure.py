@@ -1,6 +1,10 @@
 """NVML's return codes as a closed set of reasons."""
 
+import traceback
+
 import pynvml
+
+from podgpu.model import Fault
 
 REASONS = {
     pynvml.NVML_ERROR_UNINITIALIZED: "uninitialized",
@@ -71,6 +75,13 @@ class SessionGone(Gone):
 
 def reason(code: int) -> str:
     return REASONS.get(code, "unknown_error")
+
+
+def unforeseen(error: Exception) -> Fault:
+    """Name a mistake of ours or of the bindings, and where it was made."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    file = place.filename.rpartition("/")[2]
+    return Fault(reason="sampler_error", detail=f"{error!r} at {file}:{place.lineno}")
 
 
 def raise_if_gone(code: int, call: str) -> None:

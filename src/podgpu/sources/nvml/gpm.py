@@ -6,6 +6,7 @@ not exist), so only ids of catalog rows are asked for.
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pynvml
@@ -46,7 +47,11 @@ class Profiler:
 
     def open(self) -> bool:
         """Take the first sample; False when the device has no profiling after all."""
-        self._samples = [pynvml.nvmlGpmSampleAlloc(), pynvml.nvmlGpmSampleAlloc()]
+        try:
+            self._samples = [pynvml.nvmlGpmSampleAlloc(), pynvml.nvmlGpmSampleAlloc()]
+        except pynvml.NVMLError:
+            self._handle.journal.errors["gpm_sample"] += 1
+            return False
         if self._sample(self._samples[0]):
             self._taken_at = time.monotonic()
             return True
@@ -70,7 +75,8 @@ class Profiler:
 
     def close(self) -> None:
         for sample in self._samples:
-            pynvml.nvmlGpmSampleFree(sample)
+            with suppress(pynvml.NVMLError):  # the library may have freed it with its card
+                pynvml.nvmlGpmSampleFree(sample)
         self._samples = []
 
     def _reading(self, row: Metric, value: float | None, seconds: float) -> Iterator[Reading]:

@@ -65,6 +65,9 @@ class Handle:
         except pynvml.NVMLError as error:
             self.fail(error.value, name, *args)
             return None
+        except UnicodeDecodeError:  # from the bindings, on a name that is not text
+            self.journal.errors["not_text"] += 1
+            return None
 
     def fail(self, code: int, name: str, *args: Any) -> None:
         """Take note of a failed call: raise, remember or count. NOT_FOUND is an answer, not a failure."""

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import msgspec
 
 from podgpu.catalog.row import Metric
-from podgpu.model import Instance, MigInstance, Process, Reading
-from podgpu.sources.nvml import plan, process
+from podgpu.model import Instance, MigInstance, Reading
+from podgpu.sources.nvml import plan
 from podgpu.sources.nvml.gpm import Profiler
 from podgpu.sources.nvml.handle import Handle
+from podgpu.sources.nvml.process import Listing, running
 
 
 class Slice:
@@ -24,7 +25,7 @@ class Slice:
             profiler = Profiler(parent, mig.gpu_instance_id)
             self._profiler = profiler if profiler.open() else None
 
-    def read(self) -> tuple[Instance, tuple[Process, ...]]:
+    def read(self) -> tuple[Instance, Listing]:
         readings = tuple(self._readings()) if self._speaks else ()
         return Instance(mig=self.mig, readings=readings), self._processes()
 
@@ -33,12 +34,15 @@ class Slice:
         if self._profiler:
             yield from self._profiler.read()
 
-    def _processes(self) -> tuple[Process, ...]:
+    def _processes(self) -> Listing:
         ids = {
             "gpu_instance_id": self.mig.gpu_instance_id,
             "compute_instance_id": self.mig.compute_instance_id,
         }
-        return tuple(msgspec.structs.replace(one, **ids) for one in process.running(self._handle, None))
+        listing = running(self._handle, None)
+        return listing._replace(
+            processes=tuple(msgspec.structs.replace(one, **ids) for one in listing.processes)
+        )
 
     def close(self) -> None:
         if self._profiler:
@@ -52,14 +56,17 @@ class Slices:
         self._parent = parent
         self._slices: dict[str, Slice] = {}
 
-    def read(self) -> tuple[tuple[Instance, ...], tuple[Process, ...]]:
+    def read(self) -> tuple[tuple[Instance, ...], Listing]:
         handles = dict(self._handles())
         if list(handles) != list(self._slices):
             self._replace(handles)
         results = [slice_.read() for slice_ in self._slices.values()]
         return (
             tuple(instance for instance, _ in results),
-            tuple(process for _, processes in results for process in processes),
+            Listing(
+                tuple(process for _, listing in results for process in listing.processes),
+                is_complete=all(listing.is_complete for _, listing in results),
+            ),
         )
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
 """Who is on the card: compute, graphics and MPS clients, their memory, and their share of the time."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pynvml
@@ -18,23 +18,35 @@ LISTS = {
 }
 LARGEST_PID = 4_194_304
 INITIAL_PID_NAMESPACE = 0xEFFFFFFC
-NO_INSTANCE = 2**32 - 1
+NO_INSTANCE = NO_FIGURE = 2**32 - 1
 NEWEST_WINDOW = 1_000_000  # microseconds: a window this old has surely been reported
 
 
-def running(handle: Handle, memory_total: float | None) -> tuple[Process, ...]:
+class Listing(NamedTuple):
+    """`is_complete` is false when a list could not be read: there may be more processes than these."""
+
+    processes: tuple[Process, ...]
+    is_complete: bool
+
+
+def running(handle: Handle, memory_total: float | None) -> Listing:
     """List the processes on a handle, one entry each: a PID in two lists is one process, not two."""
     found: dict[tuple[int, int | None, int | None], Process] = {}
+    is_complete = True
     for kind, function in LISTS.items():
-        entries = handle.get(function) or ()
-        if not _plausible(entries, memory_total):
+        entries = handle.get(function)
+        if entries is None:
+            # Many cards have no graphics or MPS clients to list; each has compute.
+            is_complete &= kind != "compute" and handle.refuses(f"nvmlDeviceGet{function}")
+        elif not _plausible(entries, memory_total):
             handle.journal.errors["process_list_layout"] += 1
-            continue
-        for entry in entries:
+            entries, is_complete = None, False
+        for entry in entries or ():
             process = _process(entry, kind)
             key = (process.pid, process.gpu_instance_id, process.compute_instance_id)
             found[key] = _merged(found[key], process) if key in found else process
-    return tuple(sorted(found.values(), key=lambda process: (process.pid, process.gpu_instance_id or 0)))
+    ordered = sorted(found.values(), key=lambda process: (process.pid, process.gpu_instance_id or 0))
+    return Listing(tuple(ordered), is_complete)
 
 
 def all_are_seen() -> bool:
@@ -83,7 +95,10 @@ class Utilization:
 
     def apply(self, processes: tuple[Process, ...]) -> tuple[Process, ...]:
         """Fill in use, None where the device cannot tell, and add processes that worked but are gone already."""
-        before = self._last_stamp
+        before, now = self._last_stamp, _now()
+        if before > now:  # the clock was set back: nothing tells how long ago the last window was
+            self._last_stamp = now
+            return processes
         samples = self._samples()
         if samples is None:
             return processes
@@ -94,47 +109,50 @@ class Utilization:
         return tuple(_with_use(one, by_pid.get(one.pid), window) for one in (*processes, *ended))
 
     def _samples(self) -> list[Any] | None:
-        name = "nvmlDeviceGetProcessUtilization"
-        if self._handle.refuses(name):
+        answer = self._ask("nvmlDeviceGetProcessUtilization")
+        if answer is None:
             return None
-        samples = [sample for sample in self._ask(name) if self._last_stamp < sample.timeStamp <= _now()]
-        if self._handle.refuses(name):
-            return None
+        samples = [sample for sample in answer if self._last_stamp < sample.timeStamp <= _now()]
         newest = max((sample.timeStamp for sample in samples), default=0)
         self._last_stamp = max(self._last_stamp, newest or _now() - NEWEST_WINDOW)
         return samples
 
-    def _ask(self, name: str) -> Iterator[Any]:
+    def _ask(self, name: str) -> list[Any] | None:
         """NOT_FOUND or an empty success means that nobody was active. The list may grow between two calls."""
-        journal = self._handle.journal
+        if self._handle.refuses(name):
+            return None
+        journal, code = self._handle.journal, pynvml.NVML_ERROR_INSUFFICIENT_SIZE
         for _ in range(3):
             journal.begin(name)
             try:
-                yield from pynvml.nvmlDeviceGetProcessUtilization(self._handle.raw, self._last_stamp)
+                return list(pynvml.nvmlDeviceGetProcessUtilization(self._handle.raw, self._last_stamp))
             except pynvml.NVMLError as error:
-                if error.value == pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
-                    continue
-                if error.value not in (pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND):
-                    self._handle.fail(error.value, name)
+                code = error.value
             finally:
                 journal.end()
-            return
+            if code in (pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND):
+                return []
+            if code != pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+                break
+        self._handle.fail(code, name)
+        return None
 
 
 def _with_use(process: Process, sample: Any | None, window: int) -> Process:
     """A sample's figure is the mean over the window; a process without one had none of it."""
+    sm_ratio = _ratio(sample.smUtil) if sample else 0.0
     return msgspec.structs.replace(
         process,
-        sm_busy_us=round(_ratio(sample.smUtil) * window) if sample else 0,
-        sm_ratio=_ratio(sample.smUtil) if sample else 0.0,
+        sm_busy_us=None if sm_ratio is None else round(sm_ratio * window),
+        sm_ratio=sm_ratio,
         memory_ratio=_ratio(sample.memUtil) if sample else 0.0,
         encoder_ratio=_ratio(sample.encUtil) if sample else 0.0,
         decoder_ratio=_ratio(sample.decUtil) if sample else 0.0,
     )
 
 
-def _ratio(percent: int) -> float:
-    return min(percent, 100) / 100
+def _ratio(percent: int) -> float | None:
+    return None if percent == NO_FIGURE else min(percent, 100) / 100
 
 
 def _now() -> int:

@@ -80,7 +80,7 @@ class Session:
             try:
                 raw = self._call("nvmlDeviceGetHandleByIndex", index)
                 uuid = self._call("nvmlDeviceGetUUID", raw)
-                self._listener.listen(raw, uuid)
+                self._listener.listen(raw, uuid, self._call)
                 yield Found(index, raw, uuid)
             except pynvml.NVMLError as error:
                 if error.value in failure.SESSION_GONE:

@@ -1,0 +1,3 @@
+from tests.fakenvml.conftest import library, stage
+
+__all__ = ["library", "stage"]

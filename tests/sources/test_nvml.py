@@ -1,0 +1,118 @@
+"""One card, read in this process through the fake library: what it cannot say is absent."""
+
+from typing import Any
+
+import pynvml
+import pytest
+
+from podgpu.model import Device
+from podgpu.sources.nvml import process
+from podgpu.sources.nvml.card import Card
+from podgpu.sources.nvml.handle import Handle, Journal
+from podgpu.sources.nvml.process import Utilization
+from tests.fakenvml.node import FakeFault, FakeGpu, FakeProcess, h200, refused
+from tests.fakenvml.stage import Stage, mig_card
+
+UNKNOWN_ERROR = f"return {pynvml.NVML_ERROR_UNKNOWN}"
+HOUR = 3600 * 1_000_000
+
+
+def card_of(stage: Stage, gpu: FakeGpu, *faults: FakeFault) -> Card:
+    return Card(stage.play(gpu, faults=list(faults)), gpu.uuid, 0, Journal())
+
+
+def values(device: Device, metric: str) -> list[float]:
+    return [reading.value for reading in device.readings if reading.metric == metric]
+
+
+def busy_card(sm: int = 30) -> FakeGpu:
+    card = h200(0)
+    card.processes = [FakeProcess(70, 1 << 20, sm=sm)]
+    return card
+
+
+def change(stage: Stage, *faults: FakeFault) -> None:
+    stage.node.faults = list(faults)
+    stage.rewrite()
+
+
+def test_a_process_whose_use_cannot_be_read_is_not_idle(stage: Stage) -> None:
+    card = card_of(stage, busy_card())
+    change(stage, FakeFault(UNKNOWN_ERROR, "nvmlDeviceGetProcessUtilization"))
+    (one,) = card.read().processes
+    assert one.sm_ratio is None
+    assert one.sm_busy_us is None
+
+
+def test_a_use_that_is_no_figure_is_not_full_use(stage: Stage) -> None:
+    (one,) = card_of(stage, busy_card(sm=2**32 - 1)).read().processes
+    assert one.sm_ratio is None
+
+
+@pytest.mark.parametrize("kind", ["Compute", "Graphics"])
+def test_a_list_that_cannot_be_read_counts_no_processes(stage: Stage, kind: str) -> None:
+    card = card_of(stage, h200(0))
+    change(stage, FakeFault(UNKNOWN_ERROR, f"nvmlDeviceGet{kind}RunningProcesses_v3"))
+    assert values(card.read(), "processes") == []
+
+
+def test_a_clock_set_back_hides_use_for_one_reading_only(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = Handle(stage.play(busy_card()), Journal())
+    right = process._now
+    with monkeypatch.context() as ahead:
+        ahead.setattr(process, "_now", lambda: right() + HOUR)
+        utilization = Utilization(handle)
+    listed = process.running(handle, None).processes
+    assert [one.sm_ratio for one in utilization.apply(listed)] == [None]
+    monkeypatch.setattr(process, "_now", lambda: right() + 1_000_000)
+    assert [one.sm_ratio for one in utilization.apply(listed)] != [None]
+
+
+def test_what_was_refused_under_mig_is_asked_again_without(stage: Stage) -> None:
+    gpu = mig_card()
+    gpu.values["utilization_gpu"] = refused(pynvml.NVML_ERROR_NOT_SUPPORTED)
+    card = card_of(stage, gpu)
+    assert values(card.read(), "utilization_ratio") == []
+    gpu.mig_enabled, gpu.migs, gpu.values["utilization_gpu"] = False, [], 50
+    stage.rewrite()
+    assert values(card.read(), "utilization_ratio") == [0.5]
+
+
+def test_an_unanswered_question_for_mig_changes_nothing(stage: Stage) -> None:
+    card = card_of(stage, mig_card())
+    assert len(card.read().instances) == 2
+    change(stage, FakeFault(UNKNOWN_ERROR, "nvmlDeviceGetMigMode"))
+    assert len(card.read().instances) == 2
+
+
+def test_a_card_without_room_for_profiling_gives_the_rest(stage: Stage) -> None:
+    device = card_of(stage, h200(0), FakeFault(UNKNOWN_ERROR, "nvmlGpmSampleAlloc")).read()
+    assert device.fault is None
+    assert values(device, "sm_active_ratio") == []
+    assert values(device, "utilization_ratio") == [0.96]
+
+
+def wrong_text(*_: Any) -> str:
+    return b"\xff".decode()
+
+
+def test_a_name_that_is_not_text_costs_the_name(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetName", wrong_text)
+    device = card_of(stage, h200(0)).read()
+    assert device.fault is None
+    assert device.gpu.model == ""
+
+
+def test_a_mistake_is_the_cards_fault_and_names_its_place(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistake(*_: Any) -> None:
+        raise KeyError("no such type")
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetPowerUsage", mistake)
+    fault = card_of(stage, h200(0)).read().fault
+    assert fault
+    assert fault.reason == "sampler_error"
+    assert fault.detail.startswith("KeyError('no such type') at test_nvml.py:")
