@@ -22,6 +22,7 @@ from podgpu.sources.simulator import CARDS, Card, Resident
 
 REPLICAS = 4
 UNITS, UNITS_EACH = 140, 40  # GiB of a card, and what each gpushare pod asked for
+HAMI_MIB, HAMI_CORES = 40_960, 30  # what each HAMi pod asked for
 WORKLOADS = {
     "chat": "Deployment",
     "embed": "Deployment",
@@ -75,7 +76,7 @@ class DemoPods:
         return
 
     def pods(self) -> tuple[Pod, ...]:
-        found = {resident.tenant: _pod(resident) for _, resident in _tenants()}
+        found = {resident.tenant: _pod(card, resident) for card, resident in _tenants()}
         return tuple(found.values())
 
     def status(self) -> PartStatus:
@@ -124,6 +125,8 @@ def _device_ids(card: Card, resident: Resident, replica: int) -> list[tuple[str,
     if card.sharing == "gpushare":
         first = replica * UNITS_EACH
         return [("aliyun.com/gpu-mem", f"{card.uuid}-_-{unit}") for unit in range(first, first + UNITS_EACH)]
+    if card.sharing == "hami":
+        return [("nvidia.com/gpu", f"{card.uuid}-{replica}")]
     if card.sharing == "time-slicing":
         return [("nvidia.com/gpu.shared", f"{card.uuid}::{replica}")]
     return []
@@ -137,14 +140,16 @@ def _offered() -> Iterator[tuple[str, str]]:
             yield from (("nvidia.com/gpu.shared", f"{card.uuid}::{number}") for number in range(REPLICAS))
 
 
-def _pod(resident: Resident) -> Pod:
+def _pod(card: Card, resident: Resident) -> Pod:
     namespace, name, container = resident.tenant.split("/")
+    note = f"{card.uuid},NVIDIA,{HAMI_MIB},{HAMI_CORES}:;"
     return Pod(
         namespace=namespace,
         name=name,
         uid=_uid(resident.tenant),
         phase="Running",
         labels={"app": _workload(name).name},
+        annotations={"hami.io/vgpu-devices-allocated": note} if card.sharing == "hami" else {},
         containers=(PodContainer(name=container, container_id=_container_id(resident.tenant), running=True),),
     )
 

@@ -1,0 +1,130 @@
+"""Tencent's gpu-manager: hundredths of a card and blocks of its memory, by ids that name no card.
+
+The card is noted on the pod, by its /dev minor, under the place that the container has in the pod's spec. That place
+is not known here: the kubelet sorts a pod's containers by name. So a note counts where it can be only one
+container's, or where it makes no difference whose it is. What cannot be placed stays unexplained.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import msgspec
+from msgspec import Struct
+
+from podgpu.model import Allocation, Claim, Pod
+from podgpu.sharing.inventory import Inventory
+
+NAME = "gpu-manager"
+CORE = "tencent.com/vcuda-core"
+MEMORY = "tencent.com/vcuda-memory"
+BLOCK = 256 << 20
+CARDS = "tencent.com/predicate-gpu-idx-"
+# The scheduler notes a plan; gpu-manager puts what it did in its place and says so here.
+ASSIGNED = "tencent.com/gpu-assigned"
+CORES_OF_CARD = 100
+
+_ID = re.compile(rf"{re.escape(CORE)}-[0-9]+|{re.escape(MEMORY)}-{BLOCK}-[0-9]+")
+_NOTE = re.compile(rf"{re.escape(CARDS)}[0-9]+")
+
+
+class Holding(Struct, frozen=True, kw_only=True):
+    """What one container holds. `allocation` is one of its cores."""
+
+    allocation: Allocation
+    cores: int
+    blocks: int
+
+    @property
+    def cards(self) -> int:
+        return -(-self.cores // CORES_OF_CARD)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.cores >= CORES_OF_CARD
+
+
+class Place(Struct, frozen=True):
+    holding: Holding
+    cards: tuple[str, ...]
+
+
+def explains(allocation: Allocation, inventory: Inventory) -> bool:
+    return _is_own(allocation) and _container(allocation) in _places(inventory)
+
+
+def claims(inventory: Inventory) -> Iterator[Claim]:
+    for place in _places(inventory).values():
+        held, cards = place.holding, place.cards
+        for card in cards:
+            share = held.cores / CORES_OF_CARD / len(cards)
+            claim = inventory.claim(held.allocation, card, system=NAME, share=share)
+            yield msgspec.structs.replace(
+                claim,
+                # Whole cards come with all of their memory, whatever was asked for.
+                memory_limit_bytes=None if held.is_whole else held.blocks * BLOCK,
+                device_id=f"{CORE}-* ({held.cores} of {len(cards) * CORES_OF_CARD} cores)",
+                source="annotation",
+            )
+
+
+def _is_own(allocation: Allocation) -> bool:
+    return allocation.resource in (CORE, MEMORY) and _ID.fullmatch(allocation.device_id) is not None
+
+
+def _container(allocation: Allocation) -> tuple[str, str, str]:
+    return allocation.namespace, allocation.pod, allocation.container
+
+
+@lru_cache(maxsize=1)  # each of some thousand ids asks for it
+def _places(inventory: Inventory) -> dict[tuple[str, str, str], Place]:
+    by_pod: dict[tuple[str, str], list[Holding]] = {}
+    for holding in _holdings(inventory):
+        by_pod.setdefault((holding.allocation.namespace, holding.allocation.pod), []).append(holding)
+    return {
+        _container(place.holding.allocation): place
+        for holdings in by_pod.values()
+        for place in _placed(holdings, inventory)
+    }
+
+
+def _holdings(inventory: Inventory) -> Iterator[Holding]:
+    """Yield what counts as a GPU for gpu-manager: whole cards, or a part with some memory."""
+    own = [one for one in inventory.allocations if _is_own(one)]
+    held = Counter((*_container(one), one.resource) for one in own)
+    one_core = {_container(one): one for one in own if one.resource == CORE}
+    for container, allocation in one_core.items():
+        holding = Holding(
+            allocation=allocation, cores=held[*container, CORE], blocks=held[*container, MEMORY]
+        )
+        if holding.is_whole or holding.blocks:
+            yield holding
+
+
+def _placed(holdings: list[Holding], inventory: Inventory) -> Iterator[Place]:
+    """Place the containers of one pod, if its notes are just as many and as long as they must be."""
+    pod = inventory.pod(holdings[0].allocation)
+    notes = _notes(pod, inventory) if pod else []
+    if sorted(map(len, notes)) != sorted(holding.cards for holding in holdings):
+        return
+    for holding in holdings:
+        fitting = {cards for cards in notes if len(cards) == holding.cards}
+        if len(fitting) == 1:
+            yield Place(holding, *fitting)
+
+
+def _notes(pod: Pod, inventory: Inventory) -> list[tuple[str, ...]]:
+    """Return the cards of each note; none of any, if one names what this node lacks."""
+    if pod.annotations.get(ASSIGNED) != "true":
+        return []
+    texts = [text for key, text in pod.annotations.items() if _NOTE.fullmatch(key)]
+    notes = [_cards(text, inventory.by_minor) for text in texts]
+    return notes if all(notes) else []
+
+
+def _cards(text: str, by_minor: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the cards of a list such as `0,1`; none, if it names one twice or one that is not here."""
+    minors = text.split(",")
+    cards = sorted({by_minor[minor] for minor in minors if minor in by_minor})
+    return tuple(cards) if len(cards) == len(minors) else ()

@@ -1,0 +1,156 @@
+"""Volcano: its vGPUs, and the older sharing of a card's memory. The ids say how much, the pod's note which card.
+
+A vGPU's ids are `UUID-N`. The note has an entry for each container with a vGPU, joined by `;`, each device of it ended
+by `:`, a device being `UUID,TYPE,MEMORY,CORES%`. Whoever may edit the pod may write there, so an entry counts only for
+a container with as many ids as it has devices. Containers with equally many ids and different entries cannot be told
+apart, as only the pod's spec tells their order, and claim nothing.
+
+The older ids are `INDEX-N`, one for each unit of memory; the note is the index of the pod's one card.
+
+A share is the part of the cores, if these are limited, else the part of the card's memory. Where that is not known it
+is 0: the limit is a fact, a share would be a guess.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from podgpu.model import Allocation, Claim, Pod
+from podgpu.sharing.inventory import Inventory
+
+NAME = "volcano"
+VGPU, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
+VGPU_NOTE = "volcano.sh/vgpu-ids-new"
+MEMORY, MEMORY_NOTE = "volcano.sh/gpu-memory", "volcano.sh/gpu-index"
+MIB = 1 << 20
+MOST_UNITS = 1 << 24
+
+_UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_INDEX_ID = r"[0-9]{1,3}-[0-9]{1,8}"
+_IDS = {
+    VGPU: re.compile(rf"{_UUID}-[0-9]{{1,5}}"),
+    VGPU_CORES: re.compile(rf"{_UUID}-core-[0-9]{{1,3}}"),
+    VGPU_MEMORY: re.compile(rf"{_UUID}-memory-[0-9]{{1,8}}|{_INDEX_ID}"),
+    MEMORY: re.compile(_INDEX_ID),
+}
+# In MIG mode template and slot stand in brackets after the UUID.
+_DEVICE = re.compile(
+    r"([-0-9A-Za-z]{1,64})(?:\[[-.+\w]{0,64}\])?,[\x20-\x2b\x2d-\x7e]{1,80},([0-9]{1,8}),([0-9]{1,3})",
+    re.ASCII,
+)
+
+Offered: TypeAlias = Counter[tuple[str, str]]  # memory units, by resource and what their ids begin with
+
+
+class Slice(Struct, frozen=True, kw_only=True):
+    text: str
+    card: str
+    units: int
+    cores: int = 0
+
+
+Entry: TypeAlias = tuple[Slice | None, ...]  # one container's devices; None cannot be read
+
+
+def explains(allocation: Allocation, inventory: Inventory) -> bool:
+    """Memory and cores of a vGPU are told by the same note as the vGPU itself."""
+    pod = inventory.pod(allocation)
+    if pod is None or not _is_own(allocation):
+        return False
+    if allocation.resource in (VGPU_MEMORY, VGPU_CORES):
+        return VGPU_NOTE in pod.annotations
+    if allocation.resource == MEMORY:  # there may be thousands of these
+        return _noted_card(pod, inventory) is not None
+    return any(given.container == allocation.container for given, _ in _vgpus(pod, inventory))
+
+
+def claims(inventory: Inventory) -> Iterator[Claim]:
+    offered: Offered = Counter(
+        (resource, device_id.partition("-")[0])
+        for resource, device_id in inventory.allocatable
+        if resource in (VGPU_MEMORY, MEMORY)
+    )
+    for pod in inventory.pods:
+        for given, one in (*_vgpus(pod, inventory), *_memories(pod, inventory)):
+            yield _claim(given, one, offered, inventory)
+
+
+def _is_own(allocation: Allocation) -> bool:
+    form = _IDS.get(allocation.resource)
+    return form is not None and form.fullmatch(allocation.device_id) is not None
+
+
+def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, Slice]]:
+    """Yield what a pod holds of this node's cards, with one of its ids."""
+    if VGPU_NOTE in pod.annotations:
+        given = _given(pod, VGPU, inventory)
+        entries = _matched(pod, {container: len(held) for container, held in given.items()})
+        for container, entry in entries.items():
+            yield from ((given[container][0], one) for one in entry if one and one.card in inventory.gpus)
+
+
+def _memories(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, Slice]]:
+    card = _noted_card(pod, inventory)
+    if card is not None:
+        for held in _given(pod, MEMORY, inventory).values():
+            text = f"{pod.annotations[MEMORY_NOTE]}-* ({len(held)} units)"
+            yield held[0], Slice(text=text, card=card, units=len(held))
+
+
+def _noted_card(pod: Pod, inventory: Inventory) -> str | None:
+    noted = pod.annotations.get(MEMORY_NOTE)
+    return next((one.gpu.uuid for one in inventory.devices if str(one.gpu.index) == noted), None)
+
+
+def _given(pod: Pod, resource: str, inventory: Inventory) -> dict[str, list[Allocation]]:
+    given: dict[str, list[Allocation]] = {}
+    for one in inventory.allocations:
+        if one.pod == pod.name and one.resource == resource and _is_own(one) and inventory.pod(one) is pod:
+            given.setdefault(one.container, []).append(one)
+    return given
+
+
+def _matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
+    """Find the entry of each container by its number of ids, if all entries with so many are the same."""
+    listed = (filter(None, entry.split(":")) for entry in pod.annotations[VGPU_NOTE].split(";"))
+    entries = [entry for devices in listed if (entry := tuple(map(_slice, devices)))]
+    if sorted(map(len, entries)) != sorted(given.values()):
+        return {}
+    fitting = {count: {entry for entry in entries if len(entry) == count} for count in given.values()}
+    return {one: next(iter(fitting[count])) for one, count in given.items() if len(fitting[count]) == 1}
+
+
+def _slice(text: str) -> Slice | None:
+    match = _DEVICE.fullmatch(text)
+    units, cores = (int(match[2]), int(match[3])) if match else (0, 0)
+    if match is None or units > MOST_UNITS or cores > 100:
+        return None
+    return Slice(text=text, card=match[1], units=units, cores=cores)
+
+
+def _claim(allocation: Allocation, one: Slice, offered: Offered, inventory: Inventory) -> Claim:
+    resource = MEMORY if allocation.resource == MEMORY else VGPU_MEMORY
+    of_card = _units_of_card(one.card, resource, offered, inventory)
+    of_memory = min(1.0, one.units / of_card) if of_card else 0.0
+    of_cores = one.cores / 100 if one.cores else None
+    # How many MiB a unit has is the plugin's setting, and not told.
+    unit = round(inventory.memory.get(one.card, 0) / MIB / of_card) if of_card else 0
+    return msgspec.structs.replace(
+        inventory.claim(allocation, one.card, system=NAME, share=of_cores or of_memory),
+        memory_limit_bytes=one.units * unit * MIB or None,
+        core_limit_ratio=of_cores,
+        device_id=one.text,
+        source="annotation",
+    )
+
+
+def _units_of_card(card: str, resource: str, offered: Offered, inventory: Inventory) -> int:
+    """Count what is offered of a card. Plugins that name units after the UUID offer any number; theirs are MiB."""
+    if offered[resource, "GPU"]:
+        return inventory.memory.get(card, 0) // MIB
+    index = next(device.gpu.index for device in inventory.devices if device.gpu.uuid == card)
+    return offered[resource, str(index)]

@@ -1,0 +1,129 @@
+"""GKE's ids: the number is the /dev minor, and replicas share a card or an instance."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod
+from podgpu.sharing import gke
+from podgpu.sharing.inventory import Inventory
+
+PLAIN, CUT = "GPU-plain", "GPU-cut"
+DEVICES = (
+    Device(gpu=Gpu(uuid=PLAIN, index=0, minor=4)),
+    Device(
+        gpu=Gpu(uuid=CUT, index=1, minor=0),
+        instances=tuple(
+            Instance(mig=MigInstance(uuid=f"MIG-{gi}-{ci}", gpu_instance_id=gi, compute_instance_id=ci))
+            for gi, ci in [(3, 0), (7, 1), (7, 0), (9, 2)]
+        ),
+    ),
+    Device(gpu=Gpu(uuid="GPU-nameless", index=2)),
+)
+
+
+def held(*ids: str, pod: str = "p", resource: str = gke.RESOURCE) -> list[Allocation]:
+    return [
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=one) for one in ids
+    ]
+
+
+def inventory(allocations: Sequence[Allocation], *offered: str, pods: Sequence[Pod] = ()) -> Inventory:
+    return Inventory(DEVICES, allocations, [(gke.RESOURCE, one) for one in offered], pods)
+
+
+def found(allocations: Sequence[Allocation], *offered: str, pods: Sequence[Pod] = ()) -> list[Claim]:
+    return list(gke.claims(inventory(allocations, *offered, pods=pods)))
+
+
+@pytest.mark.parametrize(
+    ("device_id", "gpu", "mig"),
+    [
+        ("nvidia4", PLAIN, ""),
+        ("nvidia0", CUT, ""),
+        ("nvidia0/gi3", CUT, "MIG-3-0"),
+        ("nvidia0/gi7", CUT, "MIG-7-0"),
+        ("nvidia4/vgpu1", PLAIN, ""),
+        ("nvidia0/gi3/vgpu0", CUT, "MIG-3-0"),
+    ],
+)
+def test_an_id_names_a_card_by_its_minor_and_an_instance_by_its_gpu_instance(
+    device_id: str, gpu: str, mig: str
+) -> None:
+    (claim,) = found(held(device_id))
+    assert (claim.gpu, claim.mig, claim.device_id) == (gpu, mig, device_id)
+    assert (claim.share, claim.system, claim.source) == (1.0, "gke", "podresources")
+
+
+@pytest.mark.parametrize(
+    "device_id",
+    [
+        "nvidia1",  # an index, but no minor
+        "nvidia",
+        "nvidiaNone",
+        "nvidia04",
+        "nvidia٤",
+        "nvidia4/gi3",
+        "nvidia0/gi9",  # no compute instance 0, which is all that the plugin hands out
+        "nvidia0/gi",
+        "nvidia4/vgpu",
+        "nvidia4/vgpu1/gi3",
+        "nvidia4\n",
+        "/dev/nvidia4",
+    ],
+)
+def test_what_this_node_lacks_is_no_claim_and_stays_visible(device_id: str) -> None:
+    (one,) = held(device_id)
+    assert found([one]) == []
+    assert not gke.explains(one, inventory([one]))
+
+
+def test_another_resource_is_another_system() -> None:
+    (one,) = held("nvidia4", resource="example.com/gpu")
+    assert found([one]) == []
+    assert not gke.explains(one, inventory([one]))
+
+
+def test_a_share_is_what_is_held_of_all_replicas_of_that_device() -> None:
+    cards = [f"nvidia4/vgpu{n}" for n in range(4)]
+    slices = [f"nvidia0/gi3/vgpu{n}" for n in range(2)]
+    claims = found(held("nvidia4/vgpu0", "nvidia4/vgpu3", "nvidia0/gi3/vgpu1"), *cards, *slices)
+    assert [(claim.gpu, claim.mig, claim.share) for claim in claims] == [
+        (PLAIN, "", 0.25),
+        (PLAIN, "", 0.25),
+        (CUT, "MIG-3-0", 0.5),
+    ]
+
+
+def test_replicas_that_are_given_count_where_none_are_offered() -> None:
+    assert [claim.share for claim in found(held("nvidia4/vgpu0") + held("nvidia4/vgpu1", pod="q"))] == [
+        0.5,
+        0.5,
+    ]
+
+
+def test_a_pod_that_has_ended_holds_nothing() -> None:
+    ended = Pod(namespace="ns", name="p", uid="u", phase="Succeeded")
+    assert found(held("nvidia4"), pods=[ended]) == []
+
+
+IDS = st.text() | st.from_regex(r"nvidia[0-9]{0,5}(/gi[0-9]{0,3})?(/vgpu[0-9]{0,3})?", fullmatch=True)
+
+
+@given(st.lists(IDS, unique=True), st.lists(IDS))
+@example(["nvidia" + "9" * 5000], [])
+def test_no_id_brings_more_than_there_is(ids: list[str], offered: list[str]) -> None:
+    allocations = held(*ids)
+    node = inventory(allocations, *offered)
+    claims = list(gke.claims(node))
+    assert [one.device_id for one in allocations if gke.explains(one, node)] == [
+        one.device_id for one in claims
+    ]
+    for claim in claims:
+        assert claim.gpu in (PLAIN, CUT)
+        shared = [
+            one for one in claims if "vgpu" in one.device_id and (one.gpu, one.mig) == (claim.gpu, claim.mig)
+        ]
+        assert sum(one.share for one in shared) < 1 + 1e-9

@@ -1,0 +1,125 @@
+"""Device ids become claims: of the right card, with the right share, for the right pod."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, Reading
+from podgpu.sharing import claims, systems, unclaimed
+from podgpu.sharing.inventory import Inventory
+
+ONE, TWO, SLICE = "GPU-1", "GPU-2", "MIG-1"
+GIB = 1 << 30
+DEVICES = (
+    Device(
+        gpu=Gpu(uuid=ONE, index=0, minor=3),
+        instances=(Instance(mig=MigInstance(uuid=SLICE, gpu_instance_id=1, compute_instance_id=0)),),
+    ),
+    Device(gpu=Gpu(uuid=TWO, index=1, minor=2), readings=(Reading("memory_total_bytes", 80.5 * GIB),)),
+    Device(gpu=Gpu(uuid="GPU-3", index=2)),
+)
+SYSTEMS = systems()
+
+
+def given(*ids: str, resource: str = "nvidia.com/gpu", pod: str = "p") -> list[Allocation]:
+    return [
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=one) for one in ids
+    ]
+
+
+def inventory(
+    allocations: Sequence[Allocation], *pods: Pod, offered: Sequence[tuple[str, str]] = ()
+) -> Inventory:
+    return Inventory(DEVICES, allocations, offered, pods)
+
+
+def found(
+    allocations: Sequence[Allocation], *pods: Pod, offered: Sequence[tuple[str, str]] = ()
+) -> list[Claim]:
+    return list(claims(inventory(allocations, *pods, offered=offered), SYSTEMS))
+
+
+def pod(name: str = "p", uid: str = "uid", phase: str = "Running", **annotations: str) -> Pod:
+    return Pod(namespace="ns", name=name, uid=uid, phase=phase, annotations=annotations)
+
+
+@pytest.mark.parametrize(
+    ("device_id", "gpu", "mig", "system"),
+    [
+        (ONE, ONE, "", "exclusive"),
+        (SLICE, ONE, SLICE, "mig"),
+        (f"{TWO}::0", TWO, "", "time-slicing"),
+        (f"{SLICE}::3", ONE, SLICE, "time-slicing"),
+        (f"{TWO}-_-7", TWO, "", "gpushare"),
+    ],
+)
+def test_each_id_is_one_systems(device_id: str, gpu: str, mig: str, system: str) -> None:
+    resource = "aliyun.com/gpu-mem" if system == "gpushare" else "nvidia.com/gpu"
+    (claim,) = found(given(device_id, resource=resource), pod())
+    assert (claim.gpu, claim.mig, claim.system, claim.container.pod_uid) == (gpu, mig, system, "uid")
+
+
+@pytest.mark.parametrize("device_id", ["GPU-9", "MIG-9", f"{ONE}::", f"{ONE}::x", "GPU-9::0", ""])
+def test_an_id_of_no_card_is_no_claim_and_is_named(device_id: str) -> None:
+    """So it is with an instance that is no longer there."""
+    unknown = given(device_id)
+    assert found(unknown) == []
+    assert unclaimed(inventory(unknown), SYSTEMS) == tuple(unknown)
+
+
+def test_other_devices_are_nobodys_business() -> None:
+    assert unclaimed(inventory(given("mlx5_0", resource="rdma/hca")), SYSTEMS) == ()
+
+
+def test_a_pod_that_has_ended_holds_nothing() -> None:
+    """Kubelets before 1.34 still list it, on a card that a running pod was given meanwhile."""
+    listed = given(ONE, pod="done") + given(ONE, pod="runs")
+    (claim,) = found(listed, pod("done", "1", "Succeeded"), pod("runs", "2"))
+    assert (claim.container.pod, claim.container.pod_uid) == ("runs", "2")
+
+
+def test_a_pod_made_again_is_the_one_that_lives() -> None:
+    (claim,) = found(given(ONE), pod(uid="old", phase="Failed"), pod(uid="new"))
+    assert claim.container.pod_uid == "new"
+
+
+def test_of_two_living_pods_of_one_name_neither_is_named() -> None:
+    (claim,) = found(given(ONE), pod(uid="a"), pod(uid="b"))
+    assert claim.container.pod_uid == ""
+
+
+def test_a_pod_that_is_not_known_claims_by_its_name() -> None:
+    (claim,) = found(given(ONE))
+    assert (claim.container.pod, claim.container.pod_uid) == ("p", "")
+
+
+def test_a_replica_is_a_share_of_all_that_are_offered() -> None:
+    offered = [("nvidia.com/gpu", f"{TWO}::{n}") for n in range(4)]
+    assert [claim.share for claim in found(given(f"{TWO}::0", f"{TWO}::2"), offered=offered)] == [0.25, 0.25]
+
+
+def test_gpushare_believes_the_scheduler_not_the_id() -> None:
+    ids = given(f"{ONE}-_-1", f"{TWO}-_-5", resource="aliyun.com/gpu-mem")
+    noted = pod(ALIYUN_COM_GPU_MEM_IDX="2", ALIYUN_COM_GPU_MEM_DEV="8")
+    (claim,) = found(ids, noted)
+    assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (TWO, 0.25, 2 * GIB)
+
+
+@pytest.mark.parametrize("minor", ["7", "-1", "None", "", "２"])  # noqa: RUF001 - a digit, but no ASCII one
+def test_gpushare_claims_no_card_that_the_note_does_not_name(minor: str) -> None:
+    ids = given(f"{ONE}-_-1", resource="aliyun.com/gpu-mem")
+    assert found(ids, pod(ALIYUN_COM_GPU_MEM_IDX=minor)) == []
+
+
+def test_gpushare_counts_the_units_of_a_card_by_its_memory_where_nobody_tells() -> None:
+    """After a kubelet's restart nothing is offered: ten units are not the whole card for that."""
+    ids = [f"{TWO}-_-{n}" for n in range(10)]
+    (claim,) = found(given(*ids, resource="aliyun.com/gpu-mem"))
+    assert (claim.share, claim.memory_limit_bytes) == (0.125, 10 * GIB)
+
+
+def test_gpushare_units_may_be_mebibytes() -> None:
+    ids = [f"{TWO}-_-{n}" for n in range(8192)]
+    (claim,) = found(given(*ids, resource="aliyun.com/gpu-mem"))
+    assert claim.share == pytest.approx(0.1, rel=1e-2)
+    assert claim.memory_limit_bytes == 8 * GIB

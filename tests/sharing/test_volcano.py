@@ -1,0 +1,217 @@
+"""Volcano's notes become claims as far as the kubelet bears them out, whatever else is written there."""
+
+import pytest
+from hypothesis import given as chosen
+from hypothesis import strategies as st
+
+from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
+from podgpu.sharing import unclaimed, volcano
+from podgpu.sharing.inventory import Inventory
+
+ONE, TWO, THREE = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))
+FOREIGN = "GPU-ffffffff-0000-4000-8000-00000000000f"
+MIB = 1 << 20
+TOTAL = Reading("memory_total_bytes", 1000.0 * MIB)
+DEVICES = (
+    Device(gpu=Gpu(uuid=ONE, index=0, minor=2), readings=(TOTAL,)),
+    Device(gpu=Gpu(uuid=TWO, index=1, minor=1)),
+    Device(gpu=Gpu(uuid=THREE, index=2, minor=0), readings=(TOTAL,)),
+)
+UNITS = {index: [f"{index}-{n}" for n in range(100)] for index in range(3)}  # of ten MiB each
+
+
+def allocated(*ids: str, resource: str, container: str = "c") -> list[Allocation]:
+    return [
+        Allocation(namespace="ns", pod="p", container=container, resource=resource, device_id=one)
+        for one in ids
+    ]
+
+
+def inventory(
+    allocations: list[Allocation],
+    annotations: dict[str, str],
+    offered: list[tuple[str, str]] | None = None,
+    phase: str = "Running",
+) -> Inventory:
+    names = sorted({one.container for one in allocations})
+    containers = tuple(PodContainer(name=name) for name in names)
+    pod = Pod(
+        namespace="ns", name="p", uid="uid", phase=phase, annotations=annotations, containers=containers
+    )
+    units = [
+        (resource, one)
+        for resource in (volcano.VGPU_MEMORY, volcano.MEMORY)
+        for ids in UNITS.values()
+        for one in ids
+    ]
+    return Inventory(DEVICES, allocations, units if offered is None else offered, [pod])
+
+
+def vgpus(
+    note: str, given: dict[str, int] | None = None, offered: list[tuple[str, str]] | None = None
+) -> list[Claim]:
+    held = [
+        one
+        for container, count in ({"c": 1} if given is None else given).items()
+        for one in allocated(
+            *(f"{ONE}-{n}" for n in range(count)), resource=volcano.VGPU, container=container
+        )
+    ]
+    return list(volcano.claims(inventory(held, {volcano.VGPU_NOTE: note}, offered)))
+
+
+def memory(index: str, held: int = 25, offered: list[tuple[str, str]] | None = None) -> list[Claim]:
+    ids = allocated(*UNITS[1][:held], resource=volcano.MEMORY)
+    return list(volcano.claims(inventory(ids, {volcano.MEMORY_NOTE: index}, offered)))
+
+
+def places(claims: list[Claim]) -> dict[str, list[str]]:
+    by_container: dict[str, list[str]] = {}
+    for claim in claims:
+        by_container.setdefault(claim.container.container, []).append(claim.gpu)
+    return by_container
+
+
+def test_a_note_gives_card_share_and_limits() -> None:
+    (claim,) = vgpus(f"{THREE},NVIDIA,50,30:")
+    assert (claim.gpu, claim.container.pod_uid, claim.share) == (THREE, "uid", 0.3)
+    assert (claim.memory_limit_bytes, claim.core_limit_ratio) == (500 * MIB, 0.3)
+    assert (claim.system, claim.source, claim.resource) == ("volcano", "annotation", volcano.VGPU)
+    assert claim.device_id == f"{THREE},NVIDIA,50,30"
+
+
+def test_without_a_core_limit_the_share_is_that_of_the_memory() -> None:
+    (claim,) = vgpus(f"{THREE},NVIDIA,50,0:")
+    assert (claim.share, claim.core_limit_ratio) == (0.5, None)
+
+
+def test_more_memory_than_there_is_is_the_whole_card() -> None:
+    (claim,) = vgpus(f"{THREE},NVIDIA,101,0:")
+    assert claim.share == 1.0
+
+
+def test_units_named_after_the_card_are_mebibytes() -> None:
+    """However many of them are offered."""
+    offered = [(volcano.VGPU_MEMORY, f"{ONE}-memory-{n}") for n in range(7)]
+    (claim,) = vgpus(f"{ONE},NVIDIA,50,0:", offered=offered)
+    assert (claim.share, claim.memory_limit_bytes) == (0.05, 50 * MIB)
+
+
+def test_units_of_unknown_size_limit_nothing() -> None:
+    """So it is for a moment after a kubelet's restart, when nothing is offered."""
+    (claim,) = vgpus(f"{ONE},NVIDIA,50,0:", offered=[])
+    assert (claim.share, claim.memory_limit_bytes) == (0.0, None)
+
+
+def test_a_card_of_unknown_size_has_shares_and_no_limits() -> None:
+    (claim,) = vgpus(f"{TWO},NVIDIA,50,0:")
+    assert (claim.share, claim.memory_limit_bytes) == (0.5, None)
+
+
+@pytest.mark.parametrize("note", [f"{TWO},NVIDIA,1,1:", f";{TWO},NVIDIA,1,1:;:"])
+def test_containers_without_a_vgpu_have_no_entry_or_an_empty_one(note: str) -> None:
+    assert places(vgpus(note, {"z": 1})) == {"z": [TWO]}
+
+
+def test_entries_are_told_apart_by_their_number_of_devices() -> None:
+    note = f"{ONE},NVIDIA,1,1:;{TWO},NVIDIA,1,1:{THREE},NVIDIA,1,1:"
+    assert places(vgpus(note, {"a": 2, "b": 1})) == {"a": [TWO, THREE], "b": [ONE]}
+
+
+def test_what_cannot_be_told_apart_is_no_claim() -> None:
+    assert vgpus(f"{ONE},NVIDIA,1,1:;{TWO},NVIDIA,1,1:", {"a": 1, "b": 1}) == []
+    assert len(vgpus(f"{ONE},NVIDIA,1,1:;{ONE},NVIDIA,1,1:", {"a": 1, "b": 1})) == 2
+
+
+@pytest.mark.parametrize("given", [{}, {"c": 2}, {"c": 1, "d": 1}])
+def test_a_note_that_the_kubelet_does_not_bear_out_is_no_claim(given: dict[str, int]) -> None:
+    assert vgpus(f"{ONE},NVIDIA,1,1:", given) == []
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        f"{ONE},NVIDIA,1,101",
+        f"{ONE},NVIDIA,99999999,1",
+        f"{ONE},NVIDIA,1",
+        f"{ONE},NVI\x1bDIA,1,1",
+        f"{FOREIGN},NVIDIA,1,1",
+        ONE,
+    ],
+)
+def test_a_device_that_makes_no_sense_is_left_out_alone(device: str) -> None:
+    assert places(vgpus(f"{device}:{TWO}[group1-0],NVIDIA,1,1:", {"c": 2})) == {"c": [TWO]}
+
+
+def test_memory_is_of_the_card_with_the_noted_index() -> None:
+    """The ids name another one, and the /dev minor is another again."""
+    (claim,) = memory("0")
+    assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (ONE, 0.25, 250 * MIB)
+    assert (claim.device_id, claim.source) == ("0-* (25 units)", "annotation")
+
+
+@pytest.mark.parametrize("index", ["", "3", "-1", "0,1", "00", " 0", "\u0660", "None"])
+def test_an_index_of_no_one_card_is_no_claim(index: str) -> None:
+    assert memory(index) == []
+
+
+def test_a_pod_that_has_ended_holds_nothing() -> None:
+    ids = allocated("0-1", resource=volcano.MEMORY)
+    assert list(volcano.claims(inventory(ids, {volcano.MEMORY_NOTE: "0"}, phase="Succeeded"))) == []
+
+
+def test_every_id_of_a_noted_pod_is_explained() -> None:
+    ids = [
+        *allocated(f"{TWO}-3", resource=volcano.VGPU),
+        *allocated(f"{TWO}-core-99", resource=volcano.VGPU_CORES),
+        *allocated("1-17", f"{TWO}-memory-5", resource=volcano.VGPU_MEMORY),
+        *allocated("0-3", resource=volcano.MEMORY),
+    ]
+    seen = inventory(ids, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,1,1:", volcano.MEMORY_NOTE: "1"})
+    assert unclaimed(seen, [volcano]) == ()
+
+
+@pytest.mark.parametrize(
+    ("resource", "device_id"),
+    [
+        (volcano.VGPU, f"{ONE}-0"),
+        (volcano.MEMORY, "0-3"),
+        (volcano.VGPU, ONE),
+        (volcano.VGPU_CORES, f"{ONE}-1"),
+        (volcano.VGPU_MEMORY, "0"),
+        ("nvidia.com/gpu", f"{ONE}-0"),
+    ],
+)
+def test_an_id_without_a_note_or_of_another_form_stays_unexplained(resource: str, device_id: str) -> None:
+    ids = allocated(device_id, resource=resource)
+    assert unclaimed(inventory(ids, {}), [volcano]) == tuple(ids)
+
+
+PIECES = st.sampled_from(
+    [ONE, TWO, FOREIGN, "NVIDIA", ",", ":", ";", "[a-1]", "0", "100", "101", "4096", "\n"]
+)
+DEVICES_OF_A_NOTE = st.tuples(
+    st.sampled_from([ONE, TWO, FOREIGN]), st.integers(0, 10**9), st.integers(0, 1000)
+).map(lambda one: f"{one[0]},NVIDIA,{one[1]},{one[2]}:")
+NOTES = st.one_of(
+    st.text(),
+    st.lists(PIECES, max_size=40).map("".join),
+    st.lists(st.lists(DEVICES_OF_A_NOTE, max_size=3).map("".join), max_size=4).map(";".join),
+)
+
+
+@chosen(
+    note=NOTES,
+    index=st.one_of(st.text(), st.integers().map(str)),
+    given=st.integers(1, 3),
+    units=st.integers(0, 9),
+)
+def test_no_note_breaks_anything(note: str, index: str, given: int, units: int) -> None:
+    ids = allocated(*(f"{ONE}-{n}" for n in range(given)), resource=volcano.VGPU)
+    ids += allocated(*UNITS[0][:units], resource=volcano.MEMORY, container="old")
+    seen = inventory(ids, {volcano.VGPU_NOTE: note, volcano.MEMORY_NOTE: index})
+    claims = list(volcano.claims(seen))
+    assert all(0.0 <= claim.share <= 1.0 and claim.gpu in seen.gpus for claim in claims)
+    held = places(claims)
+    assert len(held.get("c", [])) <= given
+    assert {one.container for one in ids if volcano.explains(one, seen)} == set(held)
