@@ -58,7 +58,7 @@ def test_the_stuck_call_and_the_next_step_are_named() -> None:
     text = Outline(html(SNAPSHOT, 1.0)).text
     assert "timeout in nvmlDeviceGetPowerUsage for 12 s" in text
     assert "no_socket in List for 90 s: <socket> missing" in text
-    assert "Mount the socket's directory" in text
+    assert "Mount /var/lib/kubelet/pod-resources" in text
     assert "drain and reboot the node" in text
 
 
@@ -149,3 +149,15 @@ def test_the_links() -> None:
 @given(SNAPSHOTS)
 def test_any_snapshot_makes_a_well_formed_page(snapshot: Snapshot) -> None:
     Outline(html(snapshot, 1.0))
+
+
+def test_a_part_that_is_up_never_says_that_it_never_worked() -> None:
+    fresh = replace(SNAPSHOT, parts=(PartStatus(name="procfs", up=True),))
+    assert "never worked" not in Outline(html(fresh, 1.0)).text
+    broken = replace(SNAPSHOT, parts=(PartStatus(name="podresources", up=False),))
+    assert "never worked" in Outline(html(broken, 1.0)).text
+
+
+def test_the_page_says_why_a_container_may_draw_more_than_its_card() -> None:
+    assert "means since the last reading" in Outline(html(SNAPSHOT, 1.0)).text
+    assert "means since the last reading" not in Outline(html(replace(SNAPSHOT, devices=()), 1.0)).text

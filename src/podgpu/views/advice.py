@@ -3,30 +3,35 @@
 from podgpu.model import Fault
 
 _OFF_THE_BUS = "The card fell off the bus. Look for Xid 79 in the kernel log, then drain and reboot the node."
+_BUG = "A bug in podgpu. Please report this with the detail."
 _NEXT = {
     "attribution_error": "A bug in podgpu. The cards' own numbers stand; please report this with the detail.",
+    "corrupted_inforom": "The card's own record of itself is damaged. Run nvidia-smi; the card may need service.",
     "deadline": "It does not answer in time. If this lasts, see whether the node is overloaded.",
     "driver_mismatch": "The driver was upgraded while in use. Drain the node, then reboot it.",
     "driver_not_loaded": "Load the NVIDIA driver on the node; the agent notices by itself.",
-    "forbidden": "Let the agent's service account list and watch pods; see docs/operations.md.",
+    "forbidden": "Let the agent's service account get, list and watch pods: docs/operations.md has the role.",
     "garbage": "The answer makes no sense. See that the path leads to the kubelet, and report this with its version.",
     "gone": "The driver no longer lists this card. If it was not unbound on purpose, reboot the node.",
     "gpu_not_found": _OFF_THE_BUS,
     "hidden": "Other users' processes are hidden. Run the agent as root, or mount /proc without hidepid.",
     "hung": "A driver call does not return. Look for Xid errors in the kernel log; a reboot may be the only cure.",
-    "library_not_found": "Run the pod with the nvidia runtime class, or mount libnvidia-ml.so.1.",
+    "irq_issue": "If this lasts, look for Xid errors in the kernel log, then drain and reboot the node.",
+    "library_not_found": "Use the nvidia runtime class for the pod, or mount libnvidia-ml.so.1 and set --nvml.library.",
     "lost": _OFF_THE_BUS,
     "no_host_pid": "The agent cannot see the node's processes. Set hostPID: true on its pod.",
     "no_permission": "Give the agent the access that it was refused here.",
-    "no_socket": "Mount the socket's directory into the agent's pod, the directory and not the file.",
+    "no_socket": "Mount /var/lib/kubelet/pod-resources into the agent's pod, the directory and not the socket.",
     "not_synced": "The kubelet has just started and does not know its pods yet. Wait a minute.",
     "not_ready": "The card is busy starting or resetting. Wait a minute.",
     "permission": "Run the agent as root, or give it the right to open what it was refused here.",
     "rate_limited": "Too many programs ask the kubelet at once. The agent slows down; look for the others.",
     "released": "The GPUs were released on request. The agent takes them up again by itself.",
     "reset_required": "Drain the node, then run nvidia-smi --gpu-reset on this card.",
+    "sampler_error": _BUG,
     "sampler_exited": "The driver's library ended the sampler. It is started again; if this lasts, check the driver.",
     "sampler_stuck": "The sampler does not answer. It is in the driver's hands; a reboot may be the only cure.",
+    "source_error": _BUG,
     "stale": "The agent could not read for three intervals. Is the node out of memory or processor time?",
     "stalled": "The connection went silent. It is made anew; if this lasts, look at the network in between.",
     "starting": "The first reading is under way.",
@@ -41,32 +46,24 @@ _NEXT = {
 }
 # Where the same reason means something else.
 _NEXT_OF_PART = {
-    (
-        "apiserver",
-        "deadline",
-    ): "The API server does not answer in time. If this lasts, see whether it is overloaded.",
-    ("apiserver", "garbage"): "The answer makes no sense. See that the address leads to an API server.",
-    (
-        "apiserver",
-        "gone",
-    ): "The list of pods grew too old. It is read anew by itself; nothing to do unless this lasts.",
-    ("apiserver", "unavailable"): "The API server does not answer. If this lasts, check the control plane.",
-    ("log-dirs", "forbidden"): "Run the agent as root, so that it may read the kubelet's log folders.",
-    ("log-dirs", "missing"): "Mount /var/log/pods read-only into the agent's pod.",
-    ("log-dirs", "permission"): "Run the agent as root, so that it may read the kubelet's log folders.",
-    ("log-dirs", "unreadable"): "The kubelet's log folders cannot be read. Check the node's disk.",
-    (
-        "pods-api",
-        "no_socket",
-    ): "Needs Kubernetes 1.37 with the kubelet's Pods API; the API server can tell the same.",
-    (
-        "procfs",
-        "permission",
-    ): "Run the agent as root with hostPID: true, so that it may read /proc of other users.",
+    "apiserver": {
+        "garbage": "The answer makes no sense. See that the address leads to an API server.",
+        "gone": "The list of pods grew too old. It is read anew by itself; nothing to do unless this lasts.",
+        "too_large": "An answer is larger than the agent takes. Please report this with the detail.",
+    },
+    "log-dirs": {
+        "forbidden": "Run the agent as root, so that it may read the kubelet's log folders.",
+        "missing": "Mount the node's /var/log/pods read-only into the agent's pod, or set --path.logs.",
+        "unreadable": "The kubelet's log folders cannot be read. Check the node's disk.",
+    },
+    "pods-api": {
+        "no_socket": "Needs Kubernetes 1.37 with the kubelet's Pods API; the API server can tell the same.",
+    },
 }
 _ELSE = "Read the agent's log; run nvidia-smi on the node to see whether the driver itself answers."
 
 
 def next_step(fault: Fault, part: str = "") -> str:
     """`part` names what is at fault when that is a part of the agent and no card."""
-    return _NEXT_OF_PART.get((part.replace("_", "-"), fault.reason)) or _NEXT.get(fault.reason, _ELSE)
+    special = _NEXT_OF_PART.get(part, {})
+    return special.get(fault.reason) or _NEXT.get(fault.reason, _ELSE)

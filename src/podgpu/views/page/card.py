@@ -6,6 +6,11 @@ from podgpu.views.page.markup import COLUMNS, EMPTY, bar, cells, pill, text, why
 from podgpu.views.page.tenant import rest_row, tenant_row
 from podgpu.views.tenancy import Tenancy, instance_of, tenancy
 
+_LEGEND = (
+    '<p class="soft">Utilisation and power of a container are means since the last reading; those of a card are of the '
+    "last moment, so they may differ. <code>podgpu why POD</code> tells how a container's numbers were found.</p>"
+)
+
 
 def cards(snapshot: Snapshot) -> str:
     if not snapshot.devices:
@@ -15,7 +20,7 @@ def cards(snapshot: Snapshot) -> str:
     return (
         '<h2>GPUs</h2><div class="box"><table><thead><tr>'
         '<th class="left">GPU</th><th class="left model">Model, containers</th>'
-        f'<th class="left">State</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f'<th class="left">State</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>{_LEGEND}'
     )
 
 

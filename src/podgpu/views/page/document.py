@@ -67,12 +67,18 @@ def _parts(title: str, parts: Sequence[PartStatus]) -> str:
 
 
 def _part(part: PartStatus) -> str:
-    age = "never worked" if part.age_seconds is None else f"worked {seconds(part.age_seconds)} ago"
     reason = f'<span class="why">{why(part.fault, part.name)}</span>' if part.fault is not None else ""
     return (
         f"<li>{pill('up', 'good') if part.up else pill('down', 'bad')}<b>{text(part.name)}</b>"
-        f'<span class="soft">{age}, took {seconds(part.duration_seconds)}</span>{reason}</li>'
+        f'<span class="soft">{_worked(part)}</span>{reason}</li>'
     )
+
+
+def _worked(part: PartStatus) -> str:
+    """A part that is up and tells no time is asked afresh each cycle: there is no last time to speak of."""
+    if part.age_seconds is None:
+        return "" if part.up else "never worked"
+    return f"worked {seconds(part.age_seconds)} ago, took {seconds(part.duration_seconds)}"
 
 
 def _unclaimed(allocations: tuple[Allocation, ...]) -> str:
