@@ -2,6 +2,7 @@
 
 import os
 
+from podgpu import log
 from podgpu.agent.attribution import Attribution
 from podgpu.config import Config
 from podgpu.kube import PodSource
@@ -21,6 +22,8 @@ def open_attribution(config: Config) -> Attribution:
         return demo_attribution(config.interval, config.kube_pod_labels)
     api = _api_server(config)
     allocations = PodResources(config.path_kubelet) if config.path_kubelet.is_dir() else None
+    if allocations is None:
+        log.info("no kubelet here: GPUs are booked by their processes alone", path=str(config.path_kubelet))
     workloads = Workloads(api, name_labels=config.kube_workload_labels)
     return Attribution(
         interval=config.interval,

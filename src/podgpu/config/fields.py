@@ -8,7 +8,7 @@ from typing import Any
 
 from podgpu.config.address import Address
 from podgpu.config.option import Environ, Option, at_most_one, many, one, options_of
-from podgpu.config.value import OneOf, api_server, duration, existing_file, whole
+from podgpu.config.value import OneOf, api_server, duration, existing_file, existing_folder, whole
 
 GENERAL, SOURCE, KUBERNETES, WEB, LOG = "General", "Source", "Kubernetes", "Web", "Log"
 
@@ -75,7 +75,7 @@ class Config:
             flag="--path.procfs",
             group=SOURCE,
             help="Where the host's /proc is mounted.",
-            parse=Path,
+            parse=existing_folder,
             value_name="PATH",
             default="/proc",
         )

@@ -63,3 +63,10 @@ def existing_file(text: str) -> Path:
     if not path.is_file():
         raise UserError(f"there is no file {text!r}; give the path of one that exists")
     return path.absolute()  # the system's loader would look for a bare name elsewhere
+
+
+def existing_folder(text: str) -> Path:
+    path = Path(text)
+    if not path.is_dir():
+        raise UserError(f"there is no folder {text!r}; give the path of one that exists")
+    return path

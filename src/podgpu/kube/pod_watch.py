@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from podgpu import log
 from podgpu.kube.apiserver import PAGE_BYTES, ApiFault, ApiServer
 from podgpu.kube.pod_book import Known, PodBook, Position
 from podgpu.model import Fault, PartStatus, Pod
@@ -173,15 +172,12 @@ class PodWatch:
     def _recovered(self) -> None:
         now = self._heard_at = time.monotonic()
         self._good_since = self._good_since or now
-        if self._fault:
-            self._fault = None
-            log.info("the API server tells of pods", source=self.name)
+        self._fault = None
 
     def _failed(self, fault: ApiFault) -> float:
         self._book.errors[fault.reason] += 1
         if self._fault is None or self._fault.reason != fault.reason:
             self._fault_since = time.monotonic()
-            log.warning("no news of pods", source=self.name, reason=fault.reason, detail=fault.detail)
         self._fault = Fault(reason=fault.reason, detail=fault.detail)
         if fault.reason == "stalled" or fault.status not in GO_ON:
             self._list_due = 0.0
