@@ -178,19 +178,27 @@ def test_no_sampler_outlives_the_agent(start: Start) -> None:
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
 
 
-def test_closed_streams_are_no_place_for_sockets(start: Start, tmp_path: Path) -> None:
+def test_closed_streams_are_no_place_for_sockets(start: Start) -> None:
     """A number that a closed stream left free would go to a socket, and the log with it."""
     program = [sys.executable, "-m", "podgpu", "demo", ANYWHERE]
     script = "import os, sys; os.close(1); os.close(2); os.execv(sys.argv[1], sys.argv[1:])"
     process = start(*program, script=script)
-    streams = Path(f"/proc/{process.popen.pid}/fd")
     deadline = time.monotonic() + PATIENCE
-    while not any("socket" in str(one.readlink()) for one in streams.iterdir()):
+    while not any("socket" in one for one in descriptors(process).values()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert [str((streams / number).readlink()) for number in ("1", "2")] == ["/dev/null"] * 2
     time.sleep(0.5)
+    found = descriptors(process)
+    assert [found["1"], found["2"]] == ["/dev/null"] * 2
     assert process.end(signal.SIGTERM) == 0
+
+
+def descriptors(process: Process) -> dict[str, str]:
+    found = {}
+    for link in Path(f"/proc/{process.popen.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed while we look
+            found[link.name] = str(link.readlink())
+    return found
 
 
 def test_a_slow_reader_does_not_spoil_the_stop(start: Start) -> None:

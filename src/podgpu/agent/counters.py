@@ -11,11 +11,13 @@ from podgpu.model import Device, Reading, XidEvent
 
 COUNTERS = frozenset(row.name for row in CATALOG if row.kind is Kind.COUNTER and row.scope is Scope.GPU)
 
+RESET_BELOW = 0.5  # of the last value; a smaller fall is a stutter of the card, not a new beginning
+
 SeriesKey = tuple[str, str, tuple[str, ...]]
 
 
 class Counters:
-    """Carries each device counter over resets: a fall means that the card or driver began again at zero."""
+    """Carries each device counter over resets: a deep fall means that the card or driver began again at zero."""
 
     def __init__(self) -> None:
         self._last: dict[SeriesKey, float] = {}
@@ -39,12 +41,11 @@ class Counters:
             return reading
         key = (uuid, reading.metric, reading.labels)
         last = self._last.get(key, 0.0)
-        if reading.value < last:
+        value = max(reading.value, last) if reading.value > last * RESET_BELOW else reading.value
+        if value < last:
             self._carried[key] = self._carried.get(key, 0.0) + last
-        self._last[key] = reading.value
-        if key not in self._carried:
-            return reading
-        return Reading(reading.metric, reading.value + self._carried[key], reading.labels)
+        self._last[key] = value
+        return Reading(reading.metric, value + self._carried.get(key, 0.0), reading.labels)
 
     def _xid_readings(self, uuid: str) -> Iterator[Reading]:
         for xid, count in sorted(self._xids.get(uuid, {}).items()):

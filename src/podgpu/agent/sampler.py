@@ -45,7 +45,7 @@ class Sampler:
         self._answer: asyncio.Task[Report] | None = None
         self._hurry: asyncio.Future[None] | None = None  # once done, nobody waits for the answer
         self._asked_at = 0.0
-        self._bad_lives = 0
+        self._vain_lives = 0  # samplers started since the last good report
         self._deaths = 0  # not yet reported
         self._last_words: Fault | None = None
         self._start_after = 0.0
@@ -117,6 +117,7 @@ class Sampler:
         return await self._taken() if self._answer.done() else self._stuck()
 
     async def _start(self) -> None:
+        self._vain_lives += 1
         arguments = [self._library] if self._library else []
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -155,7 +156,7 @@ class Sampler:
             return None
         self._last_words = report.fault
         if report.fault is None:
-            self._bad_lives = 0
+            self._vain_lives = 0
         return report
 
     def _stuck(self) -> Report:
@@ -177,9 +178,8 @@ class Sampler:
             self._fault, longest = Fault(reason="sampler_exited", detail=_ending(code)), LONGEST_PAUSE
             self._deaths += 1
             log.warning("the sampler ended", how=_ending(code))
-        pause = min(longest, 2.0 ** (self._bad_lives - 1)) if self._bad_lives else 0.0
+        pause = min(longest, 2.0 ** (self._vain_lives - 2)) if self._vain_lives > 1 else 0.0
         self._start_after = time.monotonic() + pause
-        self._bad_lives += 1
 
     async def _dismissed(self) -> bool:
         """Ask the sampler to go, with growing force. One that stays holds the driver: it keeps its place."""

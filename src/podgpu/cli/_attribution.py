@@ -2,7 +2,6 @@
 
 import os
 
-from podgpu import log
 from podgpu.agent.attribution import Attribution
 from podgpu.config import Config
 from podgpu.kube import PodSource
@@ -21,9 +20,7 @@ def open_attribution(config: Config) -> Attribution:
 
         return demo_attribution(config.interval, config.kube_pod_labels)
     api = _api_server(config)
-    allocations = PodResources(config.path_kubelet) if config.path_kubelet.is_dir() else None
-    if allocations is None:
-        log.info("no kubelet here: GPUs are booked by their processes alone", path=str(config.path_kubelet))
+    allocations = PodResources(config.path_kubelet) if has_kubelet(config) else None
     workloads = Workloads(api, name_labels=config.kube_workload_labels)
     return Attribution(
         interval=config.interval,
@@ -34,6 +31,10 @@ def open_attribution(config: Config) -> Attribution:
         pod_labels=config.kube_pod_labels,
         to_close=[part for part in (allocations, workloads, api) if part],
     )
+
+
+def has_kubelet(config: Config) -> bool:
+    return config.path_kubelet.is_dir()
 
 
 def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from podgpu import __version__, log
 from podgpu.agent.loop import Agent
-from podgpu.cli._attribution import open_attribution
+from podgpu.cli._attribution import has_kubelet, open_attribution
 from podgpu.cli._source import open_source
 from podgpu.config import Config
 from podgpu.config.address import NATIVE, Address
@@ -81,6 +81,8 @@ async def _until_stopped(signals: "_Signals", loop: asyncio.Task[None]) -> int:
 def _announce(config: Config, addresses: Sequence[Address]) -> None:
     places = ",".join(map(str, addresses))
     log.info("listening", version=__version__, node=config.node_name, source=config.source, addresses=places)
+    if config.source == "nvml" and not has_kubelet(config):
+        log.info("no kubelet here: GPUs are booked by their processes alone", path=str(config.path_kubelet))
 
 
 async def _stop(server: Server, agent: Agent, loop: asyncio.Task[None]) -> None:
