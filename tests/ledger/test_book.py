@@ -60,7 +60,12 @@ def plain_device(draw: st.DrawFn) -> Device:
     ]
     used = draw(st.none() | bytes_)
     readings = () if used is None else (Reading("memory_used_bytes", float(used)),)
-    return Device(gpu=Gpu(uuid=GPU, index=0), processes=tuple(processes), readings=readings)
+    return Device(
+        gpu=Gpu(uuid=GPU, index=0),
+        processes=tuple(processes),
+        processes_known=draw(st.booleans()),
+        readings=readings,
+    )
 
 
 @st.composite
@@ -363,3 +368,17 @@ def test_energy_far_above_idle_is_nobodys_when_nobody_was_seen_at_work() -> None
     )
     assert sheet.entries[Account(GPU, "", A)].energy_mj == 100
     assert sheet.entries["unknown"].energy_mj == 800
+
+
+def test_nobody_is_alone_on_a_card_whose_processes_could_not_all_be_listed() -> None:
+    device = plain(Process(pid=1, kinds=("graphics",), memory_bytes=10, sm_busy_us=100), used=100)
+    sheet = book(
+        msgspec.structs.replace(device, processes_known=False),
+        Interval(elapsed_us=1000, energy_mj=1000, idle_mj=0, busy_us=1000),
+        [],
+        holds(1, A),
+    )
+    entry = sheet.entries[Account(GPU, "", A)]
+    assert (entry.busy_us, entry.energy_mj, entry.memory_bytes) == (100, 100, 10)
+    rest = sheet.entries["unknown"]
+    assert (rest.busy_us, rest.energy_mj, rest.memory_bytes) == (900, 900, 90)

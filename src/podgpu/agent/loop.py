@@ -121,7 +121,7 @@ class Agent:
 
     def _count_errors(self, report: Report, snapshot: Snapshot) -> None:
         """Count what nobody else does: the parts of attribution keep their own counts."""
-        own = {"procfs", "attribution", self._source.name}
+        own = {"procfs", "workloads", "attribution", self._source.name}
         faults = [(self._source.name, device.fault) for device in report.devices]
         faults += [(part.name, part.fault) for part in snapshot.parts if part.name in own]
         for name, fault in faults:

@@ -33,6 +33,8 @@ def weigh(
     """`visible` says whether processes can be seen at all; if not, claimants are taken for the users."""
     if interval.is_gap:
         return Weights()
+    if visible and not device.processes_known:
+        return _of_those_seen(device, usages, interval.busy_us)
     if device.instances:
         return _by_instance(device, usages, reserved, visible=visible)
     if not visible:
@@ -63,9 +65,20 @@ def _on_one(
     if len(parties) == 1:
         return Weights(of={parties[0]: 1}, whole=1, methods={parties[0]: "exclusive"})
     if usages and measured(usages.values()):
-        of = {party: usage.sm_us or 0 for party, usage in usages.items()}
-        return Weights(of=of, whole=max(sum(of.values()), busy or 0), methods=dict.fromkeys(of, "measured"))
+        return _by_measure(usages, busy)
     return _by_reservation(parties, reserved.shares, PARTS)
+
+
+def _by_measure(usages: Mapping[Party, Usage], busy: int | None) -> Weights:
+    of = {party: usage.sm_us or 0 for party, usage in usages.items()}
+    return Weights(of=of, whole=max(sum(of.values()), busy or 0), methods=dict.fromkeys(of, "measured"))
+
+
+def _of_those_seen(device: Device, usages: Mapping[Party, Usage], busy: int | None) -> Weights:
+    """Where others may be there too, nobody is taken to be alone: each has what was measured, and no more."""
+    if device.instances or not measured(usages.values()):
+        return Weights()
+    return _by_measure(usages, busy)
 
 
 def _by_reservation(parties: Sequence[Party], shares: Mapping[Account, int], whole: int) -> Weights:

@@ -87,7 +87,8 @@ def _book_memory(device: Device, used: Mapping[Party, Usage], entries: dict[Part
         if entries[party].processes:
             entries[party].memory_bytes = part
     if left:
-        rest = _entry(entries, "overhead" if len(known) == len(used) else "unknown")
+        is_overhead = len(known) == len(used) and device.processes_known
+        rest = _entry(entries, "overhead" if is_overhead else "unknown")
         rest.memory_bytes = (rest.memory_bytes or 0) + left
     return total
 

@@ -75,7 +75,8 @@ class Instance(Struct, frozen=True, kw_only=True):
 class Device(Struct, frozen=True, kw_only=True):
     """One reading of one card. With a fault the card said nothing: missing is absent, never stale.
 
-    `at` is the monotonic time of the reading, comparable between processes of one machine.
+    `at` is the monotonic time of the reading, comparable between processes of one machine. `processes_known` is false
+    when a list of processes could not be read: then others than those listed may be there.
     """
 
     gpu: Gpu
@@ -84,4 +85,5 @@ class Device(Struct, frozen=True, kw_only=True):
     readings: tuple[Reading, ...] = ()
     instances: tuple[Instance, ...] = ()
     processes: tuple[Process, ...] = ()
+    processes_known: bool = True
     seconds: float = 0.0

@@ -90,7 +90,13 @@ class Card:
             processes = self._utilization.apply(listing.processes)
         if listing.is_complete and (processes or all_are_seen()):
             readings = (*readings, Reading("processes", len(listing.processes)))
-        return Device(gpu=self.gpu, readings=readings, instances=instances, processes=processes)
+        return Device(
+            gpu=self.gpu,
+            readings=readings,
+            instances=instances,
+            processes=processes,
+            processes_known=listing.is_complete,
+        )
 
     def _readings(self) -> Iterator[Reading]:
         yield from plan.read(plan.EVERY_CYCLE, self._handle, self._refused_fields)
