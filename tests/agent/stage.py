@@ -62,12 +62,12 @@ def pods_api(cluster: str) -> dict[str, Reply]:
     }
 
 
-def write_proc(root: Path, pid: int, cgroup: str, start: str = "100") -> None:
+def write_proc(root: Path, pid: int, cgroup: str, start: str = "100", command: str = "python3") -> None:
     """A process as /proc shows it, as far as podgpu reads it."""
     folder = root / str(pid)
     folder.mkdir(parents=True)
     fields = ["S", *(["0"] * 18), start, *(["0"] * 30)]
-    (folder / "stat").write_text(f"{pid} (python3) {' '.join(fields)}\n")
+    (folder / "stat").write_text(f"{pid} ({command}) {' '.join(fields)}\n")
     (folder / "cgroup").write_text(cgroup)
 
 

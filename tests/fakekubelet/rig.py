@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
-from podgpu.kube._gen.podresources_pb2 import ContainerEntry, DeviceEntry, ListResponse, PodEntry
+from podgpu.kube._gen.podresources_pb2 import (
+    ClaimDevice,
+    ClaimEntry,
+    ContainerEntry,
+    DeviceEntry,
+    ListResponse,
+    PodEntry,
+)
 from podgpu.kube.podresources import Allocated
 from podgpu.model import PartStatus
 
@@ -30,6 +37,18 @@ def given(
     """Return a pod-resources answer: one pod that holds the devices."""
     devices = [DeviceEntry(resource=resource, ids=[each]) for each in ids]
     holder = ContainerEntry(name=container, devices=devices)
+    return ListResponse(
+        pods=[PodEntry(name=pod, namespace=namespace, containers=[holder])]
+    ).SerializeToString()
+
+
+def given_dynamically(
+    *devices: tuple[bytes, ...], claim: bytes, pod: bytes, namespace: bytes, container: bytes
+) -> bytes:
+    """Return a pod-resources answer: one pod with a claim on the devices, each a driver, a pool and a device."""
+    entries = [ClaimDevice(driver=driver, pool=pool, device=device) for driver, pool, device in devices]
+    entry = ClaimEntry(name=claim, namespace=namespace, devices=entries)
+    holder = ContainerEntry(name=container, claims=[entry])
     return ListResponse(
         pods=[PodEntry(name=pod, namespace=namespace, containers=[holder])]
     ).SerializeToString()

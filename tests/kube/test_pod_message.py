@@ -1,24 +1,39 @@
 """Recorded and made-up core/v1 pods in protobuf, and bytes that are none."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from podgpu.kube import pod_object
 from podgpu.kube._gen.pods_pb2 import (
     AllocatedResource,
+    ClaimStatus,
+    ClaimUse,
+    ContainerSpec,
     ContainerStatus,
+    ExtendedClaim,
     ListResponse,
     Metadata,
+    PodClaim,
     PodMessage,
+    PodSpec,
     PodStatus,
+    Quantity,
     Reference,
+    RequestMapping,
     ResourceHealth,
+    Resources,
     Running,
     State,
 )
 from podgpu.kube.pod_message import LARGEST_ANNOTATION, to_pod
 from podgpu.model import OwnerReference, PodContainer
-from tests.fakekubelet.rig import recorded
+from tests.fakekubelet.rig import RECORDED, recorded
+
+
+class ApiList(msgspec.Struct):
+    items: list[pod_object.PodObject]
 
 
 def test_each_container_has_its_own_request_of_a_claim() -> None:
@@ -84,7 +99,7 @@ def test_init_and_debug_containers_are_containers_too() -> None:
         PodContainer(name="prepare", container_id="1", is_init=True),
         PodContainer(name="main", container_id="2", running=True, devices=(("nvidia.com/gpu", "GPU-a"),)),
         PodContainer(name="waiting"),
-        PodContainer(name="debug", container_id="3", running=True),
+        PodContainer(name="debug", container_id="3", running=True, is_ephemeral=True),
     )
 
 
@@ -135,3 +150,51 @@ def test_bytes_are_a_pod_with_an_identity_or_a_value_error(
     except ValueError:
         return
     assert pod.uid and pod.name and pod.namespace
+
+
+def test_containers_come_as_the_spec_lists_them_with_their_claims() -> None:
+    pod = to_pod(
+        PodMessage(
+            metadata=Metadata(name="p", namespace="n", uid="u"),
+            spec=PodSpec(
+                containers=[
+                    ContainerSpec(
+                        name="web", resources=Resources(limits={"nvidia.com/gpu": Quantity(text="2")})
+                    ),
+                    ContainerSpec(
+                        name="agent", resources=Resources(claims=[ClaimUse(name="gpu", request="big")])
+                    ),
+                ],
+                claims=[PodClaim(name="old", claim_name="o")],
+            ),
+            status=PodStatus(
+                containers=[ContainerStatus(name="agent"), ContainerStatus(name="web")],
+                claims=[ClaimStatus(name="gpu", claim_name="p-gpu-x7")],
+                extended_claim=ExtendedClaim(
+                    claim_name="e", mappings=[RequestMapping(container="web", resource="r", request="q")]
+                ),
+            ),
+        )
+    )
+    assert [one.name for one in pod.containers] == ["web", "agent"]
+    assert pod.containers[0].limits == {"nvidia.com/gpu": "2"}
+    assert [(use.claim, use.request) for use in pod.containers[1].uses] == [("gpu", "big")]
+    assert pod.resource_claims == {"old": "o", "gpu": "p-gpu-x7"}
+    assert (pod.extended_claim, pod.extended[0].container) == ("e", "web")
+
+
+@pytest.mark.parametrize("cluster", ["kubernetes-1.36.4-dra"])
+def test_the_kubelets_pods_have_the_api_servers_containers_and_claims(cluster: str) -> None:
+    """Both were recorded on one node. Only which claim was made from a template the kubelet does not tell."""
+    answer = ListResponse.FromString(recorded(cluster, "podsapi-list"))
+    listed = msgspec.json.decode((RECORDED / cluster / "api-pods-list.json").read_bytes(), type=ApiList)
+    api = {pod.metadata.name: pod_object.to_pod(pod) for pod in listed.items}
+    compared = 0
+    for pod in map(to_pod, answer.pods):
+        other = api.get(pod.name)
+        if other and other.uid == pod.uid:
+            assert [one.name for one in pod.containers] == [one.name for one in other.containers]
+            assert [one.uses for one in pod.containers] == [one.uses for one in other.containers]
+            assert pod.resource_claims.items() <= other.resource_claims.items()
+            compared += any(one.uses for one in pod.containers)
+    assert compared

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from podgpu.kube.pod_object import LARGEST_ANNOTATION, MALFORMED, decode_pod, to_pod
-from podgpu.model import OwnerReference, Pod, PodContainer
+from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
 from tests.fakeapi.recorded import listed, pod
 
 UID = "04a42512-da73-45a0-91d1-4b3469bce212"
@@ -46,6 +46,7 @@ def test_a_recorded_pod_is_read_whole() -> None:
                     ("nvidia.com/mig-1g.18gb", "MIG-0a1b2c3d-1111-5111-8111-000000000001"),
                     ("nvidia.com/mig-1g.18gb", "MIG-0a1b2c3d-1111-5111-8111-000000000002"),
                 ),
+                limits={"nvidia.com/mig-1g.18gb": "2"},
             ),
         ),
     )
@@ -93,7 +94,7 @@ def test_init_and_ephemeral_containers_count_and_a_finished_one_does_not_run() -
     assert made(item).containers == (
         PodContainer(name="i", container_id="aa", is_init=True),
         PodContainer(name="c"),
-        PodContainer(name="e", container_id="bb", running=True),
+        PodContainer(name="e", container_id="bb", running=True, is_ephemeral=True),
     )
 
 
@@ -134,3 +135,43 @@ def test_nulls_are_absences() -> None:
     item["status"]["containerStatuses"] = None
     assert made(item) == Pod(namespace="team-a", name="p", uid=UID, phase="Running")
     assert msgspec.json.encode(made(item))
+
+
+def test_containers_come_as_the_spec_lists_them_not_as_the_status_sorts_them() -> None:
+    item = {
+        "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+        "spec": {
+            "containers": [
+                {"name": "web", "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "2"}}},
+                {"name": "agent", "resources": {"claims": [{"name": "gpu", "request": "big"}]}},
+            ],
+            "resourceClaims": [
+                {"name": "gpu", "resourceClaimTemplateName": "t"},
+                {"name": "old", "resourceClaimName": "o"},
+            ],
+        },
+        "status": {
+            "containerStatuses": [{"name": "agent", "containerID": "x://1"}, {"name": "web"}],
+            "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu-x7"}],
+            "extendedResourceClaimStatus": {
+                "resourceClaimName": "p-extended",
+                "requestMappings": [
+                    {
+                        "containerName": "web",
+                        "resourceName": "nvidia.com/gpu",
+                        "requestName": "container-0-request-0",
+                    }
+                ],
+            },
+        },
+    }
+    pod = made(item)
+    assert pod.containers == (
+        PodContainer(name="web", limits={"nvidia.com/gpu": "2"}),
+        PodContainer(name="agent", container_id="1", uses=(ClaimUse("gpu", "big"),)),
+    )
+    assert pod.resource_claims == {"gpu": "p-gpu-x7", "old": "o"}
+    assert pod.extended_claim == "p-extended"
+    assert pod.extended == (
+        ExtendedUse(container="web", resource="nvidia.com/gpu", request="container-0-request-0"),
+    )

@@ -1,5 +1,7 @@
 """Plays a scenario: two readings five seconds apart, a real kubelet socket, a real folder of processes."""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
@@ -11,43 +13,100 @@ from podgpu.kube.podresources import PodResources
 from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
 from podgpu.model import (
+    ClaimUse,
     Device,
     Gpu,
+    Holder,
     Instance,
     MigInstance,
     PartStatus,
     Pod,
     PodContainer,
+    PoolDevice,
     Process,
     Reading,
+    ResourceClaim,
     Snapshot,
 )
+from podgpu.sharing.inventory import Host
 from tests.agent.stage import StillPods, write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
-from tests.fakekubelet.rig import given
+from tests.fakekubelet.rig import given, given_dynamically
 from tests.scenarios.script import GpuScript, MigScript, NodeScript, PodScript, ProcessScript
 
 SECONDS = 5.0
 WALL = 1_760_000_000.0
 
 
-async def play(script: NodeScript, proc: Path, kubelet: Path) -> Snapshot:
-    owners = {process.pid: process.owner for gpu in script.gpus for process in gpu.processes}
-    for pid, owner in owners.items():
-        write_proc(proc, pid, cgroup(owner))
+async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
+    """`folder` is empty; the node's /proc and files are made in it."""
+    proc, root = folder / "proc", folder / "root"
+    _write(script, proc, root)
+    processes = ScriptedProcesses(proc, script)
     async with FakeKubelet(kubelet) as server:
         server.replies = _kubelet(script)
         attribution = Attribution(
             interval=SECONDS,
-            allocations=PodResources(kubelet),
+            allocations=PodResources(kubelet) if script.is_kubernetes else None,
+            dynamics=ScriptedClaims(script),
+            host=Host(root=root, pod_uid=processes.pod_uid),
+            ratios=script.ratios,
             pod_sources=[StillPods(tuple(map(_pod, script.pods)))],
-            processes=Procfs(proc),
+            processes=processes,
             workloads=Workloads(None),
             pod_labels=("app",),
         )
         await attribution.attribute(_snapshot(script, 0.0))
         played = await attribution.attribute(_snapshot(script, SECONDS))
     return msgspec.structs.replace(played, parts=tuple(map(_timeless, played.parts)))
+
+
+class ScriptedProcesses(Procfs):
+    """A real folder of processes, except for their users: only root could make files that belong to others."""
+
+    def __init__(self, root: Path, script: NodeScript) -> None:
+        super().__init__(root)
+        self._users = {process.pid: process.user for gpu in script.gpus for process in gpu.processes}
+
+    def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
+        return {
+            pid: holder if holder.user is None else msgspec.structs.replace(holder, user=self._users[pid])
+            for pid, holder in super().holders(pids).items()
+        }
+
+
+class ScriptedClaims:
+    name = "resource-claims"
+
+    def __init__(self, script: NodeScript) -> None:
+        self.errors: Counter[str] = Counter()
+        self._script = script
+
+    async def run(self) -> None:
+        return
+
+    def follow(self, pods: Iterable[Pod]) -> None:
+        return
+
+    def claims(self) -> tuple[ResourceClaim, ...]:
+        return tuple(self._script.resource_claims)
+
+    def devices(self) -> tuple[PoolDevice, ...]:
+        return tuple(self._script.pool_devices)
+
+    def status(self) -> PartStatus | None:
+        return PartStatus(name=self.name, up=True) if self._script.resource_claims else None
+
+
+def _write(script: NodeScript, proc: Path, root: Path) -> None:
+    proc.mkdir()
+    processes = {process.pid: process for gpu in script.gpus for process in gpu.processes}
+    for pid, process in processes.items():
+        write_proc(proc, pid, cgroup(process.owner), command=process.command)
+    for name, text in script.files.items():
+        path = root / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 def uid(pod: str) -> str:
@@ -63,6 +122,8 @@ def cgroup(owner: str) -> str:
         return "0::/system.slice/backup.service\n"
     if owner == "docker":
         return f"0::/system.slice/docker-{container_id(owner)}.scope\n"
+    if owner.startswith("0::"):
+        return f"{owner}\n"
     pod, _, _ = owner.rpartition("/")
     return f"0::/kubepods/burstable/pod{uid(pod)}/{container_id(owner)}\n"
 
@@ -74,6 +135,11 @@ def _kubelet(script: NodeScript) -> dict[str, Reply]:
         ids = [device_id.encode() for device_id in one.ids]
         resource = one.resource.encode()
         listed += given(*ids, resource=resource, pod=pod, namespace=namespace, container=container)
+    for claimed in script.claimed:
+        namespace, pod, container = (part.encode() for part in claimed.to.split("/"))
+        devices = [tuple(part.encode() for part in one.split("/")) for one in claimed.devices]
+        claim = claimed.claim.encode()
+        listed += given_dynamically(*devices, claim=claim, pod=pod, namespace=namespace, container=container)
     offered = AllocatableResponse(
         devices=[
             DeviceEntry(resource=resource.encode(), ids=[one.encode() for one in ids])
@@ -95,10 +161,23 @@ def _pod(script: PodScript) -> Pod:
         phase=script.phase,
         labels=script.labels,
         annotations=script.annotations,
-        containers=tuple(
-            PodContainer(name=one, container_id=container_id(f"{script.name}/{one}"), running=True)
-            for one in script.containers
-        ),
+        containers=tuple(_container(script, one) for one in (*script.init, *script.containers)),
+        resource_claims=script.resource_claims,
+        extended_claim=script.extended_claim,
+        extended=script.extended,
+    )
+
+
+def _container(script: PodScript, name: str) -> PodContainer:
+    uses = (one.partition("/") for one in script.uses.get(name, ()))
+    return PodContainer(
+        name=name,
+        container_id=container_id(f"{script.name}/{name}"),
+        running=name not in script.init,
+        is_init=name in script.init,
+        devices=tuple(script.devices.get(name, ())),
+        limits=script.limits.get(name, {}),
+        uses=tuple(ClaimUse(claim, request) for claim, _, request in uses),
     )
 
 
@@ -121,6 +200,8 @@ def _device(index: int, gpu: GpuScript, at: float) -> Device:
         "power_limit_watts": 700.0,
         "energy_joules_total": 1000.0 + gpu.joules * at / SECONDS,
     }
+    if gpu.memory_total is not None:
+        values["memory_total_bytes"] = float(gpu.memory_total)
     if gpu.busy is not None:
         values["utilization_ratio"] = gpu.busy
     return Device(
@@ -147,13 +228,19 @@ def _instance(mig: MigScript) -> Instance:
             compute_instance_id=mig.ci,
             profile=mig.profile,
             multiprocessors=mig.multiprocessors,
+            start=mig.start,
         ),
-        readings=(
-            Reading("memory_used_bytes", float(mig.memory)),
-            Reading("graphics_engine_active_ratio", mig.active),
-            Reading("sm_active_ratio", mig.active),
-        ),
+        readings=tuple(_instance_readings(mig)),
     )
+
+
+def _instance_readings(mig: MigScript) -> Iterator[Reading]:
+    """Of a GPU instance's compute instances only the first tells anything."""
+    if mig.memory is not None:
+        yield Reading("memory_used_bytes", float(mig.memory))
+    if mig.active is not None:
+        yield Reading("graphics_engine_active_ratio", mig.active)
+        yield Reading("sm_active_ratio", mig.active)
 
 
 def _process(process: ProcessScript) -> Process:

@@ -5,6 +5,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from podgpu.model import ExtendedUse, PoolDevice, ResourceClaim
+
 
 class MigScript(Struct, kw_only=True, forbid_unknown_fields=True):
     uuid: str
@@ -12,15 +14,18 @@ class MigScript(Struct, kw_only=True, forbid_unknown_fields=True):
     ci: int = 0
     profile: str
     multiprocessors: int
-    active: float = 0.0
-    memory: int = 0
+    start: int | None = None
+    active: float | None = 0.0
+    memory: int | None = 0
 
 
 class ProcessScript(Struct, kw_only=True, forbid_unknown_fields=True):
-    """`owner` is NAMESPACE/POD/CONTAINER, `host`, or `docker`."""
+    """`owner` is NAMESPACE/POD/CONTAINER, `host`, `docker`, or the text of a cgroup; `user` the user's number."""
 
     pid: int
     owner: str
+    user: int = 0
+    command: str = "python3"
     memory: int | None = None
     sm: float | None = None
     kinds: tuple[str, ...] = ("compute",)
@@ -34,6 +39,7 @@ class GpuScript(Struct, kw_only=True, forbid_unknown_fields=True):
     uuid: str
     minor: int
     memory: int = 0
+    memory_total: int | None = None
     busy: float | None = 0.0
     joules: float = 500.0
     multiprocessors: int = 132
@@ -42,13 +48,23 @@ class GpuScript(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PodScript(Struct, kw_only=True, forbid_unknown_fields=True):
-    """`name` is NAMESPACE/POD. The UID and the container ids follow from it."""
+    """`name` is NAMESPACE/POD. The UID and the container ids follow from it.
+
+    `devices`, `limits` and `uses` go by the container's name; a use is CLAIM or CLAIM/REQUEST.
+    """
 
     name: str
     phase: str = "Running"
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
+    init: tuple[str, ...] = ()
     containers: tuple[str, ...] = ("main",)
+    devices: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    limits: dict[str, dict[str, str]] = field(default_factory=dict)
+    uses: dict[str, list[str]] = field(default_factory=dict)
+    resource_claims: dict[str, str] = field(default_factory=dict)
+    extended_claim: str = ""
+    extended: tuple[ExtendedUse, ...] = ()
 
 
 class GivenScript(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -59,14 +75,28 @@ class GivenScript(Struct, kw_only=True, forbid_unknown_fields=True):
     ids: list[str]
 
 
+class ClaimedScript(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The devices of a claim, DRIVER/POOL/DEVICE, that the kubelet lists under NAMESPACE/POD/CONTAINER."""
+
+    to: str
+    claim: str
+    devices: list[str]
+
+
 class NodeScript(Struct, kw_only=True, forbid_unknown_fields=True):
-    """`story` says what the scenario shows."""
+    """`story` says what the scenario shows. `files` are text files of the node, by their path."""
 
     story: str
     gpus: list[GpuScript]
+    is_kubernetes: bool = True
     pods: list[PodScript] = field(default_factory=list)
     given: list[GivenScript] = field(default_factory=list)
     allocatable: dict[str, list[str]] = field(default_factory=dict)
+    claimed: list[ClaimedScript] = field(default_factory=list)
+    resource_claims: list[ResourceClaim] = field(default_factory=list)
+    pool_devices: list[PoolDevice] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    ratios: tuple[float, ...] = ()
 
 
 def read(path: Path) -> NodeScript:

@@ -16,37 +16,31 @@ from podgpu import sharing
 from podgpu.agent.accounts import Accounts
 from podgpu.agent.meter import Meter
 from podgpu.agent.roster import Roster
+from podgpu.agent.stock import Allocations, Dynamics, Stock
 from podgpu.kube import PodSource
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.book import book
 from podgpu.ledger.names import Directory
-from podgpu.model import Allocation, Claim, Device, Fault, Holder, PartStatus, Pod, Snapshot, Workload
-from podgpu.sharing.inventory import Inventory
+from podgpu.model import (
+    Allocation,
+    Claim,
+    ContainerRef,
+    Device,
+    Fault,
+    Holder,
+    PartStatus,
+    Pod,
+    Snapshot,
+    Workload,
+)
+from podgpu.sharing.inventory import Host
 
-MAP_SECONDS = 600.0  # how long the last map is believed while the kubelet is away
 WORKLOAD_SECONDS = 0.2  # how long a cycle waits for names of workloads; the rest comes with the next
+OUTSIDE = ("host", "container")
 
 
 class Closable(Protocol):
     async def close(self) -> None: ...
-
-
-class Allocated(Protocol):
-    @property
-    def devices(self) -> tuple[Allocation, ...]: ...
-    @property
-    def allocatable(self) -> tuple[tuple[str, str], ...]: ...
-
-
-class Allocations(Protocol):
-    """What the kubelet gave out. A failure returns what was known last."""
-
-    name: str
-
-    async def read(self) -> Allocated: ...
-    def status(self) -> PartStatus: ...
-    @property
-    def errors(self) -> Counter[str]: ...
 
 
 class Processes(Protocol):
@@ -54,6 +48,13 @@ class Processes(Protocol):
 
     def holders(self, pids: Iterable[int]) -> dict[int, Holder]: ...
     def fault(self) -> Fault | None: ...
+
+
+class Outsiders(Protocol):
+    """Who is on the node besides pods."""
+
+    def title(self, holder: Holder) -> str:
+        """Name a process's owner: `docker/web`, `slurm/1234`, `user/alice`."""
 
 
 class Workloads(Protocol):
@@ -66,60 +67,80 @@ class Attribution:
         *,
         interval: float,
         allocations: Allocations | None = None,
+        dynamics: Dynamics | None = None,
+        host: Host | None = None,
+        ratios: Sequence[float] = (),
         pod_sources: Sequence[PodSource] = (),
         processes: Processes | None = None,
+        outsiders: Outsiders | None = None,
+        books_outsiders: bool = False,
         workloads: Workloads | None = None,
         pod_labels: Sequence[str] = (),
         to_close: Sequence[Closable] = (),
     ) -> None:
-        self._allocations = allocations
+        """With `books_outsiders`, on a machine without Kubernetes, who is outside has accounts like containers."""
+        self._systems = sharing.systems()
+        self._patience = interval / 2
+        self._stock = Stock(
+            patience=self._patience,
+            systems=self._systems,
+            allocations=allocations,
+            dynamics=dynamics,
+            host=host,
+            ratios=ratios,
+        )
+        self._outsiders = outsiders
+        self._books_outsiders = books_outsiders
         self._roster = Roster(pod_sources)
         self._processes = processes
         self._workloads = workloads
         self._pod_labels = frozenset(pod_labels)
         self._to_close = to_close
-        self._systems = sharing.systems()
-        self._patience = interval / 2
         self._meter = Meter(interval)
         self._accounts = Accounts()
         self._holders: dict[int, Holder] = {}
-        self._allocated: Allocated | None = None
-        self._reading: asyncio.Task[Allocated] | None = None
+        self._unknown_ids: set[Allocation] = set()
+        self._unknown_id_count = 0
         self._known_workloads: dict[str, Workload] = {}
         self._resolving: asyncio.Task[dict[str, Workload]] | None = None
         self._broken: PartStatus | None = None
 
     async def run(self) -> None:
-        """Keep the pod lists fresh until cancelled."""
-        await self._roster.run()
+        """Keep the pod lists and the claims fresh until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._roster.run())
+            group.create_task(self._stock.run())
 
     async def close(self) -> None:
-        for task in (self._resolving, self._reading):
-            if task:
-                task.cancel()
+        self._stock.close()
+        if self._resolving:
+            self._resolving.cancel()
         for part in self._to_close:
             await part.close()
 
     @property
     def errors(self) -> Counter[tuple[str, str]]:
         """What the parts have counted so far, by part and reason."""
-        parts: list[PodSource | Allocations] = [*self._roster.sources]
-        if self._allocations:
-            parts.append(self._allocations)
-        return Counter(
-            {(part.name, reason): count for part in parts for reason, count in part.errors.items()}
-        )
+        counts = self._stock.errors
+        for part in self._roster.sources:
+            counts.update({(part.name, reason): count for reason, count in part.errors.items()})
+        if self._unknown_id_count:
+            counts["sharing", "unknown_id"] = self._unknown_id_count
+        return counts
 
     async def attribute(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with everything booked."""
         devices = [device for device in snapshot.devices if device.fault is None]
         pods = self._roster.pods()
-        inventory = await self._inventory(snapshot.devices, pods)
+        inventory = await self._stock.take(snapshot.devices, pods)
         claims = sharing.claims(inventory, self._systems)
         self._holders = self._named_holders(devices, pods)
         sheets = self._sheets(devices, claims)
         self._accounts.post(sheets, time.monotonic(), snapshot.taken_at)
         involved = self._involved(pods, claims)
+        # An id that nobody understands may be that of a card which does not speak.
+        unclaimed = sharing.unclaimed(inventory, self._systems) if _all_speak(snapshot.devices) else ()
+        self._count(unclaimed)
         return msgspec.structs.replace(
             snapshot,
             claims=claims,
@@ -129,35 +150,33 @@ class Attribution:
             balances=tuple(self._accounts.balances()),
             pods=tuple(self._shown(pod) for pod in involved),
             workloads=await self._workloads_of(involved),
-            # An id that nobody understands may be that of a card which does not speak.
-            unclaimed=sharing.unclaimed(inventory, self._systems) if _all_speak(snapshot.devices) else (),
+            unclaimed=unclaimed,
+            sharing=sharing.statuses(inventory, claims, self._systems),
+            vgpus=inventory.vgpus,
             parts=(*snapshot.parts, *self._statuses()),
         )
 
-    async def _inventory(self, devices: Sequence[Device], pods: tuple[Pod, ...]) -> Inventory:
-        allocated = await self._latest_allocated(self._allocations) if self._allocations else None
-        if allocated is None or self._allocations is None:
-            return Inventory(devices, (), (), pods)
-        if (self._allocations.status().age_seconds or 0.0) > MAP_SECONDS:
-            return Inventory(devices, (), allocated.allocatable, pods)
-        return Inventory(devices, allocated.devices, allocated.allocatable, pods)
-
-    async def _latest_allocated(self, allocations: Allocations) -> Allocated | None:
-        """A kubelet that does not answer must not hold up the numbers: what it told last will do meanwhile."""
-        if self._reading is None:
-            self._reading = asyncio.create_task(allocations.read())
-        done, _ = await asyncio.wait({self._reading}, timeout=self._patience)
-        if done:
-            reading, self._reading = self._reading, None
-            self._allocated = reading.result()
-        return self._allocated
+    def _count(self, unclaimed: tuple[Allocation, ...]) -> None:
+        """Count each id once, for as long as it is there."""
+        self._unknown_id_count += len(set(unclaimed) - self._unknown_ids)
+        self._unknown_ids = set(unclaimed)
 
     def _named_holders(self, devices: list[Device], pods: tuple[Pod, ...]) -> dict[int, Holder]:
         processes = [process for device in devices for process in device.processes]
         listed = {process.pid for process in processes if process.kinds}
         found = self._processes.holders({one.pid for one in processes}) if self._processes else {}
         directory = Directory(pods)
-        return {pid: self._named(holder, directory, is_listed=pid in listed) for pid, holder in found.items()}
+        named = {
+            pid: self._named(holder, directory, is_listed=pid in listed) for pid, holder in found.items()
+        }
+        return {pid: self._titled(holder) for pid, holder in named.items()}
+
+    def _titled(self, holder: Holder) -> Holder:
+        if self._outsiders is None or holder.kind not in OUTSIDE:
+            return holder
+        title = self._outsiders.title(holder)
+        booked = ContainerRef("", "", title) if title and self._books_outsiders else holder.container
+        return msgspec.structs.replace(holder, title=title, container=booked)
 
     def _named(self, holder: Holder, directory: Directory, *, is_listed: bool) -> Holder:
         """A process that has just ended is still whose it was a cycle ago, whoever has its PID by now.
@@ -211,7 +230,7 @@ class Attribution:
         return {uid: one for uid, one in self._known_workloads.items() if uid in uids}
 
     def _statuses(self) -> list[PartStatus]:
-        statuses = [self._allocations.status()] if self._allocations else []
+        statuses = self._stock.statuses()
         statuses += [source.status() for source in self._roster.sources]
         if self._processes:
             fault = self._processes.fault()

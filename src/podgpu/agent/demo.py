@@ -10,6 +10,7 @@ from podgpu.agent.attribution import Attribution
 from podgpu.model import (
     Allocation,
     ContainerRef,
+    DynamicAllocation,
     Fault,
     Holder,
     Owner,
@@ -39,6 +40,7 @@ WORKLOADS = {
 class Given(Struct, frozen=True):
     devices: tuple[Allocation, ...]
     allocatable: tuple[tuple[str, str], ...]
+    dynamic: tuple[DynamicAllocation, ...] = ()
 
 
 def demo_attribution(interval: float, pod_labels: Iterable[str]) -> Attribution:

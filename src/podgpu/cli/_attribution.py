@@ -12,6 +12,7 @@ from podgpu.kube.podresources import PodResources
 from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
+from podgpu.sharing.inventory import Host
 
 
 def open_attribution(config: Config) -> Attribution:
@@ -21,12 +22,14 @@ def open_attribution(config: Config) -> Attribution:
         return demo_attribution(config.interval, config.kube_pod_labels)
     api = _api_server(config)
     allocations = PodResources(config.path_kubelet) if has_kubelet(config) else None
+    processes = Procfs(config.path_procfs)
     workloads = Workloads(api, name_labels=config.kube_workload_labels)
     return Attribution(
         interval=config.interval,
         allocations=allocations,
         pod_sources=_pod_sources(config, api),
-        processes=Procfs(config.path_procfs),
+        processes=processes,
+        host=Host(root=config.path_root, pod_uid=processes.pod_uid),
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         to_close=[part for part in (allocations, workloads, api) if part],

@@ -80,6 +80,16 @@ class Config:
             default="/proc",
         )
     )
+    path_root: Path = one(
+        Option(
+            flag="--path.root",
+            group=SOURCE,
+            help="Where the host's root is mounted, for names of users and containers outside Kubernetes.",
+            parse=existing_folder,
+            value_name="PATH",
+            default="/",
+        )
+    )
     path_kubelet: Path = one(
         Option(
             flag="--path.kubelet",

@@ -1,12 +1,12 @@
 """A pod as the kubelet's Pods API sends it: core/v1 in protobuf."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from google.protobuf.message import DecodeError
 
-from podgpu.kube._gen.pods_pb2 import ContainerStatus, Metadata, PodMessage, PodStatus
-from podgpu.model import OwnerReference, Pod, PodContainer
+from podgpu.kube._gen.pods_pb2 import ContainerSpec, ContainerStatus, ExtendedClaim, Metadata, PodMessage
+from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
 
 LARGEST_ANNOTATION = 64 * 1024  # characters
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # kubectl's copy of the whole manifest
@@ -31,7 +31,10 @@ def to_pod(message: bytes | PodMessage) -> Pod:
         labels=dict(metadata.labels),
         annotations=_kept(metadata.annotations),
         owner=_owner(metadata),
-        containers=tuple(_containers(message.status)),
+        containers=tuple(_containers(message)),
+        resource_claims=_resource_claims(message),
+        extended_claim=message.status.extended_claim.claim_name,
+        extended=tuple(_extended(message.status.extended_claim)),
     )
 
 
@@ -64,21 +67,45 @@ def _owner(metadata: Metadata) -> OwnerReference | None:
     return OwnerReference(kind=owner.kind, name=owner.name, uid=owner.uid, api_version=owner.api_version)
 
 
-def _containers(status: PodStatus) -> Iterator[PodContainer]:
-    yield from (_container(each, is_init=True) for each in status.init_containers)
-    yield from (_container(each, is_init=False) for each in status.containers)
-    yield from (_container(each, is_init=False) for each in status.ephemeral_containers)
+def _containers(message: PodMessage) -> Iterator[PodContainer]:
+    """In the order of the spec, since systems count by it; the kubelet sorts a status by name."""
+    spec, status = message.spec, message.status
+    yield from _listed(spec.init_containers, status.init_containers, is_init=True)
+    yield from _listed(spec.containers, status.containers)
+    yield from _listed((), status.ephemeral_containers, is_ephemeral=True)
 
 
-def _container(status: ContainerStatus, *, is_init: bool) -> PodContainer:
-    _, _, container_id = status.container_id.partition("://")
-    return PodContainer(
-        name=status.name,
-        container_id=container_id,
-        running=status.state.HasField("running"),
-        is_init=is_init,
-        devices=tuple(dict.fromkeys(_devices(status))),  # each once, in their order
-    )
+def _listed(
+    specs: Iterable[ContainerSpec],
+    statuses: Iterable[ContainerStatus],
+    *,
+    is_init: bool = False,
+    is_ephemeral: bool = False,
+) -> Iterator[PodContainer]:
+    spec_of, status_of = {one.name: one for one in specs}, {one.name: one for one in statuses}
+    for name in dict.fromkeys((*spec_of, *status_of)):
+        spec, status = spec_of.get(name, ContainerSpec()), status_of.get(name, ContainerStatus())
+        yield PodContainer(
+            name=name,
+            container_id=status.container_id.partition("://")[2],
+            running=status.state.HasField("running"),
+            is_init=is_init,
+            is_ephemeral=is_ephemeral,
+            devices=tuple(dict.fromkeys(_devices(status))),  # each once, in their order
+            limits={key: one.text for key, one in spec.resources.limits.items() if "/" in key},
+            uses=tuple(ClaimUse(one.name, one.request) for one in spec.resources.claims),
+        )
+
+
+def _resource_claims(message: PodMessage) -> dict[str, str]:
+    """The spec names a claim that was there before, the status one that was made from a template."""
+    named = {one.name: one.claim_name for one in message.spec.claims if one.claim_name}
+    return named | {one.name: one.claim_name for one in message.status.claims if one.claim_name}
+
+
+def _extended(claim: ExtendedClaim) -> Iterator[ExtendedUse]:
+    for one in claim.mappings:
+        yield ExtendedUse(container=one.container, resource=one.resource, request=one.request)
 
 
 def _devices(status: ContainerStatus) -> Iterator[tuple[str, str]]:

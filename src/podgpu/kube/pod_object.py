@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, MsgspecError, Struct, field
 from msgspec.json import Decoder
 
-from podgpu.model import OwnerReference, Pod, PodContainer
+from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
 
 LARGEST_ANNOTATION = 64 << 10  # characters
 LONGEST_DEVICE_ID = 512
@@ -40,8 +40,42 @@ class PodMetadata(Struct, rename="camel"):
     owner_references: list[OwnerEntry] | None = None
 
 
+class ClaimEntry(Struct):
+    name: str = ""
+    request: str = ""
+
+
+class Resources(Struct):
+    limits: dict[str, str | int] | None = None
+    claims: list[ClaimEntry] | None = None
+
+
+class ContainerSpec(Struct):
+    name: Label
+    resources: Resources | None = None
+
+
+class PodClaim(Struct, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodSpec(Struct, rename="camel"):
     node_name: str = ""
+    containers: list[ContainerSpec] | None = None
+    init_containers: list[ContainerSpec] | None = None
+    resource_claims: list[PodClaim] | None = None
+
+
+class RequestMapping(Struct, rename="camel"):
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class ExtendedClaim(Struct, rename="camel"):
+    resource_claim_name: str = ""
+    request_mappings: list[RequestMapping] | None = None
 
 
 class RunningState(Struct):
@@ -73,6 +107,8 @@ class PodStatus(Struct, rename="camel"):
     init_container_statuses: list[ContainerStatus] | None = None
     container_statuses: list[ContainerStatus] | None = None
     ephemeral_container_statuses: list[ContainerStatus] | None = None
+    resource_claim_statuses: list[PodClaim] | None = None
+    extended_resource_claim_status: ExtendedClaim | None = None
 
 
 class PodObject(Struct):
@@ -87,6 +123,7 @@ decode_pod = Decoder(PodObject).decode
 def to_pod(item: PodObject) -> Pod:
     metadata = item.metadata
     annotations = metadata.annotations or {}
+    extended_claim, extended = _extended(item.status.extended_resource_claim_status)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -96,7 +133,10 @@ def to_pod(item: PodObject) -> Pod:
         labels=metadata.labels or {},
         annotations=_kept(annotations),
         owner=controller(metadata.owner_references or ()),
-        containers=tuple(_containers(item.status)),
+        containers=tuple(_containers(item)),
+        resource_claims=_resource_claims(item),
+        extended_claim=extended_claim,
+        extended=extended,
     )
 
 
@@ -124,22 +164,51 @@ def _kept(annotations: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _containers(status: PodStatus) -> Iterator[PodContainer]:
-    for each in status.init_container_statuses or ():
-        yield _container(each, is_init=True)
-    for each in (*(status.container_statuses or ()), *(status.ephemeral_container_statuses or ())):
-        yield _container(each, is_init=False)
+def _containers(item: PodObject) -> Iterator[PodContainer]:
+    """In the order of the spec, since systems count by it; the kubelet sorts a status by name."""
+    spec, status = item.spec, item.status
+    yield from _listed(spec.init_containers, status.init_container_statuses, is_init=True)
+    yield from _listed(spec.containers, status.container_statuses)
+    yield from _listed(None, status.ephemeral_container_statuses, is_ephemeral=True)
 
 
-def _container(status: ContainerStatus, *, is_init: bool) -> PodContainer:
-    _, _, container_id = status.container_id.partition("://")
-    return PodContainer(
-        name=status.name,
-        container_id=container_id,
-        running=status.state is not None and status.state.running is not None,
-        is_init=is_init,
-        devices=tuple(dict.fromkeys(_devices(status))),  # each once, in their order
+def _listed(
+    specs: list[ContainerSpec] | None,
+    statuses: list[ContainerStatus] | None,
+    *,
+    is_init: bool = False,
+    is_ephemeral: bool = False,
+) -> Iterator[PodContainer]:
+    spec_of = {one.name: one.resources or Resources() for one in specs or ()}
+    status_of = {one.name: one for one in statuses or ()}
+    for name in dict.fromkeys((*spec_of, *status_of)):
+        resources, status = spec_of.get(name, Resources()), status_of.get(name, ContainerStatus(name=name))
+        yield PodContainer(
+            name=name,
+            container_id=status.container_id.partition("://")[2],
+            running=status.state is not None and status.state.running is not None,
+            is_init=is_init,
+            is_ephemeral=is_ephemeral,
+            devices=tuple(dict.fromkeys(_devices(status))),  # each once, in their order
+            limits={key: str(value) for key, value in (resources.limits or {}).items() if "/" in key},
+            uses=tuple(ClaimUse(one.name, one.request) for one in resources.claims or ()),
+        )
+
+
+def _resource_claims(item: PodObject) -> dict[str, str]:
+    """The spec names a claim that was there before, the status one that was made from a template."""
+    entries = (*(item.spec.resource_claims or ()), *(item.status.resource_claim_statuses or ()))
+    return {one.name: one.resource_claim_name for one in entries if one.resource_claim_name}
+
+
+def _extended(status: ExtendedClaim | None) -> tuple[str, tuple[ExtendedUse, ...]]:
+    if status is None:
+        return "", ()
+    uses = (
+        ExtendedUse(container=one.container_name, resource=one.resource_name, request=one.request_name)
+        for one in status.request_mappings or ()
     )
+    return status.resource_claim_name, tuple(uses)
 
 
 def _devices(status: ContainerStatus) -> Iterator[tuple[str, str]]:

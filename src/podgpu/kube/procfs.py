@@ -30,6 +30,7 @@ _Judge = Callable[[str], cgroup.Verdict]
 
 
 class _Stat(Struct, frozen=True):
+    command: str
     start_time: int
     zombie: bool
     exiting: bool
@@ -64,6 +65,15 @@ class Procfs:
         judge = cache(partial(cgroup.judge, private=private))
         now = self._clock()
         return {pid: self._holder(pid, known.get(pid), now, judge) for pid in pids}
+
+    def pod_uid(self, pid: int) -> str | None:
+        """Say in which pod a process is, by what its cgroup is now."""
+        try:
+            text = _content(f"{self._prefix}{pid}/cgroup", _CGROUP).decode("utf-8", "replace")
+        except OSError:
+            return None
+        owner = None if self.fault() else cgroup.parse(text)
+        return owner.pod_uid if owner else None
 
     def fault(self) -> Fault | None:
         """Tell when the PIDs of `root` are not those that the driver speaks of.
@@ -112,9 +122,10 @@ class Procfs:
             if known and known.start_time == stat.start_time and (stat.zombie or stat.exiting):
                 return known
             text = _content("cgroup", _CGROUP, folder).decode("utf-8", "replace")
+            user = os.fstat(folder).st_uid
         finally:
             os.close(folder)
-        holder = _judged(pid, stat, judge(text))
+        holder = _judged(pid, stat, judge(text), user)
         return _Known(seal, stat.start_time, now, holder)
 
     def _hides(self) -> bool:
@@ -147,7 +158,7 @@ class Procfs:
         return first == ours or verdict.kind == "pod" or neighbour
 
 
-def _judged(pid: int, stat: _Stat, verdict: cgroup.Verdict) -> Holder:
+def _judged(pid: int, stat: _Stat, verdict: cgroup.Verdict, user: int) -> Holder:
     kind, owner, reason = verdict.kind, verdict.owner, verdict.reason
     if stat.zombie:
         kind, owner, reason = "unknown", None, "zombie"
@@ -161,6 +172,8 @@ def _judged(pid: int, stat: _Stat, verdict: cgroup.Verdict) -> Holder:
         owner=owner,
         cgroup=_evidence(verdict.line),
         reason=reason,
+        command=_evidence(stat.command),
+        user=user,
     )
 
 
@@ -169,7 +182,7 @@ def _unknown(pid: int, reason: str) -> Holder:
 
 
 def _evidence(line: str) -> str:
-    """A cgroup's name is the container's choice: nothing of it may steer a terminal or a log."""
+    """A cgroup's or a command's name is the container's choice: nothing of it may steer a terminal or a log."""
     shown = line[:EVIDENCE]
     return shown if shown.isprintable() else "".join(filter(str.isprintable, shown))
 
@@ -191,9 +204,11 @@ def _exists(path: Path) -> bool:
 
 def _stat(line: bytes) -> _Stat:
     """The name in field 2 may hold spaces and parentheses, so count from its last one."""
-    fields = line[line.rindex(b")") + 1 :].split(None, 20)
+    end = line.rindex(b")")
+    command = line[line.index(b"(") + 1 : end].decode("utf-8", "replace")
+    fields = line[end + 1 :].split(None, 20)
     state, flags = fields[0], int(fields[6])
-    return _Stat(int(fields[19]), state in (b"Z", b"X", b"x"), bool(flags & _PF_EXITING))
+    return _Stat(command, int(fields[19]), state in (b"Z", b"X", b"x"), bool(flags & _PF_EXITING))
 
 
 def _content(path: str, size: int, folder: int | None = None) -> bytes:

@@ -28,9 +28,18 @@ class Weights(Struct, kw_only=True):
 
 
 def weigh(
-    device: Device, usages: Mapping[Party, Usage], reserved: Reserved, interval: Interval, *, visible: bool
+    device: Device,
+    usages: Mapping[Party, Usage],
+    reserved: Reserved,
+    interval: Interval,
+    *,
+    visible: bool,
+    clients_us: int | None = 0,
 ) -> Weights:
-    """`visible` says whether processes can be seen at all; if not, claimants are taken for the users."""
+    """`visible` says whether processes can be seen at all; if not, claimants are taken for the users.
+
+    `clients_us` is the time that clients of MPS had together, None where it is not told.
+    """
     if interval.is_gap:
         return Weights()
     if visible and not device.processes_known:
@@ -39,7 +48,8 @@ def weigh(
         return _by_instance(device, usages, reserved, visible=visible)
     if not visible:
         return _on_one(list(reserved.shares), {}, reserved, None)
-    return _on_one(list(usages), usages, reserved, interval.busy_us)
+    weights = _on_one(list(usages), usages, reserved, interval.busy_us)
+    return _with_clients(weights, usages, reserved, clients_us, interval.busy_us or 0)
 
 
 def busy_us(device: Device, interval: Interval) -> int | None:
@@ -72,6 +82,20 @@ def _on_one(
 def _by_measure(usages: Mapping[Party, Usage], busy: int | None) -> Weights:
     of = {party: usage.sm_us or 0 for party, usage in usages.items()}
     return Weights(of=of, whole=max(sum(of.values()), busy or 0), methods=dict.fromkeys(of, "measured"))
+
+
+def _with_clients(
+    weights: Weights, usages: Mapping[Party, Usage], reserved: Reserved, time: int | None, busy: int
+) -> Weights:
+    """Divide the time of MPS clients among them by their claims: nobody can measure it for each."""
+    clients = [party for party, usage in usages.items() if usage.is_client]
+    if not clients or not time or len(usages) == 1 or "measured" not in weights.methods.values():
+        return weights
+    within = _by_reservation(clients, reserved.shares, PARTS)
+    for party in clients:
+        weights.give(party, time * within.of.get(party, 0) // within.whole, "weighted")
+    weights.whole = max(sum(usage.sm_us or 0 for usage in usages.values()) + time, busy)
+    return weights
 
 
 def _of_those_seen(device: Device, usages: Mapping[Party, Usage], busy: int | None) -> Weights:

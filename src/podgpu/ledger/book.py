@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
 from podgpu.ledger.activity import Weights, busy_us, on_instance, weigh
 from podgpu.ledger.instance import gpu_instances, parts_of
+from podgpu.ledger.mps import server_pids
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
 from podgpu.ledger.split import split, within
-from podgpu.ledger.usage import Usage, usages
+from podgpu.ledger.usage import Usage, served, usages
 from podgpu.model import Claim, Device, Holder
 
 # A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, somebody
@@ -30,11 +31,13 @@ def book(
 ) -> Sheet:
     parts = {instance.mig.uuid: parts_of(device, instance) for instance in device.instances}
     rights = reserved(device.gpu.uuid, claims, parts)
-    used = usages(device, holders, interval.elapsed_us)
+    servers = server_pids(device, holders, {account.container for account in rights.shares})
+    used = usages(device, holders, interval.elapsed_us, servers)
     entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.shares)}
     _describe(entries, used, rights, interval)
     _describe_instances(device, entries, used, rights)
-    weights = weigh(device, used, rights, interval, visible=visible)
+    clients_us = served(device, interval.elapsed_us, servers)
+    weights = weigh(device, used, rights, interval, visible=visible, clients_us=clients_us)
     for party, method in weights.methods.items():
         entries[party].method = method
     busy = busy_us(device, interval) or 0

@@ -1,11 +1,13 @@
 """The nouns. Frozen, no I/O, no NVML, no Prometheus."""
 
 from podgpu.model.device import Device, Fault, Gpu, Instance, MigInstance, Process, Reading
+from podgpu.model.dynamic import ClaimedDevice, DynamicAllocation, PoolDevice, ResourceClaim
 from podgpu.model.ledger import ENDED, UNATTRIBUTED, Balance, Booking, Claim, Remainder
 from podgpu.model.pod import (
     Allocation,
+    ClaimUse,
     ContainerRef,
-    DynamicAllocation,
+    ExtendedUse,
     Holder,
     Owner,
     OwnerReference,
@@ -14,7 +16,8 @@ from podgpu.model.pod import (
     Workload,
 )
 from podgpu.model.report import Report, XidEvent
-from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, Snapshot
+from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, SharingStatus, Snapshot
+from podgpu.model.virtual import VirtualGpu
 
 __all__ = [
     "ENDED",
@@ -24,10 +27,13 @@ __all__ = [
     "Balance",
     "Booking",
     "Claim",
+    "ClaimUse",
+    "ClaimedDevice",
     "ContainerRef",
     "Device",
     "DynamicAllocation",
     "ErrorCount",
+    "ExtendedUse",
     "Fault",
     "Gpu",
     "Holder",
@@ -38,11 +44,15 @@ __all__ = [
     "PartStatus",
     "Pod",
     "PodContainer",
+    "PoolDevice",
     "Process",
     "Reading",
     "Remainder",
     "Report",
+    "ResourceClaim",
+    "SharingStatus",
     "Snapshot",
+    "VirtualGpu",
     "Workload",
     "XidEvent",
 ]

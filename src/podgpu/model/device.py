@@ -22,13 +22,14 @@ class Gpu(Struct, frozen=True, kw_only=True):
 
 
 class MigInstance(Struct, frozen=True, kw_only=True):
-    """One MIG device: a compute instance within a GPU instance."""
+    """One MIG device: a compute instance within a GPU instance. `start` is the first memory slice it lies on."""
 
     uuid: str
     gpu_instance_id: int
     compute_instance_id: int
     profile: str = ""
     multiprocessors: int | None = None
+    start: int | None = None
 
 
 class Reading(Struct, frozen=True, array_like=True):

@@ -26,21 +26,44 @@ class Workload(Struct, frozen=True, kw_only=True):
     name: str
 
 
+class ClaimUse(Struct, frozen=True):
+    """A container's use of a resource claim, by the pod's own name for it. No `request` means all of them."""
+
+    claim: str
+    request: str = ""
+
+
 class PodContainer(Struct, frozen=True, kw_only=True):
     """`devices` are (resource, device id) pairs from the pod's own status, where Kubernetes tells them.
 
-    For a dynamic resource the pair is (`claim:NAME/REQUEST`, `DRIVER/POOL/DEVICE`).
+    For a dynamic resource the pair is (`claim:NAME/REQUEST`, `DRIVER/POOL/DEVICE`). `limits` are those on extended
+    resources, `nvidia.com/gpu` and the like, as Kubernetes writes quantities.
     """
 
     name: str
     container_id: str = ""
     running: bool = False
     is_init: bool = False
+    is_ephemeral: bool = False
     devices: tuple[tuple[str, str], ...] = ()
+    limits: dict[str, str] = {}
+    uses: tuple[ClaimUse, ...] = ()
+
+
+class ExtendedUse(Struct, frozen=True, kw_only=True):
+    """An extended resource of a container that is served by a request of the pod's special resource claim."""
+
+    container: str
+    resource: str
+    request: str
 
 
 class Pod(Struct, frozen=True, kw_only=True):
-    """`static_hash` is the UID that a static pod's cgroup carries; the API server knows it by another."""
+    """`static_hash` is the UID that a static pod's cgroup carries; the API server knows it by another.
+
+    `containers` come as the pod's spec lists them, init containers first and ephemeral ones last, where the spec is
+    known. `resource_claims` goes from the pod's own name for a claim to the ResourceClaim's.
+    """
 
     namespace: str
     name: str
@@ -51,6 +74,9 @@ class Pod(Struct, frozen=True, kw_only=True):
     annotations: dict[str, str] = {}
     owner: OwnerReference | None = None
     containers: tuple[PodContainer, ...] = ()
+    resource_claims: dict[str, str] = {}
+    extended_claim: str = ""
+    extended: tuple[ExtendedUse, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -67,19 +93,6 @@ class Allocation(Struct, frozen=True, kw_only=True):
     device_id: str
 
 
-class DynamicAllocation(Struct, frozen=True, kw_only=True):
-    """One device of a resource claim (DRA) that a container may use."""
-
-    namespace: str
-    pod: str
-    container: str
-    claim_namespace: str
-    claim_name: str
-    driver: str
-    pool: str
-    device: str
-
-
 class Owner(Struct, frozen=True, kw_only=True):
     """What a process's cgroup says. No `pod_uid` means a container outside Kubernetes."""
 
@@ -93,7 +106,8 @@ class Holder(Struct, frozen=True, kw_only=True):
     """A process on a GPU and whose it is, with the evidence.
 
     `kind` is one of `pod`, `container` (outside Kubernetes), `host` and `unknown`; for `unknown`, `reason` says why.
-    `container` is set when the pod's name is known too.
+    `container` is set when the pod's name is known too. `command` is the process's own name for itself, `user` the
+    number of its user, `title` who it is outside Kubernetes: `docker/NAME`, `slurm/JOB`, `user/NAME`.
     """
 
     pid: int
@@ -103,3 +117,6 @@ class Holder(Struct, frozen=True, kw_only=True):
     container: ContainerRef | None = None
     cgroup: str = ""
     reason: str = ""
+    command: str = ""
+    user: int | None = None
+    title: str = ""

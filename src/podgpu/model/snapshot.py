@@ -5,6 +5,7 @@ from msgspec import Struct
 from podgpu.model.device import Device, Fault
 from podgpu.model.ledger import Balance, Booking, Claim, Remainder
 from podgpu.model.pod import Allocation, Holder, Pod, Workload
+from podgpu.model.virtual import VirtualGpu
 
 SCHEMA = 1
 
@@ -25,11 +26,19 @@ class ErrorCount(Struct, frozen=True, kw_only=True):
     count: int
 
 
+class SharingStatus(Struct, frozen=True, kw_only=True):
+    """A way to share GPUs that there is a sign of on this node. `missing` says what it takes to book by it."""
+
+    system: str
+    claims: int = 0
+    missing: str = ""
+
+
 class Snapshot(Struct, frozen=True, kw_only=True):
     """Everything a view may show. `demo` is true when the numbers are made up.
 
     `pods` are those with a claim or a process on a GPU, `workloads` goes by pod UID, `unclaimed` are device ids
-    that no sharing system understood.
+    that no sharing system understood, `sharing` the systems that were found.
     """
 
     node: str
@@ -48,6 +57,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...] = ()
     workloads: dict[str, Workload] = {}
     unclaimed: tuple[Allocation, ...] = ()
+    sharing: tuple[SharingStatus, ...] = ()
+    vgpus: tuple[VirtualGpu, ...] = ()
     parts: tuple[PartStatus, ...] = ()
     errors: tuple[ErrorCount, ...] = ()
 

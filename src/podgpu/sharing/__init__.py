@@ -1,26 +1,47 @@
-"""How GPUs are shared: one file per system, found by itself.
+"""How GPUs are shared: one file or folder per system, found by itself.
 
 A system turns the device ids, resources and annotations it understands into claims.
 """
 
 import pkgutil
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from importlib import import_module
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from podgpu.model import Allocation, Claim
-from podgpu.sharing.inventory import Inventory
+from podgpu.model import Allocation, Claim, SharingStatus
+from podgpu.sharing.inventory import Host, Inventory, Observation
 
 
 class SharingSystem(Protocol):
-    """A module of this package with these three names."""
+    """A module of this package with these names.
+
+    `SIGNS` are beginnings of names that give the system away: of resources, of drivers, of annotations and labels on
+    pods. `NEEDS` says what it takes to book by it, for whom a sign is all there is.
+    """
 
     NAME: str
+    SIGNS: tuple[str, ...]
+    NEEDS: str
 
     def explains(self, allocation: Allocation, inventory: Inventory) -> bool:
         """Whether the id of this allocation is one of the system's own."""
 
     def claims(self, inventory: Inventory) -> Iterable[Claim]: ...
+
+
+@runtime_checkable
+class Withdrawing(Protocol):
+    """A system that knows better than another, and takes back what that one claims."""
+
+    def withdraws(self, claim: Claim, inventory: Inventory) -> bool: ...
+
+
+@runtime_checkable
+class Observing(Protocol):
+    """A system that leaves something to read on the node itself."""
+
+    def observe(self, host: Host) -> Observation: ...
 
 
 def systems() -> tuple[SharingSystem, ...]:
@@ -29,20 +50,60 @@ def systems() -> tuple[SharingSystem, ...]:
 
 
 def claims(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Claim, ...]:
-    return tuple(claim for system in known for claim in system.claims(inventory))
+    known = tuple(known)
+    found = [claim for system in known for claim in system.claims(inventory)]
+    better = [system for system in known if isinstance(system, Withdrawing)]
+    return tuple(claim for claim in found if not any(one.withdraws(claim, inventory) for one in better))
 
 
 def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Allocation, ...]:
     """List the allocations of GPU resources that no system understands."""
     known = tuple(known)
+    signs = tuple(sign for system in known for sign in system.SIGNS)
     return tuple(
         allocation
-        for allocation in inventory.allocations
-        if _is_gpu(allocation.resource) and not any(one.explains(allocation, inventory) for one in known)
+        for allocation in (*inventory.allocations, *inventory.dynamic_allocations)
+        if _is_gpu(allocation.resource, signs)
+        and not any(one.explains(allocation, inventory) for one in known)
     )
 
 
-def _is_gpu(resource: str) -> bool:
+def statuses(
+    inventory: Inventory, claims: Iterable[Claim], known: Iterable[SharingSystem]
+) -> tuple[SharingStatus, ...]:
+    """Say which systems were found, and what is missing where there is a sign but no claim."""
+    counts = Counter(claim.system for claim in claims)
+    found = [SharingStatus(system=name, claims=count) for name, count in counts.items()]
+    found += [
+        SharingStatus(system=system.NAME, missing=system.NEEDS)
+        for system in known
+        if system.NAME not in counts and _has_sign(system, inventory)
+    ]
+    return tuple(sorted(found, key=lambda status: status.system))
+
+
+def observed(host: Host, known: Iterable[SharingSystem]) -> Observation:
+    seen = [system.observe(host) for system in known if isinstance(system, Observing)]
+    return Observation(
+        vgpus=tuple(vgpu for one in seen for vgpu in one.vgpus),
+        errors=sum((one.errors for one in seen), Counter()),
+    )
+
+
+def _is_gpu(resource: str, signs: tuple[str, ...]) -> bool:
     """Device plugins also hand out network cards and the like."""
     vendor, _, name = resource.partition("/")
-    return "gpu" in name or "nvidia" in vendor or "mig-" in name or "vcuda" in name
+    return "gpu" in name or "nvidia" in vendor or resource.startswith(signs)
+
+
+def _has_sign(system: SharingSystem, inventory: Inventory) -> bool:
+    return any(name.startswith(system.SIGNS) for name in _names(inventory))
+
+
+def _names(inventory: Inventory) -> Iterator[str]:
+    yield from {resource for resource, _ in inventory.allocatable}
+    yield from {one.resource for one in (*inventory.allocations, *inventory.dynamic_allocations)}
+    for pod in inventory.pods:
+        if not pod.finished:
+            yield from (*pod.annotations, *pod.labels)
+            yield from (name for container in pod.containers for name in container.limits)

@@ -11,6 +11,8 @@ from podgpu.sharing.inventory import Inventory
 
 NAME = "aws-vgpu"
 RESOURCE = "k8s.amazonaws.com/vgpu"
+SIGNS: tuple[str, ...] = (RESOURCE,)
+NEEDS = "device ids like UUID-N"
 SEPARATOR = "-"
 
 

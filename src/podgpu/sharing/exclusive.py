@@ -6,6 +6,8 @@ from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
 
 NAME = "exclusive"
+SIGNS: tuple[str, ...] = ()
+NEEDS = "device ids that are the UUID of a card of this node"
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:

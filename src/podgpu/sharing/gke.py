@@ -12,6 +12,8 @@ from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
 
 NAME = "gke"
+SIGNS: tuple[str, ...] = ()
+NEEDS = "device ids like nvidia0, by the number in /dev"
 RESOURCE = "nvidia.com/gpu"
 COMPUTE_INSTANCE = 0  # of a GPU instance the plugin hands out this one alone
 

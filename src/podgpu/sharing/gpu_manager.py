@@ -21,6 +21,8 @@ CORE = "tencent.com/vcuda-core"
 MEMORY = "tencent.com/vcuda-memory"
 BLOCK = 256 << 20
 CARDS = "tencent.com/predicate-gpu-idx-"
+SIGNS: tuple[str, ...] = ("tencent.com/vcuda-", CARDS)
+NEEDS = "the kubelet's list of devices, and the pods' annotations"
 # The scheduler notes a plan; gpu-manager puts what it did in its place and says so here.
 ASSIGNED = "tencent.com/gpu-assigned"
 CORES_OF_CARD = 100

@@ -13,6 +13,8 @@ from podgpu.model import Allocation, Claim, Pod
 from podgpu.sharing.inventory import Inventory
 
 NAME = "gpushare"
+SIGNS: tuple[str, ...] = ("aliyun.com/gpu-", "ALIYUN_COM_GPU_")
+NEEDS = "the kubelet's list of devices, and the pods' annotations"
 RESOURCE = "aliyun.com/gpu-mem"
 MINOR = "ALIYUN_COM_GPU_MEM_IDX"
 UNITS_OF_CARD = "ALIYUN_COM_GPU_MEM_DEV"

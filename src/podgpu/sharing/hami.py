@@ -22,6 +22,8 @@ from podgpu.model import Allocation, Claim, Pod
 from podgpu.sharing.inventory import Inventory
 
 NAME = "hami"
+SIGNS: tuple[str, ...] = ("hami.io/vgpu-", "nvidia.com/gpumem", "nvidia.com/gpucores")
+NEEDS = "the kubelet's list of devices, and the pods' annotations"
 VENDOR = "nvidia.com/"
 NOTE = "hami.io/vgpu-devices-allocated"
 MIG_NOTE = "hami.io/vgpu-mig-allocations"

@@ -1,30 +1,92 @@
 """What a sharing system may look at: the node's devices, what the kubelet gave out, and the pods."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from pathlib import Path
 
-from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod
+from msgspec import Struct, field
+
+from podgpu.model import (
+    Allocation,
+    Claim,
+    ContainerRef,
+    Device,
+    DynamicAllocation,
+    Pod,
+    PoolDevice,
+    ResourceClaim,
+    VirtualGpu,
+)
+
+
+class Host(Struct, frozen=True, kw_only=True):
+    """The node itself. `pod_uid` tells in which pod a process is, by its cgroup."""
+
+    root: Path
+    pod_uid: Callable[[int], str | None]
+
+
+class Observation(Struct, frozen=True, kw_only=True):
+    """What systems left on the node, and how often what was wrong with it."""
+
+    vgpus: tuple[VirtualGpu, ...] = ()
+    errors: Counter[str] = field(default_factory=Counter)
 
 
 class Inventory:
+    """`ratios` say into how many parts a card is cut: one number for all cards, or one for each by its index."""
+
     def __init__(
         self,
         devices: Iterable[Device],
-        allocations: Iterable[Allocation],
-        allocatable: Iterable[tuple[str, str]],
-        pods: Iterable[Pod],
+        allocations: Iterable[Allocation] = (),
+        allocatable: Iterable[tuple[str, str]] = (),
+        pods: Iterable[Pod] = (),
+        *,
+        dynamic: Iterable[DynamicAllocation] = (),
+        resource_claims: Iterable[ResourceClaim] = (),
+        pool_devices: Iterable[PoolDevice] = (),
+        vgpus: Iterable[VirtualGpu] = (),
+        ratios: Iterable[float] = (),
     ) -> None:
         self.devices = tuple(devices)
         self.pods = tuple(pods)
         self.allocatable = tuple(allocatable)
+        self.resource_claims = tuple(resource_claims)
+        self.pool_devices = tuple(pool_devices)
+        self.vgpus = tuple(vgpus)
+        self.ratios = tuple(ratios)
         self._given = tuple(allocations)
+        self._given_dynamically = tuple(dynamic)
+
+    @cached_property
+    def _ended(self) -> set[tuple[str, str]]:
+        """Older kubelets still list pods that have ended: those hold nothing any more."""
+        ended = {(pod.namespace, pod.name) for pod in self.pods if pod.finished}
+        return ended - {(pod.namespace, pod.name) for pod in self.pods if not pod.finished}
 
     @cached_property
     def allocations(self) -> tuple[Allocation, ...]:
-        """Older kubelets still list pods that have ended: those hold nothing any more."""
-        ended = {(pod.namespace, pod.name) for pod in self.pods if pod.finished}
-        alive = {(pod.namespace, pod.name) for pod in self.pods if not pod.finished}
-        return tuple(one for one in self._given if (one.namespace, one.pod) not in ended - alive)
+        return tuple(one for one in self._given if (one.namespace, one.pod) not in self._ended)
+
+    @cached_property
+    def dynamic(self) -> tuple[DynamicAllocation, ...]:
+        return tuple(one for one in self._given_dynamically if (one.namespace, one.pod) not in self._ended)
+
+    @cached_property
+    def dynamic_allocations(self) -> tuple[Allocation, ...]:
+        """The devices of resource claims in the words of a device plugin: driver, and pool/device."""
+        return tuple(
+            Allocation(
+                namespace=one.namespace,
+                pod=one.pod,
+                container=one.container,
+                resource=one.driver,
+                device_id=f"{one.pool}/{one.device}",
+            )
+            for one in self.dynamic
+        )
 
     @cached_property
     def gpus(self) -> frozenset[str]:

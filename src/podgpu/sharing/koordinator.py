@@ -18,6 +18,8 @@ from podgpu.sharing.inventory import Inventory
 
 NAME = "koordinator"
 ANNOTATION = "scheduling.koordinator.sh/device-allocated"
+SIGNS: tuple[str, ...] = ("koordinator.sh/gpu", ANNOTATION)
+NEEDS = "the pods' annotations"
 DOMAIN = "koordinator.sh/"
 CORE = "koordinator.sh/gpu-core"
 MEMORY = "koordinator.sh/gpu-memory"

@@ -6,6 +6,8 @@ from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
 
 NAME = "mig"
+SIGNS: tuple[str, ...] = ("nvidia.com/mig-",)
+NEEDS = "device ids that are the UUID of a MIG instance of this node"
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:

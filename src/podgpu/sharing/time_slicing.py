@@ -10,6 +10,8 @@ from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
 
 NAME = "time-slicing"
+SIGNS: tuple[str, ...] = ("nvidia.com/gpu.shared",)
+NEEDS = "device ids like UUID::N"
 SEPARATOR = "::"
 
 

@@ -23,6 +23,8 @@ from podgpu.model import Allocation, Claim, Pod
 from podgpu.sharing.inventory import Inventory
 
 NAME = "volcano"
+SIGNS: tuple[str, ...] = ("volcano.sh/vgpu-", "volcano.sh/gpu-")
+NEEDS = "the kubelet's list of devices, and the pods' annotations"
 VGPU, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
 VGPU_NOTE = "volcano.sh/vgpu-ids-new"
 MEMORY, MEMORY_NOTE = "volcano.sh/gpu-memory", "volcano.sh/gpu-index"

@@ -21,12 +21,69 @@ class WatchEvent(_message.Message):
     def __init__(self, type: _Optional[int] = ..., pod: _Optional[bytes] = ...) -> None: ...
 
 class PodMessage(_message.Message):
-    __slots__ = ("metadata", "status")
+    __slots__ = ("metadata", "spec", "status")
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     metadata: Metadata
+    spec: PodSpec
     status: PodStatus
-    def __init__(self, metadata: _Optional[_Union[Metadata, _Mapping]] = ..., status: _Optional[_Union[PodStatus, _Mapping]] = ...) -> None: ...
+    def __init__(self, metadata: _Optional[_Union[Metadata, _Mapping]] = ..., spec: _Optional[_Union[PodSpec, _Mapping]] = ..., status: _Optional[_Union[PodStatus, _Mapping]] = ...) -> None: ...
+
+class PodSpec(_message.Message):
+    __slots__ = ("containers", "init_containers", "claims")
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    INIT_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    CLAIMS_FIELD_NUMBER: _ClassVar[int]
+    containers: _containers.RepeatedCompositeFieldContainer[ContainerSpec]
+    init_containers: _containers.RepeatedCompositeFieldContainer[ContainerSpec]
+    claims: _containers.RepeatedCompositeFieldContainer[PodClaim]
+    def __init__(self, containers: _Optional[_Iterable[_Union[ContainerSpec, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerSpec, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[PodClaim, _Mapping]]] = ...) -> None: ...
+
+class ContainerSpec(_message.Message):
+    __slots__ = ("name", "resources")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    resources: Resources
+    def __init__(self, name: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
+
+class Resources(_message.Message):
+    __slots__ = ("limits", "claims")
+    class LimitsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Quantity
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Quantity, _Mapping]] = ...) -> None: ...
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    CLAIMS_FIELD_NUMBER: _ClassVar[int]
+    limits: _containers.MessageMap[str, Quantity]
+    claims: _containers.RepeatedCompositeFieldContainer[ClaimUse]
+    def __init__(self, limits: _Optional[_Mapping[str, Quantity]] = ..., claims: _Optional[_Iterable[_Union[ClaimUse, _Mapping]]] = ...) -> None: ...
+
+class Quantity(_message.Message):
+    __slots__ = ("text",)
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    def __init__(self, text: _Optional[str] = ...) -> None: ...
+
+class ClaimUse(_message.Message):
+    __slots__ = ("name", "request")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request: str
+    def __init__(self, name: _Optional[str] = ..., request: _Optional[str] = ...) -> None: ...
+
+class PodClaim(_message.Message):
+    __slots__ = ("name", "claim_name")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    claim_name: str
+    def __init__(self, name: _Optional[str] = ..., claim_name: _Optional[str] = ...) -> None: ...
 
 class Metadata(_message.Message):
     __slots__ = ("name", "namespace", "uid", "labels", "annotations", "owners")
@@ -73,16 +130,46 @@ class Reference(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., uid: _Optional[str] = ..., api_version: _Optional[str] = ..., controller: _Optional[bool] = ...) -> None: ...
 
 class PodStatus(_message.Message):
-    __slots__ = ("phase", "containers", "init_containers", "ephemeral_containers")
+    __slots__ = ("phase", "containers", "init_containers", "ephemeral_containers", "claims", "extended_claim")
     PHASE_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     INIT_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     EPHEMERAL_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    CLAIMS_FIELD_NUMBER: _ClassVar[int]
+    EXTENDED_CLAIM_FIELD_NUMBER: _ClassVar[int]
     phase: str
     containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     init_containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     ephemeral_containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
-    def __init__(self, phase: _Optional[str] = ..., containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., ephemeral_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ...) -> None: ...
+    claims: _containers.RepeatedCompositeFieldContainer[ClaimStatus]
+    extended_claim: ExtendedClaim
+    def __init__(self, phase: _Optional[str] = ..., containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., ephemeral_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[ClaimStatus, _Mapping]]] = ..., extended_claim: _Optional[_Union[ExtendedClaim, _Mapping]] = ...) -> None: ...
+
+class ClaimStatus(_message.Message):
+    __slots__ = ("name", "claim_name")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    claim_name: str
+    def __init__(self, name: _Optional[str] = ..., claim_name: _Optional[str] = ...) -> None: ...
+
+class ExtendedClaim(_message.Message):
+    __slots__ = ("mappings", "claim_name")
+    MAPPINGS_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_NAME_FIELD_NUMBER: _ClassVar[int]
+    mappings: _containers.RepeatedCompositeFieldContainer[RequestMapping]
+    claim_name: str
+    def __init__(self, mappings: _Optional[_Iterable[_Union[RequestMapping, _Mapping]]] = ..., claim_name: _Optional[str] = ...) -> None: ...
+
+class RequestMapping(_message.Message):
+    __slots__ = ("container", "resource", "request")
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    container: str
+    resource: str
+    request: str
+    def __init__(self, container: _Optional[str] = ..., resource: _Optional[str] = ..., request: _Optional[str] = ...) -> None: ...
 
 class ContainerStatus(_message.Message):
     __slots__ = ("name", "state", "container_id", "allocated")

@@ -1,0 +1,144 @@
+"""What there is to share on this node, gathered once a cycle from whoever knows.
+
+Nobody is waited for longer than half a cycle: a kubelet that does not answer must not hold up the numbers, and what
+it told last will do meanwhile.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from podgpu import sharing
+from podgpu.model import Allocation, Device, DynamicAllocation, PartStatus, Pod, PoolDevice, ResourceClaim
+from podgpu.sharing.inventory import Host, Inventory, Observation
+
+MAP_SECONDS = 600.0  # how long the last map is believed while the kubelet is away
+T = TypeVar("T")
+
+
+class Allocated(Protocol):
+    @property
+    def devices(self) -> tuple[Allocation, ...]: ...
+    @property
+    def dynamic(self) -> tuple[DynamicAllocation, ...]: ...
+    @property
+    def allocatable(self) -> tuple[tuple[str, str], ...]: ...
+
+
+class Allocations(Protocol):
+    """What the kubelet gave out. A failure returns what was known last."""
+
+    name: str
+
+    async def read(self) -> Allocated: ...
+    def status(self) -> PartStatus: ...
+    @property
+    def errors(self) -> Counter[str]: ...
+
+
+class Dynamics(Protocol):
+    """Resource claims and the devices behind them. `status` is None as long as no pod has a claim."""
+
+    name: str
+
+    async def run(self) -> None: ...
+    def follow(self, pods: Iterable[Pod]) -> None: ...
+    def claims(self) -> tuple[ResourceClaim, ...]: ...
+    def devices(self) -> tuple[PoolDevice, ...]: ...
+    def status(self) -> PartStatus | None: ...
+    @property
+    def errors(self) -> Counter[str]: ...
+
+
+class Stock:
+    def __init__(
+        self,
+        *,
+        patience: float,
+        systems: Sequence[sharing.SharingSystem],
+        allocations: Allocations | None = None,
+        dynamics: Dynamics | None = None,
+        host: Host | None = None,
+        ratios: Sequence[float] = (),
+    ) -> None:
+        self._systems = systems
+        self._allocations = allocations
+        self._dynamics = dynamics
+        self._ratios = ratios
+        self._allocated = Latest(allocations.read, patience) if allocations else None
+        self._observed = Latest(partial(self._observe, host), patience) if host else None
+        self._host_errors: Counter[str] = Counter()
+
+    async def take(self, devices: Sequence[Device], pods: tuple[Pod, ...]) -> Inventory:
+        allocated = await self._allocated.get() if self._allocated else None
+        seen = await self._observed.get() if self._observed else None
+        believed = allocated if self._is_believed() else None
+        if self._dynamics:
+            self._dynamics.follow(pods)
+        return Inventory(
+            devices,
+            believed.devices if believed else (),
+            allocated.allocatable if allocated else (),
+            pods,
+            dynamic=believed.dynamic if believed else (),
+            resource_claims=self._dynamics.claims() if self._dynamics else (),
+            pool_devices=self._dynamics.devices() if self._dynamics else (),
+            vgpus=seen.vgpus if seen else (),
+            ratios=self._ratios,
+        )
+
+    async def run(self) -> None:
+        """Keep what comes by itself fresh until cancelled."""
+        if self._dynamics:
+            await self._dynamics.run()
+
+    def close(self) -> None:
+        for latest in (self._allocated, self._observed):
+            if latest:
+                latest.cancel()
+
+    def statuses(self) -> list[PartStatus]:
+        statuses = [self._allocations.status()] if self._allocations else []
+        dynamics = self._dynamics.status() if self._dynamics else None
+        return [*statuses, dynamics] if dynamics else statuses
+
+    @property
+    def errors(self) -> Counter[tuple[str, str]]:
+        parts: list[Allocations | Dynamics] = [one for one in (self._allocations, self._dynamics) if one]
+        counts = {(part.name, reason): count for part in parts for reason, count in part.errors.items()}
+        return Counter(counts | {("sharing", reason): count for reason, count in self._host_errors.items()})
+
+    def _is_believed(self) -> bool:
+        return (
+            self._allocations is not None and (self._allocations.status().age_seconds or 0.0) <= MAP_SECONDS
+        )
+
+    async def _observe(self, host: Host) -> Observation:
+        seen = await asyncio.to_thread(sharing.observed, host, self._systems)
+        self._host_errors.update(seen.errors)
+        return seen
+
+
+class Latest(Generic[T]):
+    """Asks again and again, one question at a time, and answers with the latest reply after `patience` seconds."""
+
+    def __init__(self, ask: Callable[[], Coroutine[Any, Any, T]], patience: float) -> None:
+        self._ask = ask
+        self._patience = patience
+        self._reply: T | None = None
+        self._asking: asyncio.Task[T] | None = None
+
+    async def get(self) -> T | None:
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask())
+        done, _ = await asyncio.wait({self._asking}, timeout=self._patience)
+        if done:
+            asked, self._asking = self._asking, None
+            self._reply = asked.result()
+        return self._reply
+
+    def cancel(self) -> None:
+        if self._asking:
+            self._asking.cancel()

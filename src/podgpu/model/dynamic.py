@@ -1,0 +1,46 @@
+"""Dynamic resource allocation (DRA): claims, and the devices that drivers offer."""
+
+from msgspec import Struct
+
+
+class DynamicAllocation(Struct, frozen=True, kw_only=True):
+    """One device of a resource claim that the kubelet lists under a container.
+
+    It lists every device of the claim, also those of requests that the container does not use.
+    """
+
+    namespace: str
+    pod: str
+    container: str
+    claim_namespace: str
+    claim_name: str
+    driver: str
+    pool: str
+    device: str
+
+
+class ClaimedDevice(Struct, frozen=True, kw_only=True):
+    """One device that a claim was given for one of its requests."""
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+
+
+class ResourceClaim(Struct, frozen=True, kw_only=True):
+    """`pod_uids` are the pods it is reserved for."""
+
+    namespace: str
+    name: str
+    devices: tuple[ClaimedDevice, ...] = ()
+    pod_uids: tuple[str, ...] = ()
+
+
+class PoolDevice(Struct, frozen=True, kw_only=True):
+    """One device of a ResourceSlice. `attributes` without their driver's domain, text and numbers as text."""
+
+    driver: str
+    pool: str
+    device: str
+    attributes: dict[str, str] = {}

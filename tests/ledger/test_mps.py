@@ -1,0 +1,83 @@
+"""MPS on one card: the driver counts the clients' time as the server's."""
+
+from podgpu.ledger.account import Account, Interval, Sheet
+from podgpu.ledger.book import book
+from podgpu.model import Claim, ContainerRef, Device, Gpu, Holder, Process, Reading
+
+GPU = "GPU-1"
+A, B, DAEMON = (ContainerRef("ns", name, "main", f"uid-{name}") for name in ("a", "b", "mps-daemon"))
+CYCLE = Interval(elapsed_us=1000, energy_mj=1000, busy_us=990)
+CLIENT, SERVER = ("compute", "mps"), ("compute",)
+
+
+def card(*processes: Process) -> Device:
+    used = Reading("memory_used_bytes", 1000.0)
+    return Device(gpu=Gpu(uuid=GPU, index=0), readings=(used,), processes=processes)
+
+
+def process(pid: int, kinds: tuple[str, ...], memory: int, sm_us: int) -> Process:
+    return Process(pid=pid, kinds=kinds, memory_bytes=memory, sm_busy_us=sm_us, sm_ratio=sm_us / 1000)
+
+
+def holder(pid: int, container: ContainerRef, command: str = "python3") -> Holder:
+    return Holder(pid=pid, kind="pod", container=container, command=command)
+
+
+HOLDERS = {1: holder(1, A), 2: holder(2, B), 9: holder(9, DAEMON, "nvidia-cuda-mps")}
+AS_ON_A_REAL_CARD = card(process(1, CLIENT, 300, 0), process(2, CLIENT, 200, 0), process(9, SERVER, 66, 990))
+
+
+def claim(container: ContainerRef, share: float) -> Claim:
+    return Claim(gpu=GPU, container=container, share=share)
+
+
+def of(sheet: Sheet, container: ContainerRef) -> tuple[int | None, int, int, str]:
+    entry = sheet.entries[Account(GPU, "", container)]
+    return entry.memory_bytes, entry.busy_us, entry.energy_mj, entry.method
+
+
+def test_the_servers_time_is_divided_among_the_clients_by_their_claims() -> None:
+    sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5), claim(B, 0.25)], HOLDERS)
+    assert of(sheet, A) == (300, 660, 667, "weighted")
+    assert of(sheet, B) == (200, 330, 333, "weighted")
+    assert Account(GPU, "", DAEMON) not in sheet.entries
+    assert sheet.entries["overhead"].memory_bytes == 500
+
+
+def test_what_each_client_used_cannot_be_measured_and_is_not_zero() -> None:
+    sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS)
+    assert sheet.entries[Account(GPU, "", A)].sm_ratio is None
+
+
+def test_a_client_without_a_claim_leaves_the_others_no_more_than_theirs() -> None:
+    sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5)], HOLDERS)
+    assert of(sheet, A)[1] == 495
+    assert of(sheet, B)[1] == 0
+    assert sheet.entries["unknown"].busy_us == 495
+
+
+def test_the_only_client_had_it_all() -> None:
+    alone = card(process(1, CLIENT, 300, 0), process(9, SERVER, 66, 990))
+    sheet = book(alone, CYCLE, [claim(A, 0.25)], HOLDERS)
+    assert of(sheet, A) == (300, 990, 1000, "exclusive")
+
+
+def test_a_process_beside_mps_keeps_what_was_measured_of_it() -> None:
+    mixed = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 400), process(9, SERVER, 66, 590))
+    sheet = book(mixed, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS)
+    assert of(sheet, A)[1:] == (590, 596, "weighted")
+    assert of(sheet, B)[1:] == (400, 404, "measured")
+
+
+def test_a_tenant_that_calls_itself_the_server_pays_for_itself() -> None:
+    """Otherwise its time would be on the clients' bill."""
+    forged = HOLDERS | {2: holder(2, B, "nvidia-cuda-mps")}
+    busy = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 900), process(9, SERVER, 66, 90))
+    sheet = book(busy, CYCLE, [claim(A, 0.5), claim(B, 0.5)], forged)
+    assert of(sheet, A)[1] == 90
+    assert of(sheet, B)[1] == 900
+
+
+def test_without_clients_a_process_of_that_name_is_like_any_other() -> None:
+    sheet = book(card(process(9, SERVER, 66, 990)), CYCLE, [], HOLDERS)
+    assert of(sheet, DAEMON)[1] == 990
