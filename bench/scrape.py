@@ -95,7 +95,7 @@ def _snapshot() -> Snapshot:
 
 
 def _page(snapshot: Snapshot) -> bytes:
-    return Pages(10**6).metrics(snapshot, "native", Format.TEXT, gzipped=False).body
+    return Pages(10**6).metrics(snapshot, "/metrics/native", Format.TEXT, gzipped=False).body
 
 
 def _ours(report: Connection) -> None:

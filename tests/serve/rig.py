@@ -11,7 +11,7 @@ from podgpu.catalog.row import Kind, Worth
 from podgpu.config.address import Address
 from podgpu.model import Device, Gpu, PartStatus, Reading, Snapshot
 from podgpu.serve.limits import Limits
-from podgpu.serve.pages import DIALECTS, Dialect
+from podgpu.serve.menu import NATIVE_ALONE, PREFIX, DocumentView, Menu, MetricsView
 from podgpu.serve.server import Server
 from podgpu.views.family import Family
 
@@ -77,12 +77,15 @@ def broken(_snapshot: Snapshot, _dropped: Mapping[str, int]) -> list[Family]:
 async def serving(
     node: StubNode,
     *addresses: Address,
-    dialects: Mapping[str, Dialect] | None = None,
+    dialects: Mapping[str, MetricsView] | None = None,
+    documents: Mapping[str, DocumentView] | None = None,
     limits: Limits | None = None,
     **caps: Any,
 ) -> AsyncIterator[Server]:
     caps = {"series_limit": 10**6, "max_requests": 40, "max_connections": 300, **caps}
-    server = Server(node, dialects={**DIALECTS, **(dialects or {})}, limits=limits or Limits(), **caps)
+    pages = {PREFIX + name: view for name, view in (dialects or {}).items()}
+    menu = Menu({**NATIVE_ALONE.pages, **pages}, documents or {})
+    server = Server(node, menu=menu, limits=limits or Limits(), **caps)
     await server.start(addresses or [Address("127.0.0.1", 0)])
     try:
         yield server

@@ -1,5 +1,6 @@
 import gzip
 
+from podgpu.serve.menu import Menu
 from podgpu.serve.pages import Pages
 from podgpu.views.exposition import Format
 from tests.serve.rig import CountingDialect, make_snapshot
@@ -9,7 +10,7 @@ TEXT, OPENMETRICS = Format.TEXT, Format.OPENMETRICS
 
 def test_a_page_is_rendered_once_for_a_snapshot() -> None:
     dialect, snapshot = CountingDialect(), make_snapshot()
-    pages = Pages(100, {"counted": dialect})
+    pages = Pages(100, Menu({"counted": dialect}))
     first = pages.metrics(snapshot, "counted", TEXT, gzipped=False)
     assert pages.metrics(snapshot, "counted", TEXT, gzipped=False) is first
     packed = pages.metrics(snapshot, "counted", TEXT, gzipped=True)
@@ -21,7 +22,7 @@ def test_a_page_is_rendered_once_for_a_snapshot() -> None:
 
 def test_a_new_snapshot_is_rendered_anew_even_when_it_is_equal() -> None:
     dialect = CountingDialect()
-    pages = Pages(100, {"counted": dialect})
+    pages = Pages(100, Menu({"counted": dialect}))
     for _ in range(3):
         pages.metrics(make_snapshot(), "counted", TEXT, gzipped=False)
     assert dialect.calls == 3
@@ -29,7 +30,7 @@ def test_a_new_snapshot_is_rendered_anew_even_when_it_is_equal() -> None:
 
 def test_dropped_series_are_summed_over_snapshots_and_told_on_the_next() -> None:
     dialect = CountingDialect(series=7)
-    pages = Pages(5, {"counted": dialect})
+    pages = Pages(5, Menu({"counted": dialect}))
     for number in range(3):
         snapshot = make_snapshot(f"n{number}")
         for form in (TEXT, OPENMETRICS):
@@ -39,7 +40,7 @@ def test_dropped_series_are_summed_over_snapshots_and_told_on_the_next() -> None
 
 def test_dialects_do_not_share_what_they_drop() -> None:
     big, small = CountingDialect(series=7), CountingDialect()
-    pages = Pages(5, {"big": big, "small": small})
+    pages = Pages(5, Menu({"big": big, "small": small}))
     for _ in range(2):
         snapshot = make_snapshot()
         pages.metrics(snapshot, "big", TEXT, gzipped=False)
@@ -48,11 +49,11 @@ def test_dialects_do_not_share_what_they_drop() -> None:
 
 
 def test_the_native_page_says_how_much_it_dropped() -> None:
-    whole = Pages(1000).metrics(make_snapshot(), "native", TEXT, gzipped=False).body
+    whole = Pages(1000).metrics(make_snapshot(), "/metrics/native", TEXT, gzipped=False).body
     series = sum(not line.startswith(b"#") for line in whole.splitlines())
     pages = Pages(series - 1)
-    first = pages.metrics(make_snapshot(), "native", TEXT, gzipped=False).body
-    second = pages.metrics(make_snapshot(), "native", TEXT, gzipped=False).body
+    first = pages.metrics(make_snapshot(), "/metrics/native", TEXT, gzipped=False).body
+    second = pages.metrics(make_snapshot(), "/metrics/native", TEXT, gzipped=False).body
     assert b"podgpu_build_info" in first
     assert b"podgpu_series_dropped_total{" not in first
     assert b"podgpu_series_dropped_total{" in second

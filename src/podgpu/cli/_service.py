@@ -4,9 +4,8 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -15,11 +14,10 @@ from podgpu.agent.loop import Agent
 from podgpu.cli._attribution import has_kubelet, open_attribution
 from podgpu.cli._source import open_source
 from podgpu.config import Config
-from podgpu.config.address import NATIVE, Address
-from podgpu.serve.pages import DIALECTS, Dialect
+from podgpu.config.address import Address
+from podgpu.serve.menu import menu
 from podgpu.serve.routes import RELEASE_SECONDS
 from podgpu.serve.server import Server
-from podgpu.views import native
 
 # Together below the five seconds in which the process is gone, whatever hangs.
 SERVER_STOP_SECONDS = 2.4
@@ -47,7 +45,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         series_limit=config.series_limit,
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
-        dialects=_dialects(config),
+        menu=menu(config),
     )
     signals = _Signals(agent, at_exit)
     # The page is there before the first reading: a slow driver must not look like a dead agent.
@@ -59,12 +57,6 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         return await _until_stopped(signals, loop)
     finally:
         await _stop(server, agent, loop)
-
-
-def _dialects(config: Config) -> Mapping[str, Dialect]:
-    if config.series_processes == "off":
-        return DIALECTS
-    return {**DIALECTS, NATIVE: partial(native.families, processes=True)}
 
 
 async def _until_stopped(signals: "_Signals", loop: asyncio.Task[None]) -> int:

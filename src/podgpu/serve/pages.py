@@ -6,15 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from podgpu.config.address import NATIVE
 from podgpu.model import Snapshot
-from podgpu.views import budget, exposition, json, native, page
+from podgpu.serve.menu import NATIVE_ALONE, Menu
+from podgpu.views import budget, exposition, json, page
 from podgpu.views.exposition import Format
 from podgpu.views.family import Family
-
-Dialect = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]
-
-DIALECTS: Mapping[str, Dialect] = {NATIVE: native.families}
 
 _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 _FASTEST = 1
@@ -36,19 +32,24 @@ class _Key(NamedTuple):
 class Pages:
     """Keeps what was rendered from the newest snapshot only."""
 
-    def __init__(self, series_limit: int, dialects: Mapping[str, Dialect] = DIALECTS) -> None:
-        self.dialects = dialects
+    def __init__(self, series_limit: int, menu: Menu = NATIVE_ALONE) -> None:
+        self.menu = menu
         self._series_limit = series_limit
-        self._dropped: dict[str, Counter[str]] = {name: Counter() for name in dialects}
+        self._dropped: dict[str, Counter[str]] = {path: Counter() for path in menu.pages}
         self._snapshot: Snapshot | None = None
         self._pages: dict[_Key, Page] = {}
         self._families: dict[str, Sequence[Family]] = {}
 
-    def metrics(self, snapshot: Snapshot, dialect: str, form: Format, *, gzipped: bool) -> Page:
+    def metrics(self, snapshot: Snapshot, path: str, form: Format, *, gzipped: bool) -> Page:
         def render() -> Page:
-            return Page(exposition.render(self._fitted(snapshot, dialect), form), form.value)
+            return Page(exposition.render(self._fitted(snapshot, path), form), form.value)
 
-        return self._page(snapshot, _Key(f"metrics {dialect}", form, gzipped), render)
+        return self._page(snapshot, _Key(path, form, gzipped), render)
+
+    def document(self, snapshot: Snapshot, path: str, query: Mapping[str, str], *, gzipped: bool) -> Page:
+        """Render it for this request alone: there are as many as there are queries."""
+        plain = Page(self.menu.documents[path](snapshot, query), "application/json")
+        return _gzip(plain) if gzipped else plain
 
     def json(self, snapshot: Snapshot, *, gzipped: bool) -> Page:
         def render() -> Page:
@@ -85,14 +86,14 @@ class Pages:
             for other in [one for one in self._pages if one.kind == key.kind and one.variant != key.variant]:
                 del self._pages[other]
 
-    def _fitted(self, snapshot: Snapshot, dialect: str) -> Sequence[Family]:
-        """Cut the dialect's families to the budget. The next snapshot's page says how much was cut."""
-        if dialect not in self._families:
-            dropped = self._dropped[dialect]
-            families = self.dialects[dialect](snapshot, dict(dropped))
-            self._families[dialect], cut = budget.fit(families, self._series_limit)
+    def _fitted(self, snapshot: Snapshot, path: str) -> Sequence[Family]:
+        """Cut a page's families to the budget. The next snapshot's page says how much was cut."""
+        if path not in self._families:
+            dropped = self._dropped[path]
+            families = self.menu.pages[path](snapshot, dict(dropped))
+            self._families[path], cut = budget.fit(families, self._series_limit)
             dropped.update(cut)
-        return self._families[dialect]
+        return self._families[path]
 
 
 def _gzip(plain: Page) -> Page:

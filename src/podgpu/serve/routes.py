@@ -10,6 +10,7 @@ from aiohttp import web
 
 from podgpu.serve import answer
 from podgpu.serve.load import Load
+from podgpu.serve.menu import PREFIX
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Page, Pages
 from podgpu.views.negotiate import gzip_accepted, page_format
@@ -19,12 +20,14 @@ MAX_RELEASE_SECONDS = 3600
 
 _READ = ("GET", "HEAD")
 
+Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """A `vital` route is answered however many pages are being served: probes must not fail under load."""
 
-    handler: Callable[[web.BaseRequest], Awaitable[web.Response]]
+    handler: Handler
     methods: tuple[str, ...] = _READ
     vital: bool = False
 
@@ -37,25 +40,34 @@ class Routes:
 
     def table(self, dialect: str) -> Mapping[str, Route]:
         """List the paths of an address whose `/metrics` speaks the dialect."""
-        metrics = {f"/metrics/{name}": Route(self._metrics(name)) for name in self._pages.dialects}
+        menu = self._pages.menu
+        dialects = {path: Route(self._metrics(path)) for path in menu.pages}
+        # A document has no HEAD: those that had one before podgpu had none either.
+        dialects |= {path: Route(self._document(path), ("GET",)) for path in menu.documents}
         return {
+            **dialects,
             "/": Route(self._status),
-            "/metrics": Route(self._metrics(dialect)),
-            **metrics,
+            "/metrics": dialects[PREFIX + dialect],
             "/api/v1/snapshot": Route(self._snapshot),
+            "/healthz": Route(self._healthy, vital=True),
             "/-/healthy": Route(self._healthy, vital=True),
             "/-/ready": Route(self._ready, vital=True),
             "/-/release": Route(self._release, ("POST",), vital=True),
         }
 
-    def _metrics(self, dialect: str) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
+    def _metrics(self, path: str) -> Handler:
         async def metrics(request: web.BaseRequest) -> web.Response:
             form = page_format(request.headers.get("Accept"))
-            return _answer(
-                self._pages.metrics(self._node.snapshot(), dialect, form, gzipped=_gzipped(request))
-            )
+            return _answer(self._pages.metrics(self._node.snapshot(), path, form, gzipped=_gzipped(request)))
 
         return metrics
+
+    def _document(self, path: str) -> Handler:
+        async def document(request: web.BaseRequest) -> web.Response:
+            snapshot, gzipped = self._node.snapshot(), _gzipped(request)
+            return _answer(self._pages.document(snapshot, path, request.query, gzipped=gzipped))
+
+        return document
 
     async def _status(self, request: web.BaseRequest) -> web.Response:
         snapshot = self._node.snapshot()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,9 @@ from podgpu.serve.connection import Connection, Crowd
 from podgpu.serve.desk import Desk
 from podgpu.serve.limits import DEFAULT, Limits
 from podgpu.serve.load import Load
+from podgpu.serve.menu import NATIVE_ALONE, Menu
 from podgpu.serve.node import Node
-from podgpu.serve.pages import DIALECTS, Dialect, Pages
+from podgpu.serve.pages import Pages
 from podgpu.serve.routes import Routes
 
 MAX_HEADERS = 64
@@ -38,13 +39,13 @@ class Server:
         max_requests: int,
         max_connections: int,
         limits: Limits = DEFAULT,
-        dialects: Mapping[str, Dialect] = DIALECTS,
+        menu: Menu = NATIVE_ALONE,
     ) -> None:
         self._limits = limits
-        self._dialects = dialects
+        self._dialects = menu.dialects
         self._load = Load(max_requests)
         self._crowd = Crowd(limits, max_connections)
-        self._routes = Routes(agent, Pages(series_limit, dialects), self._load)
+        self._routes = Routes(agent, Pages(series_limit, menu), self._load)
         self._fronts: list[_Front] = []
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.Task[None] | None = None
@@ -82,7 +83,7 @@ class Server:
 
     def _check_dialect(self, address: Address) -> None:
         if address.dialect not in self._dialects:
-            known = ", ".join(sorted(self._dialects))
+            known = ", ".join(self._dialects)
             raise UserError(f"{address}: there is no dialect {address.dialect!r}; choose one of: {known}")
 
     async def _listen(self, address: Address) -> None:
