@@ -55,6 +55,7 @@ gpu-wheels: $(READY) ## unpack podgpu's dependencies for another machine's Pytho
 gpu-test: ## check podgpu against nvidia-smi, and two tenants against their work, on a machine with a GPU
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/check.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/tenants.py
+	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/mps.py
 
 lock: ## resolve the dependencies again
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

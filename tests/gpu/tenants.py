@@ -117,6 +117,8 @@ def at_work(*tenants: Tenant) -> Iterator[tuple[list[Load], Path]]:
             loads.append(Load(tenant, folder))
             stack.callback(loads[-1].stop)
         while not all(load.done() for load in loads):
+            if any(load.process.poll() is not None for load in loads):
+                raise RuntimeError("a tenant ended before it did any work")
             time.sleep(0.1)
         time.sleep(2)
         yield loads, folder
@@ -150,14 +152,14 @@ async def observe(loads: list[Load], folder: Path, alone: dict[str, float]) -> O
     )
     running = asyncio.create_task(agent.run())
     await asyncio.sleep(2 * INTERVAL)
-    before, done, began = await _fresh(agent), [load.done() for load in loads], time.monotonic()
+    before, done, began = await fresh(agent), [load.done() for load in loads], time.monotonic()
     await asyncio.sleep(SECONDS)
-    after, later, ended = await _fresh(agent), [load.done() for load in loads], time.monotonic()
+    after, later, ended = await fresh(agent), [load.done() for load in loads], time.monotonic()
     memory = memory_of_nvidia_smi()
     running.cancel()
     await agent.close()
     seconds, elapsed = ended - began, after.devices[0].at - before.devices[0].at
-    pairs = [(_booked(before, load), _booked(after, load)) for load in loads]
+    pairs = [(booked(before, load), booked(after, load)) for load in loads]
     return Outcome(
         true=[
             (now - was) / seconds / alone[load.tenant.kind]
@@ -167,13 +169,13 @@ async def observe(loads: list[Load], folder: Path, alone: dict[str, float]) -> O
         joules=[(now.energy_mj - was.energy_mj) / 1e3 for was, now in pairs],
         watts=(after.balances[0].energy_mj - before.balances[0].energy_mj) / 1e3 / elapsed,
         memory_equal=all(
-            (_booked(after, load).memory_bytes or 0) >> 20 == memory[load.process.pid] for load in loads
+            (booked(after, load).memory_bytes or 0) >> 20 == memory[load.process.pid] for load in loads
         ),
         exact=balances(after),
     )
 
 
-async def _fresh(agent: Agent) -> Snapshot:
+async def fresh(agent: Agent) -> Snapshot:
     """The next snapshot, right when it is taken."""
     old = agent.snapshot()
     while agent.snapshot() is old or not agent.snapshot().devices:
@@ -181,7 +183,7 @@ async def _fresh(agent: Agent) -> Snapshot:
     return agent.snapshot()
 
 
-def _booked(snapshot: Snapshot, load: Load) -> Booking:
+def booked(snapshot: Snapshot, load: Load) -> Booking:
     return next(one for one in snapshot.bookings if one.container.pod_uid == load.uid)
 
 
@@ -224,10 +226,10 @@ def told(pair: tuple[Tenant, ...], outcome: Outcome) -> None:
     true, read = ([f"{100 * value:5.1f}" for value in values] for values in (outcome.true, outcome.read))
     off = max(abs(one - other) for one, other in zip(outcome.true, outcome.read, strict=True))
     work = outcome.true[0] / sum(outcome.true)
-    booked = outcome.joules[0] / sum(outcome.joules)
+    given = outcome.joules[0] / sum(outcome.joules)
     print(
         f"{names:<20}  {' / '.join(true)}  {' / '.join(read)}  {100 * off:5.1f}   "
-        f"{100 * work:5.1f} / {100 * booked:5.1f}             {outcome.watts:5.0f}  "
+        f"{100 * work:5.1f} / {100 * given:5.1f}             {outcome.watts:5.0f}  "
         f"{'equal' if outcome.memory_equal else 'DIFFER'}   {'exact' if outcome.exact else 'OFF'}",
         flush=True,
     )
