@@ -2,10 +2,10 @@
 
 import sys
 
-from bench import attribution, footprint, rendering, sampling, scrape
+from bench import attribution, footprint, parsing, rendering, sampling, scrape
 from bench.row import Row
 
-PARTS = (rendering, scrape, sampling, attribution, footprint)
+PARTS = (rendering, parsing, scrape, sampling, attribution, footprint)
 
 
 def main() -> int:

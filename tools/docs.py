@@ -7,6 +7,7 @@ from pathlib import Path
 
 from podgpu.catalog import listing
 from podgpu.config import reference
+from podgpu.doctor import listing as checks
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -16,6 +17,7 @@ Page = tuple[str, Callable[[], str]]
 PAGES: tuple[Page, ...] = (
     ("docs/metrics.md", listing.markdown),
     ("docs/configuration.md", reference.markdown),
+    ("docs/doctor.md", checks.markdown),
 )
 
 

@@ -137,7 +137,7 @@ def test_options_stand_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
     main.main(["agent", "--help"])
     lines = capsys.readouterr().out.splitlines()
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
-    assert headings == ["options:", "general:", "source:", "kubernetes:", "web:", "log:"]
+    assert headings == ["options:", "general:", "source:", "kubernetes:", "web:", "dialects:", "log:"]
 
 
 def test_a_kubectl_plugin_speaks_of_kubectl(

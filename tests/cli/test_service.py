@@ -101,6 +101,17 @@ def test_the_agent_stays_up_without_a_driver(start: Start) -> None:
     assert process.end(signal.SIGTERM) == 0
 
 
+def test_fields_of_a_counters_file_that_nobody_can_give_are_named_once(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / "counters.csv"
+    path.write_text("DCGM_FI_DEV_SERIAL, label, Serial\nDCGM_FI_DEV_GPU_TEMP, gauge, Heat\n")
+    process = start("agent", "--source=simulator", ANYWHERE, f"--dcgm.collectors={path}")
+    line = process.logged(r".*counters file.*")[0]
+    assert "level=warn" in line
+    assert f"path={path} fields=DCGM_FI_DEV_SERIAL" in line
+    assert process.end(signal.SIGTERM) == 0
+    assert process.log.read_text().count("DCGM_FI_DEV_SERIAL") == 1
+
+
 def test_logs_are_json_when_asked_for(start: Start) -> None:
     process = start("agent", "--source=simulator", "--log.format=json", ANYWHERE)
     process.logged("listening")

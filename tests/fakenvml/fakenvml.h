@@ -35,7 +35,7 @@ enum {
     X(event_types) X(fan) X(field) X(gpm) X(gpm_supported) X(jpegs) X(jpg) X(memory_reserved) X(memory_total) \
     X(memory_used) X(mig_max) X(mig_mode) X(mig_pending) X(minor) X(multiprocessors) X(ofa) X(ofas) \
     X(pcie_generation) X(pcie_generation_max) X(pcie_replays) X(pcie_throughput) X(pcie_width) \
-    X(pcie_width_max) X(performance_state) X(persistence) X(power) X(power_limit) X(power_limit_enforced) \
+    X(pcie_width_max) X(performance_state) X(persistence) X(placement) X(power) X(power_limit) X(power_limit_enforced) \
     X(remapped) X(slices_compute) X(slices_gpu) X(temperature) X(threshold) X(utilization_gpu) \
     X(utilization_memory) X(violation)
 
@@ -209,5 +209,6 @@ int open_device(const char *name);
 
 /* mig.c */
 bool in_mig_mode(const Call *call);
+const Mig *gpu_instance(const Gpu *gpu, unsigned gi);
 
 #endif

@@ -69,12 +69,6 @@ static int take(const Call *call, unsigned gi, GpmSample *sample) {
     return OK;
 }
 
-static const Mig *instance(const Gpu *gpu, unsigned gi) {
-    for (int i = 0; i < MAX_MIGS; i++)
-        if (gpu->migs[i].present && gpu->migs[i].gi == gi) return &gpu->migs[i];
-    return NULL;
-}
-
 int nvmlGpmSampleGet(const Slot *device, GpmSample *sample) {
     CALL(nvmlGpmSampleGet, device, ON_ANY);
     return take(&call, call.mig ? call.mig->gi : NONE_U32, sample);
@@ -83,7 +77,7 @@ int nvmlGpmSampleGet(const Slot *device, GpmSample *sample) {
 int nvmlGpmMigSampleGet(const Slot *device, unsigned gi, GpmSample *sample) {
     CALL(nvmlGpmMigSampleGet, device, ON_GPU);
     if (!in_mig_mode(&call)) return NOT_SUPPORTED;
-    if (instance(call.gpu, gi) == NULL) return INVALID_ARGUMENT;
+    if (gpu_instance(call.gpu, gi) == NULL) return INVALID_ARGUMENT;
     return take(&call, gi, sample);
 }
 
@@ -105,7 +99,7 @@ int nvmlGpmMetricsGet(GpmMetricsGet *get) {
     if (one->device == NULL || one->device != two->device || one->gi != two->gi) return INVALID_ARGUMENT;
     if (!slot_place(call.state, two->device, &gpu, &mig)) return GPU_NOT_FOUND;
     call.gpu = &call.state->gpus[gpu];
-    const Mig *sampled = two->gi == NONE_U32 ? NULL : instance(call.gpu, two->gi);
+    const Mig *sampled = two->gi == NONE_U32 ? NULL : gpu_instance(call.gpu, two->gi);
     if (two->gi != NONE_U32 && sampled == NULL) return INVALID_ARGUMENT;
     for (unsigned i = 0; i < get->count; i++)
         answer(&call, sampled ? &sampled->values : &call.gpu->values, &get->metrics[i]);

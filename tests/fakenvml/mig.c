@@ -6,9 +6,24 @@ typedef struct {
     uint64_t memory_mib;
 } Attributes;
 
+typedef struct {
+    const Slot *device;
+    unsigned id, profile;
+    struct {
+        unsigned start, size;
+    } placement;
+} GpuInstanceInfo;
+
 bool in_mig_mode(const Call *call) {
     const Entry *mode = table_find(&call->gpu->values, K_mig_mode, 0, 0);
     return mode && value_at(&mode->value, call->elapsed) >= 1;
+}
+
+/* A GPU instance is known by its first compute instance. */
+const Mig *gpu_instance(const Gpu *gpu, unsigned gi) {
+    for (int i = 0; i < MAX_MIGS; i++)
+        if (gpu->migs[i].present && gpu->migs[i].gi == gi) return &gpu->migs[i];
+    return NULL;
 }
 
 static unsigned instance_limit(const Call *call) {
@@ -78,4 +93,20 @@ int nvmlDeviceGetAttributes_v2(const Slot *device, Attributes *out) {
     };
     if (call.sentinel) out->multiprocessors = NONE_U32;
     return OK;
+}
+
+int nvmlDeviceGetGpuInstanceById(const Slot *device, unsigned id, Slot **out) {
+    CALL(nvmlDeviceGetGpuInstanceById, device, ON_GPU);
+    if (!in_mig_mode(&call)) return NOT_SUPPORTED;
+    const Mig *found = gpu_instance(call.gpu, id);
+    if (found == NULL) return NOT_FOUND;
+    *out = found->slot;
+    return OK;
+}
+
+int nvmlGpuInstanceGetInfo(const Slot *instance, GpuInstanceInfo *out) {
+    CALL(nvmlGpuInstanceGetInfo, instance, ON_MIG);
+    *out = (GpuInstanceInfo){.device = call.gpu->slot, .id = call.mig->gi};
+    out->placement.size = (unsigned)setting(&call, K_slices_gpu, 0, 1);
+    return put_u32(reading(&call, K_placement, 0, 0), &out->placement.start);
 }

@@ -59,6 +59,7 @@ def gpu(number: int = 0, **rest: Any) -> FakeGpu:
 def mig_card() -> FakeGpu:
     second = FakeMig("MIG-b", 2, 9, profile="2g.35gb", multiprocessors=32, gpu_slices=2, gpm={2: 40.0})
     first = FakeMig("MIG-a", 0, 7, memory_total=16 << 30, memory_used=3 << 30, gpm={2: 12.5})
+    first.values["placement"], second.values["placement"] = 6, 2
     card = h200(0)
     card.mig_enabled, card.migs = True, [first, second]
     card.processes = [FakeProcess(70, 1, ("compute",), 7, 0), FakeProcess(90, 2, ("compute",), 9, 0, sm=50)]

@@ -29,6 +29,23 @@ def test_instances_are_found_by_index_with_holes(stage: Stage) -> None:
     assert (shape.multiprocessorCount, shape.gpuInstanceSliceCount, shape.memorySizeMB) == (32, 2, 16384)
 
 
+def test_a_gpu_instance_tells_where_it_lies(stage: Stage) -> None:
+    card = stage.play(mig_card())
+    by_id = pynvml.nvmlDeviceGetGpuInstanceById
+    info = pynvml.nvmlGpuInstanceGetInfo(by_id(card, 9))
+    assert (info.id, info.placement.start, info.placement.size) == (9, 2, 2)
+    assert pynvml.nvmlDeviceGetUUID(info.device) == stage.node.gpus[0].uuid
+    assert code_of(lambda: by_id(card, 8)) == pynvml.NVML_ERROR_NOT_FOUND
+    mig = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(card, 0)
+    assert code_of(lambda: by_id(mig, 9)) == pynvml.NVML_ERROR_NOT_SUPPORTED
+
+
+def test_a_card_that_is_not_cut_has_no_gpu_instances(stage: Stage) -> None:
+    card = stage.play(h200(0))
+    refusal = code_of(lambda: pynvml.nvmlDeviceGetGpuInstanceById(card, 0))
+    assert refusal == pynvml.NVML_ERROR_NOT_SUPPORTED
+
+
 def test_an_instance_answers_for_itself_or_not_at_all(stage: Stage) -> None:
     card = stage.play(mig_card())
     mig = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(card, 0)

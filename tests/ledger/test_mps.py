@@ -1,7 +1,8 @@
 """MPS on one card: the driver counts the clients' time as the server's."""
 
+from podgpu.ledger import book as books
 from podgpu.ledger.account import Account, Interval, Sheet
-from podgpu.ledger.book import book
+from podgpu.ledger.mps import with_servers
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Holder, Process, Reading
 
 GPU = "GPU-1"
@@ -19,12 +20,16 @@ def process(pid: int, kinds: tuple[str, ...], memory: int, sm_us: int) -> Proces
     return Process(pid=pid, kinds=kinds, memory_bytes=memory, sm_busy_us=sm_us, sm_ratio=sm_us / 1000)
 
 
-def holder(pid: int, container: ContainerRef, command: str = "python3") -> Holder:
-    return Holder(pid=pid, kind="pod", container=container, command=command)
+def holder(pid: int, container: ContainerRef, command: str = "python3", user: int = 0) -> Holder:
+    return Holder(pid=pid, kind="pod", container=container, command=command, user=user)
 
 
 HOLDERS = {1: holder(1, A), 2: holder(2, B), 9: holder(9, DAEMON, "nvidia-cuda-mps")}
 AS_ON_A_REAL_CARD = card(process(1, CLIENT, 300, 0), process(2, CLIENT, 200, 0), process(9, SERVER, 66, 990))
+
+
+def book(device: Device, interval: Interval, claims: list[Claim], holders: dict[int, Holder]) -> Sheet:
+    return books.book(device, interval, claims, with_servers(device, holders, claims))
 
 
 def claim(container: ContainerRef, share: float) -> Claim:
@@ -81,3 +86,21 @@ def test_a_tenant_that_calls_itself_the_server_pays_for_itself() -> None:
 def test_without_clients_a_process_of_that_name_is_like_any_other() -> None:
     sheet = book(card(process(9, SERVER, 66, 990)), CYCLE, [], HOLDERS)
     assert of(sheet, DAEMON)[1] == 990
+
+
+def test_on_a_machine_without_claims_a_user_cannot_put_his_time_on_others_bill() -> None:
+    own = HOLDERS | {2: holder(2, B, "nvidia-cuda-mps", user=1001)}
+    busy = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 900), process(9, SERVER, 66, 90))
+    sheet = book(busy, CYCLE, [], own)
+    assert of(sheet, A)[1] == 90
+    assert of(sheet, B)[1] == 900
+
+
+def test_a_user_may_run_a_server_for_himself() -> None:
+    own = {
+        1: holder(1, A, user=1001),
+        2: holder(2, B, user=1001),
+        9: holder(9, DAEMON, "nvidia-cuda-mps", 1001),
+    }
+    sheet = book(AS_ON_A_REAL_CARD, CYCLE, [], own)
+    assert of(sheet, A)[1] == of(sheet, B)[1] == 495

@@ -1,5 +1,6 @@
 """Plays a scenario: two readings five seconds apart, a real kubelet socket, a real folder of processes."""
 
+import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 
 from podgpu.agent.attribution import Attribution
+from podgpu.host.outsiders import Outsiders
 from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.procfs import Procfs
@@ -15,6 +17,7 @@ from podgpu.kube.workloads import Workloads
 from podgpu.model import (
     ClaimUse,
     Device,
+    DynamicAllocation,
     Gpu,
     Holder,
     Instance,
@@ -32,7 +35,7 @@ from podgpu.sharing.inventory import Host
 from tests.agent.stage import StillPods, write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakekubelet.rig import given, given_dynamically
-from tests.scenarios.script import GpuScript, MigScript, NodeScript, PodScript, ProcessScript
+from tests.scenarios.script import BinaryScript, GpuScript, MigScript, NodeScript, PodScript, ProcessScript
 
 SECONDS = 5.0
 WALL = 1_760_000_000.0
@@ -53,6 +56,8 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
             ratios=script.ratios,
             pod_sources=[StillPods(tuple(map(_pod, script.pods)))],
             processes=processes,
+            outsiders=None if script.is_kubernetes else Outsiders(root),
+            books_outsiders=not script.is_kubernetes,
             workloads=Workloads(None),
             pod_labels=("app",),
         )
@@ -85,7 +90,7 @@ class ScriptedClaims:
     async def run(self) -> None:
         return
 
-    def follow(self, pods: Iterable[Pod]) -> None:
+    def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation]) -> None:
         return
 
     def claims(self) -> tuple[ResourceClaim, ...]:
@@ -103,10 +108,18 @@ def _write(script: NodeScript, proc: Path, root: Path) -> None:
     processes = {process.pid: process for gpu in script.gpus for process in gpu.processes}
     for pid, process in processes.items():
         write_proc(proc, pid, cgroup(process.owner), command=process.command)
-    for name, text in script.files.items():
+    files = {name: text.encode() for name, text in script.files.items()}
+    for name, data in (files | {name: _bytes(binary) for name, binary in script.binaries.items()}).items():
         path = root / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(data)
+
+
+def _bytes(script: BinaryScript) -> bytes:
+    data = bytearray(script.size)
+    for offset, form, value in script.fields:
+        struct.pack_into(form, data, offset, value.encode() if isinstance(value, str) else value)
+    return bytes(data)
 
 
 def uid(pod: str) -> str:

@@ -83,8 +83,15 @@ class ClaimedScript(Struct, kw_only=True, forbid_unknown_fields=True):
     devices: list[str]
 
 
+class BinaryScript(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A file of zeros but for some fields: (offset, form as `struct` has it, value)."""
+
+    size: int
+    fields: list[tuple[int, str, int | str]]
+
+
 class NodeScript(Struct, kw_only=True, forbid_unknown_fields=True):
-    """`story` says what the scenario shows. `files` are text files of the node, by their path."""
+    """`story` says what the scenario shows. `files` and `binaries` are files of the node, by their path."""
 
     story: str
     gpus: list[GpuScript]
@@ -96,6 +103,7 @@ class NodeScript(Struct, kw_only=True, forbid_unknown_fields=True):
     resource_claims: list[ResourceClaim] = field(default_factory=list)
     pool_devices: list[PoolDevice] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    binaries: dict[str, BinaryScript] = field(default_factory=dict)
     ratios: tuple[float, ...] = ()
 
 

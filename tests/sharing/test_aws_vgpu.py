@@ -42,6 +42,12 @@ def test_parts_that_are_given_count_where_none_are_offered() -> None:
     assert [claim.share for claim in claims] == [0.25] * 4
 
 
+def test_a_parts_number_tells_of_those_before_it() -> None:
+    """Nothing is offered for a while after a kubelet restart, and the others may be free."""
+    (claim,) = found(held(f"{ONE}-9"), offered=[])
+    assert claim.share == 0.1
+
+
 @pytest.mark.parametrize(
     "device_id", [ONE, f"{ONE}-", f"{ONE}-x", f"{ONE}-٣", f"{ONE}-1-1", "GPU-9-1", "-1", ""]
 )

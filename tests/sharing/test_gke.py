@@ -54,7 +54,7 @@ def test_an_id_names_a_card_by_its_minor_and_an_instance_by_its_gpu_instance(
 ) -> None:
     (claim,) = found(held(device_id))
     assert (claim.gpu, claim.mig, claim.device_id) == (gpu, mig, device_id)
-    assert (claim.share, claim.system, claim.source) == (1.0, "gke", "podresources")
+    assert (claim.system, claim.source) == ("gke", "podresources")
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,7 @@ def test_an_id_names_a_card_by_its_minor_and_an_instance_by_its_gpu_instance(
         "nvidia4/gi3",
         "nvidia0/gi9",  # no compute instance 0, which is all that the plugin hands out
         "nvidia0/gi",
+        "nvidia0/gi03",
         "nvidia4/vgpu",
         "nvidia4/vgpu1/gi3",
         "nvidia4\n",
@@ -97,11 +98,23 @@ def test_a_share_is_what_is_held_of_all_replicas_of_that_device() -> None:
     ]
 
 
+@pytest.mark.parametrize("device_id", ["nvidia4", "nvidia0/gi3"])
+def test_what_is_no_replica_is_held_as_a_whole(device_id: str) -> None:
+    (claim,) = found(held(device_id), f"{device_id}/vgpu0", f"{device_id}/vgpu1")
+    assert claim.share == 1.0
+
+
 def test_replicas_that_are_given_count_where_none_are_offered() -> None:
     assert [claim.share for claim in found(held("nvidia4/vgpu0") + held("nvidia4/vgpu1", pod="q"))] == [
         0.5,
         0.5,
     ]
+
+
+def test_a_replicas_number_tells_of_those_before_it() -> None:
+    """Nothing is offered for a while after a kubelet restart, and the others may be free."""
+    (claim,) = found(held("nvidia0/gi3/vgpu3"))
+    assert claim.share == 0.25
 
 
 def test_a_pod_that_has_ended_holds_nothing() -> None:

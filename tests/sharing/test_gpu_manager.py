@@ -29,8 +29,14 @@ def held(cores: int, blocks: int = 0, container: str = "main", pod: str = "p") -
     ]
 
 
-def noted(*notes: str, phase: str = "Running", uid: str = "u", assigned: str = "true") -> Pod:
-    """`notes` are those of the first container, the second and so on."""
+def noted(
+    *notes: str,
+    phase: str = "Running",
+    uid: str = "u",
+    assigned: str = "true",
+    spec: Sequence[str] = ("main",),
+) -> Pod:
+    """`notes` are those of the first container, the second and so on. `spec` names them all."""
     places = {f"tencent.com/predicate-gpu-idx-{place}": text for place, text in enumerate(notes)}
     return Pod(
         namespace="ns",
@@ -38,7 +44,7 @@ def noted(*notes: str, phase: str = "Running", uid: str = "u", assigned: str = "
         uid=uid,
         phase=phase,
         annotations={**places, "tencent.com/gpu-assigned": assigned},
-        containers=(PodContainer(name="main"),),
+        containers=tuple(PodContainer(name=name, is_init=name == "init") for name in spec),
     )
 
 
@@ -170,11 +176,34 @@ def test_containers_of_unlike_size_are_told_apart_by_it() -> None:
     }
 
 
-def test_containers_that_cannot_be_told_apart_are_not_guessed() -> None:
-    """The note counts places in the pod's spec; the kubelet lists containers by name."""
+def test_the_note_counts_places_in_the_spec() -> None:
+    """The kubelet lists containers by name, and init containers are not counted."""
+    pod = noted("0", "1", spec=["init", "b", "a"])
+    claims = found(held(30, 16, "a") + held(50, 8, "b"), pod)
+    assert {(claim.container.container, claim.gpu) for claim in claims} == {("a", ONE), ("b", ZERO)}
+
+
+def test_an_order_that_the_kubelet_does_not_bear_out_is_not_believed() -> None:
+    """One card is noted for the container that holds two."""
+    pod = noted("1", "0,2", spec=["b", "a"])
+    claims = found(held(30, 16, "a") + held(200, 0, "b"), pod)
+    assert {(claim.container.container, claim.gpu) for claim in claims} == {
+        ("a", ONE),
+        ("b", ZERO),
+        ("b", TWO),
+    }
+
+
+@pytest.mark.parametrize(
+    ("phase", "spec"), [("", ["a", "b"]), ("Running", ["a"]), ("Running", ["b", "c", "a"])]
+)
+def test_without_the_order_containers_that_cannot_be_told_apart_are_not_guessed(
+    phase: str, spec: list[str]
+) -> None:
+    """A pod that is known by its name alone has no phase."""
     allocations = held(30, 16, "a") + held(50, 8, "b")
-    assert found(allocations, noted("0", "1")) == []
-    assert unexplained(allocations, noted("0", "1")) == allocations
+    assert found(allocations, noted("0", "1", phase=phase, spec=spec)) == []
+    assert unexplained(allocations, noted("0", "1", phase=phase, spec=spec)) == allocations
 
 
 @pytest.mark.parametrize("notes", [["1"], ["1", "1", "1"], ["1", "7"], ["1", "0,2"]])
@@ -186,21 +215,22 @@ NOTES = st.text() | st.lists(st.sampled_from(["0", "1", "2", "3", "None", ""]), 
 SIZES = st.tuples(st.sampled_from([0, 1, 50, 100, 150, 300]), st.integers(0, 2))
 
 
-@given(st.lists(NOTES, max_size=4), st.lists(SIZES, max_size=3))
-@example(["0" * 70000], [(1, 1)])
+@given(st.lists(NOTES, max_size=4), st.lists(SIZES, max_size=3), st.permutations(["init", "c0", "c1", "c2"]))
+@example(["0" * 70000], [(1, 1)], ["c0"])
 def test_no_note_claims_more_than_is_held_or_a_card_that_is_not_here(
-    notes: list[str], sizes: list[tuple[int, int]]
+    notes: list[str], sizes: list[tuple[int, int]], spec: list[str]
 ) -> None:
     allocations = [
         one
         for place, (cores, blocks) in enumerate(sizes)
         for one in held(cores, blocks, container=f"c{place}")
     ]
-    claims = found(allocations, noted(*notes))
+    pod = noted(*notes, spec=spec)
+    claims = found(allocations, pod)
     assert {claim.gpu for claim in claims} <= {ZERO, ONE, TWO}
     placed = {claim.container.container for claim in claims}
     assert {one.container for one in allocations} - placed == {
-        one.container for one in unexplained(allocations, noted(*notes))
+        one.container for one in unexplained(allocations, pod)
     }
     for place, (cores, _) in enumerate(sizes):
         shares = [claim.share for claim in claims if claim.container.container == f"c{place}"]

@@ -30,7 +30,12 @@ def note(*entries: Any) -> str:
 
 
 def noted(
-    text: str, *containers: str, init: Sequence[str] = (), phase: str = "Running", uid: str = "u"
+    text: str,
+    *containers: str,
+    init: Sequence[str] = (),
+    phase: str = "Running",
+    uid: str = "u",
+    limits: dict[str, dict[str, str]] | None = None,
 ) -> Pod:
     return Pod(
         namespace="ns",
@@ -39,7 +44,13 @@ def noted(
         phase=phase,
         annotations={koordinator.ANNOTATION: text},
         containers=tuple(
-            PodContainer(name=name, is_init=name in init) for name in (*init, *(containers or ("main",)))
+            PodContainer(
+                name=name,
+                is_init=name in init,
+                is_ephemeral=name == "debug",
+                limits=(limits or {}).get(name, {}),
+            )
+            for name in (*init, *(containers or ("main",)))
         ),
     )
 
@@ -145,6 +156,37 @@ def test_the_only_container_beside_init_containers_has_it() -> None:
 def test_of_several_containers_the_one_that_the_kubelet_lists_has_it(resource: str) -> None:
     pod = noted(note({"minor": 1, "resources": HALF}), "log", "work")
     (claim,) = found(pod, listed("1", resource, "work"), listed("mlx5_0", "rdma/hca", "log"))
+    assert claim.container.container == "work"
+
+
+@pytest.mark.parametrize(
+    ("limits", "container"),
+    [
+        ({"work": {"koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory-ratio": "50"}}, "work"),
+        ({"work": {"koordinator.sh/gpu": "50"}, "log": {"koordinator.sh/rdma": "1"}}, "work"),
+        ({"work": {"nvidia.com/gpu": "1"}, "log": {"nvidia.com/gpu": "0"}}, "work"),
+        ({"work": {"nvidia.com/gpu": "1"}, "fetch": {"nvidia.com/gpu": "1"}}, "work"),
+        ({"fetch": {"nvidia.com/gpu": "1"}}, "fetch"),
+        ({"work": {"nvidia.com/gpu": "1"}, "log": {"nvidia.com/gpu": "1"}}, ""),
+        ({"work": {"nvidia.com/gpu": "lots"}}, ""),
+    ],
+)
+def test_of_several_containers_the_one_that_asks_has_it(
+    limits: dict[str, dict[str, str]], container: str
+) -> None:
+    pod = noted(note({"minor": 1, "resources": HALF}), "log", "work", init=["fetch"], limits=limits)
+    (claim,) = found(pod)
+    assert claim.container.container == container
+
+
+def test_what_the_kubelet_lists_comes_before_what_was_asked_for() -> None:
+    pod = noted(note({"minor": 1, "resources": HALF}), "log", "work", limits={"log": {"nvidia.com/gpu": "1"}})
+    (claim,) = found(pod, listed("1", "nvidia.com/gpu", "work"))
+    assert claim.container.container == "work"
+
+
+def test_a_container_for_debugging_is_not_counted() -> None:
+    (claim,) = found(noted(note({"minor": 1, "resources": HALF}), "work", "debug"))
     assert claim.container.container == "work"
 
 

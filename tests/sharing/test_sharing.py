@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, Reading
-from podgpu.sharing import claims, systems, unclaimed
+from podgpu.sharing import claims, statuses, systems, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, SLICE = "GPU-1", "GPU-2", "MIG-1"
@@ -93,9 +93,26 @@ def test_a_pod_that_is_not_known_claims_by_its_name() -> None:
     assert (claim.container.pod, claim.container.pod_uid) == ("p", "")
 
 
-def test_a_replica_is_a_share_of_all_that_are_offered() -> None:
-    offered = [("nvidia.com/gpu", f"{TWO}::{n}") for n in range(4)]
-    assert [claim.share for claim in found(given(f"{TWO}::0", f"{TWO}::2"), offered=offered)] == [0.25, 0.25]
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/gpu.half"])
+def test_all_is_every_card_of_the_node(resource: str) -> None:
+    """So NVIDIA's plugin calls them under WSL, where one id stands for all."""
+    made = found(given("all", resource=resource))
+    assert [(claim.gpu, claim.share, claim.system) for claim in made] == [
+        (device.gpu.uuid, 1.0, "exclusive") for device in DEVICES
+    ]
+
+
+def test_tegra_is_the_card_that_is_built_in() -> None:
+    (claim,) = claims(Inventory(DEVICES[1:2], given("tegra")), SYSTEMS)
+    assert (claim.gpu, claim.device_id) == (TWO, "tegra")
+
+
+def test_tegra_is_no_claim_where_it_could_be_any_of_several() -> None:
+    assert found(given("tegra")) == []
+
+
+def test_another_plugins_all_is_no_gpu() -> None:
+    assert found(given("all", resource="example.com/fpga")) == []
 
 
 def test_gpushare_believes_the_scheduler_not_the_id() -> None:
@@ -123,3 +140,26 @@ def test_gpushare_units_may_be_mebibytes() -> None:
     (claim,) = found(given(*ids, resource="aliyun.com/gpu-mem"))
     assert claim.share == pytest.approx(0.1, rel=1e-2)
     assert claim.memory_limit_bytes == 8 * GIB
+
+
+def statuses_of(
+    allocations: Sequence[Allocation], *pods: Pod, offered: Sequence[tuple[str, str]] = ()
+) -> dict[str, tuple[int, bool]]:
+    stock = inventory(allocations, *pods, offered=offered)
+    found = statuses(stock, claims(stock, SYSTEMS), SYSTEMS)
+    return {one.system: (one.claims, bool(one.missing)) for one in found}
+
+
+def test_a_system_with_claims_misses_nothing() -> None:
+    assert statuses_of(given(ONE, TWO)) == {"exclusive": (2, False)}
+
+
+def test_a_sign_without_a_claim_says_what_is_missing() -> None:
+    offered = [("aliyun.com/gpu-mem", "GPU-9-_-0")]
+    assert statuses_of((), offered=offered) == {"gpushare": (0, True)}
+
+
+def test_a_resource_that_another_system_claims_by_is_no_sign() -> None:
+    """Replicas of an instance bear the instance's resource name."""
+    found = statuses_of(given(f"{SLICE}::0", resource="nvidia.com/mig-1g.18gb.shared"))
+    assert found == {"time-slicing": (1, False)}

@@ -1,5 +1,7 @@
 """Volcano's notes become claims as far as the kubelet bears them out, whatever else is written there."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given as chosen
 from hypothesis import strategies as st
@@ -32,9 +34,10 @@ def inventory(
     annotations: dict[str, str],
     offered: list[tuple[str, str]] | None = None,
     phase: str = "Running",
+    spec: Sequence[str] = (),
 ) -> Inventory:
-    names = sorted({one.container for one in allocations})
-    containers = tuple(PodContainer(name=name) for name in names)
+    names = spec or sorted({one.container for one in allocations})
+    containers = tuple(PodContainer(name=name, is_init=name == "init") for name in names)
     pod = Pod(
         namespace="ns", name="p", uid="uid", phase=phase, annotations=annotations, containers=containers
     )
@@ -48,7 +51,12 @@ def inventory(
 
 
 def vgpus(
-    note: str, given: dict[str, int] | None = None, offered: list[tuple[str, str]] | None = None
+    note: str,
+    given: dict[str, int] | None = None,
+    offered: list[tuple[str, str]] | None = None,
+    *,
+    phase: str = "Running",
+    spec: Sequence[str] = (),
 ) -> list[Claim]:
     held = [
         one
@@ -57,7 +65,7 @@ def vgpus(
             *(f"{ONE}-{n}" for n in range(count)), resource=volcano.VGPU, container=container
         )
     ]
-    return list(volcano.claims(inventory(held, {volcano.VGPU_NOTE: note}, offered)))
+    return list(volcano.claims(inventory(held, {volcano.VGPU_NOTE: note}, offered, phase, spec)))
 
 
 def memory(index: str, held: int = 25, offered: list[tuple[str, str]] | None = None) -> list[Claim]:
@@ -118,9 +126,21 @@ def test_entries_are_told_apart_by_their_number_of_devices() -> None:
     assert places(vgpus(note, {"a": 2, "b": 1})) == {"a": [TWO, THREE], "b": [ONE]}
 
 
-def test_what_cannot_be_told_apart_is_no_claim() -> None:
-    assert vgpus(f"{ONE},NVIDIA,1,1:;{TWO},NVIDIA,1,1:", {"a": 1, "b": 1}) == []
-    assert len(vgpus(f"{ONE},NVIDIA,1,1:;{ONE},NVIDIA,1,1:", {"a": 1, "b": 1})) == 2
+def test_entries_are_in_the_order_of_the_spec() -> None:
+    """The kubelet sorts by name. Containers without a vGPU and init containers have no entry."""
+    note = f"{ONE},NVIDIA,1,1:;{TWO},NVIDIA,1,1:"
+    claims = vgpus(note, {"a": 1, "z": 1}, spec=["init", "z", "log", "a"])
+    assert places(claims) == {"a": [TWO], "z": [ONE]}
+
+
+def test_without_the_order_what_cannot_be_told_apart_is_no_claim() -> None:
+    """A pod that is known by its name alone has no phase."""
+    assert vgpus(f"{ONE},NVIDIA,1,1:;{TWO},NVIDIA,1,1:", {"a": 1, "b": 1}, phase="") == []
+    assert len(vgpus(f"{ONE},NVIDIA,1,1:;{ONE},NVIDIA,1,1:", {"a": 1, "b": 1}, phase="")) == 2
+
+
+def test_a_container_that_the_spec_does_not_have_has_no_place_in_the_order() -> None:
+    assert vgpus(f"{ONE},NVIDIA,1,1:;{TWO},NVIDIA,1,1:", {"a": 1, "b": 1}, spec=["a"]) == []
 
 
 @pytest.mark.parametrize("given", [{}, {"c": 2}, {"c": 1, "d": 1}])
@@ -205,11 +225,12 @@ NOTES = st.one_of(
     index=st.one_of(st.text(), st.integers().map(str)),
     given=st.integers(1, 3),
     units=st.integers(0, 9),
+    phase=st.sampled_from(["", "Running"]),
 )
-def test_no_note_breaks_anything(note: str, index: str, given: int, units: int) -> None:
+def test_no_note_breaks_anything(note: str, index: str, given: int, units: int, phase: str) -> None:
     ids = allocated(*(f"{ONE}-{n}" for n in range(given)), resource=volcano.VGPU)
     ids += allocated(*UNITS[0][:units], resource=volcano.MEMORY, container="old")
-    seen = inventory(ids, {volcano.VGPU_NOTE: note, volcano.MEMORY_NOTE: index})
+    seen = inventory(ids, {volcano.VGPU_NOTE: note, volcano.MEMORY_NOTE: index}, phase=phase)
     claims = list(volcano.claims(seen))
     assert all(0.0 <= claim.share <= 1.0 and claim.gpu in seen.gpus for claim in claims)
     held = places(claims)

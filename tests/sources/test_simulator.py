@@ -311,7 +311,6 @@ def test_the_cast_is_sound() -> None:
     residents = [resident for card in CARDS for resident in card.residents]
     assert len({resident.pid for resident in residents}) == len(residents)
     assert [card.index for card in CARDS] == list(range(8))
-    assert {card.sharing for card in CARDS} == {"exclusive", "mig", "time-slicing", "hami", "gpushare"}
     assert all(r.tenant.startswith("host:") or r.tenant.count("/") == 2 for r in residents)
     assert all(ROUND % resident.rhythm.every == 0 for resident in residents)
     for card in CARDS:

@@ -20,6 +20,7 @@ from podgpu.agent.stock import Allocations, Dynamics, Stock
 from podgpu.kube import PodSource
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.book import book
+from podgpu.ledger.mps import with_servers
 from podgpu.ledger.names import Directory
 from podgpu.model import (
     Allocation,
@@ -128,14 +129,22 @@ class Attribution:
             counts["sharing", "unknown_id"] = self._unknown_id_count
         return counts
 
-    async def attribute(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with everything booked."""
+    async def attribute(
+        self, snapshot: Snapshot, *, told: Sequence[Allocation] = (), sees_processes: bool = True
+    ) -> Snapshot:
+        """Return the snapshot with everything booked.
+
+        `told` is what the source of the numbers says of who holds what. A source that sees no processes leaves
+        claimants to be taken for the users.
+        """
         devices = [device for device in snapshot.devices if device.fault is None]
         pods = self._roster.pods()
-        inventory = await self._stock.take(snapshot.devices, pods)
+        inventory = await self._stock.take(snapshot.devices, pods, told)
         claims = sharing.claims(inventory, self._systems)
         self._holders = self._named_holders(devices, pods)
-        sheets = self._sheets(devices, claims)
+        for device in devices:
+            self._holders = with_servers(device, self._holders, claims)
+        sheets = self._sheets(devices, claims, sees_processes=sees_processes)
         self._accounts.post(sheets, time.monotonic(), snapshot.taken_at)
         involved = self._involved(pods, claims)
         # An id that nobody understands may be that of a card which does not speak.
@@ -153,7 +162,7 @@ class Attribution:
             unclaimed=unclaimed,
             sharing=sharing.statuses(inventory, claims, self._systems),
             vgpus=inventory.vgpus,
-            parts=(*snapshot.parts, *self._statuses()),
+            parts=(*snapshot.parts, *self._statuses(sees_processes=sees_processes)),
         )
 
     def _count(self, unclaimed: tuple[Allocation, ...]) -> None:
@@ -193,8 +202,10 @@ class Attribution:
             return msgspec.structs.replace(named, container=before.container)
         return named
 
-    def _sheets(self, devices: list[Device], claims: tuple[Claim, ...]) -> list[tuple[Sheet, int]]:
-        visible = self._processes is not None and self._processes.fault() is None
+    def _sheets(
+        self, devices: list[Device], claims: tuple[Claim, ...], *, sees_processes: bool
+    ) -> list[tuple[Sheet, int]]:
+        visible = sees_processes and self._processes is not None and self._processes.fault() is None
         sheets = []
         for device in devices:
             interval = self._meter.interval(device) or Interval(elapsed_us=0)
@@ -229,10 +240,11 @@ class Attribution:
         uids = {pod.uid for pod in pods}
         return {uid: one for uid, one in self._known_workloads.items() if uid in uids}
 
-    def _statuses(self) -> list[PartStatus]:
+    def _statuses(self, *, sees_processes: bool) -> list[PartStatus]:
+        """Without processes to look up, /proc is no part of it."""
         statuses = self._stock.statuses()
         statuses += [source.status() for source in self._roster.sources]
-        if self._processes:
+        if self._processes and sees_processes:
             fault = self._processes.fault()
             statuses.append(PartStatus(name="procfs", up=fault is None, fault=fault))
         return [*statuses, self._broken] if self._broken else statuses

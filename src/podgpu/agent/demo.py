@@ -1,9 +1,13 @@
-"""The demo's Kubernetes: pods, device ids and owners for the simulator's tenants."""
+"""The demo's Kubernetes: pods, device ids and owners for the simulator's tenants, as demo.yaml tells them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
 from uuid import NAMESPACE_OID, uuid5
 
+import msgspec
 from msgspec import Struct
 
 from podgpu.agent.attribution import Attribution
@@ -19,28 +23,39 @@ from podgpu.model import (
     PodContainer,
     Workload,
 )
-from podgpu.sources.simulator import CARDS, Card, Resident
+from podgpu.sources.simulator import CARDS, Resident
 
-REPLICAS = 4
-UNITS, UNITS_EACH = 140, 40  # GiB of a card, and what each gpushare pod asked for
-HAMI_MIB, HAMI_CORES = 40_960, 30  # what each HAMi pod asked for
-WORKLOADS = {
-    "chat": "Deployment",
-    "embed": "Deployment",
-    "rerank": "Deployment",
-    "guard": "Deployment",
-    "score-nightly": "CronJob",
-    "finetune": "Job",
-    "pretrain": "Job",
-    "ocr": "StatefulSet",
-    "asr": "StatefulSet",
-}
+_UUID = re.compile(r"\{card (?P<card>\d+)(?: instance (?P<instance>\d+))?\}")
+_RANGE = re.compile(r"\{(?P<first>\d+)\.\.(?P<last>\d+)\}")
 
 
 class Given(Struct, frozen=True):
     devices: tuple[Allocation, ...]
     allocatable: tuple[tuple[str, str], ...]
     dynamic: tuple[DynamicAllocation, ...] = ()
+
+
+class ScriptedPod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`workload` is KIND/NAME."""
+
+    workload: str = ""
+    annotations: dict[str, str] = {}
+
+
+class ScriptedDevice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`to` is NAMESPACE/POD/CONTAINER, where the device is given to somebody."""
+
+    resource: str
+    id: str
+    to: str = ""
+
+
+class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What demo.yaml holds. `pods` goes by NAMESPACE/POD."""
+
+    pods: dict[str, ScriptedPod]
+    given: tuple[ScriptedDevice, ...]
+    allocatable: tuple[ScriptedDevice, ...]
 
 
 def demo_attribution(interval: float, pod_labels: Iterable[str]) -> Attribution:
@@ -62,7 +77,7 @@ class DemoKubelet:
         self.errors: Counter[str] = Counter()
 
     async def read(self) -> Given:
-        return Given(tuple(_allocations()), tuple(_offered()))
+        return _given()
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True, age_seconds=0.0)
@@ -78,14 +93,15 @@ class DemoPods:
         return
 
     def pods(self) -> tuple[Pod, ...]:
-        found = {resident.tenant: _pod(card, resident) for card, resident in _tenants()}
-        return tuple(found.values())
+        residents = (resident for card in CARDS for resident in card.residents)
+        tenants = dict.fromkeys(one.tenant for one in residents if not one.tenant.startswith("host:"))
+        return tuple(map(_pod, tenants))
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True, age_seconds=0.0)
 
     async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
-        return {pod.uid: _workload(pod.name) for pod in pods}
+        return {pod.uid: _workload(pod.namespace, pod.name) for pod in pods}
 
 
 class DemoProcesses:
@@ -97,68 +113,61 @@ class DemoProcesses:
         return None
 
 
-def _tenants() -> Iterator[tuple[Card, Resident]]:
-    for card in CARDS:
-        for resident in card.residents:
-            if not resident.tenant.startswith("host:"):
-                yield card, resident
+@cache
+def script() -> Script:
+    return msgspec.yaml.decode(files(__package__).joinpath("demo.yaml").read_bytes(), type=Script)
 
 
-def _allocations() -> Iterator[Allocation]:
-    """Device ids per tenant and card, in the form of the card's sharing system."""
-    seen: dict[tuple[int, str], None] = {}
-    for card, resident in _tenants():
-        if (card.index, resident.tenant) in seen:
-            continue
-        replica = sum(index == card.index for index, _ in seen)
-        seen[card.index, resident.tenant] = None
-        namespace, pod, container = resident.tenant.split("/")
-        for resource, device_id in _device_ids(card, resident, replica):
-            yield Allocation(
-                namespace=namespace, pod=pod, container=container, resource=resource, device_id=device_id
-            )
+@cache
+def _given() -> Given:
+    devices = (_allocation(one, each) for one in script().given for each in _ids(one.id))
+    offered = ((one.resource, each) for one in script().allocatable for each in _ids(one.id))
+    return Given(tuple(devices), tuple(offered))
 
 
-def _device_ids(card: Card, resident: Resident, replica: int) -> list[tuple[str, str]]:
-    if card.sharing == "exclusive":
-        return [("nvidia.com/gpu", card.uuid)]
-    if card.sharing == "mig" and resident.instance is not None:
-        return [("nvidia.com/mig", card.slice_uuid(resident.instance))]
-    if card.sharing == "gpushare":
-        first = replica * UNITS_EACH
-        return [("aliyun.com/gpu-mem", f"{card.uuid}-_-{unit}") for unit in range(first, first + UNITS_EACH)]
-    if card.sharing == "hami":
-        return [("nvidia.com/gpu", f"{card.uuid}-{replica}")]
-    if card.sharing == "time-slicing":
-        return [("nvidia.com/gpu.shared", f"{card.uuid}::{replica}")]
-    return []
-
-
-def _offered() -> Iterator[tuple[str, str]]:
-    for card in CARDS:
-        if card.sharing == "gpushare":
-            yield from (("aliyun.com/gpu-mem", f"{card.uuid}-_-{unit}") for unit in range(UNITS))
-        if card.sharing == "time-slicing":
-            yield from (("nvidia.com/gpu.shared", f"{card.uuid}::{number}") for number in range(REPLICAS))
-
-
-def _pod(card: Card, resident: Resident) -> Pod:
-    namespace, name, container = resident.tenant.split("/")
-    note = f"{card.uuid},NVIDIA,{HAMI_MIB},{HAMI_CORES}:;"
-    return Pod(
-        namespace=namespace,
-        name=name,
-        uid=_uid(resident.tenant),
-        phase="Running",
-        labels={"app": _workload(name).name},
-        annotations={"hami.io/vgpu-devices-allocated": note} if card.sharing == "hami" else {},
-        containers=(PodContainer(name=container, container_id=_container_id(resident.tenant), running=True),),
+def _allocation(device: ScriptedDevice, device_id: str) -> Allocation:
+    namespace, pod, container = device.to.split("/")
+    return Allocation(
+        namespace=namespace, pod=pod, container=container, resource=device.resource, device_id=device_id
     )
 
 
-def _workload(pod: str) -> Workload:
-    stem = next((stem for stem in WORKLOADS if pod.startswith(f"{stem}-")), "")
-    return Workload(kind=WORKLOADS[stem], name=stem) if stem else Workload(kind="Pod", name=pod)
+def _ids(pattern: str) -> Iterator[str]:
+    """Write out a range, if there is one."""
+    named = _named(pattern)
+    found = _RANGE.search(named)
+    numbers = range(int(found["first"]), int(found["last"]) + 1) if found else ("",)
+    return (_RANGE.sub(str(number), named) for number in numbers)
+
+
+def _named(pattern: str) -> str:
+    """Put UUIDs where cards and instances are named."""
+    return _UUID.sub(lambda found: _uuid(int(found["card"]), found["instance"]), pattern)
+
+
+def _uuid(index: int, instance: str | None) -> str:
+    card = CARDS[index]
+    return card.uuid if instance is None else card.slice_uuid(int(instance))
+
+
+def _pod(tenant: str) -> Pod:
+    namespace, name, container = tenant.split("/")
+    scripted = script().pods.get(f"{namespace}/{name}", ScriptedPod())
+    return Pod(
+        namespace=namespace,
+        name=name,
+        uid=_uid(tenant),
+        phase="Running",
+        labels={"app": _workload(namespace, name).name},
+        annotations={key: _named(note) for key, note in scripted.annotations.items()},
+        containers=(PodContainer(name=container, container_id=_container_id(tenant), running=True),),
+    )
+
+
+def _workload(namespace: str, pod: str) -> Workload:
+    scripted = script().pods.get(f"{namespace}/{pod}", ScriptedPod())
+    kind, _, name = (scripted.workload or f"Pod/{pod}").partition("/")
+    return Workload(kind=kind, name=name)
 
 
 def _holder(resident: Resident) -> Holder:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from contextlib import suppress
 
 import msgspec
 
@@ -53,10 +54,10 @@ class Agent:
             due = time.monotonic() + self._interval
             self._wake.clear()  # before the reading: a release in its midst counts too
             await self.cycle()
-            try:
-                await asyncio.wait_for(self._wake.wait(), max(0.0, due - time.monotonic()))
-            except TimeoutError:
-                continue
+            # Not wait_for: in Python 3.11 it loses a cancellation that comes with the release.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, due - time.monotonic())):
+                    await self._wake.wait()
 
     async def cycle(self) -> None:
         try:
@@ -81,19 +82,21 @@ class Agent:
         if report.fault is None:
             self._last_good = taken
         self._counters.note(report.events)
-        snapshot = await self._attributed(self._assembled(report))
+        snapshot = await self._attributed(self._assembled(report), report)
         self._count_errors(report, snapshot)
         self._taken = taken
         self._snapshot = msgspec.structs.replace(snapshot, errors=self._error_counts())
         self.ready = True
         self._log_changes(snapshot)
 
-    async def _attributed(self, snapshot: Snapshot) -> Snapshot:
+    async def _attributed(self, snapshot: Snapshot, report: Report) -> Snapshot:
         """Whatever goes wrong in attribution, the devices' own numbers stand."""
         if self._attribution is None:
             return snapshot
         try:
-            return await self._attribution.attribute(snapshot)
+            return await self._attribution.attribute(
+                snapshot, told=report.allocations, sees_processes=report.sees_processes
+            )
         except Exception as error:  # shown as a part that is down
             fault = Fault(reason="attribution_error", detail=repr(error))
             broken = PartStatus(name="attribution", up=False, fault=fault)
@@ -116,12 +119,12 @@ class Agent:
             driver_version=report.driver_version,
             nvml_version=report.nvml_version,
             devices=tuple(self._counters.apply(device) for device in report.devices),
-            parts=(status,),
+            parts=(status, *report.parts),
         )
 
     def _count_errors(self, report: Report, snapshot: Snapshot) -> None:
         """Count what nobody else does: the parts of attribution keep their own counts."""
-        own = {"procfs", "workloads", "attribution", self._source.name}
+        own = {"procfs", "workloads", "attribution", self._source.name, *(part.name for part in report.parts)}
         faults = [(self._source.name, device.fault) for device in report.devices]
         faults += [(part.name, part.fault) for part in snapshot.parts if part.name in own]
         for name, fault in faults:

@@ -1,7 +1,9 @@
 """Who is on the node, by the best list of pods there is."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
+from typing import Protocol
 
 from podgpu import log
 from podgpu.kube import PodSource
@@ -20,7 +22,7 @@ class Roster:
         """Keep the lists fresh until cancelled."""
         async with asyncio.TaskGroup() as group:
             for source in self.sources:
-                group.create_task(_kept_going(source))
+                group.create_task(kept_going(source))
 
     def pods(self) -> tuple[Pod, ...]:
         """Take the list of a source that works, else of one that did.
@@ -36,14 +38,24 @@ class Roster:
         return best if all(pod.phase for pod in best) else _filled(best, lists[1:])
 
 
-async def _kept_going(source: PodSource) -> None:
-    """A source that breaks is a bug; it shall not take the agent down with it."""
+class Running(Protocol):
+    """A part that keeps itself fresh."""
+
+    name: str
+
+    async def run(self) -> None: ...
+    @property
+    def errors(self) -> Counter[str]: ...
+
+
+async def kept_going(source: Running) -> None:
+    """A part that breaks is a bug; it shall not take the agent down with it."""
     while True:
         try:
             return await source.run()
         except Exception as error:
             source.errors["crashed"] += 1
-            log.error("a source of pods broke", source=source.name, error=repr(error))
+            log.error("a source broke", source=source.name, error=repr(error))
             await asyncio.sleep(CRASH_SECONDS)
 
 

@@ -11,9 +11,11 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from podgpu import sharing
+from podgpu.agent.roster import kept_going
 from podgpu.model import Allocation, Device, DynamicAllocation, PartStatus, Pod, PoolDevice, ResourceClaim
 from podgpu.sharing.inventory import Host, Inventory, Observation
 
+KUBELET, PAGE = "podresources", "dcgm"  # who tells what was given to whom
 MAP_SECONDS = 600.0  # how long the last map is believed while the kubelet is away
 T = TypeVar("T")
 
@@ -44,7 +46,7 @@ class Dynamics(Protocol):
     name: str
 
     async def run(self) -> None: ...
-    def follow(self, pods: Iterable[Pod]) -> None: ...
+    def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation]) -> None: ...
     def claims(self) -> tuple[ResourceClaim, ...]: ...
     def devices(self) -> tuple[PoolDevice, ...]: ...
     def status(self) -> PartStatus | None: ...
@@ -71,15 +73,18 @@ class Stock:
         self._observed = Latest(partial(self._observe, host), patience) if host else None
         self._host_errors: Counter[str] = Counter()
 
-    async def take(self, devices: Sequence[Device], pods: tuple[Pod, ...]) -> Inventory:
+    async def take(
+        self, devices: Sequence[Device], pods: tuple[Pod, ...], told: Sequence[Allocation] = ()
+    ) -> Inventory:
+        """`told` is what the source of the numbers says of who holds what, for want of a kubelet that knows."""
         allocated = await self._allocated.get() if self._allocated else None
         seen = await self._observed.get() if self._observed else None
         believed = allocated if self._is_believed() else None
         if self._dynamics:
-            self._dynamics.follow(pods)
+            self._dynamics.follow(pods, believed.dynamic if believed else ())
         return Inventory(
             devices,
-            believed.devices if believed else (),
+            believed.devices if believed else told,
             allocated.allocatable if allocated else (),
             pods,
             dynamic=believed.dynamic if believed else (),
@@ -87,12 +92,13 @@ class Stock:
             pool_devices=self._dynamics.devices() if self._dynamics else (),
             vgpus=seen.vgpus if seen else (),
             ratios=self._ratios,
+            source=KUBELET if believed else PAGE,
         )
 
     async def run(self) -> None:
         """Keep what comes by itself fresh until cancelled."""
         if self._dynamics:
-            await self._dynamics.run()
+            await kept_going(self._dynamics)
 
     def close(self) -> None:
         for latest in (self._allocated, self._observed):

@@ -3,6 +3,7 @@
 from podgpu.catalog.row import Alias, Cadence, Call, Kind, Metric, Worth
 from podgpu.catalog.units import (
     BYTES,
+    COMPUTE_MODE,
     FAN_PERCENT,
     HERTZ,
     MEGAHERTZ,
@@ -120,6 +121,15 @@ USE: tuple[Metric, ...] = (
         read=Call("PerformanceState", PERFORMANCE_STATE),
         dcgm=Alias("DCGM_FI_DEV_PSTATE", PERFORMANCE_STATE, "Performance state, 0 (highest) to 15."),
         dcgm49=Alias("DCGM_FI_DEV_GPU_PSTATE", PERFORMANCE_STATE, "Performance state, 0 (highest) to 15."),
+    ),
+    Metric(
+        name="compute_mode",
+        kind=Kind.GAUGE,
+        help="Who may open the card: 0 anybody, 2 nobody, 3 one process, as under MPS its server.",
+        read=Call("ComputeMode", COMPUTE_MODE),
+        cadence=Cadence.SLOW,
+        worth=Worth.DETAIL,
+        dcgm=Alias("DCGM_FI_DEV_COMPUTE_MODE", COMPUTE_MODE, "Compute mode of the device."),
     ),
     Metric(
         name="fan_speed_ratio",

@@ -44,5 +44,6 @@ NANOSECONDS = Unit("ns", 1e-9, _TIME_CEILING)
 
 # The driver says 32 when it does not know.
 PERFORMANCE_STATE = Unit("", ceiling=15.0)
+COMPUTE_MODE = Unit("", ceiling=3.0)
 LINK_GENERATION = Unit("", ceiling=32.0)
 LINK_WIDTH = Unit("", ceiling=64.0)

@@ -4,6 +4,7 @@ import os
 
 from podgpu.agent.attribution import Attribution
 from podgpu.config import Config
+from podgpu.host.outsiders import Outsiders
 from podgpu.kube import PodSource
 from podgpu.kube.apiserver import ApiServer, detect
 from podgpu.kube.log_dirs import LogDirs
@@ -11,6 +12,7 @@ from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.procfs import Procfs
+from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host
 
@@ -27,9 +29,14 @@ def open_attribution(config: Config) -> Attribution:
     return Attribution(
         interval=config.interval,
         allocations=allocations,
+        dynamics=ResourceClaims(api, config.node_name) if api else None,
         pod_sources=_pod_sources(config, api),
         processes=processes,
+        outsiders=Outsiders(config.path_root),
+        # A pod that cannot see the kubelet's folder is no bare machine.
+        books_outsiders=not has_kubelet(config) and api is None,
         host=Host(root=config.path_root, pod_uid=processes.pod_uid),
+        ratios=config.sharing_ratio_file or (),
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         to_close=[part for part in (allocations, workloads, api) if part],

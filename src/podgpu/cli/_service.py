@@ -18,6 +18,7 @@ from podgpu.config.address import Address
 from podgpu.serve.menu import menu
 from podgpu.serve.routes import RELEASE_SECONDS
 from podgpu.serve.server import Server
+from podgpu.views.dialects.dcgm import unavailable
 
 # Together below the five seconds in which the process is gone, whatever hangs.
 SERVER_STOP_SECONDS = 2.4
@@ -75,6 +76,9 @@ def _announce(config: Config, addresses: Sequence[Address]) -> None:
     log.info("listening", version=__version__, node=config.node_name, source=config.source, addresses=places)
     if config.source == "nvml" and not has_kubelet(config):
         log.info("no kubelet here: GPUs are booked by their processes alone", path=str(config.path_kubelet))
+    if config.dcgm_collectors and (missing := unavailable(config.dcgm_collectors)):
+        path = str(config.dcgm_collectors.path)
+        log.warning("the dcgm pages lack fields of the counters file", path=path, fields=",".join(missing))
 
 
 async def _stop(server: Server, agent: Agent, loop: asyncio.Task[None]) -> None:

@@ -1,7 +1,19 @@
 """The source that the configuration asks for."""
 
-from podgpu.config import Config
-from podgpu.sources import Source
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from podgpu.errors import UserError
+
+if TYPE_CHECKING:
+    from podgpu.config import Config
+    from podgpu.kube.endpoints import Endpoints
+    from podgpu.model import Fault
+    from podgpu.sources import Source
+
+PORT, PATH = 9400, "/metrics"  # of dcgm-exporter, unless its pod names another port
 
 
 def open_source(config: Config) -> Source:
@@ -9,7 +21,54 @@ def open_source(config: Config) -> Source:
         from podgpu.sources.simulator import Simulator
 
         return Simulator(seed=config.simulator_seed)
+    if config.source == "nvml":
+        return _nvml(config)
+    if config.source == "dcgm":
+        return _dcgm(config)
+    from podgpu.sources.merged import Merged
+
+    return Merged(_nvml(config), _dcgm(config))
+
+
+def _nvml(config: Config) -> Source:
     from podgpu.agent.sampler import Sampler
 
     library = str(config.nvml_library) if config.nvml_library else None
     return Sampler(interval=config.interval, library=library)
+
+
+def _dcgm(config: Config) -> Source:
+    from podgpu.sources.dcgm import DcgmPages
+
+    timeout, max_bytes = config.dcgm_timeout, config.dcgm_max_bytes
+    if config.dcgm_url is None:
+        endpoints = _endpoints(config)
+        return DcgmPages(endpoints.find, timeout=timeout, max_bytes=max_bytes, closing=endpoints.close)
+    urls = (config.dcgm_url,)
+
+    async def find() -> tuple[tuple[str, ...], Fault | None]:
+        return urls, None
+
+    return DcgmPages(find, timeout=timeout, max_bytes=max_bytes)
+
+
+def _endpoints(config: Config) -> Endpoints:
+    from podgpu.kube.apiserver import ApiServer, detect
+    from podgpu.kube.endpoints import Endpoints
+
+    api = None
+    if config.kube_api != "off":
+        api = detect(os.environ) if config.kube_api == "auto" else ApiServer(config.kube_api)
+    if api is None:
+        raise UserError(
+            f"--source={config.source} needs the page of a dcgm-exporter, and there is no API server to find it by; "
+            "give it with --dcgm.url=http://HOST:9400/metrics"
+        )
+    return Endpoints(
+        api,
+        node=config.node_name,
+        selector=config.dcgm_selector,
+        namespace=config.dcgm_namespace or "",
+        port=PORT,
+        path=PATH,
+    )

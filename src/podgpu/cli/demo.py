@@ -7,7 +7,7 @@ from podgpu.config import Config
 from podgpu.config.address import Address
 
 HELP = "Serve a simulated node, to look around without a GPU."
-OF_A_REAL_NODE = {"source", "nvml_library", "kube_api", "kube_workload_labels"}
+OF_A_REAL_NODE = {"source", "nvml_library", "kube_api", "kube_workload_labels", "sharing_ratio_file"}
 OPTIONS = tuple(name for name in ALL if name not in OF_A_REAL_NODE and not name.startswith("path_"))
 
 

@@ -13,36 +13,46 @@ MAX_SUGGESTIONS = 3
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("pod", metavar="[NAMESPACE/]POD", help="the pod")
+    parser.add_argument(
+        "pod",
+        metavar="[NAMESPACE/]POD",
+        help="the pod; or, outside Kubernetes, docker/NAME, podman/NAME, slurm/JOB, user/NAME",
+    )
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="its namespace")
     parser.add_argument("--url", default=URL, help=f"the agent on the pod's node; default {URL}")
 
 
 def run(_: Config, arguments: Namespace) -> int:
     from podgpu.cli._remote import fetch
-    from podgpu.views.why import pod_names, why
+    from podgpu.views.outsider import outsider_names
+    from podgpu.views.why import pod_names, why, why_outsider
 
     snapshot = fetch(arguments.url)
-    known = pod_names(snapshot)
-    name = _full(arguments.pod, arguments.namespace, known)
+    pods = pod_names(snapshot)
+    others = outsider_names(snapshot) if arguments.namespace is None else []
+    name = _full(arguments.pod, arguments.namespace, pods, others)
     namespace, pod = name.split("/", 1) if "/" in name else ("", name)
-    text = why(snapshot, namespace, pod, shutil.get_terminal_size().columns)
+    width = shutil.get_terminal_size().columns
+    text = why(snapshot, namespace, pod, width)
+    if text is None and name in others:
+        text = why_outsider(snapshot, name, width)
     if text is None:
-        raise UserError(f"no GPU of node {snapshot.node} has a pod {name}; {_advice(name, known)}")
+        raise UserError(f"no GPU of node {snapshot.node} has a pod {name}; {_advice(name, pods + others)}")
     print(text, end="")
     return 0
 
 
-def _full(pod: str, namespace: str | None, known: Sequence[str]) -> str:
-    """`namespace/pod`; a bare name is enough as long as no two namespaces have it."""
+def _full(pod: str, namespace: str | None, pods: Sequence[str], others: Sequence[str]) -> str:
+    """`namespace/pod`; a bare name is enough as long as no two namespaces have it. Pods come before others."""
     given, slash, _ = pod.rpartition("/")
     if slash and namespace not in (None, given):
         raise UserError(f"the namespace is {given!r} or {namespace!r}; give one only")
     if slash or namespace is not None:
         return pod if slash else f"{namespace}/{pod}"
-    found = [name for name in known if name.endswith(f"/{pod}")]
+    found = [name for name in pods if name.endswith(f"/{pod}")]
+    found = found or [name for name in others if name.endswith(f"/{pod}")]
     if len(found) > 1:
-        raise UserError(f"several pods are called {pod}; give one of {', '.join(found)}")
+        raise UserError(f"several are called {pod}; give one of {', '.join(found)}")
     return found[0] if found else pod
 
 

@@ -1,4 +1,4 @@
-"""Every option of podgpu. One field here is the flag, the environment name, the file key and the docs."""
+"""Every option of podgpu. One field is the flag, the environment name, the file key and the docs."""
 # ruff: noqa: RUF009 - one, at_most_one and many return dataclass fields
 
 import os
@@ -7,10 +7,31 @@ from pathlib import Path
 from typing import Any
 
 from podgpu.config.address import Address
-from podgpu.config.option import Environ, Option, at_most_one, many, one, options_of
-from podgpu.config.value import OneOf, api_server, duration, existing_file, existing_folder, whole
-
-GENERAL, SOURCE, KUBERNETES, WEB, LOG = "General", "Source", "Kubernetes", "Web", "Log"
+from podgpu.config.dialects import DialectOptions
+from podgpu.config.option import (
+    GENERAL,
+    KUBERNETES,
+    LOG,
+    SOURCE,
+    WEB,
+    Environ,
+    Option,
+    at_most_one,
+    many,
+    one,
+    options_of,
+)
+from podgpu.config.value import (
+    OneOf,
+    api_server,
+    duration,
+    existing_file,
+    existing_folder,
+    page_address,
+    ratio_file,
+    size,
+    whole,
+)
 
 
 def _this_node(environ: Environ) -> str:
@@ -18,7 +39,7 @@ def _this_node(environ: Environ) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(DialectOptions):
     config_file: Path | None = at_most_one(
         Option(
             flag="--config.file",
@@ -55,8 +76,9 @@ class Config:
         Option(
             flag="--source",
             group=SOURCE,
-            help="Where the numbers come from. The simulator makes them up.",
-            parse=OneOf(("nvml", "simulator")),
+            help="Where the numbers come from: the driver, the page of a dcgm-exporter, or both. The simulator makes "
+            "them up.",
+            parse=OneOf(("nvml", "dcgm", "nvml+dcgm", "simulator")),
             default="nvml",
         )
     )
@@ -68,6 +90,56 @@ class Config:
             parse=existing_file,
             value_name="PATH",
             default_note="where the system finds it",
+        )
+    )
+    dcgm_url: str | None = at_most_one(
+        Option(
+            flag="--dcgm.url",
+            group=SOURCE,
+            help="The page of this node's dcgm-exporter.",
+            parse=page_address,
+            value_name="URL",
+            default_note="found by the API server",
+        )
+    )
+    dcgm_selector: str = one(
+        Option(
+            flag="--dcgm.selector",
+            group=SOURCE,
+            help="Labels by which the API server finds the dcgm-exporter of this node.",
+            parse=str,
+            value_name="SELECTOR",
+            default="app.kubernetes.io/name=dcgm-exporter",
+        )
+    )
+    dcgm_namespace: str | None = at_most_one(
+        Option(
+            flag="--dcgm.namespace",
+            group=SOURCE,
+            help="The namespace it runs in. Without it, any pod with these labels is believed.",
+            parse=str,
+            value_name="NAME",
+            default_note="any",
+        )
+    )
+    dcgm_timeout: float = one(
+        Option(
+            flag="--dcgm.timeout",
+            group=SOURCE,
+            help="How long its page may take, from 100ms to 1m.",
+            parse=duration("100ms", "1m"),
+            value_name="DURATION",
+            default="10s",
+        )
+    )
+    dcgm_max_bytes: int = one(
+        Option(
+            flag="--dcgm.max-bytes",
+            group=SOURCE,
+            help="How large its page may be, from 64KiB to 256MiB.",
+            parse=size("64KiB", "256MiB"),
+            value_name="SIZE",
+            default="16MiB",
         )
     )
     path_procfs: Path = one(
@@ -137,6 +209,17 @@ class Config:
             help="Pod labels that name the workload instead of its owner; the first present wins.",
             parse=str,
             value_name="KEY",
+            default_note="none",
+        )
+    )
+    sharing_ratio_file: tuple[float, ...] | None = at_most_one(
+        Option(
+            flag="--sharing.ratio-file",
+            group=KUBERNETES,
+            help="How many virtual GPUs each card is offered as, for plugins that do not tell: a file with one number "
+            "for the node, or one for each GPU.",
+            parse=ratio_file,
+            value_name="PATH",
             default_note="none",
         )
     )

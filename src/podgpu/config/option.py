@@ -1,12 +1,16 @@
 """An option is declared once, as a dataclass field. Every name of it derives from the flag."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, TypeVar, cast
 
 from podgpu.config.value import OneOf
 from podgpu.errors import UserError
+
+GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
+WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
+GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG)
 
 T = TypeVar("T")
 Environ = Mapping[str, str]
@@ -24,7 +28,7 @@ class Option(Generic[T]):
     help: str
     parse: Callable[[str], T]
     value_name: str = ""
-    default: str | Callable[[Environ], str] | None = None
+    default: str | Callable[[Environ], str | None] | None = None
     default_note: str = ""
     repeatable: bool = False
     in_file: bool = True
@@ -80,7 +84,7 @@ def _field(option: Option[T]) -> object:
     return field(default_factory=lambda: option.default_value(os.environ), metadata={"option": option})
 
 
-def options_of(config: type) -> Iterator[tuple[str, Option[Any]]]:
-    """Field names and their options, in the order of declaration."""
-    for each in fields(config):
-        yield each.name, each.metadata["option"]
+def options_of(config: type) -> list[tuple[str, Option[Any]]]:
+    """Field names and their options by group, within one in the order of declaration."""
+    options: list[tuple[str, Option[Any]]] = [(each.name, each.metadata["option"]) for each in fields(config)]
+    return sorted(options, key=lambda pair: GROUPS.index(pair[1].group))

@@ -52,14 +52,12 @@ def _example() -> str:
         "",
         "```yaml",
     ]
-    section = ""
+    sections: dict[str, list[str]] = {}
     for option in OPTIONS.values():
-        if not option.in_file or not isinstance(option.default, str):
-            continue
-        parent, _, name = option.key.rpartition(".")
-        if parent and parent != section:
-            lines.append(f"{parent}:")
-        section = parent
-        value = f'["{option.default}"]' if option.repeatable else option.default
-        lines.append(f"{'  ' if parent else ''}{name}: {value}")
+        if option.in_file and isinstance(option.default, str):
+            parent, _, name = option.key.rpartition(".")
+            value = f'["{option.default}"]' if option.repeatable else option.default
+            sections.setdefault(parent, []).append(f"{'  ' if parent else ''}{name}: {value}")
+    for parent, keys in sections.items():
+        lines += [f"{parent}:", *keys] if parent else keys
     return "\n".join([*lines, "```", ""])

@@ -1,8 +1,8 @@
 """Whose a process is, by the text of its /proc/PID/cgroup.
 
 A path is read from the root down and the first pod counts. A container may name the cgroups below its own after
-another pod, but it cannot rename those above. So nothing below a container or below a user's session is believed,
-except below Docker, Podman and nerdctl: they may hold a whole node (kind, minikube).
+another pod, but it cannot rename those above. So nothing below a container, a job of Slurm or a user's session is
+believed, except below Docker, Podman and nerdctl: they may hold a whole node (kind, minikube).
 """
 
 import re
@@ -33,6 +33,12 @@ _ECS_CONTAINER = re.compile(r"[0-9a-f]{32}-[0-9]+")
 # Containers of systems that give no id to go by. Kata's belongs to a pod that the path does not name.
 _FOREIGN = re.compile(r"kata_overhead|lxc|lxc\.payload.*|garden|machine-.*\.scope")
 _HOST = re.compile(r".*\.slice|init\.scope")
+# A job of Slurm, where only the system names cgroups: in version 2 below slices of the system, in version 1 at the top.
+_SLURM = re.compile(
+    r"(?:(?:(?!user\.slice/)[^/]+\.slice/)*(?:[^/]+_)?slurmstepd\.scope|slurm(?:_[^/]+)?/uid_[0-9]+)"
+    r"/job_([0-9]{1,10})(?:/.*)?",
+    re.DOTALL,
+)
 
 _RUNTIMES = {
     "cri-containerd": "containerd",
@@ -46,7 +52,10 @@ _RUNTIMES = {
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """`kind` and `reason` as in `Holder`; `line` is the line that decided."""
+    """`kind` and `reason` as in `Holder`; `line` is the line that decided.
+
+    A job of Slurm is the host's, with `slurm` for its owner's runtime and the job's number for the container's id.
+    """
 
     kind: str
     line: str = ""
@@ -69,6 +78,9 @@ def judge(text: str, *, private: bool = False) -> Verdict:
     pods = [verdict for verdict in verdicts if verdict.kind == "pod"]
     if pods:
         return _agreed(pods)
+    jobs = {verdict.owner: verdict for verdict in verdicts if verdict.kind == "host" and verdict.owner}
+    if len(jobs) == 1:
+        return next(iter(jobs.values()))
     for kind in ("container", "unknown"):
         for verdict in verdicts:
             if verdict.kind == kind:
@@ -112,6 +124,8 @@ def _path(path: str, at: str) -> Verdict:
     relative = parts[:1] == [".."]
     if not names:
         return Verdict(kind="unknown", line=at, reason=PRIVATE)
+    if not relative and (job := _SLURM.fullmatch("/".join(names))):
+        return Verdict(kind="host", line=at, owner=Owner(container_id=job[1], runtime="slurm"))
     entry = _entry(names, relative=relative)
     if entry is None:
         return _outside(names, at, relative=relative)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
 from podgpu.ledger.activity import Weights, busy_us, on_instance, weigh
 from podgpu.ledger.instance import gpu_instances, parts_of
-from podgpu.ledger.mps import server_pids
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
 from podgpu.ledger.split import split, within
 from podgpu.ledger.usage import Usage, served, usages
@@ -31,9 +30,11 @@ def book(
 ) -> Sheet:
     parts = {instance.mig.uuid: parts_of(device, instance) for instance in device.instances}
     rights = reserved(device.gpu.uuid, claims, parts)
-    servers = server_pids(device, holders, {account.container for account in rights.shares})
+    servers = {one.pid for one in device.processes if one.pid in holders and holders[one.pid].serves}
     used = usages(device, holders, interval.elapsed_us, servers)
     entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.shares)}
+    if servers:
+        entries["overhead"] = Entry(processes=len(servers))
     _describe(entries, used, rights, interval)
     _describe_instances(device, entries, used, rights)
     clients_us = served(device, interval.elapsed_us, servers)

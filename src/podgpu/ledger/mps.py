@@ -3,30 +3,37 @@
 Measured on an H200: with two clients at work, the server was sampled at 99 % and the clients at nothing.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from podgpu.model import ContainerRef, Device, Holder
+import msgspec
+
+from podgpu.model import Claim, ContainerRef, Device, Holder
 
 CLIENT = "mps"
 SERVER = "nvidia-cuda-mps"  # as long as the kernel keeps a command's name
+ROOT = 0
 
 
-def server_pids(
-    device: Device, holders: Mapping[int, Holder], claimants: Collection[ContainerRef]
-) -> frozenset[int]:
-    """Find the servers on a card that has clients.
+def with_servers(device: Device, holders: Mapping[int, Holder], claims: Iterable[Claim]) -> dict[int, Holder]:
+    """Mark the holders that are servers on a card that has clients.
 
-    Anybody may give a process that name, so that his time would be on the clients' bill. Hence one that is in a
-    container with a claim of its own is a tenant, whatever it is called.
+    Anybody may give a process that name, so that his time would be on the clients' bill. Hence one in a container
+    with a claim of its own is a tenant, whatever it is called, and so is one of a user who is neither root nor the
+    user of every client.
     """
-    if not any(CLIENT in process.kinds for process in device.processes):
-        return frozenset()
-    return frozenset(
-        process.pid
-        for process in device.processes
-        if CLIENT not in process.kinds and _is_server(holders.get(process.pid), claimants)
-    )
+    clients = [process.pid for process in device.processes if CLIENT in process.kinds]
+    users = {holders[pid].user if pid in holders else None for pid in clients}
+    claimants = {claim.container for claim in claims if claim.gpu == device.gpu.uuid}
+    others = {process.pid for process in device.processes} - set(clients) if clients else set()
+    return {
+        pid: msgspec.structs.replace(holder, serves=True)
+        if pid in others and _is_server(holder, claimants, users)
+        else holder
+        for pid, holder in holders.items()
+    }
 
 
-def _is_server(holder: Holder | None, claimants: Collection[ContainerRef]) -> bool:
-    return holder is not None and holder.command == SERVER and holder.container not in claimants
+def _is_server(holder: Holder, claimants: Collection[ContainerRef], users: Collection[int | None]) -> bool:
+    if holder.command != SERVER or holder.container in claimants:
+        return False
+    return holder.user in (None, ROOT) or users == {holder.user}

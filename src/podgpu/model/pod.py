@@ -94,7 +94,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
 
 
 class Owner(Struct, frozen=True, kw_only=True):
-    """What a process's cgroup says. No `pod_uid` means a container outside Kubernetes."""
+    """What a process's cgroup says. No `pod_uid` means a container, or a Slurm job, outside Kubernetes."""
 
     pod_uid: str | None = None
     container_id: str | None = None
@@ -107,7 +107,8 @@ class Holder(Struct, frozen=True, kw_only=True):
 
     `kind` is one of `pod`, `container` (outside Kubernetes), `host` and `unknown`; for `unknown`, `reason` says why.
     `container` is set when the pod's name is known too. `command` is the process's own name for itself, `user` the
-    number of its user, `title` who it is outside Kubernetes: `docker/NAME`, `slurm/JOB`, `user/NAME`.
+    number of its user, `title` who it is outside Kubernetes: `docker/NAME`, `slurm/JOB`, `user/NAME`. `serves` tells
+    that it is an MPS server: its time is its clients'.
     """
 
     pid: int
@@ -120,3 +121,4 @@ class Holder(Struct, frozen=True, kw_only=True):
     command: str = ""
     user: int | None = None
     title: str = ""
+    serves: bool = False

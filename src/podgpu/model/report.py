@@ -3,6 +3,8 @@
 from msgspec import Struct
 
 from podgpu.model.device import Device, Fault
+from podgpu.model.pod import Allocation
+from podgpu.model.snapshot import PartStatus
 
 
 class XidEvent(Struct, frozen=True, kw_only=True):
@@ -14,11 +16,18 @@ class XidEvent(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """Devices that could be read, and the reason when the source as a whole could not be."""
+    """Devices that could be read, and the reason when the source as a whole could not be.
+
+    `allocations` are what the source itself tells of who holds what, for nodes where the kubelet does not.
+    `sees_processes` is false for a source that can never list any. `parts` are states of what it is made of.
+    """
 
     devices: tuple[Device, ...] = ()
     fault: Fault | None = None
     events: tuple[XidEvent, ...] = ()
+    allocations: tuple[Allocation, ...] = ()
+    sees_processes: bool = True
+    parts: tuple[PartStatus, ...] = ()
     errors: dict[str, int] = {}
     driver_version: str = ""
     nvml_version: str = ""

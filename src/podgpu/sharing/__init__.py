@@ -5,7 +5,7 @@ A system turns the device ids, resources and annotations it understands into cla
 
 import pkgutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Protocol, runtime_checkable
 
@@ -71,13 +71,18 @@ def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[All
 def statuses(
     inventory: Inventory, claims: Iterable[Claim], known: Iterable[SharingSystem]
 ) -> tuple[SharingStatus, ...]:
-    """Say which systems were found, and what is missing where there is a sign but no claim."""
+    """Say which systems were found, and what is missing where there is a sign but no claim.
+
+    A resource that another system claims by is no sign: an instance of MIG may be handed out in replicas.
+    """
+    claims = tuple(claims)
     counts = Counter(claim.system for claim in claims)
+    names = _names(inventory) - {claim.resource for claim in claims}
     found = [SharingStatus(system=name, claims=count) for name, count in counts.items()]
     found += [
         SharingStatus(system=system.NAME, missing=system.NEEDS)
         for system in known
-        if system.NAME not in counts and _has_sign(system, inventory)
+        if system.NAME not in counts and any(name.startswith(system.SIGNS) for name in names)
     ]
     return tuple(sorted(found, key=lambda status: status.system))
 
@@ -96,14 +101,11 @@ def _is_gpu(resource: str, signs: tuple[str, ...]) -> bool:
     return "gpu" in name or "nvidia" in vendor or resource.startswith(signs)
 
 
-def _has_sign(system: SharingSystem, inventory: Inventory) -> bool:
-    return any(name.startswith(system.SIGNS) for name in _names(inventory))
-
-
-def _names(inventory: Inventory) -> Iterator[str]:
-    yield from {resource for resource, _ in inventory.allocatable}
-    yield from {one.resource for one in (*inventory.allocations, *inventory.dynamic_allocations)}
+def _names(inventory: Inventory) -> set[str]:
+    """Collect whatever may be a sign."""
+    names = {resource for resource, _ in inventory.allocatable}
+    names |= {one.resource for one in (*inventory.allocations, *inventory.dynamic_allocations)}
     for pod in inventory.pods:
         if not pod.finished:
-            yield from (*pod.annotations, *pod.labels)
-            yield from (name for container in pod.containers for name in container.limits)
+            names.update(pod.annotations, pod.labels, *(one.limits for one in pod.containers))
+    return names

@@ -3,8 +3,9 @@
 A container's share is what it holds of all parts, held or not.
 """
 
-from collections import Counter
+import re
 from collections.abc import Iterator
+from functools import partial
 
 from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
@@ -13,28 +14,24 @@ NAME = "aws-vgpu"
 RESOURCE = "k8s.amazonaws.com/vgpu"
 SIGNS: tuple[str, ...] = (RESOURCE,)
 NEEDS = "device ids like UUID-N"
-SEPARATOR = "-"
+
+_ID = re.compile(r"(?P<card>.+)-(?P<number>[0-9]{1,6})")
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return _card(allocation.resource, allocation.device_id, inventory) is not None
+    return _part(inventory, allocation.resource, allocation.device_id) is not None
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    parts = _parts(inventory)
+    parts = inventory.parts(partial(_part, inventory))
     for allocation in inventory.allocations:
-        card = _card(allocation.resource, allocation.device_id, inventory)
-        if card:
+        part = _part(inventory, allocation.resource, allocation.device_id)
+        if part:
+            card, _ = part
             yield inventory.claim(allocation, card, system=NAME, share=1 / parts[card])
 
 
-def _card(resource: str, device_id: str, inventory: Inventory) -> str | None:
-    card, _, part = device_id.rpartition(SEPARATOR)
-    is_own = resource == RESOURCE and card in inventory.gpus and part.isascii() and part.isdigit()
-    return card if is_own else None
-
-
-def _parts(inventory: Inventory) -> Counter[str | None]:
-    """Count what the plugin offers and, as that is empty after a kubelet restart, what is given out."""
-    ids = {*inventory.allocatable, *((one.resource, one.device_id) for one in inventory.allocations)}
-    return Counter(_card(resource, device_id, inventory) for resource, device_id in ids)
+def _part(inventory: Inventory, resource: str, device_id: str) -> tuple[str, int] | None:
+    """Return the UUID of the card, and which of its parts it is."""
+    found = _ID.fullmatch(device_id) if resource == RESOURCE else None
+    return (found["card"], int(found["number"])) if found and found["card"] in inventory.gpus else None

@@ -1,4 +1,7 @@
-"""Whole GPUs: the device plugin's id is the card's UUID."""
+"""Whole GPUs: the device plugin's id is the card's UUID.
+
+Where cards have no names of their own it is `all` (WSL: every card) or `tegra` (the one that is built in).
+"""
 
 from collections.abc import Iterator
 
@@ -8,13 +11,23 @@ from podgpu.sharing.inventory import Inventory
 NAME = "exclusive"
 SIGNS: tuple[str, ...] = ()
 NEEDS = "device ids that are the UUID of a card of this node"
+VENDOR = "nvidia.com/"  # other plugins may have an `all` too
+EVERY, BUILT_IN = "all", "tegra"
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return allocation.device_id in inventory.gpus
+    return bool(_cards(allocation, inventory))
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
     for allocation in inventory.allocations:
-        if explains(allocation, inventory):
-            yield inventory.claim(allocation, allocation.device_id, system=NAME)
+        for card in _cards(allocation, inventory):
+            yield inventory.claim(allocation, card, system=NAME)
+
+
+def _cards(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
+    if allocation.device_id in inventory.gpus:
+        return (allocation.device_id,)
+    cards = tuple(device.gpu.uuid for device in inventory.devices)
+    is_meant = allocation.device_id == EVERY or (allocation.device_id == BUILT_IN and len(cards) == 1)
+    return cards if is_meant and allocation.resource.startswith(VENDOR) else ()

@@ -5,8 +5,8 @@ instance. A container's share is what it holds of all replicas, held or not.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
@@ -17,46 +17,33 @@ NEEDS = "device ids like nvidia0, by the number in /dev"
 RESOURCE = "nvidia.com/gpu"
 COMPUTE_INSTANCE = 0  # of a GPU instance the plugin hands out this one alone
 
-_ID = re.compile(
-    r"(?P<device>nvidia(?P<minor>[0-9]{1,4})(?:/gi(?P<gi>[0-9]{1,4}))?)(?P<replica>/vgpu[0-9]+)?"
-)
+_ID = re.compile(r"nvidia(?P<minor>[0-9]{1,4})(?:/gi(?P<gi>[0-9]{1,4}))?(?:/vgpu(?P<number>[0-9]{1,4}))?")
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return allocation.resource == RESOURCE and _device(allocation.device_id, inventory) is not None
+    return _device(inventory, allocation.resource, allocation.device_id) is not None
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    replicas = _replicas(inventory)
+    replicas = inventory.parts(partial(_replica, inventory))
     for allocation in inventory.allocations:
-        device = _device(allocation.device_id, inventory) if allocation.resource == RESOURCE else None
+        device = _device(inventory, allocation.resource, allocation.device_id)
         if device:
-            share = 1 / replicas.get(_replicated(allocation.device_id), 1)
+            is_replica = _replica(inventory, allocation.resource, allocation.device_id) is not None
+            share = 1 / replicas[device] if is_replica else 1.0
             yield inventory.claim(allocation, device, system=NAME, share=share)
 
 
-def _device(device_id: str, inventory: Inventory) -> str | None:
+def _device(inventory: Inventory, resource: str, device_id: str) -> str | None:
     """Return the UUID of the card or the MIG instance, if this node has it."""
-    found = _ID.fullmatch(device_id)
+    found = _ID.fullmatch(device_id) if resource == RESOURCE else None
     card = inventory.by_minor.get(found["minor"]) if found else None
     if found is None or card is None or found["gi"] is None:
         return card
-    migs = (one.mig for device in inventory.devices if device.gpu.uuid == card for one in device.instances)
-    wanted = (found["gi"], COMPUTE_INSTANCE)
-    return next(
-        (mig.uuid for mig in migs if (str(mig.gpu_instance_id), mig.compute_instance_id) == wanted), None
-    )
+    return inventory.mig_names.get(f"MIG-{card}/{found['gi']}/{COMPUTE_INSTANCE}")
 
 
-def _replicated(device_id: str) -> str:
-    """Return what the id is a replica of; nothing if it is none."""
-    found = _ID.fullmatch(device_id)
-    return found["device"] if found and found["replica"] else ""
-
-
-def _replicas(inventory: Inventory) -> dict[str, int]:
-    """Count what the plugin offers and, as that is empty after a kubelet restart, what is given out."""
-    ids = {device_id for resource, device_id in inventory.allocatable if resource == RESOURCE}
-    ids |= {one.device_id for one in inventory.allocations if one.resource == RESOURCE}
-    counted = Counter(map(_replicated, ids))
-    return {device: count for device, count in counted.items() if device}
+def _replica(inventory: Inventory, resource: str, device_id: str) -> tuple[str, int] | None:
+    """Return what the id is a replica of, and which one."""
+    device, found = _device(inventory, resource, device_id), _ID.fullmatch(device_id)
+    return (device, int(found["number"])) if device and found and found["number"] else None

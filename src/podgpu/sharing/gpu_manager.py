@@ -1,14 +1,15 @@
 """Tencent's gpu-manager: hundredths of a card and blocks of its memory, by ids that name no card.
 
-The card is noted on the pod, by its /dev minor, under the place that the container has in the pod's spec. That place
-is not known here: the kubelet sorts a pod's containers by name. So a note counts where it can be only one
-container's, or where it makes no difference whose it is. What cannot be placed stays unexplained.
+The card is noted on the pod, by its /dev minor, under the place that the container has in the pod's spec. Where the
+spec is not known or says otherwise, a note counts if it can be only one container's, or if it makes no difference whose
+it is. What cannot be placed stays unexplained.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +30,9 @@ CORES_OF_CARD = 100
 
 _ID = re.compile(rf"{re.escape(CORE)}-[0-9]+|{re.escape(MEMORY)}-{BLOCK}-[0-9]+")
 _NOTE = re.compile(rf"{re.escape(CARDS)}[0-9]+")
+
+
+Notes: TypeAlias = Mapping[str, tuple[str, ...]]  # cards, by the place or the name of a container
 
 
 class Holding(Struct, frozen=True, kw_only=True):
@@ -107,22 +111,32 @@ def _holdings(inventory: Inventory) -> Iterator[Holding]:
 def _placed(holdings: list[Holding], inventory: Inventory) -> Iterator[Place]:
     """Place the containers of one pod, if its notes are just as many and as long as they must be."""
     pod = inventory.pod(holdings[0].allocation)
-    notes = _notes(pod, inventory) if pod else []
-    if sorted(map(len, notes)) != sorted(holding.cards for holding in holdings):
+    notes = _notes(pod, inventory) if pod else {}
+    if pod is None or sorted(map(len, notes.values())) != sorted(holding.cards for holding in holdings):
+        return
+    ordered = _by_order(pod, notes)
+    if all(len(ordered.get(one.allocation.container, ())) == one.cards for one in holdings):
+        yield from (Place(one, ordered[one.allocation.container]) for one in holdings)
         return
     for holding in holdings:
-        fitting = {cards for cards in notes if len(cards) == holding.cards}
+        fitting = {cards for cards in notes.values() if len(cards) == holding.cards}
         if len(fitting) == 1:
             yield Place(holding, *fitting)
 
 
-def _notes(pod: Pod, inventory: Inventory) -> list[tuple[str, ...]]:
-    """Return the cards of each note; none of any, if one names what this node lacks."""
+def _by_order(pod: Pod, notes: Notes) -> Notes:
+    """Return the notes by the names of the containers. A pod without a phase is not known by its spec."""
+    own = [one.name for one in pod.containers if pod.phase and not (one.is_init or one.is_ephemeral)]
+    return {name: notes[str(place)] for place, name in enumerate(own) if str(place) in notes}
+
+
+def _notes(pod: Pod, inventory: Inventory) -> Notes:
+    """Return the cards of each note by the container's place; none of any, if one names what this node lacks."""
     if pod.annotations.get(ASSIGNED) != "true":
-        return []
-    texts = [text for key, text in pod.annotations.items() if _NOTE.fullmatch(key)]
-    notes = [_cards(text, inventory.by_minor) for text in texts]
-    return notes if all(notes) else []
+        return {}
+    texts = {key.removeprefix(CARDS): text for key, text in pod.annotations.items() if _NOTE.fullmatch(key)}
+    notes = {place: _cards(text, inventory.by_minor) for place, text in texts.items()}
+    return notes if all(notes.values()) else {}
 
 
 def _cards(text: str, by_minor: Mapping[str, str]) -> tuple[str, ...]:

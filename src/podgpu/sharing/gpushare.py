@@ -1,56 +1,132 @@
 """Aliyun gpushare: memory units of a card, one device id each, `UUID-_-N`.
 
-The kubelet picks ids as it likes; the card is the one the scheduler noted on the pod, by its /dev minor. Only where
-the pod is not known does the id's own UUID have to do.
+The kubelet picks ids as it likes: only how many it gave to which container holds. The card is the one that the
+scheduler noted on the pod, by its /dev minor. A newer note spreads a container over several cards, by its place in the
+spec: `{"PLACE": {"MINOR": UNITS}}`. Whoever may edit the pod may write there, so it counts only up to what the kubelet
+gave. Only where the pod is not known or bears no note does the id's own UUID have to do.
+
+A unit is a GiB or a MiB. The plugin does not tell, but a card has as many of one as it has memory.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec import Meta, Struct
 
 from podgpu.model import Allocation, Claim, Pod
 from podgpu.sharing.inventory import Inventory
 
 NAME = "gpushare"
-SIGNS: tuple[str, ...] = ("aliyun.com/gpu-", "ALIYUN_COM_GPU_")
+SIGNS: tuple[str, ...] = ("aliyun.com/gpu-", "ALIYUN_COM_GPU_", "scheduler.framework.gpushare.")
 NEEDS = "the kubelet's list of devices, and the pods' annotations"
 RESOURCE = "aliyun.com/gpu-mem"
+SPREAD = "scheduler.framework.gpushare.allocation"
 MINOR = "ALIYUN_COM_GPU_MEM_IDX"
 UNITS_OF_CARD = "ALIYUN_COM_GPU_MEM_DEV"
 SEPARATOR = "-_-"
 GIB, MIB = 1 << 30, 1 << 20
-MOST_GIB = 4096  # a card of more units than this is counted in MiB
+MOST_GIB = 1024  # a card of more units than this is counted in MiB
+NEAR = 0.05  # by how much the units may miss the memory: the plugin rounds, the driver keeps some for itself
+
+Units = Annotated[int, Meta(ge=1, lt=1 << 24)]
+Container: TypeAlias = tuple[str, str, str]
+
+
+class Holding(Struct, frozen=True, kw_only=True):
+    """A container's units on each card. `allocation` is one of its ids."""
+
+    allocation: Allocation
+    cards: Mapping[str, int]
+    source: str
+
+
+_decode = msgspec.json.Decoder(dict[str, dict[str, Units]]).decode
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return allocation.resource == RESOURCE and _card(allocation, inventory) is not None
+    return allocation.resource == RESOURCE and _container(allocation) in _holdings(inventory)
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
     """One claim per container and card: its units together."""
-    units: Counter[tuple[Allocation, str]] = Counter()
-    for allocation in inventory.allocations:
-        card = _card(allocation, inventory) if allocation.resource == RESOURCE else None
-        if card:
-            units[msgspec.structs.replace(allocation, device_id=card + SEPARATOR), card] += 1
     offered = _offered(inventory)
-    for (allocation, card), held in units.items():
-        noted = _number(inventory.pod(allocation), UNITS_OF_CARD)
-        of_card = noted or offered[card] or _by_memory(card, held, inventory)
-        claim = inventory.claim(allocation, card, system=NAME, share=held / max(of_card, held))
-        unit = GIB if of_card <= MOST_GIB else MIB
-        yield msgspec.structs.replace(
-            claim, memory_limit_bytes=held * unit, device_id=f"{card}{SEPARATOR}* ({held} of {of_card} units)"
-        )
+    for holding in _holdings(inventory).values():
+        noted = _number(inventory.pod(holding.allocation), UNITS_OF_CARD)
+        for card, units in holding.cards.items():
+            of_card = offered[card] or noted or _by_memory(card, inventory)
+            yield _claim(holding, card, units, of_card, inventory)
 
 
-def _card(allocation: Allocation, inventory: Inventory) -> str | None:
-    pod = inventory.pod(allocation)
-    if pod and MINOR in pod.annotations:
-        return inventory.by_minor.get(pod.annotations[MINOR])
-    uuid = allocation.device_id.partition(SEPARATOR)[0]
-    return uuid if uuid in inventory.gpus else None
+def _claim(holding: Holding, card: str, units: int, of_card: int, inventory: Inventory) -> Claim:
+    share = units / max(of_card, units) if of_card else 0.0
+    of = f"{units} of {of_card} units" if of_card else f"{units} units"
+    return msgspec.structs.replace(
+        inventory.claim(holding.allocation, card, system=NAME, share=share),
+        memory_limit_bytes=units * _unit(of_card, inventory.memory.get(card, 0)) if of_card else None,
+        device_id=f"{card}{SEPARATOR}* ({of})",
+        source=holding.source,
+    )
+
+
+def _unit(of_card: int, memory: int) -> int:
+    for unit in (GIB, MIB):
+        if abs(of_card * unit - memory) <= NEAR * memory:
+            return unit
+    return GIB if of_card <= MOST_GIB else MIB
+
+
+def _container(allocation: Allocation) -> Container:
+    return allocation.namespace, allocation.pod, allocation.container
+
+
+@lru_cache(maxsize=1)  # each of some thousand ids asks for it
+def _holdings(inventory: Inventory) -> dict[Container, Holding]:
+    given: dict[Container, list[Allocation]] = {}
+    for one in inventory.allocations:
+        if one.resource == RESOURCE:
+            given.setdefault(_container(one), []).append(one)
+    pods = Counter((namespace, pod) for namespace, pod, _ in given)
+    found = {
+        container: _holding(ids, inventory, is_alone=pods[container[:2]] == 1)
+        for container, ids in given.items()
+    }
+    return {container: holding for container, holding in found.items() if holding.cards}
+
+
+def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> Holding:
+    """`is_alone` says that no other container of the pod has been given anything."""
+    pod = inventory.pod(ids[0])
+    source = "annotation"
+    if pod and SPREAD in pod.annotations:
+        noted = _spread(pod, ids[0].container, is_alone=is_alone)
+        cards = _here(noted, inventory) if sum(noted.values()) <= len(ids) else {}
+    elif pod and MINOR in pod.annotations:
+        cards = _here({pod.annotations[MINOR]: len(ids)}, inventory)
+    else:
+        named = Counter(one.device_id.partition(SEPARATOR)[0] for one in ids)
+        cards = {card: units for card, units in named.items() if card in inventory.gpus}
+        source = "podresources"
+    return Holding(allocation=ids[0], cards=cards, source=source)
+
+
+def _here(units: Mapping[str, int], inventory: Inventory) -> dict[str, int]:
+    by_minor = inventory.by_minor
+    return {by_minor[minor]: count for minor, count in units.items() if minor in by_minor}
+
+
+def _spread(pod: Pod, container: str, *, is_alone: bool) -> Mapping[str, int]:
+    """Return a container's units by minor. A pod without a phase is not known by its spec."""
+    try:
+        note = _decode(pod.annotations[SPREAD])
+    except (ValueError, RecursionError):  # what is no note, or no text, or nested without end
+        return {}
+    if not pod.phase:
+        return next(iter(note.values())) if len(note) == 1 and is_alone else {}
+    own = [one.name for one in pod.containers if not (one.is_init or one.is_ephemeral)]
+    return note.get(str(own.index(container)), {}) if container in own else {}
 
 
 def _offered(inventory: Inventory) -> Counter[str]:
@@ -62,12 +138,22 @@ def _offered(inventory: Inventory) -> Counter[str]:
     )
 
 
-def _by_memory(card: str, held: int, inventory: Inventory) -> int:
-    """Count them as the plugin does: a card's whole GiB, or MiB where somebody holds more than that."""
-    memory = inventory.memory.get(card, 0)
-    return memory // GIB if held <= memory // GIB else memory // MIB
+def _by_memory(card: str, inventory: Inventory) -> int:
+    """Count them as the plugin does: a card's whole GiB or MiB."""
+    return inventory.memory.get(card, 0) // (MIB if _is_in_mib(inventory) else GIB)
+
+
+@lru_cache(maxsize=1)
+def _is_in_mib(inventory: Inventory) -> bool:
+    """Tell by an id whose number is higher than any card has GiB."""
+    most = max(inventory.memory.values(), default=0) // GIB
+    ids = (one.device_id for one in inventory.allocations if one.resource == RESOURCE)
+    return any(_positive(device_id.partition(SEPARATOR)[2]) >= most for device_id in ids)
 
 
 def _number(pod: Pod | None, annotation: str) -> int:
-    text = pod.annotations.get(annotation, "") if pod else ""
+    return _positive(pod.annotations.get(annotation, "") if pod else "")
+
+
+def _positive(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

@@ -35,7 +35,10 @@ class Observation(Struct, frozen=True, kw_only=True):
 
 
 class Inventory:
-    """`ratios` say into how many parts a card is cut: one number for all cards, or one for each by its index."""
+    """`ratios` say into how many parts a card is cut: one number for all cards, or one for each by its index.
+
+    `source` is who told the allocations.
+    """
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Inventory:
         pool_devices: Iterable[PoolDevice] = (),
         vgpus: Iterable[VirtualGpu] = (),
         ratios: Iterable[float] = (),
+        source: str = "podresources",
     ) -> None:
         self.devices = tuple(devices)
         self.pods = tuple(pods)
@@ -57,6 +61,7 @@ class Inventory:
         self.pool_devices = tuple(pool_devices)
         self.vgpus = tuple(vgpus)
         self.ratios = tuple(ratios)
+        self._source = source
         self._given = tuple(allocations)
         self._given_dynamically = tuple(dynamic)
 
@@ -100,6 +105,16 @@ class Inventory:
         }
 
     @cached_property
+    def mig_names(self) -> dict[str, str]:
+        """What a plugin may call a MIG instance -> its UUID. Before R470 its place on the card was its name."""
+        place = {
+            f"MIG-{device.gpu.uuid}/{one.mig.gpu_instance_id}/{one.mig.compute_instance_id}": one.mig.uuid
+            for device in self.devices
+            for one in device.instances
+        }
+        return place | {uuid: uuid for uuid in self.instances}
+
+    @cached_property
     def by_minor(self) -> dict[str, str]:
         """The number N of /dev/nvidiaN, as text -> the card's UUID."""
         known = [device.gpu for device in self.devices if device.gpu.minor is not None]
@@ -114,6 +129,19 @@ class Inventory:
             for one in device.readings
             if one.metric == "memory_total_bytes"
         }
+
+    def parts(self, read: Callable[[str, str], tuple[str, int] | None]) -> Counter[str]:
+        """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
+
+        After a kubelet restart nothing is offered for a while. Numbers begin at 0, so the highest that was given out
+        still tells how many there are at least: a share must not grow because the others are not known.
+        """
+        given = [read(one.resource, one.device_id) for one in self.allocations]
+        offered = [read(resource, device_id) for resource, device_id in self.allocatable]
+        counts = Counter(part[0] for part in given if part)
+        for device, number in filter(None, (*given, *offered)):
+            counts[device] = max(counts[device], number + 1)
+        return counts
 
     @cached_property
     def _alive(self) -> dict[tuple[str, str], list[Pod]]:
@@ -142,5 +170,5 @@ class Inventory:
             resource=allocation.resource,
             device_id=allocation.device_id,
             system=system,
-            source="podresources",
+            source=self._source,
         )

@@ -1,7 +1,7 @@
 """Koordinator: the scheduler notes on the pod which part of which card it gave. There are no device ids.
 
-The note is the pod's. Its claims go to the container that the kubelet lists with a GPU, else to the pod's only
-container, else to the pod: a container without a name.
+The note is the pod's. Its claims go to the container that the kubelet lists with a GPU, else to the one that asks for a
+GPU in the spec, else to the pod's only container, else to the pod: a container without a name.
 """
 
 import re
@@ -13,14 +13,14 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from podgpu.model import Allocation, Claim, ContainerRef, Pod
+from podgpu.model import Allocation, Claim, ContainerRef, Pod, PodContainer
 from podgpu.sharing.inventory import Inventory
 
 NAME = "koordinator"
 ANNOTATION = "scheduling.koordinator.sh/device-allocated"
-SIGNS: tuple[str, ...] = ("koordinator.sh/gpu", ANNOTATION)
+GPUS = "koordinator.sh/gpu"
+SIGNS: tuple[str, ...] = (GPUS, ANNOTATION)
 NEEDS = "the pods' annotations"
-DOMAIN = "koordinator.sh/"
 CORE = "koordinator.sh/gpu-core"
 MEMORY = "koordinator.sh/gpu-memory"
 MEMORY_RATIO = "koordinator.sh/gpu-memory-ratio"
@@ -62,7 +62,7 @@ _decode = msgspec.json.Decoder(Note).decode
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    pod = inventory.pod(allocation) if allocation.resource.startswith(DOMAIN) else None
+    pod = inventory.pod(allocation) if allocation.resource.startswith(GPUS) else None
     return pod is not None and bool(_parts(pod, inventory))
 
 
@@ -101,11 +101,27 @@ def _names_a_card(allocations: Iterable[Allocation], inventory: Inventory) -> bo
 
 
 def _container(pod: Pod, allocations: Iterable[Allocation]) -> str:
-    with_gpu = {
-        one.container for one in allocations if one.resource.startswith(DOMAIN) or one.resource == WHOLE_GPU
+    listed = {one.container for one in allocations if _is_gpu(one.resource)}
+    names = listed or _asking(pod) or {one.name for one in _lasting(pod)}
+    return next(iter(names)) if len(names) == 1 else ""
+
+
+def _asking(pod: Pod) -> set[str]:
+    """Name who has a limit on GPUs. What an init container asked for is what others have after it."""
+    asking = {
+        one.name
+        for one in pod.containers
+        if any(_is_gpu(resource) and _quantity(limit) for resource, limit in one.limits.items())
     }
-    names = list(with_gpu) or [one.name for one in pod.containers if not one.is_init]
-    return names[0] if len(names) == 1 else ""
+    return asking.intersection(one.name for one in _lasting(pod)) or asking
+
+
+def _lasting(pod: Pod) -> list[PodContainer]:
+    return [one for one in pod.containers if not (one.is_init or one.is_ephemeral)]
+
+
+def _is_gpu(resource: str) -> bool:
+    return resource.startswith(GPUS) or resource == WHOLE_GPU
 
 
 def _parts(pod: Pod, inventory: Inventory) -> dict[str, Part]:

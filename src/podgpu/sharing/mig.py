@@ -1,4 +1,7 @@
-"""MIG instances: the device plugin's id is the instance's UUID."""
+"""MIG instances: the device plugin's id is the instance's UUID, or its place on the card with old drivers.
+
+The resource may be `nvidia.com/gpu`, where all instances of the node are alike, or one for each profile.
+"""
 
 from collections.abc import Iterator
 
@@ -11,10 +14,11 @@ NEEDS = "device ids that are the UUID of a MIG instance of this node"
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return allocation.device_id in inventory.instances
+    return allocation.device_id in inventory.mig_names
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
     for allocation in inventory.allocations:
-        if explains(allocation, inventory):
-            yield inventory.claim(allocation, allocation.device_id, system=NAME)
+        instance = inventory.mig_names.get(allocation.device_id)
+        if instance:
+            yield inventory.claim(allocation, instance, system=NAME)

@@ -2,8 +2,8 @@
 
 A vGPU's ids are `UUID-N`. The note has an entry for each container with a vGPU, joined by `;`, each device of it ended
 by `:`, a device being `UUID,TYPE,MEMORY,CORES%`. Whoever may edit the pod may write there, so an entry counts only for
-a container with as many ids as it has devices. Containers with equally many ids and different entries cannot be told
-apart, as only the pod's spec tells their order, and claim nothing.
+a container with as many ids as it has devices. Entries are in the order of the spec; where that is not known,
+containers with equally many ids and different entries cannot be told apart, and claim nothing.
 
 The older ids are `INDEX-N`, one for each unit of memory; the note is the index of the pod's one card.
 
@@ -13,7 +13,7 @@ is 0: the limit is a fact, a share would be a guess.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -117,9 +117,19 @@ def _given(pod: Pod, resource: str, inventory: Inventory) -> dict[str, list[Allo
 
 
 def _matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
-    """Find the entry of each container by its number of ids, if all entries with so many are the same."""
+    """Find the entry of each container that was given ids, by their numbers."""
     listed = (filter(None, entry.split(":")) for entry in pod.annotations[VGPU_NOTE].split(";"))
     entries = [entry for devices in listed if (entry := tuple(map(_slice, devices)))]
+    # A pod without a phase is not known by its spec.
+    names = [one.name for one in pod.containers if pod.phase and not one.is_init and one.name in given]
+    counts = [given[name] for name in names]
+    if len(names) == len(given) and counts == list(map(len, entries)):
+        return dict(zip(names, entries, strict=True))
+    return _by_number(entries, given)
+
+
+def _by_number(entries: Sequence[Entry], given: Mapping[str, int]) -> dict[str, Entry]:
+    """Find the entry of each container by its number of ids, if all entries with so many are the same."""
     if sorted(map(len, entries)) != sorted(given.values()):
         return {}
     fitting = {count: {entry for entry in entries if len(entry) == count} for count in given.values()}

@@ -56,6 +56,12 @@ _NEXT_OF_PART = {
         "missing": "Mount the node's /var/log/pods read-only into the agent's pod, or set --path.logs.",
         "unreadable": "The kubelet's log folders cannot be read. Check the node's disk.",
     },
+    "resource-claims": {
+        "forbidden": "Let the agent's service account get resourceclaims and list resourceslices: "
+        "docs/operations.md has the role.",
+        "garbage": "The API server offers no resource.k8s.io that podgpu knows. Kubernetes 1.32 and later have one.",
+        "too_large": "An answer is larger than the agent takes. Please report this with the detail.",
+    },
     "pods-api": {
         "no_socket": "Needs Kubernetes 1.37 with the kubelet's Pods API; the API server can tell the same.",
     },

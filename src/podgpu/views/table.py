@@ -5,9 +5,10 @@ from __future__ import annotations
 from io import StringIO
 from typing import TYPE_CHECKING, Literal
 
-from podgpu.model import Device, Instance, Snapshot
+from podgpu.model import Booking, Device, Holder, Instance, Snapshot
 from podgpu.views.advice import next_step
 from podgpu.views.glance import UNKNOWN, gib, glance, memory, percent, problem, watts, whole
+from podgpu.views.outsider import is_outsider, named
 from podgpu.views.tenancy import REASONS, Rest, Tenancy, Tenant, full_name, pids, tenancy
 from podgpu.views.text import line, shortened
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MAX_PIDS = 3
+MAX_NAMED = 2
 MAX_UNCLAIMED = 3
 # From here on there is room for the PIDs.
 WIDE = 110
@@ -68,7 +70,7 @@ class _Grid:
 
     def filled(self, snapshot: Snapshot) -> Table:
         for device in snapshot.devices:
-            self._add_device(device, tenancy(snapshot, device))
+            self._add_device(device, tenancy(snapshot, device), snapshot.holders)
         return self._table
 
     def _empty(self) -> Table:
@@ -84,7 +86,7 @@ class _Grid:
             grid.add_column(heading, justify=side, no_wrap=True, overflow="ellipsis", width=size)
         return grid
 
-    def _add_device(self, device: Device, who: Tenancy) -> None:
+    def _add_device(self, device: Device, who: Tenancy, holders: tuple[Holder, ...]) -> None:
         name = f"{device.gpu.index}  {line(device.gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
         if device.fault is not None:
             self._add(f"{name}  {line(device.fault.reason)}", style="red")
@@ -100,7 +102,7 @@ class _Grid:
         self._add_tenants([one for one in who.tenants if one.booking.mig not in listed], indent=3)
         for rest in who.rest:
             if rest.present:
-                self._add_rest(rest)
+                self._add_rest(rest, named(rest.processes, holders, MAX_NAMED))
 
     def _add_instance(self, instance: Instance, who: Tenancy) -> None:
         mig, seen = instance.mig, glance(instance.readings)
@@ -111,19 +113,19 @@ class _Grid:
     def _add_tenants(self, tenants: list[Tenant], indent: int) -> None:
         for tenant in tenants:
             booking = tenant.booking
-            name = " " * indent + shortened(tenant.name, self._name_width - indent)
+            name = " " * indent + shortened(full_name(booking.container), self._name_width - indent)
             used = gib(booking.memory_bytes)
             if booking.memory_limit_bytes is not None:
                 used = f"{used} / {gib(booking.memory_limit_bytes)}"
-            share = "none" if booking.allocated_ratio is None else percent(booking.allocated_ratio)
-            numbers = (share, percent(booking.sm_ratio), used)
+            numbers = (_share(booking), percent(booking.sm_ratio), used)
             method = "idle" if tenant.idle else line(booking.method)
             self._add(name, *numbers, watts(booking.power_watts), method, pids(tenant.processes, MAX_PIDS))
 
-    def _add_rest(self, rest: Rest) -> None:
+    def _add_rest(self, rest: Rest, whose: str) -> None:
         reason = rest.remainder.reason
         count = max(rest.remainder.processes, len(rest.processes))
-        name = f"   {REASONS.get(reason, line(reason))}" + (f" ({count})" if count else "")
+        words = (REASONS.get(reason, line(reason)), f"({count})" if count else "", whose)
+        name = "   " + " ".join(filter(None, words))
         used = gib(rest.remainder.memory_bytes) if rest.remainder.memory_bytes else ""
         self._add(name, "", "", used, "", "", pids(rest.processes, MAX_PIDS), style="dim")
 
@@ -132,6 +134,13 @@ class _Grid:
 
         # Text, not str: a name in square brackets is a name, not markup.
         self._table.add_row(*(Text(cell) for cell in cells[: len(self._table.columns)]), style=style)
+
+
+def _share(booking: Booking) -> str:
+    """Who is outside Kubernetes is given nothing by anybody: that is no finding."""
+    if booking.allocated_ratio is None:
+        return "" if is_outsider(booking.container) else "none"
+    return percent(booking.allocated_ratio)
 
 
 def _notes(snapshot: Snapshot) -> list[str]:

@@ -30,7 +30,7 @@ REASONS = {
 }
 MEANINGS = {
     "idle": "power of a card, or a part of it, that nobody was given",
-    "overhead": "memory of the driver and of no process",
+    "overhead": "memory of the driver, of MPS servers and of no process",
     "host": "processes outside any container",
     "container": "containers outside Kubernetes",
     "unknown": "whose it is could not be found out",
@@ -46,10 +46,6 @@ class Tenant(Struct, frozen=True, kw_only=True):
     claims: tuple[Claim, ...] = ()
     processes: tuple[Process, ...] = ()
     idle: bool = False
-
-    @property
-    def name(self) -> str:
-        return full_name(self.booking.container)
 
 
 class Rest(Struct, frozen=True, kw_only=True):
@@ -85,7 +81,8 @@ def processes_visible(snapshot: Snapshot) -> bool:
 
 
 def full_name(container: ContainerRef | Allocation) -> str:
-    return "/".join(line(part) for part in (container.namespace, container.pod, container.container))
+    """`namespace/pod/container`; who is outside Kubernetes has the last alone, a nameless container none."""
+    return "/".join(line(part) for part in (container.namespace, container.pod, container.container) if part)
 
 
 def instance_of(device: Device, process: Process) -> str:
@@ -149,6 +146,8 @@ def _rest(
 
 
 def _reason(holder: Holder | None) -> str:
+    if holder is not None and holder.serves:
+        return "overhead"
     return holder.kind if holder is not None and holder.kind in ("host", "container") else "unknown"
 
 

@@ -9,7 +9,7 @@ from podgpu.model import Instance, MigInstance, Reading
 from podgpu.sources.nvml import plan
 from podgpu.sources.nvml.gpm import Profiler
 from podgpu.sources.nvml.handle import Handle
-from podgpu.sources.nvml.process import Listing, running
+from podgpu.sources.nvml.process import NO_FIGURE, Listing, running
 
 
 class Slice:
@@ -87,7 +87,7 @@ class Slices:
         self.close()
         spoken: set[int] = set()
         for uuid, handle in handles.items():
-            mig = _instance(uuid, handle)
+            mig = _instance(uuid, handle, self._parent)
             if mig:
                 self._slices[uuid] = Slice(
                     self._parent, handle, mig, speaks=mig.gpu_instance_id not in spoken
@@ -95,7 +95,7 @@ class Slices:
                 spoken.add(mig.gpu_instance_id)
 
 
-def _instance(uuid: str, handle: Handle) -> MigInstance | None:
+def _instance(uuid: str, handle: Handle, parent: Handle) -> MigInstance | None:
     gpu_instance = handle.get("GpuInstanceId")
     compute_instance = handle.get("ComputeInstanceId")
     if gpu_instance is None or compute_instance is None:
@@ -107,4 +107,13 @@ def _instance(uuid: str, handle: Handle) -> MigInstance | None:
         compute_instance_id=compute_instance,
         profile=(handle.get("Name") or "").partition(" MIG ")[2],
         multiprocessors=attributes.multiprocessorCount if attributes else None,
+        start=_start(parent, gpu_instance),
     )
+
+
+def _start(parent: Handle, gpu_instance: int) -> int | None:
+    """Return the first memory slice of a GPU instance. Not every driver tells that to everybody."""
+    raw = parent.get("GpuInstanceById", gpu_instance)
+    info = Handle(raw, parent.journal).call("nvmlGpuInstanceGetInfo") if raw else None
+    start = info.placement.start if info else None
+    return None if start == NO_FIGURE else start

@@ -77,7 +77,6 @@ class Card:
     """`xid_at` are the seconds of each round at which the driver raises XID 31."""
 
     index: int
-    sharing: str
     residents: tuple[Resident, ...]
     slices: tuple[Slice, ...] = ()
     corrected_errors: int = 0

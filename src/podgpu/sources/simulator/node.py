@@ -45,18 +45,17 @@ ONE = Profile("1g.18gb", 16, 16 * GIB, decoders=1)
 THREE = Profile("3g.71gb", 60, 69 * GIB + 256 * MIB, decoders=3)
 
 
-def _exclusive(index: int, tenant: str, pid: int) -> Card:
+def _training(index: int, tenant: str, pid: int) -> Card:
     trainer = Resident(pid=pid, tenant=tenant, memory_bytes=118 * GIB, work=TRAINING, rhythm=STEPS)
     loader = Resident(pid=pid + 44, tenant=tenant, memory_bytes=874 * MIB, work=LOADING, rhythm=FEED)
-    return Card(index=index, sharing="exclusive", residents=(trainer, loader))
+    return Card(index=index, residents=(trainer, loader))
 
 
 CARDS = (
-    _exclusive(0, "research/pretrain-0/trainer", 20411),
-    _exclusive(1, "research/pretrain-1/trainer", 20873),
+    _training(0, "research/pretrain-0/trainer", 20411),
+    _training(1, "research/pretrain-1/trainer", 20873),
     Card(
         index=2,
-        sharing="exclusive",
         xid_at=(90, 690),
         residents=(
             Resident(
@@ -77,7 +76,6 @@ CARDS = (
     ),
     Card(
         index=3,
-        sharing="mig",
         slices=(Slice(2, THREE), Slice(7, ONE), Slice(8, ONE), Slice(9, ONE), Slice(10, ONE)),
         residents=(
             Resident(
@@ -118,7 +116,6 @@ CARDS = (
     ),
     Card(
         index=4,
-        sharing="time-slicing",
         residents=(
             Resident(
                 pid=52001,
@@ -154,7 +151,6 @@ CARDS = (
     ),
     Card(
         index=5,
-        sharing="hami",
         residents=(
             Resident(
                 pid=60310,
@@ -182,7 +178,6 @@ CARDS = (
     ),
     Card(
         index=6,
-        sharing="gpushare",
         corrected_errors=3,
         residents=(
             Resident(
@@ -211,7 +206,6 @@ CARDS = (
     ),
     Card(
         index=7,
-        sharing="exclusive",
         residents=(
             Resident(
                 pid=81999,

@@ -1,6 +1,6 @@
 """The table of GPUs: a row for the card, below it its instances and who uses them."""
 
-from podgpu.model import Device, Instance, Snapshot
+from podgpu.model import Device, Holder, Instance, Snapshot
 from podgpu.views.glance import UNKNOWN, Glance, glance, memory, percent, whole
 from podgpu.views.page.markup import COLUMNS, EMPTY, bar, cells, pill, text, why
 from podgpu.views.page.tenant import rest_row, tenant_row
@@ -16,7 +16,9 @@ def cards(snapshot: Snapshot) -> str:
     if not snapshot.devices:
         return '<h2>GPUs</h2><p class="soft">No GPU found.</p>'
     head = "".join(f"<th>{column}</th>" for column in COLUMNS)
-    rows = "".join(_device(device, tenancy(snapshot, device)) for device in snapshot.devices)
+    rows = "".join(
+        _device(device, tenancy(snapshot, device), snapshot.holders) for device in snapshot.devices
+    )
     return (
         '<h2>GPUs</h2><div class="box"><table><thead><tr>'
         '<th class="left">GPU</th><th class="left model">Model, containers</th>'
@@ -24,7 +26,7 @@ def cards(snapshot: Snapshot) -> str:
     )
 
 
-def _device(device: Device, who: Tenancy) -> str:
+def _device(device: Device, who: Tenancy, holders: tuple[Holder, ...]) -> str:
     gpu = device.gpu
     model = f'{text(gpu.model) or UNKNOWN}<br><span class="uuid">{text(gpu.uuid)}</span>'
     start = f'<tr class="card"><td class="index wide">{gpu.index}</td><td class="left wide">{model}</td>'
@@ -37,7 +39,7 @@ def _device(device: Device, who: Tenancy) -> str:
     state = f'<td class="left wide">{pill("MIG" if gpu.mig_enabled else "up", "good")}</td>'
     card = f"{start}{state}{_numbers(seen, sum(bool(process.kinds) for process in device.processes))}</tr>"
     instances = "".join(_instance(device, instance, who) for instance in device.instances)
-    return card + instances + _others(device, who, seen)
+    return card + instances + _others(device, who, seen, holders)
 
 
 def _instance(device: Device, instance: Instance, who: Tenancy) -> str:
@@ -54,12 +56,12 @@ def _instance(device: Device, instance: Instance, who: Tenancy) -> str:
     )
 
 
-def _others(device: Device, who: Tenancy, seen: Glance) -> str:
+def _others(device: Device, who: Tenancy, seen: Glance, holders: tuple[Holder, ...]) -> str:
     """Those on no instance that is listed, and what belongs to no container."""
     listed = {instance.mig.uuid for instance in device.instances}
     tenants = [tenant for tenant in who.tenants if tenant.booking.mig not in listed]
     rows = [tenant_row(tenant, seen.memory_total_bytes) for tenant in tenants]
-    return "".join([*rows, *(rest_row(rest) for rest in who.rest if rest.present)])
+    return "".join([*rows, *(rest_row(rest, holders) for rest in who.rest if rest.present)])
 
 
 def _numbers(seen: Glance, processes: int) -> str:

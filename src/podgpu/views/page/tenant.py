@@ -1,10 +1,13 @@
 """Rows below a card: the containers on it, and what belongs to none."""
 
+from podgpu.model import Holder
 from podgpu.views.glance import UNKNOWN, gib, percent, watts
+from podgpu.views.outsider import is_outsider, named
 from podgpu.views.page.markup import EMPTY, bar, cells, pill, text
 from podgpu.views.tenancy import MEANINGS, REASONS, Rest, Tenant, pids
 
 MAX_PIDS = 6
+MAX_NAMED = 4
 
 
 def tenant_row(tenant: Tenant, memory_total: float | None) -> str:
@@ -28,9 +31,11 @@ def tenant_row(tenant: Tenant, memory_total: float | None) -> str:
     )
 
 
-def rest_row(rest: Rest) -> str:
+def rest_row(rest: Rest, holders: tuple[Holder, ...]) -> str:
     one = rest.remainder
     details = [MEANINGS[one.reason]] if one.reason in MEANINGS else []
+    if whose := named(rest.processes, holders, MAX_NAMED):
+        details.append(text(whose))
     if rest.processes:
         details.append(f"pid {pids(rest.processes, MAX_PIDS)}")
     count = max(one.processes, len(rest.processes))
@@ -44,6 +49,8 @@ def rest_row(rest: Rest) -> str:
 
 def _name(tenant: Tenant) -> str:
     one = tenant.booking.container
+    if is_outsider(one):
+        return f"<b>{text(one.container)}</b>"
     return (
         f'<span class="soft">{text(one.namespace)}/</span><b>{text(one.pod)}</b>'
         f'<span class="soft">/{text(one.container)}</span>'
@@ -55,14 +62,15 @@ def _details(details: list[str]) -> str:
 
 
 def _standing(tenant: Tenant) -> str:
-    """What it was given, and how its numbers were found."""
+    """What it was given, and how its numbers were found. Who is outside Kubernetes is given nothing by anybody."""
     booking = tenant.booking
-    if booking.allocated_ratio is None:
-        share = pill("not given", "bad")
-    else:
+    share = ""
+    if booking.allocated_ratio is not None:
         share = f'<span class="share">{percent(booking.allocated_ratio)} share</span>'
+    elif not is_outsider(booking.container):
+        share = pill("not given", "bad")
     method = "not in use" if tenant.idle else text(booking.method)
-    return f'{share} <span class="fine method">{method}</span>' if method else share
+    return f'{share} <span class="fine method">{method}</span>'.strip() if method else share
 
 
 def _memory(used: int | None, limit: int | None) -> str:

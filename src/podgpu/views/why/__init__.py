@@ -1,6 +1,6 @@
-"""How do you know? The whole chain of evidence for one pod, for a terminal."""
+"""How do you know? The whole chain of evidence for one pod, or one outside Kubernetes, for a terminal."""
 
 from podgpu.views.why.chain import pod_names
-from podgpu.views.why.report import why
+from podgpu.views.why.report import why, why_outsider
 
-__all__ = ["pod_names", "why"]
+__all__ = ["pod_names", "why", "why_outsider"]

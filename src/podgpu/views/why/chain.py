@@ -1,10 +1,11 @@
-"""What is known of one pod, card by card: claims, bookings and processes that belong together."""
+"""What is known of one owner, card by card: claims, bookings and processes that belong together."""
 
 from collections.abc import Iterator
 
 from msgspec import Struct
 
 from podgpu.model import Allocation, Booking, Claim, ContainerRef, Device, Holder, Process, Snapshot
+from podgpu.views.outsider import is_outsider
 from podgpu.views.tenancy import instance_of
 
 # The UUID of a MIG instance, or nothing, and a container, or None for a process whose container is not known.
@@ -22,10 +23,14 @@ class Chain(Struct, frozen=True, kw_only=True):
 
 
 class Case:
-    """Everything in a snapshot that concerns one pod."""
+    """Everything in a snapshot that concerns one pod, by its namespace and name.
 
-    def __init__(self, snapshot: Snapshot, namespace: str, pod: str) -> None:
+    One outside Kubernetes has empty ones, and a title.
+    """
+
+    def __init__(self, snapshot: Snapshot, namespace: str, pod: str, title: str = "") -> None:
         self._name = (namespace, pod)
+        self._title = title
         self._devices = {device.gpu.uuid: device for device in snapshot.devices}
         self.pods = {one.uid: one for one in snapshot.pods if (one.namespace, one.name) == self._name}
         self.claims = [one for one in snapshot.claims if self._owns(one.container)]
@@ -67,12 +72,21 @@ class Case:
             for mig, container in sorted(keys, key=_order)
         ]
 
+    def is_init(self, container: ContainerRef | None) -> bool:
+        pod = self.pods.get(container.pod_uid) if container else None
+        names = [one.name for one in pod.containers if one.is_init] if pod else []
+        return container is not None and container.container in names
+
     def _owns(self, one: ContainerRef | Allocation) -> bool:
-        return (one.namespace, one.pod) == self._name
+        if self._title:
+            return is_outsider(one) and one.container == self._title
+        return not is_outsider(one) and (one.namespace, one.pod) == self._name
 
     def _holds(self, holder: Holder) -> bool:
         if holder.container is not None:
             return self._owns(holder.container)
+        if self._title:
+            return holder.title == self._title
         # A static pod's cgroup carries a hash in place of the UID.
         uids = {*self.uids, *(pod.static_hash for pod in self.pods.values())} - {""}
         return holder.owner is not None and holder.owner.pod_uid in uids
@@ -93,7 +107,7 @@ class Case:
 def pod_names(snapshot: Snapshot) -> list[str]:
     """List every pod that is named anywhere, as `namespace/pod`."""
     pods = {f"{pod.namespace}/{pod.name}" for pod in snapshot.pods}
-    return sorted(pods | {f"{one.namespace}/{one.pod}" for one in _named(snapshot)})
+    return sorted(pods | {f"{one.namespace}/{one.pod}" for one in _named(snapshot) if not is_outsider(one)})
 
 
 def _named(snapshot: Snapshot) -> Iterator[ContainerRef | Allocation]:

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 from podgpu.model import Booking, Claim, Device, Holder, Process, Snapshot
 from podgpu.views.glance import gib, percent, problem, watts
-from podgpu.views.tenancy import processes_visible
+from podgpu.views.outsider import is_outsider, outsider_names
+from podgpu.views.tenancy import REASONS, processes_visible
 from podgpu.views.text import line
 from podgpu.views.why import words
 from podgpu.views.why.chain import Case, Chain
@@ -22,7 +23,28 @@ def why(snapshot: Snapshot, namespace: str, pod: str, width: int) -> str | None:
     if not case:
         return None
     width = max(width, LEAST_WIDTH)
-    lines = [*fact("Pod", f"{line(namespace)}/{line(pod)}", width), *_head(snapshot, case, width)]
+    head = [*fact("Pod", f"{line(namespace)}/{line(pod)}", width), *_head(snapshot, case, width)]
+    if f"{namespace}/{pod}" in outsider_names(snapshot):
+        head += fact("Note", words.NAMESAKE, width)
+    return _report(snapshot, case, head, width)
+
+
+def why_outsider(snapshot: Snapshot, title: str, width: int) -> str | None:
+    """Return None when the snapshot knows nobody of that title."""
+    case = Case(snapshot, "", "", title)
+    if not title or not case:
+        return None
+    width = max(width, LEAST_WIDTH)
+    head = fact("Owner", f"{line(title)}, outside Kubernetes", width)
+    system = title.partition("/")[0] if title.count("/") == 1 else "session"
+    if known_by := words.OUTSIDERS.get(system):
+        head += fact("Known by", known_by, width)
+    head += fact("Node", line(snapshot.node), width)
+    return _report(snapshot, case, head, width)
+
+
+def _report(snapshot: Snapshot, case: Case, head: list[str], width: int) -> str:
+    lines = [*head]
     cards = case.cards()
     for uuid in cards:
         lines += ["", *_card(snapshot, case, uuid, width)]
@@ -52,6 +74,8 @@ def _card(snapshot: Snapshot, case: Case, uuid: str, width: int) -> Iterator[str
         if len(case.uids) > 1 and chain.container is not None:
             yield from fact("UID", line(chain.container.pod_uid), width, _INDENT)
         yield from _chain(chain, width, visible=processes_visible(snapshot))
+        for sentence in _findings(case, chain, visible=processes_visible(snapshot)):
+            yield from fact("Note", sentence, width, _INDENT)
     books = sheet(snapshot, uuid, width, 2)
     if books:
         yield from ("", "  Everybody on this GPU, since the agent started", *books)
@@ -64,10 +88,18 @@ def _title(uuid: str, device: Device | None) -> str:
 
 
 def _subject(chain: Chain, device: Device | None) -> str:
-    name = "Unknown container" if chain.container is None else f"Container {line(chain.container.container)}"
+    name = _chain_name(chain)
     if not chain.mig:
         return name
     return " ".join(filter(None, (f"{name}, on MIG", profile(device, chain.mig), line(chain.mig))))
+
+
+def _chain_name(chain: Chain) -> str:
+    if chain.container is None:
+        titles = [holder.title for _, holder in chain.processes if holder.title]
+        return line(titles[0]) if titles else "Unknown container"
+    name = line(chain.container.container)
+    return name if is_outsider(chain.container) else f"Container {name}"
 
 
 def _chain(chain: Chain, width: int, *, visible: bool) -> Iterator[str]:
@@ -76,9 +108,7 @@ def _chain(chain: Chain, width: int, *, visible: bool) -> Iterator[str]:
     for process, holder in chain.processes:
         yield from _process(process, holder, width)
     if chain.booking is not None:
-        yield from _booking(chain.booking, width)
-    for sentence in _findings(chain, visible=visible):
-        yield from fact("Note", sentence, width, _INDENT)
+        yield from _booking(chain.booking, width, uses=bool(chain.processes) or not visible)
 
 
 def _claim(claim: Claim, width: int) -> Iterator[str]:
@@ -99,7 +129,10 @@ def _process(process: Process, holder: Holder, width: int) -> Iterator[str]:
     if process.memory_bytes is not None:
         facts.append(f"{gib(process.memory_bytes)} GiB")
     if process.sm_ratio is not None:
-        facts.append(f"SM {percent(process.sm_ratio)}")
+        # The driver counts a client's time as its server's.
+        facts.append("SM not measured" if "mps" in process.kinds else f"SM {percent(process.sm_ratio)}")
+    if holder.title:
+        facts += [line(holder.command), "" if holder.user is None else f"user {holder.user}"]
     if holder.start_time is not None:
         facts.append(f"started {holder.start_time} ticks after boot")
     yield from fact("Process", ", ".join(filter(None, facts)), width, _INDENT)
@@ -109,7 +142,7 @@ def _process(process: Process, holder: Holder, width: int) -> Iterator[str]:
         yield from path(line(holder.cgroup), width, _INDENT)
 
 
-def _booking(booking: Booking, width: int) -> Iterator[str]:
+def _booking(booking: Booking, width: int, *, uses: bool) -> Iterator[str]:
     now = []
     if booking.memory_bytes is not None:
         now.append(f"{gib(booking.memory_bytes)} GiB")
@@ -126,21 +159,35 @@ def _booking(booking: Booking, width: int) -> Iterator[str]:
     yield from fact("Booked", so_far, width, _INDENT)
     if not booking.ended:
         method = f"{line(booking.method)}. " if booking.method else ""
-        yield from fact("Method", method + words.METHODS.get(booking.method, ""), width, _INDENT)
+        meaning = words.METHODS.get(booking.method if uses else "", "")
+        yield from fact("Method", method + meaning, width, _INDENT)
 
 
-def _findings(chain: Chain, *, visible: bool) -> Iterator[str]:
+def _findings(case: Case, chain: Chain, *, visible: bool) -> Iterator[str]:
     booking = chain.booking
     if booking is not None and booking.ended:
         yield words.ENDED
     elif chain.container is None:
-        yield words.NO_CONTAINER
-    elif chain.processes and not chain.claims:
-        yield words.NOT_GIVEN
+        yield _homeless(chain.processes[0][1])
+    elif chain.processes and not chain.claims and not is_outsider(chain.container):
+        yield _not_given(case, chain)
     elif chain.claims and not chain.processes:
         yield words.NOT_USED if visible else words.UNSEEN
     if booking is not None and booking.last_active_at is not None and not chain.processes:
         yield f"Last active {_moment(booking.last_active_at)}."
+
+
+def _not_given(case: Case, chain: Chain) -> str:
+    """Why somebody without a claim is on the card."""
+    if any(holder.serves for _, holder in chain.processes):
+        return words.SERVER
+    return words.INIT if case.is_init(chain.container) and case.claims else words.NOT_GIVEN
+
+
+def _homeless(holder: Holder) -> str:
+    """Why a process has no account of its own."""
+    kind = REASONS.get(holder.kind, line(holder.kind))
+    return f"{words.OUTSIDE} {kind}." if holder.title else words.NO_CONTAINER
 
 
 def _unclaimed(case: Case, width: int) -> Iterator[str]:

@@ -15,8 +15,8 @@ METHODS = {
         "instance's part of it is estimated from its activity and its size."
     ),
     "weighted": (
-        "It shares a MIG instance, and within one nothing can be measured. The instance's activity is measured, "
-        "then divided by what each was given, or equally if nothing is known of that: an estimate."
+        "It shares a MIG instance, or an MPS server, and within one nothing can be measured. What they did together "
+        "is measured, then divided by what each was given, or equally if nothing is known of that: an estimate."
     ),
     "reserved": (
         "Use could not be measured by process. Busy time and active energy are divided by what each was given: an "
@@ -34,10 +34,23 @@ NOT_GIVEN = (
     "It uses this without having been given it: no claim is known. Look for a privileged container or for "
     "NVIDIA_VISIBLE_DEVICES=all."
 )
+INIT = "It is an init container. What these are given the kubelet does not list; the pod was given this card."
+SERVER = "It is the MPS server. Its time is booked to its clients, its memory as overhead."
 NO_CONTAINER = "Which of the pod's containers this is could not be found out, so it is booked as unknown."
 ENDED = (
     "It is no longer there, or the GPU does not answer. Its counters stay for a while, so that their last increase "
     "is scraped."
 )
+OUTSIDE = "It is outside Kubernetes. What it uses is booked to no pod, but to"
+NAMESAKE = "Somebody outside Kubernetes has the same name; this is the pod."
+# How it is known who is outside Kubernetes, by the first word of the title; `session` is for `podman/USER/ID`.
+OUTSIDERS = {
+    "docker": "the container's id in the cgroup of each process; its name, where it can be read, from Docker's files",
+    "podman": "the container's id in the cgroup of each process; its name, where it can be read, from Podman's files",
+    "container": "the container's id in the cgroup of each process",
+    "session": "the user whose session each process is in, and the container's id below it",
+    "slurm": "the job's number in the cgroup of each process, which Slurm made",
+    "user": "the user that each process runs as",
+}
 NOT_UNDERSTOOD = "no sharing system knows this id, so it counts as no claim"
 NOTHING = "It holds no GPU and has no process on one."

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, PodContainer, Reading
 from podgpu.sharing import hami
+from podgpu.sharing.hami.note import MIG_NOTE, NOTE
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, THREE = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))
@@ -41,26 +42,34 @@ def inventory(
     given: dict[str, int],
     *,
     init: Sequence[str] = (),
-    phase: str = "Running",
+    spec: Sequence[str] = (),
+    phase: str = "",
     migs: str = "",
 ) -> Inventory:
-    notes = {hami.NOTE: note, hami.MIG_NOTE: migs}
+    """The pod's containers are `init` and `spec`, whose order is known if there is a phase."""
+    names = spec or sorted({*given, "other"} - {*init})
+    notes = {NOTE: note, MIG_NOTE: migs}
     pod = Pod(
         namespace="ns",
         name="p",
         uid="uid",
         phase=phase,
         annotations={key: value for key, value in notes.items() if value is not None},
-        containers=tuple(
-            PodContainer(name=name, is_init=name in init) for name in sorted({*given, "other"} - {*init})
-        )
-        + tuple(PodContainer(name=name, is_init=True) for name in init),
+        containers=(
+            *(PodContainer(name=name, is_init=True) for name in init),
+            *(PodContainer(name=name, is_ephemeral=name == "debug") for name in names),
+        ),
     )
     return Inventory(DEVICES, allocations(given), (), [pod])
 
 
-def found(note: str, given: dict[str, int] | None = None, *, init: Sequence[str] = ()) -> list[Claim]:
-    return list(hami.claims(inventory(note, {"c": 1} if given is None else given, init=init)))
+def found(
+    note: str, given: dict[str, int] | None = None, *, init: Sequence[str] = (), spec: Sequence[str] = ()
+) -> list[Claim]:
+    """With a `spec` the order of the containers is known."""
+    held = {"c": 1} if given is None else given
+    phase = "Running" if spec else ""
+    return list(hami.claims(inventory(note, held, init=init, spec=spec, phase=phase)))
 
 
 def places(claims: list[Claim]) -> dict[str, list[str]]:
@@ -105,7 +114,6 @@ def test_a_container_may_have_parts_of_several_cards() -> None:
 
 @pytest.mark.parametrize("note", [f"{TWO},NVIDIA,1,1:;;", f";{TWO},NVIDIA,1,1:;", f";;{TWO},NVIDIA,1,1:"])
 def test_an_entry_is_of_the_container_that_was_given_something(note: str) -> None:
-    """Neither the pod's status nor the kubelet's answer keeps the order of the spec."""
     assert places(found(note, {"b": 1})) == {"b": [TWO]}
 
 
@@ -125,6 +133,37 @@ def test_what_cannot_be_told_apart_is_no_claim_and_not_explained() -> None:
     assert places(found(note, held)) == {"c": [TWO, THREE]}
     seen = inventory(note, held)
     assert [hami.explains(one, seen) for one in seen.allocations] == [False, False, True, True]
+
+
+def test_entries_are_in_the_order_of_the_spec() -> None:
+    """The kubelet sorts by name. A container without a GPU has an empty entry, one for debugging has none."""
+    note = f"{ONE},NVIDIA,1,1:;;{TWO},NVIDIA,1,1:;"
+    claims = found(note, {"a": 1, "z": 1}, spec=["z", "log", "a", "debug"])
+    assert places(claims) == {"a": [TWO], "z": [ONE]}
+
+
+def test_by_the_order_newer_notes_count_the_init_containers() -> None:
+    """Also those that the kubelet no longer lists; a sidecar it does."""
+    note = f"{THREE},NVIDIA,1,1:;{ONE},NVIDIA,1,1:;{TWO},NVIDIA,1,1:;{THREE},NVIDIA,1,1:;"
+    claims = found(note, {"a": 1, "side": 1, "z": 1}, init=["setup", "side"], spec=["z", "a"])
+    assert places(claims) == {"a": [THREE], "side": [ONE], "z": [TWO]}
+
+
+def test_by_the_order_older_notes_leave_the_init_containers_out() -> None:
+    note = f"{ONE},NVIDIA,1,1:;{TWO},NVIDIA,1,1:;"
+    assert places(found(note, {"a": 1, "z": 1}, init=["setup"], spec=["z", "a"])) == {"a": [TWO], "z": [ONE]}
+
+
+@pytest.mark.parametrize("spec", [["a"], ["a", "log", "b"], ["a", "b", "c", "d"]])
+def test_a_note_that_does_not_fit_the_spec_has_no_order(spec: list[str]) -> None:
+    assert found(f"{ONE},NVIDIA,1,1:;{TWO},NVIDIA,1,1:;", {"a": 1, "b": 1}, spec=spec) == []
+
+
+def test_an_order_that_the_kubelet_does_not_bear_out_is_not_believed() -> None:
+    """The number of devices still tells whose an entry is."""
+    note = f"{ONE},NVIDIA,1,1:;{TWO},NVIDIA,1,1:{THREE},NVIDIA,1,1:;"
+    assert places(found(note, {"a": 2, "b": 1}, spec=["a", "b"])) == {"a": [TWO, THREE], "b": [ONE]}
+    assert places(found(f"{ONE},NVIDIA,1,1:;;", {"b": 1}, spec=["a", "b"])) == {"b": [ONE]}
 
 
 def test_newer_notes_begin_with_the_init_containers() -> None:
@@ -254,9 +293,12 @@ ENTRIES = st.lists(st.lists(DEVICES_OF_A_NOTE, max_size=3).map("".join), max_siz
     migs=st.one_of(st.text(), st.just(mig_note())),
     given=st.dictionaries(st.sampled_from("abc"), st.integers(1, 3)),
     init=st.lists(st.sampled_from("bx"), unique=True),
+    phase=st.sampled_from(["", "Running"]),
 )
-def test_no_note_breaks_anything(note: str, migs: str, given: dict[str, int], init: list[str]) -> None:
-    seen = inventory(note, given, init=init, migs=migs)
+def test_no_note_breaks_anything(
+    note: str, migs: str, given: dict[str, int], init: list[str], phase: str
+) -> None:
+    seen = inventory(note, given, init=init, migs=migs, phase=phase)
     claims = list(hami.claims(seen))
     assert all(0.0 <= claim.share <= 1.0 and claim.gpu in seen.gpus for claim in claims)
     held = places(claims)

@@ -1,0 +1,40 @@
+"""A few cycles of the agent, for a command that wants to know how the node is now."""
+
+import asyncio
+import time
+
+from podgpu.agent.loop import Agent
+from podgpu.cli._attribution import open_attribution
+from podgpu.cli._source import open_source
+from podgpu.config import Config
+from podgpu.model import Snapshot
+
+# A driver that no process keeps loaded takes seconds for its first answer.
+PATIENCE_SECONDS = 10.0
+_MAY_PASS = frozenset({"starting", "hung", "sampler_stuck"})
+
+
+async def read_node(config: Config, *, cycles: int, pause: float) -> Snapshot:
+    """Read until every part has spoken, and then `cycles - 1` times more, `pause` seconds apart."""
+    attribution = open_attribution(config)
+    agent = Agent(
+        open_source(config), node=config.node_name, interval=config.interval, attribution=attribution
+    )
+    watching = asyncio.create_task(attribution.run())
+    until = time.monotonic() + PATIENCE_SECONDS
+    try:
+        await agent.cycle()
+        while _may_pass(agent.snapshot()) and time.monotonic() < until:
+            await asyncio.sleep(0.1)
+            await agent.cycle()
+        for _ in range(cycles - 1):
+            await asyncio.sleep(pause)
+            await agent.cycle()
+        return agent.snapshot()
+    finally:
+        watching.cancel()
+        await agent.close()
+
+
+def _may_pass(snapshot: Snapshot) -> bool:
+    return any(part.fault and part.fault.reason in _MAY_PASS for part in snapshot.parts)

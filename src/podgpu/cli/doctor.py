@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from podgpu.config import OPTIONS as ALL
+from podgpu.config import WEB, Config
+
+if TYPE_CHECKING:
+    from podgpu.doctor import Machine
+    from podgpu.model import Snapshot
+
+HELP = "Check this node, or a running agent, and say what to do."
+OPTIONS = tuple(name for name, option in ALL.items() if option.group != WEB and not name.startswith("log_"))
+
+FAILED = 1
+CYCLES = 3  # counters take two readings to move, and the first may find a driver that is still waking up
+BETWEEN_READINGS = 0.5
+
+_TIMEX_BYTES = 512  # more than the kernel's struct timex has, all zero: ask, set nothing
+_UNSYNCHRONISED = 5
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FORM",
+        choices=("table", "json"),
+        default="table",
+        help="table, the default, or json",
+    )
+    parser.add_argument(
+        "--url",
+        help="judge a running agent, such as http://127.0.0.1:19400; the options below are its own then",
+    )
+
+
+def run(config: Config, arguments: Namespace) -> int:
+    from podgpu import log
+    from podgpu.doctor import Status, examine, sheet
+
+    # What went wrong is told below, in words for a terminal.
+    log.configure("error", config.log_format)
+    snapshot, machine = _here(config) if arguments.url is None else _elsewhere(arguments.url)
+    findings = examine(snapshot, machine)
+    if arguments.output == "json":
+        print(sheet.json(snapshot, findings), end="")
+    else:
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        print(sheet.text(snapshot, findings, shutil.get_terminal_size().columns, colour=colour), end="")
+    return FAILED if any(one.status is Status.FAIL for one in findings) else 0
+
+
+def _here(config: Config) -> tuple[Snapshot, Machine]:
+    import asyncio
+
+    from podgpu.cli._reading import read_node
+    from podgpu.doctor import Machine
+
+    snapshot = asyncio.run(read_node(config, cycles=CYCLES, pause=BETWEEN_READINGS))
+    return snapshot, Machine(
+        now=time.time(),
+        kubelet=str(config.path_kubelet),
+        kube_api=config.kube_api,
+        in_pod="KUBERNETES_SERVICE_HOST" in os.environ,
+        hides_processes=_hides_processes(config.path_procfs),
+        clock_synchronised=_clock_synchronised(),
+    )
+
+
+def _elsewhere(url: str) -> tuple[Snapshot, Machine]:
+    from podgpu.cli._remote import fetch
+    from podgpu.doctor import Machine
+
+    return fetch(url), Machine(now=time.time(), is_remote=True)
+
+
+def _hides_processes(procfs: Path) -> bool:
+    """With hidepid=2 others' processes seem not to exist. Neither does PID 1, which always does."""
+    return os.path.exists(procfs / "self") and not os.path.exists(procfs / "1")  # noqa: PTH110 - never raises
+
+
+def _clock_synchronised() -> bool | None:
+    """Ask the kernel whether anybody keeps its clock in step. None where it does not say."""
+    import ctypes
+
+    try:
+        state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    except (OSError, AttributeError):
+        return None
+    return None if state < 0 else state != _UNSYNCHRONISED

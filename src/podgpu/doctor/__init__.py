@@ -1,0 +1,6 @@
+"""Judges a node: a check is a function of a snapshot and a few facts of the machine, and a row in `checks`."""
+
+from podgpu.doctor.checks import CHECKS, examine
+from podgpu.doctor.verdict import Finding, Machine, Status
+
+__all__ = ["CHECKS", "Finding", "Machine", "Status", "examine"]

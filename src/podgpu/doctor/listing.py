@@ -1,0 +1,56 @@
+"""docs/doctor.md, written from the checks themselves."""
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from podgpu.doctor.checks import CHECKS
+from podgpu.doctor.verdict import Check
+
+_PAGE = """\
+# podgpu doctor
+
+<!-- Generated from src/podgpu/doctor/checks.py by `make docs`. Do not edit. -->
+
+`podgpu doctor` reads the node a few times, as `podgpu agent` would with the same options, and says what works, what
+does not, and what to do. `podgpu doctor --url http://127.0.0.1:19400` judges the snapshot of a running agent instead.
+
+| status | meaning |
+|---|---|
+| `PASS` | it works |
+| `WARN` | less can be told than could be, or something wants a look |
+| `FAIL` | it does not work: GPUs, or whose they are, are missing from the numbers |
+| `SKIP` | it does not apply here, or another check must pass first |
+
+The exit code is 0 when no check fails, 1 when one does, and 2 for a mistake on the command line or an agent that cannot
+be read. `-o json` prints the same for machines: `schema`, `node`, `version`, `demo`, `taken_at`, `checks` with `id`,
+`status`, `detail` and `advice`, and `counts` by status.
+
+An id keeps its meaning once released. In `sharing.*` and `part.*` the star stands for a name: `sharing.mig`.
+What was found and the advice may quote names of pods and devices.
+"""
+_AREAS = {
+    "nvml": "The driver",
+    "gpu": "The cards",
+    "mig": "MIG",
+    "proc": "Processes",
+    "kubelet": "The kubelet",
+    "api": "The API server",
+    "pods": "Pods",
+    "claims": "Claims",
+    "sharing": "Sharing systems",
+    "books": "The books",
+    "node": "The node",
+    "part": "Other parts",
+}
+
+
+def markdown() -> str:
+    """Write docs/doctor.md."""
+    groups = groupby(CHECKS, key=lambda check: check.id.partition(".")[0])
+    return "\n".join([_PAGE, *(_table(_AREAS[area], checks) for area, checks in groups)])
+
+
+def _table(title: str, checks: Iterable[Check]) -> str:
+    rows = [f"| `{check.id}` | {check.meaning} | {check.remedy} |" for check in checks]
+    head = ["| check | it passes when | what to do |", "|---|---|---|"]
+    return "\n".join([f"## {title}", "", *head, *rows, ""])

@@ -1,0 +1,98 @@
+"""The findings for a terminal, and for machines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from podgpu.doctor.verdict import Finding, Status
+from podgpu.model import Snapshot
+from podgpu.views.text import line
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+SCHEMA = 1
+_STYLES = {Status.PASS: "green", Status.WARN: "yellow", Status.FAIL: "bold red", Status.SKIP: "dim"}
+_WORDS = {Status.FAIL: "failed", Status.WARN: "warned", Status.PASS: "passed", Status.SKIP: "skipped"}
+_GAP = 2
+_STATUS = 4 + _GAP
+_LONGEST_ID = 24
+_LEAST_TEXT = 24
+
+
+def text(snapshot: Snapshot, findings: Sequence[Finding], width: int, *, colour: bool) -> str:
+    from rich.console import Console
+
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+    )
+    console.print(_title(snapshot), style="bold")
+    column = min(max((len(one.id) for one in findings), default=0), _LONGEST_ID) + _GAP
+    for finding in findings:
+        console.print(_row(finding, column, width))
+    console.print(_sum(findings))
+    return out.getvalue()
+
+
+def json(snapshot: Snapshot, findings: Sequence[Finding]) -> str:
+    counts = Counter(one.status for one in findings)
+    document = {
+        "schema": SCHEMA,
+        "node": line(snapshot.node),
+        "version": line(snapshot.version),
+        "demo": snapshot.demo,
+        "taken_at": snapshot.taken_at,
+        "checks": findings,
+        "counts": {status: counts[status] for status in Status},
+    }
+    return msgspec.json.format(msgspec.json.encode(document)).decode() + "\n"
+
+
+def _title(snapshot: Snapshot) -> str:
+    return "  ".join(filter(None, ("DEMO" if snapshot.demo else "", line(snapshot.node))))
+
+
+def _row(finding: Finding, column: int, width: int) -> Text:
+    """The status, the id and what was found; below that, what to do."""
+    from rich.text import Text
+
+    indent = _STATUS + column
+    room = max(width - indent, _LEAST_TEXT)
+    dim = "dim" if finding.status is Status.SKIP else ""
+    found = _wrapped(finding.detail, room) or [""]
+    row = Text.assemble(
+        (f"{finding.status:<{_STATUS}}", _STYLES[finding.status]),
+        (f"{finding.id:<{column - 1}} ", dim),
+        (found[0], dim),
+    )
+    for more in found[1:]:
+        row.append(f"\n{' ' * indent}{more}", dim)
+    for number, more in enumerate(_wrapped(finding.advice, room - _GAP)):
+        row.append(f"\n{' ' * indent}{'→ ' if number == 0 else '  '}{more}", "cyan")
+    return row
+
+
+def _sum(findings: Sequence[Finding]) -> Text:
+    from rich.text import Text
+
+    counts = Counter(one.status for one in findings)
+    words = [(f"{counts[status]} {word}", _STYLES[status]) for status, word in _WORDS.items()]
+    return Text(", ").join(Text(word, style) for word, style in words)
+
+
+def _wrapped(words: str, width: int) -> list[str]:
+    return textwrap.wrap(words, width, break_on_hyphens=False)

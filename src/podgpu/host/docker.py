@@ -1,0 +1,54 @@
+"""Names of Docker's containers, by the file it keeps of each."""
+
+import re
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec import Struct
+
+from podgpu.host.file import Parsed, content
+from podgpu.host.names import believed
+
+FOLDER = PurePosixPath("/var/lib/docker")
+SETTINGS = "etc/docker/daemon.json"
+
+_CONFIG_BYTES = 2**20  # holds the environment and the labels too
+_SETTINGS_BYTES = 2**16
+_ID = re.compile("[0-9a-f]{64}")
+
+
+class _Container(Struct, rename="pascal"):
+    name: str
+
+
+class _Settings(Struct, rename="kebab"):
+    data_root: str = ""
+
+
+class Docker:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folder = Parsed(root / SETTINGS, _SETTINGS_BYTES, _data_root)
+
+    def name(self, container_id: str) -> str | None:
+        if not _ID.fullmatch(container_id):
+            return None
+        folder = self._root / self._folder.get().relative_to("/")
+        text = content(folder / "containers" / container_id / "config.v2.json", _CONFIG_BYTES)
+        return _name(text) if text else None
+
+
+def _name(text: bytes) -> str | None:
+    try:
+        return believed(msgspec.json.decode(text, type=_Container).name.removeprefix("/"))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def _data_root(text: bytes) -> PurePosixPath:
+    """Where Docker keeps its state. It is often moved to a larger disk."""
+    try:
+        given = PurePosixPath(msgspec.json.decode(text, type=_Settings).data_root)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return FOLDER
+    return given if given.is_absolute() and ".." not in given.parts else FOLDER

@@ -1,0 +1,40 @@
+"""Names of the containers that root runs with Podman.
+
+Those of other users are not looked up: they keep their state where they may write what they like.
+"""
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from podgpu.host.file import Parsed
+from podgpu.host.names import believed
+
+FOLDER = "var/lib/containers/storage/overlay-containers"
+# Containers made with --rm are in a file of their own.
+FILES = ("containers.json", "volatile-containers.json")
+
+_MOST_BYTES = 2**24
+
+
+class _Container(Struct):
+    id: str
+    names: list[str] | None = None
+
+
+class Podman:
+    def __init__(self, root: Path) -> None:
+        self._files = [Parsed(root / FOLDER / file, _MOST_BYTES, _names) for file in FILES]
+
+    def name(self, container_id: str) -> str | None:
+        found = (file.get().get(container_id) for file in self._files)
+        return next((name for name in found if name), None)
+
+
+def _names(text: bytes) -> dict[str, str]:
+    try:
+        containers = msgspec.json.decode(text, type=list[_Container])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
+    return {one.id: name for one in containers for name in (one.names or ())[:1] if believed(name)}

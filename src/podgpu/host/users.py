@@ -1,0 +1,32 @@
+"""Names of users, by the machine's list of them. Users of a directory service are not in it."""
+
+import re
+from pathlib import Path
+
+from podgpu.host.file import Parsed
+
+FILE = "etc/passwd"
+
+_MOST_BYTES = 2**22
+_NUMBER = re.compile(r"[0-9]{1,10}")
+# Not of digits alone: that would pass for another user's number.
+_NAME = re.compile(r"(?![0-9]+$)[a-zA-Z0-9_.][a-zA-Z0-9_.@+$-]{0,63}")
+
+
+class Users:
+    def __init__(self, root: Path) -> None:
+        self._file = Parsed(root / FILE, _MOST_BYTES, _names)
+
+    def name(self, number: int) -> str:
+        """Return the user's name, or the number where there is none."""
+        return self._file.get().get(number, str(number))
+
+
+def _names(text: bytes) -> dict[int, str]:
+    """Of two names for one number the first counts, as everywhere on the system."""
+    names: dict[int, str] = {}
+    for line in text.decode("utf-8", "replace").split("\n"):
+        fields = line.split(":")
+        if len(fields) > 2 and _NAME.fullmatch(fields[0]) and _NUMBER.fullmatch(fields[2]):
+            names.setdefault(int(fields[2]), fields[0])
+    return names

@@ -1,0 +1,140 @@
+"""ResourceClaims and ResourceSlices as the API server writes them, in v1 and both betas of resource.k8s.io."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+from msgspec import Meta, Raw, Struct, field
+from msgspec.json import Decoder
+
+from podgpu.kube.pod_object import Label, Subdomain, Uid
+from podgpu.model import ClaimedDevice, PoolDevice, ResourceClaim
+
+# A request, or one of its alternatives: `gpu`, `gpu/small`. A pool: domains, with slashes between them.
+Request = Annotated[str, Meta(pattern=r"^[a-z0-9][-/a-z0-9]*\Z", max_length=127)]
+Pool = Annotated[str, Meta(pattern=r"^[a-z0-9][-./a-z0-9]*\Z", max_length=253)]
+
+
+class ResultEntry(Struct, rename="camel"):
+    request: Request
+    driver: Subdomain
+    pool: Pool
+    device: Label
+    admin_access: bool | None = None
+
+
+class ResultList(Struct):
+    results: list[ResultEntry] | None = None
+
+
+class ClaimAllocation(Struct):
+    devices: ResultList | None = None
+
+
+class Consumer(Struct, rename="camel"):
+    resource: str
+    uid: Uid
+    api_group: str = ""
+
+
+class ClaimStatus(Struct, rename="camel"):
+    allocation: ClaimAllocation | None = None
+    reserved_for: list[Consumer] | None = None
+
+
+class ClaimMetadata(Struct):
+    name: Subdomain
+    namespace: Label
+
+
+class ClaimObject(Struct):
+    metadata: ClaimMetadata
+    status: ClaimStatus | None = None
+
+
+class AttributeValue(Struct):
+    """One of these. A list of values is none of them."""
+
+    string: str | None = None
+    version: str | None = None
+    number: int | None = field(default=None, name="int")
+    truth: bool | None = field(default=None, name="bool")
+
+    def text(self) -> str | None:
+        if self.truth is not None:
+            return "true" if self.truth else "false"
+        return self.string or self.version or (None if self.number is None else str(self.number))
+
+
+class BasicDevice(Struct):
+    attributes: dict[str, AttributeValue] | None = None
+
+
+class DeviceObject(BasicDevice, kw_only=True):
+    """v1beta1 has a device's attributes one level deeper, under `basic`."""
+
+    name: Label
+    basic: BasicDevice | None = None
+
+
+class SlicePool(Struct):
+    name: Pool
+    generation: int = 0
+
+
+class SliceSpec(Struct):
+    driver: Subdomain
+    pool: SlicePool
+    devices: list[Raw] | None = None
+
+
+class SliceObject(Struct):
+    spec: SliceSpec
+
+
+decode_claim = Decoder(ClaimObject).decode
+decode_slice = Decoder(SliceObject).decode
+decode_device = Decoder(DeviceObject).decode
+
+
+def to_claim(item: ClaimObject) -> ResourceClaim | None:
+    """Return None for a claim that has been given nothing.
+
+    A device with admin access is left out: who watches over a device that others hold does not hold it.
+    """
+    status = item.status or ClaimStatus()
+    if status.allocation is None:
+        return None
+    given = status.allocation.devices or ResultList()
+    return ResourceClaim(
+        namespace=item.metadata.namespace,
+        name=item.metadata.name,
+        devices=tuple(map(_claimed, (one for one in given.results or () if not one.admin_access))),
+        pod_uids=tuple(
+            one.uid for one in status.reserved_for or () if (one.api_group, one.resource) == ("", "pods")
+        ),
+    )
+
+
+def _claimed(result: ResultEntry) -> ClaimedDevice:
+    return ClaimedDevice(request=result.request, driver=result.driver, pool=result.pool, device=result.device)
+
+
+def newest(specs: Iterable[SliceSpec]) -> Iterator[SliceSpec]:
+    """While a driver writes a pool anew, slices of its last generation are still there: they count no more."""
+    specs = tuple(specs)
+    generations: dict[tuple[str, str], int] = {}
+    for spec in specs:
+        pool = spec.driver, spec.pool.name
+        generations[pool] = max(spec.pool.generation, generations.get(pool, 0))
+    return (one for one in specs if one.pool.generation == generations[one.driver, one.pool.name])
+
+
+def to_device(spec: SliceSpec, item: DeviceObject) -> PoolDevice:
+    attributes = (item.basic or item).attributes or {}
+    texts = {name.removeprefix(f"{spec.driver}/"): value.text() for name, value in attributes.items()}
+    return PoolDevice(
+        driver=spec.driver,
+        pool=spec.pool.name,
+        device=item.name,
+        attributes={name: text for name, text in texts.items() if text is not None},
+    )

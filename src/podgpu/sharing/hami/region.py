@@ -1,0 +1,194 @@
+"""What HAMi's library keeps for one container, as it lies in a file. Reads bytes and nothing else.
+
+A tenant can write every one of them. Whatever they are, `parse` returns something plausible or raises `Refused`.
+
+Numbers are little-endian. After the cards' UUIDs and limits come 1024 slots, one for each process, those in use first;
+then the number of those in use. Newer files have a version, wider slots and the time of the last kernel.
+"""
+
+import re
+import struct
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from msgspec import Struct
+
+MAGIC = 19920718
+VERSIONS = ((1, 1), (1, 2))
+MOST_CARDS, UUID_BYTES, ALL_SLOTS = 16, 96, 1024
+MOST_SLOTS = 256  # a card has no room for more contexts
+MOST_BYTES = 1 << 44  # no card has as much
+MOST_SECONDS = 1 << 33  # a time after this is none
+PERCENT = 100
+MEMORY, PID, FREE = 8, 4, 0  # in a slot
+SM, LAST_KERNEL = 16, 16
+
+_UUID = re.compile(rb"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+Read: TypeAlias = Callable[[int, int], bytes]  # (offset, length) -> at most so many bytes
+
+
+class Refused(Exception):
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """`cards` is where their number is. The others are sizes: of a slot, and of what it says of one card."""
+
+    cards: int
+    slot: int
+    memory: int
+    activity: int
+
+    @property
+    def uuids(self) -> int:
+        return self.cards + 8
+
+    @property
+    def limits(self) -> int:
+        return self.uuids + MOST_CARDS * UUID_BYTES
+
+    @property
+    def slots(self) -> int:
+        return self.limits + 2 * MOST_CARDS * 8
+
+    @property
+    def tail(self) -> int:
+        return self.slots + ALL_SLOTS * self.slot
+
+    @property
+    def activities(self) -> int:
+        """Between memory and activity is the memory that HAMi's monitor found itself."""
+        return MEMORY + MOST_CARDS * (self.memory + 8)
+
+    @property
+    def status(self) -> int:
+        return self.activities + MOST_CARDS * self.activity
+
+
+OLD, NEW = 1_197_896, 2_008_952  # the size of the file tells its layout
+LAYOUTS = {
+    OLD: Layout(cards=48, slot=1168, memory=40, activity=24),
+    NEW: Layout(cards=56, slot=1960, memory=64, activity=48),
+}
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    """`cores` is a percentage. It is 100 as well where no limit was set, and None where it makes no sense."""
+
+    uuid: str
+    memory: int | None
+    cores: int | None
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """What a process has of one card: bytes, and the percentage of time that it used the multiprocessors."""
+
+    context: int
+    module: int
+    buffer: int
+    total: int
+    sm: int
+
+
+class Slot(Struct, frozen=True, kw_only=True):
+    """`pid` is the process's on the node. The uses go by the cards."""
+
+    pid: int
+    uses: tuple[Use, ...]
+
+
+class Region(Struct, frozen=True, kw_only=True):
+    """`refused` counts the slots that told of more memory than a card can have."""
+
+    cards: tuple[Card, ...]
+    slots: tuple[Slot, ...] = ()
+    refused: int = 0
+    last_kernel_at: float | None = None
+
+
+def parse(size: int, read: Read) -> Region:
+    """Read a file of `size` bytes in three pieces. Raises Refused, and nothing else."""
+    layout = LAYOUTS.get(size)
+    if layout is None:
+        raise Refused("size")
+    head = _piece(read, 0, layout.slots)
+    _check(head, size)
+    cards = tuple(_cards(head, layout))
+    if len({card.uuid for card in cards}) < len(cards):
+        raise Refused("uuid")
+    tail = _piece(read, layout.tail, size - layout.tail)
+    count = _int(tail, 0)
+    if not 0 <= count <= MOST_SLOTS:
+        raise Refused("processes")
+    found = list(_slots(_piece(read, layout.slots, count * layout.slot), layout, len(cards)))
+    slots = tuple(slot for slot in found if slot)
+    return Region(
+        cards=cards,
+        slots=slots,
+        refused=len(found) - len(slots),
+        last_kernel_at=_time(_long(tail, LAST_KERNEL)) if size == NEW else None,
+    )
+
+
+def _piece(read: Read, offset: int, length: int) -> bytes:
+    data = read(offset, length)
+    if len(data) != length:
+        raise Refused("truncated")
+    return data
+
+
+def _check(head: bytes, size: int) -> None:
+    if _int(head, 0) != MAGIC:
+        raise Refused("magic")
+    if size == NEW and (_int(head, 4), _int(head, 8)) not in VERSIONS:
+        raise Refused("version")
+
+
+def _cards(head: bytes, layout: Layout) -> Iterator[Card]:
+    count = _long(head, layout.cards)
+    if not 1 <= count <= MOST_CARDS:
+        raise Refused("devices")
+    for index in range(count):
+        start = layout.uuids + index * UUID_BYTES
+        text, end, _ = head[start : start + UUID_BYTES].partition(b"\0")
+        if not end or not _UUID.fullmatch(text):
+            raise Refused("uuid")
+        memory = _long(head, layout.limits + index * 8)
+        cores = _long(head, layout.limits + (MOST_CARDS + index) * 8)
+        yield Card(
+            uuid=text.decode("ascii"),
+            memory=memory if 1 <= memory <= MOST_BYTES else None,
+            cores=cores if 1 <= cores <= PERCENT else None,
+        )
+
+
+def _slots(data: bytes, layout: Layout, cards: int) -> Iterator[Slot | None]:
+    """Yield those in use; None for one that is not believed."""
+    for start in range(0, len(data), layout.slot):
+        if _int(data, start + layout.status) != FREE:
+            uses = tuple(_use(data, start, layout, index) for index in range(cards))
+            most = max(max(use.context, use.module, use.buffer, use.total) for use in uses)
+            yield None if most > MOST_BYTES else Slot(pid=_int(data, start + PID), uses=uses)
+
+
+def _use(data: bytes, start: int, layout: Layout, index: int) -> Use:
+    context, module, buffer, _, total = struct.unpack_from(
+        "<5Q", data, start + MEMORY + index * layout.memory
+    )
+    sm = _long(data, start + layout.activities + index * layout.activity + SM)
+    return Use(context=context, module=module, buffer=buffer, total=total, sm=min(sm, PERCENT))
+
+
+def _time(seconds: int) -> float | None:
+    return float(seconds) if 0 < seconds < MOST_SECONDS else None
+
+
+def _int(data: bytes, offset: int) -> int:
+    return int.from_bytes(data[offset : offset + 4], "little", signed=True)
+
+
+def _long(data: bytes, offset: int) -> int:
+    return int.from_bytes(data[offset : offset + 8], "little")

@@ -1,0 +1,68 @@
+"""Virtual GPUs of a plugin that says nothing about them: the ratio, so many of each card, is a setting of this node.
+
+Such a plugin hands out a card's UUID more than once, or the UUID with something behind it. A container with two of a
+card's four virtual GPUs holds half of the card. A card without a ratio is nobody's by this.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from podgpu.model import Allocation, Claim, Pod
+from podgpu.sharing.inventory import Inventory
+
+NAME = "ratio"
+SIGNS: tuple[str, ...] = ()
+NEEDS = "the ratio, and device ids that begin with the UUID of a card"
+WHOLE_CARDS = "exclusive"  # the system that takes a UUID for a whole card
+VENDOR = "nvidia.com/"
+REPLICA = "::"  # of these NVIDIA's own plugin tells how many there are
+
+
+def explains(allocation: Allocation, inventory: Inventory) -> bool:
+    return _card(allocation, _ratios(inventory), inventory) is not None
+
+
+def claims(inventory: Inventory) -> Iterator[Claim]:
+    ratios = _ratios(inventory)
+    for allocation in inventory.allocations if ratios else ():
+        card = _card(allocation, ratios, inventory)
+        if card:
+            claim = inventory.claim(allocation, card, system=NAME, share=1 / ratios[card])
+            limit = int(inventory.memory.get(card, 0) / ratios[card]) or None
+            yield msgspec.structs.replace(claim, memory_limit_bytes=limit)
+
+
+def withdraws(claim: Claim, inventory: Inventory) -> bool:
+    is_by_uuid = claim.system == WHOLE_CARDS and claim.device_id == claim.gpu
+    return is_by_uuid and _ratios(inventory).get(claim.gpu, 1) != 1
+
+
+def _ratios(inventory: Inventory) -> dict[str, float]:
+    """Return each card's ratio, by its UUID."""
+    given = inventory.ratios
+    if len(given) == 1:
+        return dict.fromkeys(inventory.gpus, given[0])
+    gpus = (device.gpu for device in inventory.devices)
+    return {gpu.uuid: given[gpu.index] for gpu in gpus if gpu.index < len(given)}
+
+
+def _card(allocation: Allocation, ratios: dict[str, float], inventory: Inventory) -> str | None:
+    card = next((one for one in ratios if allocation.device_id.startswith(one)), None)
+    if card is None:
+        return None
+    behind = allocation.device_id.removeprefix(card)
+    is_own = _is_part(allocation, behind, inventory) if behind else ratios[card] != 1
+    return card if is_own else None
+
+
+def _is_part(allocation: Allocation, behind: str, inventory: Inventory) -> bool:
+    """Leave alone what another system tells: replicas, and pods with a scheduler's note that names a card."""
+    is_form = allocation.resource.startswith(VENDOR) and not behind[0].isalnum()
+    pod = inventory.pod(allocation)
+    is_noted = pod is not None and _names_a_card(pod, inventory)
+    return is_form and not behind.startswith(REPLICA) and not is_noted
+
+
+def _names_a_card(pod: Pod, inventory: Inventory) -> bool:
+    return any(card in note for note in pod.annotations.values() for card in inventory.gpus)

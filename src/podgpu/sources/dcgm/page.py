@@ -1,0 +1,80 @@
+"""One page over HTTP: whole, in time and within bounds, or the reason why not."""
+
+import os
+from urllib.parse import urlsplit
+
+import aiohttp
+
+HEADERS = {
+    "Accept": "text/plain;version=0.0.4",
+    "Accept-Encoding": "identity",  # so that the limit is one on what is received
+    "User-Agent": "podgpu",
+}
+CONNECTIONS = 15
+
+
+class PageFault(Exception):
+    """`reason` is page_ with one of unreachable, late, refused, garbage and too_large."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class Pages:
+    """Fetches pages. It follows no redirect, keeps no cookie and heeds no proxy of the environment."""
+
+    def __init__(self, *, timeout: float, max_bytes: int) -> None:
+        self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._max_bytes = max_bytes
+        self._session: aiohttp.ClientSession | None = None
+
+    async def get(self, url: str) -> bytes:
+        where = urlsplit(url).netloc.rpartition("@")[2]  # a password in the address is nobody else's business
+        try:
+            return await self._body(url, where)
+        except TimeoutError:
+            raise PageFault("page_late", f"{where} sent no page within {self._timeout.total:g} s") from None
+        except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, aiohttp.InvalidURL) as error:
+            raise PageFault("page_garbage", f"{where}: {error}") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise PageFault("page_unreachable", f"{where}: {_words(error)}") from None
+
+    async def close(self) -> None:
+        if self._session:
+            await self._session.close()
+            self._session = None
+
+    async def _body(self, url: str, where: str) -> bytes:
+        async with self._open().get(url, allow_redirects=False) as answer:
+            if answer.status != 200:
+                raise PageFault("page_refused", f"{where} answers {answer.status}")
+            if answer.headers.get("Content-Encoding", "identity") != "identity":
+                raise PageFault("page_garbage", f"{where} sends a compressed page, which was not asked for")
+            body = bytearray()
+            async for chunk in answer.content.iter_any():
+                body += chunk
+                if len(body) > self._max_bytes:
+                    answer.close()
+                    raise PageFault("page_too_large", f"{where} sends more than {self._max_bytes >> 20} MiB")
+            return bytes(body)
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # A connection for each page: an exporter that was restarted must not cost a cycle.
+            connector = aiohttp.TCPConnector(limit=CONNECTIONS, force_close=True)
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers=HEADERS,
+                timeout=self._timeout,
+                auto_decompress=False,
+            )
+        return self._session
+
+
+def _words(error: Exception) -> str:
+    """Say `Connection refused` where the library would say it in a hundred characters."""
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number and number > 0 else str(error) or type(error).__name__

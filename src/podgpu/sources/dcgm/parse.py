@@ -1,0 +1,199 @@
+"""A page of metrics in the text format, read for some names only.
+
+Nothing on a page can raise: what is not understood is counted and skipped. A page repeats a GPU's label text for each
+of its metrics, so that text is read once and from then on only looked up.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Container, Iterator
+
+from msgspec import Struct, field
+
+LONGEST_LINE = 64 << 10  # characters
+LONGEST_NUMBER = 400
+MOST_LABELS = 128
+MOST_ROWS = 4096
+MOST_SAMPLES = 200_000
+PIECE = 256 << 10  # bytes decoded at a time: a page of short lines must not become a list of all of them
+
+# What DCGM writes where it knows nothing, by the width of the number. A counter may well lie between these.
+BLANK_INT32 = range(2**31 - 16, 2**31)
+BLANK_FP64 = range(2**47, 2**47 + 16)
+BLANK_INT64 = 2.0**63  # as a float, which has no room for its last bits
+
+# Quotes hide what is between them, and a backslash hides a quote.
+_HIDDEN = r'\\ (?: \\ | " )?+ | " (?: [^"\\]++ | \\. )*+ "'
+_LABEL = re.compile(
+    rf"""[\s,]*+ (?P<name> (?: [^"\\=,]++ | {_HIDDEN} )*+ )
+    (?P<equals> = \s*+ )?+ (?P<value> " (?: [^"\\]++ | \\. )*+ " )?+ \s*+ (?= , | \Z )""",
+    re.VERBOSE | re.DOTALL,
+)
+_LINE = re.compile(
+    rf"""\s*+ (?P<name> [^\s{{]*+ ) \s*+
+    (?: \{{ (?P<labels> (?: [^"\\}}]++ | {_HIDDEN} )*+ ) \}} | (?<=\s) )
+    \s*+ (?P<value> \S++ )""",
+    re.VERBOSE | re.DOTALL,
+)
+_PLAIN_NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
+_IN_QUOTES = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_ESCAPE = re.compile(r'\\([\\n"])')
+_NAME = "__name__"
+
+
+class Row(Struct, frozen=True):
+    """One set of labels, and every sample that carries it as name and value."""
+
+    labels: dict[str, str]
+    samples: list[tuple[str, float]] = field(default_factory=list)
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """`skipped` counts wanted samples that are not there, by why: `malformed`, `blank`, `too_many`."""
+
+    rows: list[Row]
+    skipped: Counter[str]
+
+
+def parse(page: bytes, wanted: Container[str]) -> Page:
+    """Find the samples of the wanted names. Timestamps and exemplars are passed over."""
+    reader = _Reader(wanted)
+    for line in _lines(page):
+        reader.read(line)
+    return Page(rows=list(reader.rows.values()), skipped=reader.skipped)
+
+
+def _lines(page: bytes) -> Iterator[str]:
+    begin = 0
+    while begin < len(page):
+        end = page.find(b"\n", begin + PIECE)
+        end = len(page) if end < 0 else end
+        yield from page[begin:end].decode(errors="replace").split("\n")
+        begin = end + 1
+
+
+class _Reader:
+    """`rows` goes by the text of their labels."""
+
+    def __init__(self, wanted: Container[str]) -> None:
+        self.rows: dict[str, Row] = {}
+        self.skipped: Counter[str] = Counter()
+        self._wanted = wanted
+        self._left = MOST_SAMPLES
+
+    def read(self, line: str) -> None:
+        name, _, rest = line.partition("{")
+        if name in self._wanted:
+            # Text known to be labels, and nothing but labels, ends where it seems to: no label holds a bare brace.
+            labels, brace, number = rest.rpartition("}")
+            row = self.rows.get(labels) if brace else None
+            if row is not None and (value := _number(number)) is not None:
+                self._keep(row, name, value)
+                return
+        elif (words := name.split(None, 1)) and words[0] not in self._wanted:
+            return
+        self._read_closely(line)
+
+    def _read_closely(self, line: str) -> None:
+        if not line or line.isspace():
+            return
+        found = _LINE.match(line) if len(line) <= LONGEST_LINE else None
+        value = _number(found["value"]) if found else None
+        if found is None or value is None:
+            self.skipped["malformed"] += 1
+        elif found["name"]:
+            self._file(found["name"], found["labels"] or "", value)
+        else:
+            self._file_nameless(found["labels"] or "", value)
+
+    def _file(self, name: str, text: str, value: float) -> None:
+        row = self.rows.get(text) or self._new_row(text, _labels(text))
+        if row is not None and name in self._wanted:
+            self._keep(row, name, value)
+
+    def _file_nameless(self, text: str, value: float) -> None:
+        """In the newer form of the format a name may stand among the labels, in quotes."""
+        labels = _labels(text) or {}
+        name = labels.pop(_NAME, "")
+        if name in self._wanted:
+            key = "\n" + text  # which no line holds
+            row = self.rows.get(key) or self._new_row(key, labels)
+            if row is not None:
+                self._keep(row, name, value)
+
+    def _new_row(self, key: str, labels: dict[str, str] | None) -> Row | None:
+        if labels is None or _NAME in labels:
+            self.skipped["malformed"] += 1
+            return None
+        if len(self.rows) >= MOST_ROWS:
+            self.skipped["too_many"] += 1
+            return None
+        return self.rows.setdefault(key, Row(labels))
+
+    def _keep(self, row: Row, name: str, value: float) -> None:
+        if _is_blank(value):
+            self.skipped["blank"] += 1
+        elif self._left:
+            self._left -= 1
+            row.samples.append((name, value))
+        else:
+            self.skipped["too_many"] += 1
+
+
+def _number(text: str) -> float | None:
+    """Return the value, or None where this is more than one number, or none. Python alone would allow 1_000."""
+    if len(text) > LONGEST_NUMBER or "_" in text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _is_blank(value: float) -> bool:
+    if 0 <= value < BLANK_INT32.start:  # nearly all
+        return False
+    windows = (BLANK_INT32, BLANK_FP64)
+    return (
+        not math.isfinite(value)
+        or value >= BLANK_INT64
+        or any(one.start <= value < one.stop for one in windows)
+    )
+
+
+def _labels(text: str) -> dict[str, str] | None:
+    """Read the text between the braces; None where it makes no sense. A name by itself is the metric's own."""
+    labels: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        found = _LABEL.match(text, at)
+        if found is None or len(labels) >= MOST_LABELS:
+            return None
+        at = found.end()
+        name, value = found["name"].strip(), found["value"]
+        if not found["equals"]:
+            name, value = _NAME, name or value
+        # A label without a value is none, and a comma too many is no label.
+        if value and not _add(labels, name, value):
+            return None
+    return labels
+
+
+def _add(labels: dict[str, str], name: str, value: str) -> bool:
+    if _IN_QUOTES.fullmatch(name):
+        name = _plain(name[1:-1])
+    elif not _PLAIN_NAME.fullmatch(name):
+        return False
+    if name in labels or not _IN_QUOTES.fullmatch(value):
+        return False
+    labels[name] = _plain(value[1:-1])
+    return True
+
+
+def _plain(text: str) -> str:
+    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return "\n" if found[1] == "n" else found[1]

@@ -1,0 +1,1 @@
+"""What the dialects of dcgm-exporter have in common."""

@@ -1,0 +1,182 @@
+"""The JSON of GPU metrics by container that zxporter's gpu-exporter made of dcgm-exporter's page.
+
+A row is a card or a GPU instance, with its own values, for each container that holds or uses it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from podgpu import catalog
+from podgpu.catalog.row import Call, Kind
+from podgpu.catalog.units import BYTES_PER_SECOND
+from podgpu.config import Config
+from podgpu.model import Booking, ContainerRef, Snapshot
+from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects._dcgm.counters import Counter, every
+from podgpu.views.dialects._dcgm.entity import Entity, entities, told
+from podgpu.views.dialects._dcgm.tenancy import Tenancy, is_booked, used
+from podgpu.views.text import clean
+
+Object = dict[str, str | float | None]
+
+_FILTERS = {"pod": "pod", "namespace": "namespace", "container": "container", "node": "node_name"}
+_NOBODY = ContainerRef("", "", "")
+
+_CLOCKS = "clocks_event_reasons"
+_FIELDS = {
+    "sm_active": "DCGM_FI_PROF_SM_ACTIVE",
+    "sm_occupancy": "DCGM_FI_PROF_SM_OCCUPANCY",
+    "tensor_active": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+    "dram_active": "DCGM_FI_PROF_DRAM_ACTIVE",
+    "pcie_tx_bytes": "DCGM_FI_PROF_PCIE_TX_BYTES",
+    "pcie_rx_bytes": "DCGM_FI_PROF_PCIE_RX_BYTES",
+    "nvlink_tx_bytes": "DCGM_FI_PROF_NVLINK_TX_BYTES",
+    "nvlink_rx_bytes": "DCGM_FI_PROF_NVLINK_RX_BYTES",
+    "graphics_engine_active": "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+    "framebuffer_total": "DCGM_FI_DEV_FB_TOTAL",
+    "framebuffer_used": "DCGM_FI_DEV_FB_USED",
+    "framebuffer_free": "DCGM_FI_DEV_FB_FREE",
+    "pcie_link_gen": "DCGM_FI_DEV_PCIE_LINK_GEN",
+    "pcie_link_width": "DCGM_FI_DEV_PCIE_LINK_WIDTH",
+    "temperature": "DCGM_FI_DEV_GPU_TEMP",
+    "memory_temperature": "DCGM_FI_DEV_MEMORY_TEMP",
+    "power_usage": "DCGM_FI_DEV_POWER_USAGE",
+    "gpu_utilization": "DCGM_FI_DEV_GPU_UTIL",
+    "int_pipe_active": "DCGM_FI_PROF_PIPE_INT_ACTIVE",
+    "fp16_pipe_active": "DCGM_FI_PROF_PIPE_FP16_ACTIVE",
+    "fp32_pipe_active": "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
+    "fp64_pipe_active": "DCGM_FI_PROF_PIPE_FP64_ACTIVE",
+    _CLOCKS: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
+    "xid_errors": "DCGM_FI_DEV_XID_ERRORS",
+    "power_violation": "DCGM_FI_DEV_POWER_VIOLATION",
+    "thermal_violation": "DCGM_FI_DEV_THERMAL_VIOLATION",
+    "sm_clock": "DCGM_FI_DEV_SM_CLOCK",
+    "mem_clock": "DCGM_FI_DEV_MEM_CLOCK",
+}
+
+
+def _rate(name: str, metric: str) -> Counter:
+    """Make a field of a rate that the catalog has no name of DCGM's for."""
+    rows = tuple(row for row in catalog.device_rows() if row.name == metric)
+    return Counter(name, Kind.GAUGE, "", BYTES_PER_SECOND, rows)
+
+
+_COUNTERS = {counter.name: counter for counter in every(lambda row: row.dcgm)} | {
+    counter.name: counter
+    for counter in (
+        _rate("DCGM_FI_PROF_NVLINK_TX_BYTES", "nvlink_transmit_bytes_per_second"),
+        _rate("DCGM_FI_PROF_NVLINK_RX_BYTES", "nvlink_receive_bytes_per_second"),
+    )
+}
+_CLOCK_EVENT = "clock_event"
+_MASKS = {
+    row.label_values: row.read.bit
+    for row in catalog.device_rows()
+    if row.name == _CLOCK_EVENT and isinstance(row.read, Call) and row.read.bit is not None
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`bookings` are the container's own, where the entity is split among several."""
+
+    entity: Entity
+    container: ContainerRef
+    bookings: tuple[Booking, ...] | None = None
+
+    @property
+    def place(self) -> tuple[int, int, ContainerRef]:
+        instances = self.entity.instances
+        instance = instances[0].mig.gpu_instance_id if instances else -1
+        return self.entity.device.gpu.index, instance, self.container
+
+    def values(self) -> dict[str, float | None]:
+        return {field: self._value(field, name) for field, name in _FIELDS.items()}
+
+    def _value(self, field: str, name: str) -> float | None:
+        if field == _CLOCKS:
+            return _event_mask(self.entity)
+        counter = _COUNTERS[name]
+        row = counter.rows[0]
+        if self.bookings is None or not is_booked(row.name) or not self.entity.owns(row):
+            return self.entity.values(counter).get(())
+        own = used(row.name, self.bookings)
+        return None if own is None else told(own, counter.unit)
+
+
+def document(snapshot: Snapshot, config: Config, query: Mapping[str, str]) -> bytes:
+    wanted = {field: query[name] for name, field in _FILTERS.items() if query.get(name)}
+    missing = None if query.get("missing") == "null" else 0.0
+    found = [
+        one
+        for row in _rows(snapshot, split=config.dcgm_per_container == "on")
+        if (one := _object(snapshot, row, missing)) and wanted.items() <= one.items()
+    ]
+    return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
+
+
+def _rows(snapshot: Snapshot, *, split: bool) -> list[Row]:
+    tenancy = Tenancy.of(snapshot)
+    rows = [row for entity in entities(snapshot.devices) for row in _shared(entity, tenancy, split=split)]
+    return sorted(rows, key=lambda row: row.place)
+
+
+def _shared(entity: Entity, tenancy: Tenancy, *, split: bool) -> Iterator[Row]:
+    bookings = tenancy.bookings(entity)
+    containers = {name: own[0].container for name, own in bookings.items()}
+    containers |= {name: claim.container for name, claim in tenancy.claims(entity).items()}
+    if not containers:
+        yield Row(entity, _NOBODY)
+    for name, container in containers.items():
+        own = tuple(bookings.get(name, ())) if split and len(containers) > 1 else None
+        yield Row(entity, container, own)
+
+
+def _object(snapshot: Snapshot, row: Row, missing: float | None) -> Object | None:
+    """Write a row, in the order of the document. There is none for what does not say anything."""
+    values = row.values()
+    if all(value is None for value in values.values()):
+        return None
+    numbers = {field: missing if value is None else value for field, value in values.items()}
+    taken_at = datetime.fromtimestamp(snapshot.taken_at, UTC).isoformat().replace("+00:00", "Z")
+    return {**_identity(snapshot, row), **numbers, "timestamp": taken_at}
+
+
+def _identity(snapshot: Snapshot, row: Row) -> dict[str, str]:
+    gpu, instances, container = row.entity.device.gpu, row.entity.instances, row.container
+    workload = snapshot.workloads.get(container.pod_uid) if container.pod_uid else None
+    facts = {
+        "node_name": snapshot.node,
+        "model_name": gpu.model,
+        "device": f"nvidia{gpu.index}",
+        "device_id": str(gpu.index),
+        "device_uuid": gpu.uuid,
+        "mig_profile": row.entity.profile,
+        "mig_instance_id": str(instances[0].mig.gpu_instance_id) if instances else "",
+        "pod": container.pod,
+        "container": container.container,
+        "namespace": container.namespace,
+        "workload_name": workload.name if workload else "",
+        "workload_kind": workload.kind if workload else "",
+    }
+    return {field: clean(text) for field, text in facts.items() if text or field not in _OMITTED}
+
+
+_OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workload_kind"})
+
+
+def _event_mask(entity: Entity) -> float | None:
+    """Put the bits together again that the readings took apart."""
+    events = {one.labels: one.value for one in entity.device.readings if one.metric == _CLOCK_EVENT}
+    known = events.keys() & _MASKS.keys()
+    return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
+
+
+PAGES: Mapping[str, Families] = {}
+DOCUMENTS: Mapping[str, Document] = {
+    "/container/metrics": document,
+    "/metrics/container-json": document,
+}

@@ -1,0 +1,23 @@
+"""dcgm-exporter since 4.9: names that tell their unit, base units, and `hostname` in small letters."""
+
+from collections.abc import Mapping
+
+from podgpu.config import Config
+from podgpu.model import Snapshot
+from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects._dcgm import page
+from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation
+from podgpu.views.family import Family
+
+# The card's memory is shown by default since then.
+GENERATION = Generation(
+    lambda row: row.dcgm49, lambda fact: fact.dcgm49, (*DEFAULTS, "DCGM_FI_DEV_FB_CAPACITY_BYTES")
+)
+
+
+def families(snapshot: Snapshot, config: Config) -> list[Family]:
+    return page.families(snapshot, config, GENERATION, "hostname")
+
+
+PAGES: Mapping[str, Families] = {"/metrics/dcgm-4.9": families}
+DOCUMENTS: Mapping[str, Document] = {}

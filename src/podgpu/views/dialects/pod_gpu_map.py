@@ -1,0 +1,89 @@
+"""pod-gpu-exporter: a row for each pod and GPU, as a metric that is always 1."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from podgpu.catalog.row import Kind, Worth
+from podgpu.config import Config
+from podgpu.model import Snapshot
+from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects._holding import holdings
+from podgpu.views.family import Family, labels_text
+
+LABELS = ("gpu_id", "gpu_model", "namespace", "node", "pod_name")
+MAP, MAP_HELP = "pod_and_gpu_map_info", "Provide a mapping relationship between pod and gpu"
+NODE_HELP = "Provide every node's pod and gpu mapping relationship"
+DEPRECATED = "POD_GPU_MAP_INFO_"
+DEPRECATED_HELP = "pod gpu map info - please use labels value to match pod and gpu"
+
+_NOT_IN_A_NAME = re.compile("[^a-zA-Z0-9_]")
+
+
+class Row(Struct, frozen=True, order=True):
+    """A pod and a device that it holds or uses."""
+
+    gpu_id: str
+    gpu_model: str
+    namespace: str
+    node: str
+    pod_name: str
+
+    @property
+    def labels(self) -> str:
+        values = (self.gpu_id, self.gpu_model, self.namespace, self.node, self.pod_name)
+        return labels_text(LABELS, values)
+
+
+def rows(snapshot: Snapshot) -> list[Row]:
+    """List each row once, in the order of the cards."""
+    return list(
+        dict.fromkeys(
+            Row(one.uuid, one.device.gpu.model, one.container.namespace, snapshot.node, one.container.pod)
+            for one in holdings(snapshot)
+        )
+    )
+
+
+def map_family(mapped: Iterable[Row]) -> Family:
+    return Family(MAP, Kind.INFO, MAP_HELP, Worth.VITAL, {row.labels: 1.0 for row in mapped})
+
+
+def node_families(mapped: Iterable[Row]) -> list[Family]:
+    """Make a family of each node. Nodes whose names become one share it: the label tells them apart."""
+    found: dict[str, Family] = {}
+    for row in mapped:
+        name = metric_name(row.node)
+        family = found.setdefault(name, Family(name, Kind.INFO, NODE_HELP, Worth.VITAL))
+        family.samples[row.labels] = 1.0
+    return list(found.values())
+
+
+def deprecated_families(mapped: Iterable[Row]) -> list[Family]:
+    """Make a family of each row, as the first version did, whose value is 0."""
+    texts = dict.fromkeys(row.labels for row in mapped)
+    return [
+        Family(f"{DEPRECATED}{number}", Kind.GAUGE, DEPRECATED_HELP, Worth.DETAIL, {text: 0.0})
+        for number, text in enumerate(texts)
+    ]
+
+
+def metric_name(node: str) -> str:
+    """`gpu-node.1` becomes `gpu_node_1_info`, `1node` becomes `_1node_info`."""
+    name = _NOT_IN_A_NAME.sub("_", node[:253])
+    return f"{name}_info" if name and not name[0].isdigit() else f"_{name}_info"
+
+
+def _map(snapshot: Snapshot, config: Config) -> list[Family]:
+    mapped = rows(snapshot)
+    old = deprecated_families(mapped) if config.dialect_pod_gpu_map_deprecated == "on" else []
+    return [map_family(mapped), *old]
+
+
+def _nodes(snapshot: Snapshot, _config: Config) -> list[Family]:
+    return node_families(rows(snapshot))
+
+
+PAGES: Mapping[str, Families] = {"/metrics/pod-gpu-map": _map, "/metrics/nodes": _nodes}
+DOCUMENTS: Mapping[str, Document] = {}

@@ -1,0 +1,303 @@
+"""Each check by example: what it says, and what it tells the reader to do."""
+
+import re
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from podgpu.doctor import CHECKS, Machine, Status, examine
+from podgpu.model import (
+    Allocation,
+    Booking,
+    Claim,
+    ContainerRef,
+    ErrorCount,
+    Fault,
+    Holder,
+    Owner,
+    Process,
+    Remainder,
+    SharingStatus,
+    Snapshot,
+)
+from podgpu.views.advice import next_step
+from tests.doctor.node import (
+    CARD,
+    GIB,
+    HERE,
+    HOLDER,
+    LLAMA,
+    NOW,
+    SOUND,
+    SPLIT,
+    WHOLE,
+    found,
+    with_down,
+    with_readings,
+    without,
+)
+
+ELSEWHERE = Machine(now=NOW + 1, is_remote=True)
+
+
+def test_on_a_sound_node_every_check_passes_and_gives_no_advice() -> None:
+    findings = examine(SOUND, HERE)
+    assert {one.status for one in findings} == {Status.PASS}
+    assert not any(one.advice for one in findings)
+
+
+def test_ids_are_unique_dotted_and_stand_by_area() -> None:
+    ids = [check.id for check in CHECKS]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z]+\.([a-z]+(-[a-z]+)*|\*)", one) for one in ids)
+    areas = [one.partition(".")[0] for one in ids]
+    assert len([area for area, _ in groupby(areas)]) == len(set(areas))
+
+
+def test_every_check_says_what_it_means_and_what_to_do() -> None:
+    assert all(check.meaning.endswith(".") and check.remedy.endswith(".") for check in CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("check", "part", "reason"),
+    [
+        ("nvml.library", "nvml", "library_not_found"),
+        ("proc.host-pid", "procfs", "no_host_pid"),
+        ("kubelet.socket", "podresources", "permission"),
+        ("part.workloads", "workloads", "attribution_error"),
+        ("claims.rights", "resource-claims", "unreachable"),
+    ],
+)
+def test_a_part_that_is_down_fails_its_check_with_its_reason_and_advice(
+    check: str, part: str, reason: str
+) -> None:
+    finding = found(check, with_down(part, reason, "as told"))
+    assert finding.status is Status.FAIL
+    assert finding.detail == f"{reason}: as told"
+    assert finding.advice == next_step(Fault(reason=reason), part)
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_no_part_that_is_down_goes_untold(part: str, reason: str) -> None:
+    findings = examine(with_down(part, reason), HERE)
+    assert any(one.status in (Status.WARN, Status.FAIL) and one.advice for one in findings)
+
+
+def test_what_passes_by_itself_is_a_warning() -> None:
+    assert found("nvml.library", with_down("nvml", "released")).status is Status.WARN
+
+
+def test_without_a_driver_the_cards_are_not_judged() -> None:
+    snapshot = replace(with_down("nvml", "driver_not_loaded"), devices=(), balances=())
+    judged = {one.id: one.status for one in examine(snapshot, HERE)}
+    assert judged["nvml.gpus"] is Status.SKIP
+    assert {status for check, status in judged.items() if check.startswith(("gpu.", "mig."))} == {Status.SKIP}
+
+
+def test_a_driver_that_lists_no_gpu_fails() -> None:
+    finding = found("nvml.gpus", devices=())
+    assert (finding.status, finding.detail) == (Status.FAIL, "the driver lists no GPU")
+    assert "NVIDIA_VISIBLE_DEVICES" in finding.advice
+
+
+def test_a_card_that_is_lost_is_named_with_its_cure() -> None:
+    lost = replace(WHOLE, fault=Fault(reason="lost", call="nvmlDeviceGetPowerUsage"))
+    finding = found("nvml.gpus", devices=(lost, SPLIT))
+    assert finding.detail == "GPU 0: lost in nvmlDeviceGetPowerUsage"
+    assert "Xid 79" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("check", "readings", "status", "detail"),
+    [
+        ("gpu.recovery", {"recovery_action": 2}, "FAIL", "the driver asks for: GPU 0: reboot the node"),
+        ("gpu.recovery", {"recovery_action": 99}, "FAIL", "the driver asks for: GPU 0: action 99"),
+        ("gpu.recovery", {"recovery_action": float("nan")}, "SKIP", "the driver does not tell"),
+        ("gpu.memory", {"row_remap_failed": 1}, "FAIL", "GPU 0: a bad row of memory could not be replaced"),
+        ("gpu.memory", {"row_remap_pending": 1}, "WARN", "GPU 0: bad memory is replaced at the next reset"),
+        ("gpu.xid", {"xid_last_code": 79}, "WARN", "GPU 0: last XID 79"),
+        ("gpu.link", {"pcie_link_width": 8}, "WARN", "GPU 0: x8 of x16"),
+        ("nvml.profiling", {"sm_active_ratio": float("nan")}, "WARN", "GPU 0: no profiling values"),
+    ],
+)
+def test_a_sick_card_is_named(check: str, readings: dict[str, float], status: str, detail: str) -> None:
+    finding = found(check, devices=(with_readings(WHOLE, **readings), SPLIT))
+    assert (finding.status, finding.detail) == (status, detail)
+    assert bool(finding.advice) == (status != "SKIP")
+
+
+def test_a_card_before_hopper_is_not_blamed_for_what_it_cannot_do() -> None:
+    old = replace(WHOLE, gpu=replace(WHOLE.gpu, compute_capability="8.0"), readings=())
+    assert found("nvml.profiling", devices=(old,)).status is Status.SKIP
+
+
+def test_memory_in_use_without_a_process_points_at_the_pid_namespace() -> None:
+    finding = found("nvml.processes", devices=(replace(WHOLE, processes=()), SPLIT))
+    assert finding.detail == "GPU 0: 20.0 GiB in use, and the driver lists no process"
+    assert "hostPID" in finding.advice
+
+
+def test_a_list_of_processes_that_could_not_be_read_is_a_warning() -> None:
+    assert found("nvml.processes", devices=(replace(WHOLE, processes_known=False),)).status is Status.WARN
+
+
+def test_values_that_were_left_out_are_counted() -> None:
+    finding = found("nvml.values", errors=(ErrorCount(source="nvml", reason="process_list_layout", count=3),))
+    assert (finding.status, finding.detail) == (Status.WARN, "process_list_layout: 3")
+
+
+def test_mig_mode_without_instances_or_without_their_profiling_is_a_warning() -> None:
+    assert found("mig.instances", devices=(replace(SPLIT, instances=()),)).status is Status.WARN
+    mute = replace(SPLIT, instances=(replace(SPLIT.instances[0], readings=()),))
+    assert found("mig.profiling", devices=(WHOLE, mute)).detail == "GPU 1: instances without profiling values"
+
+
+def test_hidden_processes_fail_only_where_one_is_on_a_gpu() -> None:
+    hidden = Holder(pid=7, kind="unknown", reason="hidden")
+    assert found("proc.hidepid", holders=(hidden,)).status is Status.FAIL
+    assert found("proc.hidepid", machine=replace(HERE, hides_processes=True)).status is Status.WARN
+
+
+def test_a_cgroup_that_nobody_knows_is_shown() -> None:
+    strange = Holder(pid=7, kind="unknown", reason="unrecognised", cgroup="0::/odd/place")
+    finding = found("proc.owners", holders=(HOLDER, strange))
+    assert (finding.status, finding.detail) == (Status.WARN, "PID 7: unrecognised (0::/odd/place)")
+
+
+@pytest.mark.parametrize("machine", [HERE, ELSEWHERE])
+def test_a_node_of_kubernetes_without_the_kubelets_folder_fails(machine: Machine) -> None:
+    finding = found("kubelet.socket", without("podresources"), machine)
+    assert finding.status is Status.FAIL
+    assert "/var/lib/kubelet/pod-resources" in finding.advice
+
+
+def test_a_machine_without_kubernetes_has_nothing_to_answer_for() -> None:
+    bare = replace(
+        SOUND,
+        parts=tuple(part for part in SOUND.parts if part.name in ("nvml", "procfs")),
+        holders=(Holder(pid=42, kind="host"),),
+    )
+    judged = {one.id: one.status for one in examine(bare, replace(HERE, in_pod=False))}
+    about = [status for check, status in judged.items() if check.startswith(("kubelet.", "api.", "pods."))]
+    assert set(about) == {Status.SKIP}
+
+
+@pytest.mark.parametrize(("part", "check"), [("pods-api", "kubelet.pods-api"), ("apiserver", "api.access")])
+def test_a_source_of_pods_that_is_down_costs_little_while_the_other_works(part: str, check: str) -> None:
+    assert found(check, with_down(part, "forbidden")).status is Status.WARN
+    other = {"pods-api": "apiserver", "apiserver": "pods-api"}[part]
+    alone = with_down(part, "forbidden")
+    alone = replace(alone, parts=tuple(one for one in alone.parts if one.name != other))
+    assert found(check, alone).status is Status.FAIL
+
+
+def test_log_folders_tell_names_but_no_annotations() -> None:
+    snapshot = without("pods-api", "apiserver")
+    assert found("pods.source", snapshot).detail == "by log-dirs"
+    assert found("pods.annotations", snapshot).status is Status.WARN
+
+
+def test_pods_that_nobody_lists_point_at_the_nodes_name() -> None:
+    stranger = Holder(pid=8, kind="pod", owner=Owner(pod_uid="99999999-aaaa-4000-8000-000000000009"))
+    claim = Claim(gpu=CARD, container=ContainerRef("ml", "other-0", "server"))
+    for changes in ({"holders": (stranger,)}, {"claims": (claim,)}):
+        finding = found("pods.names", **changes)
+        assert (finding.status, finding.detail) == (Status.WARN, "1 pod on a GPU not in the list of pods")
+        assert "NODE_NAME" in finding.advice
+
+
+def test_a_refused_claim_names_the_right_that_is_missing() -> None:
+    finding = found("claims.rights", with_down("resource-claims", "forbidden"))
+    assert finding.status is Status.FAIL
+    assert "resourceclaims" in finding.advice
+
+
+def test_who_uses_a_gpu_without_a_claim_is_named() -> None:
+    intruder = Booking(gpu=CARD, container=LLAMA, processes=2)
+    outsider = Booking(gpu=CARD, container=ContainerRef("", "", "docker/web"), processes=1)
+    finding = found("claims.missing", bookings=(intruder, outsider))
+    assert finding.detail == "use a GPU without a claim: ml/llama-0/server on GPU 0"
+    assert finding.status is Status.WARN
+
+
+def test_a_sharing_system_without_claims_says_what_it_needs() -> None:
+    finding = found("sharing.hami", sharing=(SharingStatus(system="hami", missing="the pods' annotations"),))
+    assert finding.status is Status.WARN
+    assert "needs the pods' annotations" in finding.advice
+
+
+def test_an_unknown_id_is_shown_with_its_pod_and_resource() -> None:
+    unknown = tuple(
+        Allocation(namespace="ml", pod=f"p-{n}", container="c", resource="example.com/gpu", device_id=f"X{n}")
+        for n in range(5)
+    )
+    finding = found("sharing.unknown-ids", unclaimed=unknown)
+    assert finding.status is Status.WARN
+    assert finding.detail.startswith("ml/p-0/c: X0 of example.com/gpu; ")
+    assert finding.detail.endswith("; 2 more")
+
+
+@pytest.mark.parametrize("wrong", [{"busy_us": 6}, {"energy_mj": 70}, {"memory_bytes": 1}])
+def test_books_that_do_not_balance_fail(wrong: dict[str, int]) -> None:
+    balances = (replace(SOUND.balances[0], **wrong),)
+    assert found("books.balance", balances=balances).status is Status.FAIL
+
+
+def test_memory_that_cannot_be_known_unbalances_nothing() -> None:
+    bookings = (replace(SOUND.bookings[0], memory_bytes=None),)
+    rest = (replace(SOUND.remainders[0], memory_bytes=None),)
+    balances = (replace(SOUND.balances[0], memory_bytes=None),)
+    assert found("books.balance", bookings=bookings, remainders=rest, balances=balances).status is Status.PASS
+
+
+def test_much_that_is_nobodys_is_told_with_its_reasons() -> None:
+    finding = found(
+        "books.unattributed",
+        remainders=(Remainder(gpu=CARD, reason="unknown", memory_bytes=10 * GIB),),
+        holders=(Holder(pid=1, kind="unknown", reason="zombie"),),
+    )
+    assert finding.status is Status.WARN
+    assert finding.detail == "nobody's: 50% of the memory; processes: 1 zombie"
+
+
+@pytest.mark.parametrize(
+    ("machine", "status"),
+    [
+        (replace(HERE, clock_synchronised=False), "WARN"),
+        (replace(HERE, clock_synchronised=None), "SKIP"),
+        (ELSEWHERE, "PASS"),
+        (replace(ELSEWHERE, now=NOW - 60), "WARN"),
+        (replace(ELSEWHERE, now=NOW + 3600), "WARN"),
+    ],
+)
+def test_the_clock_is_judged_by_the_kernel_here_and_by_ours_elsewhere(machine: Machine, status: str) -> None:
+    assert found("node.clock", machine=machine).status == status
+
+
+NAMES = st.text(max_size=300)
+
+
+@given(NAMES, NAMES, NAMES)
+def test_names_from_pods_never_steer_the_terminal(pod: str, resource: str, reason: str) -> None:
+    snapshot = replace(
+        SOUND,
+        unclaimed=(Allocation(namespace="n", pod=pod, container="c", resource=resource, device_id=resource),),
+        holders=(Holder(pid=1, kind="unknown", reason=reason, cgroup=pod),),
+        sharing=(SharingStatus(system=pod, missing=reason),),
+        devices=(replace(WHOLE, gpu=replace(WHOLE.gpu, model=pod, compute_capability=reason)),),
+    )
+    for one in examine(snapshot, HERE):
+        assert not re.search("[\x00-\x1f\x7f-\x9f\ud800-\udfff]", one.id + one.detail + one.advice)
+
+
+def test_an_empty_snapshot_is_judged_without_a_crash() -> None:
+    empty = Snapshot(node="", taken_at=0.0, interval_seconds=1.0, version="")
+    assert examine(empty, Machine(now=0.0))
+
+
+def test_a_process_that_ended_is_not_counted() -> None:
+    device = replace(WHOLE, processes=(*WHOLE.processes, Process(pid=43)))
+    assert found("nvml.processes", devices=(device,)).detail == "1 process on 1 GPU"

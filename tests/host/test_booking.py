@@ -1,0 +1,98 @@
+"""What those outside Kubernetes use is booked to them on a bare machine, and to nobody on a node of a cluster."""
+
+from pathlib import Path
+
+from podgpu.agent.attribution import Attribution
+from podgpu.host.names import BELIEVED_SECONDS
+from podgpu.host.outsiders import Outsiders
+from podgpu.kube.procfs import Procfs
+from podgpu.model import Device, Gpu, Process, Reading, Snapshot
+from tests.agent.stage import check_balance, write_proc
+from tests.host.machine import write_docker
+
+GPU, ID = "GPU-1", "1" * 64
+INTERVAL = 5.0
+
+
+class Machine:
+    """Cycles of one busy card that a container of Docker has for itself."""
+
+    def __init__(self, folder: Path, *, books: bool) -> None:
+        self.root, self.proc = folder / "root", folder / "proc"
+        self.now = 0.0
+        write_docker(self.root, ID, "/web")
+        write_proc(self.proc, 7, f"0::/system.slice/docker-{ID}.scope\n")
+        self._attribution = Attribution(
+            interval=INTERVAL,
+            processes=Procfs(self.proc),
+            outsiders=Outsiders(self.root, lambda: self.now),
+            books_outsiders=books,
+        )
+
+    async def cycle(self, *, ended: bool = False) -> Snapshot:
+        self.now += INTERVAL
+        readings = {
+            "energy_joules_total": 100 * self.now,
+            "utilization_ratio": 1.0,
+            "memory_used_bytes": 100.0,
+        }
+        kinds, memory = ((), None) if ended else (("compute",), 60)
+        process = Process(pid=7, kinds=kinds, memory_bytes=memory, sm_busy_us=5_000_000, sm_ratio=1.0)
+        device = Device(
+            gpu=Gpu(uuid=GPU, index=0),
+            at=self.now,
+            readings=tuple(Reading(name, value) for name, value in readings.items()),
+            processes=(process,),
+        )
+        taken = Snapshot(
+            node="n", taken_at=self.now, interval_seconds=INTERVAL, version="", devices=(device,)
+        )
+        found = await self._attribution.attribute(taken)
+        check_balance(found)
+        return found
+
+
+def busy(snapshot: Snapshot) -> dict[tuple[str, str, str], int]:
+    refs = [(one.container, one.busy_us) for one in snapshot.bookings]
+    return {(ref.namespace, ref.pod, ref.container): time for ref, time in refs}
+
+
+def host_time(snapshot: Snapshot) -> int:
+    return sum(one.busy_us for one in snapshot.remainders if one.reason == "container")
+
+
+async def test_on_a_bare_machine_a_container_has_an_account(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, books=True)
+    await machine.cycle()
+    found = await machine.cycle()
+    assert busy(found) == {("", "", "docker/web"): 5_000_000}
+    assert host_time(found) == 0
+
+
+async def test_on_a_node_of_a_cluster_it_has_a_title_and_no_account(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, books=False)
+    await machine.cycle()
+    found = await machine.cycle()
+    assert busy(found) == {}
+    assert host_time(found) == 5_000_000
+    assert [(holder.title, holder.container) for holder in found.holders] == [("docker/web", None)]
+
+
+async def test_a_process_that_has_just_ended_is_still_its_containers(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, books=True)
+    await machine.cycle()
+    await machine.cycle()
+    for file in (machine.proc / "7").iterdir():
+        file.unlink()
+    (machine.proc / "7").rmdir()
+    assert busy(await machine.cycle(ended=True)) == {("", "", "docker/web"): 10_000_000}
+
+
+async def test_a_container_that_is_renamed_goes_on_under_its_new_name(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, books=True)
+    await machine.cycle()
+    await machine.cycle()
+    write_docker(machine.root, ID, "/shop")
+    machine.now += BELIEVED_SECONDS
+    titles = [name for _, _, name in busy(await machine.cycle())]
+    assert titles == ["docker/shop", "docker/web"]

@@ -1,0 +1,50 @@
+"""A file is read only as far as it is safe to read."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from podgpu.host.file import Parsed, content
+
+
+def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert content(path, 5) == b"12345"
+    assert content(path, 4) is None
+
+
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe", ".", "missing"):
+        assert content(tmp_path / name, 100) is None
+
+
+def test_a_file_is_parsed_again_only_when_it_changed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    parsed: list[bytes] = []
+
+    def parse(text: bytes) -> bytes:
+        parsed.append(text)
+        return text
+
+    file = Parsed(path, 100, parse)
+    assert file.get() == b""
+    path.write_bytes(b"one")
+    assert [file.get(), file.get()] == [b"one", b"one"]
+    path.write_bytes(b"other")
+    assert file.get() == b"other"
+    path.unlink()
+    assert file.get() == b""
+    assert parsed == [b"", b"one", b"other", b""]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"secret")
+    path.chmod(0)
+    assert content(path, 100) is None

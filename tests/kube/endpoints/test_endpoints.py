@@ -1,0 +1,140 @@
+"""Which addresses are asked for a page: those of the right pods on this node, and no others."""
+
+from typing import Any
+
+import pytest
+
+from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.endpoints import Endpoints
+from podgpu.model import Fault
+from tests.fakeapi.server import FakeApi
+
+NODE = "gpu-node"
+Json = dict[str, Any]
+
+
+def pod(name: str = "dcgm-exporter-1", ip: str = "10.0.0.5", **changes: Any) -> Json:
+    ports = changes.get("ports", [{"name": "metrics", "containerPort": 9400}])
+    metadata = {"name": name, "namespace": changes.get("namespace", "gpu-operator")}
+    if "deleted" in changes:
+        metadata["deletionTimestamp"] = changes["deleted"]
+    return {
+        "metadata": metadata,
+        "spec": {"nodeName": changes.get("node", NODE), "containers": [{"name": "c", "ports": ports}]},
+        "status": {"phase": changes.get("phase", "Running"), "podIP": ip},
+    }
+
+
+def finder(fake: FakeApi, **changes: Any) -> Endpoints:
+    settings: Json = {"node": NODE, "selector": "app=dcgm", "port": 9400, "path": "/metrics"} | changes
+    return Endpoints(ApiServer(fake.url), **settings)
+
+
+async def found(*pods: Json, **changes: Any) -> tuple[tuple[str, ...], Fault | None]:
+    async with FakeApi(pods=list(pods)) as fake:
+        finding = finder(fake, **changes)
+        try:
+            return await finding.find()
+        finally:
+            await finding.close()
+
+
+@pytest.mark.parametrize(
+    ("one", "url"),
+    [
+        (pod(), "http://10.0.0.5:9400/metrics"),
+        (pod(ip="fd00::5"), "http://[fd00::5]:9400/metrics"),
+        (pod(ports=[]), "http://10.0.0.5:9400/metrics"),
+        (pod(ports=None), "http://10.0.0.5:9400/metrics"),
+        (pod(ports=[{"name": "metrics", "containerPort": 9500}]), "http://10.0.0.5:9500/metrics"),
+        (pod(ports=[{"name": "https", "containerPort": 8443}]), "http://10.0.0.5:9400/metrics"),
+        (pod(ports=[{"name": "metrics", "containerPort": 99999}]), "http://10.0.0.5:9400/metrics"),
+    ],
+)
+async def test_a_pod_has_an_address(one: Json, url: str) -> None:
+    assert await found(one) == ((url,), None)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        pod(node="other-node"),
+        pod(phase="Pending"),
+        pod(deleted="2026-01-01T00:00:00Z"),
+        *(
+            pod(ip=ip)
+            for ip in ("", "127.0.0.1", "::1", "0.0.0.0", "169.254.169.254", "fe80::1%eth0", "evil.example")
+        ),
+    ],
+)
+async def test_a_pod_that_is_not_meant_or_not_there_is_not_asked(one: Json) -> None:
+    urls, fault = await found(one)
+    assert urls == ()
+    assert fault == Fault(reason="no_exporter", detail="no running pod with app=dcgm on node gpu-node")
+
+
+async def test_several_pods_come_in_a_fixed_order_and_each_once() -> None:
+    urls, _ = await found(pod("b", "10.0.0.7"), pod("a", "10.0.0.9"), pod("c", "10.0.0.7"))
+    assert urls == ("http://10.0.0.9:9400/metrics", "http://10.0.0.7:9400/metrics")
+
+
+async def test_the_question_names_labels_node_and_phase() -> None:
+    async with FakeApi(pods=[pod()]) as fake:
+        finding = finder(fake)
+        await finding.find()
+        await finding.close()
+    [seen] = fake.requests
+    assert seen.query["labelSelector"] == "app=dcgm"
+    assert seen.query["fieldSelector"] == "spec.nodeName=gpu-node,status.phase=Running"
+
+
+async def test_a_namespace_keeps_out_pods_that_only_have_the_labels() -> None:
+    path = "/api/v1/namespaces/gpu-operator/pods"
+    async with FakeApi(
+        pods=[pod(ip="10.6.6.6", namespace="tenant")], objects={path: {"items": [pod()]}}
+    ) as fake:
+        finding = finder(fake, namespace="gpu-operator")
+        assert await finding.find() == (("http://10.0.0.5:9400/metrics",), None)
+        await finding.close()
+
+
+async def test_the_list_is_not_asked_for_again_at_once() -> None:
+    async with FakeApi(pods=[pod()]) as fake:
+        finding = finder(fake)
+        await finding.find()
+        fake.pods = [pod(ip="10.0.0.6")]
+        assert (await finding.find())[0] == ("http://10.0.0.5:9400/metrics",)
+        finding._list_due = 0.0
+        assert (await finding.find())[0] == ("http://10.0.0.6:9400/metrics",)
+        await finding.close()
+
+
+async def test_while_the_api_server_is_away_the_last_list_holds() -> None:
+    async with FakeApi(pods=[pod()]) as fake:
+        finding = finder(fake)
+        known = await finding.find()
+        finding._list_due = 0.0
+        fake.refuse(500, times=9)
+        assert await finding.find() == known
+        await finding.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(403, "forbidden"), (500, "unreachable"), (401, "unauthorized")]
+)
+async def test_an_api_server_that_refuses_is_the_reason(status: int, reason: str) -> None:
+    async with FakeApi() as fake:
+        fake.refuse(status, times=9)
+        finding = finder(fake)
+        urls, fault = await finding.find()
+        await finding.close()
+    assert urls == ()
+    assert fault is not None
+    assert fault.reason == reason
+    assert fault.detail.startswith("API server: HTTP")
+
+
+async def test_nonsense_from_the_api_server_is_a_reason_too() -> None:
+    _, fault = await found({"metadata": {"name": "../x", "namespace": "ns"}})
+    assert fault is not None
+    assert fault.reason == "garbage"

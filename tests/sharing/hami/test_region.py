@@ -1,0 +1,166 @@
+"""A tenant writes the bytes: they are read rightly, or refused."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from podgpu.sharing.hami.region import Refused, Region, parse
+from tests.sharing.hami.cachefile import GIB, ONE, TWO, CacheFile, Process
+
+LAYOUTS = pytest.mark.parametrize("layout", ["old", "new"])
+WORK = Process(pid=70, cards=[(1, 2, 3, 6, 40), (10, 20, 30, 60, 7)])
+
+
+def bytes_of(file: CacheFile, layout: str) -> bytes:
+    return file.new() if layout == "new" else file.old()
+
+
+def parsed(data: bytes) -> Region:
+    return parse(len(data), lambda offset, length: data[offset : offset + length])
+
+
+def reason(data: bytes) -> str:
+    with pytest.raises(Refused) as refused:
+        parsed(data)
+    return refused.value.reason
+
+
+@LAYOUTS
+def test_a_file_tells_cards_limits_and_processes(layout: str) -> None:
+    file = CacheFile([ONE, TWO], [8 * GIB, 0], [30, 0], [WORK, Process(71, [(0, 0, 0, 5, 1)] * 2)])
+    region = parsed(bytes_of(file, layout))
+    assert [(card.uuid, card.memory, card.cores) for card in region.cards] == [
+        (ONE, 8 * GIB, 30),
+        (TWO, None, None),
+    ]
+    assert [slot.pid for slot in region.slots] == [70, 71]
+    first, second = region.slots[0].uses
+    assert (first.context, first.module, first.buffer, first.total, first.sm) == (1, 2, 3, 6, 40)
+    assert (second.context, second.module, second.buffer, second.total, second.sm) == (10, 20, 30, 60, 7)
+    assert region.last_kernel_at == (1_760_000_000.0 if layout == "new" else None)
+
+
+@LAYOUTS
+def test_slots_that_are_free_or_beyond_the_number_in_use_are_skipped(layout: str) -> None:
+    free = Process(72, WORK.cards, status=0)
+    left_over = Process(73, WORK.cards)
+    region = parsed(bytes_of(CacheFile(processes=[free, WORK, left_over], process_count=2), layout))
+    assert [slot.pid for slot in region.slots] == [70]
+
+
+@LAYOUTS
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        (CacheFile(magic=0), "magic"),
+        (CacheFile(magic=-1), "magic"),
+        (CacheFile(count=0), "devices"),
+        (CacheFile(count=17), "devices"),
+        (CacheFile(count=(1 << 64) - 1), "devices"),
+        (CacheFile(process_count=-1), "processes"),
+        (CacheFile(process_count=257), "processes"),
+        (CacheFile(process_count=(1 << 31) - 1), "processes"),
+        (CacheFile([b"G" * 96]), "uuid"),
+        (CacheFile([ONE.encode().ljust(96, b"x")]), "uuid"),
+        (CacheFile([f"{ONE}\n"]), "uuid"),
+        (CacheFile([ONE.lower()]), "uuid"),
+        (CacheFile(["../../etc/passwd"]), "uuid"),
+        (CacheFile([b"\xff" * 40]), "uuid"),
+        (CacheFile([ONE, ""]), "uuid"),
+        (CacheFile([ONE, ONE]), "uuid"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(file: CacheFile, why: str, layout: str) -> None:
+    assert reason(bytes_of(file, layout)) == why
+
+
+@pytest.mark.parametrize("version", [(0, 0), (1, 0), (1, 3), (2, 1), (-1, 1)])
+def test_a_version_that_is_not_known_is_refused(version: tuple[int, int]) -> None:
+    assert reason(CacheFile(version=version).new()) == "version"
+
+
+def test_the_second_minor_version_is_known() -> None:
+    assert parsed(CacheFile(version=(1, 2)).new()).cards[0].uuid == ONE
+
+
+@pytest.mark.parametrize("size", [0, 1, 1197895, 1197897, 2008951, 2008953])
+def test_a_size_that_is_not_known_is_refused_unread(size: int) -> None:
+    def read(offset: int, length: int) -> bytes:
+        raise AssertionError
+
+    with pytest.raises(Refused, match="size"):
+        parse(size, read)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("left", [0, 1, 1000, 100_000, 1_197_000])
+def test_a_file_that_shrinks_under_the_reader_is_refused(layout: str, left: int) -> None:
+    data = bytes_of(CacheFile(processes=[WORK]), layout)
+    with pytest.raises(Refused, match="truncated"):
+        parse(len(data), lambda offset, length: data[:left][offset : offset + length])
+
+
+@LAYOUTS
+def test_limits_are_what_a_card_can_have(layout: str) -> None:
+    file = CacheFile([ONE, TWO], [(1 << 44) + 1, 1 << 63], [101, (1 << 64) - 1])
+    assert [(card.memory, card.cores) for card in parsed(bytes_of(file, layout)).cards] == [(None, None)] * 2
+
+
+@LAYOUTS
+@pytest.mark.parametrize("place", range(4))
+def test_a_process_with_more_memory_than_a_card_can_have_is_refused_alone(layout: str, place: int) -> None:
+    absurd = [0, 0, 0, 0, 0]
+    absurd[place] = (1 << 44) + 1
+    context, module, buffer, total, sm = absurd
+    liar = Process(80, [(context, module, buffer, total, sm)])
+    region = parsed(bytes_of(CacheFile(processes=[liar, WORK]), layout))
+    assert ([slot.pid for slot in region.slots], region.refused) == ([70], 1)
+
+
+@pytest.mark.parametrize("percent", [101, 255, (1 << 64) - 1])
+def test_more_than_all_of_the_multiprocessors_is_all_of_them(percent: int) -> None:
+    region = parsed(CacheFile(processes=[Process(70, [(0, 0, 0, 0, percent)])]).new())
+    assert region.slots[0].uses[0].sm == 100
+
+
+@pytest.mark.parametrize("seconds", [0, 1 << 33, (1 << 64) - 1])
+def test_a_time_that_is_none_is_absent(seconds: int) -> None:
+    assert parsed(CacheFile(last_kernel=seconds).new()).last_kernel_at is None
+
+
+EDITS = st.lists(st.tuples(st.integers(0, 2_100_000) | st.integers(0, 6_000), st.binary(max_size=40)))
+
+
+@settings(max_examples=200)
+@given(
+    layout=st.sampled_from(["old", "new"]),
+    edits=EDITS,
+    length=st.none() | st.integers(0, 2_008_952),
+    processes=st.integers(-3, 300),
+)
+@example(layout="new", edits=[(56, b"\xff" * 8)], length=None, processes=1)
+def test_no_bytes_break_the_parser(
+    layout: str, edits: list[tuple[int, bytes]], length: int | None, processes: int
+) -> None:
+    data = bytearray(bytes_of(CacheFile([ONE, TWO], processes=[WORK], process_count=processes), layout))
+    size = len(data)
+    for offset, patch in edits:
+        data[offset : offset + len(patch)] = patch
+    readable = bytes(data[:length])
+    try:
+        region = parse(size, lambda offset, count: readable[offset : offset + count])
+    except Refused:
+        return
+    assert 1 <= len(region.cards) <= 16
+    assert all(card.uuid.startswith("GPU-") and len(card.uuid) == 40 for card in region.cards)
+    assert len(region.slots) + region.refused <= 256
+    for slot in region.slots:
+        assert len(slot.uses) == len(region.cards)
+        assert all(0 <= use.total <= 1 << 44 and 0 <= use.sm <= 100 for use in slot.uses)
+
+
+@given(st.sampled_from([1197896, 2008952]) | st.integers(-1, 3_000_000), st.binary(max_size=5000))
+def test_no_reader_breaks_the_parser(size: int, data: bytes) -> None:
+    """Even one that gives more than it was asked for."""
+    with pytest.raises(Refused):
+        parse(size, lambda _offset, _length: data)

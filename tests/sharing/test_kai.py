@@ -1,0 +1,219 @@
+"""A group's label leads to the card of its reservation pod, and nowhere else."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
+from podgpu.sharing import claims as all_claims
+from podgpu.sharing import kai, systems, unclaimed
+from podgpu.sharing.inventory import Inventory
+
+ZERO = "GPU-00000000-0000-4000-8000-000000000000"
+ONE = "GPU-00000000-0000-4000-8000-000000000001"
+GIB = 1 << 30
+DEVICES = (
+    Device(gpu=Gpu(uuid=ZERO, index=0), readings=(Reading("memory_total_bytes", float(80 * GIB)),)),
+    Device(gpu=Gpu(uuid=ONE, index=1)),
+)
+KAI, RUN_AI = kai.RESERVATION_NAMESPACES
+
+
+def reservation(group: str, name: str = "gpu-reservation-n-a", namespace: str = KAI, card: str = "") -> Pod:
+    notes = {kai.RESERVED_CARD: card} if card else {}
+    return Pod(
+        namespace=namespace,
+        name=name,
+        uid=name,
+        phase="Running",
+        labels={kai.GROUP: group},
+        annotations=notes,
+    )
+
+
+def tenant(*groups: str, name: str = "p", phase: str = "Running", **notes: str) -> Pod:
+    keys = [kai.GROUP] if len(groups) == 1 else [f"{kai.GROUP}/{group}" for group in groups]
+    return Pod(
+        namespace="ns",
+        name=name,
+        uid=f"uid-{name}",
+        phase=phase,
+        labels=dict(zip(keys, groups, strict=True)),
+        annotations={key.replace("_", "-"): value for key, value in notes.items()},
+        containers=(
+            PodContainer(name="fetch", is_init=True),
+            PodContainer(name="server"),
+            PodContainer(name="logs"),
+        ),
+    )
+
+
+def holds(card: str, pod: str = "gpu-reservation-n-a", namespace: str = KAI) -> Allocation:
+    return Allocation(namespace=namespace, pod=pod, container="c", resource="nvidia.com/gpu", device_id=card)
+
+
+def found(*pods: Pod, listed: tuple[Allocation, ...] = (holds(ZERO),)) -> list[Claim]:
+    return list(kai.claims(Inventory(DEVICES, listed, (), pods)))
+
+
+def test_a_fraction_is_of_the_card_that_its_groups_reservation_pod_was_given() -> None:
+    (claim,) = found(reservation("g"), tenant("g", gpu_fraction="0.25"))
+    assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (ZERO, 0.25, 20 * GIB)
+    assert (claim.container.pod, claim.container.container, claim.container.pod_uid) == (
+        "p",
+        "server",
+        "uid-p",
+    )
+    assert (claim.system, claim.source) == ("kai", "annotation")
+    assert (claim.resource, claim.device_id) == ("gpu-fraction", "g")
+
+
+def test_memory_in_mebibytes_is_a_part_of_the_cards() -> None:
+    (claim,) = found(reservation("g"), tenant("g", gpu_memory="20480"))
+    assert (claim.share, claim.memory_limit_bytes, claim.resource) == (0.25, 20 * GIB, "gpu-memory")
+
+
+def test_a_limit_stays_known_where_the_cards_memory_is_not() -> None:
+    (claim,) = found(reservation("g"), tenant("g", gpu_memory="1024"), listed=(holds(ONE),))
+    assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (ONE, 0.0, GIB)
+
+
+def test_a_pod_may_have_fractions_of_several_cards() -> None:
+    reserved = reservation("a"), reservation("b", "gpu-reservation-n-b")
+    listed = holds(ZERO), holds(ONE, "gpu-reservation-n-b")
+    both = tenant("a", "b", gpu_fraction="0.5", gpu_fraction_num_devices="2")
+    claims = [(one.gpu, one.share) for one in found(*reserved, both, listed=listed)]
+    assert claims == [(ZERO, 0.5), (ONE, 0.5)]
+
+
+@pytest.mark.parametrize("number", ["1", "3", "0", "two", ""])
+def test_groups_that_nobody_asked_for_claim_nothing(number: str) -> None:
+    both = tenant("a", "b", gpu_fraction="0.5", gpu_fraction_num_devices=number)
+    assert found(reservation("a"), both) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("0.5", 0.5), (".5", 0.5), ("1", 1.0), ("1.0", 1.0), ("7", 1.0), ("0", None), ("0.0", None), ("-0.5", None),
+     ("nan", None), ("inf", None), ("half", None), ("1e9", None), ("\u0660.\u0665", None), ("", None)],
+)  # fmt: skip
+def test_a_share_is_more_than_nothing_and_at_most_the_card(text: str, share: float | None) -> None:
+    claims = found(reservation("g"), tenant("g", gpu_fraction=text))
+    assert [claim.share for claim in claims] == ([] if share is None else [share])
+
+
+def test_more_memory_than_the_card_has_is_all_of_the_card() -> None:
+    (claim,) = found(reservation("g"), tenant("g", gpu_memory="99999999"))
+    assert claim.share == 1.0
+
+
+def test_each_of_those_who_ask_for_too_much_together_has_what_it_asked_for() -> None:
+    pods = (tenant("g", name=name, gpu_fraction="0.9") for name in ("a", "b"))
+    assert [claim.share for claim in found(reservation("g"), *pods)] == [0.9, 0.9]
+
+
+@pytest.mark.parametrize(("name", "container"), [("logs", "logs"), ("fetch", "fetch"), ("gone", "")])
+def test_the_container_is_the_one_that_is_named(name: str, container: str) -> None:
+    pod = tenant("g", gpu_fraction="0.5", gpu_fraction_container_name=name)
+    (claim,) = found(reservation("g"), pod)
+    assert claim.container.container == container
+
+
+@pytest.mark.parametrize("namespace", [KAI, RUN_AI])
+def test_reservation_pods_live_in_namespaces_of_their_own(namespace: str) -> None:
+    reserved = reservation("g", namespace=namespace)
+    listed = (holds(ZERO, namespace=namespace),)
+    assert len(found(reserved, tenant("g", gpu_fraction="0.5"), listed=listed)) == 1
+
+
+def test_a_tenant_cannot_reserve_for_others() -> None:
+    """It may well hold a card of its own, under the label of another group and with a name like theirs."""
+    forged = reservation("g", namespace="ns", card=ONE)
+    listed = (holds(ONE, namespace="ns"),)
+    assert found(forged, tenant("g", gpu_fraction="0.5"), listed=listed) == []
+    assert found(forged, tenant("g", gpu_fraction="0.5"), listed=()) == []
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        tenant("other", gpu_fraction="0.5"),
+        tenant("g"),
+        tenant(gpu_fraction="0.5"),
+        tenant("g", gpu_fraction="0.5", phase="Succeeded"),
+        tenant("g", gpu_fraction="0.5", received_resource_type="Regular"),
+    ],
+)
+def test_without_a_group_that_leads_to_a_card_or_a_request_nothing_is_claimed(pod: Pod) -> None:
+    assert found(reservation("g"), pod) == []
+
+
+def test_a_group_with_two_cards_is_none_of_them() -> None:
+    reserved = reservation("g"), reservation("g", "gpu-reservation-n-b")
+    listed = holds(ZERO), holds(ONE, "gpu-reservation-n-b")
+    assert found(*reserved, tenant("g", gpu_fraction="0.5"), listed=listed) == []
+
+
+def test_the_kubelet_is_believed_before_the_note() -> None:
+    (claim,) = found(reservation("g", card=ONE), tenant("g", gpu_fraction="0.5"))
+    assert claim.gpu == ZERO
+
+
+def test_without_the_kubelets_list_the_note_has_to_do() -> None:
+    pods = reservation("g", card=ONE), tenant("g", gpu_fraction="0.5")
+    assert [claim.gpu for claim in found(*pods, listed=())] == [ONE]
+    assert found(*pods, listed=(holds(ZERO, "other", "ns"),)) == []
+
+
+def test_a_note_of_a_card_that_is_not_here_leads_nowhere() -> None:
+    assert found(reservation("g", card="GPU-9"), tenant("g", gpu_fraction="0.5"), listed=()) == []
+
+
+def test_a_reservation_pod_holds_nothing_itself() -> None:
+    node = Inventory(DEVICES, [holds(ZERO)], (), [reservation("g"), tenant("g", gpu_fraction="0.5")])
+    assert [claim.container.pod for claim in all_claims(node, systems())] == ["p"]
+    assert unclaimed(node, systems()) == ()
+
+
+@pytest.mark.parametrize("name", ["gpu-reservation-n-a", "runai-reservation-gpu-n-a"])
+def test_a_reservation_pod_is_known_by_its_name_where_pods_are_not(name: str) -> None:
+    assert all_claims(Inventory(DEVICES, [holds(ZERO, name, RUN_AI)]), systems()) == ()
+
+
+@pytest.mark.parametrize(
+    ("namespace", "pod"), [("ns", "gpu-reservation-n-a"), (KAI, "burner"), (KAI, "gpu-reservation-n-b")]
+)
+def test_nobody_elses_card_is_taken_back(namespace: str, pod: str) -> None:
+    """The last is known, and has no group."""
+    unlabelled = Pod(namespace=KAI, name="gpu-reservation-n-b", uid="u")
+    labelled = reservation("g", namespace="ns")
+    node = Inventory(DEVICES, [holds(ONE, pod, namespace)], (), [unlabelled, labelled])
+    assert [claim.container.pod for claim in all_claims(node, systems())] == [pod]
+
+
+TEXT = st.text(max_size=12) | st.sampled_from(["0.5", "4096", "g", "h", "2", "server", ZERO])
+KEYS = st.sampled_from(
+    [
+        kai.GROUP,
+        f"{kai.GROUP}/h",
+        kai.FRACTION,
+        kai.MEMORY,
+        kai.CARDS,
+        kai.CONTAINER,
+        kai.RECEIVED,
+        kai.RESERVED_CARD,
+    ]
+)
+
+
+@given(st.dictionaries(KEYS, TEXT), st.dictionaries(KEYS, TEXT), st.sampled_from([(), (holds(ZERO),)]))
+@example({kai.GROUP: "g"}, {kai.FRACTION: "9" * 60_000}, (holds(ZERO),))
+@example({kai.GROUP: "g"}, {kai.MEMORY: "9" * 60_000}, (holds(ZERO),))
+@example({kai.GROUP: "g"}, {kai.FRACTION: "\ud800"}, (holds(ZERO),))
+def test_no_label_or_note_of_a_tenant_raises_or_claims_what_no_reservation_pod_holds(
+    labels: dict[str, str], notes: dict[str, str], listed: tuple[Allocation, ...]
+) -> None:
+    hostile = Pod(namespace="ns", name="p", uid="u", labels=labels, annotations=notes)
+    for claim in found(reservation("g", card=ZERO), hostile, listed=listed):
+        assert (claim.gpu, claim.container.pod_uid, claim.device_id) == (ZERO, "u", "g")
+        assert 0 < claim.share <= 1

@@ -1,0 +1,105 @@
+"""Cards cut into virtual GPUs by a plugin that does not tell into how many."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from podgpu.model import Allocation, Claim, Device, Gpu, Pod, Reading
+from podgpu.sharing import claims, systems, unclaimed
+from podgpu.sharing.inventory import Inventory
+
+ZERO = "GPU-00000000-0000-4000-8000-000000000000"
+ONE = "GPU-00000000-0000-4000-8000-000000000001"
+GIB = 1 << 30
+DEVICES = tuple(
+    Device(gpu=Gpu(uuid=uuid, index=index), readings=(Reading("memory_total_bytes", float(80 * GIB)),))
+    for index, uuid in enumerate([ZERO, ONE])
+)
+SYSTEMS = systems()
+
+
+def given(*ids: str, pod: str = "p", resource: str = "nvidia.com/gpu") -> list[Allocation]:
+    return [
+        Allocation(namespace="ns", pod=pod, container="c", resource=resource, device_id=one) for one in ids
+    ]
+
+
+def found(ratios: Sequence[float], allocations: Sequence[Allocation], *pods: Pod) -> list[Claim]:
+    return list(claims(Inventory(DEVICES, allocations, (), pods, ratios=ratios), SYSTEMS))
+
+
+def told(claims: list[Claim]) -> list[tuple[str, str, float]]:
+    return [(claim.gpu, claim.system, claim.share) for claim in claims]
+
+
+def test_one_number_is_for_every_card() -> None:
+    first, second = found([4], given(ZERO) + given(ONE, pod="q"))
+    assert told([first, second]) == [(ZERO, "ratio", 0.25), (ONE, "ratio", 0.25)]
+    assert (first.memory_limit_bytes, first.container.pod, first.source) == (20 * GIB, "p", "podresources")
+
+
+def test_several_pods_hold_the_same_uuid() -> None:
+    claims = found([2], given(ZERO) + given(ZERO, pod="q"))
+    assert [(claim.container.pod, claim.share) for claim in claims] == [("p", 0.5), ("q", 0.5)]
+
+
+def test_two_ids_of_a_card_are_two_parts_of_it() -> None:
+    claims = found([4], given(f"{ZERO}-0", f"{ZERO}-3"))
+    assert told(claims) == [(ZERO, "ratio", 0.25)] * 2
+
+
+def test_a_ratio_need_not_be_whole() -> None:
+    (claim,) = found([2.5], given(ZERO))
+    assert (claim.share, claim.memory_limit_bytes) == (0.4, 32 * GIB)
+
+
+def test_several_numbers_are_for_the_cards_by_their_index() -> None:
+    claims = found([2, 4], given(ONE) + given(ZERO))
+    assert [(claim.gpu, claim.share) for claim in claims] == [(ONE, 0.25), (ZERO, 0.5)]
+
+
+def test_numbers_beyond_the_cards_are_left_over() -> None:
+    assert told(found([2, 4, 8], given(ONE))) == [(ONE, "ratio", 0.25)]
+
+
+def test_a_card_without_a_number_is_whole_and_nobodys_in_parts() -> None:
+    three = [*DEVICES, Device(gpu=Gpu(uuid="GPU-2", index=2))]
+    node = Inventory(three, given("GPU-2") + given("GPU-2-0", pod="q"), ratios=[2, 2])
+    assert told(list(claims(node, SYSTEMS))) == [("GPU-2", "exclusive", 1.0)]
+    assert [one.device_id for one in unclaimed(node, SYSTEMS)] == ["GPU-2-0"]
+
+
+def test_a_ratio_of_one_leaves_a_card_whole() -> None:
+    assert told(found([1], given(ZERO))) == [(ZERO, "exclusive", 1.0)]
+    assert told(found([1], given(f"{ZERO}-0"))) == [(ZERO, "ratio", 1.0)]
+
+
+def test_without_a_ratio_nothing_is_cut() -> None:
+    assert told(found([], given(ZERO, f"{ONE}-0"))) == [(ZERO, "exclusive", 1.0)]
+
+
+def test_a_limit_is_unknown_where_the_cards_memory_is() -> None:
+    node = Inventory([Device(gpu=Gpu(uuid=ZERO, index=0))], given(ZERO), ratios=[2])
+    (claim,) = claims(node, SYSTEMS)
+    assert (claim.share, claim.memory_limit_bytes) == (0.5, None)
+
+
+def test_replicas_tell_their_number_themselves() -> None:
+    claims = found([4], given(f"{ZERO}::0", f"{ZERO}::1"))
+    assert [(claim.system == "ratio", claim.share) for claim in claims] == [(False, 0.5)] * 2
+
+
+def test_a_schedulers_note_about_the_pod_is_believed() -> None:
+    note = {"hami.io/vgpu-devices-allocated": f"{ONE},NVIDIA,8192,30:;"}
+    pod = Pod(namespace="ns", name="p", uid="u", annotations=note)
+    assert told(found([4], given(f"{ZERO}-0"), pod)) == [(ONE, "hami", 0.3)]
+
+
+def test_what_goes_by_a_resource_of_its_own_is_another_systems() -> None:
+    claims = found([4], given(f"{ZERO}-_-0", resource="aliyun.com/gpu-mem"))
+    assert [claim.system for claim in claims] == ["gpushare"]
+
+
+@pytest.mark.parametrize("device_id", ["GPU-9-0", f"{ZERO}0", "", "mlx5_0"])
+def test_what_does_not_begin_with_a_uuid_is_nobodys(device_id: str) -> None:
+    assert found([4], given(device_id)) == []

@@ -1,0 +1,148 @@
+"""From a page to the books and to the terminal: who is booked for what, where nobody can see processes."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from podgpu.agent.attribution import Attribution
+from podgpu.agent.loop import Agent
+from podgpu.kube.procfs import Procfs
+from podgpu.model import Fault, Snapshot
+from podgpu.sources.dcgm import DcgmPages
+from tests.agent.stage import check_balance
+from tests.agent.test_attribution import Kubelet
+from tests.sources.dcgm.exporter import FakeExporter, recorded
+
+INTERVAL = 0.05
+HELD = 'container="main",namespace="ns"'
+
+
+def page(*pods: str, joules: int = 0, util: int = 50) -> bytes:
+    """One card that is shared by pods; each row of it stands there once for each of them."""
+    samples = {
+        "DCGM_FI_DEV_GPU_UTIL": util,
+        "DCGM_FI_DEV_FB_USED": 4096,
+        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": 1000 * joules,
+    }
+    rows = [
+        f'{name}{{gpu="0",UUID="GPU-1",device="nvidia0"{tenant}}} {value}\n'
+        for name, value in samples.items()
+        for tenant in [f',{HELD},pod="{pod}",vgpu="{number}"' for number, pod in enumerate(pods)] or [""]
+    ]
+    return "".join(rows).encode()
+
+
+@asynccontextmanager
+async def agent_over(exporter: FakeExporter, kubelet: Kubelet | None = None) -> AsyncIterator[Agent]:
+    async def find() -> tuple[tuple[str, ...], Fault | None]:
+        return (exporter.url,), None
+
+    source = DcgmPages(find, timeout=5.0, max_bytes=1 << 20)
+    attribution = Attribution(interval=5.0, allocations=kubelet, processes=Procfs(Path("/proc")))
+    agent = Agent(source, node="n", interval=5.0, attribution=attribution)
+    try:
+        yield agent
+    finally:
+        await agent.close()
+
+
+async def two_cycles(agent: Agent, exporter: FakeExporter, later: bytes) -> Snapshot:
+    await agent.cycle()
+    exporter.page = later
+    await asyncio.sleep(INTERVAL)
+    await agent.cycle()
+    snapshot = agent.snapshot()
+    check_balance(snapshot)
+    return snapshot
+
+
+async def test_who_holds_the_card_alone_is_taken_for_its_user() -> None:
+    async with FakeExporter(page("train")) as exporter, agent_over(exporter) as agent:
+        snapshot = await two_cycles(agent, exporter, page("train", joules=7))
+    [booking] = snapshot.bookings
+    assert (booking.container.pod, booking.method, booking.energy_mj) == ("train", "exclusive", 7000)
+    assert booking.busy_us == pytest.approx(booking.allocated_us / 2, abs=2)
+    assert (booking.memory_bytes, booking.sm_ratio) == (None, None)
+    [claim] = snapshot.claims
+    assert (claim.source, claim.device_id) == ("dcgm", "GPU-1::0")
+
+
+async def test_those_who_share_a_card_are_booked_by_what_they_were_given() -> None:
+    async with FakeExporter(page("a", "b")) as exporter, agent_over(exporter) as agent:
+        snapshot = await two_cycles(agent, exporter, page("a", "b", joules=8))
+    assert {(one.container.pod, one.method, one.energy_mj) for one in snapshot.bookings} == {
+        ("a", "reserved", 4000),
+        ("b", "reserved", 4000),
+    }
+
+
+async def test_memory_that_no_process_was_seen_to_hold_is_whose_nobody_knows() -> None:
+    async with FakeExporter(page("train")) as exporter, agent_over(exporter) as agent:
+        snapshot = await two_cycles(agent, exporter, page("train", joules=7))
+    memory = {one.reason: one.memory_bytes for one in snapshot.remainders if one.memory_bytes}
+    assert memory == {"unknown": 4 << 30}
+
+
+async def test_what_nobody_holds_is_booked_to_nobody() -> None:
+    async with FakeExporter(page()) as exporter, agent_over(exporter) as agent:
+        snapshot = await two_cycles(agent, exporter, page(joules=7))
+    assert snapshot.bookings == ()
+    assert {one.reason: one.energy_mj for one in snapshot.remainders if one.energy_mj} == {"unknown": 7000}
+
+
+async def test_the_kubelet_knows_better_than_the_page() -> None:
+    kubelet = Kubelet(chat="GPU-1")
+    async with FakeExporter(page("train")) as exporter, agent_over(exporter, kubelet) as agent:
+        snapshot = await two_cycles(agent, exporter, page("train", joules=7))
+    assert [one.container.pod for one in snapshot.bookings] == ["chat"]
+    assert [claim.source for claim in snapshot.claims] == ["podresources"]
+
+
+async def test_proc_is_no_part_of_it() -> None:
+    async with FakeExporter(page("train")) as exporter, agent_over(exporter) as agent:
+        await agent.cycle()
+        assert [part.name for part in agent.snapshot().parts] == ["dcgm"]
+        exporter.status = 500
+        await agent.cycle()
+        [part] = agent.snapshot().parts
+        assert part.fault is not None
+        assert (part.name, part.fault.reason) == ("dcgm", "page_refused")
+
+
+async def podgpu(*arguments: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "podgpu", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={"COLUMNS": "100", "PATH": "/usr/bin:/bin"},
+    )
+    output, _ = await process.communicate()
+    return process.returncode or 0, output.decode()
+
+
+async def test_the_terminal_shows_the_card_and_its_pod() -> None:
+    async with FakeExporter(recorded("k8s_484_lowercase_hostname_t4")) as exporter:
+        url = exporter.url.removesuffix("/metrics")  # the path goes without saying
+        code, output = await podgpu("snapshot", "--source=dcgm", f"--dcgm.url={url}", "--node-name=n1")
+    assert code == 0, output
+    title, _, card, tenant = output.splitlines()
+    assert title == "n1  1 GPU"
+    assert card.split() == ["0", "Tesla", "T4", "43", "°C", "0%", "0.0", "/", "-", "16", "W"]
+    assert tenant.split() == ["default/gpu-test/gpu-test", "100%", "-", "-", "16", "W", "exclusive"]
+
+
+async def test_a_page_that_does_not_answer_is_said_on_the_terminal() -> None:
+    code, output = await podgpu("snapshot", "--source=dcgm", "--dcgm.url=http://127.0.0.1:9")
+    assert code == 1
+    assert "dcgm: page_unreachable: 127.0.0.1:9: Connection refused" in output.replace("\n", " ")
+
+
+@pytest.mark.parametrize("source", ["dcgm", "nvml+dcgm"])
+async def test_without_an_address_and_an_api_server_the_user_is_told_what_to_give(source: str) -> None:
+    code, output = await podgpu("snapshot", f"--source={source}")
+    assert code == 2
+    assert "--dcgm.url=http://HOST:9400/metrics" in output

@@ -1,0 +1,177 @@
+"""The rules by which a page becomes cards, pods and values, where pages are ambiguous."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podgpu.sources.dcgm.names import MEANINGS
+from podgpu.sources.dcgm.reading import Card, Found, read
+from tests.sources.dcgm.found import MIB, Key, names, values
+
+
+def sample(name: str, labels: dict[str, str], value: str) -> str:
+    pairs = [f'{key}="{text}"' for key, text in labels.items()]
+    return f"{name}{{{','.join(pairs)}}} {value}"
+
+
+def page(*rows: str) -> Found:
+    """`name value label=value,...` each; the card is GPU-1 unless it says otherwise."""
+    lines = []
+    for row in rows:
+        name, value, *rest = row.split()
+        labels = {"gpu": "0", "UUID": "GPU-1"} | dict(
+            label.split("=") for word in rest for label in word.split(",")
+        )
+        lines.append(sample(name, labels, value))
+    return read("\n".join(lines).encode())
+
+
+def card(*rows: str) -> Card:
+    [only] = page(*rows).cards
+    return only
+
+
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+OWN = "namespace=ns,pod=train,container=main"
+MOVED = "exported_namespace=ns,exported_pod=train,exported_container=main"
+EXPORTER = "namespace=monitoring,pod=dcgm-exporter-x,container=exporter"
+
+
+@pytest.mark.parametrize(
+    ("labels", "pods"),
+    [
+        (OWN, ("ns/train/main",)),
+        ("pod_namespace=ns,pod_name=train,container_name=main", ("ns/train/main",)),
+        (MOVED, ("ns/train/main",)),
+        # By way of Prometheus the bare labels are the exporter's.
+        (f"{MOVED},{EXPORTER}", ("ns/train/main",)),
+        (f"job=dcgm,instance=10.0.0.1,{EXPORTER}", ()),
+        ("namespace=,pod=,container=", ()),
+        ("namespace=ns,pod=train", ()),
+        ("namespace=ns,pod=../train,container=main", ()),
+        ("namespace=NS,pod=train,container=main", ()),
+        (f"namespace={'n' * 64},pod=train,container=main", ()),
+    ],
+)
+def test_a_pod_is_named_in_many_spellings(labels: str, pods: tuple[str, ...]) -> None:
+    assert names(card(f"{UTIL} 50 {labels}").allocations) == pods
+
+
+def test_an_idle_card_on_a_page_by_way_of_prometheus_is_not_the_exporters() -> None:
+    busy, idle = page(
+        f"{UTIL} 50 {MOVED},{EXPORTER}",
+        f"{UTIL} 0 gpu=1,UUID=GPU-2,{EXPORTER}",
+    ).cards
+    assert names(busy.allocations) == ("ns/train/main",)
+    assert names(idle.allocations) == ()
+
+
+def test_parts_of_a_card_are_called_as_the_device_plugin_calls_them() -> None:
+    found = card(f"{UTIL} 50 {OWN},vgpu=0", f"{UTIL} 50 namespace=ns,pod=other,container=main,vgpu=3")
+    assert [one.device_id for one in found.allocations] == ["GPU-1::0", "GPU-1::3"]
+
+
+def test_a_pod_on_an_instance_holds_the_instance() -> None:
+    found = card(
+        f"DCGM_FI_PROF_SM_ACTIVE 0.5 GPU_I_ID=3,GPU_I_PROFILE=2g.20gb,{OWN}",
+        f"DCGM_FI_DEV_POWER_USAGE 300 {OWN}",
+    )
+    [instance] = found.device.instances
+    assert [one.device_id for one in found.allocations] == [instance.mig.uuid] == ["MIG-GPU-1/3/0"]
+
+
+def test_the_row_of_a_card_tells_nobody_s_instance() -> None:
+    assert card(f"{UTIL} 50 {OWN},dra_mig_profile=1g.10gb").allocations == ()
+
+
+def test_the_card_s_own_row_is_believed_before_those_of_its_pods() -> None:
+    shared = (f"{UTIL} 30 {OWN},vgpu=0", f"{UTIL} 20 namespace=ns,pod=other,container=main,vgpu=1")
+    assert values(card(f"{UTIL} 50", *shared))["utilization_ratio",] == 0.5
+
+
+def test_pods_that_contradict_each_other_are_not_believed() -> None:
+    found = page(f"{UTIL} 30 {OWN},vgpu=0", f"{UTIL} 20 namespace=ns,pod=other,container=main,vgpu=1")
+    assert values(found.cards[0]) == {}
+    assert found.errors == {"contradiction": 1}
+
+
+def test_two_generations_of_names_are_one_value() -> None:
+    found = page(f"{UTIL} 50", "DCGM_FI_DEV_GPU_UTIL_RATIO 0.51")
+    assert (values(found.cards[0]), found.errors) == ({("utilization_ratio",): 0.5}, {})
+
+
+@pytest.mark.parametrize(
+    ("row", "key", "value"),
+    [
+        ("DCGM_FI_DEV_GPU_UTIL_RATIO 0.5", ("utilization_ratio",), 0.5),
+        ("dcgm_gpu_utilization 50", ("utilization_ratio",), 0.5),
+        ("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL 1.5", ("energy_joules_total",), 1.5),
+        ("dcgm_total_energy_consumption 1500", ("energy_joules_total",), 1.5),
+        ("DCGM_FI_DEV_FB_USED_BYTES 1048576", ("memory_used_bytes",), MIB),
+        ("dcgm_fb_used 1", ("memory_used_bytes",), MIB),
+        ("DCGM_FI_DEV_SM_CLOCK_HERTZ 1410000000", ("clock_hertz", "sm"), 1.41e9),
+        ("DCGM_FI_PROF_SM_UTIL_RATIO 0.25", ("sm_active_ratio",), 0.25),
+        ("dcgm_fi_prof_sm_active 0.25", ("sm_active_ratio",), 0.25),
+        ("DCGM_FI_PROF_SM_ACTIVE 1.003", ("sm_active_ratio",), 1.003),
+        ("DCGM_FI_PROF_NVLINK_TX_BYTES 7", ("nvlink_transmit_bytes_per_second",), 7.0),
+        ("dcgm_power_violation 2000000", ("throttle_seconds_total", "power"), 0.002),
+        ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS 4", ("clock_event", "software_power_cap"), 1.0),
+        ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS 4", ("clock_event", "idle"), 0.0),
+        ("DCGM_EXP_XID_ERRORS_TOTAL 3 xid=31", ("xid_errors_total", "31"), 3.0),
+    ],
+)
+def test_units_of_every_generation_become_base_units(row: str, key: Key, value: float) -> None:
+    assert values(card(row))[key] == value
+
+
+@pytest.mark.parametrize("row", ["DCGM_FI_DEV_FB_USED 17592186044415", f"{UTIL} 101", f"{UTIL} -200"])
+def test_what_no_card_can_mean_is_dropped_and_counted(row: str) -> None:
+    found = page(row)
+    assert values(found.cards[0]) == {}
+    assert found.errors == {"implausible_value": 1}
+
+
+def test_use_on_the_row_of_an_instance_is_not_the_card_s() -> None:
+    assert values(card(f"{UTIL} 60 GPU_I_ID=2,GPU_I_PROFILE=1g.10gb")) == {}
+
+
+@pytest.mark.parametrize(
+    "labels", ["UUID=", "UUID=MIG-1", f"UUID=GPU-{'1' * 65}", "nvlink=3", "GPU_I_ID=x,GPU_I_PROFILE=1g.10gb"]
+)
+def test_rows_of_no_card_are_left_out(labels: str) -> None:
+    assert page(f"{UTIL} 50 {labels}").cards == ()
+
+
+def test_a_card_without_a_number_has_that_of_its_place() -> None:
+    found = page(f"{UTIL} 50 gpu=x", f"{UTIL} 50 gpu=,UUID=GPU-2")
+    assert [one.device.gpu.index for one in found.cards] == [0, 1]
+
+
+LABELS = (
+    "UUID",
+    "uuid",
+    "gpu",
+    "device",
+    "GPU_I_ID",
+    "GPU_I_PROFILE",
+    "vgpu",
+    "xid",
+    "modelName",
+    "pod",
+    "namespace",
+)
+ROWS = st.builds(
+    sample,
+    st.sampled_from(sorted(MEANINGS)),
+    st.dictionaries(
+        st.sampled_from([*LABELS, "container", "exported_pod", "job", "instance"]),
+        st.sampled_from(["GPU-1", "GPU-2", "0", "7", "nvidia1", "x", "", "\u202e\n", "9" * 30]),
+    ),
+    st.floats().map(str) | st.integers().map(str),
+)
+
+
+@given(st.lists(ROWS, max_size=8))
+def test_no_page_makes_it_raise(rows: list[str]) -> None:
+    for one in read("\n".join(rows).encode(errors="replace")).cards:
+        assert all(abs(reading.value) < 2**63 for reading in one.device.readings)

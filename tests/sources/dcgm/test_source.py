@@ -1,0 +1,142 @@
+"""Pages over real HTTP, good ones and all others."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from podgpu.model import Fault, Report
+from podgpu.sources.dcgm import DcgmPages
+from podgpu.sources.dcgm.page import CONNECTIONS
+from tests.sources.dcgm.exporter import FakeExporter, recorded
+
+T4 = recorded("k8s_484_lowercase_hostname_t4")
+A800 = recorded("mig_a800_8gpu_mixed_full")
+
+
+@asynccontextmanager
+async def pages(
+    *urls: str, fault: Fault | None = None, patience: float = 5.0, max_bytes: int = 16 << 20
+) -> AsyncIterator[DcgmPages]:
+    async def find() -> tuple[tuple[str, ...], Fault | None]:
+        return urls, fault
+
+    source = DcgmPages(find, timeout=patience, max_bytes=max_bytes)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+async def report_of(*urls: str, patience: float = 5.0, max_bytes: int = 16 << 20) -> Report:
+    async with pages(*urls, patience=patience, max_bytes=max_bytes) as source:
+        return await source.read()
+
+
+def reason(report: Report) -> str:
+    assert report.fault is not None
+    assert report.devices == ()
+    return report.fault.reason
+
+
+async def test_a_page_is_a_report() -> None:
+    async with FakeExporter(T4) as exporter:
+        report = await report_of(exporter.url)
+    assert report.fault is None
+    assert [device.gpu.model for device in report.devices] == ["Tesla T4"]
+    assert [one.pod for one in report.allocations] == ["gpu-test"]
+    assert not report.sees_processes
+    assert 0 < report.devices[0].seconds <= report.seconds < 5
+
+
+async def test_each_reading_is_made_at_its_own_time() -> None:
+    async with FakeExporter(T4) as exporter, pages(exporter.url) as source:
+        first, second = await source.read(), await source.read()
+    assert first.devices[0].at < second.devices[0].at
+
+
+async def test_two_exporters_that_watch_one_card_are_one_card() -> None:
+    async with FakeExporter(T4) as one, FakeExporter(T4) as other:
+        report = await report_of(one.url, other.url)
+    assert (len(report.devices), len(report.allocations)) == (1, 1)
+
+
+async def test_cards_of_several_exporters_stand_in_the_order_of_their_numbers() -> None:
+    async with FakeExporter(A800) as one, FakeExporter(T4) as other:
+        report = await report_of(one.url, other.url)
+    assert [device.gpu.index for device in report.devices] == [0, 0, *range(1, 8)]
+    assert report.driver_version == "535.129.03"
+
+
+async def test_one_that_fails_does_not_take_the_others_with_it() -> None:
+    async with FakeExporter(T4) as good, FakeExporter(status=500) as bad, FakeExporter(T4, delay=9) as slow:
+        report = await report_of(bad.url, slow.url, "http://127.0.0.1:9/metrics", good.url, patience=0.3)
+    assert report.fault is None
+    assert len(report.devices) == 1
+    assert report.errors == {"page_refused": 1, "page_late": 1, "page_unreachable": 1}
+
+
+@pytest.mark.parametrize(
+    ("exporter", "expected"),
+    [
+        (FakeExporter(status=404), "page_refused"),
+        (FakeExporter(T4, status=500), "page_refused"),
+        (FakeExporter(T4, status=302, headers={"Location": "http://169.254.169.254/"}), "page_refused"),
+        (FakeExporter(T4, delay=9), "page_late"),
+        (FakeExporter(T4 * 100), "page_too_large"),
+        (FakeExporter(T4, headers={"Content-Encoding": "gzip"}), "page_garbage"),
+        (FakeExporter(b"<html>"), "no_gpu"),
+        (FakeExporter(b""), "no_gpu"),
+        (FakeExporter(recorded("grace_cpu_issue243")), "no_gpu"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_page_that_is_none_has_a_reason(exporter: FakeExporter, expected: str) -> None:
+    async with exporter:
+        assert reason(await report_of(exporter.url, patience=0.5, max_bytes=64 << 10)) == expected
+        assert len(exporter.requests) == 1
+
+
+async def test_nobody_listening_is_said_in_few_words() -> None:
+    report = await report_of("http://user:secret@127.0.0.1:9/metrics")
+    assert report.fault == Fault(reason="page_unreachable", detail="127.0.0.1:9: Connection refused")
+
+
+async def test_an_answer_that_is_no_http_has_a_reason() -> None:
+    async def nonsense(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(nonsense, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        assert reason(await report_of(f"http://127.0.0.1:{port}/metrics")) == "page_garbage"
+
+
+async def test_where_there_is_no_page_the_finder_says_why() -> None:
+    async with pages(fault=Fault(reason="no_exporter")) as source:
+        assert reason(await source.read()) == "no_exporter"
+
+
+async def test_it_asks_for_plain_text_and_nothing_compressed() -> None:
+    async with FakeExporter(T4) as exporter:
+        await report_of(exporter.url)
+    [request] = exporter.requests
+    assert request.headers["Accept-Encoding"] == "identity"
+    assert "Cookie" not in request.headers
+    assert "Authorization" not in request.headers
+
+
+async def test_not_too_many_pages_are_asked_for_at_once() -> None:
+    async with AsyncExitStack() as stack:
+        exporter = await stack.enter_async_context(FakeExporter(T4, delay=0.05))
+        report = await report_of(*(f"{exporter.url}?{number}" for number in range(40)))
+    assert len(exporter.requests) == 40
+    assert exporter.most_open <= CONNECTIONS
+    assert report.errors == {}
+
+
+async def test_there_is_no_driver_to_let_go_of() -> None:
+    async with pages() as source:
+        assert await source.release(60)

@@ -1,0 +1,129 @@
+"""NVML with DCGM's profiling: what is taken from whom."""
+
+import asyncio
+
+from podgpu.model import Device, Fault, Gpu, Instance, MigInstance, Reading, Report
+from podgpu.sources.dcgm.reading import read
+from podgpu.sources.merged import PATIENCE, Merged
+from tests.sources.dcgm.exporter import recorded
+
+UUID = "GPU-34319582-d595-d1c7-d1d2-179bcfa61660"
+
+
+class Told:
+    """A source that says what it was told to say."""
+
+    demo = False
+
+    def __init__(self, name: str, report: Report, delay: float = 0.0) -> None:
+        self.name = name
+        self.report = report
+        self.delay = delay
+        self.reads = 0
+        self.closed = False
+        self.breaks = False
+
+    async def read(self) -> Report:
+        self.reads += 1
+        await asyncio.sleep(self.delay)
+        if self.breaks:
+            raise ZeroDivisionError
+        return self.report
+
+    async def release(self, seconds: float) -> bool:
+        return seconds > 0
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def nvml(*readings: Reading, instances: tuple[Instance, ...] = (), fault: Fault | None = None) -> Told:
+    device = Device(gpu=Gpu(uuid=UUID, index=0), readings=readings, instances=instances, fault=fault)
+    return Told("nvml", Report(devices=(device,), driver_version="580"))
+
+
+def dcgm(delay: float = 0.0) -> Told:
+    cards = read(recorded("mig_a100_docs_gpu_plus_instances")).cards
+    return Told("dcgm", Report(devices=tuple(card.device for card in cards), sees_processes=False), delay)
+
+
+def values(readings: tuple[Reading, ...]) -> dict[str, float]:
+    assert len({(one.metric, one.labels) for one in readings}) == len(readings)
+    return {one.metric: one.value for one in readings}
+
+
+async def test_profiling_comes_from_the_second_where_the_first_has_none() -> None:
+    first = nvml(Reading("power_watts", 100.0), Reading("tensor_active_ratio", 0.5))
+    report = await Merged(first, dcgm()).read()
+    found = values(report.devices[0].readings)
+    assert found == {
+        "power_watts": 100.0,
+        "tensor_active_ratio": 0.5,
+        "graphics_engine_active_ratio": 0.99563,
+        "dram_active_ratio": 0.690789,
+        "pcie_transmit_bytes_per_second": 33011804.0,
+        "pcie_receive_bytes_per_second": 97863601.0,
+    }
+    assert report.sees_processes
+    assert report.driver_version == "580"
+    assert [(part.name, part.up) for part in report.parts] == [("dcgm", True)]
+
+
+async def test_instances_are_joined_by_their_number() -> None:
+    instances = tuple(
+        Instance(mig=MigInstance(uuid=f"MIG-{number}", gpu_instance_id=number, compute_instance_id=0))
+        for number in (13, 14)
+    )
+    report = await Merged(nvml(instances=instances), dcgm()).read()
+    joined, alone = report.devices[0].instances
+    assert joined.mig.uuid == "MIG-13"
+    assert values(joined.readings)["graphics_engine_active_ratio"] == 0.995687
+    assert alone.readings == ()
+
+
+async def test_a_card_that_does_not_answer_stays_that_way() -> None:
+    report = await Merged(nvml(fault=Fault(reason="lost")), dcgm()).read()
+    assert report.devices[0].readings == ()
+
+
+async def test_a_second_that_fails_is_a_part_that_is_down() -> None:
+    first, second = nvml(Reading("power_watts", 100.0)), dcgm()
+    second.report = Report(fault=Fault(reason="page_unreachable"))
+    report = await Merged(first, second).read()
+    assert values(report.devices[0].readings) == {"power_watts": 100.0}
+    assert report.fault is None
+    [part] = report.parts
+    assert (part.up, part.fault) == (False, Fault(reason="page_unreachable"))
+
+
+async def test_a_second_that_breaks_is_one_too() -> None:
+    first, second = nvml(), dcgm()
+    second.breaks = True
+    [part] = (await Merged(first, second).read()).parts
+    assert part.fault is not None
+    assert part.fault.reason == "source_error"
+
+
+async def test_a_slow_second_holds_nobody_up_and_counts_for_the_next_cycle() -> None:
+    second = dcgm(delay=2 * PATIENCE)
+    merged = Merged(nvml(), second)
+    began = asyncio.get_running_loop().time()
+    early = await merged.read()
+    assert asyncio.get_running_loop().time() - began < 2 * PATIENCE
+    assert (early.devices[0].readings, early.parts[0].up) == ((), False)
+    await asyncio.sleep(PATIENCE)
+    late = await merged.read()
+    assert "dram_active_ratio" in values(late.devices[0].readings)
+    assert second.reads == 1
+    await merged.close()
+
+
+async def test_both_are_released_and_closed() -> None:
+    first, second = nvml(), dcgm(delay=60)
+    merged = Merged(first, second)
+    await merged.read()
+    assert await merged.release(5)
+    assert not await merged.release(0)
+    await merged.close()
+    assert first.closed
+    assert second.closed

@@ -1,0 +1,67 @@
+"""The instances of a card, read through the fake library: where they lie, if the driver tells."""
+
+import pynvml
+import pytest
+
+from podgpu.model import Device
+from podgpu.sources.nvml.card import Card
+from podgpu.sources.nvml.handle import Journal
+from tests.fakenvml.node import UNKNOWN, FakeFault, FakeGpu, FakeMig
+from tests.fakenvml.stage import Stage, mig_card
+
+CALLS = ["nvmlDeviceGetGpuInstanceById", "nvmlGpuInstanceGetInfo"]
+
+
+def card_of(stage: Stage, gpu: FakeGpu, *faults: FakeFault) -> tuple[Card, Journal]:
+    journal = Journal()
+    return Card(stage.play(gpu, faults=list(faults)), gpu.uuid, 0, journal), journal
+
+
+def starts(device: Device) -> dict[str, int | None]:
+    return {one.mig.uuid: one.mig.start for one in device.instances}
+
+
+def test_an_instance_says_on_which_memory_slice_it_begins(stage: Stage) -> None:
+    card, _ = card_of(stage, mig_card())
+    assert starts(card.read()) == {"MIG-a": 6, "MIG-b": 2}
+
+
+def test_compute_instances_begin_where_their_gpu_instance_does(stage: Stage) -> None:
+    gpu = mig_card()
+    gpu.migs.append(FakeMig("MIG-c", 3, 9, 1, profile="1c.2g.35gb"))
+    card, _ = card_of(stage, gpu)
+    assert starts(card.read()) == {"MIG-a": 6, "MIG-b": 2, "MIG-c": 2}
+
+
+def test_a_new_cut_is_asked_again(stage: Stage) -> None:
+    gpu = mig_card()
+    card, _ = card_of(stage, gpu)
+    card.read()
+    gpu.migs = [FakeMig("MIG-d", 0, 7, values={"placement": 0})]
+    stage.rewrite()
+    assert starts(card.read()) == {"MIG-d": 0}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_who_may_not_ask_has_instances_without_their_place(stage: Stage, call: str) -> None:
+    refusal = FakeFault(f"return {pynvml.NVML_ERROR_NO_PERMISSION}", call)
+    card, journal = card_of(stage, mig_card(), refusal)
+    device = card.read()
+    assert starts(device) == {"MIG-a": None, "MIG-b": None}
+    assert device.fault is None
+    assert journal.errors["no_permission"] == 0
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_failure_costs_the_place_and_is_counted(stage: Stage, call: str) -> None:
+    failure = FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", call, times=1)
+    card, journal = card_of(stage, mig_card(), failure)
+    assert starts(card.read()) == {"MIG-a": None, "MIG-b": 2}
+    assert journal.errors["unknown_error"] == 1
+
+
+def test_a_place_that_is_no_figure_is_not_known(stage: Stage) -> None:
+    gpu = mig_card()
+    gpu.migs[0].values["placement"] = UNKNOWN
+    card, _ = card_of(stage, gpu)
+    assert starts(card.read())["MIG-a"] is None

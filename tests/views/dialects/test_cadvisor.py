@@ -1,0 +1,103 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from msgspec.structs import replace
+
+from podgpu.config import Config
+from podgpu.config.precedence import load
+from podgpu.model import Booking, Claim, ContainerRef, PartStatus, Reading, Snapshot
+from podgpu.views.dialects.cadvisor import families
+from podgpu.views.family import labels_text
+from tests.conftest import Golden
+from tests.views.dialects.rig import NODES, check_series, complaints, played, script, text, values
+from tests.views.quirks import BUSY, GIB, LLAMA, MIG_A, NOTEBOOK, SLICE, SNAPSHOT, STUCK
+
+DEFAULT = load({}, {})
+OF_CARD = load({"dialect_cadvisor_values": ["card"]}, {})
+
+TOTAL = "container_accelerator_memory_total_bytes"
+USED = "container_accelerator_memory_used_bytes"
+DUTY = "container_accelerator_duty_cycle"
+
+
+def labels(container: ContainerRef, device: str) -> str:
+    names = ("acc_id", "container", "make", "model", "namespace", "pod")
+    facts = (device, container.container, "nvidia", "NVIDIA H200", container.namespace, container.pod)
+    return labels_text(names, facts)
+
+
+ON_BUSY, ON_SLICE = labels(LLAMA, BUSY.gpu.uuid), labels(SLICE, MIG_A)
+
+
+@pytest.mark.parametrize(("name", "config"), [("container", DEFAULT), ("card", OF_CARD)])
+def test_the_page(name: str, config: Config, golden: Golden) -> None:
+    golden(f"dialects/cadvisor/{name}.txt", text(families(SNAPSHOT, config)))
+
+
+def test_tenants_of_a_card_have_their_own_numbers() -> None:
+    page = families(SNAPSHOT, DEFAULT)
+    other = labels(NOTEBOOK, BUSY.gpu.uuid)
+    assert (values(page, USED)[ON_BUSY], values(page, USED)[other]) == (20 * GIB, 10 * GIB)
+    assert (values(page, DUTY)[ON_BUSY], values(page, DUTY)[other]) == (80.0, 15.0)
+
+
+def test_tenants_of_a_card_have_its_numbers_by_option() -> None:
+    page = families(SNAPSHOT, OF_CARD)
+    other = labels(NOTEBOOK, BUSY.gpu.uuid)
+    assert values(page, USED)[ON_BUSY] == values(page, USED)[other] == 30.5 * GIB
+    assert values(page, DUTY)[ON_BUSY] == values(page, DUTY)[other] == 97.0
+
+
+@pytest.mark.parametrize("config", [DEFAULT, OF_CARD])
+def test_the_total_is_that_of_the_device_that_was_given(config: Config) -> None:
+    page = values(families(SNAPSHOT, config), TOTAL)
+    assert (page[ON_BUSY], page[ON_SLICE]) == (150754820096, 70 * GIB)
+
+
+def test_a_pod_made_again_under_its_name_is_added_to_the_former_but_its_card_is_one() -> None:
+    again = Booking(gpu=BUSY.gpu.uuid, container=replace(LLAMA, pod_uid="new"), processes=1, memory_bytes=GIB)
+    page = families(replace(SNAPSHOT, bookings=(*SNAPSHOT.bookings, again)), DEFAULT)
+    assert (values(page, USED)[ON_BUSY], values(page, TOTAL)[ON_BUSY]) == (21 * GIB, 150754820096)
+
+
+def test_what_is_not_measured_is_left_out() -> None:
+    hidden = tuple(replace(one, memory_bytes=None, sm_ratio=None) for one in SNAPSHOT.bookings)
+    page = families(replace(SNAPSHOT, bookings=hidden), DEFAULT)
+    assert (values(page, USED), values(page, DUTY)) == ({}, {})
+
+
+def test_an_idle_holder_uses_nothing() -> None:
+    idle = replace(
+        SNAPSHOT,
+        devices=(replace(BUSY, processes=()),),
+        bookings=(),
+        parts=(PartStatus(name="procfs", up=True),),
+    )
+    page = families(idle, DEFAULT)
+    assert (values(page, USED), values(page, DUTY)) == ({ON_BUSY: 0.0}, {ON_BUSY: 0.0})
+
+
+@pytest.mark.parametrize("config", [DEFAULT, OF_CARD])
+def test_a_card_that_is_down_says_nothing(config: Config) -> None:
+    claim = Claim(gpu=STUCK.gpu.uuid, container=LLAMA)
+    assert text(families(replace(SNAPSHOT, devices=(STUCK,), claims=(claim,)), config)) == ""
+
+
+def test_a_number_that_is_none_is_left_out() -> None:
+    broken = replace(BUSY, readings=(Reading("memory_used_bytes", float("nan")),))
+    assert values(families(replace(SNAPSHOT, devices=(broken,)), OF_CARD), USED) == {}
+
+
+async def test_slices_have_accelerators_of_their_own(golden: Golden, tmp_path: Path) -> None:
+    golden("dialects/cadvisor/mig.txt", text(families(await played(script("mig"), tmp_path), DEFAULT)))
+
+
+def test_promtool_finds_nothing_to_say() -> None:
+    assert complaints(families(SNAPSHOT, DEFAULT)) == complaints(families(SNAPSHOT, OF_CARD)) == set()
+
+
+@given(NODES)
+def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot) -> None:
+    check_series(families(snapshot, DEFAULT))
+    check_series(families(snapshot, OF_CARD))

@@ -1,0 +1,377 @@
+"""The pages of dcgm-exporter up to 4.8 and since 4.9."""
+
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from prometheus_client.parser import text_string_to_metric_families
+
+from podgpu.catalog import CATALOG
+from podgpu.config import Config
+from podgpu.config.precedence import load
+from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot
+from podgpu.serve.menu import menu
+from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
+from podgpu.views.exposition import Format, render
+from tests.catalog.dcgm import DEFAULT_COUNTERS, LABELS, LEFT_OUT, OPTIONAL_COUNTERS, RENAMED_IN_4_9
+from tests.conftest import Golden
+from tests.views.dialects.dcgm_node import EXCLUSIVE, NODE, SHARED, uuid
+
+PROMTOOL = shutil.which("promtool")
+DEFAULT = load({}, {})
+PER_CONTAINER = load({"dcgm_per_container": ["on"]}, {})
+PAGES = {
+    "dcgm/default": (dcgm, DEFAULT),
+    "dcgm/per-container": (dcgm, PER_CONTAINER),
+    "dcgm-4.9/default": (dcgm_4_9, DEFAULT),
+    "dcgm-4.9/per-container": (dcgm_4_9, PER_CONTAINER),
+    "dcgm-1.x/default": (dcgm_1_x, DEFAULT),
+}
+
+Row = tuple[dict[str, str], float]
+
+
+def page(dialect: ModuleType, config: Config = DEFAULT, snapshot: Snapshot = NODE) -> bytes:
+    return render(dialect.families(snapshot, config), Format.TEXT)
+
+
+def rows(
+    name: str, gpu: int, dialect: ModuleType = dcgm, config: Config = DEFAULT, snapshot: Snapshot = NODE
+) -> list[Row]:
+    """The labels and the value of each of a card's rows."""
+    parsed = text_string_to_metric_families(page(dialect, config, snapshot).decode())
+    # The parser gives every counter the suffix that counters should have.
+    samples = [one for family in parsed for one in family.samples if one.name in (name, f"{name}_total")]
+    return [(one.labels, one.value) for one in samples if one.labels["gpu"] == str(gpu)]
+
+
+def listed(path: Path, text: str) -> Config:
+    path.write_text(text)
+    return load({"dcgm_collectors": [str(path)]}, {})
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page(name: str, golden: Golden) -> None:
+    golden(f"dialects/{name}.prom", page(*PAGES[name]))
+
+
+# What it says of names that are not ours to choose.
+INHERITED = (
+    "label names should be written in 'snake_case' not 'camelCase'",
+    'counter metrics should have "_total" suffix',
+    "metric name should not include type 'counter'",
+)
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+@pytest.mark.parametrize("name", PAGES)
+def test_promtool_has_nothing_to_say_but_of_inherited_names(name: str) -> None:
+    assert PROMTOOL is not None
+    done = subprocess.run(
+        [PROMTOOL, "check", "metrics"], input=page(*PAGES[name]), capture_output=True, check=False
+    )
+    said = (done.stdout + done.stderr).decode().splitlines()
+    assert [line for line in said if not line.endswith(INHERITED)] == []
+
+
+def test_the_default_counters_are_those_of_dcgm_exporter() -> None:
+    given_by_default = set(DEFAULT_COUNTERS) - set(LEFT_OUT)
+    found = {family.name: (family.kind.value, family.help) for family in dcgm.families(NODE, DEFAULT)}
+    # No card of the node says how fast it receives.
+    assert given_by_default - set(found) == {"DCGM_FI_PROF_PCIE_RX_BYTES"}
+    assert found == {name: DEFAULT_COUNTERS[name] for name in found}
+
+
+def test_those_of_4_9_are_the_same_by_their_new_names_and_the_size_of_the_memory() -> None:
+    old = {family.name for family in dcgm.families(NODE, DEFAULT)}
+    new = {family.name for family in dcgm_4_9.families(NODE, DEFAULT)}
+    assert new == {RENAMED_IN_4_9.get(name, name) for name in old} | {"DCGM_FI_DEV_FB_CAPACITY_BYTES"}
+
+
+def test_labels_come_in_the_order_of_dcgm_exporter() -> None:
+    text = page(dcgm).decode()
+    device = (
+        f'gpu="0",UUID="{uuid(0)}",pci_bus_id="00000000:18:00.0",device="nvidia0",modelName="NVIDIA H200"'
+    )
+    rest = 'Hostname="gpu-node-1",DCGM_FI_DRIVER_VERSION="580.159.04"'
+    assert (
+        f'DCGM_FI_DEV_GPU_UTIL{{{device},{rest},container="main",namespace="team-a",pod="train-0"}} 97.0\n'
+        in text
+    )
+
+
+def test_4_9_writes_the_hostname_small_and_names_the_driver_anew() -> None:
+    ((labels, value),) = rows("DCGM_FI_DEV_GPU_UTIL_RATIO", 0, dcgm_4_9)
+    assert value == 0.97
+    assert labels["hostname"] == "gpu-node-1"
+    assert labels["DCGM_FI_SYSTEM_DRIVER_VERSION"] == "580.159.04"
+    assert not {"Hostname", "DCGM_FI_DRIVER_VERSION"} & labels.keys()
+
+
+def test_4_8_3_wrote_it_small_too() -> None:
+    small = load({"dcgm_hostname_label": ["hostname"]}, {})
+    assert page(dcgm, small) == page(dcgm).replace(b"Hostname=", b"hostname=")
+
+
+def test_a_gpu_without_a_pod_has_no_pod_labels() -> None:
+    ((labels, _),) = rows("DCGM_FI_DEV_GPU_UTIL", 1)
+    assert not {"pod", "namespace", "container"} & labels.keys()
+
+
+def test_values_are_whole_in_the_units_of_dcgm() -> None:
+    told = {name: rows(name, 0)[0][1] for name in ("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_DEC_UTIL")}
+    assert told == {"DCGM_FI_DEV_SM_CLOCK": 1980, "DCGM_FI_DEV_DEC_UTIL": 57}
+    assert rows("DCGM_FI_DEV_FB_USED", 0)[0][1] == 30719  # MiB are cut, as an integer division does
+    assert rows("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 0)[0][1] == 123_456_789_012
+    assert rows("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 0)[0][1] == 4000  # both directions
+    assert rows("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0)[0][1] == 0.3  # six decimals
+    assert rows("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", 0, dcgm_4_9)[0][1] == 123_456_789.012
+
+
+def test_the_last_xid_is_put_into_words() -> None:
+    ((labels, value),) = rows("DCGM_FI_DEV_XID_ERRORS", 0)
+    assert (value, labels["err_code"], labels["err_msg"]) == (31, "31", "GPU memory page fault")
+    assert rows("DCGM_FI_DEV_XID_ERRORS", 1) == []  # none since start: unknown, not 0
+    strange = replace(NODE, devices=(replace(EXCLUSIVE, readings=(Reading("xid_last_code", 999),)),))
+    assert rows("DCGM_FI_DEV_XID_ERRORS", 0, snapshot=strange)[0][0]["err_msg"] == "Unknown Error"
+
+
+def test_a_gpu_instance_has_rows_instead_of_its_card() -> None:
+    found = rows("DCGM_FI_DEV_FB_USED", 3)
+    assert [(one["GPU_I_PROFILE"], one["GPU_I_ID"], value) for one, value in found] == [
+        ("2g.35gb", "3", 10240),
+        ("2g.35gb", "5", 8192),
+        ("1g.18gb", "9", 256),
+    ]
+    assert {one["UUID"] for one, _ in found} == {uuid(3)}
+
+
+def test_a_gpu_instance_repeats_what_only_the_card_knows() -> None:
+    assert [value for _, value in rows("DCGM_FI_DEV_POWER_USAGE", 3)] == [390.5] * 3
+    assert [value for _, value in rows("DCGM_FI_DEV_SM_CLOCK", 3)] == [1980] * 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["GPU_UTIL", "MEM_COPY_UTIL", "ENC_UTIL", "DEC_UTIL", "CORRECTABLE_REMAPPED_ROWS", "ROW_REMAP_FAILURE"],
+)
+def test_a_gpu_instance_does_not_have_what_dcgm_has_of_cards_alone(name: str) -> None:
+    assert rows(f"DCGM_FI_DEV_{name}", 3) == []
+    assert len(rows(f"DCGM_FI_DEV_{name}", 1)) == 1
+
+
+def test_a_gpu_instance_never_shows_its_cards_memory() -> None:
+    assert rows("DCGM_FI_DEV_FB_RESERVED", 3) == []  # the card tells it, the instances do not
+
+
+def test_a_card_in_mig_mode_without_instances_has_its_own_row() -> None:
+    ((labels, value),) = rows("DCGM_FI_DEV_POWER_USAGE", 6)
+    assert value == 70
+    assert "GPU_I_ID" not in labels
+
+
+def test_a_card_that_is_down_is_not_on_the_page() -> None:
+    assert uuid(5).encode() not in page(dcgm)
+
+
+def test_a_shared_card_names_no_pod_unless_asked_to() -> None:
+    for name in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_TEMP"):
+        ((labels, _),) = rows(name, 2)
+        assert "pod" not in labels
+
+
+def pods(found: list[Row]) -> dict[str, float]:
+    return {labels.get("pod", ""): value for labels, value in found}
+
+
+def test_a_shared_card_is_split_by_what_was_measured() -> None:
+    assert pods(rows("DCGM_FI_DEV_GPU_UTIL", 2, config=PER_CONTAINER)) == {
+        "chat": 50, "stranger": 20, "": 10,
+    }  # fmt: skip
+    assert pods(rows("DCGM_FI_DEV_FB_USED", 2, config=PER_CONTAINER)) == {
+        "chat": 20480, "stranger": 2048, "": 8191,
+    }  # fmt: skip
+    assert pods(rows("DCGM_FI_DEV_POWER_USAGE", 2, config=PER_CONTAINER)) == {
+        "chat": 300.25, "batch": 50, "": 220.25,
+    }  # fmt: skip
+    # Nobody can say whose heat it is.
+    assert pods(rows("DCGM_FI_DEV_GPU_TEMP", 2, config=PER_CONTAINER)) == {"": 56}
+
+
+@pytest.mark.parametrize("dialect", [dcgm, dcgm_4_9])
+def test_splitting_leaves_every_sum_as_it_was(dialect: ModuleType) -> None:
+    whole, split = (
+        {family.name: sum(family.samples.values()) for family in dialect.families(NODE, config)}
+        for config in (DEFAULT, PER_CONTAINER)
+    )
+    assert split == pytest.approx(whole)
+
+
+def test_a_card_of_one_container_is_not_split() -> None:
+    alone = replace(NODE, devices=(EXCLUSIVE,))
+    assert page(dcgm, PER_CONTAINER, alone) == page(dcgm, DEFAULT, alone)
+
+
+def test_a_shared_gpu_instance_is_split_by_memory_alone() -> None:
+    config = PER_CONTAINER
+    shared = [row for row in rows("DCGM_FI_DEV_FB_USED", 3, config=config) if row[0]["GPU_I_ID"] == "5"]
+    assert pods(shared) == {"chat": 5120, "batch": 2048, "": 1024}
+    # Its power is the card's.
+    assert [value for _, value in rows("DCGM_FI_DEV_POWER_USAGE", 3, config=config)] == [390.5] * 3
+
+
+def test_what_nobody_measured_stays_whole() -> None:
+    blind = replace(NODE, devices=(SHARED,), bookings=())
+    assert page(dcgm, PER_CONTAINER, blind) == page(dcgm, DEFAULT, blind)
+
+
+def test_a_resource_claim_is_named_with_its_device() -> None:
+    ((labels, _),) = rows("DCGM_FI_DEV_GPU_TEMP", 4)
+    assert {name: value for name, value in labels.items() if name.startswith("dra_")} == {
+        "dra_claim_name": "dynamic-gpu-x7k2p",
+        "dra_claim_namespace": "team-c",
+        "dra_device_name": "gpu-4",
+        "dra_driver_name": "gpu.nvidia.com",
+        "dra_pool_name": "gpu-node-1",
+    }
+
+
+def test_a_claimed_instance_is_named_too_and_the_status_tells_which_claim_of_two() -> None:
+    labels = rows("DCGM_FI_DEV_FB_USED", 3)[2][0]
+    assert labels["dra_claim_name"] == "part-two-bbbbb"
+    assert (labels["dra_pool_name"], labels["dra_device_name"]) == ("pool/a", "gpu-3-mig-1g18gb-19-0")
+    assert labels["dra_mig_profile"] == "1g.18gb"
+    assert labels["dra_mig_device_uuid"].startswith("MIG-")
+
+
+def test_a_claim_in_doubt_is_not_named() -> None:
+    silent = replace(NODE, pods=tuple(replace(pod, containers=()) for pod in NODE.pods))
+    ((labels, _),) = rows("DCGM_FI_DEV_GPU_TEMP", 4, snapshot=silent)
+    assert "dra_claim_name" not in labels
+    assert labels["dra_device_name"] == "gpu-4"
+
+
+def test_a_file_of_counters_chooses_families_types_help_and_labels(tmp_path: Path) -> None:
+    config = listed(
+        tmp_path / "counters.csv",
+        "DCGM_FI_DEV_POWER_VIOLATION, counter, Held down by power (in ns).\n"
+        "DCGM_FI_DEV_GPU_TEMP, counter, Heat\n"
+        "DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs\n"
+        "DCGM_FI_NVML_VERSION, label, NVML\n"
+        "DCGM_FI_DEV_VBIOS_VERSION, label, VBIOS\n",
+    )
+    found = dcgm.families(replace(NODE, devices=(EXCLUSIVE,)), config)
+    assert [(one.name, one.kind.value, one.help) for one in found] == [
+        ("DCGM_FI_DEV_POWER_VIOLATION", "counter", "Held down by power (in ns)."),
+        ("DCGM_FI_DEV_GPU_TEMP", "counter", "Heat"),
+        ("DCGM_EXP_XID_ERRORS_TOTAL", "counter", "XIDs"),
+    ]
+    heat, xids = found[1], found[2]
+    assert 'Hostname="gpu-node-1",DCGM_FI_DEV_VBIOS_VERSION="96.00",DCGM_FI_NVML_VERSION="13.' in next(
+        iter(heat.samples)
+    )
+    assert [text.partition("container=")[2] for text in xids.samples] == [
+        '"main",namespace="team-a",pod="train-0",xid="31"}',
+        '"main",namespace="team-a",pod="train-0",xid="13"}',
+    ]
+
+
+def test_one_file_does_for_both_generations(tmp_path: Path) -> None:
+    config = listed(
+        tmp_path / "counters.csv",
+        "DCGM_FI_DEV_GPU_UTIL, gauge, Old words\n"
+        "DCGM_FI_DEV_FB_USED_BYTES, gauge, New words\n"
+        "DCGM_FI_SYSTEM_DRIVER_VERSION, label, Driver\n",
+    )
+    old, new = (
+        {one.name: one.help for one in dialect.families(NODE, config)} for dialect in (dcgm, dcgm_4_9)
+    )
+    assert old == {
+        "DCGM_FI_DEV_GPU_UTIL": "Old words",
+        "DCGM_FI_DEV_FB_USED": "Framebuffer memory used (in MiB).",
+    }
+    assert new == {
+        "DCGM_FI_DEV_GPU_UTIL_RATIO": "GPU utilization (0 to 1).",
+        "DCGM_FI_DEV_FB_USED_BYTES": "New words",
+    }
+    assert b'DCGM_FI_DRIVER_VERSION="580' in page(dcgm, config)
+
+
+def test_what_cannot_be_given_is_named(tmp_path: Path) -> None:
+    config = listed(
+        tmp_path / "counters.csv",
+        "DCGM_FI_DEV_GPU_TEMP, gauge, known\n"
+        "DCGM_FI_DEV_SERIAL, label, unknown\n"
+        "DCGM_FI_DEV_GPU_UTIL, label, a number is no label\n"
+        "DCGM_FI_DRIVER_VERSION, gauge, nor is a text a number\n"
+        "DCGM_EXP_P2P_STATUS, gauge, unknown\n",
+    )
+    assert dcgm.unavailable(config.dcgm_collectors) == (
+        "DCGM_FI_DEV_SERIAL",
+        "DCGM_FI_DEV_GPU_UTIL",
+        "DCGM_FI_DRIVER_VERSION",
+        "DCGM_EXP_P2P_STATUS",
+    )
+    assert dcgm.unavailable(None) == ()
+
+
+def test_of_all_counters_of_dcgm_exporter_only_the_known_ones_are_missing(tmp_path: Path) -> None:
+    counters = DEFAULT_COUNTERS | OPTIONAL_COUNTERS
+    lines = [f'{name}, {kind}, "{words}"' for name, (kind, words) in counters.items()]
+    config = listed(
+        tmp_path / "counters.csv", "\n".join([*lines, *(f"{name}, label, fact" for name in LABELS)])
+    )
+    missing = set(dcgm.unavailable(config.dcgm_collectors))
+    assert missing & counters.keys() == LEFT_OUT.keys()
+    assert LABELS - missing == {"DCGM_FI_DRIVER_VERSION", "DCGM_FI_NVML_VERSION", "DCGM_FI_DEV_VBIOS_VERSION"}
+
+
+def test_a_field_means_the_same_rows_in_every_generation() -> None:
+    pairs = {
+        (alias.name, row.name)
+        for row in CATALOG
+        for alias in (row.dcgm, row.dcgm49, row.dcgm1x)
+        if alias
+        and not alias.name.lower().startswith("dcgm_fi_dev_nvlink")
+        and "nvlink_bandwidth" not in alias.name
+    }
+    assert [name for name, times in Counter(name for name, _ in pairs).items() if times > 1] == []
+
+
+def test_both_generations_are_served_at_the_same_time() -> None:
+    pages = menu(DEFAULT).pages
+    assert {"/metrics/dcgm", "/metrics/dcgm-4.9", "/metrics/dcgm-1.x", "/gpu/metrics"} <= pages.keys()
+    assert pages["/metrics/dcgm"](NODE, {}) == dcgm.families(NODE, DEFAULT)
+    assert pages["/metrics/dcgm-4.9"](NODE, {}) == dcgm_4_9.families(NODE, DEFAULT)
+
+
+words = st.text(max_size=300)
+
+
+@given(model=words, node=words, pod=words, device_id=words, system=st.sampled_from(["dra", "mig", ""]))
+def test_no_name_breaks_a_page(model: str, node: str, pod: str, device_id: str, system: str) -> None:
+    gpu = Gpu(uuid=model, index=0, model=model, pci_bus_id=model)
+    claim = Claim(
+        gpu=model,
+        container=ContainerRef(pod, pod, pod, pod),
+        system=system,
+        resource=pod,
+        device_id=device_id,
+    )
+    snapshot = replace(
+        NODE,
+        node=node,
+        devices=(Device(gpu=gpu, readings=(Reading("power_watts", 5.0),)),),
+        claims=(claim,),
+        driver_version=node,
+    )
+    for dialect in (dcgm, dcgm_4_9, dcgm_1_x):
+        text = page(dialect, DEFAULT, snapshot).decode()
+        (family,) = text_string_to_metric_families(text)
+        assert [one.value for one in family.samples] == [5.0]

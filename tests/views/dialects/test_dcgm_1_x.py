@@ -1,0 +1,118 @@
+"""The page of dcgm-exporter 1.x with pod-gpu-metrics-exporter."""
+
+import re
+
+from msgspec.structs import replace
+
+from podgpu.catalog import CATALOG
+from podgpu.catalog.row import Metric
+from podgpu.config.precedence import load
+from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot
+from podgpu.views.dialects import dcgm_1_x
+from podgpu.views.exposition import Format, render
+from tests.catalog.dcgm import VERSION_1
+from tests.views.dialects.dcgm_node import NODE, uuid
+
+CONFIG = load({}, {})
+
+# As its README shows it. There another program has sorted the labels.
+README = """\
+# HELP dcgm_gpu_temp GPU temperature (in C).
+# TYPE dcgm_gpu_temp gauge
+dcgm_gpu_temp{container_name="pod1-ctr",gpu="0",pod_name="pod1",pod_namespace="default",uuid="GPU-2b399198-c670-a848-173b-d3400051a200"} 33
+dcgm_gpu_temp{container_name="pod1-ctr",gpu="1",pod_name="pod1",pod_namespace="default",uuid="GPU-9567a9e7-341e-bb7e-fcf5-788d8caa50f9"} 34
+# HELP dcgm_gpu_utilization GPU utilization (in %).
+# TYPE dcgm_gpu_utilization gauge
+dcgm_gpu_utilization{container_name="pod1-ctr",gpu="0",pod_name="pod1",pod_namespace="default",uuid="GPU-2b399198-c670-a848-173b-d3400051a200"} 0
+dcgm_gpu_utilization{container_name="pod1-ctr",gpu="1",pod_name="pod1",pod_namespace="default",uuid="GPU-9567a9e7-341e-bb7e-fcf5-788d8caa50f9"} 0
+# HELP dcgm_low_util_violation Throttling duration due to low utilization (in us).
+# TYPE dcgm_low_util_violation counter
+dcgm_low_util_violation{container_name="pod1-ctr",gpu="0",pod_name="pod1",pod_namespace="default",uuid="GPU-2b399198-c670-a848-173b-d3400051a200"} 0
+dcgm_low_util_violation{container_name="pod1-ctr",gpu="1",pod_name="pod1",pod_namespace="default",uuid="GPU-9567a9e7-341e-bb7e-fcf5-788d8caa50f9"} 0
+# HELP dcgm_mem_copy_utilization Memory utilization (in %).
+# TYPE dcgm_mem_copy_utilization gauge
+dcgm_mem_copy_utilization{container_name="pod1-ctr",gpu="0",pod_name="pod1",pod_namespace="default",uuid="GPU-2b399198-c670-a848-173b-d3400051a200"} 0
+dcgm_mem_copy_utilization{container_name="pod1-ctr",gpu="1",pod_name="pod1",pod_namespace="default",uuid="GPU-9567a9e7-341e-bb7e-fcf5-788d8caa50f9"} 0
+# HELP dcgm_memory_clock Memory clock frequency (in MHz).
+# TYPE dcgm_memory_clock gauge
+dcgm_memory_clock{container_name="pod1-ctr",gpu="0",pod_name="pod1",pod_namespace="default",uuid="GPU-2b399198-c670-a848-173b-d3400051a200"} 810
+dcgm_memory_clock{container_name="pod1-ctr",gpu="1",pod_name="pod1",pod_namespace="default",uuid="GPU-9567a9e7-341e-bb7e-fcf5-788d8caa50f9"} 810
+"""  # noqa: E501
+CARDS = ("GPU-2b399198-c670-a848-173b-d3400051a200", "GPU-9567a9e7-341e-bb7e-fcf5-788d8caa50f9")
+
+
+def node_of_the_readme() -> Snapshot:
+    def readings(celsius: float) -> tuple[Reading, ...]:
+        return (
+            Reading("temperature_celsius", celsius, ("gpu",)),
+            Reading("utilization_ratio", 0.0),
+            Reading("throttle_seconds_total", 0.0, ("low_utilization",)),
+            Reading("memory_utilization_ratio", 0.0),
+            Reading("clock_hertz", 810e6, ("memory",)),
+        )
+
+    container = ContainerRef("default", "pod1", "pod1-ctr")
+    return Snapshot(
+        node="n",
+        taken_at=0.0,
+        interval_seconds=5.0,
+        version="0",
+        devices=tuple(
+            Device(gpu=Gpu(uuid=card, index=index), readings=readings(33 + index))
+            for index, card in enumerate(CARDS)
+        ),
+        claims=tuple(Claim(gpu=card, container=container) for card in CARDS),
+    )
+
+
+def text(snapshot: Snapshot) -> str:
+    return render(dcgm_1_x.families(snapshot, CONFIG), Format.TEXT).decode()
+
+
+def as_shown(line: str) -> str:
+    """Write a line as node-exporter does: labels sorted, whole numbers without a point."""
+    if line.startswith("#"):
+        return line
+    name, labels, value = re.fullmatch(r"(\w+)\{(.*)\} (\S+)", line).groups()  # type: ignore[union-attr]
+    return f"{name}{{{','.join(sorted(labels.split(',')))}}} {float(value):g}"
+
+
+def test_the_sample_of_the_readme_comes_out_of_the_facts_it_shows() -> None:
+    ours = [as_shown(line) for line in text(node_of_the_readme()).splitlines()]
+    assert sorted(ours) == sorted(README.splitlines())
+
+
+def test_labels_come_as_it_wrote_them_itself() -> None:
+    line = (
+        f'dcgm_gpu_temp{{gpu="0",uuid="{CARDS[0]}",pod_name="pod1",pod_namespace="default",'
+        'container_name="pod1-ctr"} 33.0\n'
+    )
+    assert line in text(node_of_the_readme())
+
+
+def test_a_card_without_a_pod_or_with_several_has_two_labels() -> None:
+    temperatures = [line for line in text(NODE).splitlines() if line.startswith("dcgm_gpu_temp{")]
+    assert f'dcgm_gpu_temp{{gpu="1",uuid="{uuid(1)}"}} 56.0' in temperatures
+    assert f'dcgm_gpu_temp{{gpu="2",uuid="{uuid(2)}"}} 56.0' in temperatures
+
+
+def test_a_card_split_by_mig_has_one_row_and_no_pod() -> None:
+    used = [line for line in text(NODE).splitlines() if line.startswith('dcgm_fb_used{gpu="3"')]
+    assert used == [f'dcgm_fb_used{{gpu="3",uuid="{uuid(3)}"}} 30719.0']
+
+
+def test_all_forty_names_are_there_once_a_card_tells_everything() -> None:
+    readings = tuple(_reading(row) for row in CATALOG if row.dcgm1x)
+    page = dcgm_1_x.families(
+        replace(NODE, devices=(Device(gpu=Gpu(uuid="GPU-a", index=0), readings=readings),)), CONFIG
+    )
+    assert {one.name: (one.kind.value, one.help) for one in page} == VERSION_1
+
+
+def _reading(row: Metric) -> Reading:
+    return Reading(row.name, 1.0, row.label_values)
+
+
+def test_it_is_also_where_it_always_was() -> None:
+    assert set(dcgm_1_x.PAGES) == {"/metrics/dcgm-1.x", "/gpu/metrics"}
+    assert len({id(view) for view in dcgm_1_x.PAGES.values()}) == 1

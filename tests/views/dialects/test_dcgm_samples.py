@@ -1,0 +1,207 @@
+"""Real pages of dcgm-exporter: what one of them tells goes in, and the same rows come out."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu.catalog import device_rows
+from podgpu.catalog.row import Metric
+from podgpu.config import Config
+from podgpu.config.precedence import load
+from podgpu.model import (
+    Claim,
+    ClaimUse,
+    ContainerRef,
+    Device,
+    Gpu,
+    Instance,
+    MigInstance,
+    Pod,
+    PodContainer,
+    Reading,
+    Snapshot,
+)
+from podgpu.views.dialects import dcgm, dcgm_1_x
+from podgpu.views.exposition import Format, render
+
+SAMPLES = Path(__file__).parents[2] / "recorded" / "dcgm-exporter"
+
+# Files of the generation that `dcgm` speaks for, and what of them it is told by options.
+SAME_GENERATION = {
+    "k8s_busy_t4_no_help_lines": {},
+    "k8s_idle_l40s_helm": {},
+    "k8s_idle_l4_gpu_operator": {},
+    "k8s_t4_aws_partial": {},
+    "vgpu_grid_a100_10c": {},
+    "k8s_484_lowercase_hostname_t4": {"dcgm_hostname_label": ["hostname"]},
+}
+# An older one: the exporter's own name was a label by hand; the bus and the words for XIDs came later.
+OLDER = re.compile(r',(?:DCGM_FI_PROCESS_NAME|pci_bus_id|err_code|err_msg)="[^"]*"')
+
+LINE = re.compile(r"(\w+)\{(.*)\} (\S+)")
+LABEL = re.compile(r'(\w+)="([^"]*)"')
+# Memory is told in whole MiB, so that used, free and the rest come out as they went in.
+ROWS: dict[str, Metric] = {}
+for row in reversed(device_rows()):
+    for alias in filter(None, (row.dcgm, row.dcgm1x)):
+        ROWS[alias.name] = row
+
+
+class Line(NamedTuple):
+    name: str
+    text: str
+    labels: dict[str, str]
+    value: float
+
+
+def lines(text: str) -> list[Line]:
+    found = (LINE.fullmatch(line) for line in text.splitlines())
+    return [
+        Line(one[1], one[2], dict(LABEL.findall(one[2])), float(one[3]))
+        for one in found
+        if one and one[3] != "STRING"
+    ]
+
+
+def reading(line: Line) -> Reading:
+    row = ROWS[line.name]
+    alias = row.dcgm if row.dcgm and row.dcgm.name == line.name else row.dcgm1x
+    assert alias is not None
+    return Reading(row.name, line.value * alias.unit.factor, row.label_values)
+
+
+def snapshot(sample: list[Line]) -> Snapshot:
+    uuids = list(dict.fromkeys(one.labels.get("UUID") or one.labels["uuid"] for one in sample))
+    first = sample[0].labels
+    return Snapshot(
+        node=first.get("Hostname") or first.get("hostname", ""),
+        taken_at=0.0,
+        interval_seconds=5.0,
+        version="0",
+        driver_version=first.get("DCGM_FI_DRIVER_VERSION", ""),
+        devices=tuple(_device([one for one in sample if uuid in one.text]) for uuid in uuids),
+        claims=tuple(
+            Claim(gpu=uuid, container=ContainerRef(first["namespace"], first["pod"], first["container"]))
+            for uuid in uuids
+            if "pod" in first
+        ),
+    )
+
+
+def _device(sample: list[Line]) -> Device:
+    labels = sample[0].labels
+    places = list(dict.fromkeys(one.labels["GPU_I_ID"] for one in sample if "GPU_I_ID" in one.labels))
+    gpu = Gpu(
+        uuid=labels.get("UUID") or labels["uuid"],
+        index=int(labels["gpu"]),
+        model=labels.get("modelName", ""),
+        pci_bus_id=labels.get("pci_bus_id", ""),
+        mig_enabled=bool(places),
+    )
+    instances = tuple(
+        _instance([one for one in sample if one.labels["GPU_I_ID"] == place]) for place in places
+    )
+    return Device(gpu=gpu, readings=_readings(sample), instances=instances)
+
+
+def _instance(sample: list[Line]) -> Instance:
+    place, profile = sample[0].labels["GPU_I_ID"], sample[0].labels["GPU_I_PROFILE"]
+    mig = MigInstance(uuid=f"MIG-{place}", gpu_instance_id=int(place), compute_instance_id=0, profile=profile)
+    return Instance(mig=mig, readings=_readings(sample))
+
+
+def _readings(sample: list[Line]) -> tuple[Reading, ...]:
+    return tuple(reading(one) for one in sample if one.name in ROWS)
+
+
+def ours(sample: list[Line], options: dict[str, list[str]]) -> list[Line]:
+    config: Config = load(options, {})
+    return lines(render(dcgm.families(snapshot(sample), config), Format.TEXT).decode())
+
+
+@pytest.mark.parametrize("name", SAME_GENERATION)
+def test_rows_come_out_as_they_went_in(name: str) -> None:
+    theirs = [one for one in lines((SAMPLES / f"{name}.prom").read_text()) if one.name in ROWS]
+    assert len(theirs) > 5
+    assert sorted(ours(theirs, SAME_GENERATION[name])) == sorted(theirs)
+
+
+@pytest.mark.parametrize("name", SAME_GENERATION)
+def test_help_and_type_are_theirs(name: str) -> None:
+    text = (SAMPLES / f"{name}.prom").read_text()
+    theirs = [one for one in lines(text) if one.name in ROWS]
+    comments = {
+        line
+        for line in text.splitlines()
+        if line.startswith(("# HELP", "# TYPE")) and line.split()[2] in ROWS
+    }
+    config = load(SAME_GENERATION[name], {})
+    page = render(dcgm.families(snapshot(theirs), config), Format.TEXT).decode().splitlines()
+    assert comments <= set(page)
+
+
+def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -> None:
+    text = (SAMPLES / "mig_a800_8gpu_mixed_full.prom").read_text()
+    theirs = [one for one in lines(text) if one.name in ROWS]
+    assert len(theirs) > 200
+    node = snapshot(theirs)
+    split, whole, *others = node.devices
+    # What the others tell the split card could tell too: of that, too, its instances show no more than theirs do.
+    split = replace(split, readings=(*whole.readings, *split.readings))
+    page = dcgm.families(replace(node, devices=(split, whole, *others)), load({}, {}))
+
+    def bare(line: Line) -> tuple[str, str, float]:
+        # The power of one of theirs was read a moment later.
+        value = 0.0 if line.name == "DCGM_FI_DEV_POWER_USAGE" else line.value
+        return line.name, OLDER.sub("", line.text), value
+
+    found = lines(render(page, Format.TEXT).decode())
+    assert sorted(map(bare, found)) == sorted(map(bare, theirs))
+
+
+def test_a_claims_labels_stand_where_theirs_do() -> None:
+    first, second = lines((SAMPLES / "dra_gh200_k8s_docs.prom").read_text())
+    labels = first.labels
+    container = ContainerRef(labels["namespace"], labels["pod"], labels["container"], "uid")
+    gpu = Gpu(
+        uuid=labels["UUID"],
+        index=int(labels["gpu"]),
+        model=labels["modelName"],
+        pci_bus_id=labels["pci_bus_id"],
+    )
+    node = Snapshot(
+        node=labels["Hostname"],
+        taken_at=0.0,
+        interval_seconds=5.0,
+        version="0",
+        devices=(Device(gpu=gpu, readings=(reading(first),)),),
+        claims=(
+            Claim(
+                gpu=gpu.uuid,
+                container=container,
+                system="dra",
+                resource=labels["dra_driver_name"],
+                device_id=f"{labels['dra_pool_name']}/{labels['dra_device_name']}",
+            ),
+        ),
+        pods=(
+            Pod(
+                namespace=container.namespace,
+                name=container.pod,
+                uid="uid",
+                containers=(PodContainer(name=container.container, uses=(ClaimUse("gpu"),)),),
+                resource_claims={"gpu": labels["dra_claim_name"]},
+            ),
+        ),
+    )
+    assert lines(render(dcgm.families(node, load({}, {})), Format.TEXT).decode()) == [first]
+    assert second.labels["pod"] != labels["pod"]  # a claim of two pods: we name neither, or each for itself
+
+
+def test_a_page_of_1_x_comes_out_as_it_went_in() -> None:
+    theirs = lines((SAMPLES / "v1_textfile_gpu_monitoring_tools.prom").read_text())
+    page = render(dcgm_1_x.families(snapshot(theirs), load({}, {})), Format.TEXT).decode()
+    assert sorted(lines(page)) == sorted(theirs)

@@ -1,0 +1,205 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from msgspec.structs import replace
+
+from podgpu.config import Config
+from podgpu.config.precedence import load
+from podgpu.model import (
+    Booking,
+    Claim,
+    ContainerRef,
+    Device,
+    Gpu,
+    Instance,
+    MigInstance,
+    PartStatus,
+    Reading,
+    Snapshot,
+    VirtualGpu,
+)
+from podgpu.views.dialects.hami import families
+from podgpu.views.family import labels_text
+from tests.conftest import Golden
+from tests.views.dialects.rig import NODES, check_series, complaints, played, script, text, values
+
+NEW = load({}, {})
+LEGACY = load({"dialect_hami_names": ["legacy"]}, {})
+BOTH = load({"dialect_hami_names": ["both"]}, {})
+GIB = 2**30
+CARD = "GPU-0"
+POD = ContainerRef("ml", "infer", "main", "u1")
+
+SAMPLE = {"container": "main", "device_uuid": CARD, "namespace": "ml", "pod": "infer", "vdevice_index": "0"}
+OLD_SAMPLE = {
+    "ctrname": "main",
+    "deviceuuid": CARD,
+    "podnamespace": "ml",
+    "podname": "infer",
+    "vdeviceid": "0",
+}
+
+NODE = Snapshot(
+    node="n",
+    taken_at=1000.0,
+    interval_seconds=5.0,
+    version="test",
+    devices=(
+        Device(
+            gpu=Gpu(uuid=CARD, index=0, model="NVIDIA H200"),
+            readings=(
+                Reading("memory_used_bytes", 30 * GIB),
+                Reading("utilization_ratio", 0.07),
+                Reading("memory_utilization_ratio", 0.25),
+                Reading("temperature_celsius", 50.0, ("gpu",)),
+            ),
+        ),
+    ),
+    claims=(Claim(gpu=CARD, container=POD, system="hami", memory_limit_bytes=16 * GIB, share=0.3),),
+    bookings=(Booking(gpu=CARD, container=POD, processes=1, memory_bytes=9 * GIB, sm_ratio=0.5),),
+    parts=(PartStatus(name="procfs", up=True),),
+)
+LIBRARY = VirtualGpu(
+    pod_uid="u1",
+    container="main",
+    gpu=CARD,
+    memory_limit_bytes=99 * GIB,
+    memory_used_bytes=8 * GIB,
+    context_bytes=3,
+    module_bytes=2,
+    buffer_bytes=1,
+    sm_ratio=0.9,
+    last_kernel_at=990.0,
+)
+WITH_LIBRARY = replace(NODE, vgpus=(LIBRARY,))
+
+
+def labels(pairs: dict[str, str]) -> str:
+    pairs = {**pairs, "zone": "vGPU"}
+    return labels_text(sorted(pairs), [pairs[name] for name in sorted(pairs)])
+
+
+def value(snapshot: Snapshot, name: str, pairs: dict[str, str] = SAMPLE) -> float | None:
+    return values(families(snapshot, BOTH), name).get(labels(pairs))
+
+
+async def test_a_node_of_hami(golden: Golden, tmp_path: Path) -> None:
+    snapshot = await played(script("hami"), tmp_path)
+    golden("dialects/hami/new.txt", text(families(snapshot, NEW)))
+    golden("dialects/hami/legacy.txt", text(families(snapshot, LEGACY)))
+
+
+def test_both_is_the_new_names_and_then_the_old_ones() -> None:
+    assert text(families(WITH_LIBRARY, BOTH)) == (
+        text(families(WITH_LIBRARY, NEW)) + text(families(WITH_LIBRARY, LEGACY))
+    )
+
+
+def test_every_series_is_in_the_zone() -> None:
+    assert all('zone="vGPU"' in one for family in families(WITH_LIBRARY, BOTH) for one in family.samples)
+
+
+def test_memory_in_use_is_what_the_library_counts() -> None:
+    for name in ("hami_vgpu_memory_used_bytes", "hami_container_device_memory_bytes"):
+        assert value(WITH_LIBRARY, name) == 8 * GIB
+    for name in ("vGPU_device_memory_usage_in_bytes", "Device_memory_desc_of_container"):
+        assert value(WITH_LIBRARY, name, OLD_SAMPLE) == 8 * GIB
+
+
+def test_memory_in_use_is_what_the_driver_measured_where_the_library_is_silent() -> None:
+    assert value(NODE, "hami_vgpu_memory_used_bytes") == 9 * GIB
+
+
+def test_the_limit_is_the_schedulers_whatever_the_tenant_writes() -> None:
+    assert value(WITH_LIBRARY, "hami_vgpu_memory_limit_bytes") == 16 * GIB
+    unlimited = replace(WITH_LIBRARY, claims=(Claim(gpu=CARD, container=POD, system="hami"),))
+    assert value(unlimited, "hami_vgpu_memory_limit_bytes") == 99 * GIB
+
+
+def test_utilization_is_what_the_driver_measured_in_percent() -> None:
+    assert value(WITH_LIBRARY, "hami_container_device_utilization_ratio") == 50.0
+    unmeasured = replace(WITH_LIBRARY, bookings=(replace(NODE.bookings[0], sm_ratio=None),))
+    assert value(unmeasured, "hami_container_device_utilization_ratio") == 90.0
+
+
+def test_only_the_library_knows_the_kinds_of_memory_and_the_last_kernel() -> None:
+    wanted = {
+        "hami_vgpu_memory_context_bytes": 3,
+        "hami_vgpu_memory_module_bytes": 2,
+        "hami_vgpu_memory_buffer_bytes": 1,
+        "hami_container_last_kernel_elapsed_seconds": 10,
+    }
+    assert {name: value(WITH_LIBRARY, name) for name in wanted} == wanted
+    assert {value(NODE, name) for name in wanted} == {None}
+    assert value(WITH_LIBRARY, "Device_last_kernel_of_container", OLD_SAMPLE) == 10
+
+
+def test_a_kernel_of_the_future_was_just_now() -> None:
+    ahead = replace(NODE, vgpus=(replace(LIBRARY, last_kernel_at=1e12),))
+    assert value(ahead, "hami_container_last_kernel_elapsed_seconds") == 0.0
+
+
+def test_a_host_gpu_is_in_percent() -> None:
+    host = {"device_index": "0", "device_type": "NVIDIA-NVIDIA H200", "device_uuid": CARD, "node": "n"}
+    old = {"deviceidx": "0", "devicetype": "NVIDIA-NVIDIA H200", "deviceuuid": CARD, "nodeid": "n"}
+    assert value(NODE, "hami_host_gpu_utilization_ratio", host) == 7.0
+    assert value(NODE, "HostCoreUtilization", old) == 7.0
+    assert value(NODE, "HostGPUMemoryUsage", old) == 30 * GIB
+    del host["node"]
+    assert value(NODE, "hami_host_gpu_memory_controller_utilization_ratio", host) == 25.0
+
+
+def test_cards_are_counted_as_the_scheduler_listed_them() -> None:
+    other = Device(gpu=Gpu(uuid="GPU-1", index=1))
+    claims = tuple(
+        Claim(gpu=gpu, container=POD, system="hami", memory_limit_bytes=1) for gpu in ("GPU-1", CARD)
+    )
+    snapshot = replace(NODE, devices=(*NODE.devices, other), claims=claims)
+    name = "hami_vgpu_memory_limit_bytes"
+    assert value(snapshot, name, {**SAMPLE, "device_uuid": "GPU-1", "vdevice_index": "0"}) == 1
+    assert value(snapshot, name, {**SAMPLE, "device_uuid": CARD, "vdevice_index": "1"}) == 1
+
+
+def test_a_card_that_the_container_does_not_hold_is_not_its_own_however_it_writes_so() -> None:
+    forged = replace(LIBRARY, pod_uid="u2")
+    other = replace(NODE, vgpus=(forged,), claims=(), bookings=())
+    assert not [one for one in families(other, BOTH) if not one.name.startswith(("hami_host", "Host"))]
+
+
+def test_what_others_than_hami_gave_is_not_shown() -> None:
+    other = replace(NODE, claims=(replace(NODE.claims[0], system="time-slicing"),))
+    assert value(other, "hami_vgpu_memory_used_bytes") is None
+
+
+def test_a_slice_is_named() -> None:
+    mig = MigInstance(uuid="MIG-1", gpu_instance_id=3, compute_instance_id=0, profile="1g.18gb")
+    device = replace(NODE.devices[0], instances=(Instance(mig=mig),))
+    claim = Claim(gpu=CARD, mig="MIG-1", container=POD, system="hami")
+    snapshot = replace(NODE, devices=(device,), claims=(claim,), bookings=(), vgpus=(LIBRARY,))
+    ids = {"mig_uuid": "MIG-1", "profile": "1g.18gb", "gpu_instance_id": "3", "compute_instance_id": "0"}
+    assert value(snapshot, "hami_mig_device_info", {**SAMPLE, **ids}) == 1.0
+    assert value(snapshot, "MigInfo", {**OLD_SAMPLE, "instanceid": "3"}) == 1.0
+
+
+def test_a_pod_made_again_under_its_name_is_added_to_the_former() -> None:
+    again = replace(POD, pod_uid="u2")
+    snapshot = replace(
+        WITH_LIBRARY,
+        claims=(*NODE.claims, replace(NODE.claims[0], container=again)),
+        vgpus=(LIBRARY, replace(LIBRARY, pod_uid="u2", last_kernel_at=995.0)),
+    )
+    assert value(snapshot, "hami_vgpu_memory_used_bytes") == 16 * GIB
+    assert value(snapshot, "hami_container_last_kernel_elapsed_seconds") == 5.0
+
+
+def test_promtool_finds_fault_with_the_inherited_names_alone() -> None:
+    assert complaints(families(WITH_LIBRARY, NEW)) == set()
+    legacy = {family.name for family in families(WITH_LIBRARY, LEGACY)}
+    assert complaints(families(WITH_LIBRARY, LEGACY)) <= legacy
+
+
+@pytest.mark.parametrize("config", [NEW, LEGACY, BOTH])
+@given(snapshot=NODES)
+def test_no_snapshot_makes_a_series_twice(config: Config, snapshot: Snapshot) -> None:
+    check_series(families(snapshot, config))

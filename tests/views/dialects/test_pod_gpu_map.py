@@ -1,0 +1,161 @@
+import re
+from pathlib import Path
+
+from hypothesis import given
+from msgspec.structs import replace
+
+from podgpu.config.precedence import load
+from podgpu.model import Booking, Claim, ContainerRef, Device, Gpu, Snapshot
+from podgpu.views.dialects.pod_gpu_map import (
+    PAGES,
+    Row,
+    deprecated_families,
+    map_family,
+    metric_name,
+    node_families,
+    rows,
+)
+from podgpu.views.family import Family
+from tests.conftest import GOLDEN, Golden
+from tests.views.dialects.rig import NODES, check_series, complaints, played, script, text
+from tests.views.quirks import SNAPSHOT, STUCK
+
+DEFAULT = load({}, {})
+DEPRECATED = load({"dialect_pod_gpu_map_deprecated": ["on"]}, {})
+
+CARD = "GPU-40f717b2-01dc-1a31-6b17-d487ffe7cb61"
+OTHER = "GPU-40f717b2-01dc-1a31-6b17-d487ffe7cb91"
+
+
+def page(snapshot: Snapshot = SNAPSHOT, path: str = "/metrics/pod-gpu-map") -> list[Family]:
+    return list(PAGES[path](snapshot, DEFAULT))
+
+
+def readme(name: str) -> list[str]:
+    return (GOLDEN / "dialects/pod-gpu-map" / name).read_text().splitlines()
+
+
+def readme_rows(lines: list[str]) -> list[Row]:
+    """The rows that its README shows, those that stand there twice too."""
+    return [Row(*re.findall('"([^"]*)"', line)) for line in lines if "{" in line]
+
+
+def held(card: str, pod: str, container: str = "main", uid: str = "1", mig: str = "") -> Claim:
+    return Claim(gpu=card, container=ContainerRef("default", pod, container, uid), mig=mig)
+
+
+def node(*claims: Claim, name: str = "ti") -> Snapshot:
+    cards = (Gpu(uuid=CARD, index=0, model="4080ti"), Gpu(uuid=OTHER, index=1, model="2080ti"))
+    return Snapshot(
+        node=name,
+        taken_at=0.0,
+        interval_seconds=5.0,
+        version="test",
+        devices=tuple(Device(gpu=card) for card in cards),
+        claims=claims,
+    )
+
+
+def test_the_page(golden: Golden) -> None:
+    golden("dialects/pod-gpu-map/default.txt", text(PAGES["/metrics/pod-gpu-map"](SNAPSHOT, DEFAULT)))
+
+
+def test_the_page_with_its_deprecated_names(golden: Golden) -> None:
+    golden("dialects/pod-gpu-map/deprecated.txt", text(PAGES["/metrics/pod-gpu-map"](SNAPSHOT, DEPRECATED)))
+
+
+def test_the_page_of_nodes(golden: Golden) -> None:
+    golden("dialects/pod-gpu-map/nodes.txt", text(page(path="/metrics/nodes")))
+
+
+def test_the_readme_less_its_duplicates() -> None:
+    lines = readme("readme-map.txt")
+    assert text([map_family(readme_rows(lines))]).splitlines() == list(dict.fromkeys(lines))
+
+
+def test_the_readme_of_nodes_less_its_duplicates() -> None:
+    lines = readme("readme-nodes.txt")
+    assert text(node_families(readme_rows(lines))).splitlines() == list(dict.fromkeys(lines))
+
+
+def test_the_readme_of_deprecated_names_less_its_duplicates() -> None:
+    lines = readme("readme-deprecated.txt")
+    mapped = readme_rows(lines)
+    families = deprecated_families(mapped)
+    assert text(families).splitlines()[:6] == lines[:6]
+    assert [family.name for family in families] == [f"POD_GPU_MAP_INFO_{n}" for n in range(len(set(mapped)))]
+
+
+def test_a_node_as_in_the_readme_gives_its_lines() -> None:
+    lines = readme("readme-map.txt")
+    assert text(page(node(held(CARD, "test"), held(OTHER, "test3")))).splitlines() == [
+        *lines[:3],
+        lines[-1],
+    ]
+
+
+def test_two_containers_of_a_pod_are_one_row() -> None:
+    assert len(rows(node(held(CARD, "a", "x"), held(CARD, "a", "y"), held(CARD, "a", "y", uid="2")))) == 1
+
+
+def test_a_pod_with_two_cards_has_two_rows() -> None:
+    assert [row.gpu_id for row in rows(node(held(OTHER, "a"), held(CARD, "a")))] == [CARD, OTHER]
+
+
+def test_a_pod_that_uses_what_it_was_not_given_has_a_row() -> None:
+    used = Booking(gpu=CARD, container=ContainerRef("default", "thief", "main", "9"), processes=1)
+    assert [row.pod_name for row in rows(replace(node(), bookings=(used,)))] == ["thief"]
+
+
+def test_who_has_ended_has_no_row() -> None:
+    ended = Booking(gpu=CARD, container=ContainerRef("default", "done", "main", "9"), processes=1, ended=True)
+    assert rows(replace(node(), bookings=(ended,))) == []
+
+
+def test_who_is_outside_kubernetes_is_no_pod() -> None:
+    outside = Booking(gpu=CARD, container=ContainerRef("", "", "docker/web"), processes=1)
+    assert rows(replace(node(), bookings=(outside,))) == []
+
+
+def test_a_slice_is_named_by_its_own_uuid() -> None:
+    (row,) = rows(node(held(CARD, "a", mig="MIG-1")))
+    assert (row.gpu_id, row.gpu_model) == ("MIG-1", "4080ti")
+
+
+def test_a_card_that_is_down_is_still_held() -> None:
+    claim = held(STUCK.gpu.uuid, "a")
+    assert len(rows(replace(SNAPSHOT, devices=(STUCK,), claims=(claim,)))) == 1
+
+
+def test_without_gpu_pods_the_pages_are_empty() -> None:
+    assert [text(view(node(), DEPRECATED)) for view in PAGES.values()] == ["", ""]
+
+
+def test_a_node_makes_a_legal_name() -> None:
+    assert metric_name("gpu-node.1") == "gpu_node_1_info"
+    assert metric_name("1node") == "_1node_info"
+    assert metric_name("") == "__info"
+    assert re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", metric_name("ü\n\ud800"))
+
+
+def test_nodes_of_like_names_share_a_family() -> None:
+    mapped = [*rows(node(held(CARD, "a"), name="a-1")), *rows(node(held(CARD, "a"), name="a.1"))]
+    (family,) = node_families(mapped)
+    assert len(family.samples) == 2
+
+
+async def test_pods_on_one_slice_share_its_uuid(tmp_path: Path) -> None:
+    devices = {row.pod_name: row.gpu_id for row in rows(await played(script("mig"), tmp_path))}
+    assert devices["left"] == devices["right"] == "MIG-00000000-0000-5000-8000-000000000003"
+    assert len(set(devices.values())) == len(devices) - 1
+
+
+def test_promtool_finds_nothing_to_say() -> None:
+    assert complaints(page()) == set()
+    assert complaints(page(path="/metrics/nodes")) == set()
+
+
+@given(NODES)
+def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot) -> None:
+    check_series(PAGES["/metrics/pod-gpu-map"](snapshot, DEPRECATED))
+    check_series(PAGES["/metrics/nodes"](snapshot, DEFAULT))

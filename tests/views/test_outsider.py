@@ -1,0 +1,124 @@
+"""Those outside Kubernetes, on a machine without it and on a node of a cluster."""
+
+import pytest
+from hypothesis import given
+from msgspec.structs import replace
+
+from podgpu.model import Booking, ContainerRef, Holder, Snapshot
+from podgpu.views.outsider import named, outsider_names
+from podgpu.views.page import html
+from podgpu.views.table import table
+from podgpu.views.tenancy import full_name
+from podgpu.views.why import pod_names, why, why_outsider
+from tests.views.quirks import BUSY, LLAMA, SNAPSHOT
+from tests.views.test_native import SNAPSHOTS
+
+WEB = ContainerRef("", "", "docker/web")
+
+
+def bare(container: ContainerRef = WEB, **facts: object) -> Snapshot:
+    """One outsider on one card, with an account of its own."""
+    holder = Holder(
+        pid=424,
+        kind="container",
+        container=container,
+        title=container.container,
+        command="python3",
+        user=1000,
+        cgroup="0::/system.slice/docker-1.scope",
+    )
+    booking = Booking(
+        gpu=BUSY.gpu.uuid, container=container, method="measured", processes=1, memory_bytes=20 * 2**30
+    )
+    found = replace(
+        SNAPSHOT, devices=(BUSY,), claims=(), bookings=(booking,), pods=(), unclaimed=(), holders=(holder,)
+    )
+    return replace(found, **facts)
+
+
+def node(title: str = "docker/web", kind: str = "container") -> Snapshot:
+    """The same processes on a node of a cluster, where only their titles are known."""
+    holders = [one if one.pid != 1000 else replace(one, kind=kind, title=title) for one in SNAPSHOT.holders]
+    return replace(SNAPSHOT, holders=tuple(holders))
+
+
+def test_an_account_outside_kubernetes_is_written_as_its_title() -> None:
+    assert full_name(WEB) == "docker/web"
+    assert full_name(LLAMA) == "ml/llama-0/server"
+    assert full_name(ContainerRef("", "", "docker/\x1b[31m")) == "docker/\ufffd[31m"
+
+
+def test_whose_processes_are_is_told_once_each_and_bounded() -> None:
+    holders = [Holder(pid=pid, kind="host", title=f"user/{pid // 2}") for pid in range(1000, 1010)]
+    assert named(BUSY.processes, holders, 2) == "user/500, user/501 +3 more"
+    assert named(BUSY.processes[:2], holders, 2) == ""
+
+
+def test_the_table_shows_an_outsider_without_a_share() -> None:
+    (row,) = (row for row in table(bare(), 120, colour=False).splitlines() if "docker/web" in row)
+    assert row.split() == ["docker/web", "-", "20.0", "-", "measured", "424"]
+
+
+def test_the_table_names_those_who_have_no_account() -> None:
+    rows = table(node(), 120, colour=False).splitlines()
+    assert any(row.startswith("   other containers (4) docker/web ") for row in rows)
+
+
+def test_the_page_shows_an_outsider_and_does_not_call_it_a_thief() -> None:
+    page = html(bare(), 0.0).decode()
+    assert "<b>docker/web</b>" in page
+    assert "not given" not in page
+    assert "containers outside Kubernetes · docker/web · pid 1000" in html(node(), 0.0).decode()
+
+
+def test_a_title_cannot_break_the_page() -> None:
+    page = html(bare(ContainerRef("", "", "docker/<script>")), 0.0).decode()
+    assert "<script>" not in page and "docker/&lt;script&gt;" in page
+    assert "<script>" not in html(node("docker/<script>"), 0.0).decode()
+
+
+def test_the_evidence_of_an_outsider_names_its_process_and_its_user() -> None:
+    text = " ".join((why_outsider(bare(), "docker/web", 80) or "").split())
+    for link in (
+        "Owner docker/web, outside Kubernetes",
+        "the container's id in the cgroup of each process; its name, where it can be read, from Docker's files",
+        "pid 424, compute, 20.0 GiB, SM 80%, python3, user 1000",
+        "0::/system.slice/docker-1.scope",
+    ):
+        assert link in text
+    assert "without having been given it" not in text
+    assert "UID" not in text
+
+
+@pytest.mark.parametrize(("kind", "where"), [("container", "other containers"), ("host", "host processes")])
+def test_an_outsider_on_a_node_of_a_cluster_has_evidence_but_no_account(kind: str, where: str) -> None:
+    text = " ".join((why_outsider(node(kind=kind), "docker/web", 80) or "").split())
+    assert "pid 1000" in text and "pid 1001" not in text
+    assert f"It is outside Kubernetes. What it uses is booked to no pod, but to {where}." in text
+
+
+def test_a_pod_is_never_taken_for_an_outsider_of_its_name() -> None:
+    pod = ContainerRef("docker", "web", "main", "uid-web")
+    both = bare(bookings=(*bare().bookings, Booking(gpu=BUSY.gpu.uuid, container=pod, busy_us=77_000_000)))
+    of_the_pod, of_the_other = why(both, "docker", "web", 80), why_outsider(both, "docker/web", 80)
+    assert of_the_pod and of_the_other
+    assert "Somebody outside Kubernetes has the same name; this is the pod." in of_the_pod
+    assert "pid 424" not in of_the_pod and "busy 77.000000 s" in of_the_pod
+    assert "pid 424" in of_the_other and "busy 77.000000 s" not in of_the_other
+    assert (pod_names(both), outsider_names(both)) == (["docker/web"], ["docker/web"])
+
+
+def test_nobody_is_found_by_a_part_of_a_title() -> None:
+    assert why(bare(), "", "", 80) is None
+    assert why(bare(), "docker", "web", 80) is None
+    assert why_outsider(bare(), "", 80) is None
+    assert why_outsider(bare(), "docker", 80) is None
+    assert why_outsider(SNAPSHOT, "ml/llama-0", 80) is None
+
+
+@given(SNAPSHOTS)
+def test_every_outsider_that_is_named_has_a_report_without_codes_for_the_terminal(snapshot: Snapshot) -> None:
+    for title in filter(None, outsider_names(snapshot)):
+        text = why_outsider(snapshot, title, 80)
+        assert text is not None
+        assert not {"\x1b", "\x07", "\x9b"} & set(text)
