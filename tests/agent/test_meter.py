@@ -113,3 +113,18 @@ def test_the_intervals_add_up_to_the_counter(steps: list[tuple[float, float]]) -
         assert found is not None
         booked += found.energy_mj or 0
     assert booked == round(energy * 1000)
+
+
+def test_a_counter_that_moves_in_steps_is_believed_for_all_the_time_since_it_moved() -> None:
+    """A page may show the counter of half a minute ago: a step is six intervals' energy, and their idle part."""
+    standing = [joules(5.0 * number, 100.0) for number in range(6)]
+    found = between(*standing, joules(30.0, 100.0 + 30 * 400.0, utilization_ratio=1.0))
+    assert found.energy_mj == 30 * 400_000
+    assert found.idle_mj == round(30 * 0.12 * LIMIT * 1e3)
+    assert found.elapsed_us == 5_000_000
+
+
+def test_a_leap_beyond_all_the_time_since_it_moved_is_not_believed() -> None:
+    standing = [joules(5.0 * number, 100.0) for number in range(6)]
+    found = between(*standing, joules(30.0, 1e9, power_watts=100.0))
+    assert found.energy_mj == 500_000

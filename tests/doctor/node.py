@@ -87,6 +87,7 @@ HERE = Machine(
     in_pod=True,
     hides_processes=False,
     clock_synchronised=True,
+    missing_fields=(),
 )
 
 

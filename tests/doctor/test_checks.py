@@ -99,7 +99,7 @@ def test_without_a_driver_the_cards_are_not_judged() -> None:
 
 def test_a_driver_that_lists_no_gpu_fails() -> None:
     finding = found("nvml.gpus", devices=())
-    assert (finding.status, finding.detail) == (Status.FAIL, "the driver lists no GPU")
+    assert (finding.status, finding.detail) == (Status.FAIL, "no GPU was found")
     assert "NVIDIA_VISIBLE_DEVICES" in finding.advice
 
 
@@ -301,3 +301,22 @@ def test_an_empty_snapshot_is_judged_without_a_crash() -> None:
 def test_a_process_that_ended_is_not_counted() -> None:
     device = replace(WHOLE, processes=(*WHOLE.processes, Process(pid=43)))
     assert found("nvml.processes", devices=(device,)).detail == "1 process on 1 GPU"
+
+
+@pytest.mark.parametrize(
+    ("missing", "status"), [(None, "SKIP"), ((), "PASS"), (("DCGM_FI_DEV_VGPU_LICENSE_STATUS",), "WARN")]
+)
+def test_counters_that_cannot_be_had_are_named(missing: tuple[str, ...] | None, status: str) -> None:
+    (finding,) = (
+        one
+        for one in examine(SOUND, replace(HERE, missing_fields=missing))
+        if one.id == "dialect.dcgm-fields"
+    )
+    assert finding.status == status
+    assert all(field in finding.detail for field in missing or ())
+
+
+def test_a_page_of_metrics_is_not_asked_for_what_only_the_driver_knows() -> None:
+    page = replace(SOUND, parts=tuple(one for one in SOUND.parts if one.name != "nvml"))
+    judged = {one.id: one.status for one in examine(page, HERE)}
+    assert {judged[f"nvml.{check}"] for check in ("library", "processes", "profiling")} == {Status.SKIP}

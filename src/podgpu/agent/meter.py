@@ -1,5 +1,7 @@
 """What each device did since its last reading: the deltas that the ledger books."""
 
+from msgspec import Struct
+
 from podgpu.ledger.account import Interval
 from podgpu.model import Device
 
@@ -9,33 +11,43 @@ IDLE_SHARE_OF_LIMIT = 0.12  # of the power limit, until the card was seen idle: 
 MOST_OVER_LIMIT = 1.5  # a card that drew more than this times its limit did not: the counter jumped
 
 
+class Last(Struct, frozen=True):
+    """The previous reading: when, what the energy counter said, and when it last moved.
+
+    A page that is scraped may show a counter that moves every 30 s.
+    """
+
+    at: float
+    energy_mj: int | None
+    moved_at: float
+
+
 class Meter:
     """Remembers the previous reading of each card, and how little power it was seen to draw."""
 
     def __init__(self, interval: float) -> None:
         self._longest = GAP_INTERVALS * interval
-        self._last: dict[str, tuple[float, int | None]] = {}
+        self._last: dict[str, Last] = {}
         self._idle_watts: dict[str, float] = {}
 
     def interval(self, device: Device) -> Interval | None:
         """Return what happened since the previous reading; None for the first one."""
         readings = {one.metric: one.value for one in device.readings if not one.labels}
-        energy = readings.get("energy_joules_total")
-        now = (device.at, None if energy is None else round(energy * 1000))
         busy = readings.get("graphics_engine_active_ratio", readings.get("utilization_ratio"))
         idle_watts = self._learned(device.gpu.uuid, readings, busy)
         before = self._last.get(device.gpu.uuid)
-        if before and 0 <= now[0] - before[0] < SHORTEST:
+        if before and 0 <= device.at - before.at < SHORTEST:
             return None  # the next reading ends the interval, so that nothing is lost
-        self._last[device.gpu.uuid] = now
-        if before is None or now[0] < before[0]:
+        now = self._last[device.gpu.uuid] = _now(device.at, readings, before)
+        if before is None or now.at < before.at:
             return None
-        elapsed = now[0] - before[0]
+        elapsed = now.at - before.at
         is_gap = elapsed > self._longest
         return Interval(
             elapsed_us=round(elapsed * 1e6),
-            energy_mj=_energy(before[1], now[1], readings, elapsed, is_gap=is_gap),
-            idle_mj=round(idle_watts * elapsed * 1e3),
+            energy_mj=_energy(before, now, readings, is_gap=is_gap),
+            # A counter that moves now and then brings the idle energy of the whole time since.
+            idle_mj=round(idle_watts * (now.at - before.moved_at) * 1e3),
             busy_us=None if is_gap or busy is None else round(min(busy, 1.0) * elapsed * 1e6),
             is_gap=is_gap,
         )
@@ -48,18 +60,25 @@ class Meter:
         return self._idle_watts.get(uuid, IDLE_SHARE_OF_LIMIT * readings.get("power_limit_watts", 0.0))
 
 
-def _energy(
-    before: int | None, now: int | None, readings: dict[str, float], elapsed: float, *, is_gap: bool
-) -> int | None:
+def _now(at: float, readings: dict[str, float], before: Last | None) -> Last:
+    energy = readings.get("energy_joules_total")
+    counted = None if energy is None else round(energy * 1000)
+    stands = before is not None and counted == before.energy_mj and at >= before.at
+    return Last(at, counted, before.moved_at if before and stands else at)
+
+
+def _energy(before: Last, now: Last, readings: dict[str, float], *, is_gap: bool) -> int | None:
     """The counter's increase; where there is no counter, or it jumped, what the power meter says.
 
     Of a gap the power of now says nothing.
     """
+    elapsed = now.at - before.at
     power = readings.get("power_watts")
     by_power = None if power is None or is_gap else round(power * elapsed * 1e3)
-    if before is None or now is None or now < before:
+    if before.energy_mj is None or now.energy_mj is None or now.energy_mj < before.energy_mj:
         return by_power
     limit = readings.get("power_limit_watts")
-    if limit is not None and now - before > MOST_OVER_LIMIT * limit * elapsed * 1e3:
+    increase, since = now.energy_mj - before.energy_mj, now.at - before.moved_at
+    if limit is not None and increase > MOST_OVER_LIMIT * limit * since * 1e3:
         return by_power
-    return now - before
+    return increase

@@ -62,6 +62,7 @@ def _here(config: Config) -> tuple[Snapshot, Machine]:
 
     from podgpu.cli._reading import read_node
     from podgpu.doctor import Machine
+    from podgpu.views.dialects.dcgm import unavailable
 
     snapshot = asyncio.run(read_node(config, cycles=CYCLES, pause=BETWEEN_READINGS))
     return snapshot, Machine(
@@ -71,6 +72,7 @@ def _here(config: Config) -> tuple[Snapshot, Machine]:
         in_pod="KUBERNETES_SERVICE_HOST" in os.environ,
         hides_processes=_hides_processes(config.path_procfs),
         clock_synchronised=_clock_synchronised(),
+        missing_fields=unavailable(config.dcgm_collectors) if config.dcgm_collectors else None,
     )
 
 

@@ -164,6 +164,12 @@ CHECKS: tuple[Check, ...] = (
         "Start chrony or systemd-timesyncd on the node. A wrong clock breaks TLS and shifts every sample.",
         node.clock,
     ),
+    Check(
+        "dialect.dcgm-fields",
+        "Every counter of --dcgm.collectors can be had without DCGM.",
+        "Take the field off the list, or read dcgm-exporter's own page: docs/compatibility.md.",
+        node.dcgm_fields,
+    ),
     Check("part.*", "Any other part of podgpu that does not work.", _BY_REASON, node.parts),
 )
 

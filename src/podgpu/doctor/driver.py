@@ -36,7 +36,7 @@ def gpus(snapshot: Snapshot, _: Machine) -> Verdict:
     if any(not part.up for part in snapshot.parts if part.name == PART):
         return skipped("needs nvml.library")
     if not snapshot.devices:
-        return failed("the driver lists no GPU")
+        return failed("no GPU was found")
     silent = [(device.gpu.index, device.fault) for device in snapshot.devices if device.fault]
     if silent:
         told = several([f"GPU {index}: {problem(fault)}" for index, fault in silent])
@@ -46,6 +46,8 @@ def gpus(snapshot: Snapshot, _: Machine) -> Verdict:
 
 
 def profiling(snapshot: Snapshot, _: Machine) -> Verdict:
+    if not snapshot.demo and part_of(snapshot, PART) is None:
+        return skipped("the numbers come from elsewhere")
     cards = [device for device in answering(snapshot) if not device.gpu.mig_enabled]
     able = [device for device in cards if _may_profile(device)]
     if not cards:
@@ -62,6 +64,8 @@ def processes(snapshot: Snapshot, _: Machine) -> Verdict:
     cards = answering(snapshot)
     if not cards:
         return NO_GPU
+    if not snapshot.demo and part_of(snapshot, PART) is None:
+        return skipped("a page of metrics lists none: who holds a card is taken for its user")
     unlisted = [device for device in cards if not device.processes_known]
     if unlisted:
         return warned(f"{named(unlisted)}: the list of processes could not be read in full")

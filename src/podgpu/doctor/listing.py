@@ -40,6 +40,7 @@ _AREAS = {
     "sharing": "Sharing systems",
     "books": "The books",
     "node": "The node",
+    "dialect": "Dialects",
     "part": "Other parts",
 }
 

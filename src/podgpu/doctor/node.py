@@ -1,7 +1,7 @@
 """The node's clock, and the parts that no other check knows."""
 
 from podgpu.doctor import claim, driver, kubernetes, process
-from podgpu.doctor.verdict import Machine, Verdict, down, passed, skipped, warned
+from podgpu.doctor.verdict import Machine, Verdict, down, passed, several, skipped, warned
 from podgpu.model import Snapshot
 from podgpu.views.glance import seconds
 from podgpu.views.text import line
@@ -32,3 +32,11 @@ def _compared(snapshot: Snapshot, machine: Machine) -> Verdict:
     if age > STALE_INTERVALS * snapshot.interval_seconds + CLOCK_SECONDS:
         return warned(f"by this machine's clock the snapshot is {seconds(age)} old")
     return passed("the agent's agrees with this machine's")
+
+
+def dcgm_fields(_: Snapshot, machine: Machine) -> Verdict:
+    if machine.missing_fields is None:
+        return skipped("no list of counters is given")
+    if machine.missing_fields:
+        return warned(f"not to be had: {several(list(machine.missing_fields))}")
+    return passed("every counter of the list can be had")

@@ -23,7 +23,8 @@ class Status(StrEnum):
 class Machine(Struct, frozen=True, kw_only=True):
     """What a snapshot does not tell of where it was taken. Of an agent elsewhere only `now` is known.
 
-    `in_pod` is true in a pod of Kubernetes, `hides_processes` where /proc shows only our own.
+    `in_pod` is true in a pod of Kubernetes, `hides_processes` where /proc shows only our own. `missing_fields` are
+    those of the wanted DCGM counters that podgpu cannot give, None where no list was given.
     """
 
     now: float
@@ -33,6 +34,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     in_pod: bool = False
     hides_processes: bool | None = None
     clock_synchronised: bool | None = None
+    missing_fields: tuple[str, ...] | None = None
 
 
 class Verdict(Struct, frozen=True):

@@ -51,6 +51,15 @@ _NEXT_OF_PART = {
         "gone": "The list of pods grew too old. It is read anew by itself; nothing to do unless this lasts.",
         "too_large": "An answer is larger than the agent takes. Please report this with the detail.",
     },
+    "dcgm": {
+        "no_exporter": "No running dcgm-exporter on this node: see --dcgm.selector, --dcgm.namespace and --node-name.",
+        "no_gpu": "The page shows no GPU, as while dcgm-exporter starts. If this lasts, read its log.",
+        "page_garbage": "That is no page of metrics. See that the address leads to dcgm-exporter itself.",
+        "page_late": "No whole page within --dcgm.timeout. See whether dcgm-exporter hangs in the driver.",
+        "page_refused": "An answer other than 200; redirects are not followed. Check the path in --dcgm.url.",
+        "page_too_large": "The page is larger than --dcgm.max-bytes. Raise it, or let dcgm-exporter tell less.",
+        "page_unreachable": "No connection to dcgm-exporter. Check the address and network policies.",
+    },
     "log-dirs": {
         "forbidden": "Run the agent as root, so that it may read the kubelet's log folders.",
         "missing": "Mount the node's /var/log/pods read-only into the agent's pod, or set --path.logs.",

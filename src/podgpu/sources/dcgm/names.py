@@ -48,9 +48,6 @@ _RATES = {
     "dcgm_fi_prof_pcie_rx_bytes": "pcie_receive_bytes_per_second",
 }
 _CLOCK_MASKS = ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS")
-# The books take a jump of the energy counter beyond what this allows for a fault of the card. DCGM shows its counter
-# in steps of half a minute, which are just such jumps.
-_LEFT_OUT = "power_limit_watts"
 
 
 def _aliases() -> dict[str, tuple[Meaning, ...]]:
@@ -58,7 +55,7 @@ def _aliases() -> dict[str, tuple[Meaning, ...]]:
     found: dict[str, set[Meaning]] = defaultdict(set)
     for row in device_rows():
         for alias in (row.dcgm, row.dcgm49, row.dcgm1x):
-            if alias and row.name != _LEFT_OUT:
+            if alias:
                 found[alias.name].add(Meaning(row, alias.unit))
     return {name: tuple(meanings) for name, meanings in found.items() if len(meanings) == 1}
 
