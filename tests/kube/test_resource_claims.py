@@ -213,13 +213,13 @@ async def test_a_server_that_knows_no_version_says_so() -> None:
 async def test_forbidden_says_what_to_grant() -> None:
     async with FakeApi(objects=dynamic_resources()) as fake:
         fake.refuse(403, times=3, wanted=lambda seen: seen.path == SHARED)
-        async with following(fake, using("shared-gpu")) as claims:
+        async with following(fake, using("shared-gpu", "two-migs")) as claims:
             await until(lambda: reason(claims) == "forbidden")
             status = claims.status()
             assert status and status.fault and not status.up
             assert "get on resourceclaims" in status.fault.detail
             assert "list on resourceslices" in status.fault.detail
-            assert len(claims.devices()) == 4, "what may be read is used"
+            assert [one.name for one in claims.claims()] == ["two-migs"], "what may be read is used"
             await until(lambda: is_up(claims))
             assert claims.errors["forbidden"] == 3
 

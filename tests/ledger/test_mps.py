@@ -1,5 +1,7 @@
 """MPS on one card: the driver counts the clients' time as the server's."""
 
+import pytest
+
 from podgpu.ledger import book as books
 from podgpu.ledger.account import Account, Interval, Sheet
 from podgpu.ledger.mps import with_servers
@@ -104,3 +106,27 @@ def test_a_user_may_run_a_server_for_himself() -> None:
     }
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [], own)
     assert of(sheet, A)[1] == of(sheet, B)[1] == 495
+
+
+@pytest.mark.parametrize(
+    "forger",
+    [
+        holder(2, ContainerRef("ns", "b", "other", "uid-b"), "nvidia-cuda-mps"),
+        holder(2, ContainerRef("ns", "b", "", "uid-b"), "nvidia-cuda-mps"),
+        Holder(pid=2, kind="pod", command="nvidia-cuda-mps", user=0),
+    ],
+    ids=["another container of the pod", "a container without a name", "a pod that is not known yet"],
+)
+def test_a_pod_that_holds_anything_or_is_not_known_is_no_server(forger: Holder) -> None:
+    busy = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 900), process(9, SERVER, 66, 90))
+    elsewhere = Claim(gpu="GPU-2", container=B, share=1.0)
+    sheet = book(busy, CYCLE, [claim(A, 0.5), elsewhere], HOLDERS | {2: forger})
+    assert of(sheet, A)[1] == 90
+
+
+def test_of_two_servers_of_one_user_one_is_none_and_their_time_is_nobodys_known() -> None:
+    stranger = ContainerRef("ns", "stranger", "main", "uid-s")
+    busy = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 900), process(9, SERVER, 66, 90))
+    sheet = book(busy, CYCLE, [claim(A, 0.5)], HOLDERS | {2: holder(2, stranger, "nvidia-cuda-mps")})
+    assert of(sheet, A)[1] == 0
+    assert sheet.entries["unknown"].busy_us == 990

@@ -369,3 +369,24 @@ def test_whatever_a_status_or_a_name_says_shares_stay_whole_and_devices_are_ours
     for device in {claim.mig or claim.gpu for claim in found}:
         assert device in ("GPU-5", "GPU-0", "GPU-7", "MIG-left", "MIG-right")
         assert sum(claim.share for claim in found if (claim.mig or claim.gpu) == device) == pytest.approx(1.0)
+
+
+def test_a_claim_made_from_a_template_names_itself_where_the_pod_does_not() -> None:
+    """The kubelet's list has every device of it under each container, also one with admin access."""
+    made = ResourceClaim(
+        namespace="ns",
+        name="p-gpus-x7k2p",
+        pod_name="gpus",
+        devices=claimed(("big", "gpu-5"), ("small", "gpu-0")).devices,
+        pod_uids=("u",),
+    )
+    containers = (container("a", "gpus/big"), container("b", "gpus/small"))
+    pod = Pod(namespace="ns", name="p", uid="u", phase="Running", containers=containers)
+    rows = [
+        row(device, name, claim=made.name) for name in ("a", "b") for device in ("gpu-5", "gpu-0", "gpu-7")
+    ]
+    stock = Inventory(DEVICES, (), (), [pod], dynamic=rows, resource_claims=[made])
+    assert {(one.container.container, one.gpu, one.share) for one in dra.claims(stock)} == {
+        ("a", "GPU-5", 1.0),
+        ("b", "GPU-0", 1.0),
+    }

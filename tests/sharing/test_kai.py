@@ -180,14 +180,10 @@ def test_a_reservation_pod_is_known_by_its_name_where_pods_are_not(name: str) ->
     assert all_claims(Inventory(DEVICES, [holds(ZERO, name, RUN_AI)]), systems()) == ()
 
 
-@pytest.mark.parametrize(
-    ("namespace", "pod"), [("ns", "gpu-reservation-n-a"), (KAI, "burner"), (KAI, "gpu-reservation-n-b")]
-)
+@pytest.mark.parametrize(("namespace", "pod"), [("ns", "gpu-reservation-n-a"), (KAI, "burner")])
 def test_nobody_elses_card_is_taken_back(namespace: str, pod: str) -> None:
-    """The last is known, and has no group."""
-    unlabelled = Pod(namespace=KAI, name="gpu-reservation-n-b", uid="u")
     labelled = reservation("g", namespace="ns")
-    node = Inventory(DEVICES, [holds(ONE, pod, namespace)], (), [unlabelled, labelled])
+    node = Inventory(DEVICES, [holds(ONE, pod, namespace)], (), [labelled])
     assert [claim.container.pod for claim in all_claims(node, systems())] == [pod]
 
 
@@ -217,3 +213,8 @@ def test_no_label_or_note_of_a_tenant_raises_or_claims_what_no_reservation_pod_h
     for claim in found(reservation("g", card=ZERO), hostile, listed=listed):
         assert (claim.gpu, claim.container.pod_uid, claim.device_id) == (ZERO, "u", "g")
         assert 0 < claim.share <= 1
+
+
+def test_a_reservation_pod_is_known_by_its_name_where_log_folders_tell_no_labels() -> None:
+    bare = Pod(namespace=KAI, name="gpu-reservation-n-b", uid="u")
+    assert all_claims(Inventory(DEVICES, [holds(ONE, bare.name, KAI)], (), [bare]), systems()) == ()

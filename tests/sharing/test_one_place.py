@@ -22,9 +22,7 @@ ROOM = SOURCE / "sharing"
 # Dialects speak the words of other systems; that is all they are.
 DIALECTS = {SOURCE / "views" / "dialects", SOURCE / "config" / "dialects.py"}
 ELSEWHERE = sorted(
-    path
-    for path in SOURCE.rglob("*.py")
-    if ROOM not in path.parents and not DIALECTS & {path, *path.parents}
+    path for path in SOURCE.rglob("*.py") if ROOM not in path.parents and not DIALECTS & {path, *path.parents}
 )
 SYSTEMS = sharing.systems()
 SHARED = {"__init__.py", "inventory.py", "__pycache__"}

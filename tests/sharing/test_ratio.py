@@ -103,3 +103,14 @@ def test_what_goes_by_a_resource_of_its_own_is_another_systems() -> None:
 @pytest.mark.parametrize("device_id", ["GPU-9-0", f"{ZERO}0", "", "mlx5_0"])
 def test_what_does_not_begin_with_a_uuid_is_nobodys(device_id: str) -> None:
     assert found([4], given(device_id)) == []
+
+
+def test_a_word_in_an_annotation_takes_no_claim_away() -> None:
+    pod = Pod(namespace="ns", name="p", uid="u", annotations={"note": f"see {ONE}"})
+    assert told(found([4], given(f"{ZERO}-1"), pod)) == [(ZERO, "ratio", 0.25)]
+
+
+def test_a_container_that_another_systems_note_speaks_for_is_not_claimed_twice() -> None:
+    note = {"hami.io/vgpu-devices-allocated": f"{ONE},NVIDIA,1024,50:;"}
+    pod = Pod(namespace="ns", name="p", uid="u", phase="Running", annotations=note)
+    assert told(found([4], given(f"{ZERO}-1"), pod)) == [(ONE, "hami", 0.5)]

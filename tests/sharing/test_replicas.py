@@ -189,3 +189,17 @@ def test_a_card_that_lets_one_process_in_is_served_by_mps_also_while_nobody_runs
 def test_a_card_open_to_all_without_clients_is_time_sliced() -> None:
     (claim,) = found(held(f"{ONE}::0"), offered(), card(readings=(*TOTAL, Reading("compute_mode", 0.0))))
     assert claim.system == "time-slicing"
+
+
+def test_a_card_that_is_not_offered_since_it_is_unhealthy_is_cut_like_the_others() -> None:
+    other = Device(gpu=Gpu(uuid="GPU-9", index=2))
+    held_ = held(f"{ONE}::0")
+    both = Inventory([SLICED, other], held_, [*offered(), *offered("GPU-9")])
+    sick = Inventory([SLICED, other], held_, offered("GPU-9"))
+    assert [one.share for stock in (both, sick) for one in replicas.claims(stock)] == [0.25, 0.25]
+
+
+def test_a_tenants_own_mps_on_a_card_that_is_open_to_all_limits_nobody() -> None:
+    open_to_all = card(CLIENT, PLAIN, readings=(*TOTAL, Reading("compute_mode", 0.0)))
+    (claim,) = found(held(f"{ONE}::0"), offered(), open_to_all)
+    assert (claim.system, claim.memory_limit_bytes) == ("time-slicing", None)

@@ -163,3 +163,12 @@ def test_a_resource_that_another_system_claims_by_is_no_sign() -> None:
     """Replicas of an instance bear the instance's resource name."""
     found = statuses_of(given(f"{SLICE}::0", resource="nvidia.com/mig-1g.18gb.shared"))
     assert found == {"time-slicing": (1, False)}
+
+
+def test_a_note_says_nothing_about_a_card_that_another_pod_was_given_as_a_whole() -> None:
+    """Whoever may make a pod may write that note, on any cluster."""
+    part = '{"gpu":[{"minor":2,"resources":{"koordinator.sh/gpu-core":"100"}}]}'
+    note = {"scheduling.koordinator.sh/device-allocated": part}
+    forged = Pod(namespace="ns", name="mallory", uid="m", phase="Running", annotations=note)
+    assert [claim.container.pod for claim in found(given(TWO), forged)] == ["p"]
+    assert [claim.container.pod for claim in found((), forged)] == ["mallory"]

@@ -63,4 +63,6 @@ def _filled(bare: tuple[Pod, ...], others: Sequence[tuple[Pod, ...]]) -> tuple[P
     told = {pod.uid: pod for pods in reversed(others) for pod in pods if pod.phase}
     names = {(pod.namespace, pod.name) for pod in bare}
     filled = [pod if pod.phase else told.get(pod.uid, pod) for pod in bare]
-    return (*filled, *(pod for pod in told.values() if (pod.namespace, pod.name) not in names))
+    # A pod that ran, and is not on the list that works, may be gone.
+    ended = (pod for pod in told.values() if pod.finished and (pod.namespace, pod.name) not in names)
+    return (*filled, *ended)

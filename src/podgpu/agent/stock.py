@@ -117,9 +117,8 @@ class Stock:
         return Counter(counts | {("sharing", reason): count for reason, count in self._host_errors.items()})
 
     def _is_believed(self) -> bool:
-        return (
-            self._allocations is not None and (self._allocations.status().age_seconds or 0.0) <= MAP_SECONDS
-        )
+        age = self._allocations.status().age_seconds if self._allocations else None
+        return age is not None and age <= MAP_SECONDS
 
     async def _observe(self, host: Host) -> Observation:
         seen = await asyncio.to_thread(sharing.observed, host, self._systems)

@@ -4,8 +4,8 @@ import asyncio
 import time
 
 from podgpu.agent.loop import Agent
-from podgpu.cli._attribution import open_attribution
-from podgpu.cli._source import open_source
+from podgpu.assembly.attribution import open_attribution
+from podgpu.assembly.source import open_source
 from podgpu.config import Config
 from podgpu.model import Snapshot
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from podgpu import __version__, log
 from podgpu.agent.loop import Agent
-from podgpu.cli._attribution import has_kubelet, open_attribution
-from podgpu.cli._source import open_source
+from podgpu.assembly.agent import open_agent
+from podgpu.assembly.attribution import has_kubelet
 from podgpu.config import Config
 from podgpu.config.address import Address
 from podgpu.serve.menu import menu
@@ -35,12 +35,7 @@ def serve(config: Config, greet: Greeting = lambda _: None) -> int:
 
 
 async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
-    agent = Agent(
-        open_source(config),
-        node=config.node_name,
-        interval=config.interval,
-        attribution=open_attribution(config),
-    )
+    agent = open_agent(config)
     server = Server(
         agent,
         series_limit=config.series_limit,

@@ -183,12 +183,19 @@ class ResourceClaims:
         wanted = {(one.namespace, one.name) for one in self._wanted}
         for place in self._claims.keys() - wanted:
             del self._claims[place]
+        faults: list[ApiFault] = []
         for place in sorted(wanted):
-            claim = await self._claim(*place)
+            try:
+                claim = await self._claim(*place)
+            except ApiFault as fault:  # rights may be given by namespace
+                faults.append(fault)
+                continue
             if claim:
                 self._claims[place] = claim
             else:
                 self._claims.pop(place, None)
+        if faults:
+            raise faults[0]
 
     async def _claim(self, namespace: str, name: str) -> ResourceClaim | None:
         path = f"{GROUP}/{self._version}/namespaces/{namespace}/resourceclaims/{name}"

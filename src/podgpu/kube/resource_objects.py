@@ -9,6 +9,8 @@ from msgspec.json import Decoder
 from podgpu.kube.pod_object import Label, Subdomain, Uid
 from podgpu.model import ClaimedDevice, PoolDevice, ResourceClaim
 
+POD_NAME = "resource.kubernetes.io/pod-claim-name"
+
 # A request, or one of its alternatives: `gpu`, `gpu/small`. A pool: domains, with slashes between them.
 Request = Annotated[str, Meta(pattern=r"^[a-z0-9][-/a-z0-9]*\Z", max_length=127)]
 Pool = Annotated[str, Meta(pattern=r"^[a-z0-9][-./a-z0-9]*\Z", max_length=253)]
@@ -44,6 +46,7 @@ class ClaimStatus(Struct, rename="camel"):
 class ClaimMetadata(Struct):
     name: Subdomain
     namespace: Label
+    annotations: dict[str, str] | None = None
 
 
 class ClaimObject(Struct):
@@ -108,6 +111,7 @@ def to_claim(item: ClaimObject) -> ResourceClaim | None:
     return ResourceClaim(
         namespace=item.metadata.namespace,
         name=item.metadata.name,
+        pod_name=(item.metadata.annotations or {}).get(POD_NAME, ""),
         devices=tuple(map(_claimed, (one for one in given.results or () if not one.admin_access))),
         pod_uids=tuple(
             one.uid for one in status.reserved_for or () if (one.api_group, one.resource) == ("", "pods")

@@ -27,6 +27,19 @@ class Weights(Struct, kw_only=True):
         self.methods[party] = method
 
 
+class Clients(Struct, frozen=True):
+    """The time that clients of MPS had together, None where it is not told.
+
+    Where it is not `certain` who served them, their time and others' cannot be told apart.
+    """
+
+    time_us: int | None = 0
+    certain: bool = True
+
+
+NO_CLIENTS = Clients()
+
+
 def weigh(
     device: Device,
     usages: Mapping[Party, Usage],
@@ -34,12 +47,9 @@ def weigh(
     interval: Interval,
     *,
     visible: bool,
-    clients_us: int | None = 0,
+    clients: Clients = NO_CLIENTS,
 ) -> Weights:
-    """`visible` says whether processes can be seen at all; if not, claimants are taken for the users.
-
-    `clients_us` is the time that clients of MPS had together, None where it is not told.
-    """
+    """`visible` says whether processes can be seen at all; if not, claimants are taken for the users."""
     if interval.is_gap:
         return Weights()
     if visible and not device.processes_known:
@@ -48,8 +58,11 @@ def weigh(
         return _by_instance(device, usages, reserved, visible=visible)
     if not visible:
         return _on_one(list(reserved.shares), {}, reserved, None)
+    if not clients.certain:
+        sampled = sum(usage.sm_us or 0 for usage in usages.values()) + (clients.time_us or 0)
+        return _by_measure(usages, max(interval.busy_us or 0, sampled))
     weights = _on_one(list(usages), usages, reserved, interval.busy_us)
-    return _with_clients(weights, usages, reserved, clients_us, interval.busy_us or 0)
+    return _with_clients(weights, usages, reserved, clients.time_us, interval.busy_us or 0)
 
 
 def busy_us(device: Device, interval: Interval) -> int | None:

@@ -8,8 +8,9 @@ energy   the idle part by reserved share, the active part by the same weights as
 from collections.abc import Iterable, Mapping
 
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
-from podgpu.ledger.activity import Weights, busy_us, on_instance, weigh
+from podgpu.ledger.activity import Clients, Weights, busy_us, on_instance, weigh
 from podgpu.ledger.instance import gpu_instances, parts_of
+from podgpu.ledger.mps import are_certain
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
 from podgpu.ledger.split import split, within
 from podgpu.ledger.usage import Usage, served, usages
@@ -38,7 +39,10 @@ def book(
     _describe(entries, used, rights, interval)
     _describe_instances(device, entries, used, rights)
     clients_us = served(device, interval.elapsed_us, servers)
-    weights = weigh(device, used, rights, interval, visible=visible, clients_us=clients_us)
+    certain = are_certain(holders[pid] for pid in servers)
+    weights = weigh(
+        device, used, rights, interval, visible=visible, clients=Clients(clients_us, certain=certain)
+    )
     for party, method in weights.methods.items():
         entries[party].method = method
     busy = busy_us(device, interval) or 0

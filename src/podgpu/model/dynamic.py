@@ -29,10 +29,11 @@ class ClaimedDevice(Struct, frozen=True, kw_only=True):
 
 
 class ResourceClaim(Struct, frozen=True, kw_only=True):
-    """`pod_uids` are the pods it is reserved for."""
+    """`pod_uids` are the pods it is reserved for. `pod_name` is what a pod calls one that was made from a template."""
 
     namespace: str
     name: str
+    pod_name: str = ""
     devices: tuple[ClaimedDevice, ...] = ()
     pod_uids: tuple[str, ...] = ()
 

@@ -43,8 +43,8 @@ class Desk:
         route = self._routes.get(request.path)
         if route is None:
             return answer.text(404, "\n".join(("no such page; there are:", *self._routes)))
-        if request.method not in route.methods:
-            return answer.text(405, f"use {' or '.join(route.methods)}", Allow=", ".join(route.methods))
+        if (refusal := route.refusal(request.method)) is not None:
+            return refusal
         if not route.vital:
             if self._load.full:
                 return answer.busy("too many requests at once; try again in a second")

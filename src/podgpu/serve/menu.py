@@ -13,7 +13,7 @@ from podgpu.views.family import Family
 
 PREFIX = "/metrics/"
 
-# The mapping tells how many series were cut from the page so far, by family.
+# The mapping tells how many series were cut from all pages so far, by family.
 MetricsView = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]
 DocumentView = Callable[[Snapshot, Mapping[str, str]], bytes]
 

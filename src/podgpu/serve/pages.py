@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from podgpu import log
 from podgpu.model import Snapshot
 from podgpu.serve.menu import NATIVE_ALONE, Menu
 from podgpu.views import budget, exposition, json, page
@@ -35,7 +36,8 @@ class Pages:
     def __init__(self, series_limit: int, menu: Menu = NATIVE_ALONE) -> None:
         self.menu = menu
         self._series_limit = series_limit
-        self._dropped: dict[str, Counter[str]] = {path: Counter() for path in menu.pages}
+        self._dropped: Counter[str] = Counter()
+        self._cut: set[str] = set()
         self._snapshot: Snapshot | None = None
         self._pages: dict[_Key, Page] = {}
         self._families: dict[str, Sequence[Family]] = {}
@@ -87,13 +89,26 @@ class Pages:
                 del self._pages[other]
 
     def _fitted(self, snapshot: Snapshot, path: str) -> Sequence[Family]:
-        """Cut a page's families to the budget. The next snapshot's page says how much was cut."""
+        """Cut a page's families to the budget. The native page of the next snapshot says how much was cut."""
         if path not in self._families:
-            dropped = self._dropped[path]
-            families = self.menu.pages[path](snapshot, dict(dropped))
-            self._families[path], cut = budget.fit(families, self._series_limit)
-            dropped.update(cut)
+            families = self.menu.pages[path](snapshot, dict(self._dropped))
+            self._families[path], dropped = budget.fit(families, self._series_limit)
+            if dropped:
+                self._count(path, dropped)
         return self._families[path]
+
+    def _count(self, path: str, dropped: Mapping[str, int]) -> None:
+        """Few dialects have room for a word about it, so the first cut of each page is logged."""
+        self._dropped.update(dropped)
+        if path not in self._cut:
+            self._cut.add(path)
+            log.warning(
+                "a page outgrew --series.limit and lost families; podgpu_series_dropped_total counts on",
+                page=path,
+                limit=self._series_limit,
+                families=len(dropped),
+                series=sum(dropped.values()),
+            )
 
 
 def _gzip(plain: Page) -> Page:

@@ -31,6 +31,11 @@ class Route:
     methods: tuple[str, ...] = _READ
     vital: bool = False
 
+    def refusal(self, method: str) -> web.Response | None:
+        if method in self.methods:
+            return None
+        return answer.text(405, f"use {' or '.join(self.methods)}", Allow=", ".join(self.methods))
+
 
 class Routes:
     def __init__(self, node: Node, pages: Pages, load: Load) -> None:
@@ -40,19 +45,25 @@ class Routes:
 
     def table(self, dialect: str) -> Mapping[str, Route]:
         """List the paths of an address whose `/metrics` speaks the dialect."""
+        return {
+            **self.pages(dialect),
+            "/": Route(self._status),
+            "/healthz": Route(self._healthy, vital=True),
+            "/-/healthy": Route(self._healthy, vital=True),
+            "/-/ready": Route(self._ready, vital=True),
+            "/-/release": Route(self._release, ("POST",), vital=True),
+        }
+
+    def pages(self, dialect: str) -> Mapping[str, Route]:
+        """List what tells of the node, and would in any application."""
         menu = self._pages.menu
         dialects = {path: Route(self._metrics(path)) for path in menu.pages}
         # A document has no HEAD: those that had one before podgpu had none either.
         dialects |= {path: Route(self._document(path), ("GET",)) for path in menu.documents}
         return {
             **dialects,
-            "/": Route(self._status),
             "/metrics": dialects[PREFIX + dialect],
             "/api/v1/snapshot": Route(self._snapshot),
-            "/healthz": Route(self._healthy, vital=True),
-            "/-/healthy": Route(self._healthy, vital=True),
-            "/-/ready": Route(self._ready, vital=True),
-            "/-/release": Route(self._release, ("POST",), vital=True),
         }
 
     def _metrics(self, path: str) -> Handler:

@@ -5,12 +5,14 @@ A system turns the device ids, resources and annotations it understands into cla
 
 import pkgutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Protocol, runtime_checkable
 
 from podgpu.model import Allocation, Claim, SharingStatus
 from podgpu.sharing.inventory import Host, Inventory, Observation
+
+TENANTS_WORD = ("annotation", "cache")  # sources that whoever may edit the pod may write
 
 
 class SharingSystem(Protocol):
@@ -38,6 +40,13 @@ class Withdrawing(Protocol):
 
 
 @runtime_checkable
+class Yielding(Protocol):
+    """A system that speaks only for containers of which no other one's note or file tells anything."""
+
+    YIELDS: bool
+
+
+@runtime_checkable
 class Observing(Protocol):
     """A system that leaves something to read on the node itself."""
 
@@ -53,7 +62,23 @@ def claims(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Claim,
     known = tuple(known)
     found = [claim for system in known for claim in system.claims(inventory)]
     better = [system for system in known if isinstance(system, Withdrawing)]
-    return tuple(claim for claim in found if not any(one.withdraws(claim, inventory) for one in better))
+    left = [claim for claim in found if not any(one.withdraws(claim, inventory) for one in better)]
+    modest = {system.NAME for system in known if isinstance(system, Yielding)}
+    noted = {claim.container for claim in left if claim.source in TENANTS_WORD}
+    left = [claim for claim in left if claim.system not in modest or claim.container not in noted]
+    return tuple(_within_what_was_given(left))
+
+
+def _within_what_was_given(claims: Sequence[Claim]) -> Iterator[Claim]:
+    """Leave out what a tenant's word says of a card that another pod was given as a whole."""
+    whole: dict[str, set[tuple[str, str]]] = {}
+    for claim in claims:
+        if claim.source not in TENANTS_WORD and not claim.mig and claim.share >= 1:
+            whole.setdefault(claim.gpu, set()).add((claim.container.namespace, claim.container.pod))
+    for claim in claims:
+        pod = (claim.container.namespace, claim.container.pod)
+        if claim.source not in TENANTS_WORD or not whole.get(claim.gpu, set()) - {pod}:
+            yield claim
 
 
 def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Allocation, ...]:

@@ -108,8 +108,8 @@ class Use:
     ) -> None:
         self._container = container
         self._uid = pod.uid
-        self._names = pod.resource_claims
-        self._requests = _requests(pod, container)
+        self._names = _claim_names(pod, known.values())
+        self._requests = _requests(pod, container, self._names)
         found = {name: known.get((pod.namespace, name)) for name in self._requests}
         # A claim that is reserved for others was read before this pod was given it.
         self._claims = {
@@ -159,11 +159,21 @@ class Use:
         yield from (held for held in devices if held.place in places)
 
 
-def _requests(pod: Pod, container: PodContainer) -> dict[str, set[str]]:
+def _claim_names(pod: Pod, known: Iterable[ResourceClaim]) -> dict[str, str]:
+    """Return the claims by the pod's own names. The kubelet does not tell those of templates, the claim does."""
+    made = {
+        one.pod_name: one.name
+        for one in known
+        if one.pod_name and one.namespace == pod.namespace and pod.uid in one.pod_uids
+    }
+    return made | pod.resource_claims
+
+
+def _requests(pod: Pod, container: PodContainer, names: dict[str, str]) -> dict[str, set[str]]:
     """Return the requests that the container uses, by the claim's name. An empty one means all."""
     requests: defaultdict[str, set[str]] = defaultdict(set)
     for use in container.uses:
-        if name := pod.resource_claims.get(use.claim):
+        if name := names.get(use.claim):
             requests[name].add(use.request)
     for mapping in pod.extended:
         if mapping.container == container.name and pod.extended_claim:

@@ -133,15 +133,18 @@ class Inventory:
     def parts(self, read: Callable[[str, str], tuple[str, int] | None]) -> Counter[str]:
         """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
 
-        After a kubelet restart nothing is offered for a while. Numbers begin at 0, so the highest that was given out
-        still tells how many there are at least: a share must not grow because the others are not known.
+        After a kubelet restart nothing is offered for a while, nor ever of a device that is not healthy. Numbers begin
+        at 0, so the highest that was given out still tells how many there are at least, and a plugin cuts all its
+        devices alike: a share must not grow because the others are not known.
         """
         given = [read(one.resource, one.device_id) for one in self.allocations]
         offered = [read(resource, device_id) for resource, device_id in self.allocatable]
         counts = Counter(part[0] for part in given if part)
         for device, number in filter(None, (*given, *offered)):
             counts[device] = max(counts[device], number + 1)
-        return counts
+        on_offer = {part[0] for part in offered if part}
+        most = max((counts[device] for device in on_offer), default=0)
+        return Counter({one: count if one in on_offer else max(count, most) for one, count in counts.items()})
 
     @cached_property
     def _alive(self) -> dict[tuple[str, str], list[Pod]]:

@@ -64,7 +64,7 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
     if holder.namespace not in RESERVATION_NAMESPACES:
         return False
     known = [pod for pod in inventory.pods if (pod.namespace, pod.name) == (holder.namespace, holder.pod)]
-    return any(map(_is_reservation, known)) if known else holder.pod.startswith(RESERVATION_PODS)
+    return holder.pod.startswith(RESERVATION_PODS) or any(map(_is_reservation, known))
 
 
 def _is_reservation(pod: Pod) -> bool:

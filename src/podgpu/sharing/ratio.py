@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from podgpu.model import Allocation, Claim, Pod
+from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
 
 NAME = "ratio"
+YIELDS = True
 SIGNS: tuple[str, ...] = ()
 NEEDS = "the ratio, and device ids that begin with the UUID of a card"
 WHOLE_CARDS = "exclusive"  # the system that takes a UUID for a whole card
@@ -20,13 +21,13 @@ REPLICA = "::"  # of these NVIDIA's own plugin tells how many there are
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return _card(allocation, _ratios(inventory), inventory) is not None
+    return _card(allocation, _ratios(inventory)) is not None
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
     ratios = _ratios(inventory)
     for allocation in inventory.allocations if ratios else ():
-        card = _card(allocation, ratios, inventory)
+        card = _card(allocation, ratios)
         if card:
             claim = inventory.claim(allocation, card, system=NAME, share=1 / ratios[card])
             limit = int(inventory.memory.get(card, 0) / ratios[card]) or None
@@ -47,22 +48,16 @@ def _ratios(inventory: Inventory) -> dict[str, float]:
     return {gpu.uuid: given[gpu.index] for gpu in gpus if gpu.index < len(given)}
 
 
-def _card(allocation: Allocation, ratios: dict[str, float], inventory: Inventory) -> str | None:
+def _card(allocation: Allocation, ratios: dict[str, float]) -> str | None:
     card = next((one for one in ratios if allocation.device_id.startswith(one)), None)
     if card is None:
         return None
     behind = allocation.device_id.removeprefix(card)
-    is_own = _is_part(allocation, behind, inventory) if behind else ratios[card] != 1
+    is_own = _is_part(allocation, behind) if behind else ratios[card] != 1
     return card if is_own else None
 
 
-def _is_part(allocation: Allocation, behind: str, inventory: Inventory) -> bool:
-    """Leave alone what another system tells: replicas, and pods with a scheduler's note that names a card."""
+def _is_part(allocation: Allocation, behind: str) -> bool:
+    """Leave replicas alone, of which another system tells how many there are."""
     is_form = allocation.resource.startswith(VENDOR) and not behind[0].isalnum()
-    pod = inventory.pod(allocation)
-    is_noted = pod is not None and _names_a_card(pod, inventory)
-    return is_form and not behind.startswith(REPLICA) and not is_noted
-
-
-def _names_a_card(pod: Pod, inventory: Inventory) -> bool:
-    return any(card in note for note in pod.annotations.values() for card in inventory.gpus)
+    return is_form and not behind.startswith(REPLICA)

@@ -49,12 +49,13 @@ def _replica(inventory: Inventory, _resource: str, device_id: str) -> tuple[str,
 
 
 def _is_served(device: Device) -> bool:
-    """Tell the plugin's MPS by the card's mode, which lets its server alone in, or by clients.
+    """Tell the plugin's MPS by the card's mode, which lets its server alone in; where that is not told, by clients.
 
     A tenant of a time-sliced card may bring an MPS of its own, which limits nobody: beside it there are others.
     """
-    if any(one.metric == MODE and one.value == ONE_PROCESS for one in device.readings):
-        return True
+    mode = next((one.value for one in device.readings if one.metric == MODE), None)
+    if mode is not None:
+        return mode == ONE_PROCESS
     sharers = [process.kinds for process in device.processes if SHARER in process.kinds]
     clients = any(CLIENT in process.kinds for process in device.processes)
     return clients and sum(CLIENT not in kinds for kinds in sharers) <= 1

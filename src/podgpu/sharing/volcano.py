@@ -14,6 +14,7 @@ is 0: the limit is a fact, a share would be a guess.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -30,6 +31,7 @@ VGPU_NOTE = "volcano.sh/vgpu-ids-new"
 MEMORY, MEMORY_NOTE = "volcano.sh/gpu-memory", "volcano.sh/gpu-index"
 MIB = 1 << 20
 MOST_UNITS = 1 << 24
+MOST_ENTRIES = 512  # no pod has as many containers
 
 _UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _INDEX_ID = r"[0-9]{1,3}-[0-9]{1,8}"
@@ -89,8 +91,8 @@ def _is_own(allocation: Allocation) -> bool:
 def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, Slice]]:
     """Yield what a pod holds of this node's cards, with one of its ids."""
     if VGPU_NOTE in pod.annotations:
-        given = _given(pod, VGPU, inventory)
-        entries = _matched(pod, {container: len(held) for container, held in given.items()})
+        given = _given(inventory).get((VGPU, pod.uid), {})
+        entries = _matched(pod, {container: len(held) for container, held in given.items()}) if given else {}
         for container, entry in entries.items():
             yield from ((given[container][0], one) for one in entry if one and one.card in inventory.gpus)
 
@@ -98,7 +100,7 @@ def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, Slice]]
 def _memories(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, Slice]]:
     card = _noted_card(pod, inventory)
     if card is not None:
-        for held in _given(pod, MEMORY, inventory).values():
+        for held in _given(inventory).get((MEMORY, pod.uid), {}).values():
             text = f"{pod.annotations[MEMORY_NOTE]}-* ({len(held)} units)"
             yield held[0], Slice(text=text, card=card, units=len(held))
 
@@ -108,16 +110,21 @@ def _noted_card(pod: Pod, inventory: Inventory) -> str | None:
     return next((one.gpu.uuid for one in inventory.devices if str(one.gpu.index) == noted), None)
 
 
-def _given(pod: Pod, resource: str, inventory: Inventory) -> dict[str, list[Allocation]]:
-    given: dict[str, list[Allocation]] = {}
-    for one in inventory.allocations:
-        if one.pod == pod.name and one.resource == resource and _is_own(one) and inventory.pod(one) is pod:
-            given.setdefault(one.container, []).append(one)
+@lru_cache(maxsize=1)  # there may be thousands of ids, and each pod asks
+def _given(inventory: Inventory) -> dict[tuple[str, str], dict[str, list[Allocation]]]:
+    """Return what the kubelet gave, by resource and the pod's UID, for each container."""
+    given: dict[tuple[str, str], dict[str, list[Allocation]]] = {}
+    for one in filter(_is_own, inventory.allocations):
+        if pod := inventory.pod(one):
+            held = given.setdefault((one.resource, pod.uid), {})
+            held.setdefault(one.container, []).append(one)
     return given
 
 
 def _matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
     """Find the entry of each container that was given ids, by their numbers."""
+    if pod.annotations[VGPU_NOTE].count(";") > MOST_ENTRIES:
+        return {}
     listed = (filter(None, entry.split(":")) for entry in pod.annotations[VGPU_NOTE].split(";"))
     entries = [entry for devices in listed if (entry := tuple(map(_slice, devices)))]
     # A pod without a phase is not known by its spec.

@@ -68,7 +68,7 @@ def _given(inventory: Inventory) -> Given:
 def _by_note(given: Given, inventory: Inventory) -> Iterator[Claim]:
     for pod in inventory.pods:
         held = given.get(pod.uid, {}) if NOTE in pod.annotations else {}
-        entries = matched(pod, {container: len(ids) for container, ids in held.items()})
+        entries = matched(pod, {container: len(ids) for container, ids in held.items()}) if held else {}
         for container, entry in entries.items():
             for each in entry:
                 if each and each.card in inventory.gpus:

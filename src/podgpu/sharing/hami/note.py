@@ -18,6 +18,7 @@ NOTE = "hami.io/vgpu-devices-allocated"
 MIG_NOTE = "hami.io/vgpu-mig-allocations"
 MIB = 1 << 20
 MOST_MIB = 1 << 24
+MOST_ENTRIES = 512  # no pod has as many containers
 
 # In MIG mode older versions put template and slot in brackets after the UUID.
 _DEVICE = re.compile(
@@ -49,6 +50,8 @@ Entry: TypeAlias = tuple[Slice | None, ...]  # one container's devices; None can
 
 def matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
     """Find the entry of each container that was given ids, by their numbers."""
+    if pod.annotations[NOTE].count(";") > MOST_ENTRIES:
+        return {}
     entries = _entries(pod)
     return _by_order(pod, given, entries) or _by_number(pod, given, entries)
 

@@ -1,5 +1,6 @@
 """Which pods hold or use which card now, or which instance of it."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from math import isfinite
 
@@ -41,9 +42,20 @@ class Holding(Struct, frozen=True, kw_only=True):
 
     @property
     def sm_ratio(self) -> float | None:
-        """Of the device that was given."""
-        measured = self.booking.sm_ratio if self.booking else None
-        return 0.0 if measured is None and self.is_idle else measured
+        """Of the device that was given.
+
+        What is booked on MIG is the activity of a GPU instance, which is told for all its compute instances together.
+        """
+        booked = self.booking.sm_ratio if self.booking else None
+        if booked is None:
+            return 0.0 if self.is_idle else None
+        times = self._times_own_size
+        return min(1.0, booked * times) if isfinite(booked) and times is not None else None
+
+    @property
+    def card_ratio(self) -> float | None:
+        """The same, of the whole card."""
+        return None if self.sm_ratio is None or self.part is None else self.sm_ratio * self.part
 
     @property
     def part(self) -> float | None:
@@ -53,6 +65,18 @@ class Holding(Struct, frozen=True, kw_only=True):
         own = self.instance.mig.multiprocessors if self.instance else None
         whole = self.device.gpu.multiprocessors
         return min(1.0, own / whole) if own and whole else None
+
+    @property
+    def _times_own_size(self) -> float | None:
+        """How many times as large the GPU instance is as the device. None where nobody can say."""
+        own = self.instance.mig if self.instance else None
+        beside = [
+            one.mig for one in self.device.instances if own and one.mig.gpu_instance_id == own.gpu_instance_id
+        ]
+        if own is None or beside == [own]:
+            return 1.0
+        sizes = [one.multiprocessors or 0 for one in beside]
+        return sum(sizes) / (own.multiprocessors or 0) if all(sizes) else None
 
     def reading(self, metric: str) -> float | None:
         """What the device that was given says of itself."""
@@ -90,6 +114,16 @@ def holdings(snapshot: Snapshot) -> Iterator[Holding]:
                 ),
                 is_idle=is_watched and not (booking and booking.processes),
             )
+
+
+def card_names(snapshot: Snapshot, prefix: str = "") -> dict[str, str]:
+    """Name cards by their index, and those of which two have one index by their UUID: two must not become one.
+
+    Nodes like that are read from several pages, each of which counts its own cards from 0.
+    """
+    cards = {one.gpu.uuid: one.gpu.index for one in snapshot.devices}
+    bearers = Counter(cards.values())
+    return {uuid: f"{prefix}{index}" if bearers[index] == 1 else uuid for uuid, index in cards.items()}
 
 
 def reading(readings: Iterable[Reading], metric: str, labels: tuple[str, ...] = ()) -> float | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from podgpu.config import Config
 from podgpu.model import Device, Snapshot
 from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects._dcgm import xid
 from podgpu.views.dialects._dcgm.counters import Counter, every
 from podgpu.views.dialects._dcgm.entity import Entity
 from podgpu.views.dialects._dcgm.tenancy import Tenancy
@@ -18,7 +19,7 @@ _POD = ("pod_name", "pod_namespace", "container_name")
 
 def families(snapshot: Snapshot, _: Config) -> list[Family]:
     tenancy = Tenancy.of(snapshot)
-    rows = [(entity, _labels(entity, tenancy)) for entity in map(_card, snapshot.devices)]
+    rows = [(entity, _labels(entity, tenancy)) for entity in map(_card, xid.heard(snapshot))]
     page = (_family(counter, rows) for counter in COUNTERS)
     return [family for family in page if family.samples]
 

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from podgpu.catalog.row import Kind, Worth
 from podgpu.config import Config
-from podgpu.model import ContainerRef, Pod, Snapshot
+from podgpu.model import ContainerRef, Gpu, Pod, Snapshot
 from podgpu.views.dialects import Document, Families
-from podgpu.views.dialects._holding import Holding, add, holdings, percent, reading
+from podgpu.views.dialects._holding import Holding, add, card_names, holdings, percent, reading
 from podgpu.views.family import Family, labels_text
 from podgpu.views.text import clean
 
@@ -28,12 +28,12 @@ class Card(Struct, frozen=True):
     holdings: tuple[Holding, ...]
 
     @property
-    def index(self) -> int:
-        return self.holdings[0].device.gpu.index
+    def gpu(self) -> Gpu:
+        return self.holdings[0].device.gpu
 
     @property
     def percent(self) -> float | None:
-        return percent(_sum(_card_ratio(one) for one in self.holdings))
+        return percent(_sum(one.card_ratio for one in self.holdings))
 
     @property
     def mib(self) -> int | None:
@@ -74,9 +74,10 @@ def families(snapshot: Snapshot, _config: Config) -> list[Family]:
     cards = _family("container_request_gpu_utilization", "request of gpu utilization")
     memory = _family("container_gpu_memory_total", "gpu memory usage in MiB")
     mib = _family("container_request_gpu_memory", "request of gpu memory in MiB")
+    names = card_names(snapshot, "gpu")
     for one in _tenants(snapshot):
         for card in one.cards:
-            name = f"gpu{card.index}"
+            name = names[card.gpu.uuid]
             add(utilization, _labels(snapshot, one, "gpu", name), card.percent)
             add(memory, _labels(snapshot, one, "gpu_memory", name), card.mib)
         if one.cards:
@@ -111,16 +112,16 @@ def _tenants(snapshot: Snapshot) -> Iterator[Tenant]:
     asked = {ref: limits for pod in snapshot.pods for ref, limits in _asked(pod)}
     for ref in sorted({*held, *asked}):
         cards = tuple(Card(tuple(group)) for group in held.get(ref, {}).values())
-        limits = asked.get(ref)
+        limits = asked.get(ref, {})
         # What it holds without having asked for cores it has by another system.
-        yield Tenant(container=ref, cards=cards, asked=limits if limits or not cards else None)
+        yield Tenant(container=ref, cards=cards, asked=limits if CORE in limits or not cards else None)
 
 
 def _asked(pod: Pod) -> Iterator[tuple[ContainerRef, Mapping[str, str]]]:
-    """Beside a container that asks for cores, one that asks for nothing asks for 0."""
+    """Beside a container that asks for cores, one that does not asks for 0."""
     if not pod.finished and any(CORE in one.limits for one in pod.containers):
         for one in pod.containers:
-            if not (one.is_init or one.is_ephemeral) and (CORE in one.limits or not one.limits):
+            if not (one.is_init or one.is_ephemeral):
                 yield ContainerRef(pod.namespace, pod.name, one.name, pod.uid), one.limits
 
 
@@ -129,17 +130,13 @@ def _device(card: Card) -> dict[str, Any]:
     return _known(
         {
             "id": clean(first.gpu.pci_bus_id) or None,
-            "card_idx": str(card.index),
+            "card_idx": str(card.gpu.index),
             "gpu": card.percent,
             "mem": card.mib,
             "pids": sorted(process.pid for one in card.holdings for process in one.processes),
             "device_mem": _mib(reading(first.readings, "memory_total_bytes")),
         }
     )
-
-
-def _card_ratio(one: Holding) -> float | None:
-    return None if one.sm_ratio is None or one.part is None else one.sm_ratio * one.part
 
 
 def _share(one: Holding) -> float | None:

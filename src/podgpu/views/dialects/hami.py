@@ -19,7 +19,7 @@ from podgpu.views.dialects._holding import Holding, holdings, percent, reading
 from podgpu.views.family import Family, labels_text
 
 SYSTEM = "hami"
-MAKE = "NVIDIA-"
+MAKE = "NVIDIA"
 ZONE = {"zone": "vGPU"}
 # What the labels were called before 2.9. Others there were none.
 LEGACY_LABELS = {
@@ -184,13 +184,17 @@ def _in_old_words(one: Sample) -> Sample:
 def _hosts(snapshot: Snapshot) -> Iterator[Sample]:
     for device in {one.gpu.uuid: one for one in snapshot.devices}.values():
         gpu, said = device.gpu, device.readings
-        pairs = {"device_index": str(gpu.index), "device_uuid": gpu.uuid, "device_type": MAKE + gpu.model}
-        named = {**pairs, "node": snapshot.node}
-        yield Sample(HOST_USED, named, reading(said, "memory_used_bytes"))
-        yield Sample(HOST_UTILIZATION, named, percent(reading(said, "utilization_ratio")))
+        pairs = {
+            "device_index": str(gpu.index),
+            "device_uuid": gpu.uuid,
+            "device_type": gpu.model if gpu.model.startswith(MAKE) else f"{MAKE}-{gpu.model}",
+            "node": snapshot.node,
+        }
+        yield Sample(HOST_USED, pairs, reading(said, "memory_used_bytes"))
+        yield Sample(HOST_UTILIZATION, pairs, percent(reading(said, "utilization_ratio")))
         yield Sample(HOST_CONTROLLER, pairs, percent(reading(said, "memory_utilization_ratio")))
-        yield Sample(HOST_TEMPERATURE, named, reading(said, "temperature_celsius", ("gpu",)))
-        yield Sample(HOST_POWER, named, reading(said, "power_watts"))
+        yield Sample(HOST_TEMPERATURE, pairs, reading(said, "temperature_celsius", ("gpu",)))
+        yield Sample(HOST_POWER, pairs, reading(said, "power_watts"))
 
 
 def _containers(snapshot: Snapshot) -> Iterator[Sample]:

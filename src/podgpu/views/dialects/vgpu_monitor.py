@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from podgpu.catalog.row import Kind, Worth
 from podgpu.catalog.units import MIB
 from podgpu.config import Config
-from podgpu.model import Claim, Instance, Snapshot
+from podgpu.model import Claim, Snapshot
 from podgpu.views.dialects import Document, Families
-from podgpu.views.dialects._holding import Holding, holdings, percent
+from podgpu.views.dialects._holding import Holding, card_names, holdings, percent
 from podgpu.views.family import Family, labels_text
 
 UTILIZATION, USED, TOTAL = "pod_gpu_sm_util", "pod_gpu_memory_used", "pod_total_gpu_memory"
@@ -30,7 +30,7 @@ Pod = tuple[str, str]
 class Row:
     """What a pod has of a card. Ratios are parts of the whole card. None is what is not known."""
 
-    gpu_id: int
+    gpu_id: str
     sm_ratio: float | None
     share: float | None
     used_bytes: float | None
@@ -43,12 +43,13 @@ class Row:
 
 def families(snapshot: Snapshot, config: Config) -> list[Family]:
     pods = _pods(snapshot)
-    rows_of = _by_slot if config.dialect_vgpu_monitor_gpu_id == "slot" else _by_index
+    slots = config.dialect_vgpu_monitor_gpu_id == "slot"
+    names = card_names(snapshot)
     multiplied = config.dialect_vgpu_monitor_utilization == "multiplied"
     words = _HELP | _MULTIPLIED_HELP if multiplied else _HELP
     page = {name: Family(name, Kind.GAUGE, text, Worth.CORE) for name, text in words.items()}
     for pod, namespace in _namespaces(pods, always=config.dialect_vgpu_monitor_namespace == "on").items():
-        for row in rows_of(pods[pod]):
+        for row in _by_slot(pods[pod]) if slots else _by_card(pods[pod], names):
             labels = _labels(row.gpu_id, namespace, pod)
             for name, value in _values(row, multiplied=multiplied).items():
                 page[name].samples[labels] = value
@@ -74,14 +75,14 @@ def _namespaces(pods: Iterable[Pod], *, always: bool) -> dict[Pod, str]:
     return {pod: pod[0] if always or bearers[pod[1]] > 1 else "" for pod in pods}
 
 
-def _by_index(held: Sequence[Holding]) -> Iterator[Row]:
+def _by_card(held: Sequence[Holding], names: Mapping[str, str]) -> Iterator[Row]:
     """Make one row of all that a pod has on a card."""
-    for index in dict.fromkeys(one.device.gpu.index for one in held):
-        here = [one for one in held if one.device.gpu.index == index]
+    for uuid in dict.fromkeys(one.device.gpu.uuid for one in held):
+        here = [one for one in held if one.device.gpu.uuid == uuid]
         parts = [(one, claim) for one in here for claim in one.claims]
         yield Row(
-            gpu_id=index,
-            sm_ratio=_sum(_sm_ratio(one) for one in here),
+            gpu_id=names[uuid],
+            sm_ratio=_sum(one.card_ratio for one in here),
             share=_sum(_share(one, claim) for one, claim in parts),
             used_bytes=_sum(one.memory_bytes for one in here),
             total_bytes=_sum(_size(one, claim) for one, claim in parts),
@@ -96,8 +97,8 @@ def _by_slot(held: Sequence[Holding]) -> Iterator[Row]:
         here = [one for one in held if one.uuid == holding.uuid]
         used = _sum(one.memory_bytes for one in here)
         yield Row(
-            gpu_id=slot,
-            sm_ratio=_sum(_sm_ratio(one) for one in here),
+            gpu_id=str(slot),
+            sm_ratio=_sum(one.card_ratio for one in here),
             share=_share(holding, claim),
             used_bytes=None if used is None else used / beside[holding.uuid],
             total_bytes=_size(holding, claim),
@@ -111,23 +112,8 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return sum(known) if known and len(known) == len(listed) else None
 
 
-def _sm_ratio(holding: Holding) -> float | None:
-    """Of the card. The activity on a MIG instance is told for all compute instances of its GPU instance together."""
-    own = holding.instance
-    place = own.mig.gpu_instance_id if own else None
-    there = [one for one in holding.device.instances if one.mig.gpu_instance_id == place]
-    return _of_card(holding.sm_ratio, holding, there)
-
-
 def _share(holding: Holding, claim: Claim) -> float | None:
-    return _of_card(claim.share, holding, [holding.instance] if holding.instance else [])
-
-
-def _of_card(ratio: float | None, holding: Holding, instances: Sequence[Instance]) -> float | None:
-    if not holding.mig or ratio is None:
-        return ratio
-    size, whole = _sum(one.mig.multiprocessors for one in instances), holding.device.gpu.multiprocessors
-    return ratio * min(1.0, size / whole) if size and whole else None
+    return None if holding.part is None else claim.share * holding.part
 
 
 def _size(holding: Holding, claim: Claim) -> float | None:
@@ -151,10 +137,10 @@ def _mib(size: float | None) -> float | None:
     return None if size is None else float(int(size / MIB.factor))
 
 
-def _labels(gpu_id: int, namespace: str, pod: Pod) -> str:
+def _labels(gpu_id: str, namespace: str, pod: Pod) -> str:
     if namespace:
-        return labels_text(("gpu_id", "namespace", "pod"), (str(gpu_id), *pod))
-    return labels_text(("gpu_id", "pod"), (str(gpu_id), pod[1]))
+        return labels_text(("gpu_id", "namespace", "pod"), (gpu_id, *pod))
+    return labels_text(("gpu_id", "pod"), (gpu_id, pod[1]))
 
 
 PAGES: Mapping[str, Families] = {"/metrics/vgpu-monitor": families}

@@ -56,7 +56,8 @@ class Entity:
         for row in counter.rows:
             for labels, value in self._row(row).items():
                 totals[labels] = totals.get(labels, 0.0) + value
-        return {labels: told(value, counter.unit) for labels, value in totals.items()}
+        named = {labels: told(value, counter.unit) for labels, value in totals.items()}
+        return {labels: value for labels, value in named.items() if value is not None}
 
     def _row(self, row: Metric) -> dict[tuple[str, ...], float]:
         fitting = (one for one in self._readings(row) if _fits(one, row))
@@ -77,12 +78,19 @@ def entities(devices: Iterable[Device]) -> Iterator[Entity]:
         yield from (Entity(device, instances) for instances in parts.values() or [()])
 
 
-def told(value: float, unit: Unit) -> float:
-    """Turn a base value into what DCGM says. Most are whole numbers: MiB are cut, the rest is rounded."""
+def told(value: float, unit: Unit) -> float | None:
+    """Turn a base value into what DCGM says. Most are whole numbers: MiB are cut, the rest is rounded.
+
+    There is none for what is too large for a number.
+    """
     quotient = value / unit.factor
-    if unit in _FRACTIONS:
-        return round(quotient, DECIMALS)
-    return float(int(quotient) if unit is MIB else round(quotient))
+    if not isfinite(quotient):
+        return None
+    return float(int(quotient)) if unit is MIB else rounded(quotient, unit)
+
+
+def rounded(quotient: float, unit: Unit) -> float:
+    return round(quotient, DECIMALS) if unit in _FRACTIONS else float(round(quotient))
 
 
 def _fits(reading: Reading, row: Metric) -> bool:

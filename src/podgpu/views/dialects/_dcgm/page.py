@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
+from podgpu.catalog.row import Unit
 from podgpu.config import Config
 from podgpu.model import Booking, Snapshot
 from podgpu.views.dialects._dcgm import xid
 from podgpu.views.dialects._dcgm.counters import Counter, Generation, select
-from podgpu.views.dialects._dcgm.entity import DECIMALS, Entity, entities, told
+from podgpu.views.dialects._dcgm.entity import DECIMALS, Entity, entities, rounded, told
 from podgpu.views.dialects._dcgm.labels import claim_labels, container_labels, device_pairs, sorted_pairs
 from podgpu.views.dialects._dcgm.tenancy import Name, Tenancy, is_booked, used
 from podgpu.views.family import Family, block
-
-_LAST_XID = "xid_last_code"
 
 Sample = tuple[str, float]
 
@@ -37,7 +37,7 @@ def families(snapshot: Snapshot, config: Config, generation: Generation, hostnam
             device_pairs(snapshot, entity, selection, hostname),
             split=config.dcgm_per_container == "on",
         )
-        for entity in entities(snapshot.devices)
+        for entity in entities(xid.heard(snapshot))
     ]
     page = (_family(counter, rows) for counter in selection.counters)
     return [family for family in page if family.samples]
@@ -70,27 +70,42 @@ def _samples(counter: Counter, row: Row) -> Iterator[Sample]:
     names = counter.rows[0].own_labels
     for values, value in row.entity.values(counter).items():
         if parts:
-            yield from parts
-            rest = round(value - sum(part for _, part in parts), DECIMALS)
-            yield block(row.device), max(0.0, rest)
+            fitted = _within(value, list(parts.values()), counter.unit)
+            yield from zip(parts, fitted, strict=True)
+            yield block(row.device), max(0.0, round(value - sum(fitted), DECIMALS))
         else:
             own = dict(zip(names, values, strict=True)) | _last_xid(counter, value)
             yield block(row.device, sorted_pairs(row.holder | own)), value
 
 
-def _parts(counter: Counter, row: Row) -> list[Sample]:
+def _within(value: float, parts: list[float], unit: Unit) -> list[float]:
+    """Cut parts that are more than the value together by one ratio: then they add up to it.
+
+    They are measured each for itself, and work of two containers may overlap in time.
+    """
+    value = max(0.0, value)
+    if sum(parts) <= value:
+        return parts
+    weights = [part / max(parts) for part in parts]
+    edges = [rounded(value * (upto / sum(weights)), unit) for upto in accumulate(weights)]
+    return [round(end - start, DECIMALS) for start, end in pairwise([0.0, *edges])]
+
+
+def _parts(counter: Counter, row: Row) -> dict[str, float]:
     """What of the value is whose. Nothing where nobody can say, or where the value is not the entity's own."""
     metric = counter.rows[0]
     if not is_booked(metric.name) or not row.entity.owns(metric):
-        return []
-    return [
-        (block(row.device, sorted_pairs(labels)), told(value, counter.unit))
-        for labels, bookings in row.shares
-        if (value := used(metric.name, bookings)) is not None
-    ]
+        return {}
+    found = {}
+    for labels, bookings in row.shares:
+        own = used(metric.name, bookings)
+        part = None if own is None else told(own, counter.unit)
+        if part is not None:
+            found[block(row.device, sorted_pairs(labels))] = part
+    return found
 
 
 def _last_xid(counter: Counter, code: float) -> dict[str, str]:
-    if counter.rows[0].name != _LAST_XID:
+    if counter.rows[0].name != xid.LAST:
         return {}
     return {"err_code": str(int(code)), "err_msg": xid.words(int(code))}

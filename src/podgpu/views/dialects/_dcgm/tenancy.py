@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 
 from podgpu.model import Booking, Claim, ContainerRef, Pod, Snapshot
 from podgpu.views.dialects._dcgm.entity import Entity
@@ -61,7 +62,8 @@ def is_booked(metric: str) -> bool:
 
 def used(metric: str, bookings: Iterable[Booking]) -> float | None:
     """Return what was booked of a device's reading, in base units. None where nobody can say."""
-    known = [value for one in bookings if (value := _BOOKED[metric](one)) is not None]
+    values = (_BOOKED[metric](one) for one in bookings)
+    known = [value for value in values if value is not None and isfinite(value)]
     return float(sum(known)) if known else None
 
 

@@ -1,4 +1,12 @@
-"""How dcgm-exporter puts XID errors into words."""
+"""How dcgm-exporter tells XID errors: 0 before the first one, and each in words."""
+
+from msgspec.structs import replace
+
+from podgpu.model import Device, Reading, Snapshot
+
+LAST = "xid_last_code"
+# Sources that hear of every XID. What a page of another exporter says, it says itself.
+LISTENERS = frozenset({"nvml", "simulator"})
 
 UNKNOWN = "Unknown Error"
 
@@ -37,6 +45,19 @@ _WORDS = {
     119: "GSP RPC Timeout",
     120: "GSP Error",
 }
+
+
+def heard(snapshot: Snapshot) -> tuple[Device, ...]:
+    """Return the cards, with 0 for the last XID of those that are listened to and had none."""
+    if any(part.name in LISTENERS for part in snapshot.parts):
+        return tuple(map(_heard, snapshot.devices))
+    return snapshot.devices
+
+
+def _heard(device: Device) -> Device:
+    if device.fault is not None or any(one.metric == LAST for one in device.readings):
+        return device
+    return replace(device, readings=(*device.readings, Reading(LAST, 0.0)))
 
 
 def words(code: int) -> str:

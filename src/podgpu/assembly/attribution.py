@@ -1,12 +1,11 @@
 """Whose GPU it is, from the parts that the configuration and this machine offer."""
 
-import os
-
 from podgpu.agent.attribution import Attribution
+from podgpu.assembly.api_server import open_api_server
 from podgpu.config import Config
 from podgpu.host.outsiders import Outsiders
 from podgpu.kube import PodSource
-from podgpu.kube.apiserver import ApiServer, detect
+from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import PodResources
@@ -22,7 +21,7 @@ def open_attribution(config: Config) -> Attribution:
         from podgpu.agent.demo import demo_attribution
 
         return demo_attribution(config.interval, config.kube_pod_labels)
-    api = _api_server(config)
+    api = open_api_server(config)
     allocations = PodResources(config.path_kubelet) if has_kubelet(config) else None
     processes = Procfs(config.path_procfs)
     workloads = Workloads(api, name_labels=config.kube_workload_labels)
@@ -57,9 +56,3 @@ def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
     if (config.path_logs / "pods").is_dir():
         sources.append(LogDirs(config.path_logs))
     return sources
-
-
-def _api_server(config: Config) -> ApiServer | None:
-    if config.kube_api == "off":
-        return None
-    return detect(os.environ) if config.kube_api == "auto" else ApiServer(config.kube_api)

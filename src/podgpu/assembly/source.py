@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from podgpu.errors import UserError
@@ -53,12 +52,10 @@ def _dcgm(config: Config) -> Source:
 
 
 def _endpoints(config: Config) -> Endpoints:
-    from podgpu.kube.apiserver import ApiServer, detect
+    from podgpu.assembly.api_server import open_api_server
     from podgpu.kube.endpoints import Endpoints
 
-    api = None
-    if config.kube_api != "off":
-        api = detect(os.environ) if config.kube_api == "auto" else ApiServer(config.kube_api)
+    api = open_api_server(config)
     if api is None:
         raise UserError(
             f"--source={config.source} needs the page of a dcgm-exporter, and there is no API server to find it by; "

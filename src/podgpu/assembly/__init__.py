@@ -1,0 +1,1 @@
+"""The parts put together as a configuration asks, for the commands and for the library alike."""

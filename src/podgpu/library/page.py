@@ -1,0 +1,52 @@
+"""A page of dcgm-exporter, fetched and read."""
+
+import time
+
+from podgpu import __version__, sharing
+from podgpu.model import ErrorCount, Fault, PartStatus, Snapshot
+from podgpu.sharing.inventory import Inventory
+from podgpu.sources.dcgm import DcgmPages
+from podgpu.sources.dcgm.page import Pages
+from podgpu.sources.dcgm.reading import read
+from podgpu.sources.dcgm.source import NO_GPU
+
+LONGEST_SECONDS = 10.0
+LARGEST_BYTES = 16 << 20
+
+
+async def fetch_page(
+    url: str, *, timeout_seconds: float = LONGEST_SECONDS, max_bytes: int = LARGEST_BYTES
+) -> bytes:
+    """Fetch a page whole. Raises PageFault, whose `reason` and `detail` say why there is none."""
+    pages = Pages(timeout=timeout_seconds, max_bytes=max_bytes)
+    try:
+        return await pages.get(url)
+    finally:
+        await pages.close()
+
+
+def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
+    """Read the cards on a page of any generation of dcgm-exporter, and who it says holds them.
+
+    Nothing on a page raises. What was skipped is counted in `errors`. One page has no past and no processes: there
+    are readings and claims, and no bookings.
+    """
+    found = read(page.encode(errors="replace") if isinstance(page, str) else page)
+    devices = tuple(card.device for card in found.cards)
+    told = [allocation for card in found.cards for allocation in card.allocations]
+    fault = None if devices else Fault(reason="no_gpu", detail=NO_GPU)
+    name = DcgmPages.name
+    return Snapshot(
+        node=node,
+        taken_at=time.time(),
+        interval_seconds=0.0,
+        version=__version__,
+        driver_version=found.driver_version,
+        nvml_version=found.nvml_version,
+        devices=devices,
+        claims=sharing.claims(Inventory(devices, told, source=name), sharing.systems()),
+        parts=(PartStatus(name=name, up=fault is None, fault=fault),),
+        errors=tuple(
+            ErrorCount(source=name, reason=reason, count=count) for reason, count in found.errors.items()
+        ),
+    )

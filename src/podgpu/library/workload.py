@@ -1,0 +1,73 @@
+"""What a pod was made for, asked of an API server."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from podgpu.errors import UserError
+from podgpu.kube.apiserver import ApiFault, ApiServer, detect
+from podgpu.kube.pod_object import Label, PodObject, Subdomain, to_pod
+from podgpu.kube.workloads import Workloads
+from podgpu.model import Workload
+
+NOT_FOUND = 404
+
+
+class PodName(msgspec.Struct, frozen=True):
+    """Names become part of a path only if they cannot lead astray."""
+
+    namespace: Label
+    pod: Subdomain
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods/{self.pod}"
+
+
+class WorkloadResolver:
+    """Walks from pods up to their topmost owners, and remembers owners for ten minutes. Use it with `async with`.
+
+    Without a `url` it is the API server of the cluster that this process runs in. `token_file` is read again for every
+    request. The value of the first of `name_labels` that a pod has is taken for the name of its workload.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token_file: Path | None = None,
+        ca_file: Path | None = None,
+        name_labels: Sequence[str] = (),
+    ) -> None:
+        api = ApiServer(url, token_file=token_file, ca_file=ca_file) if url else detect(os.environ)
+        if api is None:
+            raise UserError("this process has no service account of a cluster; give the API server's url")
+        self._api = api
+        self._workloads = Workloads(api, name_labels=name_labels)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._workloads.close()
+        await self._api.close()
+
+    async def find(self, namespace: str, pod: str) -> Workload | None:
+        """Return the workload of a pod, None where there is no such pod.
+
+        The pod itself is read anew each time: one made again under its name may have another owner. Raises ApiFault
+        where it cannot be read. An owner that cannot be read is taken for the topmost.
+        """
+        try:
+            name = msgspec.convert({"namespace": namespace, "pod": pod}, PodName)
+            found = to_pod(await self._api.get(name.path, PodObject))
+        except msgspec.ValidationError:
+            return None
+        except ApiFault as fault:
+            if fault.status == NOT_FOUND:
+                return None
+            raise
+        return (await self._workloads.resolve([found]))[found.uid]

@@ -1,0 +1,109 @@
+"""What a snapshot's JSON says, as rows that a query can be compared with. Only what does not move."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+MIB = 1 << 20
+
+Rows = set[tuple[object, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A card, or a MIG instance of one."""
+
+    uuid: str
+    card: str
+    index: int
+    model: str
+    instance: str
+    memory_total: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """A part that a container was given."""
+
+    part: Part
+    namespace: str
+    pod: str
+    container: str
+    system: str
+    share: float
+    limit: float | None
+
+    @property
+    def who(self) -> tuple[str, str, str]:
+        return self.namespace, self.pod, self.container
+
+
+class Facts:
+    def __init__(self, snapshot: Any) -> None:
+        self.node: str = snapshot["node"]
+        self.parts = [part for device in snapshot["devices"] for part in _parts(device)]
+        self.given = [self._given(claim) for claim in snapshot["claims"]]
+        self._snapshot = snapshot
+
+    @property
+    def cards(self) -> list[Part]:
+        return [part for part in self.parts if not part.instance]
+
+    @property
+    def undivided(self) -> list[Part]:
+        """Instances, and cards without."""
+        divided = {part.card for part in self.parts if part.instance}
+        return [part for part in self.parts if part.instance or part.uuid not in divided]
+
+    def sole_holder(self, part: Part) -> tuple[str, str, str]:
+        held = [one for one in self.given if one.part == part]
+        return held[0].who if len(held) == 1 else ("", "", "")
+
+    def memory_used(self, pod: str) -> float:
+        used = [one for one in self._snapshot["bookings"] if one["container"]["pod"] == pod]
+        return float(sum(one["memory_bytes"] for one in used))
+
+    def allocated(self) -> Rows:
+        """Each container and how many ten-thousandths of a card it was given."""
+        found = ((one["container"], one["allocated_ratio"]) for one in self._snapshot["bookings"])
+        return {
+            (who["namespace"], who["pod"], who["container"], round(ratio * 10_000)) for who, ratio in found
+        }
+
+    def processes(self) -> Rows:
+        """Each process, its card, and its pod where it has one."""
+        pods = {one["pid"]: one.get("container", {}).get("pod") for one in self._snapshot["holders"]}
+        return {
+            (str(process["pid"]), device["gpu"]["uuid"], pods[process["pid"]])
+            for device in self._snapshot["devices"]
+            for process in device["processes"]
+        }
+
+    def _given(self, claim: Any) -> Given:
+        uuid = claim["mig"] or claim["gpu"]
+        who = claim["container"]
+        return Given(
+            part=next(part for part in self.parts if part.uuid == uuid),
+            namespace=who["namespace"],
+            pod=who["pod"],
+            container=who["container"],
+            system=claim["system"],
+            share=claim["share"],
+            limit=claim.get("memory_limit_bytes"),
+        )
+
+
+def _parts(device: Any) -> Iterator[Part]:
+    gpu = device["gpu"]
+    for one in (device, *device["instances"]):
+        mig = one.get("mig", {})
+        yield Part(
+            uuid=mig.get("uuid", gpu["uuid"]),
+            card=gpu["uuid"],
+            index=gpu["index"],
+            model=gpu["model"],
+            instance=str(mig.get("gpu_instance_id", "")),
+            memory_total=next(
+                each["value"] for each in one["readings"] if each["metric"] == "memory_total_bytes"
+            ),
+        )

@@ -1,0 +1,112 @@
+"""A real Prometheus that scrapes what it is told to, each second, and forgets it all in the end."""
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from tests.e2e.rig import get, logged, running
+
+PROGRAM = shutil.which("prometheus")
+
+# What Prometheus adds to each target's own series.
+OWN = "up|scrape_.*"
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A page to scrape. Prometheus asks for OpenMetrics; with `as_text` the wish does not come through."""
+
+    name: str
+    url: str
+    as_text: bool = False
+
+    def configuration(self, proxy: str) -> dict[str, Any]:
+        place = urlsplit(self.url)
+        way = {"proxy_url": proxy} if self.as_text else {}
+        targets = [{"targets": [place.netloc]}]
+        return {"job_name": self.name, "metrics_path": place.path, "static_configs": targets, **way}
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    url: str
+    log: Path
+
+    def targets(self) -> dict[str, dict[str, Any]]:
+        """What it thinks of each target, by job."""
+        found = self._ask("targets", state="active")["activeTargets"]
+        return {one["labels"]["job"]: one for one in found}
+
+    def query(self, expression: str) -> list[tuple[Labels, float]]:
+        found = self._ask("query", query=expression)["result"]
+        return [(one["metric"], float(one["value"][1])) for one in found]
+
+    def types(self, metric: str) -> dict[str, str]:
+        """The type that each job's page gives the metric."""
+        found = self._ask("targets/metadata", metric=metric)
+        return {one["target"]["job"]: one["type"] for one in found}
+
+    def by_job(self, expression: str) -> dict[str, float]:
+        return {labels["job"]: value for labels, value in self.query(expression)}
+
+    def _ask(self, what: str, **parameters: str) -> Any:
+        answer = get(f"{self.url}/api/v1/{what}?{urlencode(parameters)}").json()
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+
+@contextmanager
+def prometheus(jobs: Iterable[Job], folder: Path) -> Iterator[Prometheus]:
+    assert PROGRAM
+    log = folder / "prometheus.log"
+    with _without_wishes() as proxy:
+        configuration = {
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "scrape_configs": [job.configuration(proxy) for job in jobs],
+        }
+        file = folder / "prometheus.yml"
+        file.write_text(json.dumps(configuration))  # JSON is YAML too
+        arguments = [
+            PROGRAM,
+            f"--config.file={file}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            "--web.listen-address=127.0.0.1:0",
+            "--log.level=debug",  # single series that were dropped are told there alone
+        ]
+        with running(arguments, log):
+            address = logged(log, r"Listening on.* address=(127\.0\.0\.1:\d+)")
+            yield Prometheus(f"http://{address}", log)
+
+
+class _Forwarder(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        answer = get(self.path)
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def _without_wishes() -> Iterator[str]:
+    """Run a proxy that passes on what is asked for, but not in which format."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Forwarder) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

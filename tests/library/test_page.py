@@ -1,0 +1,71 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podgpu import library
+from tests.sources.dcgm.exporter import FakeExporter, recorded
+
+T4 = recorded("k8s_484_lowercase_hostname_t4")
+MPS = recorded("gke_mps_vgpu_label_pr432")
+
+
+def test_a_page_is_a_snapshot_of_its_cards_and_who_holds_them() -> None:
+    snapshot = library.read_page(T4, node="worker-1")
+    assert snapshot.node == "worker-1"
+    assert [device.gpu.model for device in snapshot.devices] == ["Tesla T4"]
+    assert [claim.container.pod for claim in snapshot.claims] == ["gpu-test"]
+    assert snapshot.up
+
+
+def test_text_is_as_good_as_bytes() -> None:
+    assert library.read_page(T4.decode()).devices == library.read_page(T4).devices
+
+
+def test_a_shared_card_has_a_claim_for_each_of_its_pods() -> None:
+    claims = library.read_page(MPS).claims
+    assert {claim.system for claim in claims} == {"time-slicing"}
+    assert len({claim.container.pod for claim in claims}) == 2
+
+
+def test_a_page_without_a_card_says_so() -> None:
+    snapshot = library.read_page("up 1\n")
+    assert snapshot.devices == ()
+    [part] = snapshot.parts
+    assert part.fault and part.fault.reason == "no_gpu"
+
+
+def test_what_makes_no_sense_is_counted() -> None:
+    snapshot = library.read_page(T4 + b'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID=} hot\n')
+    assert [(one.reason, one.count) for one in snapshot.errors] == [("malformed_sample", 1)]
+
+
+@given(st.text() | st.binary())
+def test_no_page_raises(page: str | bytes) -> None:
+    assert library.gpu_metrics(library.read_page(page)) == []
+
+
+@given(st.lists(st.sampled_from(T4.decode().splitlines())), st.text())
+def test_no_torn_page_raises(lines: list[str], rubbish: str) -> None:
+    library.gpu_metrics(library.read_page("\n".join([*lines, rubbish])))
+
+
+async def test_a_page_is_fetched_whole() -> None:
+    async with FakeExporter(T4) as exporter:
+        assert await library.fetch_page(exporter.url) == T4
+
+
+@pytest.mark.parametrize(
+    ("status", "delay", "max_bytes", "reason"),
+    [
+        (503, 0.0, 1 << 20, "page_refused"),
+        (200, 5.0, 1 << 20, "page_late"),
+        (200, 0.0, 100, "page_too_large"),
+    ],
+)
+async def test_a_page_that_does_not_come_has_a_reason(
+    status: int, delay: float, max_bytes: int, reason: str
+) -> None:
+    async with FakeExporter(T4, status=status, delay=delay) as exporter:
+        with pytest.raises(library.PageFault) as fault:
+            await library.fetch_page(exporter.url, timeout_seconds=0.5, max_bytes=max_bytes)
+    assert fault.value.reason == reason
