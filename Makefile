@@ -56,6 +56,7 @@ gpu-test: ## check podgpu against nvidia-smi, and two tenants against their work
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/check.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/tenants.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/mps.py
+	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/pages.py
 
 lock: ## resolve the dependencies again
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
