@@ -1,7 +1,10 @@
 import gzip
 
+import pytest
+
 from podgpu.serve.menu import Menu
 from podgpu.serve.pages import Pages
+from podgpu.views import native
 from podgpu.views.exposition import Format
 from tests.serve.rig import CountingDialect, make_snapshot
 
@@ -38,14 +41,24 @@ def test_dropped_series_are_summed_over_snapshots_and_told_on_the_next() -> None
     assert dialect.dropped == [{}, {"counted": 7}, {"counted": 14}]
 
 
-def test_dialects_do_not_share_what_they_drop() -> None:
-    big, small = CountingDialect(series=7), CountingDialect()
-    pages = Pages(5, Menu({"big": big, "small": small}))
-    for _ in range(2):
+def test_the_native_page_tells_what_other_pages_dropped() -> None:
+    pages = Pages(100, Menu({"/metrics/native": native.families, "big": CountingDialect(series=101)}))
+    for number in (1, 2):
         snapshot = make_snapshot()
-        pages.metrics(snapshot, "big", TEXT, gzipped=False)
-        pages.metrics(snapshot, "small", TEXT, gzipped=False)
-    assert small.dropped == [{}, {}]
+        assert pages.metrics(snapshot, "big", TEXT, gzipped=False).body == b""
+        told = pages.metrics(snapshot, "/metrics/native", TEXT, gzipped=False).body.decode()
+        assert f'podgpu_series_dropped_total{{family="counted"}} {number * 101}.0\n' in told
+
+
+def test_the_first_cut_of_each_page_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    big = CountingDialect(series=7)
+    pages = Pages(5, Menu({"/big": big, "/large": big, "/small": CountingDialect()}))
+    for _ in range(3):
+        snapshot = make_snapshot()
+        for path in pages.menu.pages:
+            pages.metrics(snapshot, path, TEXT, gzipped=False)
+    fields = [vars(record)["fields"] for record in caplog.records if "--series.limit" in record.message]
+    assert fields == [{"page": path, "limit": 5, "families": 1, "series": 7} for path in ("/big", "/large")]
 
 
 def test_the_native_page_says_how_much_it_dropped() -> None:

@@ -103,7 +103,7 @@ class Pages:
         if path not in self._cut:
             self._cut.add(path)
             log.warning(
-                "a page outgrew --series.limit and lost families; podgpu_series_dropped_total counts on",
+                "series left out: the page outgrew --series.limit",
                 page=path,
                 limit=self._series_limit,
                 families=len(dropped),

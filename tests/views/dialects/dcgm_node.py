@@ -10,6 +10,7 @@ from podgpu.model import (
     Gpu,
     Instance,
     MigInstance,
+    PartStatus,
     Pod,
     PodContainer,
     Reading,
@@ -192,4 +193,5 @@ NODE = Snapshot(
     claims=CLAIMS,
     bookings=BOOKINGS,
     pods=PODS,
+    parts=(PartStatus(name="nvml", up=True),),
 )

@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from podgpu.config import Config
 from podgpu.config.precedence import load
-from podgpu.model import Booking, Claim, ContainerRef, PartStatus, Reading, Snapshot
+from podgpu.model import Booking, Claim, ContainerRef, MigInstance, PartStatus, Reading, Snapshot
 from podgpu.views.dialects.cadvisor import families
 from podgpu.views.family import labels_text
 from tests.conftest import Golden
 from tests.views.dialects.rig import NODES, check_series, complaints, played, script, text, values
-from tests.views.quirks import BUSY, GIB, LLAMA, MIG_A, NOTEBOOK, SLICE, SNAPSHOT, STUCK
+from tests.views.quirks import BUSY, GIB, LLAMA, MIG_A, NOTEBOOK, SLICE, SNAPSHOT, SPLIT, STUCK
 
 DEFAULT = load({}, {})
 OF_CARD = load({"dialect_cadvisor_values": ["card"]}, {})
@@ -82,6 +82,22 @@ def test_an_idle_holder_uses_nothing() -> None:
 def test_a_card_that_is_down_says_nothing(config: Config) -> None:
     claim = Claim(gpu=STUCK.gpu.uuid, container=LLAMA)
     assert text(families(replace(SNAPSHOT, devices=(STUCK,), claims=(claim,)), config)) == ""
+
+
+def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> None:
+    """There is one number for the two: alone there, who has a half of it is twice as busy."""
+    place, unsized = SPLIT.instances[0], replace(SPLIT.instances[0].mig, multiprocessors=None)
+    beside = replace(place.mig, uuid="MIG-beside", compute_instance_id=1)
+    bookings = tuple(replace(one, sm_ratio=0.25) for one in SNAPSHOT.bookings)
+
+    def duty(*migs: MigInstance) -> float | None:
+        device = replace(SPLIT, instances=tuple(replace(place, mig=mig) for mig in migs))
+        page = families(replace(SNAPSHOT, devices=(device,), bookings=bookings), DEFAULT)
+        return values(page, DUTY).get(ON_SLICE)
+
+    assert duty(place.mig) == duty(unsized) == 25.0
+    assert duty(place.mig, beside) == 50.0
+    assert duty(unsized, beside) is None
 
 
 def test_a_number_that_is_none_is_left_out() -> None:

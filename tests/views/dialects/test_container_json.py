@@ -244,6 +244,15 @@ def test_values_are_the_containers_own_if_they_are_to_be_split() -> None:
     assert [chat[name] for name in others] == [batch[name] for name in others]
 
 
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 1e308])
+def test_what_is_no_number_is_missing(wrong: float) -> None:
+    first, *others = SHARED.bookings
+    broken = replace(SHARED, bookings=(replace(first, sm_ratio=wrong), *others))
+    assert [row["gpu_utilization"] for row in rows(broken, {"missing": "null"}, SPLIT)] == [None, None]
+    absurd = replace(SHARED, devices=(Device(gpu=CARD, readings=(Reading("utilization_ratio", wrong),)),))
+    assert rows(absurd) == []
+
+
 def test_who_is_alone_on_a_card_has_all_of_it() -> None:
     alone = replace(SHARED, claims=SHARED.claims[1:], bookings=SHARED.bookings[:1])
     (row,) = rows(alone, config=SPLIT)

@@ -15,13 +15,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from podgpu.catalog import CATALOG
 from podgpu.config import Config
 from podgpu.config.precedence import load
-from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot
+from podgpu.model import Claim, ContainerRef, Device, Gpu, PartStatus, Reading, Snapshot
 from podgpu.serve.menu import menu
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
 from podgpu.views.exposition import Format, render
 from tests.catalog.dcgm import DEFAULT_COUNTERS, LABELS, LEFT_OUT, OPTIONAL_COUNTERS, RENAMED_IN_4_9
 from tests.conftest import Golden
-from tests.views.dialects.dcgm_node import EXCLUSIVE, NODE, SHARED, uuid
+from tests.views.dialects.dcgm_node import EXCLUSIVE, NODE, uuid
 
 PROMTOOL = shutil.which("promtool")
 DEFAULT = load({}, {})
@@ -137,9 +137,27 @@ def test_values_are_whole_in_the_units_of_dcgm() -> None:
 def test_the_last_xid_is_put_into_words() -> None:
     ((labels, value),) = rows("DCGM_FI_DEV_XID_ERRORS", 0)
     assert (value, labels["err_code"], labels["err_msg"]) == (31, "31", "GPU memory page fault")
-    assert rows("DCGM_FI_DEV_XID_ERRORS", 1) == []  # none since start: unknown, not 0
     strange = replace(NODE, devices=(replace(EXCLUSIVE, readings=(Reading("xid_last_code", 999),)),))
     assert rows("DCGM_FI_DEV_XID_ERRORS", 0, snapshot=strange)[0][0]["err_msg"] == "Unknown Error"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name"), [(dcgm, "DCGM_FI_DEV_XID_ERRORS"), (dcgm_4_9, "DCGM_FI_DEV_XID_ERROR")]
+)
+def test_a_card_without_an_xid_says_so_where_one_would_have_been_heard(
+    dialect: ModuleType, name: str
+) -> None:
+    ((labels, value),) = rows(name, 1, dialect)
+    assert (value, labels["err_code"], labels["err_msg"]) == (0, "0", "No Error")
+    assert [value for _, value in rows(name, 3, dialect)] == [0] * 3  # the card's, for each GPU instance
+    assert rows(name, 5, dialect) == []  # it is down
+
+
+@pytest.mark.parametrize("parts", [(), (PartStatus(name="dcgm", up=True),)])
+def test_a_card_that_nobody_listens_to_has_no_xid(parts: tuple[PartStatus, ...]) -> None:
+    deaf = replace(NODE, parts=parts)
+    assert rows("DCGM_FI_DEV_XID_ERRORS", 1, snapshot=deaf) == []
+    assert b'dcgm_xid_errors{gpu="1"' not in page(dcgm_1_x, DEFAULT, deaf)
 
 
 def test_a_gpu_instance_has_rows_instead_of_its_card() -> None:
@@ -184,51 +202,6 @@ def test_a_shared_card_names_no_pod_unless_asked_to() -> None:
     for name in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_TEMP"):
         ((labels, _),) = rows(name, 2)
         assert "pod" not in labels
-
-
-def pods(found: list[Row]) -> dict[str, float]:
-    return {labels.get("pod", ""): value for labels, value in found}
-
-
-def test_a_shared_card_is_split_by_what_was_measured() -> None:
-    assert pods(rows("DCGM_FI_DEV_GPU_UTIL", 2, config=PER_CONTAINER)) == {
-        "chat": 50, "stranger": 20, "": 10,
-    }  # fmt: skip
-    assert pods(rows("DCGM_FI_DEV_FB_USED", 2, config=PER_CONTAINER)) == {
-        "chat": 20480, "stranger": 2048, "": 8191,
-    }  # fmt: skip
-    assert pods(rows("DCGM_FI_DEV_POWER_USAGE", 2, config=PER_CONTAINER)) == {
-        "chat": 300.25, "batch": 50, "": 220.25,
-    }  # fmt: skip
-    # Nobody can say whose heat it is.
-    assert pods(rows("DCGM_FI_DEV_GPU_TEMP", 2, config=PER_CONTAINER)) == {"": 56}
-
-
-@pytest.mark.parametrize("dialect", [dcgm, dcgm_4_9])
-def test_splitting_leaves_every_sum_as_it_was(dialect: ModuleType) -> None:
-    whole, split = (
-        {family.name: sum(family.samples.values()) for family in dialect.families(NODE, config)}
-        for config in (DEFAULT, PER_CONTAINER)
-    )
-    assert split == pytest.approx(whole)
-
-
-def test_a_card_of_one_container_is_not_split() -> None:
-    alone = replace(NODE, devices=(EXCLUSIVE,))
-    assert page(dcgm, PER_CONTAINER, alone) == page(dcgm, DEFAULT, alone)
-
-
-def test_a_shared_gpu_instance_is_split_by_memory_alone() -> None:
-    config = PER_CONTAINER
-    shared = [row for row in rows("DCGM_FI_DEV_FB_USED", 3, config=config) if row[0]["GPU_I_ID"] == "5"]
-    assert pods(shared) == {"chat": 5120, "batch": 2048, "": 1024}
-    # Its power is the card's.
-    assert [value for _, value in rows("DCGM_FI_DEV_POWER_USAGE", 3, config=config)] == [390.5] * 3
-
-
-def test_what_nobody_measured_stays_whole() -> None:
-    blind = replace(NODE, devices=(SHARED,), bookings=())
-    assert page(dcgm, PER_CONTAINER, blind) == page(dcgm, DEFAULT, blind)
 
 
 def test_a_resource_claim_is_named_with_its_device() -> None:
@@ -369,6 +342,7 @@ def test_no_name_breaks_a_page(model: str, node: str, pod: str, device_id: str, 
         node=node,
         devices=(Device(gpu=gpu, readings=(Reading("power_watts", 5.0),)),),
         claims=(claim,),
+        parts=(),
         driver_version=node,
     )
     for dialect in (dcgm, dcgm_4_9, dcgm_1_x):

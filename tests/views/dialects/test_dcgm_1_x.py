@@ -101,6 +101,10 @@ def test_a_card_split_by_mig_has_one_row_and_no_pod() -> None:
     assert used == [f'dcgm_fb_used{{gpu="3",uuid="{uuid(3)}"}} 30719.0']
 
 
+def test_a_card_without_an_xid_says_0() -> None:
+    assert f'dcgm_xid_errors{{gpu="1",uuid="{uuid(1)}"}} 0.0' in text(NODE).splitlines()
+
+
 def test_all_forty_names_are_there_once_a_card_tells_everything() -> None:
     readings = tuple(_reading(row) for row in CATALOG if row.dcgm1x)
     page = dcgm_1_x.families(

@@ -71,7 +71,7 @@ def series(snapshot: Snapshot, name: str, key: str, container: str = "work") -> 
     """The values of a container by the label that tells them apart."""
     page = values(families(snapshot, DEFAULT), name)
     found: dict[str, float] = {}
-    for which in ("gpu0", "gpu1", "total"):
+    for which in ("gpu0", "gpu1", *CARDS, "total"):
         pairs = {"container_name": container, "namespace": "ml", "node": "n", "pod_name": "train", key: which}
         labels = labels_text(sorted(pairs), [pairs[one] for one in sorted(pairs)])
         if labels in page:
@@ -119,6 +119,14 @@ def test_beside_a_container_with_cores_the_others_ask_for_none() -> None:
     assert series(snapshot, REQUESTED_CARDS, "req_of_gpu", "log") == {"total": 0.0}
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory", "log") == {"total": 0.0}
     assert series(snapshot, UTILIZATION, "gpu", "log") == {}
+
+
+def test_a_container_with_another_resource_asks_for_no_cores_either() -> None:
+    pod = node(limits={"tencent.com/vcuda-core": "50"}).pods[0]
+    sidecar = PodContainer(name="log", limits={"rdma/hca": "1"})
+    snapshot = node(booked(), pods=(replace(pod, containers=(pod.containers[0], sidecar)),))
+    assert series(snapshot, REQUESTED_CARDS, "req_of_gpu", "log") == {"total": 0.0}
+    assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory", "log") == {"total": 0.0}
 
 
 def test_a_container_whose_card_is_not_known_has_no_memory_that_is_known() -> None:
@@ -196,6 +204,40 @@ STRAY = replace(card(0), processes=(Process(pid=7, kinds=("compute",)),))
 def test_a_holder_that_may_have_a_process_is_not_taken_for_idle(facts: dict[str, Any]) -> None:
     snapshot = node(booked(processes=0, sm=None, mib=None), **facts)
     assert series(snapshot, UTILIZATION, "gpu") == series(snapshot, MEMORY, "gpu_memory") == {}
+
+
+def test_a_process_that_is_gone_hides_no_idle_holder() -> None:
+    gone = Holder(pid=7, kind="unknown", reason="exited")
+    snapshot = node(booked(processes=0, sm=None, mib=None), devices=(STRAY,), holders=(gone,))
+    assert series(snapshot, UTILIZATION, "gpu") == {"gpu0": 0, "total": 0}
+
+
+def test_two_cards_of_one_index_are_not_added_up() -> None:
+    """They are from two pages, each of which counts its cards from 0."""
+    twin = replace(card(1), gpu=replace(card(1).gpu, index=0))
+    snapshot = node(booked(0, sm=0.5), booked(1, sm=0.75), devices=(card(0), twin))
+    assert series(snapshot, UTILIZATION, "gpu") == {"GPU-0": 50, "GPU-1": 75, "total": 125}
+    assert series(snapshot, MEMORY, "gpu_memory") == {"GPU-0": 100, "GPU-1": 100, "total": 200}
+
+
+def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> None:
+    halves = tuple(
+        Instance(
+            mig=MigInstance(
+                uuid=f"MIG-{number}", gpu_instance_id=1, compute_instance_id=number, multiprocessors=20
+            )
+        )
+        for number in range(2)
+    )
+    device = replace(card(0), instances=halves)
+    snapshot = node(replace(booked(sm=0.25), mig="MIG-0"), devices=(device,))
+    assert series(snapshot, UTILIZATION, "gpu") == {"gpu0": 10, "total": 10}
+
+
+def test_a_ratio_that_is_no_number_is_left_out() -> None:
+    snapshot = node(booked(sm=float("nan")))
+    assert series(snapshot, UTILIZATION, "gpu") == {}
+    assert msgspec.json.decode(usage(snapshot, DEFAULT, {}))
 
 
 def test_use_of_a_slice_is_part_of_the_card() -> None:

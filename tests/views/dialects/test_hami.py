@@ -141,13 +141,18 @@ def test_a_kernel_of_the_future_was_just_now() -> None:
 
 
 def test_a_host_gpu_is_in_percent() -> None:
-    host = {"device_index": "0", "device_type": "NVIDIA-NVIDIA H200", "device_uuid": CARD, "node": "n"}
-    old = {"deviceidx": "0", "devicetype": "NVIDIA-NVIDIA H200", "deviceuuid": CARD, "nodeid": "n"}
+    host = {"device_index": "0", "device_type": "NVIDIA H200", "device_uuid": CARD, "node": "n"}
+    old = {"deviceidx": "0", "devicetype": "NVIDIA H200", "deviceuuid": CARD, "nodeid": "n"}
     assert value(NODE, "hami_host_gpu_utilization_ratio", host) == 7.0
     assert value(NODE, "HostCoreUtilization", old) == 7.0
     assert value(NODE, "HostGPUMemoryUsage", old) == 30 * GIB
-    del host["node"]
     assert value(NODE, "hami_host_gpu_memory_controller_utilization_ratio", host) == 25.0
+
+
+def test_a_model_without_its_maker_is_given_it() -> None:
+    tesla = replace(NODE.devices[0], gpu=Gpu(uuid=CARD, index=0, model="Tesla T4"))
+    host = {"device_index": "0", "device_type": "NVIDIA-Tesla T4", "device_uuid": CARD, "node": "n"}
+    assert value(replace(NODE, devices=(tesla,)), "hami_host_gpu_utilization_ratio", host) == 7.0
 
 
 def test_cards_are_counted_as_the_scheduler_listed_them() -> None:

@@ -157,6 +157,17 @@ def test_two_containers_of_a_pod_are_added_up() -> None:
     assert [list(one.values()) for one in found.values()] == [[37.5], [8192.0], [12288.0]]
 
 
+def test_two_cards_of_one_index_are_not_added_up() -> None:
+    """They are from two pages, each of which counts its cards from 0."""
+    twin = replace(OTHER, index=0)
+    devices = tuple(Device(gpu=gpu, readings=MEMORY) for gpu in (CARD, twin))
+    snapshot = node(held(), held(twin), bookings=(used(0.25), used(0.5, gpu=twin)), devices=devices)
+    assert shown(snapshot)[UTILIZATION] == {
+        '{gpu_id="GPU-0",pod="notebook"}': 25.0,
+        '{gpu_id="GPU-1",pod="notebook"}': 50.0,
+    }
+
+
 def test_a_limit_is_the_memory_that_a_pod_was_given() -> None:
     limited = replace(held(), memory_limit_bytes=3000 * MIB)
     assert list(shown(node(limited))[TOTAL].values()) == [3000.0]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf
 
 from podgpu.model import Booking, Claim, ContainerRef, Pod, Snapshot
 from podgpu.views.dialects._dcgm.entity import Entity
@@ -63,7 +63,7 @@ def is_booked(metric: str) -> bool:
 def used(metric: str, bookings: Iterable[Booking]) -> float | None:
     """Return what was booked of a device's reading, in base units. None where nobody can say."""
     values = (_BOOKED[metric](one) for one in bookings)
-    known = [value for value in values if value is not None and isfinite(value)]
+    known = [value for value in values if value is not None and 0 <= value < inf]
     return float(sum(known)) if known else None
 
 
