@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podgpu.agent import attendance
 from podgpu.agent.accounts import GRACE_SECONDS, Accounts
 from podgpu.ledger.account import Account, Entry, Party, Sheet
 from podgpu.model import ENDED, Booking, ContainerRef, Remainder
@@ -127,7 +128,7 @@ def test_a_pod_made_again_for_weeks_leaves_one_line() -> None:
 
 
 def test_a_card_that_is_silent_ends_no_pod() -> None:
-    """Its pods' counters go on where they were, however long it was away."""
+    """Its pods' counters go on where they were, though it was away for an hour."""
     accounts = Accounts()
     accounts.post([works(rank("a"))], 0.0, 0.0)
     for minute in range(60):
@@ -143,6 +144,46 @@ def test_another_cards_cycles_end_no_pod_on_a_silent_one() -> None:
     accounts.post([works(rank("a")), sheet({"idle": Entry(energy_mj=1)}, "GPU-2")], 0.0, 0.0)
     accounts.post([sheet({"idle": Entry(energy_mj=1)}, "GPU-2")], 3600.0, 0.0)
     assert [one.container.pod_uid for one in accounts.bookings()] == ["a"]
+
+
+def test_of_a_card_that_was_away_for_too_long_nothing_is_kept() -> None:
+    """It may be one that never was. Should it come back, its books begin anew and add up."""
+    accounts = Accounts()
+    other = sheet({"idle": Entry(energy_mj=1)}, "GPU-2")
+    accounts.post([works(rank("a"), "idle"), other], 0.0, 0.0)
+    accounts.post([other], attendance.GRACE_SECONDS + 1, 0.0)
+    assert list(accounts.bookings()) == []
+    assert {one.gpu for one in accounts.remainders()} == {"GPU-2"}
+    assert {one.gpu for one in accounts.balances()} == {"GPU-2"}
+    accounts.post([other, works(rank("a"))], 3 * attendance.GRACE_SECONDS, 0.0)
+    assert [one.energy_mj for one in accounts.bookings()] == [20]
+    check(accounts)
+
+
+def test_a_card_comes_back_in_the_cycle_in_which_it_would_be_forgotten() -> None:
+    accounts = Accounts()
+    other = sheet({"idle": Entry(energy_mj=1)}, "GPU-2")
+    accounts.post([other, works(rank("a"))], 0.0, 0.0)
+    accounts.post([other, works(rank("a"))], 2 * attendance.GRACE_SECONDS, 0.0)
+    assert [one.energy_mj for one in accounts.bookings()] == [20]
+    check(accounts)
+
+
+def test_a_card_that_is_there_and_silent_keeps_its_books() -> None:
+    accounts = Accounts()
+    accounts.post([works(rank("a"))], 0.0, 0.0)
+    (kept,) = {one.gpu for one in accounts.balances()}
+    accounts.post([sheet({}, "GPU-other")], 2 * attendance.GRACE_SECONDS, 0.0, silent=[kept])
+    assert kept in {one.gpu for one in accounts.balances()}
+
+
+def test_invented_cards_do_not_fill_the_books() -> None:
+    accounts = Accounts()
+    for cycle in range(10):
+        invented = [sheet({"idle": Entry(energy_mj=1)}, f"GPU-{64 * cycle + number}") for number in range(64)]
+        accounts.post(invented, cycle, 0.0)
+        check(accounts)
+    assert len(list(accounts.balances())) == attendance.MOST_CARDS
 
 
 def test_gauges_are_those_of_the_cycle_alone() -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podgpu.agent.attendance import GRACE_SECONDS, MOST_CARDS
 from podgpu.agent.meter import Meter
 from podgpu.ledger.account import Interval
 from podgpu.model import Device, Gpu, Reading
@@ -101,6 +102,29 @@ def test_a_clock_that_went_back_starts_anew() -> None:
     found = meter.interval(joules(6.0, 10.0))
     assert found is not None
     assert (found.elapsed_us, found.energy_mj) == (5_000_000, 5_000)
+
+
+def named(uuid: str, at: float, energy: float) -> Device:
+    return Device(gpu=Gpu(uuid=uuid, index=0), at=at, readings=(Reading("energy_joules_total", energy),))
+
+
+def test_a_card_that_was_away_for_too_long_is_met_anew() -> None:
+    meter = Meter(INTERVAL)
+    meter.interval(named("GPU-1", 0.0, 0.0))
+    meter.interval(named("GPU-2", GRACE_SECONDS, 0.0))
+    gap = meter.interval(named("GPU-1", GRACE_SECONDS, 9.0))
+    assert gap is not None
+    assert (gap.is_gap, gap.energy_mj) == (True, 9000)
+    meter.interval(named("GPU-2", 2 * GRACE_SECONDS + 1, 0.0))
+    assert meter.interval(named("GPU-1", 2 * GRACE_SECONDS + 1, 90.0)) is None
+
+
+def test_invented_cards_do_not_fill_the_memory() -> None:
+    meter = Meter(INTERVAL)
+    for number in range(3 * MOST_CARDS):
+        reading = Reading("power_watts", 7.0), Reading("utilization_ratio", 0.0)
+        meter.interval(Device(gpu=Gpu(uuid=f"GPU-{number}", index=0), readings=reading))
+    assert (len(meter._last), len(meter._idle_watts)) == (MOST_CARDS, MOST_CARDS)
 
 
 @given(st.lists(st.tuples(st.floats(0.02, 100), st.floats(0, 1000)), min_size=1, max_size=20))

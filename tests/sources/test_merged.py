@@ -1,17 +1,22 @@
 """NVML with DCGM's profiling: what is taken from whom."""
 
 import asyncio
+import time
 
+import msgspec
+import pytest
+
+from podgpu.agent.loop import Agent
 from podgpu.model import Device, Fault, Gpu, Instance, MigInstance, Reading, Report
 from podgpu.sources.dcgm.reading import read
-from podgpu.sources.merged import PATIENCE, Merged
+from podgpu.sources.merged import FRESH_CYCLES, PATIENCE, Merged
 from tests.sources.dcgm.exporter import recorded
 
 UUID = "GPU-34319582-d595-d1c7-d1d2-179bcfa61660"
 
 
 class Told:
-    """A source that says what it was told to say."""
+    """A source that says what it was told to say, as read just now."""
 
     demo = False
 
@@ -28,7 +33,8 @@ class Told:
         await asyncio.sleep(self.delay)
         if self.breaks:
             raise ZeroDivisionError
-        return self.report
+        devices = (msgspec.structs.replace(one, at=time.monotonic()) for one in self.report.devices)
+        return msgspec.structs.replace(self.report, devices=tuple(devices))
 
     async def release(self, seconds: float) -> bool:
         return seconds > 0
@@ -69,16 +75,25 @@ async def test_profiling_comes_from_the_second_where_the_first_has_none() -> Non
     assert [(part.name, part.up) for part in report.parts] == [("dcgm", True)]
 
 
-async def test_instances_are_joined_by_their_number() -> None:
-    instances = tuple(
-        Instance(mig=MigInstance(uuid=f"MIG-{number}", gpu_instance_id=number, compute_instance_id=0))
-        for number in (13, 14)
-    )
+def instance(number: int, profile: str) -> Instance:
+    mig = MigInstance(uuid=f"MIG-{number}", gpu_instance_id=number, compute_instance_id=0, profile=profile)
+    return Instance(mig=mig)
+
+
+@pytest.mark.parametrize("profile", ["1g.5gb", "1c.1g.5gb"])
+async def test_instances_are_joined_by_their_number_and_profile(profile: str) -> None:
+    instances = (instance(13, profile), instance(14, profile))
     report = await Merged(nvml(instances=instances), dcgm()).read()
     joined, alone = report.devices[0].instances
     assert joined.mig.uuid == "MIG-13"
     assert values(joined.readings)["graphics_engine_active_ratio"] == 0.995687
     assert alone.readings == ()
+
+
+@pytest.mark.parametrize("profile", ["3g.20gb", "1g.5gb+me", ""])
+async def test_another_instance_that_had_the_number_before_is_not_taken_for_it(profile: str) -> None:
+    report = await Merged(nvml(instances=(instance(13, profile),)), dcgm()).read()
+    assert report.devices[0].instances[0].readings == ()
 
 
 async def test_a_card_that_does_not_answer_stays_that_way() -> None:
@@ -110,12 +125,66 @@ async def test_a_slow_second_holds_nobody_up_and_counts_for_the_next_cycle() -> 
     began = asyncio.get_running_loop().time()
     early = await merged.read()
     assert asyncio.get_running_loop().time() - began < 2 * PATIENCE
-    assert (early.devices[0].readings, early.parts[0].up) == ((), False)
+    assert (early.devices[0].readings, early.parts[0].up, early.parts[0].age_seconds) == ((), False, None)
     await asyncio.sleep(PATIENCE)
     late = await merged.read()
     assert "dram_active_ratio" in values(late.devices[0].readings)
-    assert second.reads == 1
     await merged.close()
+
+
+async def test_one_that_is_always_slow_does_not_come_and_go() -> None:
+    """Each cycle asks anew and has the answer of the one before, and says how old it is."""
+    second = dcgm(delay=1.2 * PATIENCE)
+    merged = Merged(nvml(), second)
+    await merged.read()
+    for cycle in range(2, 4):
+        await asyncio.sleep(PATIENCE)
+        report = await merged.read()
+        assert "dram_active_ratio" in values(report.devices[0].readings)
+        [part] = report.parts
+        assert part.up
+        assert part.age_seconds is not None
+        assert 0.7 * PATIENCE < part.age_seconds < 3 * PATIENCE
+        assert second.reads == cycle
+    await merged.close()
+
+
+async def test_an_answer_is_not_served_for_ever() -> None:
+    second = dcgm()
+    merged = Merged(nvml(), second)
+    assert (await merged.read()).parts[0].up
+    second.delay = 60
+    ups = [(await merged.read()).parts[0] for _ in range(FRESH_CYCLES + 1)]
+    assert [part.up for part in ups] == [True] * FRESH_CYCLES + [False]
+    ages = [part.age_seconds or 0.0 for part in ups]
+    assert PATIENCE <= ages[0] < ages[1] < ages[2]
+    assert ups[-1].fault == Fault(reason="page_late", detail="no page in time")
+    await merged.close()
+
+
+async def test_one_that_fails_is_not_replaced_by_what_it_said_before() -> None:
+    second = dcgm()
+    merged = Merged(nvml(), second)
+    await merged.read()
+    second.report = Report(fault=Fault(reason="page_refused"))
+    report = await merged.read()
+    assert report.devices[0].readings == ()
+    assert report.parts[0].fault == Fault(reason="page_refused")
+
+
+async def test_errors_of_the_second_are_counted_under_its_name_and_once() -> None:
+    first, second = nvml(), dcgm()
+    first.report = msgspec.structs.replace(first.report, errors={"implausible_value": 1})
+    second.report = msgspec.structs.replace(second.report, errors={"contradiction": 3})
+    agent = Agent(Merged(first, second), node="n", interval=5.0)
+    await agent.cycle()
+    second.delay = 60
+    await agent.cycle()
+    assert {(one.source, one.reason): one.count for one in agent.snapshot().errors} == {
+        ("nvml", "implausible_value"): 2,
+        ("dcgm", "contradiction"): 3,
+    }
+    await agent.close()
 
 
 async def test_both_are_released_and_closed() -> None:

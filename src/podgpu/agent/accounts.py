@@ -6,6 +6,7 @@ from operator import itemgetter
 import msgspec
 from msgspec import Struct
 
+from podgpu.agent.attendance import Attendance
 from podgpu.ledger.account import Account, Entry, Party, Sheet
 from podgpu.model import ENDED, UNATTRIBUTED, Balance, Booking, Remainder
 
@@ -37,14 +38,20 @@ class Accounts:
         self._devices: dict[str, Totals] = {}
         self._entries: dict[tuple[str, Party], tuple[Entry, int]] = {}
         self._memory: dict[str, int | None] = {}
+        self._attendance = Attendance()
 
-    def post(self, sheets: Iterable[tuple[Sheet, int]], now: float, wall: float) -> None:
+    def post(
+        self, sheets: Iterable[tuple[Sheet, int]], now: float, wall: float, silent: Iterable[str] = ()
+    ) -> None:
         """Add one cycle's sheets, each with the microseconds its power is the mean of, 0 where that is unknown.
 
-        Gauges are those of this cycle alone.
+        Gauges are those of this cycle alone. Of cards that are there and `silent` the books are kept.
         """
         self._entries.clear()
         self._memory.clear()
+        sheets = list(sheets)
+        present = [*silent, *(sheet.gpu for sheet, _ in sheets)]
+        self._forget({gone for card in present for gone in self._attendance.note(card, now)})
         for sheet, elapsed_us in sheets:
             device = self._devices.setdefault(sheet.gpu, Totals())
             device.busy_us += sheet.busy_us
@@ -67,6 +74,13 @@ class Accounts:
         totals.seen_at = now
         if entry.busy_us or entry.sm_ratio:
             totals.last_active_at = wall
+
+    def _forget(self, cards: Collection[str]) -> None:
+        """Keep nothing of a card, so that its books add up from the start should it come back."""
+        if cards:
+            self._totals = {one: totals for one, totals in self._totals.items() if one.gpu not in cards}
+            self._rest = {key: totals for key, totals in self._rest.items() if key[0] not in cards}
+            self._devices = {gpu: totals for gpu, totals in self._devices.items() if gpu not in cards}
 
     def _tidy(self, now: float, cards: Collection[str]) -> None:
         """Bury what ended long ago. On a card that is silent nobody is known to have ended.

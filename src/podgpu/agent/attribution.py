@@ -145,7 +145,8 @@ class Attribution:
         for device in devices:
             self._holders = with_servers(device, self._holders, claims)
         sheets = self._sheets(devices, claims, sees_processes=sees_processes)
-        self._accounts.post(sheets, time.monotonic(), snapshot.taken_at)
+        silent = [device.gpu.uuid for device in snapshot.devices if device.fault]
+        self._accounts.post(sheets, time.monotonic(), snapshot.taken_at, silent)
         involved = self._involved(pods, claims)
         # An id that nobody understands may be that of a card which does not speak.
         unclaimed = sharing.unclaimed(inventory, self._systems) if _all_speak(snapshot.devices) else ()

@@ -38,7 +38,11 @@ class Agent:
     def snapshot(self) -> Snapshot:
         """Return what is known now. A snapshot that has grown too old loses its devices."""
         if time.monotonic() - self._taken > STALE_INTERVALS * self._interval and self._snapshot.devices:
-            self._snapshot = self._assembled(Report(fault=Fault(reason="stale")))
+            stale = self._assembled(Report(fault=Fault(reason="stale")))
+            others = [part for part in self._snapshot.parts if part.name != self._source.name]
+            self._snapshot = msgspec.structs.replace(
+                stale, parts=(*stale.parts, *others), errors=self._snapshot.errors
+            )
         return self._snapshot
 
     async def run(self) -> None:
@@ -130,8 +134,8 @@ class Agent:
         for name, fault in faults:
             if fault and fault.reason != "released":
                 self._errors[name, fault.reason] += 1
-        for reason, count in report.errors.items():
-            self._errors[self._source.name, reason] += count
+        for name, errors in ((self._source.name, report.errors), *report.part_errors.items()):
+            self._errors.update({(name, reason): count for reason, count in errors.items()})
 
     def _error_counts(self) -> tuple[ErrorCount, ...]:
         counts = self._errors + (self._attribution.errors if self._attribution else Counter())

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from podgpu.agent.attendance import Attendance
 from podgpu.ledger.account import Interval
 from podgpu.model import Device
 
@@ -29,9 +30,13 @@ class Meter:
         self._longest = GAP_INTERVALS * interval
         self._last: dict[str, Last] = {}
         self._idle_watts: dict[str, float] = {}
+        self._attendance = Attendance()
 
     def interval(self, device: Device) -> Interval | None:
-        """Return what happened since the previous reading; None for the first one."""
+        """Return what happened since the previous reading; None for the first one, also after a long absence."""
+        for gone in self._attendance.note(device.gpu.uuid, device.at):
+            self._last.pop(gone, None)
+            self._idle_watts.pop(gone, None)
         readings = {one.metric: one.value for one in device.readings if not one.labels}
         busy = readings.get("graphics_engine_active_ratio", readings.get("utilization_ratio"))
         idle_watts = self._learned(device.gpu.uuid, readings, busy)

@@ -136,7 +136,7 @@ class Config(DialectOptions):
         Option(
             flag="--dcgm.max-bytes",
             group=SOURCE,
-            help="How large its page may be, from 64KiB to 256MiB.",
+            help="How large its page may be, several together, from 64KiB to 256MiB.",
             parse=size("64KiB", "256MiB"),
             value_name="SIZE",
             default="16MiB",

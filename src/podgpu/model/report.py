@@ -19,7 +19,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Devices that could be read, and the reason when the source as a whole could not be.
 
     `allocations` are what the source itself tells of who holds what, for nodes where the kubelet does not.
-    `sees_processes` is false for a source that can never list any. `parts` are states of what it is made of.
+    `sees_processes` is false for a source that can never list any. `parts` are states of what it is made of, and
+    `part_errors` what is counted under their names.
     """
 
     devices: tuple[Device, ...] = ()
@@ -29,6 +30,7 @@ class Report(Struct, frozen=True, kw_only=True):
     sees_processes: bool = True
     parts: tuple[PartStatus, ...] = ()
     errors: dict[str, int] = {}
+    part_errors: dict[str, dict[str, int]] = {}
     driver_version: str = ""
     nvml_version: str = ""
     seconds: float = 0.0

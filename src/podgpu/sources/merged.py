@@ -4,16 +4,23 @@ Cards before Hopper tell NVML no profiling counters; DCGM has its own way to the
 """
 
 import asyncio
+import re
+import time
+from collections import Counter, deque
 from collections.abc import Iterable
 
 import msgspec
 
 from podgpu.catalog import profiling
-from podgpu.model import Device, Fault, Instance, PartStatus, Reading, Report
+from podgpu.model import Device, Fault, Instance, MigInstance, PartStatus, Reading, Report
 from podgpu.sources import Source
 
 PATIENCE = 0.5  # seconds the second may take longer than the first; later it counts for the next cycle
+FRESH_CYCLES = 2  # an answer older than these is not merged any more
 PROFILED = frozenset(row.name for row in profiling.ROWS)
+LATE = Report(fault=Fault(reason="page_late", detail="no page in time"))
+
+_COMPUTE_SLICES = re.compile(r"^[0-9]+c\.")
 
 
 class Merged:
@@ -24,23 +31,25 @@ class Merged:
         self._first = first
         self._second = second
         self._asking: asyncio.Task[Report] | None = None
+        self._answer = LATE  # the last there was
+        self._answered_at: float | None = None  # when the oldest card of the last good one was read
+        self._errors: Counter[str] = Counter()
+        self._began: deque[float] = deque(maxlen=FRESH_CYCLES + 1)
 
     async def read(self) -> Report:
         """Whatever becomes of the second, the first stands. Its state is that of a part."""
+        self._began.append(time.monotonic())
+        self._listen()
         asking = self._asking = self._asking or asyncio.create_task(self._second.read())
         report = await self._first.read()
-        done, _ = await asyncio.wait({asking}, timeout=PATIENCE)
-        if done:
-            self._asking = None
-        other = _answer(asking) if done else Report(fault=Fault(reason="page_late", detail="no page in time"))
-        status = PartStatus(
-            name=self._second.name,
-            up=other.fault is None,
-            fault=other.fault,
-            duration_seconds=other.seconds,
-            age_seconds=0.0 if other.fault is None else None,
+        await asyncio.wait({asking}, timeout=PATIENCE)
+        self._listen()
+        errors, self._errors = self._errors, Counter()
+        other = self._fresh()
+        part_errors = {self._second.name: dict(errors)} if errors else {}
+        return msgspec.structs.replace(
+            _merged(report, other), parts=(self._status(other),), part_errors=part_errors
         )
-        return _merged(report, other, status)
 
     async def release(self, seconds: float) -> bool:
         released = [await source.release(seconds) for source in (self._first, self._second)]
@@ -52,6 +61,31 @@ class Merged:
         await self._first.close()
         await self._second.close()
 
+    def _listen(self) -> None:
+        """Take the answer if there is one. It may have come long ago, between two cycles."""
+        if self._asking is None or not self._asking.done():
+            return
+        self._answer, self._asking = _answer(self._asking), None
+        self._errors.update(self._answer.errors)
+        if self._answer.fault is None:
+            self._answered_at = min((device.at for device in self._answer.devices), default=time.monotonic())
+
+    def _fresh(self) -> Report:
+        """Return the last answer, as far as it is not too old."""
+        if self._answer.fault is not None:
+            return self._answer
+        devices = tuple(device for device in self._answer.devices if device.at >= self._began[0])
+        return msgspec.structs.replace(self._answer, devices=devices) if devices else LATE
+
+    def _status(self, other: Report) -> PartStatus:
+        return PartStatus(
+            name=self._second.name,
+            up=other.fault is None,
+            fault=other.fault,
+            duration_seconds=other.seconds,
+            age_seconds=None if self._answered_at is None else time.monotonic() - self._answered_at,
+        )
+
 
 def _answer(asked: asyncio.Task[Report]) -> Report:
     error = asked.exception()
@@ -60,20 +94,19 @@ def _answer(asked: asyncio.Task[Report]) -> Report:
     return Report(fault=Fault(reason="source_error", detail=repr(error)))
 
 
-def _merged(report: Report, other: Report, status: PartStatus) -> Report:
+def _merged(report: Report, other: Report) -> Report:
     others = {device.gpu.uuid: device for device in other.devices}
     return msgspec.structs.replace(
         report,
         devices=tuple(_filled(device, others.get(device.gpu.uuid)) for device in report.devices),
         allocations=other.allocations,
-        parts=(status,),
     )
 
 
 def _filled(device: Device, other: Device | None) -> Device:
     if device.fault is not None or other is None:
         return device
-    instances = {one.mig.gpu_instance_id: one for one in other.instances}
+    instances = {_name(one.mig): one for one in other.instances}
     return msgspec.structs.replace(
         device,
         readings=_with_profiling(device.readings, other.readings),
@@ -81,13 +114,18 @@ def _filled(device: Device, other: Device | None) -> Device:
     )
 
 
-def _filled_instance(instance: Instance, others: dict[int, Instance]) -> Instance:
+def _filled_instance(instance: Instance, others: dict[tuple[int, str], Instance]) -> Instance:
     """A GPU instance has one set of counters, which all its compute instances share."""
-    other = others.get(instance.mig.gpu_instance_id)
+    other = others.get(_name(instance.mig)) if instance.mig.profile else None
     if other is None:
         return instance
     readings = _with_profiling(instance.readings, other.readings)
     return msgspec.structs.replace(instance, readings=readings)
+
+
+def _name(mig: MigInstance) -> tuple[int, str]:
+    """A number is given anew when an instance is gone, so it takes the profile, too: of `1c.3g.71gb`, `3g.71gb`."""
+    return mig.gpu_instance_id, _COMPUTE_SLICES.sub("", mig.profile)
 
 
 def _with_profiling(own: tuple[Reading, ...], others: Iterable[Reading]) -> tuple[Reading, ...]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from podgpu.kube.apiserver import ApiServer
-from podgpu.kube.endpoints import Endpoints
+from podgpu.kube.endpoints import MOST_PODS, Endpoints
 from podgpu.model import Fault
 from tests.fakeapi.server import FakeApi
 
@@ -15,7 +15,11 @@ Json = dict[str, Any]
 
 def pod(name: str = "dcgm-exporter-1", ip: str = "10.0.0.5", **changes: Any) -> Json:
     ports = changes.get("ports", [{"name": "metrics", "containerPort": 9400}])
-    metadata = {"name": name, "namespace": changes.get("namespace", "gpu-operator")}
+    metadata = {
+        "name": name,
+        "namespace": changes.get("namespace", "gpu-operator"),
+        "creationTimestamp": changes.get("created", "2026-01-01T00:00:00Z"),
+    }
     if "deleted" in changes:
         metadata["deletionTimestamp"] = changes["deleted"]
     return {
@@ -44,6 +48,7 @@ async def found(*pods: Json, **changes: Any) -> tuple[tuple[str, ...], Fault | N
     [
         (pod(), "http://10.0.0.5:9400/metrics"),
         (pod(ip="fd00::5"), "http://[fd00::5]:9400/metrics"),
+        (pod(ip="::ffff:10.0.0.5"), "http://10.0.0.5:9400/metrics"),
         (pod(ports=[]), "http://10.0.0.5:9400/metrics"),
         (pod(ports=None), "http://10.0.0.5:9400/metrics"),
         (pod(ports=[{"name": "metrics", "containerPort": 9500}]), "http://10.0.0.5:9500/metrics"),
@@ -63,7 +68,10 @@ async def test_a_pod_has_an_address(one: Json, url: str) -> None:
         pod(deleted="2026-01-01T00:00:00Z"),
         *(
             pod(ip=ip)
-            for ip in ("", "127.0.0.1", "::1", "0.0.0.0", "169.254.169.254", "fe80::1%eth0", "evil.example")
+            for ip in (
+                *("", "127.0.0.1", "::1", "0.0.0.0", "169.254.169.254", "fe80::1%eth0", "evil.example"),
+                *("::ffff:127.0.0.1", "::ffff:169.254.169.254", "::ffff:0.0.0.0", "fd00::1%lo", "::1%lo"),
+            )
         ),
     ],
 )
@@ -76,6 +84,18 @@ async def test_a_pod_that_is_not_meant_or_not_there_is_not_asked(one: Json) -> N
 async def test_several_pods_come_in_a_fixed_order_and_each_once() -> None:
     urls, _ = await found(pod("b", "10.0.0.7"), pod("a", "10.0.0.9"), pod("c", "10.0.0.7"))
     assert urls == ("http://10.0.0.9:9400/metrics", "http://10.0.0.7:9400/metrics")
+
+
+async def test_of_too_many_pods_the_oldest_are_asked() -> None:
+    later = [pod(f"a-{n}", f"10.6.6.{n}", created=f"2026-01-02T00:00:0{n}Z") for n in range(MOST_PODS)]
+    urls, _ = await found(*later, pod("z"))
+    assert len(urls) == MOST_PODS
+    assert urls[:2] == ("http://10.0.0.5:9400/metrics", "http://10.6.6.0:9400/metrics")
+
+
+async def test_a_pod_without_an_address_takes_nobody_s_place() -> None:
+    urls, _ = await found(*(pod(f"a-{n}", ip="") for n in range(MOST_PODS)), pod("z"))
+    assert urls == ("http://10.0.0.5:9400/metrics",)
 
 
 async def test_the_question_names_labels_node_and_phase() -> None:

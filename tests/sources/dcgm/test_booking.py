@@ -68,7 +68,7 @@ async def test_who_holds_the_card_alone_is_taken_for_its_user() -> None:
     assert booking.busy_us == pytest.approx(booking.allocated_us / 2, abs=2)
     assert (booking.memory_bytes, booking.sm_ratio) == (None, None)
     [claim] = snapshot.claims
-    assert (claim.source, claim.device_id) == ("dcgm", "GPU-1::0")
+    assert (claim.source, claim.device_id) == ("dcgm", "GPU-1")
 
 
 async def test_those_who_share_a_card_are_booked_by_what_they_were_given() -> None:

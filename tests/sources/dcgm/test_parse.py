@@ -57,7 +57,7 @@ def test_a_sample_is_read(line: str, labels: dict[str, str], value: float) -> No
     "line",
     [
         *("a", "a{", "a{}", "a{ 5", "a{gpu} 5", 'a{gpu="0} 5', 'a{gpu="0"', 'a{"gpu"} 5'),
-        *('a{gpu="0"UUID="1"} 5', 'a{gpu="0",gpu="1"} 5', "a{gpu=0} 5", 'a{1="2"} 5'),
+        *('a{gpu="0"UUID="1"} 5', 'a{gpu=0,UUID="1"} 5', "a{gpu=0} 5", 'a{1="2"} 5'),
         *('a{modelName="NVIDIA "fast" card"} 5', 'a{gpu="0"} ERROR - FAILED', "a{} 1_000", "a{} 0x10"),
         "a " + "9" * 5000,
         'a{job="' + "x" * parser.LONGEST_LINE + '"} 5',
@@ -68,6 +68,11 @@ def test_a_malformed_line_is_counted_and_skipped(line: str) -> None:
     page = parse(f'{line}\na{{gpu="1"}} 6'.encode(), WANTED)
     assert samples(page) == {("a", frozenset({("gpu", "1")}), 6.0): 1}
     assert page.skipped == {"malformed": 1}
+
+
+def test_of_a_label_that_stands_there_more_than_once_both_ends_are_kept() -> None:
+    [row] = parse(b'a{gpu="0",pod="x",gpu="1",pod="y",pod="z"} 5', WANTED).rows
+    assert (row.labels, row.last) == ({"gpu": "0", "pod": "x"}, {"gpu": "1", "pod": "z"})
 
 
 def test_lines_of_other_names_are_not_even_looked_at() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu.sources.dcgm.names import MEANINGS
-from podgpu.sources.dcgm.reading import Card, Found, read
+from podgpu.sources.dcgm.reading import MOST_CARDS, Card, Found, read
 from tests.sources.dcgm.found import MIB, Key, names, values
 
 
@@ -14,15 +14,24 @@ def sample(name: str, labels: dict[str, str], value: str) -> str:
     return f"{name}{{{','.join(pairs)}}} {value}"
 
 
+def labelled(row: str) -> tuple[str, dict[str, str], str]:
+    """`name value label=value,...`; the card is GPU-1 unless it says otherwise."""
+    name, value, *rest = row.split()
+    more = dict(label.split("=") for word in rest for label in word.split(","))
+    return name, {"gpu": "0", "UUID": "GPU-1"} | more, value
+
+
 def page(*rows: str) -> Found:
-    """`name value label=value,...` each; the card is GPU-1 unless it says otherwise."""
+    return read("\n".join(sample(*labelled(row)) for row in rows).encode())
+
+
+def by_prometheus(*rows: str) -> Found:
+    """The same by way of Prometheus, which sorts labels and adds its own."""
     lines = []
     for row in rows:
-        name, value, *rest = row.split()
-        labels = {"gpu": "0", "UUID": "GPU-1"} | dict(
-            label.split("=") for word in rest for label in word.split(",")
-        )
-        lines.append(sample(name, labels, value))
+        name, labels, value = labelled(row)
+        labels |= {"job": "dcgm", "instance": "10.0.0.1:9400"}
+        lines.append(sample(name, dict(sorted(labels.items())), value))
     return read("\n".join(lines).encode())
 
 
@@ -33,6 +42,7 @@ def card(*rows: str) -> Card:
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 OWN = "namespace=ns,pod=train,container=main"
+OTHER = "namespace=ns,pod=other,container=main"
 MOVED = "exported_namespace=ns,exported_pod=train,exported_container=main"
 EXPORTER = "namespace=monitoring,pod=dcgm-exporter-x,container=exporter"
 
@@ -42,10 +52,6 @@ EXPORTER = "namespace=monitoring,pod=dcgm-exporter-x,container=exporter"
     [
         (OWN, ("ns/train/main",)),
         ("pod_namespace=ns,pod_name=train,container_name=main", ("ns/train/main",)),
-        (MOVED, ("ns/train/main",)),
-        # By way of Prometheus the bare labels are the exporter's.
-        (f"{MOVED},{EXPORTER}", ("ns/train/main",)),
-        (f"job=dcgm,instance=10.0.0.1,{EXPORTER}", ()),
         ("namespace=,pod=,container=", ()),
         ("namespace=ns,pod=train", ()),
         ("namespace=ns,pod=../train,container=main", ()),
@@ -57,8 +63,24 @@ def test_a_pod_is_named_in_many_spellings(labels: str, pods: tuple[str, ...]) ->
     assert names(card(f"{UTIL} 50 {labels}").allocations) == pods
 
 
+@pytest.mark.parametrize(
+    ("labels", "pods"),
+    [
+        (f"{MOVED},{EXPORTER}", ("ns/train/main",)),
+        (EXPORTER, ()),
+        # Nothing was in the way, so nothing was moved: the pod says so itself.
+        (MOVED, ()),
+        (f"{MOVED},{EXPORTER},exported_exported_pod=train", ()),
+        (f"{EXPORTER},pod_namespace=ns,pod_name=train,container_name=main", ()),
+    ],
+)
+def test_by_way_of_prometheus_the_bare_labels_are_the_exporters(labels: str, pods: tuple[str, ...]) -> None:
+    [found] = by_prometheus(f"{UTIL} 50 {labels}").cards
+    assert names(found.allocations) == pods
+
+
 def test_an_idle_card_on_a_page_by_way_of_prometheus_is_not_the_exporters() -> None:
-    busy, idle = page(
+    busy, idle = by_prometheus(
         f"{UTIL} 50 {MOVED},{EXPORTER}",
         f"{UTIL} 0 gpu=1,UUID=GPU-2,{EXPORTER}",
     ).cards
@@ -66,31 +88,49 @@ def test_an_idle_card_on_a_page_by_way_of_prometheus_is_not_the_exporters() -> N
     assert names(idle.allocations) == ()
 
 
+def test_by_way_of_prometheus_instances_are_told_too() -> None:
+    [found] = by_prometheus(f"{UTIL} 50 GPU_I_ID=3,GPU_I_PROFILE=2g.20gb,{MOVED},{EXPORTER}").cards
+    assert [one.device_id for one in found.allocations] == ["MIG-GPU-1/3/0"]
+
+
 def test_parts_of_a_card_are_called_as_the_device_plugin_calls_them() -> None:
-    found = card(f"{UTIL} 50 {OWN},vgpu=0", f"{UTIL} 50 namespace=ns,pod=other,container=main,vgpu=3")
+    found = card(f"{UTIL} 50 {OWN},vgpu=0", f"{UTIL} 50 {OTHER},vgpu=3")
     assert [one.device_id for one in found.allocations] == ["GPU-1::0", "GPU-1::3"]
 
 
 def test_a_pod_on_an_instance_holds_the_instance() -> None:
     found = card(
-        f"DCGM_FI_PROF_SM_ACTIVE 0.5 GPU_I_ID=3,GPU_I_PROFILE=2g.20gb,{OWN}",
-        f"DCGM_FI_DEV_POWER_USAGE 300 {OWN}",
+        f"DCGM_FI_PROF_SM_ACTIVE 0.5 GPU_I_PROFILE=2g.20gb,GPU_I_ID=3,Hostname=n,{OWN}",
+        f"DCGM_FI_DEV_POWER_USAGE 300 Hostname=n,{OWN}",
     )
     [instance] = found.device.instances
     assert [one.device_id for one in found.allocations] == [instance.mig.uuid] == ["MIG-GPU-1/3/0"]
 
 
+def test_parts_of_instances_are_each_instance_s_own() -> None:
+    first, second = (f"GPU_I_PROFILE=2g.20gb,GPU_I_ID={number},Hostname=n" for number in (3, 5))
+    found = card(
+        f"{UTIL} 50 {first},{OWN},vgpu=0", f"{UTIL} 50 {first},{OTHER},vgpu=1", f"{UTIL} 5 {second},{OWN}"
+    )
+    assert [one.device_id for one in found.allocations] == [
+        "MIG-GPU-1/3/0::0",
+        "MIG-GPU-1/3/0::1",
+        "MIG-GPU-1/5/0",
+    ]
+
+
 def test_the_row_of_a_card_tells_nobody_s_instance() -> None:
-    assert card(f"{UTIL} 50 {OWN},dra_mig_profile=1g.10gb").allocations == ()
+    divided = "dra_mig_profile=1g.10gb"
+    assert card(f"{UTIL} 50 {OWN},{divided}", f"{UTIL} 50 {OTHER},{divided}").allocations == ()
 
 
 def test_the_card_s_own_row_is_believed_before_those_of_its_pods() -> None:
-    shared = (f"{UTIL} 30 {OWN},vgpu=0", f"{UTIL} 20 namespace=ns,pod=other,container=main,vgpu=1")
+    shared = (f"{UTIL} 30 {OWN},vgpu=0", f"{UTIL} 20 {OTHER},vgpu=1")
     assert values(card(f"{UTIL} 50", *shared))["utilization_ratio",] == 0.5
 
 
 def test_pods_that_contradict_each_other_are_not_believed() -> None:
-    found = page(f"{UTIL} 30 {OWN},vgpu=0", f"{UTIL} 20 namespace=ns,pod=other,container=main,vgpu=1")
+    found = page(f"{UTIL} 30 {OWN},vgpu=0", f"{UTIL} 20 {OTHER},vgpu=1")
     assert values(found.cards[0]) == {}
     assert found.errors == {"contradiction": 1}
 
@@ -145,6 +185,33 @@ def test_rows_of_no_card_are_left_out(labels: str) -> None:
 def test_a_card_without_a_number_has_that_of_its_place() -> None:
     found = page(f"{UTIL} 50 gpu=x", f"{UTIL} 50 gpu=,UUID=GPU-2")
     assert [one.device.gpu.index for one in found.cards] == [0, 1]
+
+
+def test_a_page_has_only_so_many_cards() -> None:
+    found = page(*(f"{UTIL} 50 UUID=GPU-{number}" for number in range(MOST_CARDS + 3)))
+    assert (len(found.cards), found.errors) == (MOST_CARDS, {"too_many_cards": 3})
+
+
+MINOR = "DCGM_FI_DEV_MINOR_NUMBER"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "minors"),
+    [
+        (f"{MINOR}=1", f"{MINOR}=0", [1, 0]),
+        # The number of `device` is DCGM's own.
+        ("device=nvidia0", "device=nvidia1", [None, None]),
+        # It is not the exporter's label if it is not on every row, nor if two cards have one number.
+        (f"{MINOR}=1,{OWN}", "device=nvidia1", [None, None]),
+        (f"{MINOR}=0,{OWN}", f"{MINOR}=0", [None, None]),
+        (f"{MINOR}=x", f"{MINOR}=0", [None, None]),
+    ],
+)
+def test_the_number_of_the_device_file_is_what_the_page_says_it_is(
+    first: str, second: str, minors: list[int | None]
+) -> None:
+    found = page(f"{UTIL} 50 {first}", f"{UTIL} 50 gpu=1,UUID=GPU-2,{second}")
+    assert [one.device.gpu.minor for one in found.cards] == minors
 
 
 LABELS = (

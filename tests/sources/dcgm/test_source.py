@@ -8,10 +8,12 @@ import pytest
 
 from podgpu.model import Fault, Report
 from podgpu.sources.dcgm import DcgmPages
-from podgpu.sources.dcgm.page import CONNECTIONS
+from podgpu.sources.dcgm.reading import MOST_CARDS
+from podgpu.sources.dcgm.source import AT_ONCE
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
 T4 = recorded("k8s_484_lowercase_hostname_t4")
+L4 = recorded("k8s_idle_l4_gpu_operator")
 A800 = recorded("mig_a800_8gpu_mixed_full")
 
 
@@ -32,6 +34,20 @@ async def pages(
 async def report_of(*urls: str, patience: float = 5.0, max_bytes: int = 16 << 20) -> Report:
     async with pages(*urls, patience=patience, max_bytes=max_bytes) as source:
         return await source.read()
+
+
+def models(report: Report) -> dict[int, str]:
+    found = {device.gpu.index: device.gpu.model for device in report.devices}
+    assert [*found] == sorted(found)
+    assert len(found) == len(report.devices)
+    return found
+
+
+def invented(cards: int) -> bytes:
+    rows = (
+        f'DCGM_FI_DEV_POWER_USAGE{{gpu="{number}",UUID="GPU-{number:032x}"}} 7' for number in range(cards)
+    )
+    return "\n".join(rows).encode()
 
 
 def reason(report: Report) -> str:
@@ -65,8 +81,48 @@ async def test_two_exporters_that_watch_one_card_are_one_card() -> None:
 async def test_cards_of_several_exporters_stand_in_the_order_of_their_numbers() -> None:
     async with FakeExporter(A800) as one, FakeExporter(T4) as other:
         report = await report_of(one.url, other.url)
-    assert [device.gpu.index for device in report.devices] == [0, 0, *range(1, 8)]
+    assert [device.gpu.index for device in report.devices] == [*range(9)]
     assert report.driver_version == "535.129.03"
+
+
+async def test_a_card_whose_number_is_another_s_has_its_own_and_keeps_it() -> None:
+    async with FakeExporter(T4) as one, FakeExporter(L4) as other, pages(one.url, other.url) as source:
+        assert models(await source.read()) == {0: "Tesla T4", 1: "NVIDIA L4"}
+        one.status = 500
+        assert models(await source.read()) == {1: "NVIDIA L4"}
+        one.status = 200
+        assert models(await source.read()) == {0: "Tesla T4", 1: "NVIDIA L4"}
+
+
+async def test_a_number_that_was_given_makes_way_for_the_card_whose_own_it_is() -> None:
+    async with FakeExporter(T4) as one, FakeExporter(L4) as other, pages(one.url, other.url) as source:
+        await source.read()
+        one.page = T4 + T4.replace(b'gpu="0",UUID="GPU-8', b'gpu="1",UUID="GPU-9')
+        assert models(await source.read()) == {0: "Tesla T4", 1: "Tesla T4", 2: "NVIDIA L4"}
+
+
+async def test_all_pages_together_have_only_so_many_cards_and_none_crowds_the_others_out() -> None:
+    async with FakeExporter(invented(MOST_CARDS)) as crowd, FakeExporter(T4) as other:
+        report = await report_of(crowd.url, other.url)
+    assert len(report.devices) == MOST_CARDS
+    assert "Tesla T4" in models(report).values()
+    assert report.errors == {"too_many_cards": 1}
+
+
+async def test_slow_ones_do_not_use_up_the_time_of_the_others() -> None:
+    async with FakeExporter(T4, delay=9) as slow, FakeExporter(T4) as good:
+        urls = [f"{slow.url}?{number}" for number in range(AT_ONCE)]
+        report = await report_of(*urls, good.url, patience=0.3)
+    assert len(report.devices) == 1
+    assert report.errors == {"page_late": AT_ONCE}
+
+
+async def test_pages_share_the_room_there_is_for_them() -> None:
+    async with FakeExporter(T4) as small, FakeExporter(T4 + b"#" * (40 << 10)) as large:
+        alone = await report_of(large.url, max_bytes=64 << 10)
+        both = await report_of(large.url, small.url, max_bytes=64 << 10)
+    assert (len(alone.devices), alone.errors) == (1, {})
+    assert (len(both.devices), both.errors) == (1, {"page_too_large": 1})
 
 
 async def test_one_that_fails_does_not_take_the_others_with_it() -> None:
@@ -133,7 +189,7 @@ async def test_not_too_many_pages_are_asked_for_at_once() -> None:
         exporter = await stack.enter_async_context(FakeExporter(T4, delay=0.05))
         report = await report_of(*(f"{exporter.url}?{number}" for number in range(40)))
     assert len(exporter.requests) == 40
-    assert exporter.most_open <= CONNECTIONS
+    assert exporter.most_open <= AT_ONCE
     assert report.errors == {}
 
 

@@ -11,7 +11,8 @@ from podgpu.model import Fault
 
 LIST_SECONDS = 30.0  # between two looks for new pods
 SOON = 10.0  # the same as long as there are none
-MOST_PODS = 64  # of one kind on one node
+MOST_LISTED = 64
+MOST_PODS = 4  # asked on one node: there is one, and one more while it is replaced
 PORT_NAME = "metrics"
 
 
@@ -37,6 +38,7 @@ class Status(msgspec.Struct, rename="camel"):
 class Metadata(msgspec.Struct, rename="camel"):
     name: Subdomain
     namespace: Label
+    creation_timestamp: str = ""
     deletion_timestamp: str | None = None
 
 
@@ -53,7 +55,8 @@ class Items(msgspec.Struct):
 class Endpoints:
     """Lists anew now and then. While the API server is away the last list holds.
 
-    Anybody who may run a pod with these labels is believed, so better name the `namespace` they are in.
+    Anybody who may run a pod with these labels is believed, so better name the `namespace` they are in. Of too many
+    the oldest are asked: the real one is mostly there before anybody who pretends.
     """
 
     def __init__(
@@ -91,14 +94,14 @@ class Endpoints:
         query = {
             "labelSelector": self._selector,
             "fieldSelector": f"spec.nodeName={self._node},status.phase=Running",
-            "limit": str(MOST_PODS),
+            "limit": str(MOST_LISTED),
             "resourceVersion": "0",
         }
         found = await self._api.get(f"/api/v1{within}/pods", Items, query, limit=PAGE_BYTES)
         items = [item for item in found.items or () if self._is_meant(item)]
-        items.sort(key=lambda item: (item.metadata.namespace, item.metadata.name))
-        urls = (self._url(item) for item in items[:MOST_PODS])
-        return tuple(dict.fromkeys(url for url in urls if url))
+        items.sort(key=lambda item: _age(item.metadata))
+        urls = (self._url(item) for item in items)
+        return tuple(dict.fromkeys(url for url in urls if url))[:MOST_PODS]
 
     def _is_meant(self, item: Item) -> bool:
         """The server's cache may not have heard the question out; on another node there are other GPUs."""
@@ -110,11 +113,10 @@ class Endpoints:
 
     def _url(self, item: Item) -> str:
         """An address that leads to the pod, or nothing. Without a host, it would lead to ourselves."""
-        try:
-            address = ipaddress.ip_address(item.status.pod_ip.partition("%")[0])
-        except ValueError:
-            return ""
-        if address.is_loopback or address.is_unspecified or address.is_multicast or address.is_link_local:
+        address = _address(item.status.pod_ip)
+        if address is None or any(
+            (address.is_loopback, address.is_unspecified, address.is_multicast, address.is_link_local)
+        ):
             return ""
         host = f"[{address}]" if address.version == 6 else str(address)
         return f"http://{host}:{self._own_port(item) or self._port}{self._path}"
@@ -127,3 +129,18 @@ class Endpoints:
     def _nobody(self) -> str:
         where = f" in namespace {self._namespace}" if self._namespace else ""
         return f"no running pod with {self._selector} on node {self._node}{where}"
+
+
+def _age(metadata: Metadata) -> tuple[str, str, str]:
+    return metadata.creation_timestamp, metadata.namespace, metadata.name
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """None for what is none, and for one with a zone, which no pod has. An IPv4 address may be dressed as IPv6."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    return None if address.scope_id else address.ipv4_mapped or address

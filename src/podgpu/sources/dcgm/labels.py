@@ -1,14 +1,18 @@
-"""Whose a row of a page is, by its labels in all the spellings of the last ten years."""
+"""Whose a row of a page is, by its labels in all the spellings of the last ten years.
+
+A row may carry labels that a pod gave itself, under any name. dcgm-exporter prints what it says of the card first, up
+to the host's name, and what it says of the pod last. A pod's own labels stand between, or among the latter, sorted.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice, takewhile
 
 from msgspec import Struct
 
 Labels = Mapping[str, str]
 
 _UUID = re.compile(r"GPU-[0-9A-Za-z-]{1,64}")
-_DEVICE = re.compile(r"nvidia([0-9]{1,4})")
 _NUMBER = re.compile(r"[0-9]{1,6}")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
@@ -18,7 +22,13 @@ OWN = ("namespace", "pod", "container")
 OLD = ("pod_namespace", "pod_name", "container_name")
 # Prometheus moves the exporter's labels aside and puts its own in their place: those name the exporter itself.
 MOVED = ("exported_namespace", "exported_pod", "exported_container")
+_MOVED_TWICE = frozenset(f"exported_{name}" for name in MOVED)
 _SCRAPED = ("job", "instance")
+
+_UUIDS = ("UUID", "uuid")  # the small one goes with the old spelling of pods
+_INSTANCE = ("GPU_I_PROFILE", "GPU_I_ID")  # in the exporter's order, which is not that of sorted labels
+_HOST = frozenset({"Hostname", "hostname"})
+_CARD = frozenset({"gpu", *_UUIDS, "pci_bus_id", "device", "modelName", *_INSTANCE})
 
 
 class Tenant(Struct, frozen=True):
@@ -47,25 +57,28 @@ class Place(Struct, frozen=True, kw_only=True):
 
 def is_relabelled(rows: Iterable[Labels]) -> bool:
     """Whether the page came by way of Prometheus. Then an idle card, too, seems to have a pod: the exporter's."""
-    return any(not labels.keys().isdisjoint(MOVED) or all(map(labels.get, _SCRAPED)) for labels in rows)
+    cards = [labels for labels in rows if _uuid(labels)]
+    return bool(cards) and all(
+        all(map(labels.get, _SCRAPED)) and not _is_as_printed(labels) for labels in cards
+    )
 
 
-def place(labels: Labels, *, relabelled: bool) -> Place | None:
-    """None for what is no card's: processors, switches, single links, rows without a UUID."""
-    uuid = labels.get("UUID") or labels.get("uuid") or ""
-    instance = _number(labels.get("GPU_I_ID", ""))
-    if (
-        not _UUID.fullmatch(uuid)
-        or labels.get("nvlink")
-        or (instance is None and labels.get("GPU_I_PROFILE"))
-    ):
+def place(labels: Labels, last: Labels, *, relabelled: bool) -> Place | None:
+    """None for what is no card's: processors, switches, single links, rows without a UUID.
+
+    `last` are the last values of labels that the row has more than once.
+    """
+    of_card, of_pod = _of_card(labels), {**labels, **last}
+    uuid = _uuid(of_card)
+    instance = _number(of_card.get("GPU_I_ID", ""))
+    if not uuid or of_card.get("nvlink") or (instance is None and of_card.get("GPU_I_PROFILE")):
         return None
     return Place(
         uuid=uuid,
         instance=instance,
-        tenant=_tenant(labels, (MOVED, OLD) if relabelled else (OWN, OLD)),
-        replica=_number(labels.get("vgpu", "")),
-        is_divided=bool(labels.get("dra_mig_profile") or labels.get("dra_mig_device_uuid")),
+        tenant=_tenant(of_pod, _spelling(of_card, of_pod, relabelled=relabelled)),
+        replica=_number(of_pod.get("vgpu", "")),
+        is_divided=bool(of_pod.get("dra_mig_profile") or of_pod.get("dra_mig_device_uuid")),
     )
 
 
@@ -74,8 +87,8 @@ def index(labels: Labels) -> int | None:
 
 
 def minor(labels: Labels) -> int | None:
-    found = _DEVICE.fullmatch(labels.get("device", ""))
-    return int(found[1]) if found else None
+    """The number N of /dev/nvidiaN. The label `device` is no help: its number is DCGM's index."""
+    return _number(labels.get("DCGM_FI_DEV_MINOR_NUMBER", ""))
 
 
 def fact(labels: Labels, *names: str) -> str:
@@ -84,11 +97,43 @@ def fact(labels: Labels, *names: str) -> str:
     return "".join(filter(str.isprintable, text[:LONGEST_FACT]))
 
 
-def _tenant(labels: Labels, spellings: Iterable[tuple[str, str, str]]) -> Tenant | None:
-    for spelling in spellings:
-        namespace, pod, container = (labels.get(name, "") for name in spelling)
-        if _LABEL.fullmatch(namespace) and _SUBDOMAIN.fullmatch(pod) and _LABEL.fullmatch(container):
-            return Tenant(namespace, pod, container)
+def _is_as_printed(labels: Labels) -> bool:
+    """Whether the labels stand as dcgm-exporter prints them. Whoever passes a page on sorts them."""
+    first, second = (*islice(labels, 2), "", "")[:2]
+    return first == "gpu" and second in _UUIDS
+
+
+def _of_card(labels: Labels) -> Labels:
+    """Return what the exporter says of the card, without what a pod on it may say."""
+    if not _is_as_printed(labels) or labels.keys().isdisjoint((*OWN, *OLD)):
+        return labels
+    is_host_named = not labels.keys().isdisjoint(_HOST)
+    names = list(takewhile(lambda name: name not in _HOST if is_host_named else name in _CARD, labels))
+    if tuple(name for name in names if name in _INSTANCE) != _INSTANCE:
+        names = [name for name in names if name not in _INSTANCE]  # the host was not named, or by the pod
+    return {name: labels[name] for name in names}
+
+
+def _uuid(labels: Labels) -> str:
+    """Return the first there is: a pod's own label of the other spelling comes later."""
+    text = next((labels[name] for name in labels if name in _UUIDS and labels[name]), "")
+    return text if _UUID.fullmatch(text) else ""
+
+
+def _spelling(of_card: Labels, of_pod: Labels, *, relabelled: bool) -> tuple[str, str, str] | None:
+    is_old = next(name for name in of_card if name in _UUIDS) == "uuid"
+    if relabelled and not is_old:
+        # Only what is in the way is moved. What was moved twice met a label that the pod gave itself.
+        was_moved = of_pod.keys() >= set(OWN) and of_pod.keys().isdisjoint(_MOVED_TWICE)
+        return MOVED if was_moved else None
+    usual = [OLD] if relabelled else [OLD, OWN] if is_old else [OWN, OLD]
+    return next((names for names in usual if not of_pod.keys().isdisjoint(names)), None)
+
+
+def _tenant(labels: Labels, spelling: tuple[str, str, str] | None) -> Tenant | None:
+    namespace, pod, container = (labels.get(name, "") for name in spelling or OWN)
+    if spelling and _LABEL.fullmatch(namespace) and _SUBDOMAIN.fullmatch(pod) and _LABEL.fullmatch(container):
+        return Tenant(namespace, pod, container)
     return None
 
 

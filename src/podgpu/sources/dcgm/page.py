@@ -10,7 +10,6 @@ HEADERS = {
     "Accept-Encoding": "identity",  # so that the limit is one on what is received
     "User-Agent": "podgpu",
 }
-CONNECTIONS = 15
 
 
 class PageFault(Exception):
@@ -26,14 +25,16 @@ class Pages:
     """Fetches pages. It follows no redirect, keeps no cookie and heeds no proxy of the environment."""
 
     def __init__(self, *, timeout: float, max_bytes: int) -> None:
+        """`max_bytes` is for all pages that are fetched together."""
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._max_bytes = max_bytes
         self._session: aiohttp.ClientSession | None = None
 
-    async def get(self, url: str) -> bytes:
+    async def get(self, url: str, *, together: int = 1) -> bytes:
+        """Fetch one of so many pages, each of which may have its part of the bytes: none takes them from the others."""
         where = urlsplit(url).netloc.rpartition("@")[2]  # a password in the address is nobody else's business
         try:
-            return await self._body(url, where)
+            return await self._body(url, where, self._max_bytes // together)
         except TimeoutError:
             raise PageFault("page_late", f"{where} sent no page within {self._timeout.total:g} s") from None
         except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, aiohttp.InvalidURL) as error:
@@ -46,7 +47,7 @@ class Pages:
             await self._session.close()
             self._session = None
 
-    async def _body(self, url: str, where: str) -> bytes:
+    async def _body(self, url: str, where: str, max_bytes: int) -> bytes:
         async with self._open().get(url, allow_redirects=False) as answer:
             if answer.status != 200:
                 raise PageFault("page_refused", f"{where} answers {answer.status}")
@@ -55,15 +56,16 @@ class Pages:
             body = bytearray()
             async for chunk in answer.content.iter_any():
                 body += chunk
-                if len(body) > self._max_bytes:
+                if len(body) > max_bytes:
                     answer.close()
-                    raise PageFault("page_too_large", f"{where} sends more than {self._max_bytes >> 20} MiB")
+                    raise PageFault("page_too_large", f"{where} sends more than {max_bytes >> 10} KiB")
             return bytes(body)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # A connection for each page: an exporter that was restarted must not cost a cycle.
-            connector = aiohttp.TCPConnector(limit=CONNECTIONS, force_close=True)
+            # A connection for each page: an exporter that was restarted must not cost a cycle. No limit: the timeout
+            # would run while a page waits for the connection of another one, which may take its time on purpose.
+            connector = aiohttp.TCPConnector(limit=0, force_close=True)
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),

@@ -43,9 +43,13 @@ _NAME = "__name__"
 
 
 class Row(Struct, frozen=True):
-    """One set of labels, and every sample that carries it as name and value."""
+    """One set of labels, and every sample that carries it as name and value.
+
+    Of a label that stands there more than once, `labels` has the first value and `last` the last one.
+    """
 
     labels: dict[str, str]
+    last: dict[str, str]
     samples: list[tuple[str, float]] = field(default_factory=list)
 
 
@@ -108,28 +112,28 @@ class _Reader:
             self._file_nameless(found["labels"] or "", value)
 
     def _file(self, name: str, text: str, value: float) -> None:
-        row = self.rows.get(text) or self._new_row(text, _labels(text))
+        row = self.rows.get(text) or self._new_row(text, _row(text))
         if row is not None and name in self._wanted:
             self._keep(row, name, value)
 
     def _file_nameless(self, text: str, value: float) -> None:
         """In the newer form of the format a name may stand among the labels, in quotes."""
-        labels = _labels(text) or {}
-        name = labels.pop(_NAME, "")
+        new = _row(text)
+        name = new.labels.pop(_NAME, "") if new else ""
         if name in self._wanted:
             key = "\n" + text  # which no line holds
-            row = self.rows.get(key) or self._new_row(key, labels)
+            row = self.rows.get(key) or self._new_row(key, new)
             if row is not None:
                 self._keep(row, name, value)
 
-    def _new_row(self, key: str, labels: dict[str, str] | None) -> Row | None:
-        if labels is None or _NAME in labels:
+    def _new_row(self, key: str, row: Row | None) -> Row | None:
+        if row is None or _NAME in row.labels:
             self.skipped["malformed"] += 1
             return None
         if len(self.rows) >= MOST_ROWS:
             self.skipped["too_many"] += 1
             return None
-        return self.rows.setdefault(key, Row(labels))
+        return self.rows.setdefault(key, row)
 
     def _keep(self, row: Row, name: str, value: float) -> None:
         if _is_blank(value):
@@ -162,31 +166,33 @@ def _is_blank(value: float) -> bool:
     )
 
 
-def _labels(text: str) -> dict[str, str] | None:
+def _row(text: str) -> Row | None:
     """Read the text between the braces; None where it makes no sense. A name by itself is the metric's own."""
-    labels: dict[str, str] = {}
+    row = Row({}, {})
     at = 0
     while at < len(text):
         found = _LABEL.match(text, at)
-        if found is None or len(labels) >= MOST_LABELS:
+        if found is None or len(row.labels) >= MOST_LABELS:
             return None
         at = found.end()
         name, value = found["name"].strip(), found["value"]
         if not found["equals"]:
             name, value = _NAME, name or value
         # A label without a value is none, and a comma too many is no label.
-        if value and not _add(labels, name, value):
+        if value and not _add(row, name, value):
             return None
-    return labels
+    return row
 
 
-def _add(labels: dict[str, str], name: str, value: str) -> bool:
+def _add(row: Row, name: str, value: str) -> bool:
+    """A pod may give itself a label that the exporter has too: then it stands there twice, and both count."""
     if _IN_QUOTES.fullmatch(name):
         name = _plain(name[1:-1])
     elif not _PLAIN_NAME.fullmatch(name):
         return False
-    if name in labels or not _IN_QUOTES.fullmatch(value):
+    if (name == _NAME and name in row.labels) or not _IN_QUOTES.fullmatch(value):
         return False
+    labels = row.last if name in row.labels else row.labels
     labels[name] = _plain(value[1:-1])
     return True
 

@@ -16,7 +16,7 @@ from podgpu.sources.dcgm.labels import Place
 from podgpu.sources.dcgm.names import MEANINGS, Meaning
 from podgpu.sources.dcgm.parse import Row, parse
 
-MOST_CARDS = 1024
+MOST_CARDS = 64
 RESOURCE = "nvidia.com/gpu"
 # Of a GPU instance a page tells no compute instances. This one is always there, and nearly always the only one.
 COMPUTE_INSTANCE = 0
@@ -47,7 +47,8 @@ def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> Found:
         {f"{reason}_sample": count for reason, count in parsed.skipped.items() if reason != "blank"}
     )
     drafts = _drafts(parsed.rows, errors)
-    cards = [draft.card(order, at, seconds) for order, draft in enumerate(drafts)]
+    minors = _minors(drafts)
+    cards = [draft.card(order, minors.get(draft.uuid), at, seconds) for order, draft in enumerate(drafts)]
     facts = [labels for draft in drafts for labels in draft.labels]
     return Found(
         cards=tuple(sorted(cards, key=lambda card: card.device.gpu.index)),
@@ -61,12 +62,29 @@ def _drafts(rows: Iterable[Row], errors: Counter[str]) -> "list[_Draft]":
     rows = [row for row in rows if row.samples]
     relabelled = told.is_relabelled(row.labels for row in rows)
     drafts: dict[str, _Draft] = {}
+    left_out: set[str] = set()
     for row in rows:
-        place = told.place(row.labels, relabelled=relabelled)
-        if place is None or (place.uuid not in drafts and len(drafts) >= MOST_CARDS):
+        place = told.place(row.labels, row.last, relabelled=relabelled)
+        if place is None:
             continue
-        drafts.setdefault(place.uuid, _Draft(place.uuid, errors)).add(place, row)
+        if place.uuid not in drafts and len(drafts) >= MOST_CARDS:
+            left_out.add(place.uuid)
+        else:
+            drafts.setdefault(place.uuid, _Draft(place.uuid, errors)).add(place, row)
+    errors["too_many_cards"] += len(left_out)
     return list(drafts.values())
+
+
+def _minors(drafts: "list[_Draft]") -> dict[str, int]:
+    """A pod may bear a label of that name. The exporter's is on every row, and no two cards have one number."""
+    minors: dict[str, int] = {}
+    for draft in drafts:
+        numbers = {told.minor(labels) for labels in draft.labels}
+        number = numbers.pop() if len(numbers) == 1 else None
+        if number is None:
+            return {}
+        minors[draft.uuid] = number
+    return minors if len(set(minors.values())) == len(minors) else {}
 
 
 class _Values:
@@ -117,8 +135,8 @@ class _Draft:
     """One card while its rows come in."""
 
     def __init__(self, uuid: str, errors: Counter[str]) -> None:
+        self.uuid = uuid
         self.labels: list[told.Labels] = []
-        self._uuid = uuid
         self._errors = errors
         self._card = _Tiers()
         self._instances: dict[int, _Tiers] = {}
@@ -149,11 +167,11 @@ class _Draft:
         elif meaning.is_card_wide:
             self._card.copied.add_first(key, name, base)
 
-    def card(self, order: int, at: float, seconds: float) -> Card:
+    def card(self, order: int, minor: int | None, at: float, seconds: float) -> Card:
         for tiers in (self._card, *self._instances.values()):
             self._errors["contradiction"] += tiers.contradictions
         device = Device(
-            gpu=self._gpu(order),
+            gpu=self._gpu(order, minor),
             at=at,
             readings=self._card.readings(),
             instances=tuple(self._instance(number) for number in sorted(self._profiles)),
@@ -162,13 +180,12 @@ class _Draft:
         )
         return Card(device=device, allocations=tuple(self._allocations()))
 
-    def _gpu(self, order: int) -> Gpu:
+    def _gpu(self, order: int, minor: int | None) -> Gpu:
         numbers = (told.index(labels) for labels in self.labels)
-        minors = (told.minor(labels) for labels in self.labels)
         return Gpu(
-            uuid=self._uuid,
+            uuid=self.uuid,
             index=next((number for number in numbers if number is not None), order),
-            minor=next((number for number in minors if number is not None), None),
+            minor=minor,
             model=_first(self.labels, "modelName", "model_name"),
             pci_bus_id=_first(self.labels, "pci_bus_id"),
             vbios=_first(self.labels, "DCGM_FI_DEV_VBIOS_VERSION"),
@@ -187,22 +204,43 @@ class _Draft:
 
     def _instance_name(self, number: int) -> str:
         """A page tells no UUID of an instance. By its place on the card drivers before R470 named it."""
-        return f"MIG-{self._uuid}/{number}/{COMPUTE_INSTANCE}"
+        return f"MIG-{self.uuid}/{number}/{COMPUTE_INSTANCE}"
 
     def _allocations(self) -> Iterator[Allocation]:
-        """In the words of the device plugin. On a card with instances, a row of the card tells nobody's part of it."""
+        """On a card with instances, a row of the card tells nobody's part of it."""
+        held: dict[int | None, list[Place]] = {}
         for place in self._places:
-            is_vague = place.instance is None and (place.is_divided or bool(self._profiles))
-            if place.tenant is None or is_vague:
-                continue
-            device = self._uuid if place.instance is None else self._instance_name(place.instance)
-            yield Allocation(
-                namespace=place.tenant.namespace,
-                pod=place.tenant.pod,
-                container=place.tenant.container,
-                resource=RESOURCE,
-                device_id=device if place.replica is None else f"{device}::{place.replica}",
+            if place.tenant is not None:
+                held.setdefault(place.instance, []).append(place)
+        for instance, places in held.items():
+            is_vague = instance is None and (
+                bool(self._profiles) or _all_say(place.is_divided for place in places)
             )
+            if not is_vague:
+                device = self.uuid if instance is None else self._instance_name(instance)
+                yield from _allocations(device, places)
+
+
+def _allocations(device: str, places: list[Place]) -> Iterable[Allocation]:
+    """In the words of the device plugin, each once."""
+    is_replicated = _all_say(place.replica is not None for place in places)
+    return dict.fromkeys(
+        Allocation(
+            namespace=place.tenant.namespace,
+            pod=place.tenant.pod,
+            container=place.tenant.container,
+            resource=RESOURCE,
+            device_id=f"{device}::{place.replica}" if is_replicated else device,
+        )
+        for place in places
+        if place.tenant is not None
+    )
+
+
+def _all_say(signs: Iterable[bool]) -> bool:
+    """Whether to believe a label that a pod may as well have given itself: one pod alone is not believed."""
+    said = list(signs)
+    return len(said) > 1 and all(said)
 
 
 def _first(rows: Iterable[told.Labels], *names: str) -> str:

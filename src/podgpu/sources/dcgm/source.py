@@ -3,14 +3,18 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import count, zip_longest
+
+import msgspec
 
 from podgpu.model import Fault, Report
 from podgpu.sources.dcgm.page import PageFault, Pages
-from podgpu.sources.dcgm.reading import Card, Found, read
+from podgpu.sources.dcgm.reading import MOST_CARDS, Card, Found, read
 
 # Where the pages are, and why there are none if there are none.
 Find = Callable[[], Awaitable[tuple[tuple[str, ...], Fault | None]]]
+AT_ONCE = 4  # pages fetched and read at a time
 NO_GPU = "there is no GPU on the page; does dcgm-exporter see any?"
 
 
@@ -30,17 +34,19 @@ class DcgmPages:
         self._find = find
         self._pages = Pages(timeout=timeout, max_bytes=max_bytes)
         self._closing = closing
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._renumbered: Mapping[str, int] = {}
 
     async def read(self) -> Report:
         began = time.monotonic()
         urls, fault = await self._find()
-        answers = await asyncio.gather(*map(self._answer, urls))
+        answers = await asyncio.gather(*(self._answer(url, len(urls)) for url in urls))
         found = [answer for answer in answers if isinstance(answer, Found)]
         faults = [answer for answer in answers if isinstance(answer, Fault)]
         if not found:
             seconds = time.monotonic() - began
             return Report(fault=next(iter(faults), fault), sees_processes=False, seconds=seconds)
-        return _report(found, faults, time.monotonic() - began)
+        return self._report(found, faults, time.monotonic() - began)
 
     async def release(self, seconds: float) -> bool:
         """Agree at once: no driver is held here."""
@@ -51,37 +57,68 @@ class DcgmPages:
         if self._closing:
             await self._closing()
 
-    async def _answer(self, url: str) -> Found | Fault:
-        """One page that fails shall not take the others with it."""
-        began = time.monotonic()
-        try:
-            body = await self._pages.get(url)
-        except PageFault as fault:
-            return Fault(reason=fault.reason, detail=fault.detail)
-        at = time.monotonic()
-        found = await asyncio.to_thread(read, body, at=at, seconds=at - began)
+    async def _answer(self, url: str, together: int) -> Found | Fault:
+        """One page that fails shall not take the others with it. Its time begins with its turn."""
+        async with self._turns:
+            began = time.monotonic()
+            try:
+                body = await self._pages.get(url, together=together)
+            except PageFault as fault:
+                return Fault(reason=fault.reason, detail=fault.detail)
+            at = time.monotonic()
+            found = await asyncio.to_thread(read, body, at=at, seconds=at - began)
         return found if found.cards else Fault(reason="no_gpu", detail=NO_GPU)
 
+    def _report(self, found: list[Found], faults: list[Fault], seconds: float) -> Report:
+        errors = Counter(fault.reason for fault in faults)
+        for one in found:
+            errors.update(one.errors)
+        once = _each_once(found)
+        errors["too_many_cards"] += max(0, len(once) - MOST_CARDS)
+        cards, self._renumbered = _numbered(once[:MOST_CARDS], self._renumbered)
+        return Report(
+            devices=tuple(card.device for card in cards),
+            allocations=tuple(allocation for card in cards for allocation in card.allocations),
+            sees_processes=False,
+            errors=dict(+errors),
+            driver_version=next((one.driver_version for one in found if one.driver_version), ""),
+            nvml_version=next((one.nvml_version for one in found if one.nvml_version), ""),
+            seconds=seconds,
+        )
 
-def _report(found: list[Found], faults: list[Fault], seconds: float) -> Report:
-    errors = Counter(fault.reason for fault in faults)
-    for one in found:
-        errors.update(one.errors)
-    cards = _each_once(card for one in found for card in one.cards)
-    return Report(
-        devices=tuple(card.device for card in cards),
-        allocations=tuple(allocation for card in cards for allocation in card.allocations),
-        sees_processes=False,
-        errors=dict(errors),
-        driver_version=next((one.driver_version for one in found if one.driver_version), ""),
-        nvml_version=next((one.nvml_version for one in found if one.nvml_version), ""),
-        seconds=seconds,
-    )
 
+def _each_once(found: Iterable[Found]) -> list[Card]:
+    """Two exporters may watch one card, as while one replaces the other: the first that names it is heard.
 
-def _each_once(cards: Iterable[Card]) -> list[Card]:
-    """Two exporters may watch one card, as while one replaces the other: the first that names it is heard."""
+    They take turns, so that none with many cards keeps the others from being heard.
+    """
     first: dict[str, Card] = {}
+    for turn in zip_longest(*(one.cards for one in found)):
+        for card in filter(None, turn):
+            first.setdefault(card.device.gpu.uuid, card)
+    return list(first.values())
+
+
+def _numbered(cards: list[Card], before: Mapping[str, int]) -> tuple[list[Card], dict[str, int]]:
+    """Two exporters may both count from 0. Return each card with a number of its own, and which had to take another.
+
+    `before` are those that had to already. They keep theirs, also while who was in their way is not heard.
+    """
+    own = {card.device.gpu.index for card in cards}
+    used: set[int] = set()
+    others: dict[str, int] = {}
     for card in cards:
-        first.setdefault(card.device.gpu.uuid, card)
-    return sorted(first.values(), key=lambda card: card.device.gpu.index)
+        gpu = card.device.gpu
+        if gpu.uuid in before or gpu.index in used:
+            kept = before.get(gpu.uuid, gpu.index)
+            not_free = {*used, *own, *before.values()}
+            fresh = next(number for number in count(max(own) + 1) if number not in not_free)
+            others[gpu.uuid] = fresh if kept in own | used else kept
+        used.add(others.get(gpu.uuid, gpu.index))
+    numbered = [_with_index(card, others.get(card.device.gpu.uuid, card.device.gpu.index)) for card in cards]
+    return sorted(numbered, key=lambda card: card.device.gpu.index), others
+
+
+def _with_index(card: Card, index: int) -> Card:
+    gpu = msgspec.structs.replace(card.device.gpu, index=index)
+    return msgspec.structs.replace(card, device=msgspec.structs.replace(card.device, gpu=gpu))
