@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.pod_watch import PodWatch
-from podgpu.model import PartStatus, Snapshot
+from podgpu.model import Device, Gpu, PartStatus, Report, Snapshot
 from podgpu.views.native import families
-from tests.agent.stage import agent_over, check_balance, pod_resources, snapshot_when
+from tests.agent.stage import StillPods, agent_over, check_balance, pod_resources, snapshot_when
 from tests.fakeapi.recorded import NODE, listed, owners
 from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
@@ -139,3 +140,39 @@ async def test_names_outlive_the_api_server(
                 assert during.workloads == before.workloads
                 assert [pod.uid for pod in during.pods] == [pod.uid for pod in before.pods]
                 assert (part(during, "apiserver").age_seconds or 0) >= OUTAGE_SECONDS
+
+
+class OnceOnly:
+    """A source that answers once, with an error it counted, and then never again."""
+
+    name, demo = "nvml", False
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    async def read(self) -> Report:
+        if self._asked:
+            await asyncio.Event().wait()
+        self._asked = True
+        return Report(devices=(Device(gpu=Gpu(uuid="GPU-1", index=0)),), errors={"gpm_sample": 2})
+
+    async def release(self, seconds: float) -> bool:
+        return True
+
+    async def close(self) -> None:
+        return
+
+
+async def test_a_reading_that_grew_too_old_loses_its_cards_and_keeps_its_counts() -> None:
+    kubelet = StillPods(())
+    attribution = Attribution(interval=0.05, pod_sources=[kubelet])
+    agent = Agent(OnceOnly(), node="n", interval=0.05, attribution=attribution)
+    await agent.cycle()
+    assert agent.snapshot().devices
+    await asyncio.sleep(0.3)
+    snapshot = agent.snapshot()
+    fault = part(snapshot, "nvml").fault
+    assert (snapshot.devices, fault and fault.reason) == ((), "stale")
+    assert part(snapshot, kubelet.name).up
+    assert [(one.reason, one.count) for one in snapshot.errors] == [("gpm_sample", 2)]
+    await agent.close()
