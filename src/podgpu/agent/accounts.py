@@ -6,7 +6,7 @@ from operator import itemgetter
 import msgspec
 from msgspec import Struct
 
-from podgpu.agent.attendance import Attendance
+from podgpu.agent.attendance import MOST_CARDS, Attendance
 from podgpu.ledger.account import Account, Entry, Party, Sheet
 from podgpu.model import ENDED, UNATTRIBUTED, Balance, Booking, Remainder
 
@@ -32,13 +32,13 @@ class Totals(Struct):
 class Accounts:
     """Totals by account, by reason for what has none, and by device."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_cards: int = MOST_CARDS) -> None:
         self._totals: dict[Account, Totals] = {}
         self._rest: dict[tuple[str, str], Totals] = {}
         self._devices: dict[str, Totals] = {}
         self._entries: dict[tuple[str, Party], tuple[Entry, int]] = {}
         self._memory: dict[str, int | None] = {}
-        self._attendance = Attendance()
+        self._attendance = Attendance(most_cards)
 
     def post(
         self, sheets: Iterable[tuple[Sheet, int]], now: float, wall: float, silent: Iterable[str] = ()

@@ -4,11 +4,14 @@ A real card comes back. But whoever writes a page may invent new cards in every 
 """
 
 GRACE_SECONDS = 3600.0
-MOST_CARDS = 256  # beyond, those longest unseen are forgotten before their time
+MOST_CARDS = 256
 
 
 class Attendance:
-    def __init__(self) -> None:
+    """Beyond `most` cards, those longest unseen are forgotten before their time."""
+
+    def __init__(self, most: int = MOST_CARDS) -> None:
+        self._most = most
         self._seen_at: dict[str, float] = {}  # the longest unseen first
 
     def note(self, uuid: str, now: float) -> list[str]:
@@ -17,7 +20,7 @@ class Attendance:
         self._seen_at[uuid] = now
         gone: list[str] = []
         for other, seen_at in self._seen_at.items():
-            if now - seen_at <= GRACE_SECONDS and len(self._seen_at) - len(gone) <= MOST_CARDS:
+            if now - seen_at <= GRACE_SECONDS and len(self._seen_at) - len(gone) <= self._most:
                 break
             gone.append(other)
         for other in gone:

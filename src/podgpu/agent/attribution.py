@@ -14,6 +14,7 @@ import msgspec
 
 from podgpu import sharing
 from podgpu.agent.accounts import Accounts
+from podgpu.agent.attendance import MOST_CARDS
 from podgpu.agent.meter import Meter
 from podgpu.agent.roster import Roster
 from podgpu.agent.stock import Allocations, Dynamics, Stock
@@ -78,6 +79,7 @@ class Attribution:
         workloads: Workloads | None = None,
         pod_labels: Sequence[str] = (),
         to_close: Sequence[Closable] = (),
+        most_cards: int = MOST_CARDS,
     ) -> None:
         """With `books_outsiders`, on a machine without Kubernetes, who is outside has accounts like containers."""
         self._systems = sharing.systems()
@@ -97,8 +99,8 @@ class Attribution:
         self._workloads = workloads
         self._pod_labels = frozenset(pod_labels)
         self._to_close = to_close
-        self._meter = Meter(interval)
-        self._accounts = Accounts()
+        self._meter = Meter(interval, most_cards)
+        self._accounts = Accounts(most_cards)
         self._holders: dict[int, Holder] = {}
         self._unknown_ids: set[Allocation] = set()
         self._unknown_id_count = 0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct, field
 
-from podgpu.agent.attendance import Attendance
+from podgpu.agent.attendance import MOST_CARDS, Attendance
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Kind, Scope
 from podgpu.model import Device, Reading, XidEvent
@@ -33,9 +33,9 @@ class Counters:
     A card that was away for long may begin anew, which Prometheus takes for a reset.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_cards: int = MOST_CARDS) -> None:
         self._pasts: dict[str, Past] = {}
-        self._attendance = Attendance()
+        self._attendance = Attendance(most_cards)
         self._now = 0.0
 
     def note(self, events: Iterable[XidEvent]) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 import msgspec
 
 from podgpu import __version__, log
+from podgpu.agent.attendance import MOST_CARDS
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.counters import Counters
 from podgpu.model import ErrorCount, Fault, PartStatus, Report, Snapshot
@@ -20,14 +21,20 @@ class Agent:
     """Holds the current snapshot. A source that fails leaves a snapshot that says so."""
 
     def __init__(
-        self, source: Source, *, node: str, interval: float, attribution: Attribution | None = None
+        self,
+        source: Source,
+        *,
+        node: str,
+        interval: float,
+        attribution: Attribution | None = None,
+        most_cards: int = MOST_CARDS,
     ) -> None:
         self.ready = False
         self._source = source
         self._attribution = attribution
         self._node = node
         self._interval = interval
-        self._counters = Counters()
+        self._counters = Counters(most_cards)
         self._errors: Counter[tuple[str, str]] = Counter()
         self._last_good: float | None = None
         self._wake = asyncio.Event()

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from podgpu.agent.attendance import Attendance
+from podgpu.agent.attendance import MOST_CARDS, Attendance
 from podgpu.ledger.account import Interval
 from podgpu.model import Device
 
@@ -26,11 +26,11 @@ class Last(Struct, frozen=True):
 class Meter:
     """Remembers the previous reading of each card, and how little power it was seen to draw."""
 
-    def __init__(self, interval: float) -> None:
+    def __init__(self, interval: float, most_cards: int = MOST_CARDS) -> None:
         self._longest = GAP_INTERVALS * interval
         self._last: dict[str, Last] = {}
         self._idle_watts: dict[str, float] = {}
-        self._attendance = Attendance()
+        self._attendance = Attendance(most_cards)
 
     def interval(self, device: Device) -> Interval | None:
         """Return what happened since the previous reading; None for the first one, also after a long absence."""

@@ -15,6 +15,8 @@ from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host
 
+MANY_CARDS = 16_384  # of a cluster
+
 
 def open_attribution(config: Config) -> Attribution:
     if config.source == "simulator":
@@ -22,6 +24,8 @@ def open_attribution(config: Config) -> Attribution:
 
         return demo_attribution(config.interval, config.kube_pod_labels)
     api = open_api_server(config)
+    if of_all_nodes(config):
+        return _of_all_nodes(config, api)
     allocations = PodResources(config.path_kubelet) if has_kubelet(config) else None
     processes = Procfs(config.path_procfs)
     workloads = Workloads(api, name_labels=config.kube_workload_labels)
@@ -39,6 +43,23 @@ def open_attribution(config: Config) -> Attribution:
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         to_close=[part for part in (allocations, workloads, api) if part],
+    )
+
+
+def of_all_nodes(config: Config) -> bool:
+    return config.source == "dcgm" and config.dcgm_nodes == "all"
+
+
+def _of_all_nodes(config: Config, api: ApiServer | None) -> Attribution:
+    """Who holds what is on the pages: the kubelet and /proc of this node know nothing of the others."""
+    workloads = Workloads(api, name_labels=config.kube_workload_labels)
+    return Attribution(
+        interval=config.interval,
+        pod_sources=[PodWatch(api, None)] if api else [],
+        workloads=workloads,
+        pod_labels=config.kube_pod_labels,
+        to_close=[part for part in (workloads, api) if part],
+        most_cards=MANY_CARDS,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from podgpu.errors import UserError
@@ -24,6 +25,10 @@ def open_source(config: Config) -> Source:
         return _nvml(config)
     if config.source == "dcgm":
         return _dcgm(config)
+    if config.dcgm_nodes == "all":
+        raise UserError(
+            "--dcgm.nodes=all goes with --source=dcgm; the driver knows the cards of this node alone"
+        )
     from podgpu.sources.merged import Merged
 
     return Merged(_nvml(config), _dcgm(config))
@@ -42,13 +47,19 @@ def _dcgm(config: Config) -> Source:
     timeout, max_bytes = config.dcgm_timeout, config.dcgm_max_bytes
     if config.dcgm_url is None:
         endpoints = _endpoints(config)
-        return DcgmPages(endpoints.find, timeout=timeout, max_bytes=max_bytes, closing=endpoints.close)
-    urls = (config.dcgm_url,)
+        return DcgmPages(
+            endpoints.find,
+            timeout=timeout,
+            max_bytes=max_bytes,
+            node=config.node_name,
+            closing=endpoints.close,
+        )
+    pages = {config.dcgm_url: config.node_name}
 
-    async def find() -> tuple[tuple[str, ...], Fault | None]:
-        return urls, None
+    async def find() -> tuple[Mapping[str, str], Fault | None]:
+        return pages, None
 
-    return DcgmPages(find, timeout=timeout, max_bytes=max_bytes)
+    return DcgmPages(find, timeout=timeout, max_bytes=max_bytes, node=config.node_name)
 
 
 def _endpoints(config: Config) -> Endpoints:
@@ -63,7 +74,7 @@ def _endpoints(config: Config) -> Endpoints:
         )
     return Endpoints(
         api,
-        node=config.node_name,
+        node=None if config.dcgm_nodes == "all" else config.node_name,
         selector=config.dcgm_selector,
         namespace=config.dcgm_namespace or "",
         port=PORT,

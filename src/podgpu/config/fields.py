@@ -122,6 +122,15 @@ class Config(DialectOptions):
             default_note="any",
         )
     )
+    dcgm_nodes: str = one(
+        Option(
+            flag="--dcgm.nodes",
+            group=SOURCE,
+            help="Whose dcgm-exporters are looked for: this node's, or all nodes' for one view of a cluster.",
+            parse=OneOf(("this", "all")),
+            default="this",
+        )
+    )
     dcgm_timeout: float = one(
         Option(
             flag="--dcgm.timeout",

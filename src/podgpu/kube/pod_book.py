@@ -37,7 +37,9 @@ _decode_status = msgspec.json.Decoder(Status).decode
 
 
 class PodBook:
-    def __init__(self, node: str) -> None:
+    """Without a `node` the pods of all nodes."""
+
+    def __init__(self, node: str | None) -> None:
         self.version = ""  # from where a watch goes on
         self.errors: Counter[str] = Counter()
         self._node = node
@@ -62,10 +64,13 @@ class PodBook:
         except MALFORMED:
             self.errors["garbage"] += 1
             return None
-        if item.spec.node_name != self._node:
+        if self._node not in (None, item.spec.node_name):
             self.errors["garbage"] += 1
             return None
-        return Known(number(item.metadata.resource_version), to_pod(item))
+        pod = to_pod(item)
+        if self._node is None:
+            pod = msgspec.structs.replace(pod, node=item.spec.node_name)
+        return Known(number(item.metadata.resource_version), pod)
 
     def replace(self, listed: list[Known], version: str) -> None:
         """Take a list for the truth: what is not in it has vanished."""

@@ -49,13 +49,15 @@ class PodPage(msgspec.Struct):
 
 
 class PodWatch:
+    """Without a `node` the pods of all nodes."""
+
     name = "apiserver"
 
-    def __init__(self, api: ApiServer, node: str, *, timing: Timing | None = None) -> None:
+    def __init__(self, api: ApiServer, node: str | None, *, timing: Timing | None = None) -> None:
         self._api = api
         self._timing = timing or Timing()
         self._book = PodBook(node)
-        self._selector = {"fieldSelector": f"spec.nodeName={node}"}
+        self._selector = {} if node is None else {"fieldSelector": f"spec.nodeName={node}"}
         self._page = PAGE
         self._failures = 0
         self._good_since: float | None = None

@@ -7,7 +7,10 @@ from msgspec import Struct
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
-    """Who a card is: facts that hold until the driver is loaded again or MIG is switched."""
+    """Who a card is: facts that hold until the driver is loaded again or MIG is switched.
+
+    `node` is where it is, if that is not the snapshot's own node.
+    """
 
     uuid: str
     index: int
@@ -19,6 +22,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
     vbios: str = ""
     mig_enabled: bool = False
     multiprocessors: int | None = None
+    node: str = ""
 
 
 class MigInstance(Struct, frozen=True, kw_only=True):

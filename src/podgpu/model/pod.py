@@ -62,7 +62,8 @@ class Pod(Struct, frozen=True, kw_only=True):
     """`static_hash` is the UID that a static pod's cgroup carries; the API server knows it by another.
 
     `containers` come as the pod's spec lists them, init containers first and ephemeral ones last, where the spec is
-    known. `resource_claims` goes from the pod's own name for a claim to the ResourceClaim's.
+    known. `resource_claims` goes from the pod's own name for a claim to the ResourceClaim's. `node` is where it runs,
+    if pods of all nodes are listed.
     """
 
     namespace: str
@@ -77,6 +78,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     resource_claims: dict[str, str] = {}
     extended_claim: str = ""
     extended: tuple[ExtendedUse, ...] = ()
+    node: str = ""
 
     @property
     def finished(self) -> bool:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from podgpu.model.device import Device, Fault
+from podgpu.model.device import Device, Fault, Gpu
 from podgpu.model.ledger import Balance, Booking, Claim, Remainder
 from podgpu.model.pod import Allocation, Holder, Pod, Workload
 from podgpu.model.virtual import VirtualGpu
@@ -61,6 +61,9 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     vgpus: tuple[VirtualGpu, ...] = ()
     parts: tuple[PartStatus, ...] = ()
     errors: tuple[ErrorCount, ...] = ()
+
+    def node_of(self, gpu: Gpu) -> str:
+        return gpu.node or self.node
 
     @property
     def up(self) -> bool:

@@ -74,7 +74,7 @@ def families(
 
 def _add_device(page: _Page, snapshot: Snapshot, device: Device) -> None:
     gpu = device.gpu
-    card = (snapshot.node, str(gpu.index), gpu.uuid)
+    card = (snapshot.node_of(gpu), str(gpu.index), gpu.uuid)
     subject = pairs_text(_GPU_LABELS, card)
     page.add(Scope.GPU, subject, device.readings)
     page.add(Scope.GPU, subject, _presence(snapshot, device))

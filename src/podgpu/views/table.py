@@ -88,6 +88,7 @@ class _Grid:
 
     def _add_device(self, device: Device, who: Tenancy, holders: tuple[Holder, ...]) -> None:
         name = f"{device.gpu.index}  {line(device.gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
+        name = f"{line(device.gpu.node)}  {name}" if device.gpu.node else name
         if device.fault is not None:
             self._add(f"{name}  {line(device.fault.reason)}", style="red")
             return

@@ -46,7 +46,7 @@ def books(snapshot: Snapshot) -> Iterator[Entry]:
 def processes(snapshot: Snapshot) -> Iterator[Entry]:
     containers = {holder.pid: holder.container for holder in snapshot.holders}
     for device in snapshot.devices:
-        card = (snapshot.node, str(device.gpu.index), device.gpu.uuid)
+        card = (snapshot.node_of(device.gpu), str(device.gpu.index), device.gpu.uuid)
         for process in device.processes:
             owner = containers.get(process.pid)
             names = (owner.namespace, owner.pod, owner.container) if owner else ("", "", "")
@@ -65,13 +65,13 @@ def pods(snapshot: Snapshot) -> Iterator[str]:
     for pod in snapshot.pods:
         made_for = snapshot.workloads.get(pod.uid)
         kind, name = (made_for.kind, made_for.name) if made_for else ("", "")
-        facts = (snapshot.node, pod.namespace, pod.name, pod.uid, kind, name, pod.phase)
+        facts = (pod.node or snapshot.node, pod.namespace, pod.name, pod.uid, kind, name, pod.phase)
         yield block(pairs_text(names, (*facts, *(pod.labels.get(key, "") for key in keys))))
 
 
 def _card_books(snapshot: Snapshot, device: Device) -> Iterator[Entry]:
     uuid = device.gpu.uuid
-    card = (snapshot.node, str(device.gpu.index), uuid)
+    card = (snapshot.node_of(device.gpu), str(device.gpu.index), uuid)
     balance = next((one for one in snapshot.balances if one.gpu == uuid), None)
     told = _told(snapshot, device, balance)
     yield from _containers(card, (one for one in snapshot.bookings if one.gpu == uuid), told)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from podgpu.kube import endpoints
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.endpoints import MOST_PODS, Endpoints
 from podgpu.model import Fault
@@ -38,9 +39,14 @@ async def found(*pods: Json, **changes: Any) -> tuple[tuple[str, ...], Fault | N
     async with FakeApi(pods=list(pods)) as fake:
         finding = finder(fake, **changes)
         try:
-            return await finding.find()
+            return await asked(finding)
         finally:
             await finding.close()
+
+
+async def asked(finding: Endpoints) -> tuple[tuple[str, ...], Fault | None]:
+    nodes, fault = await finding.find()
+    return tuple(nodes), fault
 
 
 @pytest.mark.parametrize(
@@ -114,7 +120,7 @@ async def test_a_namespace_keeps_out_pods_that_only_have_the_labels() -> None:
         pods=[pod(ip="10.6.6.6", namespace="tenant")], objects={path: {"items": [pod()]}}
     ) as fake:
         finding = finder(fake, namespace="gpu-operator")
-        assert await finding.find() == (("http://10.0.0.5:9400/metrics",), None)
+        assert await asked(finding) == (("http://10.0.0.5:9400/metrics",), None)
         await finding.close()
 
 
@@ -123,9 +129,9 @@ async def test_the_list_is_not_asked_for_again_at_once() -> None:
         finding = finder(fake)
         await finding.find()
         fake.pods = [pod(ip="10.0.0.6")]
-        assert (await finding.find())[0] == ("http://10.0.0.5:9400/metrics",)
+        assert (await asked(finding))[0] == ("http://10.0.0.5:9400/metrics",)
         finding._list_due = 0.0
-        assert (await finding.find())[0] == ("http://10.0.0.6:9400/metrics",)
+        assert (await asked(finding))[0] == ("http://10.0.0.6:9400/metrics",)
         await finding.close()
 
 
@@ -146,7 +152,7 @@ async def test_an_api_server_that_refuses_is_the_reason(status: int, reason: str
     async with FakeApi() as fake:
         fake.refuse(status, times=9)
         finding = finder(fake)
-        urls, fault = await finding.find()
+        urls, fault = await asked(finding)
         await finding.close()
     assert urls == ()
     assert fault is not None
@@ -158,3 +164,26 @@ async def test_nonsense_from_the_api_server_is_a_reason_too() -> None:
     _, fault = await found({"metadata": {"name": "../x", "namespace": "ns"}})
     assert fault is not None
     assert fault.reason == "garbage"
+
+
+async def test_without_a_node_those_of_all_nodes_are_found_and_so_many_of_each() -> None:
+    here = [pod(f"here-{n}", f"10.0.0.{n}") for n in range(1, MOST_PODS + 3)]
+    async with FakeApi(pods=[*here, pod("there", "10.0.1.1", node="other-node")]) as fake:
+        finding = finder(fake, node=None)
+        nodes, fault = await finding.find()
+        await finding.close()
+    assert fault is None
+    assert sorted(nodes.values()) == [NODE] * MOST_PODS + ["other-node"]
+    assert nodes["http://10.0.1.1:9400/metrics"] == "other-node"
+    assert fake.requests[0].query["fieldSelector"] == "status.phase=Running"
+
+
+async def test_a_long_list_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoints, "PAGE", 1)
+    async with FakeApi(pods=[pod("a", "10.0.0.1"), pod("b", "10.0.1.1", node="other-node")]) as fake:
+        finding = finder(fake, node=None)
+        nodes, _ = await finding.find()
+        await finding.close()
+    assert list(nodes.values()) == [NODE, "other-node"]
+    assert [seen.query["limit"] for seen in fake.requests] == ["1", "1"]
+    assert "continue" in fake.requests[1].query

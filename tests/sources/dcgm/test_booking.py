@@ -38,10 +38,10 @@ def page(*pods: str, joules: int = 0, util: int = 50) -> bytes:
 
 @asynccontextmanager
 async def agent_over(exporter: FakeExporter, kubelet: Kubelet | None = None) -> AsyncIterator[Agent]:
-    async def find() -> tuple[tuple[str, ...], Fault | None]:
-        return (exporter.url,), None
+    async def find() -> tuple[dict[str, str], Fault | None]:
+        return {exporter.url: "n"}, None
 
-    source = DcgmPages(find, timeout=5.0, max_bytes=1 << 20)
+    source = DcgmPages(find, timeout=5.0, max_bytes=1 << 20, node="n")
     attribution = Attribution(interval=5.0, allocations=kubelet, processes=Procfs(Path("/proc")))
     agent = Agent(source, node="n", interval=5.0, attribution=attribution)
     try:

@@ -1,7 +1,9 @@
-"""Where pods with certain labels answer on this node: their addresses, by the API server."""
+"""Where pods with certain labels answer, on one node or on all: their addresses, by the API server."""
 
 import ipaddress
 import time
+from collections import Counter
+from collections.abc import Mapping
 
 import msgspec
 
@@ -11,7 +13,8 @@ from podgpu.model import Fault
 
 LIST_SECONDS = 30.0  # between two looks for new pods
 SOON = 10.0  # the same as long as there are none
-MOST_LISTED = 64
+PAGE = 500
+MOST_PAGES = 10
 MOST_PODS = 4  # asked on one node: there is one, and one more while it is replaced
 PORT_NAME = "metrics"
 
@@ -48,19 +51,25 @@ class Item(msgspec.Struct):
     status: Status = msgspec.field(default_factory=Status)
 
 
+class Position(msgspec.Struct):
+    continue_: str = msgspec.field(default="", name="continue")
+
+
 class Items(msgspec.Struct):
     items: list[Item] | None = None
+    metadata: Position = msgspec.field(default_factory=Position)
 
 
 class Endpoints:
     """Lists anew now and then. While the API server is away the last list holds.
 
     Anybody who may run a pod with these labels is believed, so better name the `namespace` they are in. Of too many
-    the oldest are asked: the real one is mostly there before anybody who pretends.
+    on a node the oldest are asked: the real one is mostly there before anybody who pretends. Without a `node`, those of
+    all nodes are.
     """
 
     def __init__(
-        self, api: ApiServer, *, node: str, selector: str, namespace: str = "", port: int, path: str
+        self, api: ApiServer, *, node: str | None, selector: str, namespace: str = "", port: int, path: str
     ) -> None:
         self._api = api
         self._node = node
@@ -68,45 +77,62 @@ class Endpoints:
         self._namespace = namespace
         self._port = port
         self._path = path
-        self._urls: tuple[str, ...] = ()
+        self._nodes: Mapping[str, str] = {}
         self._fault: Fault | None = None
         self._list_due = 0.0
 
-    async def find(self) -> tuple[tuple[str, ...], Fault | None]:
-        """Return the addresses, and why there are none if there are none."""
+    async def find(self) -> tuple[Mapping[str, str], Fault | None]:
+        """Return the addresses, each with its node, and why there are none if there are none."""
         if time.monotonic() >= self._list_due:
             await self._look()
-            self._list_due = time.monotonic() + (LIST_SECONDS if self._urls else SOON)
-        return self._urls, None if self._urls else self._fault
+            self._list_due = time.monotonic() + (LIST_SECONDS if self._nodes else SOON)
+        return self._nodes, None if self._nodes else self._fault
 
     async def close(self) -> None:
         await self._api.close()
 
     async def _look(self) -> None:
         try:
-            self._urls = await self._listed()
+            self._nodes = self._chosen(await self._listed())
             self._fault = Fault(reason="no_exporter", detail=self._nobody())
         except ApiFault as fault:
             self._fault = Fault(reason=fault.reason, detail=f"API server: {fault.detail}")
 
-    async def _listed(self) -> tuple[str, ...]:
+    async def _listed(self) -> list[Item]:
         within = f"/namespaces/{self._namespace}" if self._namespace else ""
+        there = "" if self._node is None else f"spec.nodeName={self._node},"
         query = {
             "labelSelector": self._selector,
-            "fieldSelector": f"spec.nodeName={self._node},status.phase=Running",
-            "limit": str(MOST_LISTED),
-            "resourceVersion": "0",
+            "fieldSelector": f"{there}status.phase=Running",
+            "limit": str(PAGE),
         }
-        found = await self._api.get(f"/api/v1{within}/pods", Items, query, limit=PAGE_BYTES)
-        items = [item for item in found.items or () if self._is_meant(item)]
-        items.sort(key=lambda item: _age(item.metadata))
-        urls = (self._url(item) for item in items)
-        return tuple(dict.fromkeys(url for url in urls if url))[:MOST_PODS]
+        items: list[Item] = []
+        position = {"resourceVersion": "0"}
+        for _ in range(MOST_PAGES):
+            found = await self._api.get(
+                f"/api/v1{within}/pods", Items, {**query, **position}, limit=PAGE_BYTES
+            )
+            items += found.items or ()
+            if not found.metadata.continue_:
+                break
+            position = {"continue": found.metadata.continue_}
+        return items
+
+    def _chosen(self, items: list[Item]) -> dict[str, str]:
+        """Return addresses with their nodes, of each node only so many."""
+        nodes: dict[str, str] = {}
+        asked: Counter[str] = Counter()
+        for item in sorted(filter(self._is_meant, items), key=lambda item: _age(item.metadata)):
+            url, node = self._url(item), item.spec.node_name
+            if url and url not in nodes and asked[node] < MOST_PODS:
+                asked[node] += 1
+                nodes[url] = node
+        return nodes
 
     def _is_meant(self, item: Item) -> bool:
         """The server's cache may not have heard the question out; on another node there are other GPUs."""
         return (
-            item.spec.node_name == self._node
+            self._node in (None, item.spec.node_name)
             and item.status.phase == "Running"
             and item.metadata.deletion_timestamp is None
         )
@@ -128,7 +154,8 @@ class Endpoints:
 
     def _nobody(self) -> str:
         where = f" in namespace {self._namespace}" if self._namespace else ""
-        return f"no running pod with {self._selector} on node {self._node}{where}"
+        on = "any node" if self._node is None else f"node {self._node}"
+        return f"no running pod with {self._selector} on {on}{where}"
 
 
 def _age(metadata: Metadata) -> tuple[str, str, str]:

@@ -12,9 +12,9 @@ from podgpu.model import Fault, Report
 from podgpu.sources.dcgm.page import PageFault, Pages
 from podgpu.sources.dcgm.reading import MOST_CARDS, Card, Found, read
 
-# Where the pages are, and why there are none if there are none.
-Find = Callable[[], Awaitable[tuple[tuple[str, ...], Fault | None]]]
-AT_ONCE = 4  # pages fetched and read at a time
+# Where the pages are, each with the node it is about, and why there are none if there are none.
+Find = Callable[[], Awaitable[tuple[Mapping[str, str], Fault | None]]]
+AT_ONCE = 15  # pages fetched and read at a time
 NO_GPU = "there is no GPU on the page; does dcgm-exporter see any?"
 
 
@@ -28,21 +28,27 @@ class DcgmPages:
         *,
         timeout: float,
         max_bytes: int,
+        node: str = "",
         closing: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`closing` ends what `find` keeps open."""
+        """`node` is this one, whose cards need no name of it; `closing` ends what `find` keeps open."""
         self._find = find
         self._pages = Pages(timeout=timeout, max_bytes=max_bytes)
         self._closing = closing
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._renumbered: Mapping[str, int] = {}
+        self._node = node
+        self._renumbered: dict[str, Mapping[str, int]] = {}
 
     async def read(self) -> Report:
         began = time.monotonic()
-        urls, fault = await self._find()
-        answers = await asyncio.gather(*(self._answer(url, len(urls)) for url in urls))
-        found = [answer for answer in answers if isinstance(answer, Found)]
+        pages, fault = await self._find()
+        on_node = Counter(pages.values())
+        answers = await asyncio.gather(*(self._answer(url, on_node[node]) for url, node in pages.items()))
         faults = [answer for answer in answers if isinstance(answer, Fault)]
+        found: dict[str, list[Found]] = {}
+        for node, answer in zip(pages.values(), answers, strict=True):
+            if isinstance(answer, Found):
+                found.setdefault(node, []).append(answer)
         if not found:
             seconds = time.monotonic() - began
             return Report(fault=next(iter(faults), fault), sees_processes=False, seconds=seconds)
@@ -69,22 +75,38 @@ class DcgmPages:
             found = await asyncio.to_thread(read, body, at=at, seconds=at - began)
         return found if found.cards else Fault(reason="no_gpu", detail=NO_GPU)
 
-    def _report(self, found: list[Found], faults: list[Fault], seconds: float) -> Report:
+    def _report(self, found: Mapping[str, list[Found]], faults: list[Fault], seconds: float) -> Report:
         errors = Counter(fault.reason for fault in faults)
-        for one in found:
-            errors.update(one.errors)
-        once = _each_once(found)
-        errors["too_many_cards"] += max(0, len(once) - MOST_CARDS)
-        cards, self._renumbered = _numbered(once[:MOST_CARDS], self._renumbered)
+        cards: dict[str, Card] = {}
+        for node in sorted(found):
+            for one in found[node]:
+                errors.update(one.errors)
+            for card in self._cards(node, found[node], errors):
+                # A card is in one place: who comes second with it is mistaken, or lies.
+                errors["contradiction"] += card.device.gpu.uuid in cards
+                cards.setdefault(card.device.gpu.uuid, card)
+        pages = [one for ones in found.values() for one in ones]
         return Report(
-            devices=tuple(card.device for card in cards),
-            allocations=tuple(allocation for card in cards for allocation in card.allocations),
+            devices=tuple(card.device for card in cards.values()),
+            allocations=tuple(allocation for card in cards.values() for allocation in card.allocations),
             sees_processes=False,
             errors=dict(+errors),
-            driver_version=next((one.driver_version for one in found if one.driver_version), ""),
-            nvml_version=next((one.nvml_version for one in found if one.nvml_version), ""),
+            driver_version=next((one.driver_version for one in pages if one.driver_version), ""),
+            nvml_version=next((one.nvml_version for one in pages if one.nvml_version), ""),
             seconds=seconds,
         )
+
+    def _cards(self, node: str, found: list[Found], errors: Counter[str]) -> list[Card]:
+        once = _each_once(found)
+        errors["too_many_cards"] += max(0, len(once) - MOST_CARDS)
+        before = self._renumbered.get(node, {})
+        cards, self._renumbered[node] = _numbered(once[:MOST_CARDS], before)
+        return [_on_node(card, "" if node == self._node else node) for card in cards]
+
+
+def _on_node(card: Card, node: str) -> Card:
+    gpu = msgspec.structs.replace(card.device.gpu, node=node)
+    return msgspec.structs.replace(card, device=msgspec.structs.replace(card.device, gpu=gpu))
 
 
 def _each_once(found: Iterable[Found]) -> list[Card]:

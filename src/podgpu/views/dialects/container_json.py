@@ -149,7 +149,7 @@ def _identity(snapshot: Snapshot, row: Row) -> dict[str, str]:
     gpu, instances, container = row.entity.device.gpu, row.entity.instances, row.container
     workload = snapshot.workloads.get(container.pod_uid) if container.pod_uid else None
     facts = {
-        "node_name": snapshot.node,
+        "node_name": snapshot.node_of(gpu),
         "model_name": gpu.model,
         "device": f"nvidia{gpu.index}",
         "device_id": str(gpu.index),

@@ -174,7 +174,7 @@ def _labels(snapshot: Snapshot, one: Tenant, key: str, value: str) -> str:
     pairs = {
         "container_name": ref.container,
         "namespace": ref.namespace,
-        "node": snapshot.node,
+        "node": snapshot.node_of(one.cards[0].gpu) if one.cards else snapshot.node,
         "pod_name": ref.pod,
         key: value,
     }

@@ -188,7 +188,7 @@ def _hosts(snapshot: Snapshot) -> Iterator[Sample]:
             "device_index": str(gpu.index),
             "device_uuid": gpu.uuid,
             "device_type": gpu.model if gpu.model.startswith(MAKE) else f"{MAKE}-{gpu.model}",
-            "node": snapshot.node,
+            "node": snapshot.node_of(gpu),
         }
         yield Sample(HOST_USED, pairs, reading(said, "memory_used_bytes"))
         yield Sample(HOST_UTILIZATION, pairs, percent(reading(said, "utilization_ratio")))

@@ -40,7 +40,13 @@ def rows(snapshot: Snapshot) -> list[Row]:
     """List each row once, in the order of the cards."""
     return list(
         dict.fromkeys(
-            Row(one.uuid, one.device.gpu.model, one.container.namespace, snapshot.node, one.container.pod)
+            Row(
+                one.uuid,
+                one.device.gpu.model,
+                one.container.namespace,
+                snapshot.node_of(one.device.gpu),
+                one.container.pod,
+            )
             for one in holdings(snapshot)
         )
     )

@@ -28,7 +28,8 @@ def cards(snapshot: Snapshot) -> str:
 
 def _device(device: Device, who: Tenancy, holders: tuple[Holder, ...]) -> str:
     gpu = device.gpu
-    model = f'{text(gpu.model) or UNKNOWN}<br><span class="uuid">{text(gpu.uuid)}</span>'
+    place = f"{text(gpu.node)} · " if gpu.node else ""
+    model = f'{place}{text(gpu.model) or UNKNOWN}<br><span class="uuid">{text(gpu.uuid)}</span>'
     start = f'<tr class="card"><td class="index wide">{gpu.index}</td><td class="left wide">{model}</td>'
     if device.fault is not None:
         return (

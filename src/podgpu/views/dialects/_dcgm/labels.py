@@ -22,7 +22,7 @@ def device_pairs(snapshot: Snapshot, entity: Entity, selection: Selection, hostn
     if entity.instances:
         pairs["GPU_I_PROFILE"] = entity.profile
         pairs["GPU_I_ID"] = str(entity.instances[0].mig.gpu_instance_id)
-    pairs[hostname] = snapshot.node
+    pairs[hostname] = snapshot.node_of(gpu)
     told = {name: fact.value(snapshot, gpu) for name, fact in selection.facts}
     pairs |= {name: value for name, value in told.items() if value}
     return pairs_text(list(pairs), list(pairs.values()))
