@@ -38,6 +38,7 @@ def holder(machine: Path, cgroup: str, user: int = 0) -> Holder:
     [
         (f"0::/system.slice/docker-{WEB}.scope", 0, "docker/web"),
         (f"0::/system.slice/docker-{WEB}.scope/user.slice/user-1000.slice/x", 1000, "docker/web"),
+        (f"0::/user.slice/user-1001.slice/docker-{WEB}.scope", 0, "docker/web"),
         (f"9:memory:/docker/{WEB}", 1000, "docker/web"),
         (f"0::/system.slice/docker-{HIDDEN}.scope", 0, "docker/222222222222"),
         (f"0::/docker/{WEB}/docker/{HIDDEN}", 0, "docker/web"),

@@ -12,7 +12,8 @@ from podgpu.host.users import Users
 from podgpu.model import Holder
 
 _LONG_ID, _SHORT_ID = 64, 12
-_SESSION = re.compile(r"/user-([0-9]{1,10})\.slice/")
+# Only below this is the cgroup the user's own; whoever may run docker may put a container into anybody's slice.
+_SESSION = re.compile(r"/user-([0-9]{1,10})\.slice/(?:user@\1\.service|session-[^/]*\.scope)/")
 
 
 class Outsiders:
