@@ -52,7 +52,7 @@ gpu-wheels: $(READY) ## unpack podgpu's dependencies for another machine's Pytho
 	$(BIN)/python -m pip download --quiet --python-version $(GPU_PYTHON) --only-binary :all: -d build/wheels -r build/gpu-wheels.txt
 	for wheel in build/wheels/*.whl; do $(BIN)/python -m zipfile -e $$wheel build/gpu-wheels; done
 
-gpu-test: ## check podgpu against nvidia-smi, and two tenants against their work, on a machine with a GPU
+gpu-test: ## check podgpu against nvidia-smi, tenants against their work, MPS and pages, on a machine with a GPU
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/check.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/tenants.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/mps.py

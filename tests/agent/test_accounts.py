@@ -198,6 +198,22 @@ def test_gauges_are_those_of_the_cycle_alone() -> None:
 
 def test_power_is_unknown_where_no_time_was_measured() -> None:
     accounts = Accounts()
-    accounts.post([(sheet({rank("a"): Entry()})[0], 0)], 0.0, 0.0)
+    accounts.post([(sheet({rank("a"): Entry()})[0], None)], 0.0, 0.0)
     (booking,) = accounts.bookings()
     assert booking.power_watts is None
+
+
+def test_while_the_energy_counter_stands_the_power_is_what_it_was() -> None:
+    """A page moves its counter every 30 s: between two steps nothing was drawn, as it seems, and then all at once."""
+    accounts = Accounts()
+    watts = []
+    for energy_mj, energy_us in (
+        (0, 0),
+        (12_000_000, 30_000_000),
+        (0, 0),
+        (3_000_000, 30_000_000),
+        (0, None),
+    ):
+        accounts.post([(sheet({rank("a"): Entry(energy_mj=energy_mj)})[0], energy_us)], 0.0, 0.0)
+        watts += [booking.power_watts for booking in accounts.bookings()]
+    assert watts == [None, 400.0, 400.0, 100.0, None]

@@ -145,7 +145,8 @@ def test_a_counter_that_moves_in_steps_is_believed_for_all_the_time_since_it_mov
     found = between(*standing, joules(30.0, 100.0 + 30 * 400.0, utilization_ratio=1.0))
     assert found.energy_mj == 30 * 400_000
     assert found.idle_mj == round(30 * 0.12 * LIMIT * 1e3)
-    assert found.elapsed_us == 5_000_000
+    assert (found.elapsed_us, found.energy_us) == (5_000_000, 30_000_000)
+    assert between(*standing).energy_us == 0
 
 
 def test_a_leap_beyond_all_the_time_since_it_moved_is_not_believed() -> None:

@@ -32,7 +32,17 @@ async def test_pods_of_all_nodes_are_asked_for_and_no_kubelet() -> None:
     assert part.fault is not None and "on any node" in part.fault.detail
 
 
-def test_the_driver_beside_the_pages_of_all_nodes_makes_no_sense() -> None:
-    config = load({**ALL, "source": ["nvml+dcgm"]}, {})
-    with pytest.raises(UserError, match="goes with --source=dcgm"):
-        open_source(config)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"source": ["nvml"]}, "goes with --source=dcgm"),
+        ({"source": ["nvml+dcgm"]}, "goes with --source=dcgm"),
+        ({"dcgm_url": ["http://127.0.0.1:9400/metrics"]}, "leave out --dcgm.url"),
+        ({"kube_api": ["off"]}, "give it with --kube.api=URL"),
+    ],
+)
+def test_what_makes_no_sense_together_is_an_error_that_says_what_to_do(
+    changes: dict[str, list[str]], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        open_source(load({**ALL, **changes}, {}))

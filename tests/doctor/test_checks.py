@@ -18,6 +18,7 @@ from podgpu.model import (
     Fault,
     Holder,
     Owner,
+    PartStatus,
     Process,
     Remainder,
     SharingStatus,
@@ -320,3 +321,18 @@ def test_a_page_of_metrics_is_not_asked_for_what_only_the_driver_knows() -> None
     page = replace(SOUND, parts=tuple(one for one in SOUND.parts if one.name != "nvml"))
     judged = {one.id: one.status for one in examine(page, HERE)}
     assert {judged[f"nvml.{check}"] for check in ("library", "processes", "profiling")} == {Status.SKIP}
+
+
+def test_pages_of_all_nodes_are_judged_by_what_pages_can_tell() -> None:
+    parts = (PartStatus(name="dcgm", up=True), PartStatus(name="apiserver", up=True))
+    judged = {one.id: one.status for one in examine(replace(SOUND, parts=parts), HERE)}
+    assert judged["kubelet.socket"] is Status.SKIP
+    assert judged["mig.profiling"] is Status.SKIP
+    assert Status.FAIL not in judged.values()
+
+
+def test_a_page_that_cannot_be_had_is_the_cause_and_not_the_driver() -> None:
+    broken = PartStatus(name="dcgm", up=False, fault=Fault(reason="page_unreachable"))
+    snapshot = replace(SOUND, parts=(broken,), devices=(), balances=())
+    judged = {one.id: one.status for one in examine(snapshot, HERE)}
+    assert (judged["nvml.gpus"], judged["part.dcgm"]) == (Status.SKIP, Status.FAIL)

@@ -21,6 +21,13 @@ class Totals(Struct):
     seen_at: float = 0.0
     last_active_at: float | None = None
     method: str = ""
+    power_watts: float | None = None
+
+    def note_power(self, entry: Entry, energy_us: int | None) -> None:
+        if energy_us is None:
+            self.power_watts = None
+        elif energy_us:
+            self.power_watts = entry.energy_mj * 1e3 / energy_us
 
     def add(self, entry: Entry) -> None:
         self.busy_us += entry.busy_us
@@ -36,23 +43,24 @@ class Accounts:
         self._totals: dict[Account, Totals] = {}
         self._rest: dict[tuple[str, str], Totals] = {}
         self._devices: dict[str, Totals] = {}
-        self._entries: dict[tuple[str, Party], tuple[Entry, int]] = {}
+        self._entries: dict[tuple[str, Party], Entry] = {}
         self._memory: dict[str, int | None] = {}
         self._attendance = Attendance(most_cards)
 
     def post(
-        self, sheets: Iterable[tuple[Sheet, int]], now: float, wall: float, silent: Iterable[str] = ()
+        self, sheets: Iterable[tuple[Sheet, int | None]], now: float, wall: float, silent: Iterable[str] = ()
     ) -> None:
-        """Add one cycle's sheets, each with the microseconds its power is the mean of, 0 where that is unknown.
+        """Add one cycle's sheets, each with the microseconds that its energy is of.
 
-        Gauges are those of this cycle alone. Of cards that are there and `silent` the books are kept.
+        None is unknown, and so is the power then. 0 is a counter that stood still: the power is what it was. Other
+        gauges are those of this cycle alone. Of cards that are there and `silent` the books are kept.
         """
         self._entries.clear()
         self._memory.clear()
         sheets = list(sheets)
         present = [*silent, *(sheet.gpu for sheet, _ in sheets)]
         self._forget({gone for card in present for gone in self._attendance.note(card, now)})
-        for sheet, elapsed_us in sheets:
+        for sheet, energy_us in sheets:
             device = self._devices.setdefault(sheet.gpu, Totals())
             device.busy_us += sheet.busy_us
             device.energy_mj += sheet.energy_mj
@@ -61,11 +69,11 @@ class Accounts:
             for reason in (*UNATTRIBUTED, ENDED):
                 self._rest.setdefault((sheet.gpu, reason), Totals())
             for party, entry in sheet.entries.items():
-                self._entries[sheet.gpu, party] = (entry, elapsed_us)
-                self._post(sheet.gpu, party, entry, now, wall)
+                self._entries[sheet.gpu, party] = entry
+                self._post(sheet.gpu, party, entry, now, wall).note_power(entry, energy_us)
         self._tidy(now, self._memory)
 
-    def _post(self, gpu: str, party: Party, entry: Entry, now: float, wall: float) -> None:
+    def _post(self, gpu: str, party: Party, entry: Entry, now: float, wall: float) -> Totals:
         if isinstance(party, Account):
             totals = self._totals.setdefault(party, Totals())
         else:
@@ -74,6 +82,7 @@ class Accounts:
         totals.seen_at = now
         if entry.busy_us or entry.sm_ratio:
             totals.last_active_at = wall
+        return totals
 
     def _forget(self, cards: Collection[str]) -> None:
         """Keep nothing of a card, so that its books add up from the start should it come back."""
@@ -130,12 +139,11 @@ class Accounts:
 
     def bookings(self) -> Iterator[Booking]:
         for account in sorted(self._totals):
-            entry, elapsed_us = self._entries.get((account.gpu, account), (None, 0))
-            yield _booking(account, self._totals[account], entry, elapsed_us)
+            yield _booking(account, self._totals[account], self._entries.get((account.gpu, account)))
 
     def remainders(self) -> Iterator[Remainder]:
         for (gpu, reason), totals in sorted(self._rest.items()):
-            entry, _ = self._entries.get((gpu, reason), (Entry(), 0))
+            entry = self._entries.get((gpu, reason), Entry())
             yield Remainder(
                 gpu=gpu,
                 reason=reason,
@@ -160,7 +168,7 @@ def _name(account: Account) -> tuple[str, ...]:
     return account.gpu, account.mig, container.namespace, container.pod, container.container
 
 
-def _booking(account: Account, totals: Totals, entry: Entry | None, elapsed_us: int) -> Booking:
+def _booking(account: Account, totals: Totals, entry: Entry | None) -> Booking:
     """An account without an entry in this cycle has ended, or its device is silent: its counters are all it has."""
     booking = Booking(
         gpu=account.gpu,
@@ -180,7 +188,7 @@ def _booking(account: Account, totals: Totals, entry: Entry | None, elapsed_us: 
         memory_bytes=entry.memory_bytes,
         memory_limit_bytes=entry.memory_limit_bytes,
         sm_ratio=entry.sm_ratio,
-        power_watts=entry.energy_mj * 1e3 / elapsed_us if elapsed_us else None,
+        power_watts=totals.power_watts,
         allocated_ratio=entry.share,
         last_active_at=totals.last_active_at,
     )

@@ -207,14 +207,14 @@ class Attribution:
 
     def _sheets(
         self, devices: list[Device], claims: tuple[Claim, ...], *, sees_processes: bool
-    ) -> list[tuple[Sheet, int]]:
+    ) -> list[tuple[Sheet, int | None]]:
         visible = sees_processes and self._processes is not None and self._processes.fault() is None
-        sheets = []
+        sheets: list[tuple[Sheet, int | None]] = []
         for device in devices:
             interval = self._meter.interval(device) or Interval(elapsed_us=0)
             is_power_known = interval.energy_mj is not None and not interval.is_gap
             sheet = book(device, interval, claims, self._holders, visible=visible)
-            sheets.append((sheet, interval.elapsed_us if is_power_known else 0))
+            sheets.append((sheet, interval.energy_us if is_power_known else None))
         return sheets
 
     def _involved(self, pods: tuple[Pod, ...], claims: tuple[Claim, ...]) -> list[Pod]:

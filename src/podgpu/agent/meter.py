@@ -48,9 +48,11 @@ class Meter:
             return None
         elapsed = now.at - before.at
         is_gap = elapsed > self._longest
+        energy, since = _energy(before, now, readings, is_gap=is_gap)
         return Interval(
             elapsed_us=round(elapsed * 1e6),
-            energy_mj=_energy(before, now, readings, is_gap=is_gap),
+            energy_mj=energy,
+            energy_us=round(since * 1e6),
             # A counter that moves now and then brings the idle energy of the whole time since.
             idle_mj=round(idle_watts * (now.at - before.moved_at) * 1e3),
             busy_us=None if is_gap or busy is None else round(min(busy, 1.0) * elapsed * 1e6),
@@ -72,8 +74,8 @@ def _now(at: float, readings: dict[str, float], before: Last | None) -> Last:
     return Last(at, counted, before.moved_at if before and stands else at)
 
 
-def _energy(before: Last, now: Last, readings: dict[str, float], *, is_gap: bool) -> int | None:
-    """The counter's increase; where there is no counter, or it jumped, what the power meter says.
+def _energy(before: Last, now: Last, readings: dict[str, float], *, is_gap: bool) -> tuple[int | None, float]:
+    """The counter's increase and since when; where there is no counter, or it jumped, what the power meter says.
 
     Of a gap the power of now says nothing.
     """
@@ -81,9 +83,9 @@ def _energy(before: Last, now: Last, readings: dict[str, float], *, is_gap: bool
     power = readings.get("power_watts")
     by_power = None if power is None or is_gap else round(power * elapsed * 1e3)
     if before.energy_mj is None or now.energy_mj is None or now.energy_mj < before.energy_mj:
-        return by_power
+        return by_power, elapsed
     limit = readings.get("power_limit_watts")
     increase, since = now.energy_mj - before.energy_mj, now.at - before.moved_at
     if limit is not None and increase > MOST_OVER_LIMIT * limit * since * 1e3:
-        return by_power
-    return increase
+        return by_power, elapsed
+    return increase, since if increase else 0.0

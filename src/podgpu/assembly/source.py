@@ -17,6 +17,8 @@ PORT, PATH = 9400, "/metrics"  # of dcgm-exporter, unless its pod names another 
 
 
 def open_source(config: Config) -> Source:
+    if config.dcgm_nodes == "all":
+        _check_all_nodes(config)
     if config.source == "simulator":
         from podgpu.sources.simulator import Simulator
 
@@ -25,13 +27,18 @@ def open_source(config: Config) -> Source:
         return _nvml(config)
     if config.source == "dcgm":
         return _dcgm(config)
-    if config.dcgm_nodes == "all":
-        raise UserError(
-            "--dcgm.nodes=all goes with --source=dcgm; the driver knows the cards of this node alone"
-        )
     from podgpu.sources.merged import Merged
 
     return Merged(_nvml(config), _dcgm(config))
+
+
+def _check_all_nodes(config: Config) -> None:
+    if config.source != "dcgm":
+        raise UserError(
+            "--dcgm.nodes=all goes with --source=dcgm: the driver knows the cards of this node alone"
+        )
+    if config.dcgm_url is not None:
+        raise UserError("--dcgm.nodes=all looks for the pages by itself; leave out --dcgm.url")
 
 
 def _nvml(config: Config) -> Source:
@@ -67,6 +74,11 @@ def _endpoints(config: Config) -> Endpoints:
     from podgpu.kube.endpoints import Endpoints
 
     api = open_api_server(config)
+    if api is None and config.dcgm_nodes == "all":
+        raise UserError(
+            "--dcgm.nodes=all finds the dcgm-exporters by the API server, and there is none; "
+            "give it with --kube.api=URL"
+        )
     if api is None:
         raise UserError(
             f"--source={config.source} needs the page of a dcgm-exporter, and there is no API server to find it by; "

@@ -69,13 +69,15 @@ def overview(program: str) -> str:
 def _parser(program: str, command: Command) -> ArgumentParser:
     parser = _Parser(
         prog=program,
-        usage=f"{program} [options]",
         description=command.help,
         epilog="A flag wins over the environment, which wins over the file." if command.options else None,
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
     command.arguments(parser)
+    positionals = parser._get_positional_actions()  # noqa: SLF001 - nothing public lists them
+    wanted = [str(one.metavar or one.dest) for one in positionals]
+    parser.usage = " ".join([program, *wanted, "[options]"])
     _add_options(parser, {name: OPTIONS[name] for name in command.options})
     return parser
 

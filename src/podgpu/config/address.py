@@ -27,7 +27,8 @@ class Address:
             )
         host, colon, port = place.rpartition(":")
         if not colon:
-            raise UserError(f"{text!r} has no port; {_FORM}")
+            advice = f"write :{place}" if place.isdigit() else _FORM
+            raise UserError(f"{text!r} has no port; {advice}")
         return cls(_host(host, text), _port(port, text), dialect or NATIVE)
 
     def __str__(self) -> str:
@@ -38,6 +39,8 @@ class Address:
 def _host(host: str, text: str) -> str:
     if host.startswith("[") and host.endswith("]"):
         return _version_6(host[1:-1], text)
+    if "/" in host:
+        raise UserError(f"{text!r} is not an address; {_FORM}")
     if ":" in host:
         raise UserError(f"{text!r} is not an address; put an IPv6 address in brackets, such as [::1]:19400")
     if not _HOST.fullmatch(host):

@@ -246,9 +246,9 @@ class Config(DialectOptions):
         Option(
             flag="--web.listen-address",
             group=WEB,
-            help="Address to listen on; may be repeated.",
+            help="Address to listen on, and the dialect its /metrics speaks, such as :9400=dcgm; may be repeated.",
             parse=Address.parse,
-            value_name="HOST:PORT",
+            value_name="HOST:PORT[=DIALECT]",
             default=":19400",
         )
     )

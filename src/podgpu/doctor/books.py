@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from podgpu.doctor.driver import NO_GPU, count
+from podgpu.doctor.driver import NO_GPU, count, is_by_pages
 from podgpu.doctor.verdict import Machine, Verdict, failed, passed, skipped, warned
 from podgpu.model import Balance, Booking, Fault, Remainder, Snapshot
 from podgpu.views.advice import next_step
@@ -24,8 +24,9 @@ def balance(snapshot: Snapshot, _: Machine) -> Verdict:
 def unattributed(snapshot: Snapshot, _: Machine) -> Verdict:
     if not snapshot.balances:
         return skipped("nothing is booked yet") if snapshot.devices else NO_GPU
+    # Of processes and their memory a page tells nothing.
     parts = {
-        "memory": _part(snapshot, "memory_bytes"),
+        "memory": 0.0 if is_by_pages(snapshot) else _part(snapshot, "memory_bytes"),
         "busy time": _part(snapshot, "busy_us"),
         "energy": _part(snapshot, "energy_mj"),
     }

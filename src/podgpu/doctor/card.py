@@ -1,6 +1,6 @@
 """The health of the cards, and their MIG instances."""
 
-from podgpu.doctor.driver import NO_GPU, PROFILED, answering, count, named, number
+from podgpu.doctor.driver import NO_GPU, PROFILED, answering, count, is_by_pages, named, number
 from podgpu.doctor.verdict import Machine, Verdict, failed, passed, several, skipped, warned
 from podgpu.model import Device, Snapshot
 
@@ -72,6 +72,8 @@ def instances(snapshot: Snapshot, _: Machine) -> Verdict:
 
 
 def instance_profiling(snapshot: Snapshot, _: Machine) -> Verdict:
+    if is_by_pages(snapshot):
+        return skipped("the numbers come from elsewhere")
     found = [(device, one) for device in answering(snapshot) for one in device.instances]
     if not found:
         return NO_MIG

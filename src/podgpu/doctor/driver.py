@@ -10,6 +10,7 @@ from podgpu.views.glance import gib, problem
 from podgpu.views.text import line
 
 PART = "nvml"
+PAGES = "dcgm"
 PROFILED = "sm_active_ratio"  # whoever profiles at all tells this
 HOPPER = 9
 # A card with nobody on it has less than this in use.
@@ -35,6 +36,8 @@ def library(snapshot: Snapshot, _: Machine) -> Verdict:
 def gpus(snapshot: Snapshot, _: Machine) -> Verdict:
     if any(not part.up for part in snapshot.parts if part.name == PART):
         return skipped("needs nvml.library")
+    if not snapshot.devices and any(not part.up for part in snapshot.parts if part.name == PAGES):
+        return skipped(f"needs part.{PAGES}")
     if not snapshot.devices:
         return failed("no GPU was found")
     silent = [(device.gpu.index, device.fault) for device in snapshot.devices if device.fault]
@@ -43,6 +46,11 @@ def gpus(snapshot: Snapshot, _: Machine) -> Verdict:
         return failed(told, next_step(silent[0][1]))
     models = Counter(line(device.gpu.model) or "unnamed" for device in snapshot.devices)
     return passed(", ".join(f"{count} {model}" for model, count in models.items()))
+
+
+def is_by_pages(snapshot: Snapshot) -> bool:
+    """Whether pages of metrics are all there is to go by."""
+    return part_of(snapshot, PAGES) is not None and part_of(snapshot, PART) is None
 
 
 def profiling(snapshot: Snapshot, _: Machine) -> Verdict:

@@ -1,6 +1,6 @@
 """Whether the kubelet and the API server tell who is on the node."""
 
-from podgpu.doctor.driver import count
+from podgpu.doctor.driver import count, is_by_pages
 from podgpu.doctor.verdict import (
     Machine,
     Status,
@@ -28,6 +28,8 @@ def socket(snapshot: Snapshot, machine: Machine) -> Verdict:
         return passed(f"answers in {seconds(part.duration_seconds)}") if part.up else down(part)
     if not is_kubernetes(snapshot, machine):
         return NO_KUBERNETES
+    if is_by_pages(snapshot):
+        return skipped("the pages tell who holds what: no kubelet is asked")
     where = f"there is no {machine.kubelet}" if machine.kubelet else "the agent has no kubelet's folder"
     return failed(where, next_step(Fault(reason="no_socket")))
 

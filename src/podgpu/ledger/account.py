@@ -20,11 +20,13 @@ Party = Account | str
 class Interval(Struct, frozen=True, kw_only=True):
     """What a device did since its previous reading. None is what it did not tell.
 
-    `is_gap` marks a time in which nobody watched: its energy is known, its users are not.
+    `is_gap` marks a time in which nobody watched: its energy is known, its users are not. `energy_us` is the time that
+    the energy is of: longer than the interval where the counter moves now and then, 0 where it stood still.
     """
 
     elapsed_us: int
     energy_mj: int | None = None
+    energy_us: int = 0
     idle_mj: int = 0
     busy_us: int | None = None
     is_gap: bool = False

@@ -84,7 +84,9 @@ class Server:
     def _check_dialect(self, address: Address) -> None:
         if address.dialect not in self._dialects:
             known = ", ".join(self._dialects)
-            raise UserError(f"{address}: there is no dialect {address.dialect!r}; choose one of: {known}")
+            raise UserError(
+                f"--web.listen-address={address}: there is no dialect {address.dialect!r}; choose one of: {known}"
+            )
 
     async def _listen(self, address: Address) -> None:
         front = _Front(Desk(self._routes.table(address.dialect), self._load), self._crowd, self._limits)

@@ -52,7 +52,8 @@ _NEXT_OF_PART = {
         "too_large": "An answer is larger than the agent takes. Please report this with the detail.",
     },
     "dcgm": {
-        "no_exporter": "No running dcgm-exporter on this node: see --dcgm.selector, --dcgm.namespace and --node-name.",
+        "no_exporter": "No running dcgm-exporter was found. See --dcgm.selector and --dcgm.namespace, "
+        "and for one node --node-name.",
         "no_gpu": "The page shows no GPU, as while dcgm-exporter starts. If this lasts, read its log.",
         "page_garbage": "That is no page of metrics. See that the address leads to dcgm-exporter itself.",
         "page_late": "No whole page within --dcgm.timeout. See whether dcgm-exporter hangs in the driver.",
