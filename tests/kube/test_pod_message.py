@@ -27,7 +27,8 @@ from podgpu.kube._gen.pods_pb2 import (
     Running,
     State,
 )
-from podgpu.kube.pod_message import LARGEST_ANNOTATION, to_pod
+from podgpu.kube.pod_message import to_pod
+from podgpu.kube.pod_object import LARGEST_ANNOTATION
 from podgpu.model import OwnerReference, PodContainer
 from tests.fakekubelet.rig import RECORDED, recorded
 

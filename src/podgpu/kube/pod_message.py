@@ -1,17 +1,14 @@
 """A pod as the kubelet's Pods API sends it: core/v1 in protobuf."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from google.protobuf.message import DecodeError
 
 from podgpu.kube._gen.pods_pb2 import ContainerSpec, ContainerStatus, ExtendedClaim, Metadata, PodMessage
+from podgpu.kube.pod_object import CONFIG_HASH, CONFIG_MIRROR, kept
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
 
-LARGEST_ANNOTATION = 64 * 1024  # characters
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # kubectl's copy of the whole manifest
-_CONFIG_HASH = "kubernetes.io/config.hash"
-_CONFIG_MIRROR = "kubernetes.io/config.mirror"
 _DEVICE_ID = re.compile(r"[\x21-\x7e]{1,512}")  # of a dynamic resource: driver, pool and device
 
 
@@ -29,7 +26,7 @@ def to_pod(message: bytes | PodMessage) -> Pod:
         phase=message.status.phase,
         static_hash=_static_hash(metadata),
         labels=dict(metadata.labels),
-        annotations=_kept(metadata.annotations),
+        annotations=kept(metadata.annotations),
         owner=_owner(metadata),
         containers=tuple(_containers(message)),
         resource_claims=_resource_claims(message),
@@ -47,16 +44,8 @@ def _decoded(data: bytes) -> PodMessage:
 
 def _static_hash(metadata: Metadata) -> str:
     """Return a static or mirror pod's hash. On any other pod anybody may have written the annotation."""
-    found = metadata.annotations.get(_CONFIG_HASH, "")
-    return found if found in (metadata.uid, metadata.annotations.get(_CONFIG_MIRROR)) else ""
-
-
-def _kept(annotations: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in annotations.items()
-        if name != _LAST_APPLIED and len(value) <= LARGEST_ANNOTATION
-    }
+    found = metadata.annotations.get(CONFIG_HASH, "")
+    return found if found in (metadata.uid, metadata.annotations.get(CONFIG_MIRROR)) else ""
 
 
 def _owner(metadata: Metadata) -> OwnerReference | None:

@@ -1,6 +1,6 @@
 """A core/v1 Pod as the API server writes it. Only the fields named here ever come to life."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
 
 from msgspec import Meta, MsgspecError, Struct, field
@@ -131,7 +131,7 @@ def to_pod(item: PodObject) -> Pod:
         phase=item.status.phase,
         static_hash=_static_hash(annotations),
         labels=metadata.labels or {},
-        annotations=_kept(annotations),
+        annotations=kept(annotations),
         owner=controller(metadata.owner_references or ()),
         containers=tuple(_containers(item)),
         resource_claims=_resource_claims(item),
@@ -156,7 +156,8 @@ def _static_hash(annotations: dict[str, str]) -> str:
     return found if found == annotations.get(CONFIG_MIRROR) else ""
 
 
-def _kept(annotations: dict[str, str]) -> dict[str, str]:
+def kept(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what is bulky and tells nothing about GPUs."""
     return {
         name: value
         for name, value in annotations.items()

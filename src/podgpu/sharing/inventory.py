@@ -1,9 +1,10 @@
 """What a sharing system may look at: the node's devices, what the kubelet gave out, and the pods."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct, field
 
@@ -19,6 +20,8 @@ from podgpu.model import (
     VirtualGpu,
 )
 
+E = TypeVar("E", bound=tuple[object, ...])  # what a note gives one container, device by device
+
 
 class Host(Struct, frozen=True, kw_only=True):
     """The node itself. `pod_uid` tells in which pod a process is, by its cgroup."""
@@ -32,6 +35,14 @@ class Observation(Struct, frozen=True, kw_only=True):
 
     vgpus: tuple[VirtualGpu, ...] = ()
     errors: Counter[str] = field(default_factory=Counter)
+
+
+def by_number(entries: Sequence[E], given: Mapping[str, int]) -> dict[str, E]:
+    """Find the entry of each container by its number of ids, if all entries with so many are the same."""
+    if sorted(map(len, entries)) != sorted(given.values()):
+        return {}
+    fitting = {count: {entry for entry in entries if len(entry) == count} for count in given.values()}
+    return {one: next(iter(fitting[count])) for one, count in given.items() if len(fitting[count]) == 1}
 
 
 class Inventory:

@@ -13,7 +13,7 @@ is 0: the limit is a fact, a share would be a guess.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, Pod
-from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.inventory import Inventory, by_number
 
 NAME = "volcano"
 SIGNS: tuple[str, ...] = ("volcano.sh/vgpu-", "volcano.sh/gpu-")
@@ -132,15 +132,7 @@ def _matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
     counts = [given[name] for name in names]
     if len(names) == len(given) and counts == list(map(len, entries)):
         return dict(zip(names, entries, strict=True))
-    return _by_number(entries, given)
-
-
-def _by_number(entries: Sequence[Entry], given: Mapping[str, int]) -> dict[str, Entry]:
-    """Find the entry of each container by its number of ids, if all entries with so many are the same."""
-    if sorted(map(len, entries)) != sorted(given.values()):
-        return {}
-    fitting = {count: {entry for entry in entries if len(entry) == count} for count in given.values()}
-    return {one: next(iter(fitting[count])) for one, count in given.items() if len(fitting[count]) == 1}
+    return by_number(entries, given)
 
 
 def _slice(text: str) -> Slice | None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from podgpu.model import Pod
+from podgpu.sharing.inventory import by_number
 
 NOTE = "hami.io/vgpu-devices-allocated"
 MIG_NOTE = "hami.io/vgpu-mig-allocations"
@@ -70,14 +71,8 @@ def _by_order(pod: Pod, given: Mapping[str, int], entries: Sequence[Entry]) -> d
 
 
 def _by_number(pod: Pod, given: Mapping[str, int], entries: Sequence[Entry]) -> dict[str, Entry]:
-    """Find the entry of each container by its number of ids, if all entries with so many are the same."""
-    for likely in _likely(pod, given, entries):
-        if sorted(map(len, likely)) == sorted(given.values()):
-            fitting = {count: {entry for entry in likely if len(entry) == count} for count in given.values()}
-            return {
-                one: next(iter(fitting[count])) for one, count in given.items() if len(fitting[count]) == 1
-            }
-    return {}
+    found = (by_number(likely, given) for likely in _likely(pod, given, entries))
+    return next(filter(None, found), {})
 
 
 def _likely(pod: Pod, given: Mapping[str, int], entries: Sequence[Entry]) -> Iterator[list[Entry]]:

@@ -101,11 +101,12 @@ class DcgmPages:
         errors["too_many_cards"] += max(0, len(once) - MOST_CARDS)
         before = self._renumbered.get(node, {})
         cards, self._renumbered[node] = _numbered(once[:MOST_CARDS], before)
-        return [_on_node(card, "" if node == self._node else node) for card in cards]
+        return [_with(card, node="" if node == self._node else node) for card in cards]
 
 
-def _on_node(card: Card, node: str) -> Card:
-    gpu = msgspec.structs.replace(card.device.gpu, node=node)
+def _with(card: Card, **facts: str | int) -> Card:
+    """Return the card with other facts about its GPU."""
+    gpu = msgspec.structs.replace(card.device.gpu, **facts)
     return msgspec.structs.replace(card, device=msgspec.structs.replace(card.device, gpu=gpu))
 
 
@@ -137,10 +138,5 @@ def _numbered(cards: list[Card], before: Mapping[str, int]) -> tuple[list[Card],
             fresh = next(number for number in count(max(own) + 1) if number not in not_free)
             others[gpu.uuid] = fresh if kept in own | used else kept
         used.add(others.get(gpu.uuid, gpu.index))
-    numbered = [_with_index(card, others.get(card.device.gpu.uuid, card.device.gpu.index)) for card in cards]
+    numbered = [_with(card, index=others.get(card.device.gpu.uuid, card.device.gpu.index)) for card in cards]
     return sorted(numbered, key=lambda card: card.device.gpu.index), others
-
-
-def _with_index(card: Card, index: int) -> Card:
-    gpu = msgspec.structs.replace(card.device.gpu, index=index)
-    return msgspec.structs.replace(card, device=msgspec.structs.replace(card.device, gpu=gpu))
