@@ -16,7 +16,7 @@ from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
-from podgpu.model import Booking, PartStatus, Pod, Remainder, Snapshot
+from podgpu.model import Balance, Booking, Card, PartStatus, Pod, Rest, Snapshot
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.node import FakeNode, environment
@@ -106,18 +106,23 @@ async def agent_over(
 
 async def snapshot_when(agent: Agent, what: str, condition: Callable[[Snapshot], object]) -> Snapshot:
     for _ in range(300):
-        if condition(agent.snapshot()):
-            return agent.snapshot()
+        if condition(agent.snapshot):
+            return agent.snapshot
         await asyncio.sleep(0.05)
-    raise AssertionError(f"{what}: {agent.snapshot()}")
+    raise AssertionError(f"{what}: {agent.snapshot}")
 
 
 def check_balance(snapshot: Snapshot) -> None:
     """Σ containers + unattributed = device, to the byte, the microsecond and the millijoule."""
-    for balance in snapshot.balances:
-        every: list[Booking | Remainder] = [*snapshot.bookings, *snapshot.remainders]
-        lines = [one for one in every if one.gpu == balance.gpu]
-        assert sum(one.busy_us for one in lines) == balance.busy_us
-        assert sum(one.energy_mj for one in lines) == balance.energy_mj
-        if balance.memory_bytes is not None:
-            assert sum(one.memory_bytes or 0 for one in lines) == balance.memory_bytes
+    for card in snapshot.cards:
+        if card.balance is not None:
+            check_card(card, card.balance)
+
+
+def check_card(card: Card, balance: Balance) -> None:
+    lines: list[Booking | Rest] = [one.booking for one in (*card.tenants, *card.ended)]
+    lines += card.rest
+    assert sum(one.busy_us for one in lines) == balance.busy_us
+    assert sum(one.energy_mj for one in lines) == balance.energy_mj
+    if balance.memory_bytes is not None:
+        assert sum(one.memory_bytes or 0 for one in lines) == balance.memory_bytes

@@ -61,9 +61,20 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
             workloads=Workloads(None),
             pod_labels=("app",),
         )
-        await attribution.attribute(_snapshot(script, 0.0))
-        played = await attribution.attribute(_snapshot(script, SECONDS))
-    return msgspec.structs.replace(played, parts=tuple(map(_timeless, played.parts)))
+        await attribution.attribute(_devices(script, 0.0), WALL)
+        played = await attribution.attribute(_devices(script, SECONDS), WALL + SECONDS)
+    return Snapshot(
+        node="node-1",
+        taken_at=WALL + SECONDS,
+        interval_seconds=SECONDS,
+        version="test",
+        driver_version="580.159.04",
+        cards=played.cards,
+        pods=played.pods,
+        unclaimed=played.unclaimed,
+        sharing=played.sharing,
+        parts=tuple(map(_timeless, (PartStatus(name="scenario", up=True), *played.parts))),
+    )
 
 
 class ScriptedProcesses(Procfs):
@@ -194,16 +205,8 @@ def _container(script: PodScript, name: str) -> PodContainer:
     )
 
 
-def _snapshot(script: NodeScript, at: float) -> Snapshot:
-    return Snapshot(
-        node="node-1",
-        taken_at=WALL + at,
-        interval_seconds=SECONDS,
-        version="test",
-        driver_version="580.159.04",
-        devices=tuple(_device(index, gpu, at) for index, gpu in enumerate(script.gpus)),
-        parts=(PartStatus(name="scenario", up=True),),
-    )
+def _devices(script: NodeScript, at: float) -> list[Device]:
+    return [_device(index, gpu, at) for index, gpu in enumerate(script.gpus)]
 
 
 def _device(index: int, gpu: GpuScript, at: float) -> Device:

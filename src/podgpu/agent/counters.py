@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct, field
 
-from podgpu.agent.attendance import MOST_CARDS, Attendance
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Kind, Scope
 from podgpu.model import Device, Reading, XidEvent
@@ -28,15 +27,10 @@ class Past(Struct):
 
 
 class Counters:
-    """Carries each device counter over resets: a deep fall means that the card or driver began again at zero.
+    """Carries each device counter over resets: a deep fall means that the card or driver began again at zero."""
 
-    A card that was away for long may begin anew, which Prometheus takes for a reset.
-    """
-
-    def __init__(self, most_cards: int = MOST_CARDS) -> None:
+    def __init__(self) -> None:
         self._pasts: dict[str, Past] = {}
-        self._attendance = Attendance(most_cards)
-        self._now = 0.0
 
     def note(self, events: Iterable[XidEvent]) -> None:
         for event in events:
@@ -46,20 +40,25 @@ class Counters:
 
     def apply(self, device: Device) -> Device:
         """Return the device with its counters carried over and its XIDs added."""
-        self._now = max(self._now, device.at)  # of a card that does not answer there may be no time
         past = self._past(device.gpu.uuid)
-        readings = tuple(_steady(past, reading) for reading in device.readings)
+        readings = [
+            _steady(past, reading) if reading.metric in COUNTERS else reading for reading in device.readings
+        ]
         return msgspec.structs.replace(device, readings=(*readings, *_xid_readings(past)))
 
+    def forget(self, cards: Iterable[str]) -> None:
+        """A card that was away for long may begin anew, which Prometheus takes for a reset."""
+        for card in cards:
+            self._pasts.pop(card, None)
+
     def _past(self, uuid: str) -> Past:
-        for gone in self._attendance.note(uuid, self._now):
-            self._pasts.pop(gone, None)
-        return self._pasts.setdefault(uuid, Past())
+        past = self._pasts.get(uuid)
+        if past is None:
+            past = self._pasts[uuid] = Past()
+        return past
 
 
 def _steady(past: Past, reading: Reading) -> Reading:
-    if reading.metric not in COUNTERS:
-        return reading
     key = (reading.metric, reading.labels)
     last = past.last.get(key, 0.0)
     value = max(reading.value, last) if reading.value > last * RESET_BELOW else reading.value

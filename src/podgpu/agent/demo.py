@@ -105,6 +105,8 @@ class DemoPods:
 
 
 class DemoProcesses:
+    name = "procfs"
+
     def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
         residents = {resident.pid: resident for card in CARDS for resident in card.residents}
         return {pid: _holder(residents[pid]) for pid in pids if pid in residents}

@@ -1,4 +1,4 @@
-"""The agent's heartbeat: each interval one report becomes one immutable snapshot."""
+"""The agent's heartbeat: in each interval one report becomes one immutable snapshot, published to whoever waits."""
 
 import asyncio
 import time
@@ -8,17 +8,21 @@ from contextlib import suppress
 import msgspec
 
 from podgpu import __version__, log
-from podgpu.agent.attendance import MOST_CARDS
-from podgpu.agent.attribution import Attribution
+from podgpu.agent.attendance import MOST_CARDS, Attendance
+from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import Counters
-from podgpu.model import ErrorCount, Fault, PartStatus, Report, Snapshot
+from podgpu.agent.feed import Feed
+from podgpu.agent.join import bare
+from podgpu.model import Device, ErrorCount, Fault, PartStatus, Report, Snapshot
 from podgpu.sources import Source
 
 STALE_INTERVALS = 3  # nothing older is served
 
 
 class Agent:
-    """Holds the current snapshot. A source that fails leaves a snapshot that says so."""
+    """Reads, books and publishes. A source that fails leaves a snapshot that says so."""
+
+    name = "attribution"  # the part it stands for, should booking break
 
     def __init__(
         self,
@@ -34,23 +38,23 @@ class Agent:
         self._attribution = attribution
         self._node = node
         self._interval = interval
-        self._counters = Counters(most_cards)
+        self._attendance = Attendance(most_cards)
+        self._counters = Counters()
         self._errors: Counter[tuple[str, str]] = Counter()
         self._last_good: float | None = None
         self._wake = asyncio.Event()
+        self._expiry: asyncio.TimerHandle | None = None
         self._logged: dict[str, str] = {}
-        self._taken = time.monotonic()
-        self._snapshot = self._assembled(Report(fault=Fault(reason="starting")))
+        self._feed = Feed(self._snapshot(Report(fault=Fault(reason="starting")), Attributed()))
 
+    @property
     def snapshot(self) -> Snapshot:
-        """Return what is known now. A snapshot that has grown too old loses its devices."""
-        if time.monotonic() - self._taken > STALE_INTERVALS * self._interval and self._snapshot.devices:
-            stale = self._assembled(Report(fault=Fault(reason="stale")))
-            others = [part for part in self._snapshot.parts if part.name != self._source.name]
-            self._snapshot = msgspec.structs.replace(
-                stale, parts=(*stale.parts, *others), errors=self._snapshot.errors
-            )
-        return self._snapshot
+        """The newest one, the same object until there is a newer one. It is never older than three intervals."""
+        return self._feed.snapshot
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        """Return the newest snapshot once it is another than `seen`."""
+        return await self._feed.changed(seen)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -60,7 +64,7 @@ class Agent:
             group.create_task(self._beat())
 
     async def _beat(self) -> None:
-        """Read once an interval; a release brings the next reading forward."""
+        """Read once per interval; a release brings the next reading forward."""
         while True:
             due = time.monotonic() + self._interval
             self._wake.clear()  # before the reading: a release in its midst counts too
@@ -84,36 +88,49 @@ class Agent:
         return released
 
     async def close(self) -> None:
+        if self._expiry:
+            self._expiry.cancel()
         await self._source.close()
         if self._attribution:
             await self._attribution.close()
 
     async def _publish(self, report: Report) -> None:
-        taken = time.monotonic()
+        taken, wall = time.monotonic(), time.time()
         if report.fault is None:
             self._last_good = taken
-        self._counters.note(report.events)
-        snapshot = await self._attributed(self._assembled(report), report)
-        self._count_errors(report, snapshot)
-        self._taken = taken
-        self._snapshot = msgspec.structs.replace(snapshot, errors=self._error_counts())
+        attributed = await self._attributed(self._carried(report, taken), report, wall)
+        snapshot = self._snapshot(report, attributed, wall)
+        self._count_errors(report, attributed)
+        self._feed.publish(msgspec.structs.replace(snapshot, errors=self._error_counts()))
+        self._expire_at(taken + STALE_INTERVALS * self._interval)
         self.ready = True
         self._log_changes(snapshot)
 
-    async def _attributed(self, snapshot: Snapshot, report: Report) -> Snapshot:
+    def _carried(self, report: Report, now: float) -> list[Device]:
+        """Return each card once, its counters carried over resets. What was away for long is forgotten."""
+        devices = {device.gpu.uuid: device for device in report.devices}
+        gone = self._attendance.note(devices, now)
+        self._counters.forget(gone)
+        if self._attribution:
+            self._attribution.forget(gone)
+        self._counters.note(event for event in report.events if event.uuid in devices)
+        return [self._counters.apply(device) for device in devices.values()]
+
+    async def _attributed(self, devices: list[Device], report: Report, wall: float) -> Attributed:
         """Whatever goes wrong in attribution, the devices' own numbers stand."""
+        cards = tuple(map(bare, devices))
         if self._attribution is None:
-            return snapshot
+            return Attributed(cards=cards)
         try:
             return await self._attribution.attribute(
-                snapshot, told=report.allocations, sees_processes=report.sees_processes
+                devices, wall, told=report.allocations, told_by=self._source.name
             )
         except Exception as error:  # shown as a part that is down
             fault = Fault(reason="attribution_error", detail=repr(error))
-            broken = PartStatus(name="attribution", up=False, fault=fault)
-            return msgspec.structs.replace(snapshot, parts=(*snapshot.parts, broken))
+            self._errors[self.name, fault.reason] += 1
+            return Attributed(cards=cards, parts=(PartStatus(name=self.name, up=False, fault=fault),))
 
-    def _assembled(self, report: Report) -> Snapshot:
+    def _snapshot(self, report: Report, attributed: Attributed, wall: float | None = None) -> Snapshot:
         status = PartStatus(
             name=self._source.name,
             up=report.fault is None,
@@ -123,21 +140,39 @@ class Agent:
         )
         return Snapshot(
             node=self._node,
-            taken_at=time.time(),
+            taken_at=time.time() if wall is None else wall,
             interval_seconds=self._interval,
             version=__version__,
             demo=self._source.demo,
             driver_version=report.driver_version,
             nvml_version=report.nvml_version,
-            devices=tuple(self._counters.apply(device) for device in report.devices),
-            parts=(status, *report.parts),
+            cards=attributed.cards,
+            pods=attributed.pods,
+            unclaimed=attributed.unclaimed,
+            sharing=attributed.sharing,
+            parts=(status, *report.parts, *attributed.parts),
         )
 
-    def _count_errors(self, report: Report, snapshot: Snapshot) -> None:
+    def _expire_at(self, when: float) -> None:
+        """Set the alarm for the time from which the snapshot must not be served any more."""
+        if self._expiry:
+            self._expiry.cancel()
+        loop = asyncio.get_running_loop()
+        self._expiry = loop.call_later(when - time.monotonic(), self._expire)
+
+    def _expire(self) -> None:
+        last = self.snapshot
+        if last.cards:
+            stale = self._snapshot(Report(fault=Fault(reason="stale")), Attributed())
+            others = [part for part in last.parts if part.name != self._source.name]
+            self._feed.publish(
+                msgspec.structs.replace(stale, parts=(*stale.parts, *others), errors=last.errors)
+            )
+
+    def _count_errors(self, report: Report, attributed: Attributed) -> None:
         """Count what nobody else does: the parts of attribution keep their own counts."""
-        own = {"procfs", "workloads", "attribution", self._source.name, *(part.name for part in report.parts)}
-        faults = [(self._source.name, device.fault) for device in report.devices]
-        faults += [(part.name, part.fault) for part in snapshot.parts if part.name in own]
+        faults = [(self._source.name, card.fault) for card in attributed.cards]
+        faults += [(self._source.name, report.fault), *((part.name, part.fault) for part in report.parts)]
         for name, fault in faults:
             if fault and fault.reason != "released":
                 self._errors[name, fault.reason] += 1
@@ -154,7 +189,7 @@ class Agent:
     def _log_changes(self, snapshot: Snapshot) -> None:
         """One line when a part or GPU goes down, changes its reason, or comes back."""
         faults = {part.name: part.fault for part in snapshot.parts}
-        faults |= {f"gpu {device.gpu.index} {device.gpu.uuid}": device.fault for device in snapshot.devices}
+        faults |= {f"gpu {card.gpu.index} {card.gpu.uuid}": card.fault for card in snapshot.cards}
         for name, fault in faults.items():
             reason = fault.reason if fault else ""
             if self._logged.get(name, "") != reason:

@@ -1,8 +1,9 @@
 """What each device did since its last reading: the deltas that the ledger books."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
-from podgpu.agent.attendance import MOST_CARDS, Attendance
 from podgpu.ledger.account import Interval
 from podgpu.model import Device
 
@@ -26,17 +27,18 @@ class Last(Struct, frozen=True):
 class Meter:
     """Remembers the previous reading of each card, and how little power it was seen to draw."""
 
-    def __init__(self, interval: float, most_cards: int = MOST_CARDS) -> None:
+    def __init__(self, interval: float) -> None:
         self._longest = GAP_INTERVALS * interval
         self._last: dict[str, Last] = {}
         self._idle_watts: dict[str, float] = {}
-        self._attendance = Attendance(most_cards)
+
+    def forget(self, cards: Iterable[str]) -> None:
+        for card in cards:
+            self._last.pop(card, None)
+            self._idle_watts.pop(card, None)
 
     def interval(self, device: Device) -> Interval | None:
         """Return what happened since the previous reading; None for the first one, also after a long absence."""
-        for gone in self._attendance.note(device.gpu.uuid, device.at):
-            self._last.pop(gone, None)
-            self._idle_watts.pop(gone, None)
         readings = {one.metric: one.value for one in device.readings if not one.labels}
         busy = readings.get("graphics_engine_active_ratio", readings.get("utilization_ratio"))
         idle_watts = self._learned(device.gpu.uuid, readings, busy)

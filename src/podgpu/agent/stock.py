@@ -1,7 +1,7 @@
-"""What there is to share on this node, gathered once a cycle from whoever knows.
+"""What there is to share on this node, gathered once per cycle.
 
-Nobody is waited for longer than half a cycle: a kubelet that does not answer must not hold up the numbers, and what
-it told last will do meanwhile.
+No part is waited for longer than half a cycle: a kubelet that does not answer must not hold up the numbers, and its
+last answer will do meanwhile.
 """
 
 import asyncio
@@ -10,12 +10,26 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
+from msgspec import Struct
+
 from podgpu import sharing
 from podgpu.agent.roster import kept_going
-from podgpu.model import Allocation, Device, DynamicAllocation, PartStatus, Pod, PoolDevice, ResourceClaim
+from podgpu.model import (
+    Allocation,
+    Device,
+    DynamicAllocation,
+    Gpu,
+    MigInstance,
+    PartStatus,
+    Pod,
+    PoolDevice,
+    Reading,
+    ResourceClaim,
+    VirtualGpu,
+)
+from podgpu.sharing import inventory
 from podgpu.sharing.inventory import Host, Inventory, Observation
 
-KUBELET, PAGE = "podresources", "dcgm"  # who tells what was given to whom
 MAP_SECONDS = 600.0  # how long the last map is believed while the kubelet is away
 T = TypeVar("T")
 
@@ -54,6 +68,54 @@ class Dynamics(Protocol):
     def errors(self) -> Counter[str]: ...
 
 
+class CardFacts(Struct, frozen=True):
+    """What sharing systems look at on a card; its other readings change all the time and mean nothing to them."""
+
+    gpu: Gpu
+    answers: bool
+    migs: tuple[MigInstance, ...]
+    readings: tuple[Reading, ...]
+    kinds: tuple[tuple[str, ...], ...]
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """All that an inventory rests on: while it is equal, so are the claims."""
+
+    cards: tuple[CardFacts, ...]
+    allocations: tuple[Allocation, ...]
+    dynamic: tuple[DynamicAllocation, ...]
+    source: str
+    allocatable: tuple[tuple[str, str], ...]
+    resource_claims: tuple[ResourceClaim, ...]
+    pool_devices: tuple[PoolDevice, ...]
+    vgpus: tuple[VirtualGpu, ...]
+    pods: tuple[Pod, ...]
+
+    def inventory(self, devices: Sequence[Device], ratios: Sequence[float]) -> Inventory:
+        return Inventory(
+            devices,
+            self.allocations,
+            self.allocatable,
+            self.pods,
+            dynamic=self.dynamic,
+            resource_claims=self.resource_claims,
+            pool_devices=self.pool_devices,
+            vgpus=self.vgpus,
+            ratios=ratios,
+            source=self.source,
+        )
+
+
+def _facts(device: Device) -> CardFacts:
+    return CardFacts(
+        device.gpu,
+        device.fault is None,
+        tuple(one.mig for one in device.instances),
+        tuple(one for one in device.readings if one.metric in inventory.READINGS),
+        tuple(process.kinds for process in device.processes),
+    )
+
+
 class Stock:
     def __init__(
         self,
@@ -72,28 +134,40 @@ class Stock:
         self._allocated = Latest(allocations.read, patience) if allocations else None
         self._observed = Latest(partial(self._observe, host), patience) if host else None
         self._host_errors: Counter[str] = Counter()
+        self._findings: Findings | None = None
+        self._inventory = Inventory(())
 
     async def take(
-        self, devices: Sequence[Device], pods: tuple[Pod, ...], told: Sequence[Allocation] = ()
+        self,
+        devices: Sequence[Device],
+        pods: tuple[Pod, ...],
+        told: Sequence[Allocation] = (),
+        told_by: str = "",
     ) -> Inventory:
-        """`told` is what the source of the numbers says of who holds what, for want of a kubelet that knows."""
+        """Return the same inventory as before if nothing in it has changed.
+
+        `told` is what the source of the numbers, `told_by`, says about who holds what, if no kubelet can be believed.
+        """
         allocated = await self._allocated.get() if self._allocated else None
         seen = await self._observed.get() if self._observed else None
-        believed = allocated if self._is_believed() else None
+        believed = allocated if self._allocations and self._is_believed() else None
         if self._dynamics:
             self._dynamics.follow(pods, believed.dynamic if believed else ())
-        return Inventory(
-            devices,
-            believed.devices if believed else told,
-            allocated.allocatable if allocated else (),
-            pods,
+        found = Findings(
+            cards=tuple(map(_facts, devices)),
+            allocations=believed.devices if believed else tuple(told),
             dynamic=believed.dynamic if believed else (),
+            source=self._allocations.name if believed and self._allocations else told_by,
+            allocatable=allocated.allocatable if allocated else (),
             resource_claims=self._dynamics.claims() if self._dynamics else (),
             pool_devices=self._dynamics.devices() if self._dynamics else (),
             vgpus=seen.vgpus if seen else (),
-            ratios=self._ratios,
-            source=KUBELET if believed else PAGE,
+            pods=pods,
         )
+        if found != self._findings:
+            self._findings = found
+            self._inventory = found.inventory(devices, self._ratios)
+        return self._inventory
 
     async def run(self) -> None:
         """Keep what comes by itself fresh until cancelled."""
@@ -114,7 +188,7 @@ class Stock:
     def errors(self) -> Counter[tuple[str, str]]:
         parts: list[Allocations | Dynamics] = [one for one in (self._allocations, self._dynamics) if one]
         counts = {(part.name, reason): count for part in parts for reason, count in part.errors.items()}
-        return Counter(counts | {("sharing", reason): count for reason, count in self._host_errors.items()})
+        return Counter(counts | {(sharing.PART, reason): count for reason, count in self._host_errors.items()})
 
     def _is_believed(self) -> bool:
         age = self._allocations.status().age_seconds if self._allocations else None

@@ -1,6 +1,6 @@
 """The card itself: presence, use, memory, clocks."""
 
-from podgpu.catalog.row import Alias, Cadence, Call, Kind, Metric, Worth
+from podgpu.catalog.row import Alias, Cadence, Call, Kind, Metric, OtelName, Worth
 from podgpu.catalog.units import (
     BYTES,
     COMPUTE_MODE,
@@ -28,7 +28,7 @@ PRESENCE: tuple[Metric, ...] = (
         kind=Kind.GAUGE,
         help="1 when the GPU answers, 0 when it does not.",
         worth=Worth.VITAL,
-        otel="hw.status",
+        otel=OtelName("hw.status", (("hw.type", "gpu"), ("hw.state", "ok"))),
     ),
     Metric(
         name="info",
@@ -70,7 +70,7 @@ USE: tuple[Metric, ...] = (
         dcgm=Alias("DCGM_FI_DEV_GPU_UTIL", PERCENT, "GPU utilization (in %)."),
         dcgm49=Alias("DCGM_FI_DEV_GPU_UTIL_RATIO", RATIO, "GPU utilization (0 to 1)."),
         dcgm1x=Alias("dcgm_gpu_utilization", PERCENT, "GPU utilization (in %)."),
-        otel="hw.gpu.utilization",
+        otel=OtelName("hw.gpu.utilization", (("hw.gpu.task", "general"),)),
     ),
     Metric(
         name="memory_utilization_ratio",
@@ -90,7 +90,7 @@ USE: tuple[Metric, ...] = (
         dcgm=Alias("DCGM_FI_DEV_ENC_UTIL", PERCENT, "Encoder utilization (in %)."),
         dcgm49=Alias("DCGM_FI_DEV_ENC_UTIL_RATIO", RATIO, "Encoder utilization (0 to 1)."),
         dcgm1x=Alias("dcgm_enc_utilization", PERCENT, "Encoder utilization (in %)."),
-        otel="hw.gpu.utilization",
+        otel=OtelName("hw.gpu.utilization", (("hw.gpu.task", "encoder"),)),
     ),
     Metric(
         name="decoder_utilization_ratio",
@@ -100,7 +100,7 @@ USE: tuple[Metric, ...] = (
         dcgm=Alias("DCGM_FI_DEV_DEC_UTIL", PERCENT, "Decoder utilization (in %)."),
         dcgm49=Alias("DCGM_FI_DEV_DEC_UTIL_RATIO", RATIO, "Decoder utilization (0 to 1)."),
         dcgm1x=Alias("dcgm_dec_utilization", PERCENT, "Decoder utilization (in %)."),
-        otel="hw.gpu.utilization",
+        otel=OtelName("hw.gpu.utilization", (("hw.gpu.task", "decoder"),)),
     ),
     Metric(
         name="jpeg_utilization_ratio",
@@ -151,7 +151,7 @@ MEMORY_ROWS: tuple[Metric, ...] = (
         mig=True,
         dcgm=Alias("DCGM_FI_DEV_FB_TOTAL", MIB, "Framebuffer memory total (in MiB)."),
         dcgm49=Alias("DCGM_FI_DEV_FB_CAPACITY_BYTES", BYTES, "Framebuffer memory total (in bytes)."),
-        otel="hw.gpu.memory.limit",
+        otel=OtelName("hw.gpu.memory.limit"),
     ),
     Metric(
         name="memory_used_bytes",
@@ -163,7 +163,7 @@ MEMORY_ROWS: tuple[Metric, ...] = (
         dcgm=Alias("DCGM_FI_DEV_FB_USED", MIB, "Framebuffer memory used (in MiB)."),
         dcgm49=Alias("DCGM_FI_DEV_FB_USED_BYTES", BYTES, "Framebuffer memory used (in bytes)."),
         dcgm1x=Alias("dcgm_fb_used", MIB, "Framebuffer memory used (in MiB)."),
-        otel="hw.gpu.memory.usage",
+        otel=OtelName("hw.gpu.memory.usage"),
     ),
     Metric(
         name="memory_free_bytes",
@@ -264,4 +264,3 @@ CLOCKS: tuple[Metric, ...] = (
     ),
 )
 
-ROWS = PRESENCE + USE + MEMORY_ROWS + CLOCKS

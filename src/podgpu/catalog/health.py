@@ -1,6 +1,6 @@
 """What is wrong with a card: memory errors, XIDs, throttling, the action the driver asks for."""
 
-from podgpu.catalog.row import Alias, Cadence, Call, Field, Kind, Metric, Worth
+from podgpu.catalog.row import Alias, Cadence, Call, Field, Kind, Metric, OtelName, Worth
 from podgpu.catalog.units import COUNT, FLAG, NANOSECONDS
 
 _ECC = "Memory errors found by ECC. volatile: since the driver was loaded; aggregate: over the card's life."
@@ -23,7 +23,7 @@ def _ecc(error: str, lifetime: str, field: int, dcgm: str, dcgm1x: str, words: s
         dcgm=alias,
         dcgm49=alias,
         dcgm1x=Alias(dcgm1x, COUNT, alias.help, Kind.COUNTER),
-        otel="hw.errors",
+        otel=OtelName("hw.errors", (("hw.type", "gpu"), ("error.type", f"ecc.{error}"), ("podgpu.lifetime", lifetime))),
     )
 
 
@@ -47,6 +47,7 @@ def _throttle(reason: str, field: int, violation: str = "", words: str = "") -> 
         help=_THROTTLE,
         labels=(("reason", reason),),
         read=Field(field, NANOSECONDS),
+        cadence=Cadence.SLOW,
         worth=Worth.DETAIL,
         dcgm=dcgm if violation else None,
         dcgm49=dcgm if violation else None,
@@ -283,4 +284,3 @@ THROTTLING: tuple[Metric, ...] = (
     _clock_event("display_clocks", 0x100),
 )
 
-ROWS = ERRORS + MEMORY_ERRORS + THROTTLING

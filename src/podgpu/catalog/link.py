@@ -1,6 +1,6 @@
 """How a card talks to the host and to its neighbours: PCIe and NVLink."""
 
-from podgpu.catalog.row import Alias, Cadence, Call, Field, Gpm, Kind, Metric, Worth
+from podgpu.catalog.row import Alias, Cadence, Call, Field, Gpm, Kind, Metric, OtelName, Worth
 from podgpu.catalog.units import (
     COUNT,
     KIB,
@@ -89,20 +89,21 @@ PCIE: tuple[Metric, ...] = (
         kind=Kind.COUNTER,
         help="Bytes the GPU sent over PCIe, with overhead.",
         read=Gpm(20, MIB_PER_SECOND, integral=True),
-        otel="hw.gpu.io",
+        otel=OtelName("hw.gpu.io", (("network.io.direction", "transmit"), ("podgpu.link", "pcie"))),
     ),
     Metric(
         name="pcie_receive_bytes_total",
         kind=Kind.COUNTER,
         help="Bytes the GPU received over PCIe, with overhead.",
         read=Gpm(21, MIB_PER_SECOND, integral=True),
-        otel="hw.gpu.io",
+        otel=OtelName("hw.gpu.io", (("network.io.direction", "receive"), ("podgpu.link", "pcie"))),
     ),
     Metric(
         name="pcie_replays_total",
         kind=Kind.COUNTER,
         help="PCIe packets that had to be sent again since boot.",
         read=Field(94, COUNT),
+        cadence=Cadence.SLOW,
         dcgm=Alias("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", COUNT, "Total number of PCIe retries.", Kind.COUNTER),
         dcgm49=Alias("DCGM_FI_DEV_PCIE_REPLAY_TOTAL", COUNT, "Total number of PCIe retries.", Kind.COUNTER),
         dcgm1x=Alias("dcgm_pcie_replay_counter", COUNT, "Total number of PCIe retries.", Kind.COUNTER),
@@ -140,14 +141,14 @@ NVLINK: tuple[Metric, ...] = (
         kind=Kind.COUNTER,
         help="Bytes of payload the GPU sent over all NVLinks.",
         read=Field(138, KIB, ALL_LINKS),
-        otel="hw.gpu.io",
+        otel=OtelName("hw.gpu.io", (("network.io.direction", "transmit"), ("podgpu.link", "nvlink"))),
     ),
     Metric(
         name="nvlink_receive_bytes_total",
         kind=Kind.COUNTER,
         help="Bytes of payload the GPU received over all NVLinks.",
         read=Field(139, KIB, ALL_LINKS),
-        otel="hw.gpu.io",
+        otel=OtelName("hw.gpu.io", (("network.io.direction", "receive"), ("podgpu.link", "nvlink"))),
     ),
     _nvlink_error("crc_flit", 38, "CRC_FLIT", "flit_crc", "flow-control CRC errors"),
     _nvlink_error("crc_data", 45, "CRC_DATA", "data_crc", "data CRC errors"),
@@ -164,4 +165,3 @@ NVLINK: tuple[Metric, ...] = (
     ),
 )
 
-ROWS = PCIE + NVLINK

@@ -77,7 +77,15 @@ def aliases(row: Metric) -> dict[str, str]:
     """Map a system's name to what it calls this row."""
     pairs = (("dcgm", row.dcgm), ("dcgm-4.9", row.dcgm49), ("dcgm-1.x", row.dcgm1x))
     names = {system: alias.name for system, alias in pairs if alias is not None}
-    return names | ({"opentelemetry": row.otel} if row.otel else {})
+    return names | ({"opentelemetry": otel_name(row)} if row.otel else {})
+
+
+def otel_name(row: Metric) -> str:
+    """Write `hw.gpu.io{network.io.direction="receive"}`."""
+    if row.otel is None:
+        return ""
+    attributes = ", ".join(f'{name}="{value}"' for name, value in row.otel.attributes)
+    return f"{row.otel.name}{{{attributes}}}" if attributes else row.otel.name
 
 
 def _by_family(rows: Iterable[Metric]) -> list[tuple[Metric, ...]]:
@@ -148,7 +156,7 @@ def _elsewhere() -> str:
                     else ""
                     for alias in (row.dcgm, row.dcgm49, row.dcgm1x)
                 ]
-                cells.append(f"`{row.otel}`" if row.otel else "")
+                cells.append(f"`{otel_name(row)}`" if row.otel else "")
                 lines.append(f"| `{_with_labels(row)}` | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
@@ -192,7 +200,7 @@ def _wrapped(text: str) -> list[str]:
 def _as_dict(topic: str, row: Metric) -> dict[str, object]:
     return {
         "name": row.family,
-        "mig_name": Scope.MIG.value + row.name if row.mig else None,
+        "mig_name": Scope.MIG.prefix + row.name if row.mig else None,
         "topic": topic,
         "type": row.kind.value,
         "unit": base_unit(row),

@@ -1,6 +1,6 @@
 """Power, energy and heat."""
 
-from podgpu.catalog.row import Alias, Cadence, Call, Field, Kind, Metric, Worth
+from podgpu.catalog.row import Alias, Cadence, Call, Field, Kind, Metric, OtelName, Worth
 from podgpu.catalog.units import CELSIUS, JOULES, MILLIJOULES, MILLIWATTS, WATTS
 
 # nvmlTemperatureSensors_t and nvmlTemperatureThresholds_t
@@ -24,7 +24,7 @@ POWER: tuple[Metric, ...] = (
         dcgm=Alias("DCGM_FI_DEV_POWER_USAGE", WATTS, "Power draw (in W)."),
         dcgm49=Alias("DCGM_FI_DEV_BOARD_POWER_WATTS", WATTS, "Power draw (in W)."),
         dcgm1x=Alias("dcgm_power_usage", WATTS, "Power draw (in W)."),
-        otel="hw.power",
+        otel=OtelName("hw.power", (("hw.type", "gpu"),)),
     ),
     Metric(
         name="power_instant_watts",
@@ -58,7 +58,7 @@ POWER: tuple[Metric, ...] = (
             "Total energy consumption since boot (in mJ).",
             Kind.COUNTER,
         ),
-        otel="hw.energy",
+        otel=OtelName("hw.energy", (("hw.type", "gpu"),)),
     ),
 )
 
@@ -129,7 +129,7 @@ HEAT: tuple[Metric, ...] = (
         dcgm=Alias("DCGM_FI_DEV_GPU_TEMP", CELSIUS, "GPU temperature (in C)."),
         dcgm49=Alias("DCGM_FI_DEV_GPU_TEMP_CELSIUS", CELSIUS, "GPU temperature (in C)."),
         dcgm1x=Alias("dcgm_gpu_temp", CELSIUS, "GPU temperature (in C)."),
-        otel="hw.temperature",
+        otel=OtelName("hw.temperature", (("hw.sensor_location", "gpu"),)),
     ),
     Metric(
         name="temperature_celsius",
@@ -141,13 +141,14 @@ HEAT: tuple[Metric, ...] = (
         dcgm=Alias("DCGM_FI_DEV_MEMORY_TEMP", CELSIUS, "Memory temperature (in C)."),
         dcgm49=Alias("DCGM_FI_DEV_MEMORY_TEMP_CELSIUS", CELSIUS, "Memory temperature (in C)."),
         dcgm1x=Alias("dcgm_memory_temp", CELSIUS, "Memory temperature (in C)."),
-        otel="hw.temperature",
+        otel=OtelName("hw.temperature", (("hw.sensor_location", "memory"),)),
     ),
     Metric(
         name="temperature_margin_celsius",
         kind=Kind.GAUGE,
         help="How much hotter the GPU may get before it slows down.",
         read=Call("MarginTemperature", CELSIUS),
+        cadence=Cadence.SLOW,
         dcgm49=Alias(
             "DCGM_FI_DEV_GPU_TEMP_MARGIN_CELSIUS", CELSIUS, "Distance to the slowdown threshold (in C)."
         ),
@@ -220,4 +221,3 @@ HEAT: tuple[Metric, ...] = (
     ),
 )
 
-ROWS = POWER + LIMITS + HEAT

@@ -12,16 +12,24 @@ class Kind(Enum):
     INFO = "info"
 
 
-class Scope(Enum):
-    """What a value belongs to. The value is the prefix of the native name."""
+_CARD = ("node", "gpu", "uuid")
+_CONTAINER = (*_CARD, "mig", "namespace", "pod", "container")
 
-    GPU = "podgpu_gpu_"
-    MIG = "podgpu_mig_"
-    CONTAINER = "podgpu_container_"
-    UNATTRIBUTED = "podgpu_unattributed_"
-    ENDED = "podgpu_ended_"
-    PROCESS = "podgpu_process_"
-    AGENT = "podgpu_"
+
+class Scope(Enum):
+    """What a value belongs to: the prefix of the native name, and the labels that every such series carries."""
+
+    GPU = ("podgpu_gpu_", _CARD)
+    MIG = ("podgpu_mig_", (*_CARD, "mig", "profile"))
+    CONTAINER = ("podgpu_container_", _CONTAINER)
+    UNATTRIBUTED = ("podgpu_unattributed_", _CARD)
+    ENDED = ("podgpu_ended_", _CARD)
+    PROCESS = ("podgpu_process_", _CONTAINER)
+    AGENT = ("podgpu_", ("node",))
+
+    def __init__(self, prefix: str, labels: tuple[str, ...]) -> None:
+        self.prefix = prefix
+        self.labels = labels
 
 
 class Cadence(Enum):
@@ -100,6 +108,14 @@ class Alias:
     kind: Kind = Kind.GAUGE
 
 
+@dataclass(frozen=True, slots=True)
+class OtelName:
+    """The name by OpenTelemetry's semantic conventions, with the attributes that go with this very row."""
+
+    name: str
+    attributes: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """One row. Rows of one name form a family and agree in kind, help and label names.
@@ -121,11 +137,11 @@ class Metric:
     dcgm: Alias | None = None
     dcgm49: Alias | None = None
     dcgm1x: Alias | None = None
-    otel: str = ""
+    otel: OtelName | None = None
 
     @property
     def family(self) -> str:
-        return self.scope.value + self.name
+        return self.scope.prefix + self.name
 
     @property
     def label_names(self) -> tuple[str, ...]:

@@ -44,6 +44,7 @@ class _Known(Struct, frozen=True):
 
 
 class Procfs:
+    name = "procfs"
     """Remembers each process by (PID, start time) for as long as its PID is asked for."""
 
     def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:

@@ -74,6 +74,7 @@ class Discovered(Struct, frozen=True):
 
 
 class Workloads:
+    name = "workloads"
     """Ask once per owner, not once per pod; remember what was told and, shortly, what was not."""
 
     def __init__(

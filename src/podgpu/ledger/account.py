@@ -1,8 +1,8 @@
 """What the books are kept in: accounts of containers, and reasons for the rest."""
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from podgpu.model import ContainerRef
+from podgpu.model import Claim, ContainerRef, Process
 
 
 class Account(Struct, frozen=True, order=True):
@@ -18,7 +18,7 @@ Party = Account | str
 
 
 class Interval(Struct, frozen=True, kw_only=True):
-    """What a device did since its previous reading. None is what it did not tell.
+    """What a device did since its previous reading. None is what it did not report.
 
     `is_gap` marks a time in which nobody watched: its energy is known, its users are not. `energy_us` is the time that
     the energy is of: longer than the interval where the counter moves now and then, 0 where it stood still.
@@ -33,9 +33,11 @@ class Interval(Struct, frozen=True, kw_only=True):
 
 
 class Entry(Struct, kw_only=True):
-    """One party's line for one cycle. The counters are increases."""
+    """One party's line for one cycle: who it is by claims and processes, and what it used. Counters are increases."""
 
-    processes: int = 0
+    claims: list[Claim] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
+    running: int = 0
     memory_bytes: int | None = None
     sm_ratio: float | None = None
     share: float | None = None
@@ -47,10 +49,14 @@ class Entry(Struct, kw_only=True):
 
 
 class Sheet(Struct, frozen=True, kw_only=True):
-    """One device's books for one cycle; the entries of all parties add up to these totals exactly."""
+    """One device's books for one cycle; the entries of all parties add up to these totals exactly.
+
+    `is_watched` says that every process on the device is listed and its owner known: whoever has none is idle.
+    """
 
     gpu: str
     entries: dict[Party, Entry]
     memory_bytes: int | None
     busy_us: int
     energy_mj: int
+    is_watched: bool = False

@@ -28,9 +28,9 @@ class Weights(Struct, kw_only=True):
 
 
 class Clients(Struct, frozen=True):
-    """The time that clients of MPS had together, None where it is not told.
+    """The time that clients of MPS had together, None where it is not reported.
 
-    Where it is not `certain` who served them, their time and others' cannot be told apart.
+    Where it is not `certain` who served them, their time and others' cannot be separated.
     """
 
     time_us: int | None = 0
@@ -46,13 +46,13 @@ def weigh(
     reserved: Reserved,
     interval: Interval,
     *,
-    visible: bool,
     clients: Clients = NO_CLIENTS,
 ) -> Weights:
-    """`visible` says whether processes can be seen at all; if not, claimants are taken for the users."""
+    """Where processes cannot be seen, or nobody knows whose they are, claimants are taken for the users."""
     if interval.is_gap:
         return Weights()
-    if visible and not device.processes_known:
+    visible = device.ability.sees_processes and device.ability.knows_owners
+    if visible and not device.ability.sees_all:
         return _of_those_seen(device, usages, interval.busy_us)
     if device.instances:
         return _by_instance(device, usages, reserved, visible=visible)

@@ -5,15 +5,15 @@ busy     by the weights of `activity`; the rest is unknown
 energy   the idle part by reserved share, the active part by the same weights as busy time
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
 from podgpu.ledger.activity import Clients, Weights, busy_us, on_instance, weigh
-from podgpu.ledger.instance import gpu_instances, parts_of
+from podgpu.ledger.instance import gpu_instances, parts_by_instance
 from podgpu.ledger.mps import are_certain
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
 from podgpu.ledger.split import split, within
-from podgpu.ledger.usage import Usage, served, usages
+from podgpu.ledger.usage import Usage, is_watched, served, serving, usages
 from podgpu.model import Claim, Device, Holder
 
 # A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, somebody
@@ -26,23 +26,20 @@ def book(
     interval: Interval,
     claims: Iterable[Claim],
     holders: Mapping[int, Holder],
-    *,
-    visible: bool = True,
+    servers: Collection[int] = (),
 ) -> Sheet:
-    parts = {instance.mig.uuid: parts_of(device, instance) for instance in device.instances}
-    rights = reserved(device.gpu.uuid, claims, parts)
-    servers = {one.pid for one in device.processes if one.pid in holders and holders[one.pid].serves}
+    """Book one cycle of a card. `claims` are those on this card, `servers` the PIDs of its MPS servers."""
+    rights = reserved(claims, parts_by_instance(device))
     used = usages(device, holders, interval.elapsed_us, servers)
     entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.shares)}
-    if servers:
-        entries["overhead"] = Entry(processes=len(servers))
+    serve = serving(device, holders, servers)
+    if serve:
+        entries["overhead"] = Entry(processes=serve, running=len(serve))
     _describe(entries, used, rights, interval)
     _describe_instances(device, entries, used, rights)
-    clients_us = served(device, interval.elapsed_us, servers)
-    certain = are_certain(holders[pid] for pid in servers)
-    weights = weigh(
-        device, used, rights, interval, visible=visible, clients=Clients(clients_us, certain=certain)
-    )
+    certain = are_certain(holders[process.pid] for process in serve)
+    clients = Clients(served(serve, interval.elapsed_us), certain=certain)
+    weights = weigh(device, used, rights, interval, clients=clients)
     for party, method in weights.methods.items():
         entries[party].method = method
     busy = busy_us(device, interval) or 0
@@ -54,6 +51,7 @@ def book(
         busy_us=busy,
         energy_mj=_book_energy(interval, busy, weights, rights, entries),
         entries=entries,
+        is_watched=is_watched(device, used),
     )
 
 
@@ -64,8 +62,10 @@ def _describe(
         usage = used.get(party)
         if usage:
             entry.processes = usage.processes
+            entry.running = usage.running
             entry.sm_ratio = None if usage.sm_ratio is None else min(usage.sm_ratio, 1.0)
         if isinstance(party, Account) and party in rights.shares:
+            entry.claims = rights.claims[party]
             entry.memory_limit_bytes = rights.memory_limits.get(party)
             entry.share = rights.shares[party] / PARTS
             # Who held it in a time that nobody watched is not known.
@@ -77,7 +77,7 @@ def _describe_instances(
     device: Device, entries: dict[Party, Entry], used: Mapping[Party, Usage], rights: Reserved
 ) -> None:
     """On MIG the profiling counters are all there is; they are a party's own if it is alone there."""
-    for one in gpu_instances(device):
+    for one in gpu_instances(device) if device.instances else ():
         parties = on_instance(one, used, rights, visible=True) or on_instance(
             one, used, rights, visible=False
         )
@@ -92,10 +92,10 @@ def _book_memory(device: Device, used: Mapping[Party, Usage], entries: dict[Part
     known = {party: one.memory_bytes for party, one in used.items() if one.memory_bytes is not None}
     fitted, left = (known, 0) if total is None else within(total, known)
     for party, part in fitted.items():
-        if entries[party].processes:
+        if entries[party].running:
             entries[party].memory_bytes = part
     if left:
-        is_overhead = len(known) == len(used) and device.processes_known
+        is_overhead = len(known) == len(used) and device.ability.sees_all
         rest = _entry(entries, "overhead" if is_overhead else "unknown")
         rest.memory_bytes = (rest.memory_bytes or 0) + left
     return total

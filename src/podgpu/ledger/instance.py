@@ -9,7 +9,7 @@ from podgpu.model import Device, Instance
 
 
 class GpuInstance(Struct, frozen=True, kw_only=True):
-    """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. None is what is not told."""
+    """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. None is what is not reported."""
 
     migs: frozenset[str]
     parts: int
@@ -30,11 +30,15 @@ def gpu_instances(device: Device) -> list[GpuInstance]:
         GpuInstance(
             migs=frozenset(one.mig.uuid for one in group),
             parts=sum(parts_of(device, one) for one in group),
-            active=_told(group, "graphics_engine_active_ratio"),
-            sm_active=_told(group, "sm_active_ratio"),
+            active=_spoken(group, "graphics_engine_active_ratio"),
+            sm_active=_spoken(group, "sm_active_ratio"),
         )
         for group in by_id.values()
     ]
+
+
+def parts_by_instance(device: Device) -> dict[str, int]:
+    return {one.mig.uuid: parts_of(device, one) for one in device.instances}
 
 
 def parts_of(device: Device, instance: Instance) -> int:
@@ -44,6 +48,6 @@ def parts_of(device: Device, instance: Instance) -> int:
     return min(PARTS, own * PARTS // whole) if whole else 0
 
 
-def _told(group: Iterable[Instance], metric: str) -> float | None:
+def _spoken(group: Iterable[Instance], metric: str) -> float | None:
     """One compute instance speaks for all."""
     return next((one.value for instance in group for one in instance.readings if one.metric == metric), None)

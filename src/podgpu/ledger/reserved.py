@@ -1,6 +1,6 @@
 """Who has reserved how much of a device."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -11,23 +11,26 @@ PARTS = 1_000_000  # shares are counted in millionths, so that they add up exact
 
 
 class Reserved(Struct, frozen=True, kw_only=True):
-    """Shares of the whole card in parts, and memory limits, by account."""
+    """Shares of the whole card in parts, memory limits, and the claims they come from, by account."""
 
     shares: dict[Account, int]
     memory_limits: dict[Account, int]
+    claims: dict[Account, list[Claim]]
 
 
-def reserved(gpu: str, claims: Iterable[Claim], instance_parts: dict[str, int]) -> Reserved:
+def reserved(claims: Iterable[Claim], instance_parts: Mapping[str, int]) -> Reserved:
     """Add up the claims on one card. A claim on an instance is a claim on that instance's part of the card."""
     shares: dict[Account, int] = {}
     limits: dict[Account, int] = {}
+    by_account: dict[Account, list[Claim]] = {}
     for claim in claims:
-        if claim.gpu != gpu or (claim.mig and claim.mig not in instance_parts):
+        if claim.mig and claim.mig not in instance_parts:
             continue
-        account = Account(gpu, claim.mig, claim.container)
+        account = Account(claim.gpu, claim.mig, claim.container)
         card = instance_parts[claim.mig] if claim.mig else PARTS
         share = round(min(max(claim.share, 0.0), 1.0) * card)
         shares[account] = min(PARTS, shares.get(account, 0) + share)
+        by_account.setdefault(account, []).append(claim)
         if claim.memory_limit_bytes is not None:
             limits[account] = limits.get(account, 0) + claim.memory_limit_bytes
-    return Reserved(shares=shares, memory_limits=limits)
+    return Reserved(shares=shares, memory_limits=limits, claims=by_account)

@@ -1,8 +1,19 @@
 """The nouns. Frozen, no I/O, no NVML, no Prometheus."""
 
-from podgpu.model.device import Device, Fault, Gpu, Instance, MigInstance, Process, Reading
+from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Booking, Card, Rest, Tenant
+from podgpu.model.claim import Claim
+from podgpu.model.device import (
+    SEES_ALL,
+    Ability,
+    Device,
+    Fault,
+    Gpu,
+    Instance,
+    MigInstance,
+    Process,
+    Reading,
+)
 from podgpu.model.dynamic import ClaimedDevice, DynamicAllocation, PoolDevice, ResourceClaim
-from podgpu.model.ledger import ENDED, UNATTRIBUTED, Balance, Booking, Claim, Remainder
 from podgpu.model.pod import (
     Allocation,
     ClaimUse,
@@ -22,10 +33,13 @@ from podgpu.model.virtual import VirtualGpu
 __all__ = [
     "ENDED",
     "SCHEMA",
+    "SEES_ALL",
     "UNATTRIBUTED",
+    "Ability",
     "Allocation",
     "Balance",
     "Booking",
+    "Card",
     "Claim",
     "ClaimUse",
     "ClaimedDevice",
@@ -47,11 +61,12 @@ __all__ = [
     "PoolDevice",
     "Process",
     "Reading",
-    "Remainder",
     "Report",
     "ResourceClaim",
+    "Rest",
     "SharingStatus",
     "Snapshot",
+    "Tenant",
     "VirtualGpu",
     "Workload",
     "XidEvent",

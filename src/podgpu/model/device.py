@@ -1,9 +1,11 @@
 """What a GPU is, and what one reading of it found.
 
-`None` means the hardware did not say. Nothing here is ever filled with a zero.
+`None` means that the hardware does not report it. Nothing here is ever filled with a zero.
 """
 
 from msgspec import Struct
+
+from podgpu.model.pod import Holder
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
@@ -44,11 +46,31 @@ class Reading(Struct, frozen=True, array_like=True):
     labels: tuple[str, ...] = ()
 
 
+class Ability(Struct, frozen=True, kw_only=True):
+    """What can be known about a card. A source says what it can do; the join adds what the rest of the agent can.
+
+    `sees_processes`: the source can list the processes on the card. `sees_all`: its list was complete this time.
+    `knows_owners`: the owner of each process can be looked up. `hears_xids`: every XID is heard. `counts_busy` and
+    `counts_energy`: the card's busy time and energy are measured, so that they can be booked.
+    """
+
+    sees_processes: bool = False
+    sees_all: bool = False
+    knows_owners: bool = False
+    hears_xids: bool = False
+    counts_busy: bool = False
+    counts_energy: bool = False
+
+
+SEES_ALL = Ability(sees_processes=True, sees_all=True)
+
+
 class Process(Struct, frozen=True, kw_only=True):
     """A process on the card. The ratios are means over the time since the previous reading.
 
     A process without kinds has ended: it is no longer listed, but worked since the previous reading. `sm_busy_us` is
-    the time it had the multiprocessors for, as far as the driver sampled it.
+    the time it had the multiprocessors for, as far as the driver sampled it. Whose it is (`holder`) and the UUID of the
+    MIG instance it is on (`mig`) no source knows: the join fills them in.
     """
 
     pid: int
@@ -61,6 +83,8 @@ class Process(Struct, frozen=True, kw_only=True):
     memory_ratio: float | None = None
     encoder_ratio: float | None = None
     decoder_ratio: float | None = None
+    mig: str = ""
+    holder: Holder | None = None
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -78,17 +102,28 @@ class Instance(Struct, frozen=True, kw_only=True):
 
 
 class Device(Struct, frozen=True, kw_only=True):
-    """One reading of one card. With a fault the card said nothing: missing is absent, never stale.
+    """One reading of one card, as a source reports it. With a fault there is nothing else.
 
-    `at` is the monotonic time of the reading, comparable between processes of one machine. `processes_known` is false
-    when a list of processes could not be read: then others than those listed may be there.
+    `at` is the monotonic time of the reading, comparable between processes of one machine.
     """
 
     gpu: Gpu
     at: float = 0.0
     fault: Fault | None = None
+    ability: Ability = SEES_ALL
     readings: tuple[Reading, ...] = ()
     instances: tuple[Instance, ...] = ()
     processes: tuple[Process, ...] = ()
-    processes_known: bool = True
     seconds: float = 0.0
+
+    def place(self, process: Process) -> str:
+        """UUID of the MIG instance that the process is on; empty if it is on none, or it is not clear on which.
+
+        Some drivers name the GPU instance alone: that will do if it has only one compute instance.
+        """
+        if process.gpu_instance_id is None:
+            return ""
+        inside = [one.mig for one in self.instances if one.mig.gpu_instance_id == process.gpu_instance_id]
+        wanted = process.compute_instance_id
+        fitting = [mig for mig in inside if wanted is None or mig.compute_instance_id == wanted]
+        return fitting[0].uuid if len(fitting) == 1 else ""

@@ -79,6 +79,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     extended_claim: str = ""
     extended: tuple[ExtendedUse, ...] = ()
     node: str = ""
+    workload: Workload | None = None
 
     @property
     def finished(self) -> bool:

@@ -18,16 +18,14 @@ class XidEvent(Struct, frozen=True, kw_only=True):
 class Report(Struct, frozen=True, kw_only=True):
     """Devices that could be read, and the reason when the source as a whole could not be.
 
-    `allocations` are what the source itself tells of who holds what, for nodes where the kubelet does not.
-    `sees_processes` is false for a source that can never list any. `parts` are states of what it is made of, and
-    `part_errors` what is counted under their names.
+    `allocations` are what the source itself knows about who holds what, for nodes where the kubelet does not say.
+    `parts` are states of what the source is made of, and `part_errors` what is counted under their names.
     """
 
     devices: tuple[Device, ...] = ()
     fault: Fault | None = None
     events: tuple[XidEvent, ...] = ()
     allocations: tuple[Allocation, ...] = ()
-    sees_processes: bool = True
     parts: tuple[PartStatus, ...] = ()
     errors: dict[str, int] = {}
     part_errors: dict[str, dict[str, int]] = {}

@@ -2,12 +2,11 @@
 
 from msgspec import Struct
 
-from podgpu.model.device import Device, Fault, Gpu
-from podgpu.model.ledger import Balance, Booking, Claim, Remainder
-from podgpu.model.pod import Allocation, Holder, Pod, Workload
-from podgpu.model.virtual import VirtualGpu
+from podgpu.model.card import Card
+from podgpu.model.device import Fault, Gpu
+from podgpu.model.pod import Allocation, Pod
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 class PartStatus(Struct, frozen=True, kw_only=True):
@@ -35,10 +34,10 @@ class SharingStatus(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """Everything a view may show. `demo` is true when the numbers are made up.
+    """Everything a view may show, joined. `demo` is true when the numbers are made up.
 
-    `pods` are those with a claim or a process on a GPU, `workloads` goes by pod UID, `unclaimed` are device ids
-    that no sharing system understood, `sharing` the systems that were found.
+    `pods` are those with a claim or a process on a GPU. `unclaimed` are device ids that no sharing system understood,
+    `sharing` the systems that were found.
     """
 
     node: str
@@ -48,17 +47,10 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     demo: bool = False
     driver_version: str = ""
     nvml_version: str = ""
-    devices: tuple[Device, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    holders: tuple[Holder, ...] = ()
-    bookings: tuple[Booking, ...] = ()
-    remainders: tuple[Remainder, ...] = ()
-    balances: tuple[Balance, ...] = ()
+    cards: tuple[Card, ...] = ()
     pods: tuple[Pod, ...] = ()
-    workloads: dict[str, Workload] = {}
     unclaimed: tuple[Allocation, ...] = ()
     sharing: tuple[SharingStatus, ...] = ()
-    vgpus: tuple[VirtualGpu, ...] = ()
     parts: tuple[PartStatus, ...] = ()
     errors: tuple[ErrorCount, ...] = ()
 
@@ -68,4 +60,4 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     @property
     def up(self) -> bool:
         """Whether every part works and every GPU answers."""
-        return all(part.up for part in self.parts) and all(device.fault is None for device in self.devices)
+        return all(part.up for part in self.parts) and all(card.fault is None for card in self.cards)

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 from podgpu.model import Allocation, Claim, SharingStatus
 from podgpu.sharing.inventory import Host, Inventory, Observation
 
+PART = "sharing"  # under which its errors are counted
 TENANTS_WORD = ("annotation", "cache")  # sources that whoever may edit the pod may write
 
 

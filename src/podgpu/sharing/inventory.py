@@ -20,6 +20,8 @@ from podgpu.model import (
     VirtualGpu,
 )
 
+# The readings of a card that sharing systems look at.
+READINGS = frozenset({"memory_total_bytes", "compute_mode"})
 E = TypeVar("E", bound=tuple[object, ...])  # what a note gives one container, device by device
 
 

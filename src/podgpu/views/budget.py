@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from podgpu.views.family import Family, count
+from podgpu.views.series import Family, count
 
 
 def fit(families: Sequence[Family], limit: int) -> tuple[list[Family], dict[str, int]]:

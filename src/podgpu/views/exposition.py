@@ -7,7 +7,7 @@ from io import BytesIO
 import msgspec
 
 from podgpu.catalog.row import Kind
-from podgpu.views.family import Family
+from podgpu.views.series import Family, Key
 
 
 class Format(Enum):
@@ -46,7 +46,15 @@ def _lines(family: Family) -> str:
     numbers = msgspec.json.encode(list(map(float, samples.values()))).decode()[1:-1].split(",")
     # Without samples there is one number, an empty one: hence not strict.
     pairs = zip(samples, numbers, strict=False)
-    return "".join([f"{name}{labels} {number}\n" for labels, number in pairs if number != "null"])
+    return "".join([f"{name}{_block(key)} {number}\n" for key, number in pairs if number != "null"])
+
+
+def _block(key: Key) -> str:
+    """`{a="b",c="d"}`, or nothing without labels."""
+    if len(key) == 2:  # most series of a page that have labels of their own
+        return f"{{{key[0].text},{key[1].text}}}"
+    text = ",".join([labels.text for labels in key if labels.text])
+    return f"{{{text}}}" if text else ""
 
 
 def _text_metadata(family: Family) -> str:

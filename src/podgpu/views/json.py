@@ -1,33 +1,28 @@
-"""The snapshot as a JSON document, and back."""
+"""The snapshot as a JSON document, and back. docs/snapshot.md describes it field by field."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from podgpu.catalog import device_rows
 from podgpu.errors import UserError
-from podgpu.model import SCHEMA, Snapshot
+from podgpu.model import SCHEMA, Pod, Reading, Snapshot
 
 _LABEL_NAMES = {row.name: row.label_names for row in device_rows()}
 # A lone surrogate is no character; JSON can write all others.
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+# People keep whole manifests in annotations, secrets and all.
+_KEPT_BACK: dict[type[Struct], frozenset[str]] = {Pod: frozenset({"annotations"})}
 
 Object = dict[str, Any]
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """Leave out what is unknown, and readings without a catalog row: they have no meaning.
-
-    Annotations stay at home: people keep whole manifests in them, secrets and all.
-    """
-    document = msgspec.to_builtins(snapshot)
-    for pod in document["pods"]:
-        del pod["annotations"]
-    for holder in _holders(document):
-        holder["readings"] = [_named(*reading) for reading in holder["readings"] if _known(*reading)]
-    return msgspec.json.encode({"schema": SCHEMA, **_plain(document)})
+    """Leave out what is unknown, and readings without a catalog row: they have no meaning."""
+    return msgspec.json.encode({"schema": SCHEMA, **_object(snapshot)})
 
 
 def decode(data: bytes) -> Snapshot:
@@ -38,40 +33,53 @@ def decode(data: bytes) -> Snapshot:
             raise UserError(
                 f"The snapshot has schema {schema}, not {SCHEMA}: use matching versions of podgpu."
             )
-        for holder in _holders(document):
-            holder["readings"] = [_positional(reading) for reading in holder.get("readings", ())]
+        for owner in _with_readings(document):
+            owner["readings"] = [_positional(reading) for reading in owner.get("readings", ())]
         return msgspec.convert(document, Snapshot)
     except (msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise UserError(f"This is no podgpu snapshot ({error}): take one with `podgpu snapshot`.") from error
 
 
-def _holders(document: Object) -> Iterator[Object]:
-    """Every object that has readings."""
-    for device in document.get("devices", ()):
-        yield device
-        yield from device.get("instances", ())
-
-
-def _known(metric: str, value: float, labels: tuple[str, ...]) -> bool:
-    names = _LABEL_NAMES.get(metric)
-    return names is not None and len(names) == len(labels) and isfinite(value)
-
-
-def _named(metric: str, value: float, labels: tuple[str, ...]) -> Object:
-    named = dict(zip(_LABEL_NAMES[metric], labels, strict=True))
-    return {"metric": metric, "labels": named or None, "value": float(value)}
+def _with_readings(document: Object) -> Iterator[Object]:
+    for card in document.get("cards", ()):
+        yield card
+        yield from card.get("instances", ())
 
 
 def _positional(reading: Object) -> list[Any]:
     return [reading["metric"], reading["value"], list(reading.get("labels", {}).values())]
 
 
-def _plain(node: Any) -> Any:
-    """Without None, and with text that can be written as UTF-8."""
-    if isinstance(node, dict):
-        return {_plain(key): _plain(value) for key, value in node.items() if value is not None}
-    if isinstance(node, (list, tuple)):
-        return [_plain(value) for value in node]
-    if isinstance(node, str) and not node.isascii():
-        return node.translate(_SURROGATES)
-    return node
+def _object(struct: Struct) -> Object:
+    kept_back = _KEPT_BACK.get(type(struct), frozenset())
+    values = ((name, getattr(struct, name)) for name in struct.__struct_fields__ if name not in kept_back)
+    return {name: _plain(value) for name, value in values if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    """Turn into what JSON can write: without None, and with text that is UTF-8."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.translate(_SURROGATES)
+    if isinstance(value, tuple):
+        return _readings(value) if value and isinstance(value[0], Reading) else [_plain(one) for one in value]
+    if isinstance(value, Struct):
+        return _object(value)
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(one) for key, one in value.items() if one is not None}
+    return value
+
+
+def _readings(readings: tuple[Reading, ...]) -> list[Object]:
+    return [_reading(one) for one in readings if _is_known(one)]
+
+
+def _is_known(reading: Reading) -> bool:
+    names = _LABEL_NAMES.get(reading.metric)
+    return names is not None and len(names) == len(reading.labels) and isfinite(reading.value)
+
+
+def _reading(reading: Reading) -> Object:
+    if not reading.labels:
+        return {"metric": reading.metric, "value": float(reading.value)}
+    labels = dict(zip(_LABEL_NAMES[reading.metric], map(_plain, reading.labels), strict=True))
+    return {"metric": reading.metric, "labels": labels, "value": float(reading.value)}

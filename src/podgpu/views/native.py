@@ -1,7 +1,7 @@
 """The snapshot as podgpu's own metric families.
 
 The catalog says what exists; only what concerns presence and the agent itself is known here by name. The books are in
-`workload`.
+`books`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,12 +9,9 @@ from math import isfinite
 
 from podgpu import catalog
 from podgpu.catalog.row import Scope, Worth
-from podgpu.model import Device, Instance, PartStatus, Reading, Snapshot
-from podgpu.views import workload
-from podgpu.views.family import Family, block, count, pairs_text
-
-_GPU_LABELS = ("node", "gpu", "uuid")
-_MIG_LABELS = ("node", "gpu", "uuid", "mig", "profile")
+from podgpu.model import Card, Instance, PartStatus, Reading, Snapshot
+from podgpu.views import books
+from podgpu.views.series import Family, Labels, count
 
 _ROWS = catalog.families()
 _LABEL_NAMES = {name: rows[0].label_names for name, rows in _ROWS.items()}
@@ -28,66 +25,66 @@ class _Page:
             name: Family(name, rows[0].kind, rows[0].help, Worth(max(row.worth.value for row in rows)))
             for name, rows in _ROWS.items()
         }
-        # Every card has the same few label values of its own: each is written once per page.
-        self._own: dict[tuple[str, tuple[str, ...]], str] = {}
+        # Every card has the same few label values of its own: each is made once per page.
+        self._own: dict[tuple[str, tuple[str, ...]], Labels] = {}
 
-    def add(self, scope: Scope, subject: str, readings: Iterable[Reading]) -> None:
-        """Take readings whose labels all begin with the text `subject`."""
-        prefix, families, bare = scope.value, self.families, block(subject)
+    def add(self, scope: Scope, subject: Labels, readings: Iterable[Reading]) -> None:
+        """Take readings of one subject, whose labels are those of the scope."""
+        prefix, families, bare = scope.prefix, self.families, (subject,)
         for reading in readings:
             name, value, labels = prefix + reading.metric, reading.value, reading.labels
             names = _LABEL_NAMES.get(name)
             if names is None or len(names) != len(labels) or not isfinite(value):
                 continue
-            text = block(subject, self._own_pairs(name, labels)) if labels else bare
-            families[name].samples[text] = value
+            key = (subject, self._own_labels(name, labels)) if labels else bare
+            families[name].samples[key] = value
 
     def filled(self) -> list[Family]:
         return [family for family in self.families.values() if family.samples]
 
-    def _own_pairs(self, name: str, labels: tuple[str, ...]) -> str:
-        text = self._own.get((name, labels))
-        if text is None:
-            text = self._own[name, labels] = pairs_text(_LABEL_NAMES[name], labels)
-        return text
+    def _own_labels(self, name: str, values: tuple[str, ...]) -> Labels:
+        own = self._own.get((name, values))
+        if own is None:
+            own = self._own[name, values] = Labels(_LABEL_NAMES[name], values)
+        return own
 
 
 def families(
     snapshot: Snapshot, series_dropped: Mapping[str, int], *, processes: bool = False
 ) -> list[Family]:
-    """`series_dropped` is what the budget has cut so far, by family; `processes` adds a series for each."""
+    """`series_dropped` is what the budget has cut so far, by family; `processes` adds series for each process."""
     page = _Page()
-    page.add(Scope.AGENT, "", _agent(snapshot, series_dropped))
-    for device in snapshot.devices:
-        _add_device(page, snapshot, device)
-    for scope, subject, readings in workload.books(snapshot):
-        page.add(scope, subject, readings)
-    for text in workload.pods(snapshot):
-        page.families[workload.POD_INFO].samples[text] = 1.0
-    if processes:
-        for scope, subject, readings in workload.processes(snapshot):
+    node = Labels(Scope.AGENT.labels, (snapshot.node,))
+    page.add(Scope.AGENT, node, _agent(snapshot, series_dropped))
+    for card in snapshot.cards:
+        place = (snapshot.node_of(card.gpu), str(card.gpu.index), card.gpu.uuid)
+        _add_card(page, snapshot, card, place)
+        for scope, subject, readings in books.of_card(card, place):
             page.add(scope, subject, readings)
+        if processes:
+            for subject, readings in books.of_processes(card, place):
+                page.add(Scope.PROCESS, subject, readings)
+    for labels in books.of_pods(snapshot):
+        page.families[books.POD_INFO].put(1.0, labels)
     # The number counts itself.
-    page.add(Scope.AGENT, "", [Reading("series", float(count(page.filled()) + 1))])
+    page.add(Scope.AGENT, node, [Reading("series", float(count(page.filled()) + 1))])
     return page.filled()
 
 
-def _add_device(page: _Page, snapshot: Snapshot, device: Device) -> None:
-    gpu = device.gpu
-    card = (snapshot.node_of(gpu), str(gpu.index), gpu.uuid)
-    subject = pairs_text(_GPU_LABELS, card)
-    page.add(Scope.GPU, subject, device.readings)
-    page.add(Scope.GPU, subject, _presence(snapshot, device))
-    for instance in device.instances:
-        page.add(Scope.MIG, _mig_subject(card, instance), instance.readings)
+def _add_card(page: _Page, snapshot: Snapshot, card: Card, place: books.Place) -> None:
+    subject = Labels(Scope.GPU.labels, place)
+    page.add(Scope.GPU, subject, card.readings)
+    page.add(Scope.GPU, subject, _presence(snapshot, card))
+    for instance in card.instances:
+        page.add(Scope.MIG, _mig_subject(place, instance), instance.readings)
 
 
-def _mig_subject(card: tuple[str, str, str], instance: Instance) -> str:
-    return pairs_text(_MIG_LABELS, (*card, instance.mig.uuid, instance.mig.profile))
+def _mig_subject(place: books.Place, instance: Instance) -> Labels:
+    return Labels(Scope.MIG.labels, (*place, instance.mig.uuid, instance.mig.profile))
 
 
-def _presence(snapshot: Snapshot, device: Device) -> Iterator[Reading]:
-    gpu, fault = device.gpu, device.fault
+def _presence(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
+    gpu, fault = card.gpu, card.fault
     yield Reading("up", float(fault is None))
     yield _info(
         Scope.GPU,
@@ -141,7 +138,7 @@ def _part(part: PartStatus) -> Iterator[Reading]:
 
 def _info(scope: Scope, name: str, facts: Mapping[str, str]) -> Reading:
     """Let the catalog decide which facts are labels, and in which order."""
-    return Reading(name, 1.0, tuple(facts[label] for label in _LABEL_NAMES[scope.value + name]))
+    return Reading(name, 1.0, tuple(facts[label] for label in _LABEL_NAMES[scope.prefix + name]))
 
 
 def _word(flag: bool) -> str:  # noqa: FBT001

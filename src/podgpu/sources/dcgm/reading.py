@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
-from podgpu.model import Allocation, Device, Gpu, Instance, MigInstance, Reading
+from podgpu.model import Ability, Allocation, Device, Gpu, Instance, MigInstance, Reading
 from podgpu.sources.dcgm import labels as told
 from podgpu.sources.dcgm.labels import Place
 from podgpu.sources.dcgm.names import MEANINGS, Meaning
@@ -175,7 +175,7 @@ class _Draft:
             at=at,
             readings=self._card.readings(),
             instances=tuple(self._instance(number) for number in sorted(self._profiles)),
-            processes_known=False,
+            ability=Ability(),
             seconds=seconds,
         )
         return Card(device=device, allocations=tuple(self._allocations()))

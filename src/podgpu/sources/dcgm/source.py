@@ -51,7 +51,7 @@ class DcgmPages:
                 found.setdefault(node, []).append(answer)
         if not found:
             seconds = time.monotonic() - began
-            return Report(fault=next(iter(faults), fault), sees_processes=False, seconds=seconds)
+            return Report(fault=next(iter(faults), fault), seconds=seconds)
         return self._report(found, faults, time.monotonic() - began)
 
     async def release(self, seconds: float) -> bool:
@@ -89,7 +89,6 @@ class DcgmPages:
         return Report(
             devices=tuple(card.device for card in cards.values()),
             allocations=tuple(allocation for card in cards.values() for allocation in card.allocations),
-            sees_processes=False,
             errors=dict(+errors),
             driver_version=next((one.driver_version for one in pages if one.driver_version), ""),
             nvml_version=next((one.nvml_version for one in pages if one.nvml_version), ""),

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from podgpu.catalog.row import Metric
-from podgpu.model import Device, Fault, Gpu, Reading
+from podgpu.model import SEES_ALL, Device, Fault, Gpu, Reading
 from podgpu.sources.nvml import failure, plan
 from podgpu.sources.nvml.gpm import Profiler
 from podgpu.sources.nvml.handle import Handle, Journal
@@ -15,6 +15,10 @@ from podgpu.sources.nvml.mig import Slices
 from podgpu.sources.nvml.process import Utilization, all_are_seen, running
 
 SLOW_SECONDS = 15.0  # how often values of slow cadence are read: three default intervals
+
+# Whoever cannot list all processes this time still hears every XID.
+ABLE = msgspec.structs.replace(SEES_ALL, hears_xids=True)
+PARTLY_ABLE = msgspec.structs.replace(ABLE, sees_all=False)
 
 ARCHITECTURES = {
     2: "Kepler",
@@ -95,7 +99,7 @@ class Card:
             readings=readings,
             instances=instances,
             processes=processes,
-            processes_known=listing.is_complete,
+            ability=ABLE if listing.is_complete else PARTLY_ABLE,
         )
 
     def _readings(self) -> Iterator[Reading]:

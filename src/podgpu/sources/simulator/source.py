@@ -1,7 +1,9 @@
 import time
 from collections.abc import Callable, Iterator
 
-from podgpu.model import Device, Gpu, Instance, MigInstance, Process, Report, XidEvent
+from msgspec.structs import replace
+
+from podgpu.model import SEES_ALL, Device, Gpu, Instance, MigInstance, Process, Report, XidEvent
 from podgpu.sources.simulator.card import Card
 from podgpu.sources.simulator.motion import ROUND
 from podgpu.sources.simulator.node import CARDS
@@ -11,6 +13,8 @@ from podgpu.sources.simulator.tape import Activity, Moment, Tape
 DRIVER_VERSION = "580.159.04"
 NVML_VERSION = "13.580.159.04"
 MMU_FAULT = 31
+
+ABLE = replace(SEES_ALL, hears_xids=True)
 
 
 class Simulator:
@@ -62,6 +66,7 @@ def _device(moment: Moment, elapsed: float) -> Device:
     return Device(
         gpu=_gpu(moment.card),
         at=elapsed,
+        ability=ABLE,
         readings=card_readings(moment),
         instances=tuple(_instances(moment)),
         processes=tuple(_process(activity) for activity in moment.activities),

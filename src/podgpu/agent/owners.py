@@ -1,0 +1,93 @@
+"""Whose each process on a GPU is: its cgroup's owner, with the names of the pod and the container."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from podgpu.ledger.names import Directory
+from podgpu.model import ContainerRef, Device, Fault, Holder, PartStatus, Pod
+
+OUTSIDE = ("host", "container")
+
+
+class Processes(Protocol):
+    """Whose a process is, by its PID."""
+
+    name: str
+
+    def holders(self, pids: Iterable[int]) -> dict[int, Holder]: ...
+    def fault(self) -> Fault | None: ...
+
+
+class Outsiders(Protocol):
+    """Who is on the node besides pods."""
+
+    def title(self, holder: Holder) -> str:
+        """Name a process's owner: `docker/web`, `slurm/1234`, `user/alice`."""
+
+
+class Owners:
+    """Remembers the last cycle: a process that has just ended is still whose it was."""
+
+    def __init__(
+        self, processes: Processes | None, outsiders: Outsiders | None, *, books_outsiders: bool
+    ) -> None:
+        self._processes = processes
+        self._outsiders = outsiders
+        self._books_outsiders = books_outsiders
+        self._last: Mapping[int, Holder] = {}
+        self._pods: tuple[Pod, ...] = ()
+        self._directory = Directory(())
+
+    @property
+    def status(self) -> PartStatus | None:
+        if self._processes is None:
+            return None
+        fault = self._processes.fault()
+        return PartStatus(name=self._processes.name, up=fault is None, fault=fault)
+
+    @property
+    def are_known(self) -> bool:
+        return self._processes is not None and self._processes.fault() is None
+
+    def find(self, devices: Sequence[Device], pods: tuple[Pod, ...]) -> Mapping[int, Holder]:
+        """Return the holder of each process on the devices, by PID."""
+        listed: dict[int, bool] = {}
+        for device in devices:
+            for process in device.processes:
+                listed[process.pid] = bool(process.kinds) or listed.get(process.pid, False)
+        found = self._processes.holders(listed) if self._processes else {}
+        directory = self._directory_of(pods)
+        self._last = {
+            pid: self._titled(self._named(pid, holder, directory, is_listed=listed[pid]))
+            for pid, holder in found.items()
+        }
+        return self._last
+
+    def _directory_of(self, pods: tuple[Pod, ...]) -> Directory:
+        if pods is not self._pods:
+            self._pods, self._directory = pods, Directory(pods)
+        return self._directory
+
+    def _named(self, pid: int, holder: Holder, directory: Directory, *, is_listed: bool) -> Holder:
+        """A process that has just ended is still whose it was a cycle ago, whoever has its PID by now.
+
+        One that lives keeps its name when its pod is no longer listed: it may outlive a pod deleted by force.
+        """
+        before = self._last.get(pid)
+        if before is None:
+            return directory.named(holder)
+        if holder.reason == "exited" or not (is_listed or holder.start_time == before.start_time):
+            return directory.named(before)
+        named = directory.named(holder)
+        if named.container is None and (holder.start_time, holder.owner) == (before.start_time, before.owner):
+            return replace(named, container=before.container)
+        return named
+
+    def _titled(self, holder: Holder) -> Holder:
+        if self._outsiders is None or holder.kind not in OUTSIDE:
+            return holder
+        title = self._outsiders.title(holder)
+        booked = ContainerRef("", "", title) if title and self._books_outsiders else holder.container
+        return replace(holder, title=title, container=booked)

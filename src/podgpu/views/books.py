@@ -1,0 +1,166 @@
+"""Tenants, the rest, balances, processes and pods as series.
+
+A counter is an integer of the books divided once: its shortest decimal is that integer exactly, and the decimals on a
+page add up as the integers do.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from podgpu import catalog
+from podgpu.catalog.row import Scope
+from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Process, Reading, Rest, Snapshot, Tenant
+from podgpu.views.series import Labels
+
+POD_INFO = "podgpu_pod_info"
+
+_POD_LABELS = (*Scope.AGENT.labels, *catalog.families()[POD_INFO][0].label_names)
+_NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
+_ENERGY = "energy_joules_total"
+_NOBODY = ContainerRef("", "", "")
+
+Place = tuple[str, str, str]
+Entry = tuple[Scope, Labels, Iterable[Reading]]
+
+
+def of_card(card: Card, place: Place) -> Iterator[Entry]:
+    """Yield the books of a card. `place` are its node, index and UUID."""
+    yield from _containers(card, place)
+    subject = Labels(Scope.GPU.labels, place)
+    for rest in card.rest:
+        if rest.reason == ENDED:
+            yield Scope.ENDED, subject, _used(rest, (), card.ability)
+        else:
+            yield Scope.UNATTRIBUTED, subject, _rest(rest, card)
+    if card.balance:
+        yield Scope.GPU, subject, _balance(card.balance, card.ability)
+
+
+def of_processes(card: Card, place: Place) -> Iterator[tuple[Labels, Iterable[Reading]]]:
+    """Yield the series of each process, with its owner if it has one."""
+    for tenant in card.tenants:
+        yield from _processes(tenant.processes, place, tenant.container)
+    for rest in card.rest:
+        yield from _processes(rest.processes, place, _NOBODY)
+
+
+def of_pods(snapshot: Snapshot) -> Iterator[Labels]:
+    """Yield the labels of each pod's info. All have the same names; a label that a pod lacks is empty."""
+    keys = sorted({key for pod in snapshot.pods for key in pod.labels})
+    names = (*_POD_LABELS, *_label_names(keys))
+    for pod in snapshot.pods:
+        kind, name = (pod.workload.kind, pod.workload.name) if pod.workload else ("", "")
+        facts = (pod.node or snapshot.node, pod.namespace, pod.name, pod.uid, kind, name, pod.phase)
+        yield Labels(names, (*facts, *(pod.labels.get(key, "") for key in keys)))
+
+
+def _containers(card: Card, place: Place) -> Iterator[Entry]:
+    # A pod made again under its old name has another UID and the same series: the two are added up.
+    merged: dict[tuple[str, ...], tuple[list[Tenant], list[Tenant]]] = {}
+    for number, tenants in enumerate((card.tenants, card.ended)):
+        for tenant in tenants:
+            one = tenant.container
+            named = (tenant.mig, one.namespace, one.pod, one.container)
+            merged.setdefault(named, ([], []))[number].append(tenant)
+    for names, (live, ended) in sorted(merged.items()):
+        subject = Labels(Scope.CONTAINER.labels, (*place, *names))
+        yield Scope.CONTAINER, subject, _counters([*live, *ended], card.ability)
+        if live and card.fault is None:
+            yield Scope.CONTAINER, subject, _gauges(live)
+
+
+def _counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
+    if able.counts_busy:
+        yield _seconds("busy_seconds_total", sum(one.booking.busy_us for one in group))
+    yield _seconds("allocated_seconds_total", sum(one.booking.allocated_us for one in group))
+    if able.counts_energy:
+        yield _joules(_ENERGY, sum(one.booking.energy_mj for one in group))
+
+
+def _gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
+    for one in live:
+        yield Reading("info", 1.0, (one.booking.method, one.container.pod_uid))
+    books = [one.booking for one in live]
+    active = [one.last_active_at for one in books if one.last_active_at is not None]
+    # Where two pods have one name, one may hold the claim and the other the processes.
+    users = [one for one in books if one.processes] or books
+    yield from _known(
+        {
+            "memory_used_bytes": _total([one.memory_bytes for one in users]),
+            "memory_limit_bytes": _added([one.memory_limit_bytes for one in books]),
+            "sm_utilization_ratio": _total([one.sm_ratio for one in users]),
+            "power_watts": _total([one.power_watts for one in books]),
+            "allocated_ratio": _added([one.allocated_ratio for one in books]),
+            "processes": _total([one.processes for one in books]),
+            "last_active_timestamp_seconds": max(active, default=None),
+        }
+    )
+
+
+def _rest(one: Rest, card: Card) -> Iterator[Reading]:
+    reason = (one.reason,)
+    seen = len(one.running) if card.fault is None and card.ability.knows_owners else None
+    yield from _known({"memory_bytes": one.memory_bytes, "processes": seen}, reason)
+    yield from _used(one, reason, card.ability)
+
+
+def _used(one: Rest, labels: tuple[str, ...], able: Ability) -> Iterator[Reading]:
+    if able.counts_busy:
+        yield _seconds("busy_seconds_total", one.busy_us, labels)
+    if able.counts_energy:
+        yield _joules(_ENERGY, one.energy_mj, labels)
+
+
+def _balance(one: Balance, able: Ability) -> Iterator[Reading]:
+    yield from _known({"booked_memory_bytes": one.memory_bytes})
+    if able.counts_busy:
+        yield _seconds("booked_busy_seconds_total", one.busy_us)
+    if able.counts_energy:
+        yield _joules("booked_energy_joules_total", one.energy_mj)
+
+
+def _processes(
+    processes: Iterable[Process], place: Place, owner: ContainerRef
+) -> Iterator[tuple[Labels, Iterable[Reading]]]:
+    names = (owner.namespace, owner.pod, owner.container)
+    for process in processes:
+        subject = Labels(Scope.PROCESS.labels, (*place, process.mig, *names))
+        values = {"memory_used_bytes": process.memory_bytes, "sm_utilization_ratio": process.sm_ratio}
+        yield subject, _known(values, (str(process.pid),))
+
+
+def _known(values: dict[str, float | None], labels: tuple[str, ...] = ()) -> Iterator[Reading]:
+    return (Reading(name, float(value), labels) for name, value in values.items() if value is not None)
+
+
+def _seconds(name: str, microseconds: int, labels: tuple[str, ...] = ()) -> Reading:
+    return Reading(name, microseconds / 1_000_000, labels)
+
+
+def _joules(name: str, millijoules: int, labels: tuple[str, ...] = ()) -> Reading:
+    return Reading(name, millijoules / 1_000, labels)
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    """A sum of which a part is unknown is unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _added(values: Sequence[float | None]) -> float | None:
+    """Nothing given is nothing to add; only where nobody was given anything is there no sum."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _label_names(keys: Sequence[str]) -> list[str]:
+    """`app.kubernetes.io/name` becomes `label_app_kubernetes_io_name`; a name that is taken gets a number."""
+    names: list[str] = []
+    for key in keys:
+        plain = name = f"label_{_NOT_IN_A_LABEL.sub('_', key)}"
+        number = 0
+        while name in names:
+            number += 1
+            name = f"{plain}_conflict{number}"
+        names.append(name)
+    return names

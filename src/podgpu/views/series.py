@@ -1,0 +1,76 @@
+"""Series before text: families of values under labels. `exposition` writes them as text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from podgpu.catalog.row import Kind, Worth
+from podgpu.views.text import clean
+
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+
+
+class Labels:
+    """Label pairs in order, their values made safe to print. `text` is how Prometheus writes them: `a="b",c="d"`.
+
+    The text is kept with the pairs because a card's labels stand in front of a hundred values.
+    """
+
+    __slots__ = ("names", "text", "values")
+
+    def __init__(self, names: Sequence[str], values: Sequence[str | bytes]) -> None:
+        self.names = tuple(names)
+        self.values = tuple(map(clean, values))
+        pairs = zip(self.names, self.values, strict=True)
+        self.text = ",".join([f'{name}="{value.translate(_ESCAPES)}"' for name, value in pairs])
+
+    @classmethod
+    def of(cls, pairs: Mapping[str, str]) -> "Labels":
+        return cls(tuple(pairs), tuple(pairs.values()))
+
+    @classmethod
+    def by_name(cls, pairs: Mapping[str, str]) -> "Labels":
+        """Sorted, as many exporters do."""
+        names = sorted(pairs)
+        return cls(names, [pairs[name] for name in names])
+
+    def pairs(self) -> dict[str, str]:
+        return dict(zip(self.names, self.values, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Labels) and self.text == other.text
+
+    def __repr__(self) -> str:
+        return f"Labels({self.text})"
+
+
+# The labels of one series, in parts: those of a card, say, and those of the value itself.
+Key = tuple[Labels, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric: no series can be there twice, since `samples` goes by the labels."""
+
+    name: str
+    kind: Kind
+    help: str
+    worth: Worth
+    samples: dict[Key, float] = field(default_factory=dict)
+
+    def put(self, value: float | None, *labels: Labels) -> None:
+        """Set a series; an unknown value makes none."""
+        if value is not None:
+            self.samples[labels] = value
+
+    def add(self, value: float | None, *labels: Labels) -> None:
+        """Add to a series: pods that were made again under their name share theirs."""
+        if value is not None:
+            self.samples[labels] = self.samples.get(labels, 0.0) + value
+
+
+def count(families: Iterable[Family]) -> int:
+    """Count the series."""
+    return sum(len(family.samples) for family in families)
