@@ -1,11 +1,9 @@
 """A node with every quirk a view must survive."""
 
-from collections.abc import Sequence
-
+from podgpu.agent.join import bare
 from podgpu.model import (
     ENDED,
     Allocation,
-    Balance,
     Booking,
     Claim,
     ContainerRef,
@@ -21,14 +19,16 @@ from podgpu.model import (
     Pod,
     Process,
     Reading,
-    Remainder,
+    Rest,
     Snapshot,
+    Tenant,
     Workload,
 )
+from tests.tree import card, held
 
 GIB = 2**30
 
-BUSY = Device(
+_BUSY = Device(
     gpu=Gpu(
         uuid="GPU-00000000-0000-0000-0000-000000000000",
         index=0,
@@ -54,15 +54,9 @@ BUSY = Device(
         Reading("dram_active_ratio", 1.53e-7),
         Reading("no_such_metric", 1.0),
     ),
-    processes=(
-        Process(pid=424, kinds=("compute",), memory_bytes=20 * GIB, sm_ratio=0.8),
-        Process(pid=425, kinds=("compute", "graphics"), memory_bytes=10 * GIB, sm_ratio=0.15),
-        Process(pid=426, kinds=("mps",)),
-        *(Process(pid=pid, kinds=("compute",), memory_bytes=GIB // 100) for pid in range(1000, 1010)),
-    ),
 )
 
-SPLIT = Device(
+_SPLIT = Device(
     gpu=Gpu(
         uuid="GPU-11111111-1111-1111-1111-111111111111",
         index=1,
@@ -100,18 +94,14 @@ SPLIT = Device(
             )
         ),
     ),
-    processes=(
-        Process(pid=77, kinds=("compute",), memory_bytes=16 * GIB, gpu_instance_id=2, compute_instance_id=0),
-        Process(pid=78, kinds=("compute",), gpu_instance_id=5, compute_instance_id=0),
-    ),
 )
 
-STUCK = Device(
+_STUCK = Device(
     gpu=Gpu(uuid="GPU-22222222-2222-2222-2222-222222222222", index=2, model="NVIDIA H200"),
     fault=Fault(reason="timeout", call="nvmlDeviceGetPowerUsage", seconds=12.5),
 )
 
-HOSTILE = Device(
+_HOSTILE = Device(
     gpu=Gpu(
         uuid='GPU-"evil"\\\n\x00\x1b[31m\ud800',
         index=3,
@@ -120,7 +110,7 @@ HOSTILE = Device(
     )
 )
 
-MIG_A, MIG_B = (instance.mig.uuid for instance in SPLIT.instances)
+MIG_A, MIG_B = (instance.mig.uuid for instance in _SPLIT.instances)
 
 LLAMA = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000001")
 NOTEBOOK = ContainerRef(
@@ -154,124 +144,200 @@ def _holder(pid: int, container: ContainerRef) -> Holder:
     )
 
 
-HOLDERS = (
-    _holder(424, LLAMA),
-    _holder(425, NOTEBOOK),
-    Holder(pid=426, kind="host", start_time=7, cgroup="0::/system.slice/nvidia-mps.service"),
-    *(Holder(pid=pid, kind="container", owner=Owner(container_id="d" * 64)) for pid in range(1000, 1004)),
-    Holder(pid=1004, kind="unknown", reason="exited"),
-    _holder(77, SLICE),
-    Holder(pid=78, kind="pod", owner=Owner(pod_uid=SLICE.pod_uid), reason="no container id"),
-)
+def _small(pid: int) -> Process:
+    return Process(pid=pid, kinds=("compute",), memory_bytes=GIB // 100)
 
-CLAIMS = (
-    Claim(
-        gpu=BUSY.gpu.uuid,
-        container=LLAMA,
-        share=0.5,
-        memory_limit_bytes=70 * GIB,
-        core_limit_ratio=0.5,
-        resource="nvidia.com/gpu.shared",
-        device_id=f"{BUSY.gpu.uuid}::1",
-        system="time-slicing",
-        source="podresources",
-    ),
-    Claim(
-        gpu=SPLIT.gpu.uuid,
-        mig=MIG_A,
-        container=SLICE,
-        resource="nvidia.com/mig-3g.71gb",
-        device_id=MIG_A,
-        system="mig",
-        source="podresources",
-    ),
-    Claim(
-        gpu=SPLIT.gpu.uuid, mig=MIG_B, container=IDLER, device_id=MIG_B, system="mig", source="podresources"
-    ),
-)
 
-BOOKINGS = (
-    Booking(
-        gpu=BUSY.gpu.uuid,
-        container=LLAMA,
-        method="measured",
-        processes=1,
-        memory_bytes=20 * GIB,
-        memory_limit_bytes=70 * GIB,
-        sm_ratio=0.8,
-        power_watts=512.25,
-        allocated_ratio=0.5,
-        busy_us=100_000,
-        energy_mj=100,
-        allocated_us=1_800_000_001,
-        last_active_at=1760000000.25,
-    ),
-    # Used without having been given.
-    Booking(
-        gpu=BUSY.gpu.uuid,
-        container=NOTEBOOK,
-        method="measured",
-        processes=1,
-        memory_bytes=10 * GIB,
-        sm_ratio=0.15,
-        power_watts=8.125,
-        busy_us=200_000,
-        energy_mj=200,
+BUSY = card(
+    _BUSY,
+    tenants=(
+        Tenant(
+            container=LLAMA,
+            workload=Workload(kind="StatefulSet", name="llama"),
+            claims=(
+                Claim(
+                    gpu=_BUSY.gpu.uuid,
+                    container=LLAMA,
+                    share=0.5,
+                    memory_limit_bytes=70 * GIB,
+                    core_limit_ratio=0.5,
+                    resource="nvidia.com/gpu.shared",
+                    device_id=f"{_BUSY.gpu.uuid}::1",
+                    system="time-slicing",
+                    source="podresources",
+                ),
+            ),
+            processes=(
+                held(
+                    Process(pid=424, kinds=("compute",), memory_bytes=20 * GIB, sm_ratio=0.8),
+                    _holder(424, LLAMA),
+                ),
+            ),
+            booking=Booking(
+                method="measured",
+                processes=1,
+                memory_bytes=20 * GIB,
+                memory_limit_bytes=70 * GIB,
+                sm_ratio=0.8,
+                power_watts=512.25,
+                allocated_ratio=0.5,
+                busy_us=100_000,
+                energy_mj=100,
+                allocated_us=1_800_000_001,
+                last_active_at=1760000000.25,
+            ),
+            idle=False,
+        ),
+        # Used without having been given.
+        Tenant(
+            container=NOTEBOOK,
+            workload=Workload(kind="Deployment", name="notebook"),
+            processes=(
+                held(
+                    Process(pid=425, kinds=("compute", "graphics"), memory_bytes=10 * GIB, sm_ratio=0.15),
+                    _holder(425, NOTEBOOK),
+                ),
+            ),
+            booking=Booking(
+                method="measured",
+                processes=1,
+                memory_bytes=10 * GIB,
+                sm_ratio=0.15,
+                power_watts=8.125,
+                busy_us=200_000,
+                energy_mj=200,
+            ),
+            idle=False,
+        ),
     ),
     # Ended, and made again under its name: both have one series.
-    Booking(gpu=BUSY.gpu.uuid, container=FORMER, busy_us=7, energy_mj=9_000_001, allocated_us=5, ended=True),
-    Booking(
-        gpu=SPLIT.gpu.uuid,
-        mig=MIG_A,
-        container=SLICE,
-        method="instance",
-        processes=1,
-        memory_bytes=16 * GIB,
-        sm_ratio=0.5,
-        power_watts=90.0,
-        allocated_ratio=3 / 7,
-        busy_us=1,
-        energy_mj=1,
-        allocated_us=1,
+    ended=(Tenant(container=FORMER, booking=Booking(busy_us=7, energy_mj=9_000_001, allocated_us=5)),),
+    rest=(
+        Rest(reason="idle", energy_mj=84_000),
+        Rest(reason="overhead", memory_bytes=GIB // 2 - 10 * (GIB // 100)),
+        Rest(
+            reason="host",
+            processes=(
+                held(
+                    Process(pid=426, kinds=("mps",)),
+                    Holder(pid=426, kind="host", start_time=7, cgroup="0::/system.slice/nvidia-mps.service"),
+                ),
+            ),
+            busy_us=3,
+            energy_mj=4,
+        ),
+        Rest(
+            reason="container",
+            memory_bytes=4 * (GIB // 100),
+            processes=tuple(
+                held(_small(pid), Holder(pid=pid, kind="container", owner=Owner(container_id="d" * 64)))
+                for pid in range(1000, 1004)
+            ),
+        ),
+        Rest(
+            reason="unknown",
+            memory_bytes=6 * (GIB // 100),
+            processes=(
+                held(_small(1004), Holder(pid=1004, kind="unknown", reason="exited")),
+                *(held(_small(pid), None) for pid in range(1005, 1010)),
+            ),
+            busy_us=999_999,
+        ),
+        Rest(reason=ENDED, busy_us=11, energy_mj=22),
     ),
-    # Held and not used.
-    Booking(
-        gpu=SPLIT.gpu.uuid,
-        mig=MIG_B,
-        container=IDLER,
-        allocated_ratio=1 / 7,
-        power_watts=11.5,
-        energy_mj=123_456_789_012,
-        allocated_us=86_400_000_000,
-        last_active_at=1759990000.0,
-    ),
-    Booking(gpu=HOSTILE.gpu.uuid, container=EVIL, method="<i>", sm_ratio=0.5),
-    # A card that is not there any more has no index to be told by.
-    Booking(gpu="GPU-gone", container=IDLER, busy_us=5),
 )
 
-REMAINDERS = (
-    Remainder(gpu=BUSY.gpu.uuid, reason="idle", energy_mj=84_000),
-    Remainder(gpu=BUSY.gpu.uuid, reason="overhead", memory_bytes=GIB // 2 - 10 * (GIB // 100)),
-    Remainder(gpu=BUSY.gpu.uuid, reason="host", processes=1, busy_us=3, energy_mj=4),
-    Remainder(gpu=BUSY.gpu.uuid, reason="container", memory_bytes=4 * (GIB // 100), processes=4),
-    Remainder(
-        gpu=BUSY.gpu.uuid, reason="unknown", memory_bytes=6 * (GIB // 100), processes=6, busy_us=999_999
+SPLIT = card(
+    _SPLIT,
+    tenants=(
+        Tenant(
+            container=SLICE,
+            mig=MIG_A,
+            workload=Workload(kind="Deployment", name="embed"),
+            claims=(
+                Claim(
+                    gpu=_SPLIT.gpu.uuid,
+                    mig=MIG_A,
+                    container=SLICE,
+                    resource="nvidia.com/mig-3g.71gb",
+                    device_id=MIG_A,
+                    system="mig",
+                    source="podresources",
+                ),
+            ),
+            processes=(
+                held(
+                    Process(
+                        pid=77,
+                        kinds=("compute",),
+                        memory_bytes=16 * GIB,
+                        gpu_instance_id=2,
+                        compute_instance_id=0,
+                    ),
+                    _holder(77, SLICE),
+                    MIG_A,
+                ),
+            ),
+            booking=Booking(
+                method="instance",
+                processes=1,
+                memory_bytes=16 * GIB,
+                sm_ratio=0.5,
+                power_watts=90.0,
+                allocated_ratio=3 / 7,
+                busy_us=1,
+                energy_mj=1,
+                allocated_us=1,
+            ),
+            idle=False,
+        ),
+        # Held, and whether it is used is not known: the container of one process is not.
+        Tenant(
+            container=IDLER,
+            mig=MIG_B,
+            workload=Workload(kind="Pod", name="dev-0"),
+            claims=(
+                Claim(
+                    gpu=_SPLIT.gpu.uuid,
+                    mig=MIG_B,
+                    container=IDLER,
+                    device_id=MIG_B,
+                    system="mig",
+                    source="podresources",
+                ),
+            ),
+            booking=Booking(
+                allocated_ratio=1 / 7,
+                power_watts=11.5,
+                energy_mj=123_456_789_012,
+                allocated_us=86_400_000_000,
+                last_active_at=1759990000.0,
+            ),
+            idle=None,
+        ),
     ),
-    Remainder(gpu=BUSY.gpu.uuid, reason=ENDED, busy_us=11, energy_mj=22),
-    Remainder(gpu=SPLIT.gpu.uuid, reason="overhead", memory_bytes=GIB + GIB // 4),
+    rest=(
+        Rest(reason="overhead", memory_bytes=GIB + GIB // 4),
+        Rest(
+            reason="unknown",
+            processes=(
+                held(
+                    Process(pid=78, kinds=("compute",), gpu_instance_id=5, compute_instance_id=0),
+                    Holder(pid=78, kind="pod", owner=Owner(pod_uid=SLICE.pod_uid), reason="no container id"),
+                ),
+            ),
+        ),
+    ),
 )
 
+STUCK = bare(_STUCK)
 
-def balance(gpu: str, bookings: Sequence[Booking], remainders: Sequence[Remainder]) -> Balance:
-    lines: list[Booking | Remainder] = [one for one in bookings if one.gpu == gpu]
-    lines += [one for one in remainders if one.gpu == gpu]
-    return Balance(
-        gpu=gpu,
-        memory_bytes=sum(one.memory_bytes or 0 for one in lines),
-        busy_us=sum(one.busy_us for one in lines),
-        energy_mj=sum(one.energy_mj for one in lines),
-    )
+HOSTILE = card(
+    _HOSTILE,
+    counts_busy=False,
+    counts_energy=False,
+    tenants=(Tenant(container=EVIL, booking=Booking(method="<i>", sm_ratio=0.5, processes=0), idle=True),),
+)
 
 
 PODS = (
@@ -282,10 +348,30 @@ PODS = (
         phase="Running",
         labels={"app": "llama", "app.kubernetes.io/name": "llama", "app-kubernetes-io/name": "other"},
         annotations={"kubectl.kubernetes.io/last-applied-configuration": "password: hunter2"},
+        workload=Workload(kind="StatefulSet", name="llama"),
     ),
-    Pod(namespace="team-b", name=NOTEBOOK.pod, uid=NOTEBOOK.pod_uid, phase="Running", labels={"app": "nb"}),
-    Pod(namespace="ml", name=SLICE.pod, uid=SLICE.pod_uid, phase="Running"),
-    Pod(namespace="team-c", name="dev-0", uid=IDLER.pod_uid, phase="Running"),
+    Pod(
+        namespace="team-b",
+        name=NOTEBOOK.pod,
+        uid=NOTEBOOK.pod_uid,
+        phase="Running",
+        labels={"app": "nb"},
+        workload=Workload(kind="Deployment", name="notebook"),
+    ),
+    Pod(
+        namespace="ml",
+        name=SLICE.pod,
+        uid=SLICE.pod_uid,
+        phase="Running",
+        workload=Workload(kind="Deployment", name="embed"),
+    ),
+    Pod(
+        namespace="team-c",
+        name="dev-0",
+        uid=IDLER.pod_uid,
+        phase="Running",
+        workload=Workload(kind="Pod", name="dev-0"),
+    ),
     Pod(namespace=EVIL.namespace, name=EVIL.pod, uid="evil", labels={"ü\n{}": '"\\\n\ud800'}),
 )
 
@@ -296,19 +382,8 @@ SNAPSHOT = Snapshot(
     version="0.1.0",
     driver_version="580.159.04",
     nvml_version="13.580.159.04",
-    devices=(BUSY, SPLIT, STUCK, HOSTILE),
-    claims=CLAIMS,
-    holders=HOLDERS,
-    bookings=BOOKINGS,
-    remainders=REMAINDERS,
-    balances=tuple(balance(gpu.uuid, BOOKINGS, REMAINDERS) for gpu in (BUSY.gpu, SPLIT.gpu, HOSTILE.gpu)),
+    cards=(BUSY, SPLIT, STUCK, HOSTILE),
     pods=PODS,
-    workloads={
-        LLAMA.pod_uid: Workload(kind="StatefulSet", name="llama"),
-        NOTEBOOK.pod_uid: Workload(kind="Deployment", name="notebook"),
-        SLICE.pod_uid: Workload(kind="Deployment", name="embed"),
-        IDLER.pod_uid: Workload(kind="Pod", name="dev-0"),
-    },
     unclaimed=(
         Allocation(
             namespace="team-c", pod="dev-0", container="shell", resource="example.com/gpu", device_id="slot-7"

@@ -1,0 +1,47 @@
+"""Cards of a snapshot, written out for tests."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from podgpu.agent.join import bare
+from podgpu.model import Balance, Booking, Card, Device, Holder, Process, Rest, Tenant
+
+
+def card(
+    device: Device,
+    *,
+    tenants: Sequence[Tenant] = (),
+    ended: Sequence[Tenant] = (),
+    rest: Sequence[Rest] = (),
+    balance: Balance | None = None,
+    knows_owners: bool = True,
+    counts_busy: bool = True,
+    counts_energy: bool = True,
+) -> Card:
+    """A card with these on it; without a `balance` given, its books balance."""
+    ability = replace(
+        device.ability, knows_owners=knows_owners, counts_busy=counts_busy, counts_energy=counts_energy
+    )
+    return replace(
+        bare(device),
+        ability=ability,
+        tenants=tuple(tenants),
+        ended=tuple(ended),
+        rest=tuple(rest),
+        balance=balance or balanced([one.booking for one in (*tenants, *ended)], rest),
+    )
+
+
+def balanced(bookings: Sequence[Booking], rest: Sequence[Rest]) -> Balance:
+    lines: list[Booking | Rest] = [*bookings, *rest]
+    return Balance(
+        memory_bytes=sum(one.memory_bytes or 0 for one in lines),
+        busy_us=sum(one.busy_us for one in lines),
+        energy_mj=sum(one.energy_mj for one in lines),
+    )
+
+
+def held(process: Process, holder: Holder | None, mig: str = "") -> Process:
+    """A process as the join leaves it."""
+    return replace(process, holder=holder, mig=mig)
