@@ -49,7 +49,7 @@ def owners(snapshot: Snapshot, _: Machine) -> Verdict:
     strange = [one for one in found if one.reason and one.reason not in REPORTED_ELSEWHERE]
     if strange:
         return warned(several([_described(one) for one in strange], most=2))
-    return passed(f"{count(len(found), 'process', 'processes')}, each with a known kind of owner")
+    return passed(f"{count(len(found), 'process', 'processes')} looked up, nothing unusual")
 
 
 def _described(holder: Holder) -> str:
