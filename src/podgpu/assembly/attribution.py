@@ -59,7 +59,6 @@ def _of_all_nodes(config: Config, api: ApiServer | None) -> Attribution:
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         to_close=[part for part in (workloads, api) if part],
-        most_cards=MANY_CARDS,
     )
 
 
