@@ -16,7 +16,7 @@ UNATTRIBUTED = ("idle", "overhead", "host", "container", "unknown")
 ENDED = "ended"
 
 
-class Booking(Struct, frozen=True, kw_only=True):
+class Booking(Struct, frozen=True, kw_only=True, gc=False):
     """What one container has of one card or MIG instance. Counters are totals over the agent's life, in integers.
 
     `busy_us`, `energy_mj`, `allocated_us` and `allocated_ratio` are parts of the whole card, also on a MIG instance;
@@ -37,7 +37,7 @@ class Booking(Struct, frozen=True, kw_only=True):
     last_active_at: float | None = None
 
 
-class Tenant(Struct, frozen=True, kw_only=True):
+class Tenant(Struct, frozen=True, kw_only=True, gc=False):
     """A container on a card, or on the MIG instance whose UUID is `mig`: it holds a claim, has processes, or both.
 
     `processes` includes those that ended since the previous reading; they have no `kinds`. `idle` is true if the
@@ -59,7 +59,7 @@ class Tenant(Struct, frozen=True, kw_only=True):
         return [process for process in self.processes if process.kinds]
 
 
-class Rest(Struct, frozen=True, kw_only=True):
+class Rest(Struct, frozen=True, kw_only=True, gc=False):
     """What is booked to no container for one reason, and the processes it comes from."""
 
     reason: str
@@ -73,7 +73,7 @@ class Rest(Struct, frozen=True, kw_only=True):
         return [process for process in self.processes if process.kinds]
 
 
-class Balance(Struct, frozen=True, kw_only=True):
+class Balance(Struct, frozen=True, kw_only=True, gc=False):
     """What the books of the card add up to: its tenants, those that ended, and the rest."""
 
     memory_bytes: int | None = None
@@ -81,7 +81,7 @@ class Balance(Struct, frozen=True, kw_only=True):
     energy_mj: int = 0
 
 
-class Card(Struct, frozen=True, kw_only=True):
+class Card(Struct, frozen=True, kw_only=True, gc=False):
     """One card, read and booked. With a fault there are no readings: missing is absent, never stale.
 
     `tenants` are there now, by instance and container. `ended` are former tenants whose counters are still shown, so

@@ -8,7 +8,7 @@ from msgspec import Struct
 from podgpu.model.pod import Holder
 
 
-class Gpu(Struct, frozen=True, kw_only=True):
+class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     """Who a card is: facts that hold until the driver is loaded again or MIG is switched.
 
     `node` is where it is, if that is not the snapshot's own node.
@@ -27,7 +27,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
     node: str = ""
 
 
-class MigInstance(Struct, frozen=True, kw_only=True):
+class MigInstance(Struct, frozen=True, kw_only=True, gc=False):
     """One MIG device: a compute instance within a GPU instance. `start` is the first memory slice it lies on."""
 
     uuid: str
@@ -38,7 +38,7 @@ class MigInstance(Struct, frozen=True, kw_only=True):
     start: int | None = None
 
 
-class Reading(Struct, frozen=True, array_like=True):
+class Reading(Struct, frozen=True, array_like=True, gc=False):
     """One value in base units. `metric` names a catalog row, `labels` are the values of its own labels."""
 
     metric: str
@@ -46,7 +46,7 @@ class Reading(Struct, frozen=True, array_like=True):
     labels: tuple[str, ...] = ()
 
 
-class Ability(Struct, frozen=True, kw_only=True):
+class Ability(Struct, frozen=True, kw_only=True, gc=False):
     """What can be known about a card. A source says what it can do; the join adds what the rest of the agent can.
 
     `sees_processes`: the source can list the processes on the card. `sees_all`: its list was complete this time.
@@ -65,7 +65,7 @@ class Ability(Struct, frozen=True, kw_only=True):
 SEES_ALL = Ability(sees_processes=True, sees_all=True)
 
 
-class Process(Struct, frozen=True, kw_only=True):
+class Process(Struct, frozen=True, kw_only=True, gc=False):
     """A process on the card. The ratios are means over the time since the previous reading.
 
     A process without kinds has ended: it is no longer listed, but worked since the previous reading. `sm_busy_us` is
@@ -87,7 +87,7 @@ class Process(Struct, frozen=True, kw_only=True):
     holder: Holder | None = None
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class Fault(Struct, frozen=True, kw_only=True, gc=False):
     """Why something gave no data. `reason` is one of a closed set, `call` the library call at fault."""
 
     reason: str
@@ -96,12 +96,12 @@ class Fault(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class Instance(Struct, frozen=True, kw_only=True):
+class Instance(Struct, frozen=True, kw_only=True, gc=False):
     mig: MigInstance
     readings: tuple[Reading, ...] = ()
 
 
-class Device(Struct, frozen=True, kw_only=True):
+class Device(Struct, frozen=True, kw_only=True, gc=False):
     """One reading of one card, as a source reports it. With a fault there is nothing else.
 
     `at` is the monotonic time of the reading, comparable between processes of one machine.

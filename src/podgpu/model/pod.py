@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class ContainerRef(Struct, frozen=True, order=True):
+class ContainerRef(Struct, frozen=True, order=True, gc=False):
     """A container by name. Two pods of one name with two UIDs are two pods."""
 
     namespace: str
@@ -12,28 +12,28 @@ class ContainerRef(Struct, frozen=True, order=True):
     pod_uid: str = ""
 
 
-class OwnerReference(Struct, frozen=True, kw_only=True):
+class OwnerReference(Struct, frozen=True, kw_only=True, gc=False):
     kind: str
     name: str
     uid: str
     api_version: str = ""
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class Workload(Struct, frozen=True, kw_only=True, gc=False):
     """What a pod was made for: its topmost owner, or the pod itself."""
 
     kind: str
     name: str
 
 
-class ClaimUse(Struct, frozen=True):
+class ClaimUse(Struct, frozen=True, gc=False):
     """A container's use of a resource claim, by the pod's own name for it. No `request` means all of them."""
 
     claim: str
     request: str = ""
 
 
-class PodContainer(Struct, frozen=True, kw_only=True):
+class PodContainer(Struct, frozen=True, kw_only=True, gc=False):
     """`devices` are (resource, device id) pairs from the pod's own status, where Kubernetes tells them.
 
     For a dynamic resource the pair is (`claim:NAME/REQUEST`, `DRIVER/POOL/DEVICE`). `limits` are those on extended
@@ -50,7 +50,7 @@ class PodContainer(Struct, frozen=True, kw_only=True):
     uses: tuple[ClaimUse, ...] = ()
 
 
-class ExtendedUse(Struct, frozen=True, kw_only=True):
+class ExtendedUse(Struct, frozen=True, kw_only=True, gc=False):
     """An extended resource of a container that is served by a request of the pod's special resource claim."""
 
     container: str
@@ -58,7 +58,7 @@ class ExtendedUse(Struct, frozen=True, kw_only=True):
     request: str
 
 
-class Pod(Struct, frozen=True, kw_only=True):
+class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """`static_hash` is the UID that a static pod's cgroup carries; the API server knows it by another.
 
     `containers` come as the pod's spec lists them, init containers first and ephemeral ones last, where the spec is
@@ -86,7 +86,7 @@ class Pod(Struct, frozen=True, kw_only=True):
         return self.phase in ("Succeeded", "Failed")
 
 
-class Allocation(Struct, frozen=True, kw_only=True):
+class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     """One device the kubelet gave to one container, by the plugin's own id for it."""
 
     namespace: str
@@ -96,7 +96,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
     device_id: str
 
 
-class Owner(Struct, frozen=True, kw_only=True):
+class Owner(Struct, frozen=True, kw_only=True, gc=False):
     """What a process's cgroup says. No `pod_uid` means a container, or a Slurm job, outside Kubernetes."""
 
     pod_uid: str | None = None
@@ -105,7 +105,7 @@ class Owner(Struct, frozen=True, kw_only=True):
     qos: str | None = None
 
 
-class Holder(Struct, frozen=True, kw_only=True):
+class Holder(Struct, frozen=True, kw_only=True, gc=False):
     """A process on a GPU and whose it is, with the evidence.
 
     `kind` is one of `pod`, `container` (outside Kubernetes), `host` and `unknown`; for `unknown`, `reason` says why.
