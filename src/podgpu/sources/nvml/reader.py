@@ -11,10 +11,11 @@ from podgpu.model import SEES_ALL, Device, Fault, Gpu, Reading
 from podgpu.sources.nvml import failure, plan
 from podgpu.sources.nvml.gpm import Profiler
 from podgpu.sources.nvml.handle import Handle, Journal
-from podgpu.sources.nvml.mig import Slices
+from podgpu.sources.nvml.mig import InstanceReaders
 from podgpu.sources.nvml.process import Utilization, all_are_seen, running
 
-SLOW_SECONDS = 15.0  # how often values of slow cadence are read: three default intervals
+SLOW_SECONDS = 30.0  # how often values of slow cadence are read: together they cost more than a cycle
+MIG_MODE_SECONDS = 5.0  # how often to look whether MIG was switched
 
 # Whoever cannot list all processes this time still hears every XID.
 ABLE = msgspec.structs.replace(SEES_ALL, hears_xids=True)
@@ -34,8 +35,8 @@ ARCHITECTURES = {
 }
 
 
-class Card:
-    """Reads one GPU. NVML is met in `read` alone, which runs in that GPU's own thread."""
+class GpuReader:
+    """Reads one GPU. NVML is called in `read` alone, which runs in that GPU's own thread."""
 
     def __init__(self, raw: Any, uuid: str, index: int, journal: Journal) -> None:
         self.gpu = Gpu(uuid=uuid, index=index)
@@ -48,11 +49,12 @@ class Card:
         self._handle = Handle(raw, self._journal)
         self._facts_known = False
         self._utilization = Utilization(self._handle)
-        self._slices = Slices(self._handle)
+        self._instances = InstanceReaders(self._handle)
         self._profiler: Profiler | None = None
         self._refused_fields: set[Metric] = set()
         self._slow: tuple[Reading, ...] = ()
         self._slow_due = 0.0
+        self._mig_mode_due = 0.0
 
     def reopen(self, raw: Any, index: int) -> None:
         """Start anew on a fresh handle at the next read: after a fault, nothing remembered is trusted."""
@@ -86,7 +88,7 @@ class Card:
             self.fault = Fault(reason=errors[0][0] if errors else "no_data", detail="no call answered")
             return Device(gpu=self.gpu, fault=self.fault)
         if self.gpu.mig_enabled:
-            instances, listing = self._slices.read()
+            instances, listing = self._instances.read()
             processes = listing.processes
         else:
             total = next((one.value for one in readings if one.metric == "memory_total_bytes"), None)
@@ -112,27 +114,33 @@ class Card:
         yield from self._slow
 
     def _close(self) -> None:
-        self._slices.close()
+        self._instances.close()
         if self._profiler:
             self._profiler.close()
 
     def _refresh_facts(self) -> None:
         """Facts are read once; the MIG mode may change under us, and with it what the card refuses."""
-        mode = self._handle.get("MigMode")
-        mig_enabled = bool(mode[0]) if mode else self.gpu.mig_enabled
-        if mig_enabled != self.gpu.mig_enabled:
-            self._close()
-            self._adopt(self._handle.raw)
+        if (now := time.monotonic()) >= self._mig_mode_due:
+            mig_enabled = self._mig_enabled()
+            if mig_enabled != self.gpu.mig_enabled:
+                self._close()
+                self._adopt(self._handle.raw)
+            self.gpu = msgspec.structs.replace(self.gpu, mig_enabled=mig_enabled)
+            self._mig_mode_due = now + MIG_MODE_SECONDS
         if self._facts_known:
             return
-        self.gpu = _facts(self._handle, self.gpu, mig_enabled=mig_enabled)
+        self.gpu = _facts(self._handle, self.gpu)
         self._facts_known = True
         if Profiler.supported(self._handle):
             profiler = Profiler(self._handle)
             self._profiler = profiler if profiler.open() else None
 
+    def _mig_enabled(self) -> bool:
+        mode = self._handle.get("MigMode")
+        return bool(mode[0]) if mode else self.gpu.mig_enabled
 
-def _facts(handle: Handle, known: Gpu, *, mig_enabled: bool) -> Gpu:
+
+def _facts(handle: Handle, known: Gpu) -> Gpu:
     pci = handle.get("PciInfo")
     capability = handle.get("CudaComputeCapability")
     return Gpu(
@@ -144,13 +152,13 @@ def _facts(handle: Handle, known: Gpu, *, mig_enabled: bool) -> Gpu:
         architecture=ARCHITECTURES.get(handle.get("Architecture") or 0, ""),
         compute_capability="{}.{}".format(*capability) if capability else "",
         vbios=handle.get("VbiosVersion") or "",
-        mig_enabled=mig_enabled,
+        mig_enabled=known.mig_enabled,
         multiprocessors=_multiprocessors(handle.get("NumGpuCores"), capability),
     )
 
 
 def _multiprocessors(cores: int | None, capability: tuple[int, int] | None) -> int | None:
-    """NVML tells the cores; Pascal's, Volta's, Turing's and Ampere's data centre chips have 64 to a multiprocessor."""
+    """NVML reports cores. The data centre chips of Pascal, Volta, Turing and Ampere have 64 per multiprocessor."""
     if cores is None or capability is None:
         return None
     per_multiprocessor = 64 if capability in ((6, 0), (7, 0), (7, 5), (8, 0)) else 128
