@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podgpu.config import OPTIONS as ALL
-from podgpu.config import WEB, Config
+from podgpu.config import Config
+from podgpu.option import WEB
 
 if TYPE_CHECKING:
     from podgpu.doctor import Machine
@@ -62,8 +63,9 @@ def _here(config: Config) -> tuple[Snapshot, Machine]:
 
     from podgpu.cli._reading import read_node
     from podgpu.doctor import Machine
-    from podgpu.views.dialects.dcgm import unavailable
+    from podgpu.views.dialects.dcgm import Options, unavailable
 
+    counters = config.of(Options).collectors
     snapshot = asyncio.run(read_node(config, cycles=CYCLES, pause=BETWEEN_READINGS))
     return snapshot, Machine(
         now=time.time(),
@@ -72,7 +74,7 @@ def _here(config: Config) -> tuple[Snapshot, Machine]:
         in_pod="KUBERNETES_SERVICE_HOST" in os.environ,
         hides_processes=_hides_processes(config.path_procfs),
         clock_synchronised=_clock_synchronised(),
-        missing_fields=unavailable(config.dcgm_collectors) if config.dcgm_collectors else None,
+        missing_fields=unavailable(counters) if counters else None,
     )
 
 

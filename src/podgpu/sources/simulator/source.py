@@ -2,6 +2,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from podgpu.model import Device, Gpu, Instance, MigInstance, Process, Report, XidEvent
+from podgpu.sources.simulator import NAME
 from podgpu.sources.simulator.card import Card
 from podgpu.sources.simulator.motion import ROUND
 from podgpu.sources.simulator.node import CARDS
@@ -19,7 +20,7 @@ class Simulator:
     Only XID events depend on when it was asked: each is told once. `wall` dates them.
     """
 
-    name = "simulator"
+    name = NAME
     demo = True
 
     def __init__(

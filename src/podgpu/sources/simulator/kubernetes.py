@@ -10,7 +10,6 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 from msgspec import Struct
 
-from podgpu.agent.attribution import Attribution
 from podgpu.model import (
     Allocation,
     ContainerRef,
@@ -23,7 +22,8 @@ from podgpu.model import (
     PodContainer,
     Workload,
 )
-from podgpu.sources.simulator import CARDS, Resident
+from podgpu.sources.simulator.card import Resident
+from podgpu.sources.simulator.node import CARDS
 
 _UUID = re.compile(r"\{card (?P<card>\d+)(?: instance (?P<instance>\d+))?\}")
 _RANGE = re.compile(r"\{(?P<first>\d+)\.\.(?P<last>\d+)\}")
@@ -56,18 +56,6 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pods: dict[str, ScriptedPod]
     given: tuple[ScriptedDevice, ...]
     allocatable: tuple[ScriptedDevice, ...]
-
-
-def demo_attribution(interval: float, pod_labels: Iterable[str]) -> Attribution:
-    pods = DemoPods()
-    return Attribution(
-        interval=interval,
-        allocations=DemoKubelet(),
-        pod_sources=[pods],
-        processes=DemoProcesses(),
-        workloads=pods,
-        pod_labels=tuple(pod_labels),
-    )
 
 
 class DemoKubelet:

@@ -2,10 +2,11 @@
 
 import pytest
 
-from podgpu.agent.demo import DemoKubelet, DemoPods, _ids, script
 from podgpu.sharing import claims, systems, unclaimed
 from podgpu.sharing.inventory import Inventory
-from podgpu.sources.simulator import CARDS, Simulator
+from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, _ids, script
+from podgpu.sources.simulator.node import CARDS
+from podgpu.sources.simulator.source import Simulator
 
 TENANTS = {
     resident.tenant
