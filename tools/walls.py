@@ -37,8 +37,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
 # Rooms that do no I/O and read no clock, and what would let them.
 PURE = {"model", "catalog", "sharing", "ledger", "views", "doctor"}
 IO = {
-    "aiohttp", "asyncio", "ctypes", "grpclib", "http", "os", "pathlib", "pynvml", "select", "shutil", "signal", "socket",
-    "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "yaml",
+    "aiohttp", "asyncio", "ctypes", "grpclib", "http", "os", "pathlib", "pynvml", "select", "shutil", "signal",
+    "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "yaml",
 }  # fmt: skip
 
 # Parts of a room that must not know each other, with those that all of them may use.

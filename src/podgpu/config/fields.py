@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What a user chose. Sources and dialects declare options of their own: `config.of(hami.Options)` has them.
+    """What a user chose. Sources and dialects declare options of their own: `config.of(cadvisor.Options)` has them.
 
     `sections` are those that differ from their defaults.
     """
