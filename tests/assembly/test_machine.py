@@ -44,7 +44,9 @@ print(config.source, config.node_name, config.path_procfs, len(rows))
 
 
 def test_a_configuration_and_the_rows_of_a_page_take_no_look_at_the_machine() -> None:
-    done = subprocess.run([sys.executable, "-c", POISONED], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", POISONED], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert (done.stderr, done.stdout) == ("", "nvml None /proc 2\n")
 
 

@@ -23,7 +23,7 @@ MANY_CARDS = 16_384  # of a cluster
 def open_attribution(config: Config) -> Attribution:
     tenants = chosen(config).tenants
     if tenants:
-        return _brought_along(config, tenants())
+        return _brought_along(config, tenants(PodResources.name, PodsApi.name))
     return _of_all_nodes(config) if of_all_nodes(config) else _of_this_machine(config)
 
 

@@ -14,7 +14,9 @@ and where it applies:
     LENDS_PROFILING, BORROWS_PROFILING
                         it may be combined with another for the profiling counters of the cards, see `merged`
     spans_nodes(options) the setting that makes it speak for all nodes, as the user wrote it; empty if it does not
-    tenants()           the node's pods and processes, if it brings those along with the cards
+    tenants(kubelet, pods_api)
+                        the node's pods and processes, if it brings those along with the cards; they are shown under the
+                        names of the parts that they stand in for
 """
 
 from collections.abc import Mapping

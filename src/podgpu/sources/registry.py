@@ -27,7 +27,7 @@ class Entry:
     lends_profiling: bool = False
     borrows_profiling: bool = False
     spans_nodes: Callable[[OptionsOf], str] = lambda _: ""
-    tenants: Callable[[], Tenants] | None = None
+    tenants: Callable[[str, str], Tenants] | None = None
 
 
 @cache

@@ -32,8 +32,8 @@ def open(options: Options, _: Site) -> Source:  # noqa: A001 - read as simulator
     return Simulator(seed=options.seed)
 
 
-def tenants() -> Tenants:
+def tenants(kubelet: str, pods_api: str) -> Tenants:
     from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, DemoProcesses
 
-    pods = DemoPods()
-    return Tenants(allocations=DemoKubelet(), pods=pods, processes=DemoProcesses(), workloads=pods)
+    pods = DemoPods(pods_api)
+    return Tenants(allocations=DemoKubelet(kubelet), pods=pods, processes=DemoProcesses(), workloads=pods)

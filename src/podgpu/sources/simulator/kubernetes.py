@@ -59,9 +59,8 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DemoKubelet:
-    name = "podresources"
-
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.errors: Counter[str] = Counter()
 
     async def read(self) -> Given:
@@ -72,9 +71,8 @@ class DemoKubelet:
 
 
 class DemoPods:
-    name = "pods-api"
-
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.errors: Counter[str] = Counter()
 
     async def run(self) -> None:
