@@ -8,6 +8,9 @@ from podgpu.errors import UserError
 from podgpu.kube.apiserver import ApiServer, detect
 from podgpu.kube.pods_api import FOLDER
 
+_TIMEX_BYTES = 512  # more than the kernel's struct timex has, all zero: ask, set nothing
+_UNSYNCHRONISED = 5
+
 
 def node_name(config: Config) -> str:
     return config.node_name or os.uname().nodename
@@ -37,6 +40,27 @@ def open_api_server(config: Config) -> ApiServer | None:
     if config.kube_api == "off":
         return None
     return detect(os.environ) if config.kube_api == "auto" else ApiServer(config.kube_api)
+
+
+def is_in_pod() -> bool:
+    return "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def hides_processes(config: Config) -> bool:
+    """With hidepid=2 others' processes seem not to exist. Neither does PID 1, which always does."""
+    own, first = config.path_procfs / "self", config.path_procfs / "1"
+    return os.path.exists(own) and not os.path.exists(first)  # noqa: PTH110 - never raises
+
+
+def is_clock_synchronised() -> bool | None:
+    """Ask the kernel whether anybody keeps its clock in step. None where it does not say."""
+    import ctypes
+
+    try:
+        state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    except (OSError, AttributeError):
+        return None
+    return None if state < 0 else state != _UNSYNCHRONISED
 
 
 def _folder(option: str, path: Path) -> Path:
