@@ -26,7 +26,7 @@ check: $(READY) ## lint, types, walls, generated docs, shape
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tools.walls
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/python -m tools.shape
 

@@ -14,8 +14,8 @@ from time import monotonic
 from bench.row import Row
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric, Scope
-from podgpu.config.address import Address
 from podgpu.model import Device, Gpu, Reading, Snapshot
+from podgpu.option.address import Address
 from podgpu.serve.pages import Pages
 from podgpu.serve.server import Server
 from podgpu.views.exposition import Format

@@ -8,7 +8,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from podgpu.agent.attribution import Attribution
-from podgpu.agent.demo import Given
 from podgpu.kube.procfs import Procfs
 from podgpu.model import (
     Allocation,
@@ -24,6 +23,7 @@ from podgpu.model import (
     Snapshot,
     Workload,
 )
+from podgpu.sources.simulator.kubernetes import Given
 from tests.agent.stage import check_balance, write_proc
 
 GPU, UID, OTHER = "GPU-1", "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"

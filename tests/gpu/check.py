@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
 
-from podgpu.agent.sampler import Sampler  # noqa: E402 - the path is set above
+from podgpu.sources.nvml.sampler import Sampler  # noqa: E402 - the path is set above
 
 LOAD = ROOT / "tests" / "gpu" / "load.py"
 NOBODY = 65534

@@ -8,8 +8,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from podgpu import library
-from podgpu.config.address import Address
-from podgpu.serve.menu import menu
+from podgpu.assembly.menu import open_menu
+from podgpu.option.address import Address
 from podgpu.serve.server import Server
 from tests.serve.rig import Answer, fetch
 
@@ -32,7 +32,9 @@ async def mounted(node: library.Node, prefix: str = "") -> AsyncIterator[Client]
 
 @asynccontextmanager
 async def served(node: library.Node) -> AsyncIterator[Server]:
-    server = Server(node, series_limit=20_000, max_requests=40, max_connections=9, menu=menu(node.config))
+    server = Server(
+        node, series_limit=20_000, max_requests=40, max_connections=9, menu=open_menu(node.config)
+    )
     await server.start([Address("127.0.0.1", 0)])
     try:
         yield server

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podgpu.catalog.row import Kind, Worth
-from podgpu.config.address import Address
 from podgpu.model import Device, Gpu, PartStatus, Reading, Snapshot
+from podgpu.option.address import Address
 from podgpu.serve.limits import Limits
 from podgpu.serve.menu import NATIVE_ALONE, PREFIX, DocumentView, Menu, MetricsView
 from podgpu.serve.server import Server

@@ -4,8 +4,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from podgpu.config.address import Address
 from podgpu.errors import UserError
+from podgpu.option.address import Address
 from podgpu.serve.limits import Limits
 from tests.serve.rig import (
     BIG,

@@ -20,7 +20,7 @@ SOURCE = Path(podgpu.__file__).parent
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 ROOM = SOURCE / "sharing"
 # Dialects speak the words of other systems; that is all they are.
-DIALECTS = {SOURCE / "views" / "dialects", SOURCE / "config" / "dialects.py"}
+DIALECTS = {SOURCE / "views" / "dialects"}
 ELSEWHERE = sorted(
     path for path in SOURCE.rglob("*.py") if ROOM not in path.parents and not DIALECTS & {path, *path.parents}
 )

@@ -13,6 +13,7 @@ from podgpu.kube.kubelet_socket import Call, Refused
 from podgpu.kube.pod_message import to_pod
 from podgpu.model import Fault, PartStatus, Pod
 
+FOLDER = "pods-api"  # in the kubelet's own
 LIST = "/v1alpha1.Pods/ListPods"
 WATCH = "/v1alpha1.Pods/WatchPods"
 RELIST_SECONDS = 300.0  # a watch that went silent unnoticed is found out by then
@@ -36,7 +37,7 @@ class PodsApi:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._socket = kubelet / "pods-api" / "pods-api.sock"
+        self._socket = kubelet / FOLDER / "pods-api.sock"
         self._deadline = deadline
         self._clock = clock
         self._sleep = sleep

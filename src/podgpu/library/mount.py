@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from podgpu.config.address import NATIVE
+from podgpu.assembly.menu import open_menu
 from podgpu.library.node import Node
+from podgpu.option.address import NATIVE
 from podgpu.serve.load import Load
-from podgpu.serve.menu import menu
 from podgpu.serve.pages import Pages
 from podgpu.serve.routes import Route, Routes
 
@@ -18,7 +18,7 @@ def routes(node: Node, *, prefix: str = "") -> list[web.RouteDef]:
     Its status page, probes and release are not among them: the application has its own.
     """
     config = node.config
-    pages = Pages(config.series_limit, menu(config))
+    pages = Pages(config.series_limit, open_menu(config))
     found = Routes(node, pages, Load(config.web_max_requests)).pages(NATIVE)
     # Every method, so that a wrong one is answered as podgpu's own server does.
     return [web.route("*", prefix.rstrip("/") + path, _handler(route)) for path, route in found.items()]

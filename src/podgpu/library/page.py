@@ -5,10 +5,9 @@ import time
 from podgpu import __version__, sharing
 from podgpu.model import ErrorCount, Fault, PartStatus, Snapshot
 from podgpu.sharing.inventory import Inventory
-from podgpu.sources.dcgm import DcgmPages
 from podgpu.sources.dcgm.page import Pages
 from podgpu.sources.dcgm.reading import read
-from podgpu.sources.dcgm.source import NO_GPU
+from podgpu.sources.dcgm.source import NO_GPU, DcgmPages
 
 LONGEST_SECONDS = 10.0
 LARGEST_BYTES = 16 << 20

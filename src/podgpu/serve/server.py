@@ -8,8 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
-from podgpu.config.address import Address
 from podgpu.errors import UserError
+from podgpu.option.address import Address
 from podgpu.serve import listen
 from podgpu.serve.connection import Connection, Crowd
 from podgpu.serve.desk import Desk

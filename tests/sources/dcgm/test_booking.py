@@ -12,7 +12,7 @@ from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.kube.procfs import Procfs
 from podgpu.model import Fault, Snapshot
-from podgpu.sources.dcgm import DcgmPages
+from podgpu.sources.dcgm.source import DcgmPages
 from tests.agent.stage import check_balance
 from tests.agent.test_attribution import Kubelet
 from tests.sources.dcgm.exporter import FakeExporter, recorded

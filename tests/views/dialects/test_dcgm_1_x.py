@@ -6,14 +6,11 @@ from msgspec.structs import replace
 
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric
-from podgpu.config.precedence import load
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot
 from podgpu.views.dialects import dcgm_1_x
 from podgpu.views.exposition import Format, render
 from tests.catalog.dcgm import VERSION_1
 from tests.views.dialects.dcgm_node import NODE, uuid
-
-CONFIG = load({}, {})
 
 # As its README shows it. There another program has sorted the labels.
 README = """\
@@ -66,7 +63,7 @@ def node_of_the_readme() -> Snapshot:
 
 
 def text(snapshot: Snapshot) -> str:
-    return render(dcgm_1_x.families(snapshot, CONFIG), Format.TEXT).decode()
+    return render(dcgm_1_x.families(snapshot, None), Format.TEXT).decode()
 
 
 def as_shown(line: str) -> str:
@@ -108,7 +105,7 @@ def test_a_card_without_an_xid_says_0() -> None:
 def test_all_forty_names_are_there_once_a_card_tells_everything() -> None:
     readings = tuple(_reading(row) for row in CATALOG if row.dcgm1x)
     page = dcgm_1_x.families(
-        replace(NODE, devices=(Device(gpu=Gpu(uuid="GPU-a", index=0), readings=readings),)), CONFIG
+        replace(NODE, devices=(Device(gpu=Gpu(uuid="GPU-a", index=0), readings=readings),)), None
     )
     assert {one.name: (one.kind.value, one.help) for one in page} == VERSION_1
 

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from podgpu.catalog import device_rows
 from podgpu.catalog.row import Metric
-from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.model import (
     Claim,
@@ -25,6 +24,7 @@ from podgpu.model import (
     Snapshot,
 )
 from podgpu.views.dialects import dcgm, dcgm_1_x
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.exposition import Format, render
 
 SAMPLES = Path(__file__).parents[2] / "recorded" / "dcgm-exporter"
@@ -118,7 +118,7 @@ def _readings(sample: list[Line]) -> tuple[Reading, ...]:
 
 
 def ours(sample: list[Line], options: dict[str, list[str]]) -> list[Line]:
-    config: Config = load(options, {})
+    config: Options = load(options, {}).of(Options)
     return lines(render(dcgm.families(snapshot(sample), config), Format.TEXT).decode())
 
 
@@ -138,7 +138,7 @@ def test_help_and_type_are_theirs(name: str) -> None:
         for line in text.splitlines()
         if line.startswith(("# HELP", "# TYPE")) and line.split()[2] in ROWS
     }
-    config = load(SAME_GENERATION[name], {})
+    config = load(SAME_GENERATION[name], {}).of(Options)
     page = render(dcgm.families(snapshot(theirs), config), Format.TEXT).decode().splitlines()
     assert comments <= set(page)
 
@@ -151,7 +151,7 @@ def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -
     split, whole, *others = node.devices
     # What the others tell the split card could tell too: of that, too, its instances show no more than theirs do.
     split = replace(split, readings=(*whole.readings, *split.readings))
-    page = dcgm.families(replace(node, devices=(split, whole, *others)), load({}, {}))
+    page = dcgm.families(replace(node, devices=(split, whole, *others)), load({}, {}).of(Options))
 
     def bare(line: Line) -> tuple[str, str, float]:
         # The power of one of theirs was read a moment later.
@@ -197,11 +197,11 @@ def test_a_claims_labels_stand_where_theirs_do() -> None:
             ),
         ),
     )
-    assert lines(render(dcgm.families(node, load({}, {})), Format.TEXT).decode()) == [first]
+    assert lines(render(dcgm.families(node, load({}, {}).of(Options)), Format.TEXT).decode()) == [first]
     assert second.labels["pod"] != labels["pod"]  # a claim of two pods: we name neither, or each for itself
 
 
 def test_a_page_of_1_x_comes_out_as_it_went_in() -> None:
     theirs = lines((SAMPLES / "v1_textfile_gpu_monitoring_tools.prom").read_text())
-    page = render(dcgm_1_x.families(snapshot(theirs), load({}, {})), Format.TEXT).decode()
+    page = render(dcgm_1_x.families(snapshot(theirs), None), Format.TEXT).decode()
     assert sorted(lines(page)) == sorted(theirs)

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.model import (
     Booking,
@@ -19,14 +18,14 @@ from podgpu.model import (
     Snapshot,
     VirtualGpu,
 )
-from podgpu.views.dialects.hami import families
+from podgpu.views.dialects.hami import Options, families
 from podgpu.views.family import labels_text
 from tests.conftest import Golden
 from tests.views.dialects.rig import NODES, check_series, complaints, played, script, text, values
 
-NEW = load({}, {})
-LEGACY = load({"dialect_hami_names": ["legacy"]}, {})
-BOTH = load({"dialect_hami_names": ["both"]}, {})
+NEW = load({}, {}).of(Options)
+LEGACY = load({"dialect_hami_names": ["legacy"]}, {}).of(Options)
+BOTH = load({"dialect_hami_names": ["both"]}, {}).of(Options)
 GIB = 2**30
 CARD = "GPU-0"
 POD = ContainerRef("ml", "infer", "main", "u1")
@@ -206,5 +205,5 @@ def test_promtool_finds_fault_with_the_inherited_names_alone() -> None:
 
 @pytest.mark.parametrize("config", [NEW, LEGACY, BOTH])
 @given(snapshot=NODES)
-def test_no_snapshot_makes_a_series_twice(config: Config, snapshot: Snapshot) -> None:
+def test_no_snapshot_makes_a_series_twice(config: Options, snapshot: Snapshot) -> None:
     check_series(families(snapshot, config))

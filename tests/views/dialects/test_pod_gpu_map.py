@@ -8,6 +8,7 @@ from podgpu.config.precedence import load
 from podgpu.model import Booking, Claim, ContainerRef, Device, Gpu, Snapshot
 from podgpu.views.dialects.pod_gpu_map import (
     PAGES,
+    Options,
     Row,
     deprecated_families,
     map_family,
@@ -20,8 +21,8 @@ from tests.conftest import GOLDEN, Golden
 from tests.views.dialects.rig import NODES, check_series, complaints, played, script, text
 from tests.views.quirks import SNAPSHOT, STUCK
 
-DEFAULT = load({}, {})
-DEPRECATED = load({"dialect_pod_gpu_map_deprecated": ["on"]}, {})
+DEFAULT = load({}, {}).of(Options)
+DEPRECATED = load({"dialect_pod_gpu_map_deprecated": ["on"]}, {}).of(Options)
 
 CARD = "GPU-40f717b2-01dc-1a31-6b17-d487ffe7cb61"
 OTHER = "GPU-40f717b2-01dc-1a31-6b17-d487ffe7cb91"

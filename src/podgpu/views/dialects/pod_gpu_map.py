@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from msgspec import Struct
 
+from podgpu import option
 from podgpu.catalog.row import Kind, Worth
-from podgpu.config import Config
 from podgpu.model import Snapshot
+from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._holding import holdings
 from podgpu.views.family import Family, labels_text
@@ -19,6 +21,19 @@ DEPRECATED = "POD_GPU_MAP_INFO_"
 DEPRECATED_HELP = "pod gpu map info - please use labels value to match pod and gpu"
 
 _NOT_IN_A_NAME = re.compile("[^a-zA-Z0-9_]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    deprecated: str = option.one(
+        option.Option(
+            flag="--dialect.pod-gpu-map.deprecated",
+            group=option.DIALECTS,
+            help="Whether /metrics/pod-gpu-map also has a POD_GPU_MAP_INFO_N for each row.",
+            parse=OneOf(("on", "off")),
+            default="off",
+        )
+    )
 
 
 class Row(Struct, frozen=True, order=True):
@@ -81,13 +96,13 @@ def metric_name(node: str) -> str:
     return f"{name}_info" if name and not name[0].isdigit() else f"_{name}_info"
 
 
-def _map(snapshot: Snapshot, config: Config) -> list[Family]:
+def _map(snapshot: Snapshot, options: Options) -> list[Family]:
     mapped = rows(snapshot)
-    old = deprecated_families(mapped) if config.dialect_pod_gpu_map_deprecated == "on" else []
+    old = deprecated_families(mapped) if options.deprecated == "on" else []
     return [map_family(mapped), *old]
 
 
-def _nodes(snapshot: Snapshot, _config: Config) -> list[Family]:
+def _nodes(snapshot: Snapshot, _options: Options) -> list[Family]:
     return node_families(rows(snapshot))
 
 

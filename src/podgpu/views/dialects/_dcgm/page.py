@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from podgpu.catalog.row import Unit
-from podgpu.config import Config
 from podgpu.model import Booking, Snapshot
 from podgpu.views.dialects._dcgm import xid
 from podgpu.views.dialects._dcgm.counters import Counter, Generation, select
 from podgpu.views.dialects._dcgm.entity import DECIMALS, Entity, entities, rounded, told
 from podgpu.views.dialects._dcgm.labels import claim_labels, container_labels, device_pairs, sorted_pairs
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.dialects._dcgm.tenancy import Name, Tenancy, is_booked, used
 from podgpu.views.family import Family, block
 
@@ -27,15 +27,15 @@ class Row:
     shares: tuple[tuple[dict[str, str], list[Booking]], ...] = ()
 
 
-def families(snapshot: Snapshot, config: Config, generation: Generation, hostname: str) -> list[Family]:
-    selection = select(generation, config.dcgm_collectors)
+def families(snapshot: Snapshot, options: Options, generation: Generation, hostname: str) -> list[Family]:
+    selection = select(generation, options.collectors)
     tenancy = Tenancy.of(snapshot)
     rows = [
         _row(
             entity,
             tenancy,
             device_pairs(snapshot, entity, selection, hostname),
-            split=config.dcgm_per_container == "on",
+            split=options.per_container == "on",
         )
         for entity in entities(xid.heard(snapshot))
     ]

@@ -10,7 +10,6 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 from msgspec import Struct
 
-from podgpu.agent.attribution import Attribution
 from podgpu.model import (
     Allocation,
     ContainerRef,
@@ -23,7 +22,8 @@ from podgpu.model import (
     PodContainer,
     Workload,
 )
-from podgpu.sources.simulator import CARDS, Resident
+from podgpu.sources.simulator.card import Resident
+from podgpu.sources.simulator.node import CARDS
 
 _UUID = re.compile(r"\{card (?P<card>\d+)(?: instance (?P<instance>\d+))?\}")
 _RANGE = re.compile(r"\{(?P<first>\d+)\.\.(?P<last>\d+)\}")
@@ -58,22 +58,9 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allocatable: tuple[ScriptedDevice, ...]
 
 
-def demo_attribution(interval: float, pod_labels: Iterable[str]) -> Attribution:
-    pods = DemoPods()
-    return Attribution(
-        interval=interval,
-        allocations=DemoKubelet(),
-        pod_sources=[pods],
-        processes=DemoProcesses(),
-        workloads=pods,
-        pod_labels=tuple(pod_labels),
-    )
-
-
 class DemoKubelet:
-    name = "podresources"
-
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.errors: Counter[str] = Counter()
 
     async def read(self) -> Given:
@@ -84,9 +71,8 @@ class DemoKubelet:
 
 
 class DemoPods:
-    name = "pods-api"
-
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.errors: Counter[str] = Counter()
 
     async def run(self) -> None:
@@ -105,7 +91,8 @@ class DemoPods:
 
 
 class DemoProcesses:
-    name = "procfs"
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
         residents = {resident.pid: resident for card in CARDS for resident in card.residents}

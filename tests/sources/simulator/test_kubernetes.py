@@ -2,10 +2,11 @@
 
 import pytest
 
-from podgpu.agent.demo import DemoKubelet, DemoPods, _ids, script
 from podgpu.sharing import claims, systems, unclaimed
 from podgpu.sharing.inventory import Inventory
-from podgpu.sources.simulator import CARDS, Simulator
+from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, _ids, script
+from podgpu.sources.simulator.node import CARDS
+from podgpu.sources.simulator.source import Simulator
 
 TENANTS = {
     resident.tenant
@@ -16,9 +17,9 @@ TENANTS = {
 
 
 async def inventory() -> Inventory:
-    given = await DemoKubelet().read()
+    given = await DemoKubelet("kubelet").read()
     report = await Simulator(seed=1, clock=lambda: 0.0).read()
-    return Inventory(report.devices, given.devices, given.allocatable, DemoPods().pods())
+    return Inventory(report.devices, given.devices, given.allocatable, DemoPods("pods").pods())
 
 
 async def test_who_is_on_a_card_holds_a_part_of_it_and_nobody_else() -> None:
@@ -52,7 +53,7 @@ async def test_nothing_is_scripted_for_a_pod_that_is_not_there() -> None:
 
 
 async def test_pods_belong_to_workloads_and_those_made_by_hand_to_themselves() -> None:
-    pods = DemoPods()
+    pods = DemoPods("pods")
     found = await pods.resolve(pods.pods())
     named = {pod.name: found[pod.uid] for pod in pods.pods()}
     assert (named["ocr-0"].kind, named["ocr-0"].name) == ("StatefulSet", "ocr")

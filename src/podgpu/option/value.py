@@ -3,20 +3,13 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import urlsplit
 
-from podgpu.config.spelling import did_you_mean
 from podgpu.errors import UserError
+from podgpu.option.spelling import did_you_mean
 
 _DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|h)?")
 _SIZE = re.compile(r"([0-9]{1,18})(KiB|MiB|GiB)?")
 _WHOLE = re.compile(r"[0-9]{1,18}")
-_RATIO = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,9})?")
-_RATIO_FILE = (
-    "the file must hold one number for the node, or one for each GPU, of 1 to 9999, such as 2 or 2.5"
-)
-_RATIO_FILE_LIMIT = 1 << 16
 _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -68,6 +61,8 @@ def api_server(text: str) -> str:
 
 def page_address(text: str) -> str:
     """A URL; without a path it is that of a page of metrics."""
+    from urllib.parse import urlsplit
+
     refusal = UserError(f"{text!r} is no address of a page; write it like http://127.0.0.1:9400/metrics")
     try:
         address = urlsplit(text)
@@ -96,45 +91,3 @@ def _bytes(text: str) -> int:
     if not found:
         raise UserError(f"{text!r} is not a size; write bytes or a unit, such as 512KiB or 16MiB")
     return int(found[1]) * _BYTES[found[2] or ""]
-
-
-def existing_file(text: str) -> Path:
-    path = Path(text)
-    if not path.is_file():
-        raise UserError(f"there is no file {text!r}; give the path of one that exists")
-    return path.absolute()  # the system's loader would look for a bare name elsewhere
-
-
-def existing_folder(text: str) -> Path:
-    path = Path(text)
-    if not path.is_dir():
-        raise UserError(f"there is no folder {text!r}; give the path of one that exists")
-    return path
-
-
-def ratio_file(text: str) -> tuple[float, ...]:
-    """Read the numbers of a file, such as `2`, or `2 4 4 1`."""
-    path = Path(text)
-    try:
-        with path.open("rb") as file:
-            data = file.read(_RATIO_FILE_LIMIT + 1)
-    except OSError as error:
-        raise UserError(f"cannot read {text!r}: {error.strerror}; {_RATIO_FILE}") from None
-    if len(data) > _RATIO_FILE_LIMIT:
-        raise UserError(f"{text!r} is larger than 64 KiB; {_RATIO_FILE}")
-    lines = data.decode(errors="replace").split("\n")
-    ratios = tuple(
-        _ratio(word, f"{text!r}, line {number}")
-        for number, line in enumerate(lines, 1)
-        for word in line.replace(",", " ").split()
-    )
-    if not ratios:
-        raise UserError(f"{text!r} holds no number; {_RATIO_FILE}")
-    return ratios
-
-
-def _ratio(word: str, place: str) -> float:
-    ratio = float(word) if _RATIO.fullmatch(word) else 0.0
-    if ratio < 1:
-        raise UserError(f"{place}: {word[:40]!r} does not fit; {_RATIO_FILE}")
-    return ratio

@@ -1,7 +1,7 @@
 import pytest
 
-from podgpu.config.address import Address
 from podgpu.errors import UserError
+from podgpu.option.address import Address
 
 
 @pytest.mark.parametrize(

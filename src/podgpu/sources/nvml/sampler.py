@@ -19,7 +19,7 @@ import msgspec
 
 from podgpu import log
 from podgpu.model import Fault, Report
-from podgpu.sources.nvml import wire
+from podgpu.sources.nvml import NAME, wire
 
 LONGEST_READ = 2.0  # seconds the sampler may take for a cycle before it answers with what it has
 SHORTEST_READ = 0.5
@@ -33,7 +33,7 @@ decode_report = msgspec.msgpack.Decoder(Report).decode
 
 
 class Sampler:
-    name = "nvml"
+    name = NAME
     demo = False
 
     def __init__(self, *, interval: float, library: str | None) -> None:

@@ -6,14 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.config.collectors import TYPES, Collector, Collectors, collectors
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
+from podgpu.option import options_of
+from podgpu.views.dialects._dcgm.collectors import TYPES, Collector, Collectors
+from podgpu.views.dialects._dcgm.options import Options
 
 
 def read(path: Path, text: str | bytes) -> tuple[Collector, ...]:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return collectors(str(path)).listed
+    found = options_of(Options)["collectors"].parse(str(path))
+    assert isinstance(found, Collectors)
+    return found.listed
 
 
 def refusal(path: Path, text: str | bytes) -> str:
@@ -94,9 +98,9 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, data: bytes, told: 
 def test_it_is_read_when_the_agent_starts(tmp_path: Path) -> None:
     path = tmp_path / "counters.csv"
     path.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, GPU temperature (in C).")
-    config = load({}, {"PODGPU_DCGM_COLLECTORS": str(path)})
-    assert config.dcgm_collectors == Collectors(path, (TEMPERATURE,))
-    assert load({}, {}).dcgm_collectors is None
+    options = load({}, {"PODGPU_DCGM_COLLECTORS": str(path)}).of(Options)
+    assert options.collectors == Collectors(str(path), (TEMPERATURE,))
+    assert load({}, {}).of(Options).collectors is None
 
 
 def test_a_file_that_is_not_there_is_a_user_error(tmp_path: Path) -> None:
@@ -111,9 +115,8 @@ def test_whatever_the_file_holds_it_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.csv"
-    path.write_bytes(data)
     try:
-        found = collectors(str(path)).listed
+        found = read(path, data)
     except UserError:
         return
     assert found

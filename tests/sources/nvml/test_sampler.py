@@ -12,8 +12,8 @@ import pynvml
 import pytest
 
 from podgpu.agent.loop import Agent
-from podgpu.agent.sampler import Sampler
 from podgpu.model import Report
+from podgpu.sources.nvml.sampler import Sampler
 from tests.fakenvml.node import FakeFault, FakeNode, environment, h200, make_processes
 
 MISMATCH = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH

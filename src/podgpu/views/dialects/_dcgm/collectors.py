@@ -3,14 +3,12 @@
 import csv
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from podgpu.errors import UserError
 
 TYPES = ("gauge", "counter", "label")
 COLUMNS = 3
 
-_FILE_LIMIT = 1 << 20
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _FORM = "write FIELD, TYPE, HELP, such as: DCGM_FI_DEV_GPU_TEMP, gauge, GPU temperature (in C)."
 
@@ -28,14 +26,12 @@ class Collector:
 class Collectors:
     """The file as it was when it was read. A field that it lists twice counts once, as it stands first."""
 
-    path: Path
+    path: str
     listed: tuple[Collector, ...]
 
 
-def collectors(text: str) -> Collectors:
-    """Read the file of that name."""
-    path = Path(text)
-    lines = _text(path).split("\n")
+def collectors(path: str, text: str) -> Collectors:
+    lines = text.split("\n")
     found = [
         _collector(line.strip(), f"{path}: line {number}")
         for number, line in enumerate(lines, 1)
@@ -67,16 +63,3 @@ def _columns(line: str, place: str) -> list[str]:
     except (csv.Error, ValueError):
         raise UserError(f"{place}: a double quote is not closed, or text follows it; {_FORM}") from None
     return [column.strip() for column in columns]
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_FILE_LIMIT + 1)
-        if len(data) > _FILE_LIMIT:
-            raise UserError(f"{path}: larger than 1 MiB; give a file of counters, as dcgm-exporter reads it")
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; give a file that exists") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: not UTF-8 text; save it as UTF-8") from None

@@ -1,12 +1,11 @@
-"""An option is declared once, as a dataclass field. Every name of it derives from the flag."""
+"""An option is declared once, as a field of a frozen dataclass. Every name of it derives from the flag."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
-from podgpu.config.value import OneOf
 from podgpu.errors import UserError
+from podgpu.option.value import OneOf
 
 GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
 WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
@@ -16,10 +15,17 @@ T = TypeVar("T")
 Environ = Mapping[str, str]
 
 
+class OptionsOf(Protocol):
+    """Gives the instance of a class of options that holds what the user chose."""
+
+    def __call__(self, section: type[T], /) -> T: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Option(Generic[T]):
     """`default` is text as a user would write it; `default_note` says in words what text cannot.
 
+    `also_from` names environment variables that others set. They count only where nobody set the option itself.
     `in_file` is false for what the configuration file cannot set.
     """
 
@@ -28,8 +34,9 @@ class Option(Generic[T]):
     help: str
     parse: Callable[[str], T]
     value_name: str = ""
-    default: str | Callable[[Environ], str | None] | None = None
+    default: str | None = None
     default_note: str = ""
+    also_from: tuple[str, ...] = ()
     repeatable: bool = False
     in_file: bool = True
 
@@ -39,8 +46,13 @@ class Option(Generic[T]):
         return self.flag.removeprefix("--")
 
     @property
+    def name(self) -> str:
+        """Its name in Python."""
+        return self.key.replace(".", "_").replace("-", "_")
+
+    @property
     def environment(self) -> str:
-        return "PODGPU_" + self.key.replace(".", "_").replace("-", "_").upper()
+        return f"PODGPU_{self.name.upper()}"
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -52,7 +64,9 @@ class Option(Generic[T]):
 
     @property
     def default_text(self) -> str:
-        return self.default_note or (self.default if isinstance(self.default, str) else "")
+        own = self.default_note or self.default or ""
+        others = " or ".join(f"${name}" for name in self.also_from)
+        return f"{others}, else {own}" if others else own
 
     def value(self, texts: Sequence[str]) -> T | tuple[T, ...]:
         """Parse the texts. The last one counts, unless the option may be repeated."""
@@ -61,11 +75,10 @@ class Option(Generic[T]):
             raise UserError("the value is empty; give one or leave the option out")
         return tuple(self.parse(part) for part in parts) if self.repeatable else self.parse(parts[-1])
 
-    def default_value(self, environ: Environ) -> T | tuple[T, ...] | None:
-        text = self.default(environ) if callable(self.default) else self.default
-        if text is None:
+    def default_value(self) -> T | tuple[T, ...] | None:
+        if self.default is None:
             return () if self.repeatable else None
-        return self.value([text])
+        return self.value([self.default])
 
 
 def one(option: Option[T]) -> T:
@@ -81,10 +94,9 @@ def many(option: Option[T]) -> tuple[T, ...]:
 
 
 def _field(option: Option[T]) -> object:
-    return field(default_factory=lambda: option.default_value(os.environ), metadata={"option": option})
+    return field(default_factory=option.default_value, metadata={"option": option})
 
 
-def options_of(config: type) -> list[tuple[str, Option[Any]]]:
-    """Field names and their options by group, within one in the order of declaration."""
-    options: list[tuple[str, Option[Any]]] = [(each.name, each.metadata["option"]) for each in fields(config)]
-    return sorted(options, key=lambda pair: GROUPS.index(pair[1].group))
+def options_of(section: type) -> dict[str, Option[Any]]:
+    """List the options that a class declares, by field, in the order of declaration."""
+    return {one.name: one.metadata["option"] for one in fields(section) if "option" in one.metadata}
