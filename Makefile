@@ -50,6 +50,7 @@ gpu-wheels: $(READY) ## unpack podgpu's dependencies for another machine's Pytho
 	rm -rf build/wheels build/gpu-wheels
 	mkdir -p build
 	sed -n 's/^\(nvidia-ml-py\|aiohttp\|msgspec\|pyyaml\|rich\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
+	echo nvitop-exporter >> build/gpu-wheels.txt # the yardstick of tests/gpu/cost.py
 	$(BIN)/python -m pip download --quiet --python-version $(GPU_PYTHON) --only-binary :all: -d build/wheels -r build/gpu-wheels.txt
 	for wheel in build/wheels/*.whl; do $(BIN)/python -m zipfile -e $$wheel build/gpu-wheels; done
 
@@ -58,6 +59,7 @@ gpu-test: ## check podgpu against nvidia-smi, tenants against their work, MPS an
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/tenants.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/mps.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/pages.py
+	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/cost.py
 
 lock: ## resolve the dependencies again
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
