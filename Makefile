@@ -48,7 +48,7 @@ bench: $(READY) ## measure speed and size side by side
 GPU_PYTHON ?= 3.12
 gpu-wheels: $(READY) ## unpack podgpu's dependencies for another machine's Python into build/gpu-wheels
 	rm -rf build/wheels build/gpu-wheels
-	sed -n 's/^\(nvidia-ml-py\|aiohttp\|msgspec\|pyyaml\|rich\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
+	sed -n 's/^\(nvidia-ml-py\|aiohttp\|httptools\|msgspec\|pyyaml\|rich\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
 	$(BIN)/python -m pip download --quiet --python-version $(GPU_PYTHON) --only-binary :all: -d build/wheels -r build/gpu-wheels.txt
 	for wheel in build/wheels/*.whl; do $(BIN)/python -m zipfile -e $$wheel build/gpu-wheels; done
 

@@ -106,10 +106,10 @@ async def agent_over(
 
 async def snapshot_when(agent: Agent, what: str, condition: Callable[[Snapshot], object]) -> Snapshot:
     for _ in range(300):
-        if condition(agent.snapshot()):
-            return agent.snapshot()
+        if condition(agent.snapshot):
+            return agent.snapshot
         await asyncio.sleep(0.05)
-    raise AssertionError(f"{what}: {agent.snapshot()}")
+    raise AssertionError(f"{what}: {agent.snapshot}")
 
 
 def check_balance(snapshot: Snapshot) -> None:

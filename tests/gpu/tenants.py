@@ -177,10 +177,10 @@ async def observe(loads: list[Load], folder: Path, alone: dict[str, float]) -> O
 
 async def fresh(agent: Agent) -> Snapshot:
     """The next snapshot, right when it is taken."""
-    old = agent.snapshot()
-    while agent.snapshot() is old or not agent.snapshot().devices:
+    old = agent.snapshot
+    while agent.snapshot is old or not agent.snapshot.devices:
         await asyncio.sleep(0.005)
-    return agent.snapshot()
+    return agent.snapshot
 
 
 def booked(snapshot: Snapshot, load: Load) -> Booking:

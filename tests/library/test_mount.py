@@ -91,10 +91,10 @@ async def test_the_client_chooses_the_format_and_the_compression() -> None:
 
 async def test_filters_reach_the_document() -> None:
     async with library.Node(source="simulator", interval=STILL) as node, mounted(node, "/gpu/") as client:
-        wanted = next(row.pod for row in library.gpu_metrics(node.snapshot()) if row.pod)
+        wanted = next(row.pod for row in library.gpu_metrics(node.snapshot) if row.pod)
         found = await ask(client, f"/gpu/container/metrics?pod={wanted}")
         nobody = await ask(client, "/gpu/container/metrics?pod=nobody")
-    assert found.text.count('"device_uuid"') == len(library.gpu_metrics(node.snapshot(), pod=wanted)) > 0
+    assert found.text.count('"device_uuid"') == len(library.gpu_metrics(node.snapshot, pod=wanted)) > 0
     assert nobody.text == "[]\n"
 
 

@@ -44,8 +44,13 @@ class StubNode:
         self.let_go = asyncio.Event()
         self.let_go.set()
 
+    @property
     def snapshot(self) -> Snapshot:
         return self.current
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        await asyncio.Event().wait()
+        return seen
 
     async def release(self, seconds: float) -> bool:
         self.released.append(seconds)

@@ -38,10 +38,12 @@ class Agent:
         self._errors: Counter[tuple[str, str]] = Counter()
         self._last_good: float | None = None
         self._wake = asyncio.Event()
+        self._news = asyncio.Event()
         self._logged: dict[str, str] = {}
         self._taken = time.monotonic()
         self._snapshot = self._assembled(Report(fault=Fault(reason="starting")))
 
+    @property
     def snapshot(self) -> Snapshot:
         """Return what is known now. A snapshot that has grown too old loses its devices."""
         if time.monotonic() - self._taken > STALE_INTERVALS * self._interval and self._snapshot.devices:
@@ -51,6 +53,12 @@ class Agent:
                 stale, parts=(*stale.parts, *others), errors=self._snapshot.errors
             )
         return self._snapshot
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        """Wait until a newer snapshot than that is published, and return it."""
+        while self.snapshot is seen:
+            await self._news.wait()
+        return self.snapshot
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -98,6 +106,8 @@ class Agent:
         self._taken = taken
         self._snapshot = msgspec.structs.replace(snapshot, errors=self._error_counts())
         self.ready = True
+        self._news.set()
+        self._news = asyncio.Event()
         self._log_changes(snapshot)
 
     async def _attributed(self, snapshot: Snapshot, report: Report) -> Snapshot:

@@ -24,13 +24,13 @@ async def read_node(config: Config, *, cycles: int, pause: float) -> Snapshot:
     until = time.monotonic() + PATIENCE_SECONDS
     try:
         await agent.cycle()
-        while _may_pass(agent.snapshot()) and time.monotonic() < until:
+        while _may_pass(agent.snapshot) and time.monotonic() < until:
             await asyncio.sleep(0.1)
             await agent.cycle()
         for _ in range(cycles - 1):
             await asyncio.sleep(pause)
             await agent.cycle()
-        return agent.snapshot()
+        return agent.snapshot
     finally:
         watching.cancel()
         await agent.close()
