@@ -39,6 +39,7 @@ class StubNode:
         self.current = make_snapshot()
         self.ready = True
         self.released: list[float] = []
+        self.finished = 0
         self.gone = True
         self.asked = asyncio.Event()
         self.let_go = asyncio.Event()
@@ -56,6 +57,7 @@ class StubNode:
         self.released.append(seconds)
         self.asked.set()
         await self.let_go.wait()
+        self.finished += 1
         return self.gone
 
 

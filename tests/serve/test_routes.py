@@ -41,6 +41,25 @@ async def test_gzip_holds_the_same_page(path: str) -> None:
     assert gzip.decompress(packed.body) == plain.body
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/api/v1/snapshot"])
+async def test_a_page_that_the_client_has_is_not_sent_again(path: str) -> None:
+    node = StubNode()
+    async with serving(node) as server, connected(server) as client:
+        page = await client.get(path)
+        packed = await client.get(path, Accept_Encoding="gzip")
+        tag = page.headers["etag"]
+        assert tag != packed.headers["etag"]
+        for held in (tag, f'"other", W/{tag}', "*"):
+            client.ask(path, If_None_Match=held)
+            again = await client.answer(head_only=True)
+            assert (again.status, again.headers["etag"]) == (304, tag)
+            assert "content-length" not in again.headers
+        node.current = msgspec.structs.replace(node.current, node="worker-2")
+        newer = await client.get(path, If_None_Match=tag)
+    assert newer.status == 200
+    assert newer.headers["etag"] != tag
+
+
 async def test_the_snapshot_is_json() -> None:
     async with serving(StubNode()) as server:
         answer = await fetch(server, "/api/v1/snapshot")

@@ -1,7 +1,7 @@
 """Answers, the headers that each of them carries, and how they are written."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -15,9 +15,6 @@ HEADERS = {
 }
 TEXT = "text/plain; charset=utf-8"
 RETRY_SECONDS = "1"
-
-# Larger bodies are written from where they are: a copy for each slow reader would cost more than a second write.
-COPIED_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +38,11 @@ def busy(line: str) -> Response:
     return text(503, line, {"Retry-After": RETRY_SECONDS})
 
 
-def encode(
-    response: Response, *, connection: str | None, head_only: bool = False
-) -> Iterator[bytes | memoryview]:
-    """Give what is to be written: one piece for most answers. `connection` is the header of that name."""
+def encode(response: Response, *, connection: str | None, head_only: bool = False) -> bytes:
+    """Spell out an answer in one piece: a head by itself would wake the client twice.
+
+    `connection` is the header of that name.
+    """
     framing = {"Date": time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())}
     if response.status != HTTPStatus.NOT_MODIFIED:
         framing["Content-Length"] = str(len(response.body))
@@ -53,9 +51,4 @@ def encode(
     fields = "".join(f"{name}: {value}\r\n" for name, value in (response.fields | framing).items())
     status = HTTPStatus(response.status)
     head = f"HTTP/1.1 {status.value} {status.phrase}\r\n{fields}\r\n".encode("latin-1")
-    body = b"" if head_only else response.body
-    if len(body) <= COPIED_BYTES:
-        yield head + body
-    else:
-        yield head
-        yield memoryview(body)
+    return head if head_only else head + response.body

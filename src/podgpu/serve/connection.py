@@ -15,6 +15,8 @@ from podgpu.serve.request import Request
 class Connection(asyncio.Protocol):
     """`quiet_since` is None while a request is in progress."""
 
+    _wire: asyncio.Transport
+
     __slots__ = (
         "_ahead",
         "_crowd",
@@ -35,7 +37,6 @@ class Connection(asyncio.Protocol):
         self._crowd = crowd
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._wire: asyncio.Transport | None = None
         self._ahead = b""
         self._head: Head | None = None
         self._head_since: float | None = None
@@ -59,6 +60,8 @@ class Connection(asyncio.Protocol):
         self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
+        if self._wire.is_closing():
+            return
         self._ahead += data
         self._advance()
         # Requests sent ahead of their answers count as one head.
@@ -67,7 +70,6 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._stalled_since = self._loop.time()
-        self._drained = self._loop.create_future()
 
     def resume_writing(self) -> None:
         self._stalled_since = None
@@ -88,12 +90,11 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         self._crowd.leave(self)
-        if self._wire is not None:
-            self._wire.abort()
+        self._wire.abort()
 
     def _advance(self) -> None:
         """Read on, up to the end of the next request."""
-        if not self._ahead or self._serving is not None or self._wire is None or self._wire.is_closing():
+        if not self._ahead or self._serving is not None or self._wire.is_closing():
             return
         if self._head_since is None:
             self._head_since = self._loop.time()
@@ -106,7 +107,6 @@ class Connection(asyncio.Protocol):
             self._refuse(refusal)
 
     def _begin(self, head: Head) -> None:
-        assert self._wire is not None  # noqa: S101 - it had to be there to read from
         peer = self._wire.get_extra_info("peername")
         request = head.request(peer[0] if isinstance(peer, tuple) else None)
         self._head = self._head_since = self.quiet_since = None
@@ -125,17 +125,16 @@ class Connection(asyncio.Protocol):
 
     async def _send(self, response: Response, head: Head, *, closing: bool, head_only: bool) -> None:
         """Return when the kernel has taken the answer, or when there is nobody left to take it."""
-        wire = self._wire
-        if wire is None or wire.is_closing():
+        if self._wire.is_closing():
             return
         closing = closing or not head.keeps_alive
         word = "close" if closing else "keep-alive" if head.version == "1.0" else None
-        for piece in answer.encode(response, connection=word, head_only=head_only):
-            wire.write(piece)
-        if self._stalled_since is not None and self._drained is not None:
+        self._wire.write(answer.encode(response, connection=word, head_only=head_only))
+        if self._stalled_since is not None:
+            self._drained = self._loop.create_future()
             await self._drained
         if closing:
-            wire.close()
+            self._wire.close()
 
     def _refuse(self, refusal: Refusal) -> None:
         """Not logged: any client could fill the log with it."""
@@ -146,6 +145,5 @@ class Connection(asyncio.Protocol):
 
     def _dismiss(self, response: Response) -> None:
         self._ahead = b""
-        if self._wire is not None:
-            self._wire.write(b"".join(answer.encode(response, connection="close")))
-            self._wire.close()
+        self._wire.write(answer.encode(response, connection="close"))
+        self._wire.close()

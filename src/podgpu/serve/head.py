@@ -25,6 +25,7 @@ class Head:
     def __init__(self, limits: Limits) -> None:
         self.complete = False
         self.keeps_alive = False
+        self.version = ""
         self._limits = limits
         self._parser = HttpRequestParser(self)
         self._bytes = 0
@@ -33,10 +34,6 @@ class Head:
         self._host_count = 0
         self._target = b""
         self._fields: dict[str, str] = {}
-
-    @property
-    def version(self) -> str:
-        return self._parser.get_http_version()
 
     def feed(self, data: bytes) -> bytes:
         """Take what belongs to this head and return what follows it. Raises Refusal."""
@@ -66,6 +63,7 @@ class Head:
 
     def on_headers_complete(self) -> None:
         self.complete = True
+        self.version = self._parser.get_http_version()
         # The parser forgets this with the end of the request.
         self.keeps_alive = self._parser.should_keep_alive()
 
