@@ -38,10 +38,11 @@ class _Still:
     ready = True
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
 
-    def snapshot(self) -> Snapshot:
-        return self._snapshot
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        await asyncio.Event().wait()
+        return seen
 
     async def release(self, seconds: float) -> bool:
         return seconds > 0

@@ -75,7 +75,7 @@ async def test_the_map_outlives_the_kubelet_and_is_fresh_when_it_is_back(
         await kubelet.stop()
         await snapshot_when(agent, "the kubelet is missed", lambda one: not part(one, "podresources").up)
         await asyncio.sleep(OUTAGE_SECONDS)
-        during = agent.snapshot()
+        during = agent.snapshot
         assert during.claims == before.claims
         assert container_series(during) == container_series(before), "a series was renamed or lost"
         assert (part(during, "podresources").age_seconds or 0) >= OUTAGE_SECONDS
@@ -136,7 +136,7 @@ async def test_names_outlive_the_api_server(
                     agent, "the API server is missed", lambda one: not part(one, "apiserver").up
                 )
                 await asyncio.sleep(OUTAGE_SECONDS)
-                during = agent.snapshot()
+                during = agent.snapshot
                 assert during.workloads == before.workloads
                 assert [pod.uid for pod in during.pods] == [pod.uid for pod in before.pods]
                 assert (part(during, "apiserver").age_seconds or 0) >= OUTAGE_SECONDS
@@ -168,9 +168,9 @@ async def test_a_reading_that_grew_too_old_loses_its_cards_and_keeps_its_counts(
     attribution = Attribution(interval=0.05, pod_sources=[kubelet])
     agent = Agent(OnceOnly(), node="n", interval=0.05, attribution=attribution)
     await agent.cycle()
-    assert agent.snapshot().devices
+    assert agent.snapshot.devices
     await asyncio.sleep(0.3)
-    snapshot = agent.snapshot()
+    snapshot = agent.snapshot
     fault = part(snapshot, "nvml").fault
     assert (snapshot.devices, fault and fault.reason) == ((), "stale")
     assert part(snapshot, kubelet.name).up

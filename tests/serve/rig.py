@@ -39,18 +39,25 @@ class StubNode:
         self.current = make_snapshot()
         self.ready = True
         self.released: list[float] = []
+        self.finished = 0
         self.gone = True
         self.asked = asyncio.Event()
         self.let_go = asyncio.Event()
         self.let_go.set()
 
+    @property
     def snapshot(self) -> Snapshot:
         return self.current
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        await asyncio.Event().wait()
+        return seen
 
     async def release(self, seconds: float) -> bool:
         self.released.append(seconds)
         self.asked.set()
         await self.let_go.wait()
+        self.finished += 1
         return self.gone
 
 

@@ -180,7 +180,7 @@ async def test_errors_of_the_second_are_counted_under_its_name_and_once() -> Non
     await agent.cycle()
     second.delay = 60
     await agent.cycle()
-    assert {(one.source, one.reason): one.count for one in agent.snapshot().errors} == {
+    assert {(one.source, one.reason): one.count for one in agent.snapshot.errors} == {
         ("nvml", "implausible_value"): 2,
         ("dcgm", "contradiction"): 3,
     }

@@ -23,6 +23,11 @@ class Page:
     content_type: str
     gzipped: bool = False
 
+    @property
+    def etag(self) -> str:
+        """Name these very bytes. They keep their hash, so it is computed once; another process has other names."""
+        return f'"{hash(self.body):x}"'
+
 
 class _Key(NamedTuple):
     kind: str

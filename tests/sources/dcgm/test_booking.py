@@ -55,7 +55,7 @@ async def two_cycles(agent: Agent, exporter: FakeExporter, later: bytes) -> Snap
     exporter.page = later
     await asyncio.sleep(INTERVAL)
     await agent.cycle()
-    snapshot = agent.snapshot()
+    snapshot = agent.snapshot
     check_balance(snapshot)
     return snapshot
 
@@ -105,10 +105,10 @@ async def test_the_kubelet_knows_better_than_the_page() -> None:
 async def test_proc_is_no_part_of_it() -> None:
     async with FakeExporter(page("train")) as exporter, agent_over(exporter) as agent:
         await agent.cycle()
-        assert [part.name for part in agent.snapshot().parts] == ["dcgm"]
+        assert [part.name for part in agent.snapshot.parts] == ["dcgm"]
         exporter.status = 500
         await agent.cycle()
-        [part] = agent.snapshot().parts
+        [part] = agent.snapshot.parts
         assert part.fault is not None
         assert (part.name, part.fault.reason) == ("dcgm", "page_refused")
 
