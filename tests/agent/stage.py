@@ -11,10 +11,10 @@ import pytest
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.agent.sampler import Sampler
+from podgpu.host.procfs import Procfs
 from podgpu.kube import PodSource
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.podresources import PodResources
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Booking, PartStatus, Pod, Remainder, Snapshot
 from tests.fakeapi.recorded import NODE

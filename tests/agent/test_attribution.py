@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.demo import Given
-from podgpu.kube.procfs import Procfs
+from podgpu.host.procfs import Procfs
 from podgpu.model import (
     Allocation,
     Booking,

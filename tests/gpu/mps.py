@@ -22,9 +22,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.agent.sampler import Sampler
+from podgpu.host.procfs import Procfs
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.podresources import Allocated
-from podgpu.kube.procfs import Procfs
 from podgpu.model import Allocation, PartStatus, Snapshot
 from tests.gpu import tenants
 from tests.gpu.tenants import INTERVAL, A, B, Load, at_work, balances, memory_of_nvidia_smi
