@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from podgpu import log
+from podgpu.kube.condition import Condition
 from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 MOST_ENTRIES = 20_000
@@ -116,13 +117,11 @@ class LogDirs:
     name = "log-dirs"
 
     def __init__(self, root: Path = Path("/var/log"), *, rescan_seconds: float = RESCAN_SECONDS) -> None:
-        self.errors: Counter[str] = Counter()
+        self._condition = Condition(self.name)
+        self.errors = self._condition.errors
         self._root = root
         self._rescan_seconds = rescan_seconds
         self._pods: tuple[Pod, ...] | None = None
-        self._fault: Fault | None = Fault(reason="starting")
-        self._read_at: float | None = None
-        self._seconds = 0.0
 
     async def run(self) -> None:
         while True:
@@ -139,26 +138,18 @@ class LogDirs:
             self._failed(error)
             return
         self.errors.update(look.skipped)
-        self._fault = None
-        self._read_at = time.monotonic()
-        self._seconds = self._read_at - began
+        self._condition.seconds = time.monotonic() - began
+        self._condition.worked()
 
     def pods(self) -> tuple[Pod, ...] | None:
         return self._pods
 
     def status(self) -> PartStatus:
-        age = None if self._read_at is None else time.monotonic() - self._read_at
-        return PartStatus(
-            name=self.name,
-            up=self._fault is None,
-            fault=self._fault,
-            duration_seconds=self._seconds,
-            age_seconds=age,
-        )
+        return self._condition.status()
 
     def _failed(self, error: OSError) -> None:
         reason = {FileNotFoundError: "missing", PermissionError: "forbidden"}.get(type(error), "unreadable")
-        self.errors[reason] += 1
-        if self._fault is None or self._fault.reason != reason:
+        known = self._condition.fault
+        if known is None or known.reason != reason:
             log.warning("no log folders", source=self.name, reason=reason, path=self._root / "pods")
-        self._fault = Fault(reason=reason, detail=f"{self._root / 'pods'}: {error.strerror}")
+        self._condition.failed(Fault(reason=reason, detail=f"{self._root / 'pods'}: {error.strerror}"))

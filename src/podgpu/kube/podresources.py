@@ -3,7 +3,6 @@
 import asyncio
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from msgspec import Struct
 
 from podgpu.kube import kubelet_socket
 from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry, ListResponse
-from podgpu.model import Allocation, DynamicAllocation, Fault, PartStatus
+from podgpu.kube.condition import Condition
+from podgpu.model import Allocation, DynamicAllocation, PartStatus
 
 LIST = "/v1.PodResourcesLister/List"
 OLD_LIST = "/v1alpha1.PodResourcesLister/List"  # same numbers, fewer fields
@@ -46,12 +46,10 @@ class PodResources:
         self._deadline = deadline
         self._clock = clock
         self._allocated = Allocated()
-        self._fault: Fault | None = Fault(reason="starting")
+        self._condition = Condition(self.name, clock=clock)
+        self.errors = self._condition.errors
         self._asked = LIST
-        self.errors: Counter[str] = Counter()
-        self._good_at: float | None = None
         self._allocatable_at: float | None = None
-        self._seconds = 0.0
         self._pause = 0.0
         self._resume_at = 0.0
 
@@ -66,19 +64,12 @@ class PodResources:
         except Exception as error:
             self._note(error)
         else:
-            self._fault = None
             self._pause = 0.0
-        self._seconds = self._clock() - started
+        self._condition.seconds = self._clock() - started
         return self._allocated
 
     def status(self) -> PartStatus:
-        return PartStatus(
-            name=self.name,
-            up=self._fault is None,
-            fault=self._fault,
-            duration_seconds=self._seconds,
-            age_seconds=None if self._good_at is None else self._clock() - self._good_at,
-        )
+        return self._condition.status()
 
     async def close(self) -> None:
         """Nothing is held between two readings."""
@@ -89,7 +80,7 @@ class PodResources:
         dynamic = tuple(_dynamic_allocations(self._texts(_claimed(answer))))
         changed = (devices, dynamic) != (self._allocated.devices, self._allocated.dynamic)
         self._allocated = msgspec.structs.replace(self._allocated, devices=devices, dynamic=dynamic)
-        self._good_at = self._clock()
+        self._condition.worked()
         if current and (changed or self._allocatable_due()):
             await self._refresh_allocatable()
 
@@ -129,9 +120,9 @@ class PodResources:
         return [pair for pair in self._allocated.allocatable if pair[0] in silent]
 
     def _note(self, error: Exception) -> None:
-        self._fault = kubelet_socket.fault(error, self._asked)
-        self.errors[self._fault.reason] += 1
-        if self._fault.reason == "rate_limited":
+        fault = kubelet_socket.fault(error, self._asked)
+        self._condition.failed(fault)
+        if fault.reason == "rate_limited":
             self._pause = min(2 * self._pause or 1.0, LONGEST_PAUSE)
             self._resume_at = self._clock() + self._pause
 

@@ -8,7 +8,6 @@ import asyncio
 import random
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from podgpu.kube.apiserver import PAGE_BYTES, ApiFault, ApiServer
+from podgpu.kube.condition import Condition
 from podgpu.kube.pod_object import MALFORMED
 from podgpu.kube.resource_objects import (
     decode_claim,
@@ -84,11 +84,8 @@ class ResourceClaims:
         self._claims: dict[tuple[str, str], ResourceClaim] = {}
         self._devices: tuple[PoolDevice, ...] = ()
         self._failures = 0
-        self._seconds = 0.0
-        self._good_at: float | None = None
-        self._fault: Fault | None = Fault(reason="starting")
-        self._fault_since = time.monotonic()
-        self.errors: Counter[str] = Counter()
+        self._condition = Condition(self.name)
+        self.errors = self._condition.errors
 
     def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation] = ()) -> None:
         """Want the claims of pods, also those that the kubelet alone names: it makes them from templates."""
@@ -107,17 +104,7 @@ class ResourceClaims:
         return self._devices
 
     def status(self) -> PartStatus | None:
-        if not self._users:
-            return None
-        now = time.monotonic()
-        fault = self._fault and msgspec.structs.replace(self._fault, seconds=now - self._fault_since)
-        return PartStatus(
-            name=self.name,
-            up=fault is None,
-            fault=fault,
-            duration_seconds=self._seconds,
-            age_seconds=None if self._good_at is None else now - self._good_at,
-        )
+        return self._condition.status() if self._users else None
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -142,10 +129,9 @@ class ResourceClaims:
             await self._ask_for_claims()
         except ApiFault as fault:
             return self._failed(fault)
-        self._good_at = time.monotonic()
-        self._seconds = self._good_at - began
+        self._condition.seconds = time.monotonic() - began
+        self._condition.worked()
         self._failures = 0
-        self._fault = None
         return 0.0
 
     async def _slices(self) -> list[msgspec.Raw]:
@@ -218,11 +204,8 @@ class ResourceClaims:
             return None
 
     def _failed(self, fault: ApiFault) -> float:
-        self.errors[fault.reason] += 1
-        if self._fault is None or self._fault.reason != fault.reason:
-            self._fault_since = time.monotonic()
         detail = f"{GRANT}: {fault.detail}" if fault.reason == "forbidden" else fault.detail
-        self._fault = Fault(reason=fault.reason, detail=detail)
+        self._condition.failed(Fault(reason=fault.reason, detail=detail))
         self._changed.set()
         longest = self._timing.first_pause * 2.0 ** min(self._failures, 16)
         self._failures += 1
