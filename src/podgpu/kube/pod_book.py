@@ -16,12 +16,12 @@ class Event(msgspec.Struct):
     object: msgspec.Raw
 
 
-class Position(msgspec.Struct, rename="camel"):
+class BookmarkMetadata(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
 
 class Bookmark(msgspec.Struct):
-    metadata: Position
+    metadata: BookmarkMetadata
 
 
 class Known(msgspec.Struct, frozen=True):

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from podgpu.kube.apiserver import PAGE_BYTES, ApiFault, ApiServer
+from podgpu.kube.apiserver import ApiFault, ApiServer
 from podgpu.kube.condition import Condition
-from podgpu.kube.pod_book import Known, PodBook, Position
+from podgpu.kube.pages import Page, pages
+from podgpu.kube.pod_book import Known, PodBook
 from podgpu.model import Fault, PartStatus, Pod
 
 PODS = "/api/v1/pods"
@@ -37,15 +38,6 @@ class Timing:
     silence: float = 90.0  # bookmarks come about once a minute
     watch: float = 290.0
     relist: float = 600.0
-
-
-class ListPosition(Position, rename="camel"):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class PodPage(msgspec.Struct):
-    metadata: ListPosition
-    items: list[msgspec.Raw] | None = None
 
 
 class PodWatch:
@@ -115,17 +107,18 @@ class PodWatch:
 
     async def _pages(self, freshness: dict[str, str]) -> tuple[list[Known], str]:
         pods: list[Known] = []
-        query = {**self._selector, "limit": str(self._page), **freshness}
         version = ""
-        for _ in range(MOST_PAGES):
-            page = await self._api.get(PODS, PodPage, query, limit=PAGE_BYTES)
+        async for page in pages(
+            self._api,
+            PODS,
+            Page[msgspec.Raw],
+            self._selector,
+            size=self._page,
+            most=MOST_PAGES,
+            freshness=freshness,
+        ):
             pods += [known for item in page.items or () if (known := self._book.read(item))]
             version = version or page.metadata.resource_version
-            if not page.metadata.continue_:
-                break
-            query = {**self._selector, "limit": str(self._page), "continue": page.metadata.continue_}
-        else:
-            raise ApiFault("too_large", f"more than {MOST_PAGES} pages")
         if not version:
             raise ApiFault("garbage", "a list without a version")
         return pods, version

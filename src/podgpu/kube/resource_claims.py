@@ -16,8 +16,9 @@ from typing import TypeVar
 
 import msgspec
 
-from podgpu.kube.apiserver import PAGE_BYTES, ApiFault, ApiServer
+from podgpu.kube.apiserver import ApiFault, ApiServer
 from podgpu.kube.condition import Condition
+from podgpu.kube.pages import Page, pages
 from podgpu.kube.pod_object import MALFORMED
 from podgpu.kube.resource_objects import (
     decode_claim,
@@ -51,15 +52,6 @@ class Timing:
     forbidden_pause: float = 300.0
 
 
-class ListPosition(msgspec.Struct):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class SlicePage(msgspec.Struct):
-    metadata: ListPosition
-    items: list[msgspec.Raw] | None = None
-
-
 class Wanted(msgspec.Struct, frozen=True, order=True):
     """A claim of a pod. Another pod with the same claim is news: it may have been given other devices by then."""
 
@@ -76,7 +68,7 @@ class ResourceClaims:
     def __init__(self, api: ApiServer, node: str, *, timing: Timing | None = None) -> None:
         self._api = api
         self._timing = timing or Timing()
-        self._selector = {"fieldSelector": f"spec.nodeName={node}", "limit": str(PAGE)}
+        self._selector = {"fieldSelector": f"spec.nodeName={node}"}
         self._version = ""
         self._users: frozenset[str] = frozenset()
         self._wanted: frozenset[Wanted] = frozenset()
@@ -148,15 +140,8 @@ class ResourceClaims:
         raise ApiFault("garbage", f"the server has no resource.k8s.io in {', '.join(VERSIONS)}")
 
     async def _listed(self, path: str) -> list[msgspec.Raw]:
-        items: list[msgspec.Raw] = []
-        query = self._selector
-        for _ in range(MOST_PAGES):
-            page = await self._api.get(path, SlicePage, query, limit=PAGE_BYTES)
-            items += page.items or ()
-            if not page.metadata.continue_:
-                return items
-            query = {**self._selector, "continue": page.metadata.continue_}
-        raise ApiFault("too_large", f"more than {MOST_PAGES} pages of resourceslices")
+        found = pages(self._api, path, Page[msgspec.Raw], self._selector, size=PAGE, most=MOST_PAGES)
+        return [item async for page in found for item in page.items or ()]
 
     def _pool_devices(self, items: Iterable[msgspec.Raw]) -> Iterator[PoolDevice]:
         slices = [found.spec for item in items if (found := self._decoded(decode_slice, item))]
