@@ -14,6 +14,7 @@ from pathlib import Path
 
 from podgpu import log
 from podgpu.kube.condition import Condition
+from podgpu.kube.pod_list import place
 from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 MOST_ENTRIES = 20_000
@@ -42,9 +43,7 @@ class Scan:
         folders = self._folders(root / "pods")
         ids = self._ids(root / "containers")
         found = (self._pod(folder, ids) for folder in folders)
-        return tuple(
-            sorted((pod for pod in found if pod), key=lambda pod: (pod.namespace, pod.name, pod.uid))
-        )
+        return tuple(sorted((pod for pod in found if pod), key=place))
 
     def _pod(self, folder: Path, ids: Ids) -> Pod | None:
         match = _POD.fullmatch(folder.name)
@@ -77,9 +76,9 @@ class Scan:
         ids: Ids = {}
         try:
             for entry in self._entries(folder):
-                place = _place(entry)
-                if place and place[1] >= ids.get(place[0], (0, ""))[0]:
-                    ids[place[0]] = place[1:]
+                link = _link(entry)
+                if link and link[1] >= ids.get(link[0], (0, ""))[0]:
+                    ids[link[0]] = link[1:]
         except OSError:
             return {}
         return {} if self.skipped["too_many"] else ids  # the newest may be among those not seen
@@ -97,7 +96,7 @@ class Scan:
                 yield entry
 
 
-def _place(entry: "os.DirEntry[str]") -> tuple[tuple[str, str], int, str] | None:
+def _link(entry: "os.DirEntry[str]") -> tuple[tuple[str, str], int, str] | None:
     """Return ((pod folder, container), restarts, container id), if name and target tell of the same container."""
     link = _LINK.fullmatch(entry.name)
     try:
@@ -133,10 +132,11 @@ class LogDirs:
         began = time.monotonic()
         look = Scan()
         try:
-            self._pods = await asyncio.to_thread(look.pods, self._root)
+            found = await asyncio.to_thread(look.pods, self._root)
         except OSError as error:
             self._failed(error)
             return
+        self._pods = self._pods if found == self._pods else found
         self.errors.update(look.skipped)
         self._condition.seconds = time.monotonic() - began
         self._condition.worked()

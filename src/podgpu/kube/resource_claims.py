@@ -74,6 +74,7 @@ class ResourceClaims:
         self._wanted: frozenset[Wanted] = frozenset()
         self._changed = asyncio.Event()
         self._claims: dict[tuple[str, str], ResourceClaim] = {}
+        self._shown: tuple[ResourceClaim, ...] | None = ()
         self._devices: tuple[PoolDevice, ...] = ()
         self._failures = 0
         self._condition = Condition(self.name)
@@ -90,9 +91,13 @@ class ResourceClaims:
             self._changed.set()
 
     def claims(self) -> tuple[ResourceClaim, ...]:
-        return tuple(self._claims.values())
+        """Return the same tuple for as long as no claim changes."""
+        if self._shown is None:
+            self._shown = tuple(self._claims.values())
+        return self._shown
 
     def devices(self) -> tuple[PoolDevice, ...]:
+        """Return the same tuple for as long as no device changes."""
         return self._devices
 
     def status(self) -> PartStatus | None:
@@ -117,7 +122,8 @@ class ResourceClaims:
         """Ask for everything once, and return how long to be quiet whatever happens."""
         began = time.monotonic()
         try:
-            self._devices = tuple(self._pool_devices(await self._slices()))
+            devices = tuple(self._pool_devices(await self._slices()))
+            self._devices = self._devices if devices == self._devices else devices
             await self._ask_for_claims()
         except ApiFault as fault:
             return self._failed(fault)
@@ -153,7 +159,7 @@ class ResourceClaims:
     async def _ask_for_claims(self) -> None:
         wanted = {(one.namespace, one.name) for one in self._wanted}
         for place in self._claims.keys() - wanted:
-            del self._claims[place]
+            self._keep(place, None)
         faults: list[ApiFault] = []
         for place in sorted(wanted):
             try:
@@ -161,12 +167,18 @@ class ResourceClaims:
             except ApiFault as fault:  # rights may be given by namespace
                 faults.append(fault)
                 continue
-            if claim:
-                self._claims[place] = claim
-            else:
-                self._claims.pop(place, None)
+            self._keep(place, claim)
         if faults:
             raise faults[0]
+
+    def _keep(self, place: tuple[str, str], claim: ResourceClaim | None) -> None:
+        if self._claims.get(place) == claim:
+            return
+        if claim:
+            self._claims[place] = claim
+        else:
+            del self._claims[place]
+        self._shown = None
 
     async def _claim(self, namespace: str, name: str) -> ResourceClaim | None:
         path = f"{GROUP}/{self._version}/namespaces/{namespace}/resourceclaims/{name}"
