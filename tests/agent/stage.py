@@ -10,10 +10,10 @@ import pytest
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
+from podgpu.host.procfs import Procfs
 from podgpu.kube import PodSource
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.podresources import PodResources
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Balance, Booking, Card, PartStatus, Pod, Rest, Snapshot
 from podgpu.sources.nvml.sampler import Sampler

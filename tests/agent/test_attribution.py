@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from podgpu.agent.attribution import Attribution
-from podgpu.kube.procfs import Procfs
+from podgpu.host.procfs import Procfs
 from podgpu.model import (
     Allocation,
     Booking,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.kube.procfs import Procfs
+from podgpu.host.procfs import Procfs
 from podgpu.views.why import why_outsider
 from tests.agent.rig import running_agent
 from tests.agent.stage import check_balance

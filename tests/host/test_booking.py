@@ -5,7 +5,7 @@ from pathlib import Path
 from podgpu.agent.attribution import Attribution
 from podgpu.host.names import BELIEVED_SECONDS
 from podgpu.host.outsiders import Outsiders
-from podgpu.kube.procfs import Procfs
+from podgpu.host.procfs import Procfs
 from podgpu.model import Device, Gpu, Process, Reading, Snapshot
 from tests.agent.stage import check_balance, write_proc
 from tests.host.machine import write_docker

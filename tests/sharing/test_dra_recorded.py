@@ -95,13 +95,13 @@ async def test_every_container_is_on_the_device_of_its_request(
             FakeApi(pods=items, version=5300, objects=dynamic_resources()) as server,
         ):
             kubelet.replies = pods_api(CLUSTER) | (pod_resources(CLUSTER) if lists else NOTHING)
-            api = ApiServer(server.url)
+            api, allocations = ApiServer(server.url), PodResources(root)
             attribution = Attribution(
                 interval=0.5,
-                allocations=PodResources(root),
+                allocations=allocations,
                 dynamics=ResourceClaims(api, NODE),
                 pod_sources=[PodWatch(api, NODE) if source == "api" else PodsApi(root)],
-                to_close=[api],
+                to_close=[allocations, api],
             )
             running = asyncio.create_task(attribution.run())
             try:

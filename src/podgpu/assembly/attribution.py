@@ -5,13 +5,13 @@ from podgpu.assembly import machine
 from podgpu.assembly.source import chosen, of_all_nodes
 from podgpu.config import Config
 from podgpu.host.outsiders import Outsiders
+from podgpu.host.procfs import Procfs
 from podgpu.kube import PodSource
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.pods_api import PodsApi
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host

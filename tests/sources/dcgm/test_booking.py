@@ -10,7 +10,7 @@ import pytest
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
-from podgpu.kube.procfs import Procfs
+from podgpu.host.procfs import Procfs
 from podgpu.model import Fault, Snapshot
 from podgpu.sources.dcgm.source import DcgmPages
 from tests.agent.stage import check_balance

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.kube.procfs import BELIEVED_SECONDS, Procfs
+from podgpu.host.procfs import BELIEVED_SECONDS, Procfs
 from podgpu.model import Owner
 
 PROC = Path("/proc")
@@ -77,7 +77,7 @@ def _unshared(script: str, *flags: str, before: str = "") -> str:
 READER = """
     import os, sys
     from pathlib import Path
-    from podgpu.kube.procfs import Procfs
+    from podgpu.host.procfs import Procfs
     procfs = Procfs(Path("/proc"))
     fault = procfs.fault()
     pid = PID or os.getpid()
@@ -88,7 +88,7 @@ READER = """
 REUSE = """
     import os, signal, tempfile
     from pathlib import Path
-    from podgpu.kube.procfs import Procfs
+    from podgpu.host.procfs import Procfs
 
     def fork():
         pid = os.fork()
@@ -136,7 +136,7 @@ def test_a_real_private_cgroup_namespace_is_noticed() -> None:
 HIDDEN = """
     import os, subprocess, tempfile
     from pathlib import Path
-    from podgpu.kube.procfs import Procfs
+    from podgpu.host.procfs import Procfs
     root = Path(tempfile.mkdtemp())
     root.chmod(0o755)
     subprocess.run(["mount", "-t", "proc", "-o", "hidepid=2", "proc", str(root)], check=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from podgpu.kube import cgroup
+from podgpu.host import cgroup
 from podgpu.model import Fault, Holder
 
 # How long a process's cgroup is believed: it can be moved, but hardly ever is.
@@ -73,7 +73,7 @@ class Procfs:
             text = _content(f"{self._prefix}{pid}/cgroup", _CGROUP).decode("utf-8", "replace")
         except OSError:
             return None
-        owner = None if self.fault() else cgroup.parse(text)
+        owner = None if self.fault() else cgroup.judge(text).owner
         return owner.pod_uid if owner else None
 
     def fault(self) -> Fault | None:

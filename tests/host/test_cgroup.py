@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.kube import cgroup
+from podgpu.host import cgroup
 from podgpu.model import Owner
 
 RECORDED = Path(__file__).parent.parent / "recorded"
@@ -33,6 +33,10 @@ SPOOFS = (
     f"x\u20280::/kubepods/pod{VICTIM}/{OTHER_ID}",
     f"x\r0::/kubepods/pod{VICTIM}/{OTHER_ID}",
 )
+
+
+def owner_of(text: str) -> Owner | None:
+    return cgroup.judge(text).owner
 
 
 def _samples() -> list[dict[str, str]]:
@@ -70,7 +74,7 @@ def _known_pods(name: str) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["line"][:60])
 def test_every_sample_is_read_as_its_system_meant_it(sample: dict[str, str]) -> None:
-    owner = cgroup.parse(sample["line"] + "\n") or Owner()
+    owner = owner_of(sample["line"] + "\n") or Owner()
     found = (owner.pod_uid or "", owner.container_id or "", owner.qos or "")
     assert found == (sample["pod_uid"], sample["container_id"], sample["qos"])
 
@@ -78,7 +82,7 @@ def test_every_sample_is_read_as_its_system_meant_it(sample: dict[str, str]) -> 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["line"][:60])
 def test_without_pod_and_container_there_is_no_owner(sample: dict[str, str]) -> None:
     named = bool(sample["pod_uid"] or sample["container_id"])
-    assert (cgroup.parse(sample["line"]) is not None) is named
+    assert (owner_of(sample["line"]) is not None) is named
 
 
 def test_the_table_of_samples_is_whole() -> None:
@@ -89,7 +93,7 @@ def test_the_table_of_samples_is_whole() -> None:
 @pytest.mark.parametrize("name", ["kubernetes-1.36.4", "kubernetes-1.36.4-dra"])
 def test_recorded_processes_belong_to_pods_that_the_api_server_knows(name: str) -> None:
     known = _known_pods(name)
-    owners = [cgroup.parse(text) for text in _processes(name)]
+    owners = [owner_of(text) for text in _processes(name)]
     assert len(owners) >= 6
     for owner in owners:
         assert owner is not None
@@ -100,7 +104,7 @@ def test_recorded_quality_of_service_is_the_pods_own() -> None:
     listed = json.loads((RECORDED / "kubernetes-1.36.4-dra/api-pods-list.json").read_text())["items"]
     classes = {uid: pod["status"]["qosClass"].lower() for pod in listed for uid, _ in _running(pod)}
     for text in _processes("kubernetes-1.36.4-dra"):
-        owner = cgroup.parse(text)
+        owner = owner_of(text)
         assert owner is not None and owner.pod_uid is not None
         assert owner.qos == classes[owner.pod_uid]
 
@@ -129,7 +133,7 @@ def test_recorded_processes_of_a_real_gpu_are_three_pods_and_a_host_process() ->
     ],
 )
 def test_the_runtime_is_named_where_the_path_tells(path: str, runtime: str | None) -> None:
-    owner = cgroup.parse(f"0::{path}\n")
+    owner = owner_of(f"0::{path}\n")
     assert owner is not None and owner.runtime == runtime
 
 
@@ -140,7 +144,7 @@ def test_the_runtime_is_named_where_the_path_tells(path: str, runtime: str | Non
 def test_a_container_cannot_pass_for_another_pod_by_naming_cgroups_below_its_own(
     path: str, spoof: str
 ) -> None:
-    owner = cgroup.parse(f"0::{path}/{spoof}\n")
+    owner = owner_of(f"0::{path}/{spoof}\n")
     assert owner is not None
     assert (owner.pod_uid, owner.container_id) == (POD, ID)
 
@@ -217,14 +221,14 @@ def test_the_root_proves_nothing_to_a_reader_in_a_private_namespace() -> None:
 def test_a_line_with_a_pod_beats_the_others_and_is_the_evidence() -> None:
     decisive = f"4:memory:{CGROUPFS}"
     text = f"9:name=systemd:/docker/{OTHER_ID}\n{decisive}\n0::/system.slice/containerd.service\n"
-    assert cgroup.line(text) == decisive
-    owner = cgroup.parse(text)
+    assert cgroup.judge(text).line == decisive
+    owner = owner_of(text)
     assert owner is not None and owner.pod_uid == POD
 
 
 def test_the_line_with_the_container_beats_the_one_with_the_pod_alone() -> None:
     decisive = f"4:memory:{CGROUPFS}"
-    assert cgroup.line(f"5:pids:/kubepods/burstable/pod{POD}\n{decisive}\n") == decisive
+    assert cgroup.judge(f"5:pids:/kubepods/burstable/pod{POD}\n{decisive}\n").line == decisive
 
 
 @pytest.mark.parametrize(
@@ -237,7 +241,7 @@ def test_the_line_with_the_container_beats_the_one_with_the_pod_alone() -> None:
     ],
 )
 def test_the_evidence_for_no_pod_is_the_unified_line_or_the_first(text: str, line: str) -> None:
-    assert cgroup.line(text) == line
+    assert cgroup.judge(text).line == line
 
 
 def test_lines_that_name_two_pods_prove_neither() -> None:
@@ -246,12 +250,12 @@ def test_lines_that_name_two_pods_prove_neither() -> None:
 
 
 def test_two_containers_of_one_pod_prove_the_pod_only() -> None:
-    owner = cgroup.parse(f"4:memory:/kubepods/burstable/pod{POD}/{OTHER_ID}\n0::{CGROUPFS}\n")
+    owner = owner_of(f"4:memory:/kubepods/burstable/pod{POD}/{OTHER_ID}\n0::{CGROUPFS}\n")
     assert owner == Owner(pod_uid=POD, qos="burstable")
 
 
 def test_a_removed_cgroup_still_names_its_pod() -> None:
-    owner = cgroup.parse(f"0::{SYSTEMD} (deleted)\n")
+    owner = owner_of(f"0::{SYSTEMD} (deleted)\n")
     assert owner is not None and (owner.pod_uid, owner.container_id) == (POD, ID)
 
 
@@ -317,7 +321,7 @@ _NAMES = st.sampled_from(_KUBELET + _OTHERS)
 
 @given(st.lists(_NAMES, max_size=10), st.sampled_from([SYSTEMD, CGROUPFS]))
 def test_a_foreign_name_deeper_in_the_path_never_wins(below: list[str], path: str) -> None:
-    owner = cgroup.parse("0::" + "/".join([path, *below]) + "\n")
+    owner = owner_of("0::" + "/".join([path, *below]) + "\n")
     assert owner is not None
     assert (owner.pod_uid, owner.container_id) == (POD, ID)
 
@@ -330,7 +334,7 @@ def test_a_foreign_name_deeper_in_the_path_never_wins(below: list[str], path: st
 def test_a_uid_comes_out_with_dashes_however_it_was_written(uid: object, marks: list[str], qos: str) -> None:
     parts = str(uid).split("-")
     written = parts[0] + "".join(mark + part for mark, part in zip(marks, parts[1:], strict=True))
-    owner = cgroup.parse(
+    owner = owner_of(
         f"0::/kubepods.slice/kubepods-{qos}.slice/kubepods-{qos}-pod{written}.slice/crio-{ID}.scope\n"
     )
     assert owner == Owner(pod_uid=str(uid), container_id=ID, runtime="cri-o", qos=qos)
@@ -338,7 +342,7 @@ def test_a_uid_comes_out_with_dashes_however_it_was_written(uid: object, marks: 
 
 @given(st.text("0123456789abcdef", min_size=32, max_size=32))
 def test_the_hash_of_a_static_pod_stays_as_it_is(static_hash: str) -> None:
-    owner = cgroup.parse(f"7:memory:/kubepods/besteffort/pod{static_hash}/{ID}\n")
+    owner = owner_of(f"7:memory:/kubepods/besteffort/pod{static_hash}/{ID}\n")
     assert owner is not None and owner.pod_uid == static_hash
 
 
@@ -351,7 +355,7 @@ def test_a_damaged_real_line_never_names_a_pod_that_is_not_in_it(
         at = data.draw(st.integers(0, len(line)))
         length = data.draw(st.integers(0, 8))
         line = line[:at] + data.draw(st.text("ab01-_/.:\n\x00dpo", max_size=6)) + line[at + length :]
-    owner = cgroup.parse(line)
+    owner = owner_of(line)
     if owner is not None and owner.pod_uid is not None:
         assert f"pod{owner.pod_uid}" in line.replace("_", "-")
     if owner is not None and owner.container_id is not None:

@@ -63,14 +63,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def parse(text: str) -> Owner | None:
-    return judge(text).owner
-
-
-def line(text: str) -> str:
-    return judge(text).line
-
-
 def judge(text: str, *, private: bool = False) -> Verdict:
     """Weigh all lines. `private` tells that the reader has its own cgroup namespace, where `/` is not the host's."""
     lines = _lines(text)

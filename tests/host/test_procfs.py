@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.kube.procfs import BELIEVED_SECONDS, EVIDENCE, Procfs
+from podgpu.host.procfs import BELIEVED_SECONDS, EVIDENCE, Procfs
 from podgpu.model import Owner
 
 POD = "121157b5-c67d-4c3e-9052-cb27bbb711fb"
