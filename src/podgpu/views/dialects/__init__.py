@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from podgpu.model import Snapshot
-from podgpu.views.family import Family
+from podgpu.views.series import Family
 
 # The second argument is an instance of the dialect's own Options, or None if it declares none.
 Families = Callable[[Snapshot, Any], Sequence[Family]]
