@@ -9,7 +9,7 @@ from hypothesis import given as chosen
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
-from podgpu.sharing import gpushare, unclaimed
+from podgpu.sharing import gpushare, system_of, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO = "GPU-minor-3", "GPU-minor-2"
@@ -82,7 +82,7 @@ def test_a_container_may_be_spread_over_cards() -> None:
     assert [claim.share for claim in claims] == [8 / 140, 4 / 140]
     assert {claim.source for claim in claims} == {"annotation"}
     assert claims[0].device_id == f"{TWO}-_-* (8 of 140 units)"
-    assert unclaimed(node(allocations, spread({"0": {"2": 8, "3": 4}})), [gpushare]) == ()
+    assert unclaimed(node(allocations, spread({"0": {"2": 8, "3": 4}})), [system_of(gpushare)]) == ()
 
 
 def test_the_spread_counts_containers_by_the_spec() -> None:
@@ -99,7 +99,7 @@ def test_the_spread_beats_the_older_note() -> None:
 def test_a_spread_of_more_than_the_kubelet_gave_is_not_believed(note: object) -> None:
     allocations = given(5)
     assert found(allocations, spread(note)) == []
-    assert unclaimed(node(allocations, spread(note)), [gpushare]) == tuple(allocations)
+    assert unclaimed(node(allocations, spread(note)), [system_of(gpushare)]) == tuple(allocations)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given as chosen
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
-from podgpu.sharing import unclaimed, volcano
+from podgpu.sharing import system_of, unclaimed, volcano
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, THREE = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))
@@ -188,7 +188,7 @@ def test_every_id_of_a_noted_pod_is_explained() -> None:
         *allocated("0-3", resource=volcano.MEMORY),
     ]
     seen = inventory(ids, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,1,1:", volcano.MEMORY_NOTE: "1"})
-    assert unclaimed(seen, [volcano]) == ()
+    assert unclaimed(seen, [system_of(volcano)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_every_id_of_a_noted_pod_is_explained() -> None:
 )
 def test_an_id_without_a_note_or_of_another_form_stays_unexplained(resource: str, device_id: str) -> None:
     ids = allocated(device_id, resource=resource)
-    assert unclaimed(inventory(ids, {}), [volcano]) == tuple(ids)
+    assert unclaimed(inventory(ids, {}), [system_of(volcano)]) == tuple(ids)
 
 
 PIECES = st.sampled_from(

@@ -8,7 +8,6 @@ it is. What cannot be placed stays unexplained.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -57,11 +56,11 @@ class Place(Struct, frozen=True):
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return _is_own(allocation) and _container(allocation) in _places(inventory)
+    return _is_own(allocation) and _container(allocation) in inventory.once(_places)
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    for place in _places(inventory).values():
+    for place in inventory.once(_places).values():
         held, cards = place.holding, place.cards
         for card in cards:
             share = held.cores / CORES_OF_CARD / len(cards)
@@ -83,7 +82,6 @@ def _container(allocation: Allocation) -> tuple[str, str, str]:
     return allocation.namespace, allocation.pod, allocation.container
 
 
-@lru_cache(maxsize=1)  # each of some thousand ids asks for it
 def _places(inventory: Inventory) -> dict[tuple[str, str, str], Place]:
     by_pod: dict[tuple[str, str], list[Holding]] = {}
     for holding in _holdings(inventory):

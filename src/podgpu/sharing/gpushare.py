@@ -10,7 +10,6 @@ A unit is a GiB or a MiB. The plugin does not tell, but a card has as many of on
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -82,7 +81,6 @@ def _container(allocation: Allocation) -> Container:
     return allocation.namespace, allocation.pod, allocation.container
 
 
-@lru_cache(maxsize=1)  # each of some thousand ids asks for it
 def _holdings(inventory: Inventory) -> dict[Container, Holding]:
     given: dict[Container, list[Allocation]] = {}
     for one in inventory.allocations:
@@ -143,7 +141,6 @@ def _by_memory(card: str, inventory: Inventory) -> int:
     return inventory.memory.get(card, 0) // (MIB if _is_in_mib(inventory) else GIB)
 
 
-@lru_cache(maxsize=1)
 def _is_in_mib(inventory: Inventory) -> bool:
     """Tell by an id whose number is higher than any card has GiB."""
     most = max(inventory.memory.values(), default=0) // GIB

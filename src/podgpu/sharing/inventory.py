@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from msgspec import Struct, field
 
@@ -21,6 +21,7 @@ from podgpu.model import (
 )
 
 E = TypeVar("E", bound=tuple[object, ...])  # what a note gives one container, device by device
+T = TypeVar("T")
 
 
 class Host(Struct, frozen=True, kw_only=True):
@@ -75,6 +76,13 @@ class Inventory:
         self._source = source
         self._given = tuple(allocations)
         self._given_dynamically = tuple(dynamic)
+        self._known: dict[Callable[[Inventory], object], object] = {}
+
+    def once(self, function: Callable[["Inventory"], T]) -> T:
+        """Call a function with this inventory, or return what it returned before. It must be a module's own."""
+        if function not in self._known:
+            self._known[function] = function(self)
+        return cast("T", self._known[function])
 
     @cached_property
     def _ended(self) -> set[tuple[str, str]]:

@@ -14,7 +14,6 @@ is 0: the limit is a fact, a share would be a guess.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -110,7 +109,6 @@ def _noted_card(pod: Pod, inventory: Inventory) -> str | None:
     return next((one.gpu.uuid for one in inventory.devices if str(one.gpu.index) == noted), None)
 
 
-@lru_cache(maxsize=1)  # there may be thousands of ids, and each pod asks
 def _given(inventory: Inventory) -> dict[tuple[str, str], dict[str, list[Allocation]]]:
     """Return what the kubelet gave, by resource and the pod's UID, for each container."""
     given: dict[tuple[str, str], dict[str, list[Allocation]]] = {}

@@ -18,7 +18,7 @@ from podgpu.model import (
     Reading,
     VirtualGpu,
 )
-from podgpu.sharing import hami, unclaimed
+from podgpu.sharing import hami, system_of, unclaimed
 from podgpu.sharing.hami.note import NOTE
 from podgpu.sharing.inventory import Inventory
 
@@ -102,7 +102,7 @@ def test_a_file_gives_card_share_and_limits() -> None:
     )
     assert (claim.container.pod, claim.container.container, claim.container.pod_uid) == ("p", "c", "uid-p")
     assert (claim.system, claim.source, claim.device_id) == ("hami", "cache", "uid-p_c/0")
-    assert unclaimed(node, [hami]) == ()
+    assert unclaimed(node, [system_of(hami)]) == ()
 
 
 @pytest.mark.parametrize("cores", [None, 1.0])

@@ -10,7 +10,6 @@ is 0: the limit is a fact, a share would be a guess.
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -36,17 +35,16 @@ Given: TypeAlias = dict[str, dict[str, list[Allocation]]]  # what the kubelet ga
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
     pod = inventory.pod(allocation) if _is_own(allocation) else None
-    held = (claim.container for claim in _claims(inventory))
+    held = (claim.container for claim in inventory.once(_claims))
     return pod is not None and any(
         (one.pod_uid, one.container) == (pod.uid, allocation.container) for one in held
     )
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    yield from _claims(inventory)
+    yield from inventory.once(_claims)
 
 
-@lru_cache(maxsize=1)  # each id asks for it
 def _claims(inventory: Inventory) -> tuple[Claim, ...]:
     given = _given(inventory)
     noted = list(_by_note(given, inventory))
