@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from podgpu.model import Device, Gpu, Instance, MigInstance, Reading
+from podgpu.model import Device, Gpu, Instance, MigInstance, Process, Reading
+
+SERVED = Process(pid=1, kinds=("compute",)), Process(pid=2, kinds=("mps",))  # a server and a client
 
 
 class CaseMig(Struct):
@@ -89,7 +91,8 @@ def read(path: Path) -> Iterator[Case]:
         yield from map(decode, lines)
 
 
-def device(gpu: CaseGpu) -> Device:
+def device(gpu: CaseGpu, kind: str | None) -> Device:
+    """Return a card. What shares it by MPS is seen by its processes, where the case has no mode of the card."""
     readings = [Reading("memory_total_bytes", float(gpu.memory))]
     if gpu.compute_mode is not None:
         readings.append(Reading("compute_mode", float(gpu.compute_mode)))
@@ -97,6 +100,7 @@ def device(gpu: CaseGpu) -> Device:
         gpu=Gpu(uuid=gpu.uuid, index=gpu.index, minor=gpu.minor, mig_enabled=bool(gpu.migs)),
         readings=tuple(readings),
         instances=tuple(Instance(mig=_instance(mig)) for mig in gpu.migs or ()),
+        processes=SERVED if kind == "mps" and gpu.compute_mode is None else (),
     )
 
 

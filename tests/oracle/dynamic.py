@@ -149,7 +149,7 @@ def _consumed(case: Case, whole: list[str], chance: random.Random) -> Case:
         total = _capacity(devices, name) or memory[place[0]]
         for number in range(chance.randint(1, 4)):
             pod, parts = f"pod-{card}-{number}", [chance.randint(1, 9) * 1024 * MIB for _ in range(2)]
-            results = [_share(f"r-{one}", name, {"memory": f"{part}"}) for one, part in enumerate(parts)]
+            results = [_share(pod, f"r-{one}", name, {"memory": f"{part}"}) for one, part in enumerate(parts)]
             node.claim(f"claim-{pod}", results, pod)
             node.pod(pod, f"claim-{pod}", [name], {"c-0": "r-0", "c-1": "r-1"})
             for one, part in enumerate(parts):
@@ -163,7 +163,7 @@ def _hami(case: Case, chance: random.Random) -> Case:
         for number in range(chance.randint(1, 3)):
             pod, name = f"pod-{gpu.index}-{number}", f"hami-gpu-{gpu.minor}"
             cores, mib = chance.choice((0, 10, 30, 60)), chance.randint(1, 8192)
-            result = _share("gpu", name, {"cores": str(cores), "memory": f"{mib}Mi"})
+            result = _share(pod, "gpu", name, {"cores": str(cores), "memory": f"{mib}Mi"})
             node.claim(f"claim-{pod}", [result], pod)
             node.pod(pod, f"claim-{pod}", [name], {"main": ""})
             share = cores / 100 if cores else mib * MIB / gpu.memory
@@ -171,8 +171,8 @@ def _hami(case: Case, chance: random.Random) -> Case:
     return node.case()
 
 
-def _share(request: str, device: str, consumed: dict[str, str]) -> Json:
-    share_id = str(uuid5(NAMESPACE_OID, f"{request} {device} {consumed}"))
+def _share(pod: str, request: str, device: str, consumed: dict[str, str]) -> Json:
+    share_id = str(uuid5(NAMESPACE_OID, f"{pod} {request} {device}"))
     return {"request": request, "device": device, "shareID": share_id, "consumedCapacity": consumed}
 
 

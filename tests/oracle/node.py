@@ -53,7 +53,7 @@ async def inventory(case: Case) -> Inventory:
 
 def _inventory(case: Case, allocated: Allocated, pods: list[Pod]) -> Inventory:
     return Inventory(
-        map(device, case.gpus),
+        [device(gpu, case.kind) for gpu in case.gpus],
         allocated.devices,
         allocated.allocatable,
         pods,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, PodContainer
 from podgpu.sharing import koordinator
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.quantity import MOST_BYTES
 
 ZERO, ONE = "GPU-minor-0", "GPU-minor-1"
 DEVICES = (
@@ -267,6 +268,6 @@ def test_no_note_raises_or_claims_what_is_not_here(text: str) -> None:
     assert len({claim.gpu for claim in claims}) == len(claims)
     for claim in claims:
         assert claim.gpu in (ZERO, ONE)
-        assert 0 < claim.share <= 1
-        assert claim.memory_limit_bytes is None or 1 <= claim.memory_limit_bytes <= koordinator.MOST_BYTES
+        assert 0 <= claim.share <= 1
+        assert claim.memory_limit_bytes is None or 1 <= claim.memory_limit_bytes <= MOST_BYTES
         assert (claim.container.namespace, claim.container.pod, claim.container.pod_uid) == ("ns", "p", "u")

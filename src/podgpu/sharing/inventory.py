@@ -14,11 +14,15 @@ from podgpu.model import (
     ContainerRef,
     Device,
     DynamicAllocation,
+    MigInstance,
     Pod,
     PoolDevice,
     ResourceClaim,
     VirtualGpu,
 )
+
+CLIENT, SHARER = "mps", "compute"  # kinds of processes
+MODE, ONE_PROCESS = "compute_mode", 3.0
 
 E = TypeVar("E", bound=tuple[object, ...])  # what a note gives one container, device by device
 T = TypeVar("T")
@@ -44,6 +48,20 @@ def by_number(entries: Sequence[E], given: Mapping[str, int]) -> dict[str, E]:
         return {}
     fitting = {count: {entry for entry in entries if len(entry) == count} for count in given.values()}
     return {one: next(iter(fitting[count])) for one, count in given.items() if len(fitting[count]) == 1}
+
+
+def _is_served(device: Device) -> bool | None:
+    """Tell a plugin's MPS by the card's mode, which lets its server alone in; else by clients.
+
+    A tenant of a time-sliced card may bring an MPS of its own, which limits nobody: beside it there are others.
+    """
+    mode = next((one.value for one in device.readings if one.metric == MODE), None)
+    if mode == ONE_PROCESS:
+        return True
+    sharers = [process.kinds for process in device.processes if SHARER in process.kinds]
+    if not any(CLIENT in process.kinds for process in device.processes):
+        return None if mode is None and not sharers else False
+    return mode is None and sum(CLIENT not in kinds for kinds in sharers) <= 1
 
 
 class Inventory:
@@ -124,6 +142,11 @@ class Inventory:
         }
 
     @cached_property
+    def migs(self) -> dict[str, tuple[MigInstance, ...]]:
+        """A card's UUID -> its MIG instances."""
+        return {device.gpu.uuid: tuple(one.mig for one in device.instances) for device in self.devices}
+
+    @cached_property
     def mig_names(self) -> dict[str, str]:
         """What a plugin may call a MIG instance -> its UUID. Before R470 its place on the card was its name."""
         place = {
@@ -148,6 +171,12 @@ class Inventory:
             for one in device.readings
             if one.metric == "memory_total_bytes"
         }
+
+    @cached_property
+    def served(self) -> dict[str, bool]:
+        """A card's UUID -> whether an MPS server has it. Cards of which nobody can say are left out."""
+        said = {device.gpu.uuid: _is_served(device) for device in self.devices}
+        return {uuid: served for uuid, served in said.items() if served is not None}
 
     def parts(self, read: Callable[[str, str], tuple[str, int] | None]) -> Counter[str]:
         """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
