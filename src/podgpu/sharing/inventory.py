@@ -178,6 +178,11 @@ class Inventory:
         said = {device.gpu.uuid: _is_served(device) for device in self.devices}
         return {uuid: served for uuid, served in said.items() if served is not None}
 
+    @cached_property
+    def enforced(self) -> dict[tuple[str, str, str], int | None]:
+        """Limits of memory that a library in the container keeps in a file, by pod UID, container and card."""
+        return {(one.pod_uid, one.container, one.gpu): one.memory_limit_bytes for one in self.vgpus}
+
     def parts(self, read: Callable[[str, str], tuple[str, int] | None]) -> Counter[str]:
         """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
 

@@ -161,17 +161,12 @@ def _claim(pod: Pod, group: str, card: str, request: Request, inventory: Invento
         gpu=card,
         container=ContainerRef(pod.namespace, pod.name, container, pod.uid),
         share=request.share or (min(1.0, request.size / total) if total else 0.0),
-        memory_limit_bytes=request.size or inventory.once(_enforced).get((pod.uid, container, card)),
+        memory_limit_bytes=request.size or inventory.enforced.get((pod.uid, container, card)),
         resource=request.name,
         device_id=group,
         system=NAME,
         source="annotation",
     )
-
-
-def _enforced(inventory: Inventory) -> dict[tuple[str, str, str], int | None]:
-    """Return the limits of memory that HAMi's library keeps, by pod, container and card."""
-    return {(one.pod_uid, one.container, one.gpu): one.memory_limit_bytes for one in inventory.vgpus}
 
 
 def _container(pod: Pod) -> str:

@@ -101,8 +101,8 @@ def _by_note(given: Given, inventory: Inventory) -> Iterator[Claim]:
 
 
 def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
-    """Claim what a container's own file names, for pods without a note, and no more cards than it has ids."""
-    unnoted = {pod.uid for pod in inventory.pods if NOTE not in pod.annotations}
+    """Claim what a container's own file names, where notes cannot be seen, and no more cards than it has ids."""
+    unnoted = {pod.uid for pod in inventory.pods if not pod.annotations}
     files: dict[str, dict[str, list[VirtualGpu]]] = {}
     for vgpu in inventory.vgpus:
         if vgpu.pod_uid in unnoted:
