@@ -1,7 +1,8 @@
 """What a sharing system may look at: the node's devices, what the kubelet gave out, and the pods."""
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar, cast
@@ -23,6 +24,8 @@ from podgpu.model import (
 
 CLIENT, SHARER = "mps", "compute"  # kinds of processes
 MODE, ONE_PROCESS = "compute_mode", 3.0
+
+_UUID_START = re.compile("GPU-|MIG-")
 
 E = TypeVar("E", bound=tuple[object, ...])  # what a note gives one container, device by device
 T = TypeVar("T")
@@ -135,6 +138,25 @@ class Inventory:
         return frozenset(device.gpu.uuid for device in self.devices)
 
     @cached_property
+    def cards(self) -> tuple[str, ...]:
+        """The UUIDs of the cards, in their order."""
+        return tuple(device.gpu.uuid for device in self.devices)
+
+    @cached_property
+    def _lengths(self) -> frozenset[int]:
+        return frozenset(map(len, (*self.gpus, *self.instances)))
+
+    def named(self, text: str) -> Iterator[str]:
+        """Yield the cards and MIG instances whose UUIDs stand in a text."""
+        for start in (found.start() for found in _UUID_START.finditer(text)):
+            ends = (start + length for length in self._lengths)
+            yield from (
+                text[start:end]
+                for end in ends
+                if text[start:end] in self.gpus or text[start:end] in self.instances
+            )
+
+    @cached_property
     def instances(self) -> dict[str, str]:
         """MIG UUID -> the UUID of its card."""
         return {
@@ -161,6 +183,11 @@ class Inventory:
         """The number N of /dev/nvidiaN, as text -> the card's UUID."""
         known = [device.gpu for device in self.devices if device.gpu.minor is not None]
         return {str(gpu.minor): gpu.uuid for gpu in known}
+
+    @cached_property
+    def by_index(self) -> dict[str, str]:
+        """NVML's index, as text -> the card's UUID."""
+        return {str(device.gpu.index): device.gpu.uuid for device in self.devices}
 
     @cached_property
     def memory(self) -> dict[str, int]:

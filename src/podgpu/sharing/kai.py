@@ -86,14 +86,14 @@ def _reservations(inventory: Inventory) -> dict[PodName, str]:
             given[one.namespace, one.pod].append(one)
     labelled = [pod for pod in inventory.pods if GROUP in pod.labels and not pod.finished]
     usual = [pod for pod in labelled if pod.namespace in RESERVATION_NAMESPACES]
-    taken = {pod.labels[GROUP] for pod in usual}
     wanted = {
         group for pod in inventory.pods if _is_fraction(pod) and _request(pod) for group in _groups(pod)
     }
+    others = wanted - {pod.labels[GROUP] for pod in usual}
     unusual = [
         pod
         for pod in labelled
-        if pod.labels[GROUP] in wanted - taken and _looks_like_one(pod, given[pod.namespace, pod.name])
+        if pod.labels[GROUP] in others and _looks_like_one(pod, given[pod.namespace, pod.name])
     ]
     is_listed = bool(inventory.allocations)
     found = ((pod, given[pod.namespace, pod.name]) for pod in (*usual, *unusual))

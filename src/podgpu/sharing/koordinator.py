@@ -90,8 +90,7 @@ def _listed(inventory: Inventory) -> defaultdict[str, list[Allocation]]:
 
 
 def _names_a_card(allocations: Iterable[Allocation], inventory: Inventory) -> bool:
-    uuids = (*inventory.gpus, *inventory.instances)
-    return any(uuid in allocation.device_id for allocation in allocations for uuid in uuids)
+    return any(True for allocation in allocations for _ in inventory.named(allocation.device_id))
 
 
 def _container(pod: Pod, allocations: Iterable[Allocation]) -> str:

@@ -50,9 +50,9 @@ def _devices(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
     if replica is None:
         return ()
     name, _ = replica
-    cards = tuple(device.gpu.uuid for device in inventory.devices)
-    if allocation.resource.startswith(VENDOR) and (name == EVERY or (name == BUILT_IN and len(cards) == 1)):
-        return cards
+    is_meant = name == EVERY or (name == BUILT_IN and len(inventory.cards) == 1)
+    if is_meant and allocation.resource.startswith(VENDOR):
+        return inventory.cards
     device = name if name in inventory.gpus else inventory.mig_names.get(name)
     return (device,) if device else ()
 

@@ -97,6 +97,8 @@ def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, Held]]:
     named = set()
     for pod in inventory.pods:
         for container in pod.containers if not pod.finished else ():
+            if not (listed or container.uses or container.devices or pod.extended):
+                continue  # as with most pods
             ref = ContainerRef(pod.namespace, pod.name, container.name, pod.uid)
             use = Use(pod, container, known)
             for held in use.held(listed.pop(ref, [])):

@@ -31,7 +31,6 @@ GIB, NEAR_GIB = 1 << 30, 1.5  # profiles are named after whole GB
 ROUNDING = 1e-6
 
 _UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_CARD = re.compile(_UUID)
 _ID = re.compile(rf"{_UUID}-[0-9]{{1,5}}")
 _REPLICA = re.compile(rf"{_UUID}::[0-9]{{1,5}}")
 _PROFILE = re.compile(r"[0-9]+g\.(?P<size>[0-9]+)gb.*")
@@ -133,7 +132,7 @@ def _owned(
 def _shared(inventory: Inventory) -> set[str]:
     """The cards that a file may name: whole ones, of which nobody holds anything by another system's id."""
     foreign = (one.device_id for one in inventory.allocations if not _is_own(one, inventory))
-    others = {card for device_id in foreign for card in _CARD.findall(device_id)}
+    others = {card for device_id in foreign for card in inventory.named(device_id)}
     return set(inventory.gpus) - set(inventory.instances.values()) - others
 
 

@@ -70,7 +70,7 @@ def _claims(inventory: Inventory) -> tuple[Claim, ...]:
     vgpu, memory = inventory.once(_vgpu_unit), inventory.once(_memory_unit)
     given = inventory.once(_given)
     found: list[Claim] = []
-    for pod in inventory.pods:
+    for pod in inventory.pods if given else ():
         found += [_claim(held, one, vgpu, inventory) for held, one in _vgpus(pod, inventory)]
         for container in given.get((MEMORY, pod.uid), {}).values():
             found += [
@@ -150,7 +150,7 @@ def _whole(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[C
 
 def _indexed(inventory: Inventory) -> dict[str, tuple[str, ...]]:
     """Return the cards that pods were given by index, by the UID of the pod; none, if one of them is not here."""
-    by_index = {str(device.gpu.index): device.gpu.uuid for device in inventory.devices}
+    by_index = inventory.by_index
     noted = {pod.uid: pod.annotations.get(INDICES, "") for pod in inventory.pods}
     read = {uid: text.split(",") for uid, text in noted.items() if _INDICES.fullmatch(text)}
     return {
@@ -175,7 +175,7 @@ def _memory_unit(inventory: Inventory) -> Unit:
 
 
 def _by_index(inventory: Inventory, resource: str) -> Counter[str]:
-    cards = {str(device.gpu.index): device.gpu.uuid for device in inventory.devices}
+    cards = inventory.by_index
     ids = (_UNIT.fullmatch(device_id) for one, device_id in inventory.allocatable if one == resource)
     return Counter(cards[one["index"]] for one in ids if one and one["index"] in cards)
 
