@@ -9,7 +9,8 @@ class Claim(Struct, frozen=True, kw_only=True):
     """A container's right to a GPU, or to one of its MIG instances.
 
     `share` is the part it was given of the card or instance, 0 to 1. `system` is the sharing system that found the
-    claim, `device_id` the id it was read from, `source` the part that reported it.
+    claim, `device_id` the id it was read from, `source` the part that reported it. `index` is the number of the device
+    among those of the container, if the system counts them.
     """
 
     gpu: str
@@ -22,3 +23,4 @@ class Claim(Struct, frozen=True, kw_only=True):
     device_id: str = ""
     system: str = ""
     source: str = ""
+    index: int | None = None

@@ -103,6 +103,7 @@ def test_a_file_gives_card_share_and_limits() -> None:
     assert (claim.container.pod, claim.container.container, claim.container.pod_uid) == ("p", "c", "uid-p")
     assert (claim.system, claim.source, claim.device_id) == ("hami", "cache", "uid-p_c/0")
     assert unclaimed(node, [system_of(hami)]) == ()
+    assert claim.index == 0
 
 
 @pytest.mark.parametrize("cores", [None, 1.0])

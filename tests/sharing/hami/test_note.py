@@ -124,6 +124,13 @@ def test_a_container_may_have_parts_of_several_cards() -> None:
     assert places(found(f"{ONE},NVIDIA,1,1:{TWO},NVIDIA,1,1:;", {"c": 2})) == {"c": [ONE, TWO]}
 
 
+def test_cards_are_numbered_as_the_scheduler_listed_them() -> None:
+    listed = found(f"{TWO},NVIDIA,1,1:{ONE},NVIDIA,1,1:;", {"c": 2})
+    assert [(claim.gpu, claim.index) for claim in listed] == [(TWO, 0), (ONE, 1)]
+    (second,) = found(f"unreadable:{ONE},NVIDIA,1,1:;", {"c": 2})
+    assert (second.gpu, second.index) == (ONE, 1)
+
+
 @pytest.mark.parametrize("note", [f"{TWO},NVIDIA,1,1:;;", f";{TWO},NVIDIA,1,1:;", f";;{TWO},NVIDIA,1,1:"])
 def test_an_entry_is_of_the_container_that_was_given_something(note: str) -> None:
     assert places(found(note, {"b": 1})) == {"b": [TWO]}

@@ -94,9 +94,10 @@ def _by_note(given: Given, inventory: Inventory) -> Iterator[Claim]:
             counts = {container: len(ids) for container, ids in held.items()}
             resources = {one.resource for ids in held.values() for one in ids}
             for container, entry in matched(pod, counts, resources).items():
-                for each in entry:
+                for index, each in enumerate(entry):
                     if each and each.card in inventory.gpus:
-                        yield _claim(held[container][0], each, "annotation", inventory)
+                        claim = _claim(held[container][0], each, "annotation", inventory)
+                        yield msgspec.structs.replace(claim, index=index)
 
 
 def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
@@ -112,7 +113,8 @@ def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
             if len(vgpus) <= len(held):
                 for vgpu in vgpus:
                     if vgpu.gpu in shared:
-                        yield _claim(held[0], _slice(vgpu), "cache", inventory)
+                        claim = _claim(held[0], _slice(vgpu), "cache", inventory)
+                        yield msgspec.structs.replace(claim, index=vgpu.index)
 
 
 def _owned(
