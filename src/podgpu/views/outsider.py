@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from podgpu.model import Allocation, ContainerRef, Process, Snapshot
+from podgpu.model import Allocation, Card, ContainerRef, Process, Snapshot
 from podgpu.views.text import line
 
 
@@ -12,13 +12,7 @@ def is_outsider(container: ContainerRef | Allocation) -> bool:
 
 def outsider_names(snapshot: Snapshot) -> list[str]:
     """List the title of everybody outside Kubernetes who has an account or a process on a GPU."""
-    booked = {
-        tenant.container.container
-        for card in snapshot.cards
-        for tenant in (*card.tenants, *card.ended)
-        if is_outsider(tenant.container)
-    }
-    return sorted(booked.union(*(_titles(card.processes) for card in snapshot.cards)))
+    return sorted({name for card in snapshot.cards for name in _on(card)} - {""})
 
 
 def named(processes: Iterable[Process], most: int) -> str:
@@ -26,6 +20,16 @@ def named(processes: Iterable[Process], most: int) -> str:
     found = list(dict.fromkeys(_titles(processes)))
     more = f" +{len(found) - most} more" if len(found) > most else ""
     return ", ".join(map(line, found[:most])) + more
+
+
+def _on(card: Card) -> Iterator[str]:
+    for tenant in (*card.tenants, *card.ended):
+        if is_outsider(tenant.container):
+            yield tenant.container.container
+    for rest in card.rest:
+        for holder in (process.holder for process in rest.processes):
+            if holder is not None and (holder.container is None or is_outsider(holder.container)):
+                yield holder.container.container if holder.container else holder.title
 
 
 def _titles(processes: Iterable[Process]) -> Iterator[str]:
