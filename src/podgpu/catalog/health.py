@@ -255,6 +255,7 @@ THROTTLING: tuple[Metric, ...] = (
         help=_THROTTLE,
         labels=(("reason", "app_clocks"),),
         read=Field(80, NANOSECONDS),
+        cadence=Cadence.SLOW,
         worth=Worth.DETAIL,
         dcgm=Alias(
             "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION",
