@@ -1,6 +1,7 @@
 """The books on the page: exact, without doubles, and nothing that is unknown."""
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 from hypothesis import given
@@ -9,10 +10,11 @@ from msgspec.structs import replace
 
 from podgpu.catalog import families as catalog_families
 from podgpu.catalog.row import Kind, Scope
-from podgpu.model import UNATTRIBUTED, Booking, ContainerRef, Fault, Pod, Remainder, Snapshot
+from podgpu.model import UNATTRIBUTED, Booking, Card, ContainerRef, Fault, Pod, Rest, Snapshot, Tenant
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
-from tests.views.quirks import BOOKINGS, BUSY, EVIL, HOSTILE, LLAMA, SLICE, SNAPSHOT, SPLIT, balance
+from tests.tree import balanced
+from tests.views.quirks import BUSY, EVIL, HOSTILE, LLAMA, SLICE, SNAPSHOT, SPLIT
 from tests.views.test_exposition import PARSERS
 
 SUMS = (
@@ -39,6 +41,18 @@ def of(snapshot: Snapshot, family: str, *facts: tuple[str, str], processes: bool
     return [value for labels, value in samples.items() if labels.issuperset(facts)]
 
 
+def node(*cards: Card) -> Snapshot:
+    return replace(SNAPSHOT, cards=cards)
+
+
+def alone(
+    *tenants: Tenant, ended: Sequence[Tenant] = (), rest: Sequence[Rest] = (), card: Card = BUSY
+) -> Card:
+    """The card with these on it and nobody else, its books balanced."""
+    balance = balanced([one.booking for one in (*tenants, *ended)], rest)
+    return replace(card, tenants=tenants, ended=tuple(ended), rest=tuple(rest), balance=balance)
+
+
 def decimals(page: str, family: str, uuid: str) -> list[Decimal]:
     return [
         Decimal(number)
@@ -62,42 +76,35 @@ def test_the_books_on_the_page_balance() -> None:
 
 AMOUNTS = st.integers(0, 10**13)  # of µs, a third of a year; of mJ, half a year of a busy card
 FEW = st.sampled_from(["a", "b"])
-ACCOUNTS = st.builds(
-    Booking,
-    gpu=st.just(BUSY.gpu.uuid),
+TENANTS = st.builds(
+    Tenant,
     container=st.builds(ContainerRef, FEW, FEW, FEW, FEW),
     mig=st.sampled_from(["", "MIG-1"]),
-    processes=st.integers(0, 3),
-    busy_us=AMOUNTS,
-    energy_mj=AMOUNTS,
-    allocated_us=AMOUNTS,
-    ended=st.booleans(),
+    booking=st.builds(
+        Booking, processes=st.integers(0, 3), busy_us=AMOUNTS, energy_mj=AMOUNTS, allocated_us=AMOUNTS
+    ),
 )
 
 
 @given(
-    st.lists(ACCOUNTS, max_size=12, unique_by=lambda one: (one.mig, one.container)),
+    st.lists(TENANTS, max_size=12, unique_by=lambda one: (one.mig, one.container)),
+    st.integers(0, 12),
     st.lists(st.tuples(AMOUNTS, AMOUNTS, AMOUNTS), min_size=len(UNATTRIBUTED), max_size=len(UNATTRIBUTED)),
 )
-def test_decimals_add_up_exactly(bookings: list[Booking], rest: list[tuple[int, int, int]]) -> None:
-    uuid = BUSY.gpu.uuid
-    remainders = [
-        Remainder(gpu=uuid, reason=reason, memory_bytes=size, busy_us=busy, energy_mj=energy)
-        for reason, (size, busy, energy) in zip(UNATTRIBUTED, rest, strict=True)
+def test_decimals_add_up_exactly(
+    tenants: list[Tenant], live: int, amounts: list[tuple[int, int, int]]
+) -> None:
+    rest = [
+        Rest(reason=reason, memory_bytes=size, busy_us=busy, energy_mj=energy)
+        for reason, (size, busy, energy) in zip(UNATTRIBUTED, amounts, strict=True)
     ]
-    books = replace(
-        SNAPSHOT,
-        devices=(BUSY,),
-        bookings=tuple(bookings),
-        remainders=tuple(remainders),
-        balances=(balance(uuid, bookings, remainders),),
-    )
-    assert_balanced(books, uuid)
+    books = node(alone(*tenants[:live], ended=tenants[live:], rest=rest))
+    assert_balanced(books, BUSY.gpu.uuid)
 
 
 def test_a_tenth_of_a_second_and_two_are_three() -> None:
-    third = Booking(gpu=BUSY.gpu.uuid, container=LLAMA, busy_us=300_000, energy_mj=300)
-    page = render(families(replace(SNAPSHOT, bookings=(third,)), {}), Format.TEXT).decode()
+    third = Tenant(container=LLAMA, booking=Booking(busy_us=300_000, energy_mj=300))
+    page = render(families(node(alone(third)), {}), Format.TEXT).decode()
     assert decimals(page, "container_busy_seconds_total", BUSY.gpu.uuid) == [Decimal("0.3")]
     assert decimals(page, "container_energy_joules_total", BUSY.gpu.uuid) == [Decimal("0.3")]
 
@@ -120,10 +127,8 @@ def test_an_instance_is_named_and_a_whole_card_has_an_empty_one() -> None:
 
 
 def test_a_pod_that_ended_leaves_its_counters_and_nothing_else() -> None:
-    ended = tuple(replace(one, ended=True) for one in BOOKINGS)
-    found = {
-        name for name in series(replace(SNAPSHOT, bookings=ended)) if name.startswith("podgpu_container_")
-    }
+    cards = [alone(ended=(*card.tenants, *card.ended), card=card) for card in SNAPSHOT.cards]
+    found = {name for name in series(node(*cards)) if name.startswith("podgpu_container_")}
     assert found == {
         "podgpu_container_busy_seconds_total",
         "podgpu_container_energy_joules_total",
@@ -145,15 +150,16 @@ def test_the_method_is_on_the_info_and_on_no_counter() -> None:
 
 
 def test_what_is_unknown_is_absent() -> None:
-    idle = (("pod", "dev-0"), ("gpu", "1"))
-    assert of(SNAPSHOT, "container_memory_used_bytes", *idle) == []
-    assert of(SNAPSHOT, "container_sm_utilization_ratio", *idle) == []
-    assert of(SNAPSHOT, "container_processes", *idle) == [0.0]
+    unseen = (("pod", "dev-0"), ("gpu", "1"))
+    assert of(SNAPSHOT, "container_memory_used_bytes", *unseen) == []
+    assert of(SNAPSHOT, "container_sm_utilization_ratio", *unseen) == []
+    assert of(SNAPSHOT, "container_processes", *unseen) == []
+    assert of(SNAPSHOT, "container_processes", ("namespace", "<b>")) == [0.0]
     assert of(SNAPSHOT, "container_allocated_ratio", ("namespace", "team-b")) == []
 
 
 def test_a_card_without_an_energy_counter_has_no_energy_to_book() -> None:
-    books = replace(SNAPSHOT, devices=(HOSTILE,))
+    books = node(HOSTILE)
     assert of(books, "container_allocated_seconds_total") == [0.0]
     assert of(books, "container_energy_joules_total") == []
     assert of(books, "gpu_booked_energy_joules_total") == []
@@ -161,43 +167,37 @@ def test_a_card_without_an_energy_counter_has_no_energy_to_book() -> None:
 
 def test_a_card_that_tells_no_activity_has_no_busy_time_to_book() -> None:
     """As before Hopper with MIG: that nothing is booked does not mean that nothing ran."""
-    readings = tuple(one for one in BUSY.readings if one.metric == "energy_joules_total")
-    silent = replace(BUSY, readings=readings, instances=())
-    booking = Booking(gpu=BUSY.gpu.uuid, container=LLAMA, energy_mj=1)
-    rest = Remainder(gpu=BUSY.gpu.uuid, reason="unknown", energy_mj=1)
-    books = replace(
-        SNAPSHOT,
-        devices=(silent,),
-        bookings=(booking,),
-        remainders=(rest,),
-        balances=(balance(BUSY.gpu.uuid, [booking], [rest]),),
-    )
+    silent = replace(BUSY, ability=replace(BUSY.ability, counts_busy=False))
+    tenant = Tenant(container=LLAMA, booking=Booking(energy_mj=1))
+    books = node(alone(tenant, rest=(Rest(reason="unknown", energy_mj=1),), card=silent))
     assert of(books, "container_energy_joules_total") == [0.001]
     for family in ("container", "unattributed", "gpu_booked"):
         assert of(books, f"{family}_busy_seconds_total") == []
 
 
 def test_processes_that_cannot_be_seen_are_not_counted() -> None:
-    blind = replace(SNAPSHOT, parts=())
+    unseen = [replace(one, booking=replace(one.booking, processes=None), idle=None) for one in BUSY.tenants]
+    ability = replace(BUSY.ability, knows_owners=False)
+    blind = node(replace(BUSY, tenants=tuple(unseen), ability=ability))
     assert of(SNAPSHOT, "container_processes") != []
+    assert of(SNAPSHOT, "unattributed_processes") != []
     assert of(blind, "container_processes") == []
     assert of(blind, "unattributed_processes") == []
 
 
 def test_of_a_silent_card_only_counters_are_left() -> None:
-    fault = replace(BUSY, fault=Fault(reason="lost"), readings=(), processes=())
-    silent = replace(SNAPSHOT, devices=(fault,))
+    silent = node(replace(BUSY, fault=Fault(reason="lost"), readings=()))
     assert of(silent, "unattributed_processes") == []
+    assert of(silent, "container_memory_used_bytes") == []
     assert of(silent, "unattributed_busy_seconds_total") != []
 
 
 def test_a_name_with_a_claim_under_one_uid_and_processes_under_another_has_both() -> None:
     """Two log folders of one name: the kubelet does not say which of the two holds the card."""
-    claim = Booking(
-        gpu=BUSY.gpu.uuid, container=replace(LLAMA, pod_uid=""), allocated_ratio=0.5, memory_limit_bytes=9
-    )
-    user = Booking(gpu=BUSY.gpu.uuid, container=LLAMA, processes=1, memory_bytes=7, sm_ratio=0.25)
-    both = replace(SNAPSHOT, bookings=(claim, user))
+    right = Booking(processes=0, allocated_ratio=0.5, memory_limit_bytes=9)
+    claim = Tenant(container=replace(LLAMA, pod_uid=""), booking=right)
+    user = Tenant(container=LLAMA, booking=Booking(processes=1, memory_bytes=7, sm_ratio=0.25))
+    both = node(alone(claim, user))
     gauges = (
         "memory_used_bytes",
         "memory_limit_bytes",
@@ -206,12 +206,8 @@ def test_a_name_with_a_claim_under_one_uid_and_processes_under_another_has_both(
         "processes",
     )
     assert [of(both, f"container_{one}") for one in gauges] == [[7.0], [9.0], [0.25], [0.5], [1.0]]
-    vague = replace(user, container=replace(LLAMA, pod_uid="other"), memory_bytes=None)
-    assert of(replace(SNAPSHOT, bookings=(vague, user)), "container_memory_used_bytes") == []
-
-
-def test_the_books_of_a_card_that_is_not_listed_are_not_shown() -> None:
-    assert "GPU-gone" not in str(series(SNAPSHOT))
+    vague = Tenant(container=replace(LLAMA, pod_uid="other"), booking=Booking(processes=1, sm_ratio=0.25))
+    assert of(node(alone(vague, user)), "container_memory_used_bytes") == []
 
 
 def test_processes_only_when_asked_for() -> None:
