@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podgpu.catalog.row import Kind, Worth
-from podgpu.model import Device, Gpu, PartStatus, Reading, Snapshot
+from podgpu.model import Card, Gpu, PartStatus, Reading, Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.limits import Limits
 from podgpu.serve.menu import NATIVE_ALONE, PREFIX, DocumentView, Menu, MetricsView
 from podgpu.serve.server import Server
-from podgpu.views.family import Family
+from podgpu.views.series import Family
 
 # Long enough for a loaded machine, short enough to see a hang.
 PATIENCE = 10.0
@@ -23,13 +23,13 @@ BIG = 300_000
 
 def make_snapshot(node: str = "worker-1") -> Snapshot:
     gpu = Gpu(uuid="GPU-1", index=0, model="NVIDIA H200")
-    device = Device(gpu=gpu, readings=(Reading("power_watts", 72.5),))
+    card = Card(gpu=gpu, readings=(Reading("power_watts", 72.5),))
     return Snapshot(
         node=node,
         taken_at=1_700_000_000.0,
         interval_seconds=1.0,
         version="1.2.3",
-        devices=(device,),
+        cards=(card,),
         parts=(PartStatus(name="nvml", up=True, age_seconds=0.1),),
     )
 
