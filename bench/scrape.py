@@ -41,7 +41,8 @@ class _Still:
         self.snapshot = snapshot
 
     async def changed(self, seen: Snapshot) -> Snapshot:
-        return await asyncio.get_running_loop().create_future()
+        await asyncio.Event().wait()
+        return seen
 
     async def release(self, seconds: float) -> bool:
         return seconds > 0

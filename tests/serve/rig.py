@@ -13,7 +13,7 @@ from podgpu.option.address import Address
 from podgpu.serve.limits import Limits
 from podgpu.serve.menu import NATIVE_ALONE, PREFIX, DocumentView, Menu, MetricsView
 from podgpu.serve.server import Server
-from podgpu.views.series import Family
+from podgpu.views.series import Family, Labels
 
 # Long enough for a loaded machine, short enough to see a hang.
 PATIENCE = 10.0
@@ -72,8 +72,10 @@ class CountingDialect:
     def __call__(self, snapshot: Snapshot, dropped: Mapping[str, int]) -> list[Family]:
         self.calls += 1
         self.dropped.append(dropped)
-        samples = {f'{{node="{snapshot.node}",n="{number}"}}': float(number) for number in range(self.series)}
-        return [Family("counted", Kind.GAUGE, "Counts.", Worth.USEFUL, samples)]
+        family = Family("counted", Kind.GAUGE, "Counts.", Worth.USEFUL)
+        for number in range(self.series):
+            family.put(float(number), Labels(("node", "n"), (snapshot.node, str(number))))
+        return [family]
 
 
 def broken(_snapshot: Snapshot, _dropped: Mapping[str, int]) -> list[Family]:
