@@ -37,7 +37,15 @@ class _Stat(Struct, frozen=True):
 
 
 class _Known(Struct, frozen=True):
-    seal: tuple[int, int]
+    """A process as it was read. `inode` and `made_at` are those of its `stat` file.
+
+    The kernel makes that file anew for each process, with another number and time, so together they tell a process
+    from the next one with its PID. To read the start time each time would cost three times as much.
+    """
+
+    path: str
+    inode: int
+    made_at: int
     start_time: int
     read_at: float
     holder: Holder
@@ -51,6 +59,9 @@ class Procfs:
         self._prefix = f"{root}/"
         self._clock = clock
         self._known: dict[int, _Known] = {}
+        # The reader's own namespaces, which stay the same for as long as it runs.
+        self._namespaces: dict[str, int] = {}
+        self._pid_levels = 0
 
     def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
         """Say of each PID whose it is.
@@ -96,7 +107,7 @@ class Procfs:
 
     def _holder(self, pid: int, known: _Known | None, now: float, judge: _Judge) -> Holder:
         try:
-            if known is None or not self._is_current(pid, known, now):
+            if known is None or not _is_current(known, now):
                 known = self._read(pid, known, now, judge)
         except _GONE:
             return _unknown(pid, "hidden" if self._hides() else "exited")
@@ -107,17 +118,12 @@ class Procfs:
         self._known[pid] = known
         return known.holder
 
-    def _is_current(self, pid: int, known: _Known, now: float) -> bool:
-        """Whether what is known still holds, without the cost of having the kernel write `stat` again."""
-        if now - known.read_at >= BELIEVED_SECONDS:
-            return False
-        return _seal(os.stat(f"{self._prefix}{pid}/stat")) == known.seal  # noqa: PTH116
-
     def _read(self, pid: int, known: _Known | None, now: float, judge: _Judge) -> _Known:
         """Read both files through one descriptor of the folder: it never leads to a later process of that PID."""
-        folder = os.open(f"{self._prefix}{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        path = f"{self._prefix}{pid}"
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            seal = _seal(os.stat("stat", dir_fd=folder))
+            file = os.stat("stat", dir_fd=folder)
             stat = _stat(_content("stat", _STAT, folder))
             if known and known.start_time == stat.start_time and (stat.zombie or stat.exiting):
                 return known
@@ -126,26 +132,32 @@ class Procfs:
         finally:
             os.close(folder)
         holder = _judged(pid, stat, judge(text), user)
-        return _Known(seal, stat.start_time, now, holder)
+        if known and known.holder == holder:
+            holder = known.holder
+        return _Known(f"{path}/stat", file.st_ino, file.st_mtime_ns, stat.start_time, now, holder)
 
     def _hides(self) -> bool:
         """With hidepid=2 others' processes seem not to exist. Neither does PID 1, which always does."""
         return _exists(self._root / "self") and not _exists(self._root / "1")
 
     def _namespace(self, kind: str) -> int | None:
-        try:
-            link = str((self._root / "self" / "ns" / kind).readlink())
-            return int(link.removeprefix(f"{kind}:[").removesuffix("]"))
-        except (OSError, ValueError):
-            return None
+        if kind not in self._namespaces:
+            try:
+                link = os.readlink(f"{self._prefix}self/ns/{kind}")  # noqa: PTH115 - as all paths here
+                self._namespaces[kind] = int(link.removeprefix(f"{kind}:[").removesuffix("]"))
+            except (OSError, ValueError):
+                return None
+        return self._namespaces[kind]
 
     def _in_two_namespaces(self) -> bool:
-        try:
-            status = _content(f"{self._prefix}self/status", _CGROUP)
-        except OSError:
-            return False
-        numbers = next((line for line in status.split(b"\n") if line.startswith(b"NSpid:")), b"")
-        return len(numbers.split()) > 2
+        if not self._pid_levels:
+            try:
+                status = _content(f"{self._prefix}self/status", _CGROUP)
+            except OSError:
+                return False
+            numbers = next((line for line in status.split(b"\n") if line.startswith(b"NSpid:")), b"")
+            self._pid_levels = len(numbers.split()[1:])
+        return self._pid_levels > 1
 
     def _first_process_is_ours(self) -> bool:
         try:
@@ -187,9 +199,11 @@ def _evidence(line: str) -> str:
     return shown if shown.isprintable() else "".join(filter(str.isprintable, shown))
 
 
-def _seal(status: os.stat_result) -> tuple[int, int]:
-    """What marks a file as this process's: the kernel makes it anew for each process, with a new number and time."""
-    return status.st_ino, status.st_mtime_ns
+def _is_current(known: _Known, now: float) -> bool:
+    if now - known.read_at >= BELIEVED_SECONDS:
+        return False
+    file = os.stat(known.path)  # noqa: PTH116 - a Path costs more than the call
+    return file.st_ino == known.inode and file.st_mtime_ns == known.made_at
 
 
 def _exists(path: Path) -> bool:
