@@ -12,7 +12,7 @@ import pytest
 from grpclib.const import Status
 from hypothesis import strategies as st
 
-from podgpu.kube.kubelet_socket import fault
+from podgpu.kube.kubelet.rpc import fault
 from podgpu.kube.podresources import ALLOCATABLE, LIST, Allocated, PodResources
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
