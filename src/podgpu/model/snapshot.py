@@ -29,13 +29,13 @@ class ErrorCount(Struct, frozen=True, kw_only=True):
 class SharingStatus(Struct, frozen=True, kw_only=True):
     """A way to share GPUs that there is a sign of on this node. `missing` says what it takes to book by it.
 
-    `doubts` say what cannot be known of its claims, and what would settle it.
+    `doubts` say what cannot be known of its claims, and what would settle it; None, if there are none.
     """
 
     system: str
     claims: int = 0
     missing: str = ""
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[str, ...] | None = None
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):

@@ -63,7 +63,7 @@ def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
     fitting = [placed for placed in _readings(pod, entries, resources) if _fits(placed, given, pod)]
     if not fitting:
         return _by_number(pod, given, entries)
-    found = {name: {placed[name] for placed in fitting} for name in given}
+    found = {name: {placed[name] for placed in fitting} for name in fitting[0] if name in given}
     return {name: next(iter(options)) for name, options in found.items() if len(options) == 1}
 
 

@@ -60,9 +60,11 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
 
 
 def doubts(inventory: Inventory) -> Iterator[str]:
-    if any(
-        claim.memory_limit_bytes is None and claim.resource != NUMBER for claim in inventory.once(_claims)
-    ):
+    vgpu, memory = inventory.once(_vgpu_unit), inventory.once(_memory_unit)
+    unlimited = [
+        one for one in inventory.once(_claims) if one.resource != NUMBER and not one.memory_limit_bytes
+    ]
+    if any((memory if one.resource == MEMORY else vgpu).mib is None for one in unlimited):
         yield UNKNOWN_UNIT
 
 
