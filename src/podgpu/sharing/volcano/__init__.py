@@ -26,8 +26,8 @@ VGPU, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memor
 VGPU_NOTE = NOTE
 MEMORY, NUMBER, INDICES = "volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/gpu-index"
 UNKNOWN_UNIT = (
-    "limits of memory are not known: the plugin offers ids that do not tell the size of a unit. "
-    "Plugin 1.12 does, and so does a container's file in /usr/local/vgpu"
+    "limits of memory are not known: the ids that the plugin offers do not show the size of a unit. "
+    "Those of plugin 1.12 do, and so does a container's file in /usr/local/vgpu"
 )
 
 _UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -53,7 +53,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
-    """Whoever takes a UUID for the card of a pod that has a note is mistaken: the plugin goes by the note."""
+    """Withdraw claims that go by the UUIDs of a pod with a note: the plugin goes by the note."""
     if claim.resource != NUMBER or claim.system == NAME:
         return False
     return claim.container.pod_uid in inventory.once(_indexed)

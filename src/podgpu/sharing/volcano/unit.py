@@ -38,11 +38,11 @@ def mebibyte(memory: Mapping[str, int]) -> Unit:
 
 def offered(counts: Counter[str], memory: Mapping[str, int]) -> Unit:
     """Return the unit of which so many ids are offered of each card. `memory` is the cards' in bytes."""
-    told = {card: count for card, count in counts.items() if count != ANY_CARD}
-    sizes = {card: memory[card] // MIB for card in told if memory.get(card)}
-    least = max((mib // (told[card] + 1) + 1 for card, mib in sizes.items()), default=1)
-    most = min((mib // told[card] for card, mib in sizes.items()), default=0)
-    return Unit(of_card=told, mib=_only(least, most))
+    known = {card: count for card, count in counts.items() if count != ANY_CARD}
+    sizes = {card: memory[card] // MIB for card in known if memory.get(card)}
+    least = max((mib // (known[card] + 1) + 1 for card, mib in sizes.items()), default=1)
+    most = min((mib // known[card] for card, mib in sizes.items()), default=0)
+    return Unit(of_card=known, mib=_only(least, most))
 
 
 def _only(least: int, most: int) -> int | None:
