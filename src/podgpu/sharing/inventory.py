@@ -170,7 +170,7 @@ class Inventory:
 
     @cached_property
     def mig_names(self) -> dict[str, str]:
-        """A plugin's name for a MIG instance -> its UUID. Before driver R470 it was named after its place on the card."""
+        """A plugin's name for a MIG instance -> its UUID. Before R470 it was named after its place on the card."""
         place = {
             f"MIG-{device.gpu.uuid}/{one.mig.gpu_instance_id}/{one.mig.compute_instance_id}": one.mig.uuid
             for device in self.devices

@@ -167,9 +167,14 @@ def _vgpu_unit(inventory: Inventory) -> Unit:
         return offered(parts, inventory.memory)
     if by_index := _by_index(inventory, VGPU_MEMORY):
         return offered(by_index, inventory.memory)
-    has_memory = any(kind == VGPU_MEMORY for kind, _ in inventory.once(_given))
-    is_old = not has_memory and any(resource == VGPU for resource, _ in inventory.allocatable)
-    return mebibyte(inventory.memory) if is_old else Unit(of_card={})
+    return mebibyte(inventory.memory) if _is_old(inventory) else Unit(of_card={})
+
+
+def _is_old(inventory: Inventory) -> bool:
+    """Whether the plugin offers vGPUs and neither memory nor cores, and nobody was given any."""
+    has_vgpus = any(resource == VGPU for resource, _ in inventory.allocatable)
+    has_parts = any(_PART.fullmatch(device_id) for _, device_id in inventory.allocatable)
+    return has_vgpus and not has_parts and not any(kind != VGPU for kind, _ in inventory.once(_given))
 
 
 def _memory_unit(inventory: Inventory) -> Unit:
@@ -186,7 +191,7 @@ def _claim(allocation: Allocation, one: Slice, unit: Unit, inventory: Inventory)
     """Claim a part of a card. Where a unit's size is not known, the library in the container may keep the limit."""
     cores = one.cores / 100 if one.cores else None
     claim = inventory.claim(allocation, one.card, system=NAME, share=cores or unit.share(one.card, one.units))
-    limit = unit.size(one.units) if one.card in inventory.memory else None
+    limit = unit.size(one.card, one.units) if one.card in inventory.memory else None
     holder = claim.container.pod_uid, claim.container.container, one.card
     return msgspec.structs.replace(
         claim,
