@@ -122,8 +122,8 @@ def _labels(family: Sequence[Metric]) -> str:
     for row in family:
         for name, value in row.labels:
             fixed.setdefault(name, {})[value] = None
-    told = [f"`{name}`: {', '.join(values)}" for name, values in fixed.items()]
-    return "; ".join([*told, *(f"`{name}`" for name in family[0].own_labels)])
+    listed = [f"`{name}`: {', '.join(values)}" for name, values in fixed.items()]
+    return "; ".join([*listed, *(f"`{name}`" for name in family[0].own_labels)])
 
 
 def _ways(family: Sequence[Metric]) -> str:
@@ -132,11 +132,11 @@ def _ways(family: Sequence[Metric]) -> str:
     )
     fields = sorted(row.read.id for row in family if isinstance(row.read, Field))
     gpm = sorted(row.read.id for row in family if isinstance(row.read, Gpm))
-    told = [*calls]
-    told += [f"field {_ranges(fields)}"] if fields else []
-    told += [f"GPM {_ranges(gpm)}"] if gpm else []
+    ways = [*calls]
+    ways += [f"field {_ranges(fields)}"] if fields else []
+    ways += [f"GPM {_ranges(gpm)}"] if gpm else []
     slow = ", slow" if family[0].cadence is Cadence.SLOW else ""
-    return ", ".join(told) + slow
+    return ", ".join(ways) + slow
 
 
 def _ranges(numbers: Sequence[int]) -> str:
