@@ -10,9 +10,9 @@ import msgspec
 
 from podgpu.agent.attribution import Attribution
 from podgpu.host.outsiders import Outsiders
+from podgpu.host.procfs import Procfs
 from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from podgpu.kube.podresources import PodResources
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
 from podgpu.model import (
     ClaimUse,

@@ -33,6 +33,7 @@ class SharingStatus(Struct, frozen=True, kw_only=True):
     system: str  # as in sharing.md
     claims: int = 0  # how many it understood
     missing: str = ""  # what it takes to book by it; empty if nothing is missing
+    doubts: tuple[str, ...] = ()  # what cannot be known about its claims, and what would settle it
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):

@@ -15,17 +15,20 @@ from prometheus_client.parser import text_string_to_metric_families
 from podgpu.catalog import CATALOG
 from podgpu.config import Config
 from podgpu.config.precedence import load
-from podgpu.model import Claim, ContainerRef, Device, Gpu, PartStatus, Reading, Snapshot
+from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
 from podgpu.serve.menu import menu
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.exposition import Format, render
 from tests.catalog.dcgm import DEFAULT_COUNTERS, LABELS, LEFT_OUT, OPTIONAL_COUNTERS, RENAMED_IN_4_9
 from tests.conftest import Golden
-from tests.views.dialects.dcgm_node import EXCLUSIVE, NODE, uuid
+from tests.tree import card
+from tests.views.dialects.dcgm_node import EXCLUSIVE, IDLE, NODE, uuid
+from tests.views.dialects.rig import values
 
 PROMTOOL = shutil.which("promtool")
-DEFAULT = load({}, {})
-PER_CONTAINER = load({"dcgm_per_container": ["on"]}, {})
+DEFAULT = load({}, {}).of(Options)
+PER_CONTAINER = load({"dcgm_per_container": ["on"]}, {}).of(Options)
 PAGES = {
     "dcgm/default": (dcgm, DEFAULT),
     "dcgm/per-container": (dcgm, PER_CONTAINER),
@@ -37,12 +40,12 @@ PAGES = {
 Row = tuple[dict[str, str], float]
 
 
-def page(dialect: ModuleType, config: Config = DEFAULT, snapshot: Snapshot = NODE) -> bytes:
+def page(dialect: ModuleType, config: Options = DEFAULT, snapshot: Snapshot = NODE) -> bytes:
     return render(dialect.families(snapshot, config), Format.TEXT)
 
 
 def rows(
-    name: str, gpu: int, dialect: ModuleType = dcgm, config: Config = DEFAULT, snapshot: Snapshot = NODE
+    name: str, gpu: int, dialect: ModuleType = dcgm, config: Options = DEFAULT, snapshot: Snapshot = NODE
 ) -> list[Row]:
     """The labels and the value of each of a card's rows."""
     parsed = text_string_to_metric_families(page(dialect, config, snapshot).decode())
@@ -51,9 +54,9 @@ def rows(
     return [(one.labels, one.value) for one in samples if one.labels["gpu"] == str(gpu)]
 
 
-def listed(path: Path, text: str) -> Config:
+def listed(path: Path, text: str) -> Options:
     path.write_text(text)
-    return load({"dcgm_collectors": [str(path)]}, {})
+    return load({"dcgm_collectors": [str(path)]}, {}).of(Options)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -115,7 +118,7 @@ def test_4_9_writes_the_hostname_small_and_names_the_driver_anew() -> None:
 
 
 def test_4_8_3_wrote_it_small_too() -> None:
-    small = load({"dcgm_hostname_label": ["hostname"]}, {})
+    small = load({"dcgm_hostname_label": ["hostname"]}, {}).of(Options)
     assert page(dcgm, small) == page(dcgm).replace(b"Hostname=", b"hostname=")
 
 
@@ -137,7 +140,7 @@ def test_values_are_whole_in_the_units_of_dcgm() -> None:
 def test_the_last_xid_is_put_into_words() -> None:
     ((labels, value),) = rows("DCGM_FI_DEV_XID_ERRORS", 0)
     assert (value, labels["err_code"], labels["err_msg"]) == (31, "31", "GPU memory page fault")
-    strange = replace(NODE, devices=(replace(EXCLUSIVE, readings=(Reading("xid_last_code", 999),)),))
+    strange = replace(NODE, cards=(replace(EXCLUSIVE, readings=(Reading("xid_last_code", 999),)),))
     assert rows("DCGM_FI_DEV_XID_ERRORS", 0, snapshot=strange)[0][0]["err_msg"] == "Unknown Error"
 
 
@@ -153,11 +156,11 @@ def test_a_card_without_an_xid_says_so_where_one_would_have_been_heard(
     assert rows(name, 5, dialect) == []  # it is down
 
 
-@pytest.mark.parametrize("parts", [(), (PartStatus(name="dcgm", up=True),)])
-def test_a_card_that_nobody_listens_to_has_no_xid(parts: tuple[PartStatus, ...]) -> None:
-    deaf = replace(NODE, parts=parts)
-    assert rows("DCGM_FI_DEV_XID_ERRORS", 1, snapshot=deaf) == []
-    assert b'dcgm_xid_errors{gpu="1"' not in page(dcgm_1_x, DEFAULT, deaf)
+def test_a_card_that_nobody_listens_to_has_no_xid() -> None:
+    deaf = replace(IDLE, ability=replace(IDLE.ability, hears_xids=False))
+    node = replace(NODE, cards=(EXCLUSIVE, deaf))
+    assert rows("DCGM_FI_DEV_XID_ERRORS", 1, snapshot=node) == []
+    assert b'dcgm_xid_errors{gpu="1"' not in page(dcgm_1_x, DEFAULT, node)
 
 
 def test_a_gpu_instance_has_rows_instead_of_its_card() -> None:
@@ -239,17 +242,17 @@ def test_a_file_of_counters_chooses_families_types_help_and_labels(tmp_path: Pat
         "DCGM_FI_NVML_VERSION, label, NVML\n"
         "DCGM_FI_DEV_VBIOS_VERSION, label, VBIOS\n",
     )
-    found = dcgm.families(replace(NODE, devices=(EXCLUSIVE,)), config)
+    found = dcgm.families(replace(NODE, cards=(EXCLUSIVE,)), config)
     assert [(one.name, one.kind.value, one.help) for one in found] == [
         ("DCGM_FI_DEV_POWER_VIOLATION", "counter", "Held down by power (in ns)."),
         ("DCGM_FI_DEV_GPU_TEMP", "counter", "Heat"),
         ("DCGM_EXP_XID_ERRORS_TOTAL", "counter", "XIDs"),
     ]
-    heat, xids = found[1], found[2]
+    heat, xids = (values(found, one.name) for one in found[1:])
     assert 'Hostname="gpu-node-1",DCGM_FI_DEV_VBIOS_VERSION="96.00",DCGM_FI_NVML_VERSION="13.' in next(
-        iter(heat.samples)
+        iter(heat)
     )
-    assert [text.partition("container=")[2] for text in xids.samples] == [
+    assert [text.partition("container=")[2] for text in xids] == [
         '"main",namespace="team-a",pod="train-0",xid="31"}',
         '"main",namespace="team-a",pod="train-0",xid="13"}',
     ]
@@ -285,7 +288,7 @@ def test_what_cannot_be_given_is_named(tmp_path: Path) -> None:
         "DCGM_FI_DRIVER_VERSION, gauge, nor is a text a number\n"
         "DCGM_EXP_P2P_STATUS, gauge, unknown\n",
     )
-    assert dcgm.unavailable(config.dcgm_collectors) == (
+    assert dcgm.unavailable(config.collectors) == (
         "DCGM_FI_DEV_SERIAL",
         "DCGM_FI_DEV_GPU_UTIL",
         "DCGM_FI_DRIVER_VERSION",
@@ -300,7 +303,7 @@ def test_of_all_counters_of_dcgm_exporter_only_the_known_ones_are_missing(tmp_pa
     config = listed(
         tmp_path / "counters.csv", "\n".join([*lines, *(f"{name}, label, fact" for name in LABELS)])
     )
-    missing = set(dcgm.unavailable(config.dcgm_collectors))
+    missing = set(dcgm.unavailable(config.collectors))
     assert missing & counters.keys() == LEFT_OUT.keys()
     assert LABELS - missing == {"DCGM_FI_DRIVER_VERSION", "DCGM_FI_NVML_VERSION", "DCGM_FI_DEV_VBIOS_VERSION"}
 
@@ -318,7 +321,7 @@ def test_a_field_means_the_same_rows_in_every_generation() -> None:
 
 
 def test_both_generations_are_served_at_the_same_time() -> None:
-    pages = menu(DEFAULT).pages
+    pages = menu(Config().of).pages
     assert {"/metrics/dcgm", "/metrics/dcgm-4.9", "/metrics/dcgm-1.x", "/gpu/metrics"} <= pages.keys()
     assert pages["/metrics/dcgm"](NODE, {}) == dcgm.families(NODE, DEFAULT)
     assert pages["/metrics/dcgm-4.9"](NODE, {}) == dcgm_4_9.families(NODE, DEFAULT)
@@ -337,14 +340,9 @@ def test_no_name_breaks_a_page(model: str, node: str, pod: str, device_id: str, 
         resource=pod,
         device_id=device_id,
     )
-    snapshot = replace(
-        NODE,
-        node=node,
-        devices=(Device(gpu=gpu, readings=(Reading("power_watts", 5.0),)),),
-        claims=(claim,),
-        parts=(),
-        driver_version=node,
-    )
+    device = Device(gpu=gpu, readings=(Reading("power_watts", 5.0),))
+    tenant = Tenant(container=claim.container, claims=(claim,))
+    snapshot = replace(NODE, node=node, cards=(card(device, tenants=[tenant]),), driver_version=node)
     for dialect in (dcgm, dcgm_4_9, dcgm_1_x):
         text = page(dialect, DEFAULT, snapshot).decode()
         (family,) = text_string_to_metric_families(text)

@@ -6,14 +6,12 @@ from msgspec.structs import replace
 
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric
-from podgpu.config.precedence import load
-from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot
+from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
 from podgpu.views.dialects import dcgm_1_x
 from podgpu.views.exposition import Format, render
 from tests.catalog.dcgm import VERSION_1
+from tests.tree import card
 from tests.views.dialects.dcgm_node import NODE, uuid
-
-CONFIG = load({}, {})
 
 # As its README shows it. There another program has sorted the labels.
 README = """\
@@ -57,16 +55,18 @@ def node_of_the_readme() -> Snapshot:
         taken_at=0.0,
         interval_seconds=5.0,
         version="0",
-        devices=tuple(
-            Device(gpu=Gpu(uuid=card, index=index), readings=readings(33 + index))
-            for index, card in enumerate(CARDS)
+        cards=tuple(
+            card(
+                Device(gpu=Gpu(uuid=one, index=index), readings=readings(33 + index)),
+                tenants=[Tenant(container=container, claims=(Claim(gpu=one, container=container),))],
+            )
+            for index, one in enumerate(CARDS)
         ),
-        claims=tuple(Claim(gpu=card, container=container) for card in CARDS),
     )
 
 
 def text(snapshot: Snapshot) -> str:
-    return render(dcgm_1_x.families(snapshot, CONFIG), Format.TEXT).decode()
+    return render(dcgm_1_x.families(snapshot, None), Format.TEXT).decode()
 
 
 def as_shown(line: str) -> str:
@@ -107,9 +107,8 @@ def test_a_card_without_an_xid_says_0() -> None:
 
 def test_all_forty_names_are_there_once_a_card_tells_everything() -> None:
     readings = tuple(_reading(row) for row in CATALOG if row.dcgm1x)
-    page = dcgm_1_x.families(
-        replace(NODE, devices=(Device(gpu=Gpu(uuid="GPU-a", index=0), readings=readings),)), CONFIG
-    )
+    told = card(Device(gpu=Gpu(uuid="GPU-a", index=0), readings=readings))
+    page = dcgm_1_x.families(replace(NODE, cards=(told,)), None)
     assert {one.name: (one.kind.value, one.help) for one in page} == VERSION_1
 
 

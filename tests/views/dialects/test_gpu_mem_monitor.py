@@ -6,17 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.model import ContainerRef, Device, Gpu, Holder, Owner, Process, Snapshot
-from podgpu.views.dialects.gpu_mem_monitor import NAME, PAGES
+from podgpu.views.dialects.gpu_mem_monitor import NAME, PAGES, Options
 from tests.conftest import Golden
-from tests.views.dialects.rig import check_series, complaints, played, script, text, values
+from tests.views.dialects.rig import NODES, check_series, complaints, joined, played, script, text, values
 from tests.views.quirks import SNAPSHOT
-from tests.views.test_native import SNAPSHOTS
 
-README = load({}, {})
-LATER = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {"HOST_IP": "10.244.19.248"})
+README = load({}, {}).of(Options)
+LATER = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {"HOST_IP": "10.244.19.248"}).of(Options)
 families = PAGES["/metrics/gpu-mem-monitor"]
 
 MIB = 2**20
@@ -26,7 +24,7 @@ LISTED = ((0, 159584, 2635), (2, 41728, 5133), (2, 152095, 3565), (6, 3148, 3887
 
 
 def node(*devices: Device, holders: tuple[Holder, ...] = ()) -> Snapshot:
-    return replace(SNAPSHOT, devices=devices, holders=holders)
+    return replace(SNAPSHOT, cards=tuple(joined(device, holders=holders) for device in devices))
 
 
 def process(pid: int, memory: int | None = 5 * MIB, kinds: tuple[str, ...] = ("compute",)) -> Process:
@@ -131,9 +129,9 @@ def test_the_address_of_the_node_may_be_told_in_several_ways() -> None:
     wanted = {"dialect_gpu_mem_monitor_labels": ["later"]}
     device = Device(gpu=CARD, processes=(process(1),))
     for config, address in (
-        (load(wanted, {}), ""),
-        (load(wanted, {"hostIP": "10.0.0.2"}), "10.0.0.2"),
-        (load(wanted | {"node_ip": ["10.0.0.3"]}, {"HOST_IP": "10.0.0.1"}), "10.0.0.3"),
+        (load(wanted, {}).of(Options), ""),
+        (load(wanted, {"hostIP": "10.0.0.2"}).of(Options), "10.0.0.2"),
+        (load(wanted | {"node_ip": ["10.0.0.3"]}, {"HOST_IP": "10.0.0.1"}).of(Options), "10.0.0.3"),
     ):
         (labels,) = values(families(node(device), config), NAME)
         assert labels.startswith(f'{{hostIP="{address}",')
@@ -143,6 +141,6 @@ def test_promtool_finds_fault_with_the_inherited_name_alone() -> None:
     assert complaints(families(SNAPSHOT, README)) <= {NAME}
 
 
-@given(SNAPSHOTS, st.sampled_from([README, LATER]))
-def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot, config: Config) -> None:
+@given(NODES, st.sampled_from([README, LATER]))
+def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot, config: Options) -> None:
     check_series(families(snapshot, config))
