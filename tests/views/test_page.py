@@ -125,6 +125,11 @@ def test_processes_that_may_have_been_missed_are_not_counted_as_all(sees_all: bo
     assert rows(replace(SNAPSHOT, cards=(empty,)))[0].split("|")[-2] == ("0" if sees_all else "-")
 
 
+def test_an_instance_has_no_count_while_a_process_could_be_on_any() -> None:
+    counts = {row.split("|")[1][:11]: row.split("|")[-2] for row in rows(SNAPSHOT) if "|MIG " in row}
+    assert counts == {"MIG 3g.71gb": "1+", "MIG 1g.18gb": "-"}
+
+
 def test_a_process_that_has_just_ended_is_not_listed() -> None:
     gone = (Process(pid=424, sm_ratio=0.1),)
     assert not [row for row in rows(with_first(processes=gone)) if "424" in row]

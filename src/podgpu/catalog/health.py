@@ -6,7 +6,7 @@ from podgpu.catalog.units import COUNT, FLAG, NANOSECONDS
 _ECC = "Memory errors found by ECC. volatile: since the driver was loaded; aggregate: over the card's life."
 _REMAPPED = "Rows of device memory replaced by spare ones, by the kind of error."
 _RETIRED = "Pages of device memory taken out of use, by the kind of error. Cards before Ampere."
-_CLOCK_EVENT = "1 while this reason shapes the clocks, else 0."
+_CLOCK_EVENT = "1 while this reason affects the clocks, else 0."
 _THROTTLE = "Time during which clocks were held down, by reason. Reasons overlap: do not add them up."
 
 

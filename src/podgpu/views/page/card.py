@@ -42,17 +42,19 @@ def _card(card: Card) -> str:
     seen = glance(card.readings)
     state = f'<td class="left wide">{pill("MIG" if gpu.mig_enabled else "up", "good")}</td>'
     running = Counter(process.mig for process in card.processes if process.kinds)
-    numbers = _numbers(seen, _count(card, running.total()))
+    numbers = _numbers(seen, _count(running.total(), is_all=card.ability.sees_all))
     return f"{start}{state}{numbers}</tr>{_below(card, seen, running)}"
 
 
 def _below(card: Card, seen: Glance, running: Counter[str]) -> str:
     """Write each instance with its tenants, then those on no listed instance, then what belongs to no container."""
     tenants = by_instance(card)
+    # A process that could not be placed may be on any of them.
+    is_all = card.ability.sees_all and not running[""]
     rows = []
     for instance in card.instances:
         within, uuid = glance(instance.readings), instance.mig.uuid
-        rows.append(_instance(instance, _numbers(within, _count(card, running[uuid]))))
+        rows.append(_instance(instance, _numbers(within, _count(running[uuid], is_all=is_all))))
         rows += [tenant_row(one, within.memory_total_bytes) for one in tenants.get(uuid, ())]
     rows += [tenant_row(one, seen.memory_total_bytes) for one in tenants.get("", ())]
     return "".join([*rows, *map(rest_row, present(card))])
@@ -68,9 +70,9 @@ def _instance(instance: Instance, numbers: str) -> str:
     )
 
 
-def _count(card: Card, running: int) -> str:
+def _count(running: int, *, is_all: bool) -> str:
     """Write `3+` where some may have been missed."""
-    if card.ability.sees_all:
+    if is_all:
         return str(running)
     return f"{running}+" if running else UNKNOWN
 

@@ -83,7 +83,8 @@ def _worked(part: PartStatus) -> str:
     """A part that is up without an age is asked again each cycle: there is no last time to speak of."""
     if part.age_seconds is None:
         return "" if part.up else "It has never worked."
-    return f"Last worked {seconds(part.age_seconds)} ago, in {seconds(part.duration_seconds)}."
+    took = f", in {seconds(part.duration_seconds)}" if part.up else ""
+    return f"Last worked {seconds(part.age_seconds)} ago{took}."
 
 
 def _unclaimed(allocations: tuple[Allocation, ...]) -> str:
