@@ -190,7 +190,7 @@ def test_an_old_library_without_newer_symbols_gives_what_it_has(tmp_path: Path) 
         assert agent.value("podgpu_gpu_memory_reserved_bytes", gpu="0") is None
         assert agent.value("podgpu_gpu_clock_event", gpu="0", reason="software_power_cap") == 1
         assert agent.value("podgpu_gpu_sm_active_ratio", gpu="0") is None
-        processes = agent.snapshot()["devices"][0]["processes"]
+        processes = agent.processes(gpu=0)
         assert processes
         assert all("sm_ratio" not in process for process in processes)
 
@@ -223,7 +223,8 @@ def test_what_a_device_refuses_is_asked_once(library: Path, tmp_path: Path) -> N
 
 def test_a_value_that_is_not_available_is_absent(library: Path, tmp_path: Path) -> None:
     node = eight_gpu_node()
-    node.gpus[0].processes[0].memory = "unknown"
+    unknown = node.gpus[0].processes[0]
+    unknown.memory = "unknown"
     node.gpus[0].values["power"] = 2**32 - 1
     node.gpus[0].values["temperature[0]"] = 200_000
     with running_agent(node, tmp_path, library) as agent:
@@ -231,14 +232,13 @@ def test_a_value_that_is_not_available_is_absent(library: Path, tmp_path: Path) 
         assert agent.value("podgpu_gpu_power_watts", gpu="0") is None
         assert agent.value("podgpu_gpu_temperature_celsius", gpu="0", sensor="gpu") is None
         assert (agent.value("podgpu_errors_total", source="nvml", reason="implausible_value") or 0) > 0
-        first = agent.snapshot()["devices"][0]["processes"][0]
-        assert "memory_bytes" not in first
+        assert [one["pid"] for one in agent.processes(gpu=0) if "memory_bytes" not in one] == [unknown.pid]
 
 
 def test_five_hundred_processes(library: Path, tmp_path: Path) -> None:
     with running_agent(eight_gpu_node(processes=500), tmp_path, library) as agent:
         agent.wait_for("eight GPUs", lambda: up(agent) == [1] * 8)
-        assert sum(len(device["processes"]) for device in agent.snapshot()["devices"]) == 500
+        assert sum(len(agent.processes(gpu)) for gpu in range(8)) == 500
 
 
 def open_devices(pid: int, devices: Path) -> list[str]:

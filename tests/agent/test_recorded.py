@@ -9,7 +9,7 @@ import pytest
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.pods_api import PodsApi
-from podgpu.model import Booking, Snapshot
+from podgpu.model import Booking, Holder, Snapshot
 from tests.agent.stage import (
     RECORDED,
     agent_over,
@@ -28,9 +28,11 @@ from tests.fakenvml.node import FakeGpu, FakeMig, FakeNode, FakeProcess, grows, 
 def gpu_map(snapshot: Snapshot) -> set[tuple[str, str, str, str]]:
     """(workload kind, workload, pod, device) of every claim."""
     found = set()
-    for claim in snapshot.claims:
-        workload = snapshot.workloads[claim.container.pod_uid]
-        found.add((workload.kind, workload.name, claim.container.pod, claim.mig or claim.gpu))
+    for card in snapshot.cards:
+        for tenant in card.tenants:
+            assert tenant.workload and tenant.claims
+            place = tenant.mig or card.gpu.uuid
+            found.add((tenant.workload.kind, tenant.workload.name, tenant.container.pod, place))
     return found
 
 
@@ -73,7 +75,9 @@ async def test_the_recorded_cluster_before_and_after_its_watch(
                 pod_sources=[PodWatch(api, NODE)],
                 api=api,
             ) as agent:
-                before = await snapshot_when(agent, "workloads", lambda one: len(one.workloads) == 6)
+                before = await snapshot_when(
+                    agent, "workloads", lambda one: sum(pod.workload is not None for pod in one.pods) == 6
+                )
                 assert gpu_map(before) == {
                     ("Deployment", "chat", "chat-584ddf76fc-6lg2w", uuid(3)),
                     ("Deployment", "chat", "chat-584ddf76fc-chpsw", uuid(3)),
@@ -93,7 +97,12 @@ async def test_the_recorded_cluster_before_and_after_its_watch(
                     ),
                     ("Pod", "share-1", "share-1", uuid(4)),
                 }
-                shares = {claim.container.pod: claim.share for claim in before.claims}
+                shares = {
+                    claim.container.pod: claim.share
+                    for card in before.cards
+                    for tenant in card.tenants
+                    for claim in tenant.claims
+                }
                 assert shares["chat-584ddf76fc-6lg2w"] == 0.25
                 assert shares["share-1"] == pytest.approx(4 / 11)
                 assert before.unclaimed == ()
@@ -166,23 +175,30 @@ async def test_three_real_pods_and_a_host_process_on_a_real_card(
                 kubelet=kubelet,
                 pod_sources=[PodsApi(root)],
             ) as agent:
-                snapshot = await snapshot_when(
-                    agent, "energy", lambda one: sum(line.energy_mj for line in one.balances) > 2_000_000
-                )
-    booked = {one.container.pod.removesuffix("-h200-node"): one for one in snapshot.bookings}
+                snapshot = await snapshot_when(agent, "energy", lambda one: _energy(one) > 2_000_000)
+    (card,) = snapshot.cards
+    booked = {one.container.pod.removesuffix("-h200-node"): one.booking for one in card.tenants}
     chat, batch, idle = (_of(booked, name) for name in ("chat", "batch", "idle"))
     assert (chat.memory_bytes, batch.memory_bytes, idle.memory_bytes) == (
         5_211_422_720,
         9_506_390_016,
         2_826_960_896,
     )
-    rest = {one.reason: one for one in snapshot.remainders}
+    rest = {one.reason: one for one in card.rest}
     assert rest["host"].memory_bytes == 1_990_197_248
     assert rest["overhead"].memory_bytes == last["used"] - sum(one["used"] for one in last["processes"])
     assert (chat.allocated_ratio, batch.allocated_ratio, idle.allocated_ratio) == (0.25, 0.5, 0.25)
     assert chat.busy_us > batch.busy_us > idle.busy_us == 0
     assert {one.method for one in (chat, batch, idle)} == {"measured"}
     check_balance(snapshot)
+
+
+def _energy(snapshot: Snapshot) -> int:
+    return sum(card.balance.energy_mj for card in snapshot.cards if card.balance)
+
+
+def _holders(snapshot: Snapshot) -> list[Holder]:
+    return [process.holder for card in snapshot.cards for process in card.processes if process.holder]
 
 
 def _of(booked: dict[str, Booking], name: str) -> Booking:
@@ -210,7 +226,7 @@ async def test_names_of_the_dra_cluster_and_its_static_pod(
                 pod_sources=[PodsApi(root)],
             ) as agent:
                 snapshot = await snapshot_when(
-                    agent, "names", lambda one: any(holder.container for holder in one.holders)
+                    agent, "names", lambda one: any(holder.container for holder in _holders(one))
                 )
     expected = {
         item["metadata"]["uid"]: (item["metadata"]["namespace"], item["metadata"]["name"])
@@ -221,8 +237,8 @@ async def test_names_of_the_dra_cluster_and_its_static_pod(
         for item in listed("kubernetes-1.36.4-dra")["items"]
         if "kubernetes.io/config.hash" in item["metadata"].get("annotations", {})
     }
-    assert len(snapshot.holders) == len(pids)
-    named = [holder for holder in snapshot.holders if holder.container]
+    assert len(_holders(snapshot)) == len(pids)
+    named = [holder for holder in _holders(snapshot) if holder.container]
     assert {holder.owner.pod_uid for holder in named if holder.owner} & set(hashes), "no static pod was named"
     for holder in named:
         assert holder.owner and holder.container

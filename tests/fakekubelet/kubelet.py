@@ -102,12 +102,20 @@ class FakeKubelet:
             server.close()
             if unlink:
                 path.unlink(missing_ok=True)
-        for transport in self._transports:
-            transport.abort()
+        self.break_connections()
         for _, server in self._servers:
             await server.wait_closed()
         self._servers.clear()
         self._transports.clear()
+
+    @property
+    def connections(self) -> int:
+        """How many connections have carried a call since the start."""
+        return len(self._transports)
+
+    def break_connections(self) -> None:
+        for transport in self._transports:
+            transport.abort()
 
     def __mapping__(self) -> dict[str, Handler]:
         return {

@@ -397,3 +397,21 @@ def test_whatever_an_answer_holds_it_is_an_object_or_malformed(item: Any) -> Non
             decode(text)
         except MALFORMED:
             continue
+
+
+async def test_the_same_tuples_are_given_until_something_changes() -> None:
+    objects = copy.deepcopy(dynamic_resources())
+    async with FakeApi(objects=objects) as fake, following(fake, using("shared-gpu", "two-migs")) as claims:
+        await until(lambda: is_up(claims) and len(claims.claims()) == 2)
+        listed_before, devices_before = claims.claims(), claims.devices()
+        assert devices_before
+        await rounds(fake, 3)
+        assert claims.claims() is listed_before
+        assert claims.devices() is devices_before
+        objects[SHARED]["status"]["allocation"]["devices"]["results"][0]["device"] = "gpu-0"
+        await until(lambda: claims.claims() is not listed_before)
+        assert {one.devices[0].device for one in claims.claims() if one.name == "shared-gpu"} == {"gpu-0"}
+        assert claims.devices() is devices_before
+        del objects[SLICES]["items"][0]
+        await until(lambda: claims.devices() is not devices_before)
+        assert len(claims.devices()) < len(devices_before)

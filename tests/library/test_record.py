@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu import library
-from podgpu.config import Config
 from podgpu.model import Booking, Snapshot
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.dialects.container_json import document
 from tests.sources.dcgm.exporter import recorded
 from tests.views.quirks import SNAPSHOT
@@ -17,7 +17,7 @@ MIG = library.read_page(recorded("mig_a800_8gpu_mixed_full"), node="worker-2")
 
 @pytest.mark.parametrize("snapshot", [SHARED, MIG, SNAPSHOT])
 def test_the_rows_are_those_of_the_document(snapshot: Snapshot) -> None:
-    served = json.loads(document(snapshot, Config(), {"missing": "null"}))
+    served = json.loads(document(snapshot, Options(), {"missing": "null"}))
     rows = library.gpu_metrics(snapshot)
     assert len(rows) == len(served) > 0
     names = library.GpuMetric.__struct_fields__
@@ -50,10 +50,11 @@ def test_what_nobody_said_is_none() -> None:
 
 
 def test_by_container_a_shared_card_tells_each_its_own() -> None:
-    [device] = SHARED.devices
-    bookings = tuple(
-        Booking(gpu=device.gpu.uuid, container=claim.container, method="reserved", memory_bytes=mib * 2**20)
-        for claim, mib in zip(SHARED.claims, (100, 200), strict=True)
+    [card] = SHARED.cards
+    tenants = tuple(
+        replace(tenant, booking=Booking(method="reserved", memory_bytes=mib * 2**20))
+        for tenant, mib in zip(card.tenants, (100, 200), strict=True)
     )
-    found = library.gpu_metrics(replace(SHARED, bookings=bookings), per_container=True)
+    booked = replace(SHARED, cards=(replace(card, tenants=tenants),))
+    found = library.gpu_metrics(booked, per_container=True)
     assert {row.framebuffer_used for row in found} == {100.0, 200.0}

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from podgpu.agent.attribution import Attribution
+from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.resource_claims import ResourceClaims
-from podgpu.model import Device, Gpu, Instance, MigInstance, Snapshot
+from podgpu.model import Device, Gpu, Instance, MigInstance
 from tests.agent.stage import pod_resources, pods_api
 from tests.fakeapi.recorded import NODE, dynamic_resources, listed
 from tests.fakeapi.server import FakeApi
@@ -58,23 +58,16 @@ def pods(*, with_devices: bool) -> list[dict[str, Any]]:
     return items
 
 
-async def attributed(attribution: Attribution, done: Callable[[Snapshot], bool]) -> Snapshot:
+async def attributed(attribution: Attribution, done: Callable[[Attributed], bool]) -> Attributed:
     for cycle in range(200):
-        before = Snapshot(
-            node=NODE,
-            taken_at=float(cycle),
-            interval_seconds=0.5,
-            version="test",
-            devices=cards(float(cycle)),
-        )
-        found = await attribution.attribute(before)
+        found = await attribution.attribute(cards(float(cycle)), float(cycle))
         if done(found):
             return found
         await asyncio.sleep(0.02)
-    raise AssertionError(f"{found.parts} {found.claims}")
+    raise AssertionError(f"{found}")
 
 
-def all_up(snapshot: Snapshot) -> bool:
+def all_up(snapshot: Attributed) -> bool:
     parts = {part.name: part.up for part in snapshot.parts}
     return parts.get("resource-claims", False) and all(parts.values())
 
@@ -95,13 +88,13 @@ async def test_every_container_is_on_the_device_of_its_request(
             FakeApi(pods=items, version=5300, objects=dynamic_resources()) as server,
         ):
             kubelet.replies = pods_api(CLUSTER) | (pod_resources(CLUSTER) if lists else NOTHING)
-            api = ApiServer(server.url)
+            api, allocations = ApiServer(server.url), PodResources(root)
             attribution = Attribution(
                 interval=0.5,
-                allocations=PodResources(root),
+                allocations=allocations,
                 dynamics=ResourceClaims(api, NODE),
                 pod_sources=[PodWatch(api, NODE) if source == "api" else PodsApi(root)],
-                to_close=[api],
+                to_close=[allocations, api],
             )
             running = asyncio.create_task(attribution.run())
             try:
@@ -110,7 +103,8 @@ async def test_every_container_is_on_the_device_of_its_request(
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
                 await attribution.close()
-    claims = [one for one in snapshot.claims if one.system == "dra"]
+    tenants = [tenant for card in snapshot.cards for tenant in card.tenants]
+    claims = [one for tenant in tenants for one in tenant.claims if one.system == "dra"]
     assert {
         (one.container.pod, one.container.container, one.mig or one.gpu, one.share) for one in claims
     } == {

@@ -179,7 +179,9 @@ class Attribution:
         join = Join(inventory.vgpus, lambda container: workloads.get(container.pod_uid))
         return Attributed(
             cards=tuple(
-                join.card(device, self._accounts.cards.get(device.gpu.uuid), rights.by_card.get(device.gpu.uuid, ()))
+                join.card(
+                    device, self._accounts.cards.get(device.gpu.uuid), rights.by_card.get(device.gpu.uuid, ())
+                )
                 for device in able
             ),
             pods=tuple(self._shown(pod, workloads) for pod in involved),

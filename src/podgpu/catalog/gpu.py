@@ -263,4 +263,3 @@ CLOCKS: tuple[Metric, ...] = (
         ),
     ),
 )
-

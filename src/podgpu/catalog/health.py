@@ -23,7 +23,9 @@ def _ecc(error: str, lifetime: str, field: int, dcgm: str, dcgm1x: str, words: s
         dcgm=alias,
         dcgm49=alias,
         dcgm1x=Alias(dcgm1x, COUNT, alias.help, Kind.COUNTER),
-        otel=OtelName("hw.errors", (("hw.type", "gpu"), ("error.type", f"ecc.{error}"), ("podgpu.lifetime", lifetime))),
+        otel=OtelName(
+            "hw.errors", (("hw.type", "gpu"), ("error.type", f"ecc.{error}"), ("podgpu.lifetime", lifetime))
+        ),
     )
 
 
@@ -253,6 +255,7 @@ THROTTLING: tuple[Metric, ...] = (
         help=_THROTTLE,
         labels=(("reason", "app_clocks"),),
         read=Field(80, NANOSECONDS),
+        cadence=Cadence.SLOW,
         worth=Worth.DETAIL,
         dcgm=Alias(
             "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION",
@@ -283,4 +286,3 @@ THROTTLING: tuple[Metric, ...] = (
     _clock_event("hardware_power_brake", 0x80),
     _clock_event("display_clocks", 0x100),
 )
-

@@ -164,4 +164,3 @@ NVLINK: tuple[Metric, ...] = (
         worth=Worth.DETAIL,
     ),
 )
-

@@ -220,4 +220,3 @@ HEAT: tuple[Metric, ...] = (
         for threshold, field in (("shutdown", 193), ("slowdown", 194), ("memory_max", 195), ("gpu_max", 196))
     ),
 )
-

@@ -116,7 +116,8 @@ class OtelName:
     attributes: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Each row exists once: compared by identity, it is a cheap key.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Metric:
     """One row. Rows of one name form a family and agree in kind, help and label names.
 

@@ -3,9 +3,10 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
-from podgpu.config import DIALECTS, WEB, Config
 from podgpu.config import OPTIONS as ALL
+from podgpu.config import Config
 from podgpu.model import Snapshot
+from podgpu.option import DIALECTS, WEB
 
 HELP = "Read this node's GPUs once and print what was found."
 OPTIONS = tuple(
@@ -51,7 +52,7 @@ def _reasons(snapshot: Snapshot) -> list[str]:
     from podgpu.views.glance import problem
 
     faults = [(part.name, part.fault) for part in snapshot.parts]
-    faults += [(f"GPU {device.gpu.index}", device.fault) for device in snapshot.devices]
+    faults += [(f"GPU {card.gpu.index}", card.fault) for card in snapshot.cards]
     return [f"{name}: {problem(fault)}. {next_step(fault, name)}" for name, fault in faults if fault]
 
 

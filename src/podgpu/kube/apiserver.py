@@ -15,7 +15,6 @@ import msgspec
 from podgpu.kube.pod_object import MALFORMED
 
 OBJECT_BYTES = 2 << 20
-PAGE_BYTES = 16 << 20
 REFUSAL_BYTES = 4 << 10
 DETAIL_LENGTH = 300
 LONGEST_RETRY_AFTER = 300.0

@@ -1,14 +1,11 @@
-"""One gRPC call over one of the kubelet's sockets, and in one word what went wrong with it.
-
-Every call has a connection of its own: it costs about a millisecond and always reaches the kubelet that owns the
-socket now, also after a restart put a new one in its place.
-"""
+"""A gRPC call over one of the kubelet's sockets, and a short reason when it fails."""
 
 import asyncio
 import contextlib
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 from google.protobuf.message import DecodeError
 from grpclib.client import Channel, Stream
@@ -34,7 +31,7 @@ _REASONS = {
 
 
 class Refused(Exception):
-    """An answer we do not take."""
+    """An answer that is not accepted."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -42,7 +39,7 @@ class Refused(Exception):
 
 
 class _Plain(CodecBase):
-    """Hands bytes through: what is too large is refused before it is decoded."""
+    """Passes bytes through, so that an answer that is too large is refused before it is decoded."""
 
     __content_subtype__ = "proto"
 
@@ -74,39 +71,54 @@ class Call(Stream[bytes, bytes]):
             await self.recv_initial_metadata()
         with self._wrapper:
             head = await self._stream.recv_data(_HEAD.size)
-            if not head:
-                return None
-            compressed, size = _HEAD.unpack(head)
-            if compressed:
-                raise Refused("garbage", "a compressed answer to a call that asked for none")
-            if size > LARGEST_ANSWER:
-                raise Refused("too_large", f"an answer of {size} bytes, at most {LARGEST_ANSWER} are taken")
+        if not head:
+            return None
+        compressed, size = _HEAD.unpack(head)
+        if compressed:
+            self._refuse("garbage", "a compressed answer to a call that asked for none")
+        if size > LARGEST_ANSWER:
+            self._refuse("too_large", f"an answer of {size} bytes; at most {LARGEST_ANSWER} are accepted")
+        with self._wrapper:
             return await self._stream.recv_data(size)
 
+    def _refuse(self, reason: str, detail: str) -> NoReturn:
+        self._channel.close()  # so that nothing more of the answer comes
+        raise Refused(reason, detail)
 
-@contextlib.asynccontextmanager
-async def call(socket: Path, method: str) -> AsyncIterator[Call]:
-    """Send the empty request that each of the kubelet's methods used here takes."""
-    channel = Channel(path=str(socket), codec=_Plain())
+
+@contextlib.contextmanager
+def connected(socket: Path) -> Iterator[Channel]:
+    """Give a connection that is opened by its first call."""
+    channel = open_channel(socket)
     try:
-        answers = Call(channel, method)
-        async with answers:
-            await answers.send_message(b"", end=True)
-            yield answers
+        yield channel
     finally:
         channel.close()
 
 
-async def answer(socket: Path, method: str) -> bytes:
+def open_channel(socket: Path) -> Channel:
+    return Channel(path=str(socket), codec=_Plain())
+
+
+@contextlib.asynccontextmanager
+async def call(channel: Channel, method: str) -> AsyncIterator[Call]:
+    """Send the empty request that each of the kubelet's methods used here takes."""
+    answers = Call(channel, method)
+    async with answers:
+        await answers.send_message(b"", end=True)
+        yield answers
+
+
+async def answer(channel: Channel, method: str) -> bytes:
     """Return a call's only answer.
 
     The call is a task of its own, because grpclib wakes a waiting call by cancelling its task.
     """
-    return await asyncio.create_task(_only_answer(socket, method))
+    return await asyncio.create_task(_only_answer(channel, method))
 
 
-async def _only_answer(socket: Path, method: str) -> bytes:
-    async with call(socket, method) as answers:
+async def _only_answer(channel: Channel, method: str) -> bytes:
+    async with call(channel, method) as answers:
         found = await answers.recv_message()
     if found is None:
         raise Refused("garbage", "the call ended without an answer")
@@ -134,5 +146,5 @@ def _explained(error: Exception) -> tuple[str, str]:
             return "unavailable", str(error)
         case DecodeError():
             return "garbage", str(error)
-        case _:  # whatever else a broken peer makes the libraries raise
+        case _:  # anything else that a broken peer makes the libraries raise
             return "garbage", repr(error)

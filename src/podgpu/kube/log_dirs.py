@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from podgpu import log
+from podgpu.kube.condition import Condition
+from podgpu.kube.pod_list import place
 from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 MOST_ENTRIES = 20_000
@@ -41,9 +43,7 @@ class Scan:
         folders = self._folders(root / "pods")
         ids = self._ids(root / "containers")
         found = (self._pod(folder, ids) for folder in folders)
-        return tuple(
-            sorted((pod for pod in found if pod), key=lambda pod: (pod.namespace, pod.name, pod.uid))
-        )
+        return tuple(sorted((pod for pod in found if pod), key=place))
 
     def _pod(self, folder: Path, ids: Ids) -> Pod | None:
         match = _POD.fullmatch(folder.name)
@@ -76,9 +76,9 @@ class Scan:
         ids: Ids = {}
         try:
             for entry in self._entries(folder):
-                place = _place(entry)
-                if place and place[1] >= ids.get(place[0], (0, ""))[0]:
-                    ids[place[0]] = place[1:]
+                link = _link(entry)
+                if link and link[1] >= ids.get(link[0], (0, ""))[0]:
+                    ids[link[0]] = link[1:]
         except OSError:
             return {}
         return {} if self.skipped["too_many"] else ids  # the newest may be among those not seen
@@ -96,7 +96,7 @@ class Scan:
                 yield entry
 
 
-def _place(entry: "os.DirEntry[str]") -> tuple[tuple[str, str], int, str] | None:
+def _link(entry: "os.DirEntry[str]") -> tuple[tuple[str, str], int, str] | None:
     """Return ((pod folder, container), restarts, container id), if name and target tell of the same container."""
     link = _LINK.fullmatch(entry.name)
     try:
@@ -116,13 +116,11 @@ class LogDirs:
     name = "log-dirs"
 
     def __init__(self, root: Path = Path("/var/log"), *, rescan_seconds: float = RESCAN_SECONDS) -> None:
-        self.errors: Counter[str] = Counter()
+        self._condition = Condition(self.name)
+        self.errors = self._condition.errors
         self._root = root
         self._rescan_seconds = rescan_seconds
         self._pods: tuple[Pod, ...] | None = None
-        self._fault: Fault | None = Fault(reason="starting")
-        self._read_at: float | None = None
-        self._seconds = 0.0
 
     async def run(self) -> None:
         while True:
@@ -134,31 +132,24 @@ class LogDirs:
         began = time.monotonic()
         look = Scan()
         try:
-            self._pods = await asyncio.to_thread(look.pods, self._root)
+            found = await asyncio.to_thread(look.pods, self._root)
         except OSError as error:
             self._failed(error)
             return
+        self._pods = self._pods if found == self._pods else found
         self.errors.update(look.skipped)
-        self._fault = None
-        self._read_at = time.monotonic()
-        self._seconds = self._read_at - began
+        self._condition.seconds = time.monotonic() - began
+        self._condition.worked()
 
     def pods(self) -> tuple[Pod, ...] | None:
         return self._pods
 
     def status(self) -> PartStatus:
-        age = None if self._read_at is None else time.monotonic() - self._read_at
-        return PartStatus(
-            name=self.name,
-            up=self._fault is None,
-            fault=self._fault,
-            duration_seconds=self._seconds,
-            age_seconds=age,
-        )
+        return self._condition.status()
 
     def _failed(self, error: OSError) -> None:
         reason = {FileNotFoundError: "missing", PermissionError: "forbidden"}.get(type(error), "unreadable")
-        self.errors[reason] += 1
-        if self._fault is None or self._fault.reason != reason:
+        known = self._condition.fault
+        if known is None or known.reason != reason:
             log.warning("no log folders", source=self.name, reason=reason, path=self._root / "pods")
-        self._fault = Fault(reason=reason, detail=f"{self._root / 'pods'}: {error.strerror}")
+        self._condition.failed(Fault(reason=reason, detail=f"{self._root / 'pods'}: {error.strerror}"))

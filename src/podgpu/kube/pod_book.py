@@ -5,6 +5,7 @@ from collections import Counter
 import msgspec
 
 from podgpu.kube.apiserver import OBJECT_BYTES, Status
+from podgpu.kube.pod_list import PodList
 from podgpu.kube.pod_object import MALFORMED, decode_pod, to_pod
 from podgpu.model import Pod
 
@@ -16,12 +17,12 @@ class Event(msgspec.Struct):
     object: msgspec.Raw
 
 
-class Position(msgspec.Struct, rename="camel"):
+class BookmarkMetadata(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
 
 class Bookmark(msgspec.Struct):
-    metadata: Position
+    metadata: BookmarkMetadata
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -43,16 +44,13 @@ class PodBook:
         self.version = ""  # from where a watch goes on
         self.errors: Counter[str] = Counter()
         self._node = node
-        self._pods: dict[str, Known] = {}
+        self._pods = PodList()
+        self._versions: dict[str, int] = {}
         # A UID never comes back: what is told of it after its end is late news.
         self._graves: dict[str, None] = {}
-        self._shown: tuple[Pod, ...] | None = None
 
     def pods(self) -> tuple[Pod, ...]:
-        if self._shown is None:
-            pods = (known.pod for known in self._pods.values())
-            self._shown = tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid)))
-        return self._shown
+        return self._pods.ordered()
 
     def read(self, data: bytes | msgspec.Raw) -> Known | None:
         """Decode one object; None for one that is malformed, too large or another node's."""
@@ -74,9 +72,9 @@ class PodBook:
 
     def replace(self, listed: list[Known], version: str) -> None:
         """Take a list for the truth: what is not in it has vanished."""
-        self._pods = {known.pod.uid: known for known in listed}
+        self._pods.replace(known.pod for known in listed)
+        self._versions = {known.pod.uid: known.version for known in listed}
         self._graves.clear()
-        self._shown = None
         self.version = version
 
     def is_old(self, version: str) -> bool:
@@ -113,15 +111,14 @@ class PodBook:
 
     def _keep(self, new: Known) -> None:
         uid = new.pod.uid
-        old = self._pods.get(uid)
-        late = old is not None and 0 < new.version <= old.version
-        if not late and uid not in self._graves:
-            self._pods[uid] = new
-            self._shown = None
+        is_late = uid in self._versions and 0 < new.version <= self._versions[uid]
+        if not is_late and uid not in self._graves:
+            self._versions[uid] = new.version
+            self._pods.put(new.pod)
 
     def _bury(self, uid: str) -> None:
-        if self._pods.pop(uid, None):
-            self._shown = None
+        self._versions.pop(uid, None)
+        self._pods.drop(uid)
         self._graves[uid] = None
         if len(self._graves) > MOST_GRAVES:
             del self._graves[next(iter(self._graves))]

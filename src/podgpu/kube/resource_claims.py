@@ -8,7 +8,6 @@ import asyncio
 import random
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +16,9 @@ from typing import TypeVar
 
 import msgspec
 
-from podgpu.kube.apiserver import PAGE_BYTES, ApiFault, ApiServer
+from podgpu.kube.apiserver import ApiFault, ApiServer
+from podgpu.kube.condition import Condition
+from podgpu.kube.pages import Page, pages
 from podgpu.kube.pod_object import MALFORMED
 from podgpu.kube.resource_objects import (
     decode_claim,
@@ -51,15 +52,6 @@ class Timing:
     forbidden_pause: float = 300.0
 
 
-class ListPosition(msgspec.Struct):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class SlicePage(msgspec.Struct):
-    metadata: ListPosition
-    items: list[msgspec.Raw] | None = None
-
-
 class Wanted(msgspec.Struct, frozen=True, order=True):
     """A claim of a pod. Another pod with the same claim is news: it may have been given other devices by then."""
 
@@ -76,19 +68,17 @@ class ResourceClaims:
     def __init__(self, api: ApiServer, node: str, *, timing: Timing | None = None) -> None:
         self._api = api
         self._timing = timing or Timing()
-        self._selector = {"fieldSelector": f"spec.nodeName={node}", "limit": str(PAGE)}
+        self._selector = {"fieldSelector": f"spec.nodeName={node}"}
         self._version = ""
         self._users: frozenset[str] = frozenset()
         self._wanted: frozenset[Wanted] = frozenset()
         self._changed = asyncio.Event()
         self._claims: dict[tuple[str, str], ResourceClaim] = {}
+        self._shown: tuple[ResourceClaim, ...] | None = ()
         self._devices: tuple[PoolDevice, ...] = ()
         self._failures = 0
-        self._seconds = 0.0
-        self._good_at: float | None = None
-        self._fault: Fault | None = Fault(reason="starting")
-        self._fault_since = time.monotonic()
-        self.errors: Counter[str] = Counter()
+        self._condition = Condition(self.name)
+        self.errors = self._condition.errors
 
     def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation] = ()) -> None:
         """Want the claims of pods, also those that the kubelet alone names: it makes them from templates."""
@@ -101,23 +91,17 @@ class ResourceClaims:
             self._changed.set()
 
     def claims(self) -> tuple[ResourceClaim, ...]:
-        return tuple(self._claims.values())
+        """Return the same tuple for as long as no claim changes."""
+        if self._shown is None:
+            self._shown = tuple(self._claims.values())
+        return self._shown
 
     def devices(self) -> tuple[PoolDevice, ...]:
+        """Return the same tuple for as long as no device changes."""
         return self._devices
 
     def status(self) -> PartStatus | None:
-        if not self._users:
-            return None
-        now = time.monotonic()
-        fault = self._fault and msgspec.structs.replace(self._fault, seconds=now - self._fault_since)
-        return PartStatus(
-            name=self.name,
-            up=fault is None,
-            fault=fault,
-            duration_seconds=self._seconds,
-            age_seconds=None if self._good_at is None else now - self._good_at,
-        )
+        return self._condition.status() if self._users else None
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -138,14 +122,14 @@ class ResourceClaims:
         """Ask for everything once, and return how long to be quiet whatever happens."""
         began = time.monotonic()
         try:
-            self._devices = tuple(self._pool_devices(await self._slices()))
+            devices = tuple(self._pool_devices(await self._slices()))
+            self._devices = self._devices if devices == self._devices else devices
             await self._ask_for_claims()
         except ApiFault as fault:
             return self._failed(fault)
-        self._good_at = time.monotonic()
-        self._seconds = self._good_at - began
+        self._condition.seconds = time.monotonic() - began
+        self._condition.worked()
         self._failures = 0
-        self._fault = None
         return 0.0
 
     async def _slices(self) -> list[msgspec.Raw]:
@@ -162,15 +146,8 @@ class ResourceClaims:
         raise ApiFault("garbage", f"the server has no resource.k8s.io in {', '.join(VERSIONS)}")
 
     async def _listed(self, path: str) -> list[msgspec.Raw]:
-        items: list[msgspec.Raw] = []
-        query = self._selector
-        for _ in range(MOST_PAGES):
-            page = await self._api.get(path, SlicePage, query, limit=PAGE_BYTES)
-            items += page.items or ()
-            if not page.metadata.continue_:
-                return items
-            query = {**self._selector, "continue": page.metadata.continue_}
-        raise ApiFault("too_large", f"more than {MOST_PAGES} pages of resourceslices")
+        found = pages(self._api, path, Page[msgspec.Raw], self._selector, size=PAGE, most=MOST_PAGES)
+        return [item async for page in found for item in page.items or ()]
 
     def _pool_devices(self, items: Iterable[msgspec.Raw]) -> Iterator[PoolDevice]:
         slices = [found.spec for item in items if (found := self._decoded(decode_slice, item))]
@@ -182,7 +159,7 @@ class ResourceClaims:
     async def _ask_for_claims(self) -> None:
         wanted = {(one.namespace, one.name) for one in self._wanted}
         for place in self._claims.keys() - wanted:
-            del self._claims[place]
+            self._keep(place, None)
         faults: list[ApiFault] = []
         for place in sorted(wanted):
             try:
@@ -190,12 +167,18 @@ class ResourceClaims:
             except ApiFault as fault:  # rights may be given by namespace
                 faults.append(fault)
                 continue
-            if claim:
-                self._claims[place] = claim
-            else:
-                self._claims.pop(place, None)
+            self._keep(place, claim)
         if faults:
             raise faults[0]
+
+    def _keep(self, place: tuple[str, str], claim: ResourceClaim | None) -> None:
+        if self._claims.get(place) == claim:
+            return
+        if claim:
+            self._claims[place] = claim
+        else:
+            del self._claims[place]
+        self._shown = None
 
     async def _claim(self, namespace: str, name: str) -> ResourceClaim | None:
         path = f"{GROUP}/{self._version}/namespaces/{namespace}/resourceclaims/{name}"
@@ -218,11 +201,8 @@ class ResourceClaims:
             return None
 
     def _failed(self, fault: ApiFault) -> float:
-        self.errors[fault.reason] += 1
-        if self._fault is None or self._fault.reason != fault.reason:
-            self._fault_since = time.monotonic()
         detail = f"{GRANT}: {fault.detail}" if fault.reason == "forbidden" else fault.detail
-        self._fault = Fault(reason=fault.reason, detail=detail)
+        self._condition.failed(Fault(reason=fault.reason, detail=detail))
         self._changed.set()
         longest = self._timing.first_pause * 2.0 ** min(self._failures, 16)
         self._failures += 1

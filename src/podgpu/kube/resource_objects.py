@@ -22,6 +22,8 @@ class ResultEntry(Struct, rename="camel"):
     pool: Pool
     device: Label
     admin_access: bool | None = None
+    share_id: Uid | None = field(default=None, name="shareID")
+    consumed_capacity: dict[str, str | int] | None = None
 
 
 class ResultList(Struct):
@@ -68,8 +70,13 @@ class AttributeValue(Struct):
         return self.string or self.version or (None if self.number is None else str(self.number))
 
 
+class CapacityValue(Struct):
+    value: str | int = ""
+
+
 class BasicDevice(Struct):
     attributes: dict[str, AttributeValue] | None = None
+    capacity: dict[str, CapacityValue] | None = None
 
 
 class DeviceObject(BasicDevice, kw_only=True):
@@ -120,7 +127,20 @@ def to_claim(item: ClaimObject) -> ResourceClaim | None:
 
 
 def _claimed(result: ResultEntry) -> ClaimedDevice:
-    return ClaimedDevice(request=result.request, driver=result.driver, pool=result.pool, device=result.device)
+    consumed = result.consumed_capacity or {}
+    return ClaimedDevice(
+        request=result.request,
+        driver=result.driver,
+        pool=result.pool,
+        device=result.device,
+        share_id=result.share_id or "",
+        consumed={_bare(name, result.driver): str(value) for name, value in consumed.items()},
+    )
+
+
+def _bare(name: str, driver: str) -> str:
+    """Return a name without the driver's domain."""
+    return name.removeprefix(f"{driver}/")
 
 
 def newest(specs: Iterable[SliceSpec]) -> Iterator[SliceSpec]:
@@ -134,11 +154,13 @@ def newest(specs: Iterable[SliceSpec]) -> Iterator[SliceSpec]:
 
 
 def to_device(spec: SliceSpec, item: DeviceObject) -> PoolDevice:
-    attributes = (item.basic or item).attributes or {}
-    texts = {name.removeprefix(f"{spec.driver}/"): value.text() for name, value in attributes.items()}
+    described = item.basic or item
+    texts = {_bare(name, spec.driver): value.text() for name, value in (described.attributes or {}).items()}
+    capacity = {_bare(name, spec.driver): str(one.value) for name, one in (described.capacity or {}).items()}
     return PoolDevice(
         driver=spec.driver,
         pool=spec.pool.name,
         device=item.name,
         attributes={name: text for name, text in texts.items() if text is not None},
+        capacity=capacity,
     )

@@ -101,7 +101,7 @@ def _sm_us(process: Process, elapsed_us: int) -> int | None:
     """The driver's sampled time, never more than there was; a source may report the ratio alone."""
     if process.sm_busy_us is not None:
         return min(process.sm_busy_us, elapsed_us)
-    return None if process.sm_ratio is None else round(process.sm_ratio * elapsed_us)
+    return None if process.sm_ratio is None else round(min(process.sm_ratio, 1.0) * elapsed_us)
 
 
 def _added(one: T | None, other: T | None) -> T | None:

@@ -9,9 +9,9 @@ from typing import Self
 from podgpu.assembly.agent import open_agent
 from podgpu.config import OPTIONS, Config
 from podgpu.config.precedence import load
-from podgpu.config.spelling import did_you_mean
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
+from podgpu.option.spelling import did_you_mean
 
 # How long the start waits for parts that have not spoken yet.
 PATIENCE_SECONDS = 10.0
@@ -21,7 +21,7 @@ GLANCE_SECONDS = 0.02
 class Node:
     """The node that this process runs on, read once an interval within `async with Node(source="dcgm") as node`.
 
-    Options are those of `podgpu agent`, by the names of Config's fields, with values as text or as Python has them.
+    Options are those of `podgpu agent`, `--dcgm.url` as `dcgm_url`, with values as text or as Python has them.
     They win over the environment, which wins over the file, as flags do. Raises UserError for what cannot be.
     """
 
@@ -37,12 +37,17 @@ class Node:
         """Whether the first attempt to read the node is over, whatever it found."""
         return self._agent.ready
 
+    @property
     def snapshot(self) -> Snapshot:
         """Return what is known now, never older than three intervals: the same object until there is a newer one.
 
         A part that fails is no exception. It is down in `parts`, with its reason.
         """
-        return self._agent.snapshot()
+        return self._agent.snapshot
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        """Wait until there is a newer snapshot than that, and return it."""
+        return await self._agent.changed(seen)
 
     async def release(self, seconds: float) -> bool:
         """Let go of the driver for that long, as for its upgrade. True once nothing of it is held any more."""
@@ -66,7 +71,7 @@ class Node:
 
     async def _first_snapshot(self, loop: asyncio.Task[None]) -> None:
         until = time.monotonic() + PATIENCE_SECONDS
-        while _is_starting(self.snapshot()) and time.monotonic() < until:
+        while _is_starting(self.snapshot) and time.monotonic() < until:
             done, _ = await asyncio.wait({loop}, timeout=GLANCE_SECONDS)
             if done:
                 loop.result()

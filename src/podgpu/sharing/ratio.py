@@ -21,13 +21,13 @@ REPLICA = "::"  # of these NVIDIA's own plugin tells how many there are
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return _card(allocation, _ratios(inventory)) is not None
+    return _card(allocation, inventory) is not None
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    ratios = _ratios(inventory)
+    ratios = inventory.once(_ratios)
     for allocation in inventory.allocations if ratios else ():
-        card = _card(allocation, ratios)
+        card = _card(allocation, inventory)
         if card:
             claim = inventory.claim(allocation, card, system=NAME, share=1 / ratios[card])
             limit = int(inventory.memory.get(card, 0) / ratios[card]) or None
@@ -36,7 +36,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
     is_by_uuid = claim.system == WHOLE_CARDS and claim.device_id == claim.gpu
-    return is_by_uuid and _ratios(inventory).get(claim.gpu, 1) != 1
+    return is_by_uuid and inventory.once(_ratios).get(claim.gpu, 1) != 1
 
 
 def _ratios(inventory: Inventory) -> dict[str, float]:
@@ -48,9 +48,11 @@ def _ratios(inventory: Inventory) -> dict[str, float]:
     return {gpu.uuid: given[gpu.index] for gpu in gpus if gpu.index < len(given)}
 
 
-def _card(allocation: Allocation, ratios: dict[str, float]) -> str | None:
-    card = next((one for one in ratios if allocation.device_id.startswith(one)), None)
-    if card is None:
+def _card(allocation: Allocation, inventory: Inventory) -> str | None:
+    ratios = inventory.once(_ratios)
+    named = inventory.named(allocation.device_id) if ratios else ()
+    card = max((one for one in named if allocation.device_id.startswith(one)), key=len, default="")
+    if card not in ratios:
         return None
     behind = allocation.device_id.removeprefix(card)
     is_own = _is_part(allocation, behind) if behind else ratios[card] != 1

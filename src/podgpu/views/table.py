@@ -1,15 +1,17 @@
-"""The snapshot for a terminal: one line a GPU, below it who uses it."""
+"""The snapshot for a terminal: a line for each GPU, and below it those who use it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Literal
 
-from podgpu.model import Booking, Device, Holder, Instance, Snapshot
+from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
 from podgpu.views.advice import next_step
 from podgpu.views.glance import UNKNOWN, gib, glance, memory, percent, problem, watts, whole
 from podgpu.views.outsider import is_outsider, named
-from podgpu.views.tenancy import REASONS, Rest, Tenancy, Tenant, full_name, pids, tenancy
+from podgpu.views.rest import REASONS, present
+from podgpu.views.tenant import UNSEEN, UNSEEN_MEANS, any_unseen, by_instance, full_name, pids
 from podgpu.views.text import line, shortened
 
 if TYPE_CHECKING:
@@ -41,17 +43,19 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
         emoji=False,
     )
     console.print(_title(snapshot), style="bold")
-    if snapshot.devices:
+    if snapshot.cards:
         console.print(_Grid(width).filled(snapshot))
     else:
         console.print("No GPU found.")
+    if any_unseen(snapshot.cards):
+        console.print(f"{UNSEEN}: {UNSEEN_MEANS}.", style="dim")
     for note in _notes(snapshot):
         console.print(note, style="red")
     return "\n".join(text.rstrip() for text in out.getvalue().splitlines()) + "\n"
 
 
 def _title(snapshot: Snapshot) -> str:
-    count = len(snapshot.devices)
+    count = len(snapshot.cards)
     words = ["DEMO" if snapshot.demo else "", line(snapshot.node), f"{count} GPU" + "s" * (count != 1)]
     if snapshot.driver_version:
         words.append(f"driver {line(snapshot.driver_version)}")
@@ -69,8 +73,8 @@ class _Grid:
         self._table = self._empty()
 
     def filled(self, snapshot: Snapshot) -> Table:
-        for device in snapshot.devices:
-            self._add_device(device, tenancy(snapshot, device), snapshot.holders)
+        for card in snapshot.cards:
+            self._add_card(card)
         return self._table
 
     def _empty(self) -> Table:
@@ -86,49 +90,48 @@ class _Grid:
             grid.add_column(heading, justify=side, no_wrap=True, overflow="ellipsis", width=size)
         return grid
 
-    def _add_device(self, device: Device, who: Tenancy, holders: tuple[Holder, ...]) -> None:
-        name = f"{device.gpu.index}  {line(device.gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
-        name = f"{line(device.gpu.node)}  {name}" if device.gpu.node else name
-        if device.fault is not None:
-            self._add(f"{name}  {line(device.fault.reason)}", style="red")
+    def _add_card(self, card: Card) -> None:
+        gpu = card.gpu
+        name = f"{gpu.index}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
+        name = f"{line(gpu.node)}  {name}" if gpu.node else name
+        if card.fault is not None:
+            self._add(f"{name}  {line(card.fault.reason)}", style="red")
             return
-        seen = glance(device.readings)
-        facts = ["MIG"] * device.gpu.mig_enabled
+        seen = glance(card.readings)
+        facts = ["MIG"] * gpu.mig_enabled
         facts += [] if seen.temperature_celsius is None else [whole(seen.temperature_celsius, "°C")]
         numbers = ("", percent(seen.utilization_ratio), memory(seen), whole(seen.power_watts, "W"))
         self._add("  ".join([name, *facts]), *numbers, style="bold")
-        for instance in device.instances:
-            self._add_instance(instance, who)
-        listed = {instance.mig.uuid for instance in device.instances}
-        self._add_tenants([one for one in who.tenants if one.booking.mig not in listed], indent=3)
-        for rest in who.rest:
-            if rest.present:
-                self._add_rest(rest, named(rest.processes, holders, MAX_NAMED))
+        tenants = by_instance(card)
+        for instance in card.instances:
+            self._add_instance(instance, tenants.get(instance.mig.uuid, ()))
+        self._add_tenants(tenants.get("", ()), indent=3)
+        for rest in present(card):
+            self._add_rest(rest)
 
-    def _add_instance(self, instance: Instance, who: Tenancy) -> None:
+    def _add_instance(self, instance: Instance, tenants: Sequence[Tenant]) -> None:
         mig, seen = instance.mig, glance(instance.readings)
         name = f"   {line(mig.profile) or UNKNOWN}  {mig.gpu_instance_id}/{mig.compute_instance_id}"
         self._add(name, "", percent(seen.sm_active_ratio), memory(seen))
-        self._add_tenants([one for one in who.tenants if one.booking.mig == mig.uuid], indent=5)
+        self._add_tenants(tenants, indent=5)
 
-    def _add_tenants(self, tenants: list[Tenant], indent: int) -> None:
+    def _add_tenants(self, tenants: Sequence[Tenant], indent: int) -> None:
         for tenant in tenants:
             booking = tenant.booking
-            name = " " * indent + shortened(full_name(booking.container), self._name_width - indent)
+            name = " " * indent + shortened(full_name(tenant.container), self._name_width - indent)
             used = gib(booking.memory_bytes)
             if booking.memory_limit_bytes is not None:
                 used = f"{used} / {gib(booking.memory_limit_bytes)}"
-            numbers = (_share(booking), percent(booking.sm_ratio), used)
-            method = "idle" if tenant.idle else line(booking.method)
-            self._add(name, *numbers, watts(booking.power_watts), method, pids(tenant.processes, MAX_PIDS))
+            numbers = (_share(tenant), percent(booking.sm_ratio), used, watts(booking.power_watts))
+            self._add(name, *numbers, _method(tenant), pids(tenant.running, MAX_PIDS))
 
-    def _add_rest(self, rest: Rest, whose: str) -> None:
-        reason = rest.remainder.reason
-        count = max(rest.remainder.processes, len(rest.processes))
-        words = (REASONS.get(reason, line(reason)), f"({count})" if count else "", whose)
+    def _add_rest(self, rest: Rest) -> None:
+        running = rest.running
+        count = f"({len(running)})" if running else ""
+        words = (REASONS.get(rest.reason, line(rest.reason)), count, named(running, MAX_NAMED))
         name = "   " + " ".join(filter(None, words))
-        used = gib(rest.remainder.memory_bytes) if rest.remainder.memory_bytes else ""
-        self._add(name, "", "", used, "", "", pids(rest.processes, MAX_PIDS), style="dim")
+        used = gib(rest.memory_bytes) if rest.memory_bytes else ""
+        self._add(name, "", "", used, "", "", pids(running, MAX_PIDS), style="dim")
 
     def _add(self, *cells: str, style: str | None = None) -> None:
         from rich.text import Text
@@ -137,16 +140,23 @@ class _Grid:
         self._table.add_row(*(Text(cell) for cell in cells[: len(self._table.columns)]), style=style)
 
 
-def _share(booking: Booking) -> str:
-    """Who is outside Kubernetes is given nothing by anybody: that is no finding."""
-    if booking.allocated_ratio is None:
-        return "" if is_outsider(booking.container) else "none"
-    return percent(booking.allocated_ratio)
+def _share(tenant: Tenant) -> str:
+    """Nobody gives a share to those outside Kubernetes, so that they have none is no finding."""
+    if tenant.booking.allocated_ratio is None:
+        return "" if is_outsider(tenant.container) else "none"
+    return percent(tenant.booking.allocated_ratio)
+
+
+def _method(tenant: Tenant) -> str:
+    """How its numbers were found; whether it has a process there at all comes first."""
+    if tenant.idle is None:
+        return UNSEEN
+    return "idle" if tenant.idle else line(tenant.booking.method)
 
 
 def _notes(snapshot: Snapshot) -> list[str]:
     """Why something is missing, and what to do about it."""
-    faults = [(f"GPU {device.gpu.index}", device.fault, "") for device in snapshot.devices]
+    faults = [(f"GPU {card.gpu.index}", card.fault, "") for card in snapshot.cards]
     faults += [(line(part.name), part.fault, part.name) for part in snapshot.parts if not part.up]
     notes = [
         f"{name}: {problem(fault)}. {next_step(fault, part)}"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from podgpu.config import Config
-from podgpu.config.address import Address
 from podgpu.config.precedence import load
 from podgpu.model import (
     Booking,
@@ -26,7 +25,9 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
+from podgpu.option.address import Address
 from podgpu.serve.menu import menu
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.dialects.container_json import DOCUMENTS
 from tests.conftest import Golden
 from tests.serve.rig import StubNode, connected, serving
@@ -34,8 +35,8 @@ from tests.tree import card
 from tests.views.dialects.rig import played, script
 from tests.views.quirks import SNAPSHOT
 
-DEFAULT = load({}, {})
-SPLIT = load({"dcgm_per_container": ["on"]}, {})
+DEFAULT = load({}, {}).of(Options)
+SPLIT = load({"dcgm_per_container": ["on"]}, {}).of(Options)
 document = DOCUMENTS["/container/metrics"]
 
 # As the README lists them.
@@ -125,7 +126,7 @@ NUMBERS = list(VALUES)
 
 
 def rows(
-    snapshot: Snapshot = SNAPSHOT, query: Mapping[str, str] | None = None, config: Config = DEFAULT
+    snapshot: Snapshot = SNAPSHOT, query: Mapping[str, str] | None = None, config: Options = DEFAULT
 ) -> list[dict[str, Any]]:
     found = json.loads(document(snapshot, config, query or {}))
     assert isinstance(found, list)
@@ -285,7 +286,7 @@ async def test_instances_share_the_uuid_of_their_card_and_report_no_utilization(
 
 async def test_it_is_served_at_its_path_and_on_a_port_of_its_own() -> None:
     place = Address("127.0.0.1", 0, "container-json")
-    documents = menu(DEFAULT).documents
+    documents = menu(Config().of).documents
     async with serving(StubNode(), place, documents=documents) as server, connected(server) as client:
         for path in ("/container/metrics?node=worker-1", "/metrics"):
             answer = await client.get(path)

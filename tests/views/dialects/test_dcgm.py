@@ -18,6 +18,7 @@ from podgpu.config.precedence import load
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
 from podgpu.serve.menu import menu
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.exposition import Format, render
 from tests.catalog.dcgm import DEFAULT_COUNTERS, LABELS, LEFT_OUT, OPTIONAL_COUNTERS, RENAMED_IN_4_9
 from tests.conftest import Golden
@@ -26,8 +27,8 @@ from tests.views.dialects.dcgm_node import EXCLUSIVE, IDLE, NODE, uuid
 from tests.views.dialects.rig import values
 
 PROMTOOL = shutil.which("promtool")
-DEFAULT = load({}, {})
-PER_CONTAINER = load({"dcgm_per_container": ["on"]}, {})
+DEFAULT = load({}, {}).of(Options)
+PER_CONTAINER = load({"dcgm_per_container": ["on"]}, {}).of(Options)
 PAGES = {
     "dcgm/default": (dcgm, DEFAULT),
     "dcgm/per-container": (dcgm, PER_CONTAINER),
@@ -39,12 +40,12 @@ PAGES = {
 Row = tuple[dict[str, str], float]
 
 
-def page(dialect: ModuleType, config: Config = DEFAULT, snapshot: Snapshot = NODE) -> bytes:
+def page(dialect: ModuleType, config: Options = DEFAULT, snapshot: Snapshot = NODE) -> bytes:
     return render(dialect.families(snapshot, config), Format.TEXT)
 
 
 def rows(
-    name: str, gpu: int, dialect: ModuleType = dcgm, config: Config = DEFAULT, snapshot: Snapshot = NODE
+    name: str, gpu: int, dialect: ModuleType = dcgm, config: Options = DEFAULT, snapshot: Snapshot = NODE
 ) -> list[Row]:
     """The labels and the value of each of a card's rows."""
     parsed = text_string_to_metric_families(page(dialect, config, snapshot).decode())
@@ -53,9 +54,9 @@ def rows(
     return [(one.labels, one.value) for one in samples if one.labels["gpu"] == str(gpu)]
 
 
-def listed(path: Path, text: str) -> Config:
+def listed(path: Path, text: str) -> Options:
     path.write_text(text)
-    return load({"dcgm_collectors": [str(path)]}, {})
+    return load({"dcgm_collectors": [str(path)]}, {}).of(Options)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -117,7 +118,7 @@ def test_4_9_has_a_lower_case_hostname_and_a_new_name_for_the_driver() -> None:
 
 
 def test_the_hostname_of_4_8_3_is_lower_case_too() -> None:
-    small = load({"dcgm_hostname_label": ["hostname"]}, {})
+    small = load({"dcgm_hostname_label": ["hostname"]}, {}).of(Options)
     assert page(dcgm, small) == page(dcgm).replace(b"Hostname=", b"hostname=")
 
 
@@ -285,7 +286,7 @@ def test_fields_that_cannot_be_provided_are_listed(tmp_path: Path) -> None:
         "DCGM_FI_DRIVER_VERSION, gauge, nor is a text a number\n"
         "DCGM_EXP_P2P_STATUS, gauge, unknown\n",
     )
-    assert dcgm.unavailable(config.dcgm_collectors) == (
+    assert dcgm.unavailable(config.collectors) == (
         "DCGM_FI_DEV_SERIAL",
         "DCGM_FI_DEV_GPU_UTIL",
         "DCGM_FI_DRIVER_VERSION",
@@ -300,7 +301,7 @@ def test_only_known_counters_of_dcgm_exporter_are_missing(tmp_path: Path) -> Non
     config = listed(
         tmp_path / "counters.csv", "\n".join([*lines, *(f"{name}, label, fact" for name in LABELS)])
     )
-    missing = set(dcgm.unavailable(config.dcgm_collectors))
+    missing = set(dcgm.unavailable(config.collectors))
     assert missing & counters.keys() == LEFT_OUT.keys()
     assert LABELS - missing == {"DCGM_FI_DRIVER_VERSION", "DCGM_FI_NVML_VERSION", "DCGM_FI_DEV_VBIOS_VERSION"}
 
@@ -318,7 +319,7 @@ def test_a_field_means_the_same_rows_in_every_generation() -> None:
 
 
 def test_both_generations_are_served_at_the_same_time() -> None:
-    pages = menu(DEFAULT).pages
+    pages = menu(Config().of).pages
     assert {"/metrics/dcgm", "/metrics/dcgm-4.9", "/metrics/dcgm-1.x", "/gpu/metrics"} <= pages.keys()
     assert pages["/metrics/dcgm"](NODE, {}) == dcgm.families(NODE, DEFAULT)
     assert pages["/metrics/dcgm-4.9"](NODE, {}) == dcgm_4_9.families(NODE, DEFAULT)

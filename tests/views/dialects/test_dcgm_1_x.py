@@ -6,15 +6,12 @@ from msgspec.structs import replace
 
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric
-from podgpu.config.precedence import load
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
 from podgpu.views.dialects import dcgm_1_x
 from podgpu.views.exposition import Format, render
 from tests.catalog.dcgm import VERSION_1
 from tests.tree import card
 from tests.views.dialects.dcgm_node import NODE, uuid
-
-CONFIG = load({}, {})
 
 # As shown in its README, where another program has sorted the labels.
 README = """\
@@ -69,7 +66,7 @@ def node_of_the_readme() -> Snapshot:
 
 
 def text(snapshot: Snapshot) -> str:
-    return render(dcgm_1_x.families(snapshot, CONFIG), Format.TEXT).decode()
+    return render(dcgm_1_x.families(snapshot, None), Format.TEXT).decode()
 
 
 def as_shown(line: str) -> str:
@@ -111,7 +108,7 @@ def test_a_card_without_an_xid_shows_0() -> None:
 def test_all_forty_names_are_there_if_a_card_reports_everything() -> None:
     readings = tuple(_reading(row) for row in CATALOG if row.dcgm1x)
     told = card(Device(gpu=Gpu(uuid="GPU-a", index=0), readings=readings))
-    page = dcgm_1_x.families(replace(NODE, cards=(told,)), CONFIG)
+    page = dcgm_1_x.families(replace(NODE, cards=(told,)), None)
     assert {one.name: (one.kind.value, one.help) for one in page} == VERSION_1
 
 

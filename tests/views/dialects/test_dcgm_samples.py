@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from podgpu.catalog import device_rows
 from podgpu.catalog.row import Metric
-from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.model import (
     Card,
@@ -27,6 +26,7 @@ from podgpu.model import (
     Tenant,
 )
 from podgpu.views.dialects import dcgm, dcgm_1_x
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.exposition import Format, render
 from tests.tree import card
 
@@ -125,7 +125,7 @@ def _readings(sample: list[Line]) -> tuple[Reading, ...]:
 
 
 def ours(sample: list[Line], options: dict[str, list[str]]) -> list[Line]:
-    config: Config = load(options, {})
+    config: Options = load(options, {}).of(Options)
     return lines(render(dcgm.families(snapshot(sample), config), Format.TEXT).decode())
 
 
@@ -145,7 +145,7 @@ def test_help_and_type_are_those_of_dcgm_exporter(name: str) -> None:
         for line in text.splitlines()
         if line.startswith(("# HELP", "# TYPE")) and line.split()[2] in ROWS
     }
-    config = load(SAME_GENERATION[name], {})
+    config = load(SAME_GENERATION[name], {}).of(Options)
     page = render(dcgm.families(snapshot(theirs), config), Format.TEXT).decode().splitlines()
     assert comments <= set(page)
 
@@ -158,7 +158,7 @@ def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -
     split, whole, *others = node.cards
     # The split card may report what the others do. Even then its instances show no more than theirs.
     split = replace(split, readings=(*whole.readings, *split.readings))
-    page = dcgm.families(replace(node, cards=(split, whole, *others)), load({}, {}))
+    page = dcgm.families(replace(node, cards=(split, whole, *others)), load({}, {}).of(Options))
 
     def bare(line: Line) -> tuple[str, str, float]:
         # The power of one of theirs was read a moment later.
@@ -207,11 +207,11 @@ def test_the_labels_of_a_claim_are_where_dcgm_exporter_has_them() -> None:
             ),
         ),
     )
-    assert lines(render(dcgm.families(node, load({}, {})), Format.TEXT).decode()) == [first]
+    assert lines(render(dcgm.families(node, load({}, {}).of(Options)), Format.TEXT).decode()) == [first]
     assert second.labels["pod"] != labels["pod"]  # a claim of two pods: we name neither, or each for itself
 
 
 def test_a_page_of_1_x_comes_out_as_it_went_in() -> None:
     theirs = lines((SAMPLES / "v1_textfile_gpu_monitoring_tools.prom").read_text())
-    page = render(dcgm_1_x.families(snapshot(theirs), load({}, {})), Format.TEXT).decode()
+    page = render(dcgm_1_x.families(snapshot(theirs), None), Format.TEXT).decode()
     assert sorted(lines(page)) == sorted(theirs)

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from podgpu.config.precedence import load
 from podgpu.model import (
     SEES_ALL,
     Booking,
@@ -42,7 +41,6 @@ from tests.views.dialects.rig import (
 )
 from tests.views.quirks import SNAPSHOT
 
-DEFAULT = load({}, {})
 MIB, GIB = 2**20, 2**30
 CARDS = ("GPU-0", "GPU-1")
 WORK = ContainerRef("ml", "train", "work", "u1")
@@ -91,7 +89,7 @@ def used(index: int = 0, **facts: Any) -> Card:
 
 def series(snapshot: Snapshot, name: str, key: str, container: str = "work") -> dict[str, float]:
     """The values of a container, by the label in which they differ."""
-    page = values(families(snapshot, DEFAULT), name)
+    page = values(families(snapshot, None), name)
     found: dict[str, float] = {}
     for which in ("gpu0", "gpu1", *CARDS, "total"):
         pairs = {"container_name": container, "namespace": "ml", "node": "n", "pod_name": "train", key: which}
@@ -102,7 +100,7 @@ def series(snapshot: Snapshot, name: str, key: str, container: str = "work") -> 
 
 
 def test_the_page(golden: Golden) -> None:
-    golden("dialects/gpu-manager/quirks.txt", text(families(SNAPSHOT, DEFAULT)))
+    golden("dialects/gpu-manager/quirks.txt", text(families(SNAPSHOT, None)))
 
 
 async def test_a_node_of_gpu_manager(golden: Golden, tmp_path: Path) -> None:
@@ -115,8 +113,8 @@ async def test_a_node_of_gpu_manager(golden: Golden, tmp_path: Path) -> None:
     for gpu in story.gpus:
         gpu.memory_total = 80 * GIB
     snapshot = await played(story, tmp_path)
-    golden("dialects/gpu-manager/node.txt", text(families(snapshot, DEFAULT)))
-    golden("dialects/gpu-manager/usage.json", msgspec.json.format(usage(snapshot, DEFAULT, {}), indent=1))
+    golden("dialects/gpu-manager/node.txt", text(families(snapshot, None)))
+    golden("dialects/gpu-manager/usage.json", msgspec.json.format(usage(snapshot, None, {}), indent=1))
 
 
 @pytest.mark.parametrize(("cores", "cards"), [("50", 0.5), ("200", 2.0)])
@@ -260,7 +258,7 @@ def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> Non
 def test_a_ratio_that_is_not_a_number_is_left_out() -> None:
     snapshot = node(used(sm=float("nan")))
     assert series(snapshot, UTILIZATION, "gpu") == {}
-    assert msgspec.json.decode(usage(snapshot, DEFAULT, {}))
+    assert msgspec.json.decode(usage(snapshot, None, {}))
 
 
 def test_use_of_a_slice_is_shown_as_part_of_the_card() -> None:
@@ -280,7 +278,7 @@ def test_a_recreated_pod_is_added_to_the_former_one_of_its_name() -> None:
 
 def test_usage_is_by_pod_uid_and_leaves_out_unknown_values() -> None:
     snapshot = node(used(sm=None))
-    assert msgspec.json.decode(usage(snapshot, DEFAULT, {})) == {
+    assert msgspec.json.decode(usage(snapshot, None, {})) == {
         "usage": {
             "u1": {
                 "stat": {
@@ -305,8 +303,8 @@ def test_usage_is_by_pod_uid_and_leaves_out_unknown_values() -> None:
 
 def test_without_pods_the_pages_are_empty() -> None:
     empty = replace(node(), pods=())
-    assert text(families(empty, DEFAULT)) == ""
-    assert usage(empty, DEFAULT, {}) == b'{"usage":{}}'
+    assert text(families(empty, None)) == ""
+    assert usage(empty, None, {}) == b'{"usage":{}}'
 
 
 def test_both_paths_lead_to_the_page() -> None:
@@ -314,10 +312,10 @@ def test_both_paths_lead_to_the_page() -> None:
 
 
 def test_promtool_complains_about_inherited_names_only() -> None:
-    assert complaints(families(SNAPSHOT, DEFAULT)) <= {MEMORY}
+    assert complaints(families(SNAPSHOT, None)) <= {MEMORY}
 
 
 @given(NODES)
 def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
-    check_series(families(snapshot, DEFAULT))
-    msgspec.json.decode(usage(snapshot, DEFAULT, {}))
+    check_series(families(snapshot, None))
+    msgspec.json.decode(usage(snapshot, None, {}))

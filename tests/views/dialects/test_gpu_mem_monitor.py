@@ -6,16 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.model import ContainerRef, Device, Gpu, Holder, Owner, Process, Snapshot
-from podgpu.views.dialects.gpu_mem_monitor import NAME, PAGES
+from podgpu.views.dialects.gpu_mem_monitor import NAME, PAGES, Options
 from tests.conftest import Golden
 from tests.views.dialects.rig import NODES, check_series, complaints, joined, played, script, text, values
 from tests.views.quirks import SNAPSHOT
 
-README = load({}, {})
-LATER = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {"HOST_IP": "10.244.19.248"})
+README = load({}, {}).of(Options)
+LATER = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {"HOST_IP": "10.244.19.248"}).of(Options)
 families = PAGES["/metrics/gpu-mem-monitor"]
 
 MIB = 2**20
@@ -130,9 +129,9 @@ def test_the_address_of_the_node_can_be_set_in_several_ways() -> None:
     wanted = {"dialect_gpu_mem_monitor_labels": ["later"]}
     device = Device(gpu=CARD, processes=(process(1),))
     for config, address in (
-        (load(wanted, {}), ""),
-        (load(wanted, {"hostIP": "10.0.0.2"}), "10.0.0.2"),
-        (load(wanted | {"node_ip": ["10.0.0.3"]}, {"HOST_IP": "10.0.0.1"}), "10.0.0.3"),
+        (load(wanted, {}).of(Options), ""),
+        (load(wanted, {"hostIP": "10.0.0.2"}).of(Options), "10.0.0.2"),
+        (load(wanted | {"node_ip": ["10.0.0.3"]}, {"HOST_IP": "10.0.0.1"}).of(Options), "10.0.0.3"),
     ):
         (labels,) = values(families(node(device), config), NAME)
         assert labels.startswith(f'{{hostIP="{address}",')
@@ -143,5 +142,5 @@ def test_promtool_complains_about_the_inherited_name_only() -> None:
 
 
 @given(NODES, st.sampled_from([README, LATER]))
-def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot, config: Config) -> None:
+def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot, config: Options) -> None:
     check_series(families(snapshot, config))

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.model import (
     Booking,
@@ -20,7 +19,7 @@ from podgpu.model import (
     Tenant,
     VirtualGpu,
 )
-from podgpu.views.dialects.hami import families
+from podgpu.views.dialects.hami import Options, families
 from podgpu.views.series import Labels
 from tests.conftest import Golden
 from tests.tree import card
@@ -36,9 +35,9 @@ from tests.views.dialects.rig import (
     values,
 )
 
-NEW = load({}, {})
-LEGACY = load({"dialect_hami_names": ["legacy"]}, {})
-BOTH = load({"dialect_hami_names": ["both"]}, {})
+NEW = load({}, {}).of(Options)
+LEGACY = load({"dialect_hami_names": ["legacy"]}, {}).of(Options)
+BOTH = load({"dialect_hami_names": ["both"]}, {}).of(Options)
 GIB = 2**30
 CARD = "GPU-0"
 POD = ContainerRef("ml", "infer", "main", "u1")
@@ -224,5 +223,5 @@ def test_promtool_complains_about_inherited_names_only() -> None:
 
 @pytest.mark.parametrize("config", [NEW, LEGACY, BOTH])
 @given(snapshot=NODES)
-def test_no_snapshot_gives_a_series_twice(config: Config, snapshot: Snapshot) -> None:
+def test_no_snapshot_gives_a_series_twice(config: Options, snapshot: Snapshot) -> None:
     check_series(families(snapshot, config))

@@ -20,6 +20,7 @@ from podgpu.model import (
 from podgpu.views.dialects.pod_gpu_map import (
     PAGES,
     MapRow,
+    Options,
     deprecated_families,
     map_family,
     metric_name,
@@ -32,8 +33,8 @@ from tests.tree import card
 from tests.views.dialects.rig import NODES, check_series, complaints, joined, played, script, text
 from tests.views.quirks import SNAPSHOT, STUCK
 
-DEFAULT = load({}, {})
-DEPRECATED = load({"dialect_pod_gpu_map_deprecated": ["on"]}, {})
+DEFAULT = load({}, {}).of(Options)
+DEPRECATED = load({"dialect_pod_gpu_map_deprecated": ["on"]}, {}).of(Options)
 
 CARD = "GPU-40f717b2-01dc-1a31-6b17-d487ffe7cb61"
 OTHER = "GPU-40f717b2-01dc-1a31-6b17-d487ffe7cb91"

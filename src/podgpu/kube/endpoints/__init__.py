@@ -7,14 +7,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from podgpu.kube.apiserver import PAGE_BYTES, ApiFault, ApiServer
+from podgpu.kube.apiserver import ApiFault, ApiServer
+from podgpu.kube.pages import Page, pages
 from podgpu.kube.pod_object import Label, Subdomain
 from podgpu.model import Fault
 
 LIST_SECONDS = 30.0  # between two looks for new pods
 SOON = 10.0  # the same as long as there are none
 PAGE = 500
-MOST_PAGES = 10
+MOST_PAGES = 100
 MOST_PODS = 4  # asked on one node: there is one, and one more while it is replaced
 PORT_NAME = "metrics"
 
@@ -49,15 +50,6 @@ class Item(msgspec.Struct):
     metadata: Metadata
     spec: Spec = msgspec.field(default_factory=Spec)
     status: Status = msgspec.field(default_factory=Status)
-
-
-class Position(msgspec.Struct):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class Items(msgspec.Struct):
-    items: list[Item] | None = None
-    metadata: Position = msgspec.field(default_factory=Position)
 
 
 class Endpoints:
@@ -104,19 +96,17 @@ class Endpoints:
         query = {
             "labelSelector": self._selector,
             "fieldSelector": f"{there}status.phase=Running",
-            "limit": str(PAGE),
         }
-        items: list[Item] = []
-        position = {"resourceVersion": "0"}
-        for _ in range(MOST_PAGES):
-            found = await self._api.get(
-                f"/api/v1{within}/pods", Items, {**query, **position}, limit=PAGE_BYTES
-            )
-            items += found.items or ()
-            if not found.metadata.continue_:
-                break
-            position = {"continue": found.metadata.continue_}
-        return items
+        found = pages(
+            self._api,
+            f"/api/v1{within}/pods",
+            Page[Item],
+            query,
+            size=PAGE,
+            most=MOST_PAGES,
+            freshness={"resourceVersion": "0"},
+        )
+        return [item async for page in found for item in page.items or ()]
 
     def _chosen(self, items: list[Item]) -> dict[str, str]:
         """Return addresses with their nodes, of each node only so many."""

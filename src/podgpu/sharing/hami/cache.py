@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
@@ -18,7 +18,8 @@ from podgpu.model import VirtualGpu
 from podgpu.sharing.hami.region import PERCENT, Card, Refused, Region, Slot, parse
 from podgpu.sharing.inventory import Host, Observation
 
-FOLDER = "usr/local/vgpu/containers"
+# HAMi's, and that of Volcano's plugin since 1.12.
+FOLDERS = ("usr/local/vgpu/containers", "usr/local/vgpu/vgpu/containers")
 SUFFIX = ".cache"
 MOST_FOLDERS = 1024
 MOST_FILES = 64
@@ -40,12 +41,13 @@ class Look:
         self._host = host
 
     def vgpus(self) -> Iterator[VirtualGpu]:
-        try:
-            with _opened(str(self._host.root / FOLDER), os.O_DIRECTORY) as parent:
-                for name in self._folders(parent):
-                    yield from self._folder(parent, name)
-        except OSError as error:
-            self._count(error)
+        for folder in FOLDERS:
+            try:
+                with _opened(str(self._host.root / folder), os.O_DIRECTORY) as parent:
+                    for name in self._folders(parent):
+                        yield from self._folder(parent, name)
+            except OSError as error:
+                self._count(error)
 
     def _folders(self, parent: int) -> list[str]:
         names = _names(parent, MOST_FOLDERS)
@@ -104,17 +106,18 @@ def _vgpu(
         context_bytes=None if uses is None else sum(use.context for use in uses),
         module_bytes=None if uses is None else sum(use.module for use in uses),
         buffer_bytes=None if uses is None else sum(use.buffer for use in uses),
-        sm_ratio=None if uses is None else _sm_ratio(card, sum(use.sm for use in uses)),
+        sm_ratio=None if uses is None else _sm_ratio(card, [use.sm for use in uses]),
         last_kernel_at=region.last_kernel_at,
         pids=tuple(sorted({slot.pid for slot in slots or ()})),
     )
 
 
-def _sm_ratio(card: Card, percent: int) -> float | None:
+def _sm_ratio(card: Card, percents: Sequence[int | None]) -> float | None:
     """It is written only where there is a limit. 100 may be none, and then 0 may be what nobody wrote."""
-    if card.cores is None or (card.cores == PERCENT and not percent):
+    known = [percent for percent in percents if percent is not None]
+    if card.cores is None or len(known) < len(percents) or (card.cores == PERCENT and not any(known)):
         return None
-    return min(percent, PERCENT) / PERCENT
+    return min(sum(known), PERCENT) / PERCENT
 
 
 def _region(parent: int, name: str) -> Region | None:

@@ -5,10 +5,12 @@ asks for the card's.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from podgpu import option
 from podgpu.catalog.row import Kind, Worth
-from podgpu.config import Config
 from podgpu.model import Snapshot
+from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants
 from podgpu.views.series import Family, Labels
@@ -17,8 +19,21 @@ LABELS = ("acc_id", "container", "make", "model", "namespace", "pod")
 MAKE = "nvidia"
 
 
-def families(snapshot: Snapshot, config: Config) -> list[Family]:
-    is_of_card = config.dialect_cadvisor_values == "card"
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    values: str = option.one(
+        option.Option(
+            flag="--dialect.cadvisor.values",
+            group=option.DIALECTS,
+            help="Whose use /metrics/cadvisor shows: the container's own, or the whole card's as cAdvisor did.",
+            parse=OneOf(("container", "card")),
+            default="container",
+        )
+    )
+
+
+def families(snapshot: Snapshot, options: Options) -> list[Family]:
+    is_of_card = options.values == "card"
     total = _family("memory_total_bytes", "Total accelerator memory.")
     used = _family("memory_used_bytes", "Total accelerator memory allocated.")
     duty = _family(

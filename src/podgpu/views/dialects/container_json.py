@@ -12,12 +12,12 @@ import msgspec
 from podgpu import catalog
 from podgpu.catalog.row import Call, Kind
 from podgpu.catalog.units import BYTES_PER_SECOND
-from podgpu.config import Config
 from podgpu.model import ContainerRef, Snapshot
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm.counters import Counter, every
 from podgpu.views.dialects._dcgm.entity import Entity, entities, printed
 from podgpu.views.dialects._dcgm.occupant import Occupant, is_booked
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.text import clean
 
 Object = dict[str, str | float | None]
@@ -111,12 +111,12 @@ class ContainerRow:
         return None if own is None else printed(own, counter.unit)
 
 
-def document(snapshot: Snapshot, config: Config, query: Mapping[str, str]) -> bytes:
+def document(snapshot: Snapshot, options: Options, query: Mapping[str, str]) -> bytes:
     wanted = {field: query[name] for name, field in _FILTERS.items() if query.get(name)}
     missing = None if query.get("missing") == "null" else 0.0
     found = [
         one
-        for row in _rows(snapshot, split=config.dcgm_per_container == "on")
+        for row in _rows(snapshot, split=options.per_container == "on")
         if (one := _object(snapshot, row, missing)) and wanted.items() <= one.items()
     ]
     return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"

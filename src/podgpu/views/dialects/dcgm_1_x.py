@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from podgpu.config import Config
 from podgpu.model import Snapshot
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm import xid
@@ -17,7 +16,7 @@ _DEVICE = ("gpu", "uuid")
 _POD = ("pod_name", "pod_namespace", "container_name")
 
 
-def families(snapshot: Snapshot, _: Config) -> list[Family]:
+def families(snapshot: Snapshot, _: None) -> list[Family]:
     rows = [(entity, _key(entity)) for entity in (whole(xid.heard(card)) for card in snapshot.cards)]
     page = (_family(counter, rows) for counter in COUNTERS)
     return [family for family in page if family.samples]

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from podgpu.config import Config
 from podgpu.model import Snapshot
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm import page
 from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.series import Family
 
 # Since then the size of the memory is shown by default.
@@ -15,8 +15,8 @@ GENERATION = Generation(
 )
 
 
-def families(snapshot: Snapshot, config: Config) -> list[Family]:
-    return page.families(snapshot, config, GENERATION, "hostname")
+def families(snapshot: Snapshot, options: Options) -> list[Family]:
+    return page.families(snapshot, options, GENERATION, "hostname")
 
 
 PAGES: Mapping[str, Families] = {"/metrics/dcgm-4.9": families}

@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.catalog.row import Kind, Worth
-from podgpu.config import Config
 from podgpu.model import Card, ContainerRef, Gpu, Pod, Snapshot
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
@@ -73,7 +72,7 @@ class ContainerUse(Struct, frozen=True, kw_only=True):
         return None if blocks is None else blocks * BLOCK_MIB
 
 
-def families(snapshot: Snapshot, _config: Config) -> list[Family]:
+def families(snapshot: Snapshot, _options: None) -> list[Family]:
     utilization = _family("container_gpu_utilization", "gpu utilization")
     cards = _family("container_request_gpu_utilization", "request of gpu utilization")
     memory = _family("container_gpu_memory_total", "gpu memory usage in MiB")
@@ -92,7 +91,7 @@ def families(snapshot: Snapshot, _config: Config) -> list[Family]:
     return [utilization, cards, memory, mib]
 
 
-def usage(snapshot: Snapshot, _config: Config, _query: Mapping[str, str]) -> bytes:
+def usage(snapshot: Snapshot, _options: None, _query: Mapping[str, str]) -> bytes:
     """Pods by UID, as JSON.
 
     Unknown values are left out. So are user and cluster, which would take annotations and environment variables.

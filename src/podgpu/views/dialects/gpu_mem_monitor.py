@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.catalog.units import MIB
-from podgpu.config import Config
 from podgpu.model import Card, Holder, Snapshot
+from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.series import Family, Labels
 
@@ -37,10 +38,34 @@ LATER = Wording(
 )
 
 
-def families(snapshot: Snapshot, config: Config) -> list[Family]:
-    wording = LATER if config.dialect_gpu_mem_monitor_labels == "later" else README
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    node_ip: str | None = option.at_most_one(
+        option.Option(
+            flag="--node-ip",
+            group=option.DIALECTS,
+            help="Address of this node, for pages that show one.",
+            parse=str,
+            value_name="ADDRESS",
+            default_note="none",
+            also_from=("HOST_IP", "hostIP"),
+        )
+    )
+    labels: str = option.one(
+        option.Option(
+            flag="--dialect.gpu-mem-monitor.labels",
+            group=option.DIALECTS,
+            help="Labels of /metrics/gpu-mem-monitor: those of its README, or those its later versions had.",
+            parse=OneOf(("readme", "later")),
+            default="readme",
+        )
+    )
+
+
+def families(snapshot: Snapshot, options: Options) -> list[Family]:
+    wording = LATER if options.labels == "later" else README
     page = Family(NAME, Kind.GAUGE, HELP, Worth.CORE)
-    for facts, memory in _processes(snapshot, wording, config.node_ip or ""):
+    for facts, memory in _processes(snapshot, wording, options.node_ip or ""):
         # A process on two instances of a card is listed once for each.
         page.add(memory, Labels(wording.names, [facts[name] for name in wording.names]))
     return [page] if page.samples else []

@@ -6,14 +6,16 @@ come from it only if there is no other source.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from operator import add
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from podgpu import option
 from podgpu.catalog.row import Kind, Worth
-from podgpu.config import Config
 from podgpu.model import Snapshot, Tenant, VirtualGpu
+from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants, reading
 from podgpu.views.series import Family, Labels
@@ -153,9 +155,22 @@ MIG = Naming(
 )
 
 
-def families(snapshot: Snapshot, config: Config) -> list[Family]:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    names: str = option.one(
+        option.Option(
+            flag="--dialect.hami.names",
+            group=option.DIALECTS,
+            help="Names on /metrics/hami: those since HAMi 2.9, those before, or both.",
+            parse=OneOf(("new", "legacy", "both")),
+            default="new",
+        )
+    )
+
+
+def families(snapshot: Snapshot, options: Options) -> list[Family]:
     samples = [*_hosts(snapshot), *_containers(snapshot)]
-    names = config.dialect_hami_names
+    names = options.names
     chosen = samples if names in ("new", "both") else []
     if names in ("legacy", "both"):
         chosen = [*chosen, *map(_with_old_names, samples)]

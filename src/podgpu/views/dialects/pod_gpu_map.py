@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from msgspec import Struct
 
+from podgpu import option
 from podgpu.catalog.row import Kind, Worth
-from podgpu.config import Config
 from podgpu.model import Snapshot
+from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import pod_tenants
 from podgpu.views.series import Family, Labels
@@ -34,6 +36,19 @@ class MapRow(Struct, frozen=True, order=True):
     def labels(self) -> Labels:
         values = (self.gpu_id, self.gpu_model, self.namespace, self.node, self.pod_name)
         return Labels(LABELS, values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    deprecated: str = option.one(
+        option.Option(
+            flag="--dialect.pod-gpu-map.deprecated",
+            group=option.DIALECTS,
+            help="Whether /metrics/pod-gpu-map also has a POD_GPU_MAP_INFO_N for each row.",
+            parse=OneOf(("on", "off")),
+            default="off",
+        )
+    )
 
 
 def rows(snapshot: Snapshot) -> list[MapRow]:
@@ -81,13 +96,13 @@ def metric_name(node: str) -> str:
     return f"{name}_info" if name and not name[0].isdigit() else f"_{name}_info"
 
 
-def _map(snapshot: Snapshot, config: Config) -> list[Family]:
+def _map(snapshot: Snapshot, options: Options) -> list[Family]:
     mapped = rows(snapshot)
-    old = deprecated_families(mapped) if config.dialect_pod_gpu_map_deprecated == "on" else []
+    old = deprecated_families(mapped) if options.deprecated == "on" else []
     return [map_family(mapped), *old]
 
 
-def _nodes(snapshot: Snapshot, _config: Config) -> list[Family]:
+def _nodes(snapshot: Snapshot, _options: Options) -> list[Family]:
     return node_families(rows(snapshot))
 
 

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.catalog.units import MIB
-from podgpu.config import Config
 from podgpu.model import Claim, Snapshot
+from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants
 from podgpu.views.series import Family, Labels
@@ -42,14 +43,45 @@ class PodRow:
         return self.sm_ratio / self.share if self.sm_ratio is not None and self.share else None
 
 
-def families(snapshot: Snapshot, config: Config) -> list[Family]:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    gpu_id: str = option.one(
+        option.Option(
+            flag="--dialect.vgpu-monitor.gpu-id",
+            group=option.DIALECTS,
+            help="What gpu_id is on /metrics/vgpu-monitor: the GPU's index, or its place among the pod's own.",
+            parse=OneOf(("index", "slot")),
+            default="index",
+        )
+    )
+    utilization: str = option.one(
+        option.Option(
+            flag="--dialect.vgpu-monitor.utilization",
+            group=option.DIALECTS,
+            help="Utilization on /metrics/vgpu-monitor: of the whole GPU, or of the pod's share of it.",
+            parse=OneOf(("physical", "multiplied")),
+            default="physical",
+        )
+    )
+    namespace: str = option.one(
+        option.Option(
+            flag="--dialect.vgpu-monitor.namespace",
+            group=option.DIALECTS,
+            help="Whether every pod on /metrics/vgpu-monitor has a namespace label. Pods of one name always have it.",
+            parse=OneOf(("on", "off")),
+            default="off",
+        )
+    )
+
+
+def families(snapshot: Snapshot, options: Options) -> list[Family]:
     pods = _pods(snapshot)
-    slots = config.dialect_vgpu_monitor_gpu_id == "slot"
+    slots = options.gpu_id == "slot"
     names = card_names(snapshot)
-    multiplied = config.dialect_vgpu_monitor_utilization == "multiplied"
+    multiplied = options.utilization == "multiplied"
     words = _HELP | _MULTIPLIED_HELP if multiplied else _HELP
     page = {name: Family(name, Kind.GAUGE, text, Worth.CORE) for name, text in words.items()}
-    for pod, namespace in _namespaces(pods, always=config.dialect_vgpu_monitor_namespace == "on").items():
+    for pod, namespace in _namespaces(pods, always=options.namespace == "on").items():
         for row in _by_slot(pods[pod]) if slots else _by_card(pods[pod], names):
             labels = _labels(row.gpu_id, namespace, pod)
             for name, value in _values(row, multiplied=multiplied).items():

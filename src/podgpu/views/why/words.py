@@ -1,5 +1,7 @@
 """What each method measures and what it estimates, in sentences."""
 
+from podgpu.views.tenant import UNSEEN, UNSEEN_MEANS
+
 METHODS = {
     "measured": (
         "Busy time and active energy are divided by the SM time that the driver measured for each process. It takes "
@@ -28,7 +30,11 @@ METHODS = {
     ),
     "": "No use is booked to it now. Of the idle energy it bears the share that it was given.",
 }
-UNSEEN = "No process can be seen, so the holder of the claim is taken for the user."
+BLIND = f"{UNSEEN}: No process can be seen, so the holder of the claim is taken for the user."
+UNSURE = (
+    f"{UNSEEN}: {UNSEEN_MEANS}. Not every process on this GPU could be listed, or traced to its container."
+)
+SILENT = "The GPU does not answer, so what is used of it now is unknown. The counters are those of before."
 NOT_USED = "It holds this and has no process there."
 NOT_GIVEN = (
     "It uses this without having been given it: no claim is known. Look for a privileged container or for "

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from podgpu import catalog
 from podgpu.catalog.row import Alias, Kind, Metric, Unit, Worth
-from podgpu.config.collectors import Collector, Collectors
+from podgpu.views.dialects._dcgm.collectors import Collector, Collectors
 from podgpu.views.dialects._dcgm.facts import FACTS, Fact
 
 AliasOf = Callable[[Metric], Alias | None]

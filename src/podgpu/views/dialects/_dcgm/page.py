@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from podgpu.catalog.row import Unit
-from podgpu.config import Config
 from podgpu.model import Pod, Snapshot
 from podgpu.views.dialects._dcgm import xid
 from podgpu.views.dialects._dcgm.counters import Counter, Generation, select
 from podgpu.views.dialects._dcgm.entity import DECIMALS, Entity, entities, printed, rounded
 from podgpu.views.dialects._dcgm.labels import claim_labels, container_labels, device_labels, key
 from podgpu.views.dialects._dcgm.occupant import Occupant, is_booked, only_holder
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.series import Family, Key, Labels
 
 
@@ -26,15 +26,15 @@ class EntityRow:
     shares: tuple[tuple[Key, Occupant], ...] = ()
 
 
-def families(snapshot: Snapshot, config: Config, generation: Generation, hostname: str) -> list[Family]:
-    selection = select(generation, config.dcgm_collectors)
+def families(snapshot: Snapshot, options: Options, generation: Generation, hostname: str) -> list[Family]:
+    selection = select(generation, options.collectors)
     pods = {pod.uid: pod for pod in snapshot.pods}
     rows = [
         _row(
             entity,
             pods,
             device_labels(snapshot, entity, selection, hostname),
-            split=config.dcgm_per_container == "on",
+            split=options.per_container == "on",
         )
         for entity in entities(map(xid.heard, snapshot.cards))
     ]
