@@ -102,12 +102,13 @@ def statuses(
     claims, known = tuple(claims), tuple(known)
     counts = Counter(claim.system for claim in claims)
     names = _names(inventory) - {claim.resource for claim in claims}
-    doubts = {system.name: tuple(system.doubts(inventory)) or None for system in known if system.doubts}
+    doubts = {system.name: tuple(system.doubts(inventory)) for system in known if system.doubts}
     found = [
-        SharingStatus(system=name, claims=count, doubts=doubts.get(name)) for name, count in counts.items()
+        SharingStatus(system=name, claims=count, doubts=doubts.get(name, ()))
+        for name, count in counts.items()
     ]
     found += [
-        SharingStatus(system=system.name, missing=system.needs, doubts=doubts.get(system.name))
+        SharingStatus(system=system.name, missing=system.needs, doubts=doubts.get(system.name, ()))
         for system in known
         if system.name not in counts and any(name.startswith(system.signs) for name in names)
     ]
