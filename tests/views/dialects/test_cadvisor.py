@@ -20,7 +20,8 @@ from tests.views.dialects.rig import (
     text,
     values,
 )
-from tests.views.quirks import BUSY, GIB, LLAMA, MIG_A, NOTEBOOK, SLICE, SNAPSHOT, SPLIT, STUCK
+from tests.views.hardware import GIB
+from tests.views.quirks import BUSY, LLAMA, MIG_A, NOTEBOOK, SLICE, SNAPSHOT, SPLIT, STUCK
 
 DEFAULT = load({}, {}).of(Options)
 OF_CARD = load({"dialect_cadvisor_values": ["card"]}, {}).of(Options)
