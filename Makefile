@@ -29,7 +29,7 @@ check: $(READY) ## lint, types, walls, generated docs, shape
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tools.walls
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/python -m tools.shape
 
@@ -52,7 +52,8 @@ GPU_PYTHON ?= 3.12
 gpu-wheels: $(READY) ## unpack podgpu's dependencies for another machine's Python into build/gpu-wheels
 	rm -rf build/wheels build/gpu-wheels
 	mkdir -p build
-	sed -n 's/^\(nvidia-ml-py\|aiohttp\|msgspec\|pyyaml\|rich\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
+	sed -n 's/^\(nvidia-ml-py\|aiohttp\|httptools\|msgspec\|pyyaml\|rich\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
+	echo nvitop-exporter >> build/gpu-wheels.txt # the yardstick of tests/gpu/cost.py
 	$(BIN)/python -m pip download --quiet --python-version $(GPU_PYTHON) --only-binary :all: -d build/wheels -r build/gpu-wheels.txt
 	for wheel in build/wheels/*.whl; do $(BIN)/python -m zipfile -e $$wheel build/gpu-wheels; done
 
@@ -61,6 +62,7 @@ gpu-test: ## check podgpu against nvidia-smi, tenants against their work, MPS an
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/tenants.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/mps.py
 	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/pages.py
+	PYTHONPATH=build/gpu-wheels $(PYTHON) tests/gpu/cost.py
 
 lock: ## resolve the dependencies again
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -15,8 +15,8 @@ import msgspec
 
 from bench.row import Row
 from podgpu.agent.attribution import Attribution
+from podgpu.host.procfs import Procfs
 from podgpu.kube.podresources import PodResources
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Device, Gpu, Pod, PodContainer, Process, Reading
 from tests.agent.stage import StillPods, write_proc

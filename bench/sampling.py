@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.row import Row
-from podgpu.agent.sampler import Sampler
+from podgpu.sources.nvml.sampler import Sampler
 from tests.fakenvml.build import build
 from tests.fakenvml.node import eight_gpu_node, environment, h200_delays
 

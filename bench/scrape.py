@@ -14,8 +14,8 @@ from time import monotonic
 from bench.row import Row
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric, Scope
-from podgpu.config.address import Address
 from podgpu.model import Card, Gpu, Reading, Snapshot
+from podgpu.option.address import Address
 from podgpu.serve.pages import Pages
 from podgpu.serve.server import Server
 from podgpu.views.exposition import Format
@@ -41,7 +41,8 @@ class _Still:
         self.snapshot = snapshot
 
     async def changed(self, seen: Snapshot) -> Snapshot:
-        return await asyncio.get_running_loop().create_future()
+        await asyncio.Event().wait()
+        return seen
 
     async def release(self, seconds: float) -> bool:
         return seconds > 0

@@ -10,13 +10,13 @@ import pytest
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
-from podgpu.agent.sampler import Sampler
+from podgpu.host.procfs import Procfs
 from podgpu.kube import PodSource
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.podresources import PodResources
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Balance, Booking, Card, PartStatus, Pod, Rest, Snapshot
+from podgpu.sources.nvml.sampler import Sampler
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.node import FakeNode, environment

@@ -8,8 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from podgpu.agent.attribution import Attributed, Attribution
-from podgpu.agent.demo import Given
-from podgpu.kube.procfs import Procfs
+from podgpu.host.procfs import Procfs
 from podgpu.model import (
     Allocation,
     Claim,
@@ -24,6 +23,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
+from podgpu.sources.simulator.kubernetes import Given
 from tests.agent.stage import check_card, write_proc
 
 GPU, UID, OTHER = "GPU-1", "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"

@@ -80,4 +80,4 @@ def test_units_are_read_off_the_name() -> None:
 
 def test_only_rows_with_twins_name_them() -> None:
     named = {one["name"] for one in json.loads(rows_as_json()) if one["mig_name"]}
-    assert named == {Scope.GPU.value + one.name for one in CATALOG if one.mig}
+    assert named == {Scope.GPU.prefix + one.name for one in CATALOG if one.mig}

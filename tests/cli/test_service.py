@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.cli.demo import _url
-from podgpu.config.address import Address
+from podgpu.option.address import Address
 
 PATIENCE = 20.0
 ANYWHERE = "--web.listen-address=127.0.0.1:0"
@@ -157,7 +157,7 @@ def test_the_demo_gives_urls_that_work_here(address: Address, url: str) -> None:
 HELD_UP = """
 import asyncio, sys, time
 from podgpu.cli.main import main
-from podgpu.sources.simulator import Simulator
+from podgpu.sources.simulator.source import Simulator
 async def close(self): {hang}
 Simulator.close = close
 sys.exit(main(["agent", "--source=simulator", "--web.listen-address=127.0.0.1:0"]))

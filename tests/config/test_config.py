@@ -1,15 +1,19 @@
-import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from podgpu.config import OPTIONS, Config
-from podgpu.config.address import Address
 from podgpu.config.precedence import load
 from podgpu.config.reference import markdown
+from podgpu.config.sections import collected
 from podgpu.errors import UserError
+from podgpu.option import options_of
+from podgpu.option.address import Address
+from podgpu.sources import nvml, simulator
+from podgpu.views.dialects import gpu_mem_monitor, hami
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,8 +39,12 @@ def test_every_name_derives_from_the_flag() -> None:
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_the_field_is_named_after_the_flag(name: str) -> None:
+def test_an_option_is_named_after_the_flag(name: str) -> None:
     assert name == OPTIONS[name].key.replace(".", "_").replace("-", "_")
+
+
+def test_a_field_of_the_core_is_named_after_the_flag() -> None:
+    assert all(field == option.name for field, option in options_of(Config).items())
 
 
 def test_without_any_setting_the_defaults_hold() -> None:
@@ -46,9 +54,7 @@ def test_without_any_setting_the_defaults_hold() -> None:
         interval=5.0,
         node_name="node-7",
         source="nvml",
-        nvml_library=None,
         path_procfs=Path("/proc"),
-        simulator_seed=1,
         web_listen_address=(Address("", 19400),),
         web_max_requests=40,
         web_max_connections=256,
@@ -58,8 +64,31 @@ def test_without_any_setting_the_defaults_hold() -> None:
     )
 
 
-def test_the_hostname_stands_in_for_the_node_name() -> None:
-    assert load({}, {}).node_name == os.uname().nodename
+def test_without_any_setting_sources_and_dialects_have_their_defaults() -> None:
+    config = load({}, {})
+    assert config.of(nvml.Options) == nvml.Options(library=None)
+    assert config.of(simulator.Options) == simulator.Options(seed=1)
+    assert config.of(hami.Options).names == "new"
+
+
+def test_what_a_source_or_a_dialect_is_told_is_in_its_own_options() -> None:
+    config = load({"simulator_seed": ["7"]}, {"PODGPU_DIALECT_HAMI_NAMES": "both"})
+    assert config.of(simulator.Options).seed == 7
+    assert config.of(hami.Options).names == "both"
+    assert config.sections == (simulator.Options(seed=7), hami.Options(names="both"))
+
+
+def test_variables_of_others_count_where_nobody_set_the_option() -> None:
+    others = {"HOST_IP": "10.0.0.1", "hostIP": "10.0.0.2"}
+    assert load({}, others).of(gpu_mem_monitor.Options).node_ip == "10.0.0.1"
+    assert load({}, {"hostIP": "10.0.0.2"}).of(gpu_mem_monitor.Options).node_ip == "10.0.0.2"
+    assert load({}, {**others, "PODGPU_NODE_IP": "::1"}).of(gpu_mem_monitor.Options).node_ip == "::1"
+    assert refusal({}, {"NODE_NAME": " "}).startswith("NODE_NAME: the value is empty")
+
+
+def test_two_options_with_one_flag_are_a_mistake() -> None:
+    with pytest.raises(ValueError, match=r"two options are called --dialect.hami.names"):
+        collected((hami.Options, hami.Options))
 
 
 def test_flag_wins_over_environment_over_file_over_default(tmp_path: Path) -> None:
@@ -205,7 +234,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_yaml_reads_values_by_the_rules_of_the_flags(tmp_path: Path) -> None:
     """YAML itself would read 1:30 as ninety and 010 as eight."""
     assert "not a duration" in refusal({}, file(tmp_path, "interval: 1:30"))
-    assert load({}, file(tmp_path, "simulator: {seed: 010}")).simulator_seed == 10
+    assert load({}, file(tmp_path, "simulator: {seed: 010}")).of(simulator.Options).seed == 10
 
 
 def test_the_page_of_the_docs_is_fresh() -> None:
@@ -223,9 +252,7 @@ def test_the_file_in_the_docs_says_what_the_defaults_say(tmp_path: Path) -> None
     example = markdown().partition("```yaml\n")[2].partition("```")[0]
     environ = {"NODE_NAME": "n"}
     loaded = load({}, file(tmp_path, example) | environ)
-    assert [getattr(loaded, name) for name in OPTIONS if name != "config_file"] == [
-        getattr(load({}, environ), name) for name in OPTIONS if name != "config_file"
-    ]
+    assert replace(loaded, config_file=None) == load({}, environ)
     assert yaml.safe_load(example)["web"]["listen-address"] == [":19400"]
 
 
@@ -236,4 +263,4 @@ def test_a_library_named_without_a_folder_is_the_one_that_was_found(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "libnvidia-ml.so.1").touch()
     config = load({"nvml_library": ["libnvidia-ml.so.1"]}, {})
-    assert config.nvml_library == tmp_path / "libnvidia-ml.so.1"
+    assert config.of(nvml.Options).library == tmp_path / "libnvidia-ml.so.1"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from podgpu.config.address import NATIVE
+from podgpu.option.address import NATIVE
 from podgpu.views.dialects import dialects
 from tests.e2e.facts import MIB, Facts, Rows
 from tests.e2e.prometheus import OWN, PROGRAM, Job, Prometheus, prometheus

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
 
-from podgpu.agent.sampler import Sampler  # noqa: E402 - the path is set above
+from podgpu.sources.nvml.sampler import Sampler  # noqa: E402 - the path is set above
 
 LOAD = ROOT / "tests" / "gpu" / "load.py"
 NOBODY = 65534
@@ -122,12 +122,17 @@ def mebibytes(number: float) -> int:
     return math.ceil(number / MIB)
 
 
+def on_card(card: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every process on a card, whoever's it is."""
+    return [one for place in (*card["tenants"], *card["rest"]) for one in place["processes"]]
+
+
 def equals_nvidia_smi(pids: list[int]) -> list[Check]:
     """Identity, memory and processes, each equal in the same second."""
-    device = snapshot()["devices"][0]
+    device = snapshot()["cards"][0]
     uuid, total, used = smi("gpu", "uuid", "memory.total", "memory.used")[0]
     theirs = {int(pid): int(memory) for pid, memory in smi("compute-apps", "pid", "used_memory")}
-    ours = {one["pid"]: mebibytes(one["memory_bytes"]) for one in device["processes"]}
+    ours = {one["pid"]: mebibytes(one["memory_bytes"]) for one in on_card(device)}
     our_total = mebibytes(reading(device, "memory_total_bytes"))
     our_used = mebibytes(reading(device, "memory_used_bytes"))
     return [
@@ -142,7 +147,7 @@ def within_noise() -> list[Check]:
     """Values that move: podgpu's must lie within what nvidia-smi says around it, and a little slack."""
     fields = ("utilization.gpu", "power.draw", "temperature.gpu", "clocks.sm", "clocks.mem")
     before = [float(cell) for cell in smi("gpu", *fields)[0]]
-    device = snapshot()["devices"][0]
+    device = snapshot()["cards"][0]
     after = [float(cell) for cell in smi("gpu", *fields)[0]]
     ours = [
         reading(device, "utilization_ratio") * 100,
@@ -161,7 +166,7 @@ def within_noise() -> list[Check]:
 
 
 def profiling() -> list[Check]:
-    device = snapshot()["devices"][0]
+    device = snapshot()["cards"][0]
     names = ("sm_active_ratio", "tensor_active_ratio", "dram_active_ratio")
     floors = (0.5, 0.3, 0.02)
     return [
@@ -211,11 +216,11 @@ def unprivileged() -> list[Check]:
         paths = [shutil.copytree(path, folder / str(number)) for number, path in enumerate(_python_paths())]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "HOME": "/"}
         options = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "env": environment, "cwd": "/"}
-        theirs = snapshot(**options)["devices"][0]
-    mine = snapshot()["devices"][0]
+        theirs = snapshot(**options)["cards"][0]
+    mine = snapshot()["cards"][0]
     metrics = {(one["metric"], str(one.get("labels"))) for one in mine["readings"]}
     same = metrics == {(one["metric"], str(one.get("labels"))) for one in theirs["readings"]}
-    pids = [one["pid"] for one in mine["processes"]] == [one["pid"] for one in theirs["processes"]]
+    pids = {one["pid"] for one in on_card(mine)} == {one["pid"] for one in on_card(theirs)}
     return [
         (
             "as uid 65534, no capabilities",

@@ -21,11 +21,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
-from podgpu.agent.sampler import Sampler
+from podgpu.host.procfs import Procfs
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.podresources import Allocated
-from podgpu.kube.procfs import Procfs
 from podgpu.model import Allocation, PartStatus, Snapshot
+from podgpu.sources.nvml.sampler import Sampler
 from tests.gpu import tenants
 from tests.gpu.tenants import INTERVAL, A, B, Load, at_work, balances, memory_of_nvidia_smi
 
@@ -104,8 +104,8 @@ def main() -> int:
     with mps(), at_work(A, B) as (loads, folder):
         before, after = asyncio.run(observe(loads, folder))
         memory = memory_of_nvidia_smi()
-    elapsed = after.devices[0].at - before.devices[0].at
-    for process in after.devices[0].processes:
+    elapsed = after.cards[0].at - before.cards[0].at
+    for process in after.cards[0].processes:
         kinds = "+".join(process.kinds)
         print(f"driver: pid {process.pid:<7} {kinds:<12} sampled {100 * (process.sm_ratio or 0):5.1f} %")
     for load in loads:
@@ -116,7 +116,9 @@ def main() -> int:
         print(
             f"booked: {load.tenant.name}  {now.method:<10} busy {share:5.1f} %  {joules:7.0f} J  memory {equal}"
         )
-    systems = ", ".join(sorted({claim.system for claim in after.claims}))
+    systems = ", ".join(
+        sorted({claim.system for tenant in after.cards[0].tenants for claim in tenant.claims})
+    )
     print(f"system: {systems}; sums {'exact' if balances(after) else 'OFF'}")
     return 0 if balances(after) else 1
 

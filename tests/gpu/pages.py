@@ -102,7 +102,7 @@ def read_back() -> list[Check]:
     command = [sys.executable, "-m", "podgpu", "snapshot", "-o", "json", "--source=dcgm"]
     done = subprocess.run([*command, f"--dcgm.url={URL}/metrics/dcgm"], capture_output=True, check=False)
     ours, direct = json.loads(done.stdout), json.loads(fetched("/api/v1/snapshot"))
-    (there,), (here,) = ours["devices"], direct["devices"]
+    (there,), (here,) = ours["cards"], direct["cards"]
     metrics = {one["metric"] for one in there["readings"]} & {one["metric"] for one in here["readings"]}
     return [
         ("read back: the card", there["gpu"]["uuid"], there["gpu"]["uuid"] == here["gpu"]["uuid"]),

@@ -15,22 +15,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import NAMESPACE_OID, uuid5
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
 
 from podgpu.agent.attribution import Attribution  # noqa: E402 - the path is set above
 from podgpu.agent.loop import Agent  # noqa: E402
-from podgpu.agent.sampler import Sampler  # noqa: E402
+from podgpu.host.procfs import Procfs  # noqa: E402
 from podgpu.kube.log_dirs import LogDirs  # noqa: E402
-from podgpu.kube.procfs import Procfs  # noqa: E402
-from podgpu.model import Booking, Remainder, Snapshot  # noqa: E402
+from podgpu.model import Booking, Rest, Snapshot  # noqa: E402
+from podgpu.sources.nvml.sampler import Sampler  # noqa: E402
+from tests.gpu.pods import MadeUpPod  # noqa: E402
 
 SECONDS = float(os.environ.get("SECONDS_PER_PAIR", "40"))
 INTERVAL = 2.0
-CGROUPS = Path("/sys/fs/cgroup/kubepods.slice")
 WORK = """
 import mmap, random, sys, time, torch
 path, kind, size, duty, rhythm = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), sys.argv[5]
@@ -81,21 +80,20 @@ class Load:
 
     def __init__(self, tenant: Tenant, folder: Path) -> None:
         self.tenant = tenant
-        self.uid = str(uuid5(NAMESPACE_OID, tenant.name))
         self._counter = folder / f"{tenant.name}.count"
         self._counter.write_bytes(bytes(8))
-        (folder / "pods" / f"bench_{tenant.name}_{self.uid}" / "main").mkdir(parents=True)
-        container = (self.uid.replace("-", "") * 2)[:64]
-        pod = f"kubepods-besteffort-pod{self.uid.replace('-', '_')}.slice"
-        self._cgroup = CGROUPS / "kubepods-besteffort.slice" / pod / f"cri-containerd-{container}.scope"
-        self._cgroup.mkdir(parents=True, exist_ok=True)
-        self.process = subprocess.Popen(
+        self._pod = MadeUpPod(tenant.name, folder)
+        self._pod.__enter__()
+        self.process = self._pod.start(
             [
                 *(sys.executable, "-c", WORK, str(self._counter), tenant.kind, str(tenant.size)),
                 *(str(tenant.duty), tenant.rhythm),
-            ],
-            preexec_fn=lambda: (self._cgroup / "cgroup.procs").write_text(str(os.getpid())),
+            ]
         )
+
+    @property
+    def uid(self) -> str:
+        return self._pod.uid
 
     def done(self) -> int:
         return int.from_bytes(self._counter.read_bytes(), "little")
@@ -103,8 +101,7 @@ class Load:
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
-        time.sleep(0.2)
-        self._cgroup.rmdir()
+        self._pod.__exit__()
 
 
 @contextmanager
@@ -158,7 +155,7 @@ async def observe(loads: list[Load], folder: Path, alone: dict[str, float]) -> O
     memory = memory_of_nvidia_smi()
     running.cancel()
     await agent.close()
-    seconds, elapsed = ended - began, after.devices[0].at - before.devices[0].at
+    seconds, elapsed = ended - began, after.cards[0].at - before.cards[0].at
     pairs = [(booked(before, load), booked(after, load)) for load in loads]
     return Outcome(
         true=[
@@ -167,7 +164,7 @@ async def observe(loads: list[Load], folder: Path, alone: dict[str, float]) -> O
         ],
         read=[(now.busy_us - was.busy_us) / 1e6 / elapsed for was, now in pairs],
         joules=[(now.energy_mj - was.energy_mj) / 1e3 for was, now in pairs],
-        watts=(after.balances[0].energy_mj - before.balances[0].energy_mj) / 1e3 / elapsed,
+        watts=(drawn(after) - drawn(before)) / 1e3 / elapsed,
         memory_equal=all(
             (booked(after, load).memory_bytes or 0) >> 20 == memory[load.process.pid] for load in loads
         ),
@@ -177,20 +174,28 @@ async def observe(loads: list[Load], folder: Path, alone: dict[str, float]) -> O
 
 async def fresh(agent: Agent) -> Snapshot:
     """The next snapshot, right when it is taken."""
-    old = agent.snapshot()
-    while agent.snapshot() is old or not agent.snapshot().devices:
-        await asyncio.sleep(0.005)
-    return agent.snapshot()
+    snapshot = await agent.changed(agent.snapshot)
+    while not snapshot.cards:
+        snapshot = await agent.changed(snapshot)
+    return snapshot
 
 
 def booked(snapshot: Snapshot, load: Load) -> Booking:
-    return next(one for one in snapshot.bookings if one.container.pod_uid == load.uid)
+    return next(one.booking for one in snapshot.cards[0].tenants if one.container.pod_uid == load.uid)
+
+
+def drawn(snapshot: Snapshot) -> int:
+    """Millijoules."""
+    balance = snapshot.cards[0].balance
+    return balance.energy_mj if balance else 0
 
 
 def balances(snapshot: Snapshot) -> bool:
-    (balance,) = snapshot.balances
-    lines: list[Booking | Remainder] = [*snapshot.bookings, *snapshot.remainders]
-    return (
+    (card,) = snapshot.cards
+    balance = card.balance
+    lines: list[Booking | Rest] = [one.booking for one in (*card.tenants, *card.ended)]
+    lines += card.rest
+    return balance is not None and (
         sum(one.busy_us for one in lines) == balance.busy_us
         and sum(one.energy_mj for one in lines) == balance.energy_mj
         and sum(one.memory_bytes or 0 for one in lines) == balance.memory_bytes

@@ -5,7 +5,7 @@ from pathlib import Path
 from podgpu.agent.attribution import Attribution
 from podgpu.host.names import BELIEVED_SECONDS
 from podgpu.host.outsiders import Outsiders
-from podgpu.kube.procfs import Procfs
+from podgpu.host.procfs import Procfs
 from podgpu.model import Card, Device, Gpu, Process, Reading
 from tests.agent.stage import check_card, write_proc
 from tests.host.machine import write_docker

@@ -3,8 +3,8 @@ import socket
 
 import pytest
 
-from podgpu.config.address import Address
 from podgpu.errors import UserError
+from podgpu.option.address import Address
 from podgpu.serve import listen
 
 TWO = ("127.0.0.1", "127.0.0.2")

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from podgpu.config.address import Address
-from podgpu.config.precedence import load
+from podgpu.config import Config
 from podgpu.model import Snapshot
+from podgpu.option.address import Address
 from podgpu.serve.menu import menu
 from podgpu.views import native
 from tests.serve.rig import StubNode, connected, make_snapshot, serving
@@ -48,8 +48,7 @@ async def test_an_address_can_be_given_a_document_as_its_dialect() -> None:
 
 
 def test_every_dialect_is_on_the_menu_and_no_path_twice() -> None:
-    config = load({}, {})
-    found = menu(config)
+    found = menu(Config().of)
     assert "native" in found.dialects
     assert not set(found.pages) & set(found.documents)
     snapshot = make_snapshot()
@@ -59,6 +58,6 @@ def test_every_dialect_is_on_the_menu_and_no_path_twice() -> None:
 
 
 def test_processes_are_on_the_native_page_if_they_are_wanted() -> None:
-    wanted = menu(load({"series_processes": ["on"]}, {})).pages["/metrics/native"]
+    wanted = menu(Config().of, processes=True).pages["/metrics/native"]
     snapshot = make_snapshot()
     assert wanted(snapshot, {}) == native.families(snapshot, {}, processes=True)

@@ -1,11 +1,13 @@
 import asyncio
 import socket
+import subprocess
+import sys
 from contextlib import AsyncExitStack
 
 import pytest
 
-from podgpu.config.address import Address
 from podgpu.errors import UserError
+from podgpu.option.address import Address
 from podgpu.serve.limits import Limits
 from tests.serve.rig import (
     BIG,
@@ -129,3 +131,9 @@ async def test_stop_closes_idle_connections_at_once() -> None:
         await asyncio.wait_for(server.stop(), PATIENCE)
         assert await idle.rest() == b""
         assert await silent.rest() == b""
+
+
+def test_the_server_does_without_aiohttp() -> None:
+    # It would take a third of the memory that an agent may have.
+    look = "import sys, podgpu.serve.server; print([name for name in sys.modules if 'aiohttp' in name])"
+    assert subprocess.check_output([sys.executable, "-c", look], text=True) == "[]\n"

@@ -6,10 +6,10 @@ import pynvml
 import pytest
 
 from podgpu.model import Device
-from podgpu.sources.nvml import process
-from podgpu.sources.nvml.card import Card
+from podgpu.sources.nvml import process, reader
 from podgpu.sources.nvml.handle import Handle, Journal
 from podgpu.sources.nvml.process import Utilization
+from podgpu.sources.nvml.reader import GpuReader
 from tests.fakenvml.node import FakeFault, FakeGpu, FakeProcess, h200, refused
 from tests.fakenvml.stage import Stage, mig_card
 
@@ -17,8 +17,8 @@ UNKNOWN_ERROR = f"return {pynvml.NVML_ERROR_UNKNOWN}"
 HOUR = 3600 * 1_000_000
 
 
-def card_of(stage: Stage, gpu: FakeGpu, *faults: FakeFault) -> Card:
-    return Card(stage.play(gpu, faults=list(faults)), gpu.uuid, 0, Journal())
+def card_of(stage: Stage, gpu: FakeGpu, *faults: FakeFault) -> GpuReader:
+    return GpuReader(stage.play(gpu, faults=list(faults)), gpu.uuid, 0, Journal())
 
 
 def values(device: Device, metric: str) -> list[float]:
@@ -70,6 +70,12 @@ def test_a_clock_set_back_hides_use_for_one_reading_only(
     assert [one.sm_ratio for one in utilization.apply(listed)] != [None]
 
 
+@pytest.fixture
+def looks_at_the_mode_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "MIG_MODE_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("looks_at_the_mode_each_time")
 def test_what_was_refused_under_mig_is_asked_again_without(stage: Stage) -> None:
     gpu = mig_card()
     gpu.values["utilization_gpu"] = refused(pynvml.NVML_ERROR_NOT_SUPPORTED)
@@ -80,6 +86,7 @@ def test_what_was_refused_under_mig_is_asked_again_without(stage: Stage) -> None
     assert values(card.read(), "utilization_ratio") == [0.5]
 
 
+@pytest.mark.usefixtures("looks_at_the_mode_each_time")
 def test_an_unanswered_question_for_mig_changes_nothing(stage: Stage) -> None:
     card = card_of(stage, mig_card())
     assert len(card.read().instances) == 2

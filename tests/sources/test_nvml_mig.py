@@ -4,17 +4,17 @@ import pynvml
 import pytest
 
 from podgpu.model import Device
-from podgpu.sources.nvml.card import Card
 from podgpu.sources.nvml.handle import Journal
+from podgpu.sources.nvml.reader import GpuReader
 from tests.fakenvml.node import UNKNOWN, FakeFault, FakeGpu, FakeMig
 from tests.fakenvml.stage import Stage, mig_card
 
 CALLS = ["nvmlDeviceGetGpuInstanceById", "nvmlGpuInstanceGetInfo"]
 
 
-def card_of(stage: Stage, gpu: FakeGpu, *faults: FakeFault) -> tuple[Card, Journal]:
+def card_of(stage: Stage, gpu: FakeGpu, *faults: FakeFault) -> tuple[GpuReader, Journal]:
     journal = Journal()
-    return Card(stage.play(gpu, faults=list(faults)), gpu.uuid, 0, journal), journal
+    return GpuReader(stage.play(gpu, faults=list(faults)), gpu.uuid, 0, journal), journal
 
 
 def starts(device: Device) -> dict[str, int | None]:

@@ -13,8 +13,9 @@ from podgpu.catalog import CATALOG, device_rows
 from podgpu.catalog.row import Kind, Metric, Worth
 from podgpu.model import Device, Reading, Report
 from podgpu.sources import Source
-from podgpu.sources.simulator import CARDS, Simulator
 from podgpu.sources.simulator.motion import ROUND, Meter
+from podgpu.sources.simulator.node import CARDS
+from podgpu.sources.simulator.source import Simulator
 from podgpu.sources.simulator.tape import Tape
 
 Values = dict[tuple[str, ...], float]

@@ -84,21 +84,19 @@ class CardBooks(Struct, gc=False):
             named.setdefault(_name(account), []).append(account)
         for accounts in named.values():
             seen_at = max(self.tenants[account].seen_at for account in accounts)
-            if now - seen_at <= GRACE_SECONDS:
-                accounts = self._folded(accounts, now)
+            left = self._folded(accounts, now) if now - seen_at <= GRACE_SECONDS else accounts
             if seen_at < now:
-                yield seen_at, accounts
+                yield seen_at, left
 
     def _folded(self, accounts: list[Account], now: float) -> list[Account]:
         """A name that lives on keeps one line for all that bore it before, however often it was made again."""
         left = []
         for account in accounts:
-            by_name = _without_uid(account)
             is_old = now - self.tenants[account].seen_at > GRACE_SECONDS
-            if is_old and account != by_name:
+            by_name = _without_uid(account) if is_old else account
+            if account != by_name:
                 self._move(account, self._totals(by_name))
-                account = by_name
-            left.append(account)
+            left.append(by_name)
         return left
 
     def bury(self, accounts: Iterable[Account]) -> None:

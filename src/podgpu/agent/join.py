@@ -31,7 +31,8 @@ WorkloadOf = Callable[[ContainerRef], Workload | None]
 
 
 def bare(device: Device) -> Card:
-    """A card that nobody is booked on."""
+    """A card that nobody is booked on: whose its processes are is unknown."""
+    processes = [replace(process, mig=device.place(process)) for process in device.processes]
     return Card(
         gpu=device.gpu,
         at=device.at,
@@ -40,6 +41,7 @@ def bare(device: Device) -> Card:
         ability=device.ability,
         readings=device.readings,
         instances=device.instances,
+        rest=(Rest(reason="unknown", processes=_largest_first(processes)),) if processes else (),
     )
 
 

@@ -1,15 +1,18 @@
 from podgpu.agent.attendance import MOST_CARDS
+from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
-from podgpu.assembly.attribution import MANY_CARDS, of_all_nodes, open_attribution
-from podgpu.assembly.source import open_source
+from podgpu.assembly import machine
+from podgpu.assembly.attribution import MANY_CARDS, open_attribution
+from podgpu.assembly.source import of_all_nodes, open_source
 from podgpu.config import Config
 
 
-def open_agent(config: Config) -> Agent:
+def open_agent(config: Config, attribution: Attribution | None = None) -> Agent:
+    """Open the agent. Whoever runs the attribution by himself brings it."""
     return Agent(
         open_source(config),
-        node=config.node_name,
+        node=machine.node_name(config),
         interval=config.interval,
-        attribution=open_attribution(config),
+        attribution=attribution or open_attribution(config),
         most_cards=MANY_CARDS if of_all_nodes(config) else MOST_CARDS,
     )

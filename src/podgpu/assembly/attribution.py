@@ -1,44 +1,65 @@
-"""Whose GPU it is, from the parts that the configuration and this machine offer."""
+"""Whose GPU it is, from the parts that the source, the configuration and this machine offer."""
 
 from podgpu.agent.attribution import Attribution
-from podgpu.assembly.api_server import open_api_server
+from podgpu.assembly import machine
+from podgpu.assembly.source import chosen, of_all_nodes
 from podgpu.config import Config
 from podgpu.host.outsiders import Outsiders
+from podgpu.host.procfs import Procfs
 from podgpu.kube import PodSource
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.pods_api import PodsApi
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host
+from podgpu.sources.tenants import Tenants
 
 MANY_CARDS = 16_384  # of a cluster
 
 
 def open_attribution(config: Config) -> Attribution:
-    if config.source == "simulator":
-        from podgpu.agent.demo import demo_attribution
+    tenants = chosen(config).tenants
+    if tenants:
+        return _brought_along(config, tenants(PodResources.name, PodsApi.name, Procfs.name))
+    return _of_all_nodes(config) if of_all_nodes(config) else _of_this_machine(config)
 
-        return demo_attribution(config.interval, config.kube_pod_labels)
-    api = open_api_server(config)
-    if of_all_nodes(config):
-        return _of_all_nodes(config, api)
-    allocations = PodResources(config.path_kubelet) if has_kubelet(config) else None
-    processes = Procfs(config.path_procfs)
+
+def by_processes_alone(config: Config) -> bool:
+    """Whether nobody says what was given to whom."""
+    source = chosen(config)
+    return not (source.tenants or source.names_holders or machine.has_kubelet(config))
+
+
+def _brought_along(config: Config, tenants: Tenants) -> Attribution:
+    return Attribution(
+        interval=config.interval,
+        allocations=tenants.allocations,
+        pod_sources=[tenants.pods],
+        processes=tenants.processes,
+        workloads=tenants.workloads,
+        pod_labels=config.kube_pod_labels,
+    )
+
+
+def _of_this_machine(config: Config) -> Attribution:
+    processes, root = Procfs(machine.procfs(config)), machine.root(config)
+    has_kubelet = machine.has_kubelet(config)
+    api = machine.open_api_server(config)
+    allocations = PodResources(config.path_kubelet) if has_kubelet else None
     workloads = Workloads(api, name_labels=config.kube_workload_labels)
     return Attribution(
         interval=config.interval,
         allocations=allocations,
-        dynamics=ResourceClaims(api, config.node_name) if api else None,
+        dynamics=ResourceClaims(api, machine.node_name(config)) if api else None,
         pod_sources=_pod_sources(config, api),
         processes=processes,
-        outsiders=Outsiders(config.path_root),
+        outsiders=Outsiders(root),
         # A pod that cannot see the kubelet's folder is no bare machine.
-        books_outsiders=not has_kubelet(config) and api is None,
-        host=Host(root=config.path_root, pod_uid=processes.pod_uid),
+        books_outsiders=not has_kubelet and api is None,
+        host=Host(root=root, pod_uid=processes.pod_uid),
         ratios=config.sharing_ratio_file or (),
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
@@ -46,12 +67,9 @@ def open_attribution(config: Config) -> Attribution:
     )
 
 
-def of_all_nodes(config: Config) -> bool:
-    return config.source == "dcgm" and config.dcgm_nodes == "all"
-
-
-def _of_all_nodes(config: Config, api: ApiServer | None) -> Attribution:
+def _of_all_nodes(config: Config) -> Attribution:
     """Who holds what is on the pages: the kubelet and /proc of this node know nothing of the others."""
+    api = machine.open_api_server(config)
     workloads = Workloads(api, name_labels=config.kube_workload_labels)
     return Attribution(
         interval=config.interval,
@@ -62,17 +80,13 @@ def _of_all_nodes(config: Config, api: ApiServer | None) -> Attribution:
     )
 
 
-def has_kubelet(config: Config) -> bool:
-    return config.path_kubelet.is_dir()
-
-
 def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
     """Best first. A part that this machine has no sign of is left out, not shown as broken."""
     sources: list[PodSource] = []
-    if (config.path_kubelet / "pods-api").is_dir():
+    if machine.has_pods_api(config):
         sources.append(PodsApi(config.path_kubelet))
     if api:
-        sources.append(PodWatch(api, config.node_name))
-    if (config.path_logs / "pods").is_dir():
+        sources.append(PodWatch(api, machine.node_name(config)))
+    if machine.has_pod_logs(config):
         sources.append(LogDirs(config.path_logs))
     return sources

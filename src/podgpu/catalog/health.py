@@ -6,7 +6,7 @@ from podgpu.catalog.units import COUNT, FLAG, NANOSECONDS
 _ECC = "Memory errors found by ECC. volatile: since the driver was loaded; aggregate: over the card's life."
 _REMAPPED = "Rows of device memory replaced by spare ones, by the kind of error."
 _RETIRED = "Pages of device memory taken out of use, by the kind of error. Cards before Ampere."
-_CLOCK_EVENT = "1 while this reason shapes the clocks, else 0."
+_CLOCK_EVENT = "1 while this reason affects the clocks, else 0."
 _THROTTLE = "Time during which clocks were held down, by reason. Reasons overlap: do not add them up."
 
 
@@ -255,6 +255,7 @@ THROTTLING: tuple[Metric, ...] = (
         help=_THROTTLE,
         labels=(("reason", "app_clocks"),),
         read=Field(80, NANOSECONDS),
+        cadence=Cadence.SLOW,
         worth=Worth.DETAIL,
         dcgm=Alias(
             "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION",

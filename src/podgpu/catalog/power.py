@@ -17,7 +17,7 @@ POWER: tuple[Metric, ...] = (
     Metric(
         name="power_watts",
         kind=Kind.GAUGE,
-        help="Power draw of the board; a mean over one second on Ampere (but GA100) and newer cards.",
+        help="Power draw of the board; a mean over one second on Ampere (except GA100) and newer cards.",
         # The call, not field 185: it is what nvidia-smi shows, and drivers before R530 know no power fields.
         read=Call("PowerUsage", MILLIWATTS),
         worth=Worth.CORE,

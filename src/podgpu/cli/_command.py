@@ -14,8 +14,8 @@ from podgpu.config import OPTIONS, Config
 class Command:
     """What a command's file holds: HELP and `run`, and if it wants to, `arguments` and OPTIONS.
 
-    `arguments(parser)` adds what only this command takes. OPTIONS names the fields of Config that it offers
-    as flags; without it that is all of them.
+    `arguments(parser)` adds what only this command takes. OPTIONS names the options that it offers as
+    flags, by their names in Python; without it that is all of them.
     """
 
     name: str

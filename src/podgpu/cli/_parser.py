@@ -6,15 +6,15 @@ from typing import Any, NamedTuple, NoReturn
 
 from podgpu.cli._command import Command, find, names
 from podgpu.config import OPTIONS
-from podgpu.config.option import Option
-from podgpu.config.spelling import did_you_mean
 from podgpu.errors import UserError
+from podgpu.option import Option
+from podgpu.option.spelling import did_you_mean
 
 WIDTH = 80
 
 
 class Arguments(NamedTuple):
-    """The texts given for the options, by field of Config, and the command's own arguments."""
+    """The texts given for the options, by their names in Python, and the command's own arguments."""
 
     flags: dict[str, Sequence[str]]
     own: Namespace

@@ -3,9 +3,8 @@
 import asyncio
 import time
 
-from podgpu.agent.loop import Agent
+from podgpu.assembly.agent import open_agent
 from podgpu.assembly.attribution import open_attribution
-from podgpu.assembly.source import open_source
 from podgpu.config import Config
 from podgpu.model import Snapshot
 
@@ -17,9 +16,7 @@ _MAY_PASS = frozenset({"starting", "hung", "sampler_stuck"})
 async def read_node(config: Config, *, cycles: int, pause: float) -> Snapshot:
     """Read until every part has spoken, and then `cycles - 1` times more, `pause` seconds apart."""
     attribution = open_attribution(config)
-    agent = Agent(
-        open_source(config), node=config.node_name, interval=config.interval, attribution=attribution
-    )
+    agent = open_agent(config, attribution)
     watching = asyncio.create_task(attribution.run())
     until = time.monotonic() + PATIENCE_SECONDS
     try:

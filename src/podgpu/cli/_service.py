@@ -11,14 +11,15 @@ from typing import Any
 
 from podgpu import __version__, log
 from podgpu.agent.loop import Agent
+from podgpu.assembly import machine
 from podgpu.assembly.agent import open_agent
-from podgpu.assembly.attribution import has_kubelet
+from podgpu.assembly.attribution import by_processes_alone
+from podgpu.assembly.menu import open_menu
 from podgpu.config import Config
-from podgpu.config.address import Address
-from podgpu.serve.menu import menu
+from podgpu.option.address import Address
 from podgpu.serve.routes import RELEASE_SECONDS
 from podgpu.serve.server import Server
-from podgpu.views.dialects.dcgm import unavailable
+from podgpu.views.dialects.dcgm import Options, unavailable
 
 # Together below the five seconds in which the process is gone, whatever hangs.
 SERVER_STOP_SECONDS = 2.4
@@ -41,7 +42,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         series_limit=config.series_limit,
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
-        menu=menu(config),
+        menu=open_menu(config),
     )
     signals = _Signals(agent, at_exit)
     # The page is there before the first reading: a slow driver must not look like a dead agent.
@@ -68,12 +69,14 @@ async def _until_stopped(signals: "_Signals", loop: asyncio.Task[None]) -> int:
 
 def _announce(config: Config, addresses: Sequence[Address]) -> None:
     places = ",".join(map(str, addresses))
-    log.info("listening", version=__version__, node=config.node_name, source=config.source, addresses=places)
-    if config.source == "nvml" and not has_kubelet(config):
+    node = machine.node_name(config)
+    log.info("listening", version=__version__, node=node, source=config.source, addresses=places)
+    if by_processes_alone(config):
         log.info("no kubelet here: GPUs are booked by their processes alone", path=str(config.path_kubelet))
-    if config.dcgm_collectors and (missing := unavailable(config.dcgm_collectors)):
-        path = str(config.dcgm_collectors.path)
-        log.warning("the dcgm pages lack fields of the counters file", path=path, fields=",".join(missing))
+    counters = config.of(Options).collectors
+    if counters and (missing := unavailable(counters)):
+        fields = ",".join(missing)
+        log.warning("the dcgm pages lack fields of the counters file", path=counters.path, fields=fields)
 
 
 async def _stop(server: Server, agent: Agent, loop: asyncio.Task[None]) -> None:

@@ -4,20 +4,22 @@ from dataclasses import replace
 
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
-from podgpu.config.address import NATIVE, Address
-from podgpu.config.option import KUBERNETES, SOURCE
+from podgpu.option import KUBERNETES, SOURCE, options_of
+from podgpu.option.address import NATIVE, Address
+from podgpu.sources import registry
 
 HELP = "Serve a simulated node, to look around without a GPU."
-OF_THE_DEMO = {"simulator_seed", "kube_pod_labels"}
+SHOWN = "kube_pod_labels"  # the demo has pods, and they have labels
+OWN = {option.name for section in registry.demo().sections for option in options_of(section).values()}
 OPTIONS = tuple(
-    name for name, option in ALL.items() if option.group not in (SOURCE, KUBERNETES) or name in OF_THE_DEMO
+    name for name, option in ALL.items() if option.group not in (SOURCE, KUBERNETES) or name in {SHOWN, *OWN}
 )
 
 
 def run(config: Config, _: Namespace) -> int:
     from podgpu.cli._service import serve
 
-    return serve(replace(config, source="simulator"), _greet)
+    return serve(replace(config, source=registry.demo().name), _greet)
 
 
 def _greet(addresses: Sequence[Address]) -> None:

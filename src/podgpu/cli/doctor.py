@@ -5,11 +5,11 @@ import shutil
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podgpu.config import OPTIONS as ALL
-from podgpu.config import WEB, Config
+from podgpu.config import Config
+from podgpu.option import WEB
 
 if TYPE_CHECKING:
     from podgpu.doctor import Machine
@@ -21,9 +21,6 @@ OPTIONS = tuple(name for name, option in ALL.items() if option.group != WEB and 
 FAILED = 1
 CYCLES = 3  # counters take two readings to move, and the first may find a driver that is still waking up
 BETWEEN_READINGS = 0.5
-
-_TIMEX_BYTES = 512  # more than the kernel's struct timex has, all zero: ask, set nothing
-_UNSYNCHRONISED = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -60,19 +57,21 @@ def run(config: Config, arguments: Namespace) -> int:
 def _here(config: Config) -> tuple[Snapshot, Machine]:
     import asyncio
 
+    from podgpu.assembly import machine
     from podgpu.cli._reading import read_node
     from podgpu.doctor import Machine
-    from podgpu.views.dialects.dcgm import unavailable
+    from podgpu.views.dialects.dcgm import Options, unavailable
 
+    counters = config.of(Options).collectors
     snapshot = asyncio.run(read_node(config, cycles=CYCLES, pause=BETWEEN_READINGS))
     return snapshot, Machine(
         now=time.time(),
         kubelet=str(config.path_kubelet),
         kube_api=config.kube_api,
-        in_pod="KUBERNETES_SERVICE_HOST" in os.environ,
-        hides_processes=_hides_processes(config.path_procfs),
-        clock_synchronised=_clock_synchronised(),
-        missing_fields=unavailable(config.dcgm_collectors) if config.dcgm_collectors else None,
+        in_pod=machine.is_in_pod(),
+        hides_processes=machine.hides_processes(config),
+        clock_synchronised=machine.is_clock_synchronised(),
+        missing_fields=unavailable(counters) if counters else None,
     )
 
 
@@ -81,19 +80,3 @@ def _elsewhere(url: str) -> tuple[Snapshot, Machine]:
     from podgpu.doctor import Machine
 
     return fetch(url), Machine(now=time.time(), is_remote=True)
-
-
-def _hides_processes(procfs: Path) -> bool:
-    """With hidepid=2 others' processes seem not to exist. Neither does PID 1, which always does."""
-    return os.path.exists(procfs / "self") and not os.path.exists(procfs / "1")  # noqa: PTH110 - never raises
-
-
-def _clock_synchronised() -> bool | None:
-    """Ask the kernel whether anybody keeps its clock in step. None where it does not say."""
-    import ctypes
-
-    try:
-        state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
-    except (OSError, AttributeError):
-        return None
-    return None if state < 0 else state != _UNSYNCHRONISED

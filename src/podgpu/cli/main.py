@@ -8,8 +8,8 @@ from pathlib import PurePath
 
 from podgpu import __version__
 from podgpu.cli import _command, _parser
-from podgpu.config.spelling import did_you_mean
 from podgpu.errors import UserError
+from podgpu.option.spelling import did_you_mean
 
 MISTAKE = 2
 INTERRUPTED = 130

@@ -3,9 +3,10 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
-from podgpu.config import DIALECTS, WEB, Config
 from podgpu.config import OPTIONS as ALL
+from podgpu.config import Config
 from podgpu.model import Snapshot
+from podgpu.option import DIALECTS, WEB
 
 HELP = "Read this node's GPUs once and print what was found."
 OPTIONS = tuple(

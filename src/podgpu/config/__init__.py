@@ -1,6 +1,6 @@
-"""What a user can set. One field of `fields.Config` is the flag, the environment name, the file key and the docs."""
+"""What a user can set: the core's options and those that sources and dialects declare beside their code."""
 
-from podgpu.config.fields import OPTIONS, Config
-from podgpu.config.option import DIALECTS, WEB
+from podgpu.config.fields import Config
+from podgpu.config.sections import OPTIONS
 
-__all__ = ["DIALECTS", "OPTIONS", "WEB", "Config"]
+__all__ = ["OPTIONS", "Config"]

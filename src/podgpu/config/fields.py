@@ -1,45 +1,27 @@
-"""Every option of podgpu. One field is the flag, the environment name, the file key and the docs."""
-# ruff: noqa: RUF009 - one, at_most_one and many return dataclass fields
+"""The options that belong to no source and no dialect."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from podgpu.config.address import Address
-from podgpu.config.dialects import DialectOptions
-from podgpu.config.option import (
-    GENERAL,
-    KUBERNETES,
-    LOG,
-    SOURCE,
-    WEB,
-    Environ,
-    Option,
-    at_most_one,
-    many,
-    one,
-    options_of,
-)
-from podgpu.config.value import (
-    OneOf,
-    api_server,
-    duration,
-    existing_file,
-    existing_folder,
-    page_address,
-    ratio_file,
-    size,
-    whole,
-)
+from podgpu.config.ratio import FORM, ratios
+from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, Option, at_most_one, many, one
+from podgpu.option.address import Address
+from podgpu.option.file import text_file
+from podgpu.option.value import OneOf, api_server, duration, whole
+from podgpu.sources import registry
 
-
-def _this_node(environ: Environ) -> str:
-    return environ.get("NODE_NAME") or os.uname().nodename
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(DialectOptions):
+class Config:
+    """What a user chose. Sources and dialects declare options of their own: `config.of(cadvisor.Options)` has them.
+
+    `sections` are those that differ from their defaults.
+    """
+
+    sections: tuple[object, ...] = ()
     config_file: Path | None = at_most_one(
         Option(
             flag="--config.file",
@@ -61,94 +43,24 @@ class Config(DialectOptions):
             default="5s",
         )
     )
-    node_name: str = one(
+    node_name: str | None = at_most_one(
         Option(
             flag="--node-name",
             group=GENERAL,
             help="Name of this node, as Kubernetes knows it.",
             parse=str,
             value_name="NAME",
-            default=_this_node,
-            default_note="$NODE_NAME, else the hostname",
+            default_note="the hostname",
+            also_from=("NODE_NAME",),
         )
     )
     source: str = one(
         Option(
             flag="--source",
             group=SOURCE,
-            help="Where the numbers come from: the driver, the page of a dcgm-exporter, or both. The simulator makes "
-            "them up.",
-            parse=OneOf(("nvml", "dcgm", "nvml+dcgm", "simulator")),
-            default="nvml",
-        )
-    )
-    nvml_library: Path | None = at_most_one(
-        Option(
-            flag="--nvml.library",
-            group=SOURCE,
-            help="The driver's libnvidia-ml.so.1.",
-            parse=existing_file,
-            value_name="PATH",
-            default_note="where the system finds it",
-        )
-    )
-    dcgm_url: str | None = at_most_one(
-        Option(
-            flag="--dcgm.url",
-            group=SOURCE,
-            help="The page of this node's dcgm-exporter.",
-            parse=page_address,
-            value_name="URL",
-            default_note="found by the API server",
-        )
-    )
-    dcgm_selector: str = one(
-        Option(
-            flag="--dcgm.selector",
-            group=SOURCE,
-            help="Labels by which the API server finds the dcgm-exporter of this node.",
-            parse=str,
-            value_name="SELECTOR",
-            default="app.kubernetes.io/name=dcgm-exporter",
-        )
-    )
-    dcgm_namespace: str | None = at_most_one(
-        Option(
-            flag="--dcgm.namespace",
-            group=SOURCE,
-            help="The namespace it runs in. Without it, any pod with these labels is believed.",
-            parse=str,
-            value_name="NAME",
-            default_note="any",
-        )
-    )
-    dcgm_nodes: str = one(
-        Option(
-            flag="--dcgm.nodes",
-            group=SOURCE,
-            help="Whose dcgm-exporters are looked for: this node's, or all nodes' for one view of a cluster.",
-            parse=OneOf(("this", "all")),
-            default="this",
-        )
-    )
-    dcgm_timeout: float = one(
-        Option(
-            flag="--dcgm.timeout",
-            group=SOURCE,
-            help="How long its page may take, from 100ms to 1m.",
-            parse=duration("100ms", "1m"),
-            value_name="DURATION",
-            default="10s",
-        )
-    )
-    dcgm_max_bytes: int = one(
-        Option(
-            flag="--dcgm.max-bytes",
-            group=SOURCE,
-            help="How large its page may be, several together, from 64KiB to 256MiB.",
-            parse=size("64KiB", "256MiB"),
-            value_name="SIZE",
-            default="16MiB",
+            help=f"Where the numbers come from: {registry.listing()}.",
+            parse=OneOf(tuple(registry.entries())),
+            default=registry.default().name,
         )
     )
     path_procfs: Path = one(
@@ -156,7 +68,7 @@ class Config(DialectOptions):
             flag="--path.procfs",
             group=SOURCE,
             help="Where the host's /proc is mounted.",
-            parse=existing_folder,
+            parse=Path,
             value_name="PATH",
             default="/proc",
         )
@@ -166,7 +78,7 @@ class Config(DialectOptions):
             flag="--path.root",
             group=SOURCE,
             help="Where the host's root is mounted, for names of users and containers outside Kubernetes.",
-            parse=existing_folder,
+            parse=Path,
             value_name="PATH",
             default="/",
         )
@@ -227,19 +139,9 @@ class Config(DialectOptions):
             group=KUBERNETES,
             help="How many virtual GPUs each card is offered as, for plugins that do not tell: a file with one number "
             "for the node, or one for each GPU.",
-            parse=ratio_file,
+            parse=text_file(ratios, kibibytes=64, advice=FORM),
             value_name="PATH",
             default_note="none",
-        )
-    )
-    simulator_seed: int = one(
-        Option(
-            flag="--simulator.seed",
-            group=SOURCE,
-            help="The same seed gives the same simulated numbers.",
-            parse=whole(0, 2**32 - 1),
-            value_name="NUMBER",
-            default="1",
         )
     )
     web_listen_address: tuple[Address, ...] = many(
@@ -310,5 +212,5 @@ class Config(DialectOptions):
         )
     )
 
-
-OPTIONS: dict[str, Option[Any]] = dict(options_of(Config))
+    def of(self, section: type[T]) -> T:
+        return next((one for one in self.sections if isinstance(one, section)), section())

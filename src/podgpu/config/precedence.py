@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from podgpu.config import OPTIONS, Config
-from podgpu.config.option import Environ, Option
-from podgpu.config.spelling import did_you_mean
+from podgpu.config.fields import Config
+from podgpu.config.sections import OPTIONS, SECTIONS
 from podgpu.errors import UserError
+from podgpu.option import Environ, Option, options_of
+from podgpu.option.file import text_of
+from podgpu.option.spelling import did_you_mean
 
-_FILE_LIMIT = 1 << 20
+T = TypeVar("T")
 _BY_KEY = {option.key: name for name, option in OPTIONS.items() if option.in_file}
 
 
@@ -21,21 +23,31 @@ class Given(NamedTuple):
 
 
 def load(flags: Mapping[str, Sequence[str]], environ: Environ) -> Config:
-    """Find every option's value. `flags` holds the texts given on the command line, by field of Config."""
+    """Find every option's value. `flags` holds the texts given on the command line, by the options' names in Python."""
     given = _from_environment(environ) | _from_flags(flags)
-    path = _value("config_file", given, environ)
-    if path is not None:
-        given = _from_file(Path(str(path))) | given
-    return Config(**{name: _value(name, given, environ) for name in OPTIONS})
+    if "config_file" in given:
+        given = _from_file(Path(str(_value("config_file", given["config_file"])))) | given
+    values = {name: _value(name, one) for name, one in (_from_others(environ) | given).items()}
+    sections: Iterator[object] = (_filled(section, values) for section in SECTIONS)
+    return _filled(Config, values, sections=tuple(one for one in sections if one != type(one)()))
 
 
-def _value(name: str, given: Mapping[str, Given], environ: Environ) -> Any:
-    if name not in given:
-        return OPTIONS[name].default_value(environ)
+def _filled(section: type[T], values: Mapping[str, object], **more: object) -> T:
+    own = {field: option.name for field, option in options_of(section).items()}
+    return section(**{field: values[name] for field, name in own.items() if name in values}, **more)
+
+
+def _value(name: str, given: Given) -> object:
     try:
-        return OPTIONS[name].value(given[name].texts)
+        return OPTIONS[name].value(given.texts)
     except UserError as error:
-        raise UserError(f"{given[name].place}: {error}") from None
+        raise UserError(f"{given.place}: {error}") from None
+
+
+def _from_others(environ: Environ) -> dict[str, Given]:
+    """What Kubernetes or another program says of the machine, for options that nobody set."""
+    found = ((name, variable) for name, option in OPTIONS.items() for variable in reversed(option.also_from))
+    return {name: Given([environ[variable]], variable) for name, variable in found if environ.get(variable)}
 
 
 def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, Given]:
@@ -86,7 +98,7 @@ def _document(path: Path) -> object:
     """Scalars stay text, so that the file is read by the same rules as the flags."""
     import yaml
 
-    text = _text(path)
+    text = text_of(str(path), kibibytes=1024, advice="check --config.file")
     try:
         document: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - text, lists and maps alone
         _refuse_twice(yaml.compose(text, Loader=yaml.BaseLoader), path)
@@ -109,16 +121,3 @@ def _refuse_twice(node: Any, path: Path) -> None:
                 line = key.start_mark.line + 1
                 raise UserError(f"{path}: line {line}: {key.value!r} stands twice; put its keys together")
             _refuse_twice(value, path)
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_FILE_LIMIT + 1)
-        if len(data) > _FILE_LIMIT:
-            raise UserError(f"{path}: larger than 1 MiB; give a configuration file")
-        return data.decode()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; check --config.file") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: not UTF-8 text; save it as UTF-8") from None

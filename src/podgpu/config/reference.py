@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from podgpu.config.fields import OPTIONS
-from podgpu.config.option import Option
+from podgpu.config.sections import OPTIONS
+from podgpu.option import Option
 
 _PAGE = """\
 # Configuration
 
-<!-- Generated from src/podgpu/config/fields.py by `make docs`. Do not edit. -->
+<!-- Generated from the options themselves by `make docs`. Do not edit. -->
 
 podgpu works without any configuration. Each option can be set in three ways. A flag wins over the
 environment, the environment over the file, and the file over the default.

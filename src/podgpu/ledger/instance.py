@@ -9,7 +9,7 @@ from podgpu.model import Device, Instance
 
 
 class GpuInstance(Struct, frozen=True, kw_only=True, gc=False):
-    """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. None is what is not reported."""
+    """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. Unknown is None."""
 
     migs: frozenset[str]
     parts: int

@@ -9,9 +9,9 @@ from typing import Self
 from podgpu.assembly.agent import open_agent
 from podgpu.config import OPTIONS, Config
 from podgpu.config.precedence import load
-from podgpu.config.spelling import did_you_mean
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
+from podgpu.option.spelling import did_you_mean
 
 # How long the start waits for parts that have not spoken yet.
 PATIENCE_SECONDS = 10.0
@@ -21,7 +21,7 @@ GLANCE_SECONDS = 0.02
 class Node:
     """The node that this process runs on, read once an interval within `async with Node(source="dcgm") as node`.
 
-    Options are those of `podgpu agent`, by the names of Config's fields, with values as text or as Python has them.
+    Options are those of `podgpu agent`, `--dcgm.url` as `dcgm_url`, with values as text or as Python has them.
     They win over the environment, which wins over the file, as flags do. Raises UserError for what cannot be.
     """
 

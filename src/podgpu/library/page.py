@@ -7,10 +7,9 @@ from podgpu import __version__, sharing
 from podgpu.agent.join import Join
 from podgpu.model import Card, Claim, Device, ErrorCount, Fault, PartStatus, Snapshot
 from podgpu.sharing.inventory import Inventory
-from podgpu.sources.dcgm import DcgmPages
 from podgpu.sources.dcgm.page import Pages
 from podgpu.sources.dcgm.reading import read
-from podgpu.sources.dcgm.source import NO_GPU
+from podgpu.sources.dcgm.source import NO_GPU, DcgmPages
 
 LONGEST_SECONDS = 10.0
 LARGEST_BYTES = 16 << 20

@@ -4,8 +4,8 @@ from datetime import datetime
 
 import msgspec
 
-from podgpu.config import Config
 from podgpu.model import Snapshot
+from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.dialects.container_json import document
 
 
@@ -76,6 +76,6 @@ def gpu_metrics(
     On a shared card every row has the card's values. `per_container` makes use, memory and power the container's own.
     """
     filters = {"pod": pod, "namespace": namespace, "container": container, "node": node}
-    config = Config(dcgm_per_container="on" if per_container else "off")
+    options = Options(per_container="on" if per_container else "off")
     # Read back from the document itself, so that both can never tell two stories.
-    return _decode(document(snapshot, config, {**filters, "missing": "null"}))
+    return _decode(document(snapshot, options, {**filters, "missing": "null"}))

@@ -4,8 +4,8 @@ import asyncio
 import errno
 import socket
 
-from podgpu.config.address import Address
 from podgpu.errors import UserError
+from podgpu.option.address import Address
 
 BACKLOG = 128
 

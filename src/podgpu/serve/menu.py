@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from podgpu.config import Config
-from podgpu.config.address import NATIVE
 from podgpu.model import Snapshot
+from podgpu.option import OptionsOf
+from podgpu.option.address import NATIVE
 from podgpu.views import native
-from podgpu.views.dialects import Document, Families, dialects
-from podgpu.views.family import Family
+from podgpu.views.dialects import Dialect, Document, Families, dialects, options_class
+from podgpu.views.series import Family
 
 PREFIX = "/metrics/"
 
@@ -34,20 +34,25 @@ class Menu:
 NATIVE_ALONE = Menu({PREFIX + NATIVE: native.families})
 
 
-def menu(config: Config) -> Menu:
-    """List everything this version can serve, as the configuration wants it."""
-    spoken = dialects()
-    own = partial(native.families, processes=config.series_processes == "on")
-    return Menu(
-        {PREFIX + NATIVE: own}
-        | {path: _metrics(view, config) for one in spoken for path, view in one.PAGES.items()},
-        {path: _document(view, config) for one in spoken for path, view in one.DOCUMENTS.items()},
-    )
+def menu(options: OptionsOf, *, processes: bool = False) -> Menu:
+    """List everything this version can serve. `processes` get series of their own on the native page."""
+    pages: dict[str, MetricsView] = {PREFIX + NATIVE: partial(native.families, processes=processes)}
+    documents: dict[str, DocumentView] = {}
+    for dialect in dialects():
+        chosen = _chosen(dialect, options)
+        pages |= {path: _metrics(view, chosen) for path, view in dialect.PAGES.items()}
+        documents |= {path: _document(view, chosen) for path, view in dialect.DOCUMENTS.items()}
+    return Menu(pages, documents)
 
 
-def _metrics(view: Families, config: Config) -> MetricsView:
-    return lambda snapshot, _dropped: view(snapshot, config)
+def _chosen(dialect: Dialect, options: OptionsOf) -> object:
+    section = options_class(dialect)
+    return options(section) if section else None
 
 
-def _document(view: Document, config: Config) -> DocumentView:
-    return lambda snapshot, query: view(snapshot, config, query)
+def _metrics(view: Families, options: object) -> MetricsView:
+    return lambda snapshot, _dropped: view(snapshot, options)
+
+
+def _document(view: Document, options: object) -> DocumentView:
+    return lambda snapshot, query: view(snapshot, options, query)

@@ -8,9 +8,8 @@ import pytest
 
 from podgpu.agent.join import bare
 from podgpu.model import Fault, Report, Snapshot
-from podgpu.sources.dcgm import DcgmPages
 from podgpu.sources.dcgm.reading import MOST_CARDS
-from podgpu.sources.dcgm.source import AT_ONCE
+from podgpu.sources.dcgm.source import AT_ONCE, DcgmPages
 from podgpu.views import native
 from podgpu.views.exposition import Format, render
 from tests.sources.dcgm.exporter import FakeExporter, recorded

@@ -9,6 +9,7 @@ from itertools import count, zip_longest
 import msgspec
 
 from podgpu.model import Fault, Report
+from podgpu.sources.dcgm import NAME
 from podgpu.sources.dcgm.page import PageFault, Pages
 from podgpu.sources.dcgm.reading import MOST_CARDS, Card, Found, read
 
@@ -19,7 +20,7 @@ NO_GPU = "there is no GPU on the page; does dcgm-exporter see any?"
 
 
 class DcgmPages:
-    name = "dcgm"
+    name = NAME
     demo = False
 
     def __init__(

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 from podgpu.model import Device, Fault, Gpu, Report
 from podgpu.sources.nvml import failure, wire
-from podgpu.sources.nvml.card import Card
 from podgpu.sources.nvml.event import EventListener
+from podgpu.sources.nvml.reader import GpuReader
 from podgpu.sources.nvml.session import Found, Session, Unavailable
 from podgpu.sources.nvml.worker import Worker
 
@@ -26,10 +26,10 @@ CLOSE_SECONDS = 0.5
 
 @dataclass(slots=True)
 class Seat:
-    """A card and the thread that reads it. `absent` says why the driver no longer lists it."""
+    """The reader of a card and the thread it reads in. `absent` says why the driver no longer lists it."""
 
     worker: Worker
-    card: Card
+    reader: GpuReader
     absent: str = ""
 
 
@@ -75,7 +75,7 @@ class Crew:
     def _refresh(self, deadline: float) -> None:
         """Open the library or list its GPUs again, when that is due and its thread is free."""
         now = time.monotonic()
-        has_faults = self._unnamed or any(seat.card.fault or seat.absent for seat in self._seats.values())
+        has_faults = self._unnamed or any(seat.reader.fault or seat.absent for seat in self._seats.values())
         is_due = now >= self._enumerate_due or has_faults or not self._session.is_open
         if is_due and not self._control.busy:
             self._fault = None
@@ -91,7 +91,7 @@ class Crew:
         ready = {seat.worker for seat in self._seats.values() if not seat.worker.busy and not seat.absent}
         for seat in self._seats.values():
             if seat.worker in ready:
-                seat.worker.submit(seat.card.read)
+                seat.worker.submit(seat.reader.read)
         devices = {
             result.gpu.uuid: result
             for result in self._wait(ready, deadline).values()
@@ -141,8 +141,8 @@ class Crew:
         for uuid, one in present.items():
             self._seat(uuid, one)
         for uuid, seat in self._seats.items():
-            seat.absent = "" if uuid in present else reasons.get(seat.card.gpu.index, "gone")
-        known = {seat.card.gpu.index for seat in self._seats.values()}
+            seat.absent = "" if uuid in present else reasons.get(seat.reader.gpu.index, "gone")
+        known = {seat.reader.gpu.index for seat in self._seats.values()}
         self._unnamed = tuple(
             Device(gpu=Gpu(uuid="", index=index), fault=Fault(reason=reason))
             for index, reason in reasons.items()
@@ -153,9 +153,11 @@ class Crew:
         seat = self._seats.get(uuid)
         if seat is None:
             worker = Worker(f"gpu{found.index}", self._results)
-            self._seats[uuid] = Seat(worker, Card(found.raw, uuid, found.index, worker.journal))
-        elif not seat.worker.busy and (seat.card.fault or seat.absent or seat.card.gpu.index != found.index):
-            seat.card.reopen(found.raw, found.index)
+            self._seats[uuid] = Seat(worker, GpuReader(found.raw, uuid, found.index, worker.journal))
+        elif not seat.worker.busy and (
+            seat.reader.fault or seat.absent or seat.reader.gpu.index != found.index
+        ):
+            seat.reader.reopen(found.raw, found.index)
 
     def _errors(self) -> Counter[str]:
         idle = [seat.worker for seat in self._seats.values() if not seat.worker.busy]
@@ -166,9 +168,9 @@ class Crew:
 def _silent(seat: Seat) -> Device:
     """A card that gave nothing this time: not listed, or stuck in a call."""
     if seat.absent:
-        return Device(gpu=seat.card.gpu, fault=seat.card.fault or Fault(reason=seat.absent))
+        return Device(gpu=seat.reader.gpu, fault=seat.reader.fault or Fault(reason=seat.absent))
     call, seconds = seat.worker.stuck_in()
-    return Device(gpu=seat.card.gpu, fault=Fault(reason="hung", call=call, seconds=seconds))
+    return Device(gpu=seat.reader.gpu, fault=Fault(reason="hung", call=call, seconds=seconds))
 
 
 def _protocol_streams() -> tuple[BinaryIO, BinaryIO]:

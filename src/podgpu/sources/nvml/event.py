@@ -11,7 +11,10 @@ import pynvml
 
 from podgpu.model import XidEvent
 
-WAIT_MILLISECONDS = 200  # short, since the driver lets nobody register or shut down during a wait
+WAIT_MILLISECONDS = (
+    1000  # each wait costs a tenth of a millisecond; nobody can register or shut down meanwhile
+)
+PAUSE_SECONDS = 0.2  # after a wait that failed
 MOST_KEPT = 10_000
 
 
@@ -54,7 +57,7 @@ class EventListener:
             except pynvml.NVMLError as error:
                 # A wait may also end early because a GPU is gone: that must not become a busy loop.
                 if error.value != pynvml.NVML_ERROR_TIMEOUT:
-                    time.sleep(WAIT_MILLISECONDS / 1000)
+                    time.sleep(PAUSE_SECONDS)
                 continue
             self._keep(event)
 

@@ -12,8 +12,8 @@ from podgpu.sources.nvml.handle import Handle
 from podgpu.sources.nvml.process import NO_FIGURE, Listing, running
 
 
-class Slice:
-    """One MIG device. The first compute instance of a GPU instance speaks for its memory and activity."""
+class InstanceReader:
+    """Reads one MIG device. The first compute instance of a GPU instance speaks for its memory and activity."""
 
     def __init__(self, parent: Handle, handle: Handle, mig: MigInstance, *, speaks: bool) -> None:
         self.mig = mig
@@ -49,18 +49,18 @@ class Slice:
             self._profiler.close()
 
 
-class Slices:
+class InstanceReaders:
     """All MIG devices of one card, made anew when the list of their UUIDs changes."""
 
     def __init__(self, parent: Handle) -> None:
         self._parent = parent
-        self._slices: dict[str, Slice] = {}
+        self._readers: dict[str, InstanceReader] = {}
 
     def read(self) -> tuple[tuple[Instance, ...], Listing]:
         handles = dict(self._handles())
-        if list(handles) != list(self._slices):
+        if list(handles) != list(self._readers):
             self._replace(handles)
-        results = [slice_.read() for slice_ in self._slices.values()]
+        results = [reader.read() for reader in self._readers.values()]
         return (
             tuple(instance for instance, _ in results),
             Listing(
@@ -70,9 +70,9 @@ class Slices:
         )
 
     def close(self) -> None:
-        for slice_ in self._slices.values():
-            slice_.close()
-        self._slices = {}
+        for reader in self._readers.values():
+            reader.close()
+        self._readers = {}
 
     def _handles(self) -> Iterator[tuple[str, Handle]]:
         for index in range(self._parent.get("MaxMigDeviceCount") or 0):
@@ -89,7 +89,7 @@ class Slices:
         for uuid, handle in handles.items():
             mig = _instance(uuid, handle, self._parent)
             if mig:
-                self._slices[uuid] = Slice(
+                self._readers[uuid] = InstanceReader(
                     self._parent, handle, mig, speaks=mig.gpu_instance_id not in spoken
                 )
                 spoken.add(mig.gpu_instance_id)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from podgpu.model import SEES_ALL, Device, Gpu, Instance, MigInstance, Process, Report, XidEvent
+from podgpu.sources.simulator import NAME
 from podgpu.sources.simulator.card import Card
 from podgpu.sources.simulator.motion import ROUND
 from podgpu.sources.simulator.node import CARDS
@@ -23,7 +24,7 @@ class Simulator:
     Only XID events depend on when it was asked: each is told once. `wall` dates them.
     """
 
-    name = "simulator"
+    name = NAME
     demo = True
 
     def __init__(

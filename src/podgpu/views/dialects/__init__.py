@@ -1,24 +1,27 @@
-"""Other systems' pages from the same snapshot: one file per dialect, found by itself."""
+"""Drop-in pages for other systems, from the same snapshot. Each module is a dialect and needs no registration."""
 
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
-from podgpu.config import Config
 from podgpu.model import Snapshot
-from podgpu.views.family import Family
+from podgpu.views.series import Family
 
-Families = Callable[[Snapshot, Config], Sequence[Family]]
+# The second argument is an instance of the dialect's own Options, or None if it declares none.
+Families = Callable[[Snapshot, Any], Sequence[Family]]
 # The query's parameters come third; the answer is JSON.
-Document = Callable[[Snapshot, Config, Mapping[str, str]], bytes]
+Document = Callable[[Snapshot, Any, Mapping[str, str]], bytes]
 
 
 class Dialect(Protocol):
-    """A module of this package with these names, unless its own begins with an underscore.
+    """A module of this package with these names. A module whose own name begins with an underscore is no dialect.
 
-    Paths lead to metrics or to JSON documents. The page at `/metrics/NAME` is also that of an address which was given
-    the dialect NAME, at `/metrics` there; the others are where the system that it speaks for had its own.
+    Paths lead to metrics or to JSON documents. An address that was given the dialect NAME serves the page
+    `/metrics/NAME` at `/metrics`. The other paths are those of the system that the dialect stands in for.
+
+    A dialect with options declares them as `Options`, a frozen dataclass with a field for each (see `podgpu.option`).
+    Flags, environment, file and docs then have them; several dialects may share one class.
     """
 
     PAGES: Mapping[str, Families]
@@ -28,3 +31,7 @@ class Dialect(Protocol):
 def dialects() -> tuple[Dialect, ...]:
     names = sorted(one.name for one in pkgutil.iter_modules(__path__) if not one.name.startswith("_"))
     return tuple(import_module(f"{__name__}.{name}") for name in names)
+
+
+def options_class(dialect: Dialect) -> type | None:
+    return getattr(dialect, "Options", None)

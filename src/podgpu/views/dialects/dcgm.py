@@ -1,21 +1,21 @@
-"""dcgm-exporter up to 4.8: its names, units, labels and counters file."""
+"""dcgm-exporter up to 4.8, with its names, units, labels and file of counters."""
 
 from collections.abc import Mapping
 
-from podgpu.config import Config
 from podgpu.model import Snapshot
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm import page
 from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation, unavailable
-from podgpu.views.family import Family
+from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.series import Family
 
-__all__ = ["DOCUMENTS", "PAGES", "families", "unavailable"]
+__all__ = ["DOCUMENTS", "PAGES", "Options", "families", "unavailable"]
 
 GENERATION = Generation(lambda row: row.dcgm, lambda fact: fact.dcgm, DEFAULTS)
 
 
-def families(snapshot: Snapshot, config: Config) -> list[Family]:
-    return page.families(snapshot, config, GENERATION, config.dcgm_hostname_label)
+def families(snapshot: Snapshot, options: Options) -> list[Family]:
+    return page.families(snapshot, options, GENERATION, options.hostname_label)
 
 
 PAGES: Mapping[str, Families] = {"/metrics/dcgm": families}

@@ -1,16 +1,18 @@
-"""pod-gpu-exporter: a row for each pod and GPU, as a metric that is always 1."""
+"""pod-gpu-exporter: a series for each pod and GPU, whose value is always 1."""
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from msgspec import Struct
 
+from podgpu import option
 from podgpu.catalog.row import Kind, Worth
-from podgpu.config import Config
 from podgpu.model import Snapshot
+from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
-from podgpu.views.dialects._holding import holdings
-from podgpu.views.family import Family, labels_text
+from podgpu.views.dialects._pod_tenant import pod_tenants
+from podgpu.views.series import Family, Labels
 
 LABELS = ("gpu_id", "gpu_model", "namespace", "node", "pod_name")
 MAP, MAP_HELP = "pod_and_gpu_map_info", "Provide a mapping relationship between pod and gpu"
@@ -21,7 +23,7 @@ DEPRECATED_HELP = "pod gpu map info - please use labels value to match pod and g
 _NOT_IN_A_NAME = re.compile("[^a-zA-Z0-9_]")
 
 
-class Row(Struct, frozen=True, order=True):
+class MapRow(Struct, frozen=True, order=True):
     """A pod and a device that it holds or uses."""
 
     gpu_id: str
@@ -31,47 +33,60 @@ class Row(Struct, frozen=True, order=True):
     pod_name: str
 
     @property
-    def labels(self) -> str:
+    def labels(self) -> Labels:
         values = (self.gpu_id, self.gpu_model, self.namespace, self.node, self.pod_name)
-        return labels_text(LABELS, values)
+        return Labels(LABELS, values)
 
 
-def rows(snapshot: Snapshot) -> list[Row]:
-    """List each row once, in the order of the cards."""
-    return list(
-        dict.fromkeys(
-            Row(
-                one.uuid,
-                one.device.gpu.model,
-                one.container.namespace,
-                snapshot.node_of(one.device.gpu),
-                one.container.pod,
-            )
-            for one in holdings(snapshot)
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    deprecated: str = option.one(
+        option.Option(
+            flag="--dialect.pod-gpu-map.deprecated",
+            group=option.DIALECTS,
+            help="Whether /metrics/pod-gpu-map also has a POD_GPU_MAP_INFO_N for each row.",
+            parse=OneOf(("on", "off")),
+            default="off",
         )
     )
 
 
-def map_family(mapped: Iterable[Row]) -> Family:
-    return Family(MAP, Kind.INFO, MAP_HELP, Worth.VITAL, {row.labels: 1.0 for row in mapped})
+def rows(snapshot: Snapshot) -> list[MapRow]:
+    """Each row once, in the order of the cards."""
+    return list(
+        dict.fromkeys(
+            MapRow(
+                one.uuid,
+                one.gpu.model,
+                one.container.namespace,
+                snapshot.node_of(one.gpu),
+                one.container.pod,
+            )
+            for one in pod_tenants(snapshot)
+        )
+    )
 
 
-def node_families(mapped: Iterable[Row]) -> list[Family]:
-    """Make a family of each node. Nodes whose names become one share it: the label tells them apart."""
+def map_family(mapped: Iterable[MapRow]) -> Family:
+    return Family(MAP, Kind.INFO, MAP_HELP, Worth.VITAL, {(row.labels,): 1.0 for row in mapped})
+
+
+def node_families(mapped: Iterable[MapRow]) -> list[Family]:
+    """A family for each node. Nodes whose names become the same share one, and the label tells them apart."""
     found: dict[str, Family] = {}
     for row in mapped:
         name = metric_name(row.node)
         family = found.setdefault(name, Family(name, Kind.INFO, NODE_HELP, Worth.VITAL))
-        family.samples[row.labels] = 1.0
+        family.put(1.0, row.labels)
     return list(found.values())
 
 
-def deprecated_families(mapped: Iterable[Row]) -> list[Family]:
-    """Make a family of each row, as the first version did, whose value is 0."""
-    texts = dict.fromkeys(row.labels for row in mapped)
+def deprecated_families(mapped: Iterable[MapRow]) -> list[Family]:
+    """A family for each row, as in the first version. The value is 0."""
+    series = dict.fromkeys(row.labels for row in mapped)
     return [
-        Family(f"{DEPRECATED}{number}", Kind.GAUGE, DEPRECATED_HELP, Worth.DETAIL, {text: 0.0})
-        for number, text in enumerate(texts)
+        Family(f"{DEPRECATED}{number}", Kind.GAUGE, DEPRECATED_HELP, Worth.DETAIL, {(labels,): 0.0})
+        for number, labels in enumerate(series)
     ]
 
 
@@ -81,13 +96,13 @@ def metric_name(node: str) -> str:
     return f"{name}_info" if name and not name[0].isdigit() else f"_{name}_info"
 
 
-def _map(snapshot: Snapshot, config: Config) -> list[Family]:
+def _map(snapshot: Snapshot, options: Options) -> list[Family]:
     mapped = rows(snapshot)
-    old = deprecated_families(mapped) if config.dialect_pod_gpu_map_deprecated == "on" else []
+    old = deprecated_families(mapped) if options.deprecated == "on" else []
     return [map_family(mapped), *old]
 
 
-def _nodes(snapshot: Snapshot, _config: Config) -> list[Family]:
+def _nodes(snapshot: Snapshot, _options: Options) -> list[Family]:
     return node_families(rows(snapshot))
 
 

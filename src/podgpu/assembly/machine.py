@@ -1,0 +1,71 @@
+"""What is asked of the machine itself: its name, its folders, its environment. Nothing else here looks at them."""
+
+import os
+from pathlib import Path
+
+from podgpu.config import OPTIONS, Config
+from podgpu.errors import UserError
+from podgpu.kube.apiserver import ApiServer, detect
+from podgpu.kube.pods_api import FOLDER
+
+_TIMEX_BYTES = 512  # more than the kernel's struct timex has, all zero: ask, set nothing
+_UNSYNCHRONISED = 5
+
+
+def node_name(config: Config) -> str:
+    return config.node_name or os.uname().nodename
+
+
+def procfs(config: Config) -> Path:
+    return _folder("path_procfs", config.path_procfs)
+
+
+def root(config: Config) -> Path:
+    return _folder("path_root", config.path_root)
+
+
+def has_kubelet(config: Config) -> bool:
+    return config.path_kubelet.is_dir()
+
+
+def has_pods_api(config: Config) -> bool:
+    return (config.path_kubelet / FOLDER).is_dir()
+
+
+def has_pod_logs(config: Config) -> bool:
+    return (config.path_logs / "pods").is_dir()
+
+
+def open_api_server(config: Config) -> ApiServer | None:
+    if config.kube_api == "off":
+        return None
+    return detect(os.environ) if config.kube_api == "auto" else ApiServer(config.kube_api)
+
+
+def is_in_pod() -> bool:
+    return "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def hides_processes(config: Config) -> bool:
+    """With hidepid=2 others' processes seem not to exist. Neither does PID 1, which always does."""
+    own, first = config.path_procfs / "self", config.path_procfs / "1"
+    return os.path.exists(own) and not os.path.exists(first)  # noqa: PTH110 - never raises
+
+
+def is_clock_synchronised() -> bool | None:
+    """Ask the kernel whether anybody keeps its clock in step. None where it does not say."""
+    import ctypes
+
+    try:
+        state: int = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    except (OSError, AttributeError):
+        return None
+    return None if state < 0 else state != _UNSYNCHRONISED
+
+
+def _folder(option: str, path: Path) -> Path:
+    if not path.is_dir():
+        raise UserError(
+            f"{OPTIONS[option].flag}: there is no folder '{path}'; give the path of one that exists"
+        )
+    return path

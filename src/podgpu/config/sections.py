@@ -1,0 +1,30 @@
+"""Every option there is: the core's, and those of the sources and dialects that are found."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from podgpu.config.fields import Config
+from podgpu.option import GROUPS, Option, options_of
+from podgpu.sources import registry
+from podgpu.views.dialects import dialects, options_class
+
+
+def _sections() -> tuple[type, ...]:
+    """List each class of options once: several dialects may share one."""
+    declared = [section for one in registry.entries().values() for section in one.sections]
+    declared += [section for one in dialects() if (section := options_class(one))]
+    return tuple(dict.fromkeys(declared))
+
+
+def collected(sections: Iterable[type]) -> dict[str, Option[Any]]:
+    """List options by their names in Python: by group, and within one in the order of declaration."""
+    found: dict[str, Option[Any]] = {}
+    for option in (option for section in sections for option in options_of(section).values()):
+        if option.name in found:
+            raise ValueError(f"two options are called {option.flag}; give one of them another flag")
+        found[option.name] = option
+    return dict(sorted(found.items(), key=lambda item: GROUPS.index(item[1].group)))
+
+
+SECTIONS = _sections()
+OPTIONS = collected((Config, *SECTIONS))

@@ -1,0 +1,35 @@
+"""How an option is declared. Every room may declare its own; `config` collects them all."""
+
+from podgpu.option.declaration import (
+    DIALECTS,
+    GENERAL,
+    GROUPS,
+    KUBERNETES,
+    LOG,
+    SOURCE,
+    WEB,
+    Environ,
+    Option,
+    OptionsOf,
+    at_most_one,
+    many,
+    one,
+    options_of,
+)
+
+__all__ = [
+    "DIALECTS",
+    "GENERAL",
+    "GROUPS",
+    "KUBERNETES",
+    "LOG",
+    "SOURCE",
+    "WEB",
+    "Environ",
+    "Option",
+    "OptionsOf",
+    "at_most_one",
+    "many",
+    "one",
+    "options_of",
+]

@@ -1,0 +1,102 @@
+"""An option is declared once, as a field of a frozen dataclass. Every name of it derives from the flag."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from podgpu.errors import UserError
+from podgpu.option.value import OneOf
+
+GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
+WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
+GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG)
+
+T = TypeVar("T")
+Environ = Mapping[str, str]
+
+
+class OptionsOf(Protocol):
+    """Gives the instance of a class of options that holds what the user chose."""
+
+    def __call__(self, section: type[T], /) -> T: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option(Generic[T]):
+    """`default` is text as a user would write it; `default_note` says in words what text cannot.
+
+    `also_from` names environment variables that others set. They count only where nobody set the option itself.
+    `in_file` is false for what the configuration file cannot set.
+    """
+
+    flag: str
+    group: str
+    help: str
+    parse: Callable[[str], T]
+    value_name: str = ""
+    default: str | None = None
+    default_note: str = ""
+    also_from: tuple[str, ...] = ()
+    repeatable: bool = False
+    in_file: bool = True
+
+    @property
+    def key(self) -> str:
+        """The path of its key in the file, joined by dots."""
+        return self.flag.removeprefix("--")
+
+    @property
+    def name(self) -> str:
+        """Its name in Python."""
+        return self.key.replace(".", "_").replace("-", "_")
+
+    @property
+    def environment(self) -> str:
+        return f"PODGPU_{self.name.upper()}"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return self.parse.choices if isinstance(self.parse, OneOf) else ()
+
+    @property
+    def placeholder(self) -> str:
+        return self.value_name or "|".join(self.choices)
+
+    @property
+    def default_text(self) -> str:
+        own = self.default_note or self.default or ""
+        others = " or ".join(f"${name}" for name in self.also_from)
+        return f"{others}, else {own}" if others else own
+
+    def value(self, texts: Sequence[str]) -> T | tuple[T, ...]:
+        """Parse the texts. The last one counts, unless the option may be repeated."""
+        parts = [part.strip() for text in texts for part in (text.split(",") if self.repeatable else [text])]
+        if not all(parts):
+            raise UserError("the value is empty; give one or leave the option out")
+        return tuple(self.parse(part) for part in parts) if self.repeatable else self.parse(parts[-1])
+
+    def default_value(self) -> T | tuple[T, ...] | None:
+        if self.default is None:
+            return () if self.repeatable else None
+        return self.value([self.default])
+
+
+def one(option: Option[T]) -> T:
+    return cast("T", _field(option))
+
+
+def at_most_one(option: Option[T]) -> T | None:
+    return cast("T | None", _field(option))
+
+
+def many(option: Option[T]) -> tuple[T, ...]:
+    return cast("tuple[T, ...]", _field(replace(option, repeatable=True)))
+
+
+def _field(option: Option[T]) -> object:
+    return field(default_factory=option.default_value, metadata={"option": option})
+
+
+def options_of(section: type) -> dict[str, Option[Any]]:
+    """List the options that a class declares, by field, in the order of declaration."""
+    return {one.name: one.metadata["option"] for one in fields(section) if "option" in one.metadata}

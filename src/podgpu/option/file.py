@@ -1,0 +1,44 @@
+"""Files that options name. They are read when the options are, so that a mistake is told at the start."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from podgpu.errors import UserError
+
+T = TypeVar("T")
+_KIB = 1 << 10
+
+
+def existing_file(text: str) -> Path:
+    path = Path(text)
+    if not path.is_file():
+        raise UserError(f"there is no file {text!r}; give the path of one that exists")
+    return path.absolute()  # the system's loader would look for a bare name elsewhere
+
+
+def text_file(parse: Callable[[str, str], T], *, kibibytes: int, advice: str) -> Callable[[str], T]:
+    """Make the value of the file's text. `parse` gets its path, for messages, and what it holds."""
+
+    def read(path: str) -> T:
+        return parse(path, text_of(path, kibibytes=kibibytes, advice=advice))
+
+    return read
+
+
+def text_of(path: str, *, kibibytes: int, advice: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(kibibytes * _KIB + 1)
+        if len(data) > kibibytes * _KIB:
+            raise UserError(f"{path}: larger than {_size(kibibytes)}; {advice}")
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; {advice}") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}, line {line}: not UTF-8 text; save it as UTF-8, and {advice}") from None
+
+
+def _size(kibibytes: int) -> str:
+    return f"{kibibytes} KiB" if kibibytes % _KIB else f"{kibibytes // _KIB} MiB"

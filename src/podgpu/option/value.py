@@ -1,0 +1,93 @@
+"""The kinds of value an option takes. Each turns text into a value or says what to write instead."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from podgpu.errors import UserError
+from podgpu.option.spelling import did_you_mean
+
+_DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|h)?")
+_SIZE = re.compile(r"([0-9]{1,18})(KiB|MiB|GiB)?")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def duration(shortest: str, longest: str) -> Callable[[str], float]:
+    """Seconds; the bounds are written as a user would write them."""
+
+    def parse(text: str) -> float:
+        seconds = _seconds(text)
+        if not _seconds(shortest) <= seconds <= _seconds(longest):
+            raise UserError(f"{text} is out of range; choose {shortest} to {longest}")
+        return seconds
+
+    return parse
+
+
+def _seconds(text: str) -> float:
+    found = _DURATION.fullmatch(text)
+    if not found:
+        raise UserError(f"{text!r} is not a duration; write seconds or a unit, such as 5s, 500ms or 1m")
+    return float(found[1]) * _SECONDS[found[2] or "s"]
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
+            raise UserError(f"{text!r} does not fit; write a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    choices: tuple[str, ...]
+
+    def __call__(self, text: str) -> str:
+        if text not in self.choices:
+            all_of_them = f"choose {', '.join(self.choices[:-1])} or {self.choices[-1]}"
+            raise UserError(f"{text!r} is not known; {did_you_mean(text, self.choices, all_of_them)}")
+        return text
+
+
+def api_server(text: str) -> str:
+    if text in ("auto", "off") or text.startswith(("http://", "https://")):
+        return text
+    raise UserError(f"{text!r} is no API server; write auto, off or a URL such as https://10.0.0.1:443")
+
+
+def page_address(text: str) -> str:
+    """A URL; without a path it is that of a page of metrics."""
+    from urllib.parse import urlsplit
+
+    refusal = UserError(f"{text!r} is no address of a page; write it like http://127.0.0.1:9400/metrics")
+    try:
+        address = urlsplit(text)
+        _ = address.port  # read, and so judged, only when asked for
+    except ValueError:
+        raise refusal from None
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise refusal
+    return text if address.path.strip("/") else address._replace(path="/metrics").geturl()
+
+
+def size(least: str, most: str) -> Callable[[str], int]:
+    """Bytes; the bounds are written as a user would write them."""
+
+    def parse(text: str) -> int:
+        found = _bytes(text)
+        if not _bytes(least) <= found <= _bytes(most):
+            raise UserError(f"{text} is out of range; choose {least} to {most}")
+        return found
+
+    return parse
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    if not found:
+        raise UserError(f"{text!r} is not a size; write bytes or a unit, such as 512KiB or 16MiB")
+    return int(found[1]) * _BYTES[found[2] or ""]

@@ -1,0 +1,169 @@
+"""One GPU: its facts once, its readings each cycle."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from podgpu.catalog.row import Metric
+from podgpu.model import SEES_ALL, Device, Fault, Gpu, Reading
+from podgpu.sources.nvml import failure, plan
+from podgpu.sources.nvml.gpm import Profiler
+from podgpu.sources.nvml.handle import Handle, Journal
+from podgpu.sources.nvml.mig import InstanceReaders
+from podgpu.sources.nvml.process import Utilization, all_are_seen, running
+
+SLOW_SECONDS = 30.0  # how often values of slow cadence are read: together they cost more than a cycle
+MIG_MODE_SECONDS = 5.0  # how often to look whether MIG was switched
+
+# Whoever cannot list all processes this time still hears every XID.
+ABLE = msgspec.structs.replace(SEES_ALL, hears_xids=True)
+PARTLY_ABLE = msgspec.structs.replace(ABLE, sees_all=False)
+
+ARCHITECTURES = {
+    2: "Kepler",
+    3: "Maxwell",
+    4: "Pascal",
+    5: "Volta",
+    6: "Turing",
+    7: "Ampere",
+    8: "Ada",
+    9: "Hopper",
+    10: "Blackwell",
+    13: "Rubin",
+}
+
+
+class GpuReader:
+    """Reads one GPU. NVML is called in `read` alone, which runs in that GPU's own thread."""
+
+    def __init__(self, raw: Any, uuid: str, index: int, journal: Journal) -> None:
+        self.gpu = Gpu(uuid=uuid, index=index)
+        self.fault: Fault | None = None
+        self._journal = journal
+        self._adopt(raw)
+
+    def _adopt(self, raw: Any) -> None:
+        self._fresh: Any = None
+        self._handle = Handle(raw, self._journal)
+        self._facts_known = False
+        self._utilization = Utilization(self._handle)
+        self._instances = InstanceReaders(self._handle)
+        self._profiler: Profiler | None = None
+        self._refused_fields: set[Metric] = set()
+        self._slow: tuple[Reading, ...] = ()
+        self._slow_due = 0.0
+        self._mig_mode_due = 0.0
+
+    def reopen(self, raw: Any, index: int) -> None:
+        """Start anew on a fresh handle at the next read: after a fault, nothing remembered is trusted."""
+        self.gpu = msgspec.structs.replace(self.gpu, index=index)
+        self._fresh = raw
+
+    def read(self) -> Device:
+        """Read everything. A card that cannot be read is a device with a fault; a lost session is raised."""
+        began = time.monotonic()
+        self.fault = None
+        if self._fresh is not None:
+            self._close()
+            self._adopt(self._fresh)
+        try:
+            device = self._read()
+        except failure.CardGone as gone:
+            self.fault = Fault(reason=gone.reason, call=gone.call)
+        except failure.SessionGone:
+            raise
+        except Exception as error:  # costs this card, not the others
+            self.fault = failure.unforeseen(error)
+        if self.fault:
+            device = Device(gpu=self.gpu, fault=self.fault)
+        return msgspec.structs.replace(device, at=began, seconds=time.monotonic() - began)
+
+    def _read(self) -> Device:
+        self._refresh_facts()
+        readings = tuple(self._readings())
+        if not readings:
+            errors = self._handle.journal.errors.most_common(1)
+            self.fault = Fault(reason=errors[0][0] if errors else "no_data", detail="no call answered")
+            return Device(gpu=self.gpu, fault=self.fault)
+        if self.gpu.mig_enabled:
+            instances, listing = self._instances.read()
+            processes = listing.processes
+        else:
+            total = next((one.value for one in readings if one.metric == "memory_total_bytes"), None)
+            instances, listing = (), running(self._handle, total)
+            processes = self._utilization.apply(listing.processes)
+        if listing.is_complete and (processes or all_are_seen()):
+            readings = (*readings, Reading("processes", len(listing.processes)))
+        return Device(
+            gpu=self.gpu,
+            readings=readings,
+            instances=instances,
+            processes=processes,
+            ability=ABLE if listing.is_complete else PARTLY_ABLE,
+        )
+
+    def _readings(self) -> Iterator[Reading]:
+        yield from plan.read(plan.EVERY_CYCLE, self._handle, self._refused_fields)
+        if self._profiler:
+            yield from self._profiler.read()
+        if (now := time.monotonic()) >= self._slow_due:
+            self._slow = tuple(plan.read(plan.SLOW, self._handle, self._refused_fields))
+            self._slow_due = now + SLOW_SECONDS
+        yield from self._slow
+
+    def _close(self) -> None:
+        self._instances.close()
+        if self._profiler:
+            self._profiler.close()
+
+    def _refresh_facts(self) -> None:
+        """Facts are read once; the MIG mode may change under us, and with it what the card refuses."""
+        if (now := time.monotonic()) >= self._mig_mode_due:
+            mig_enabled = self._mig_enabled()
+            if mig_enabled != self.gpu.mig_enabled:
+                self._close()
+                self._adopt(self._handle.raw)
+            self.gpu = msgspec.structs.replace(self.gpu, mig_enabled=mig_enabled)
+            self._mig_mode_due = now + MIG_MODE_SECONDS
+        if self._facts_known:
+            return
+        self.gpu = _facts(self._handle, self.gpu)
+        self._facts_known = True
+        if Profiler.supported(self._handle):
+            profiler = Profiler(self._handle)
+            self._profiler = profiler if profiler.open() else None
+
+    def _mig_enabled(self) -> bool:
+        mode = self._handle.get("MigMode")
+        return bool(mode[0]) if mode else self.gpu.mig_enabled
+
+
+def _facts(handle: Handle, known: Gpu) -> Gpu:
+    pci = handle.get("PciInfo")
+    capability = handle.get("CudaComputeCapability")
+    return Gpu(
+        uuid=known.uuid,
+        index=known.index,
+        minor=handle.get("MinorNumber"),
+        model=handle.get("Name") or "",
+        pci_bus_id=_text(pci.busId) if pci else "",
+        architecture=ARCHITECTURES.get(handle.get("Architecture") or 0, ""),
+        compute_capability="{}.{}".format(*capability) if capability else "",
+        vbios=handle.get("VbiosVersion") or "",
+        mig_enabled=known.mig_enabled,
+        multiprocessors=_multiprocessors(handle.get("NumGpuCores"), capability),
+    )
+
+
+def _multiprocessors(cores: int | None, capability: tuple[int, int] | None) -> int | None:
+    """NVML reports cores. The data centre chips of Pascal, Volta, Turing and Ampere have 64 per multiprocessor."""
+    if cores is None or capability is None:
+        return None
+    per_multiprocessor = 64 if capability in ((6, 0), (7, 0), (7, 5), (8, 0)) else 128
+    return cores // per_multiprocessor
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,0 +1,215 @@
+"""The NVML source as the agent sees it: a supervised child process that may hang, crash or be sent away.
+
+There is never a second child while a stuck one lives: a process in the driver's hands cannot be killed, and a
+second one would only get stuck beside it.
+"""
+
+import asyncio
+import math
+import os
+import signal
+import sys
+import time
+from asyncio import FIRST_COMPLETED
+from asyncio.subprocess import PIPE, Process
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from podgpu import log
+from podgpu.model import Fault, Report
+from podgpu.sources.nvml import NAME, wire
+
+LONGEST_READ = 2.0  # seconds the sampler may take for a cycle before it answers with what it has
+SHORTEST_READ = 0.5
+GRACE = 1.0  # seconds beyond that until the sampler itself counts as stuck
+KILL_AFTER = 30.0  # seconds of silence
+STOP_SECONDS = 3.0
+LONGEST_PAUSE = 30.0  # seconds between two attempts to start a sampler that keeps dying
+LONGEST_FAREWELL = 4.0  # the same for one that keeps leaving in good order, to meet a new driver anew
+
+decode_report = msgspec.msgpack.Decoder(Report).decode
+
+
+class Sampler:
+    name = NAME
+    demo = False
+
+    def __init__(self, *, interval: float, library: str | None) -> None:
+        self._budget = min(LONGEST_READ, max(SHORTEST_READ, 0.8 * interval))
+        self._library = library
+        self._turn = asyncio.Lock()  # one of reading, starting and stopping at a time
+        self._process: Process | None = None
+        self._is_dismissed = False  # told to go, and still there
+        self._answer: asyncio.Task[Report] | None = None
+        self._hurry: asyncio.Future[None] | None = None  # once done, nobody waits for the answer
+        self._asked_at = 0.0
+        self._vain_lives = 0  # samplers started since the last good report
+        self._deaths = 0  # not yet reported
+        self._last_words: Fault | None = None
+        self._start_after = 0.0
+        self._released_until = 0.0
+        self._fault = Fault(reason="starting")
+
+    async def read(self) -> Report:
+        if self._is_released():  # said at once, also while the sampler is still on its way out
+            return self._released()
+        async with self._turn:
+            report = await self._attempt()
+            # A sampler that died in the middle is replaced at once, so that a crash costs no cycle.
+            if report is None and time.monotonic() >= self._start_after:
+                report = await self._attempt()
+        if self._is_released():
+            return self._released()
+        deaths, self._deaths = self._deaths, 0
+        if report and deaths:
+            report = msgspec.structs.replace(report, errors={**report.errors, "sampler_exited": deaths})
+        return report or Report(fault=self._fault)
+
+    async def release(self, seconds: float) -> bool:
+        """Send the sampler away; its exit closes every descriptor, which `nvmlShutdown` alone does not."""
+        self._released_until = time.monotonic() + seconds
+        if self._hurry and not self._hurry.done():
+            self._hurry.set_result(None)
+        async with self._turn:
+            is_gone = await self._dismissed()
+            # Until now it was still received: a sampler in the midst of it could not hear that it is to go.
+            if self._answer:
+                self._answer.cancel()
+            self._answer = None
+            return is_gone
+
+    async def close(self) -> None:
+        await self.release(math.inf)
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def _is_released(self) -> bool:
+        return time.monotonic() < self._released_until
+
+    def _released(self) -> Report:
+        left = self._released_until - time.monotonic()
+        return Report(fault=Fault(reason="released", detail=f"GPUs released for another {left:.0f} s"))
+
+    async def _attempt(self) -> Report | None:
+        """Return one report, or None when there is no sampler, it died, or it is wanted no more."""
+        if self._process and self._process.returncode is not None:
+            await self._bury()
+        if self._is_dismissed:
+            return self._stuck()
+        if self._process is None:
+            if self._is_released() or time.monotonic() < self._start_after:
+                return None
+            await self._start()
+        if self._is_released():
+            return None
+        if self._answer is None:
+            self._ask()
+        assert self._answer  # noqa: S101 - set by _ask
+        self._hurry = asyncio.get_running_loop().create_future()
+        awaited: set[asyncio.Future[Any]] = {self._answer, self._hurry}
+        await asyncio.wait(awaited, timeout=self._budget + GRACE, return_when=FIRST_COMPLETED)
+        if self._hurry.done():
+            return None
+        return await self._taken() if self._answer.done() else self._stuck()
+
+    async def _start(self) -> None:
+        self._vain_lives += 1
+        arguments = [self._library] if self._library else []
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # the agent's working directory is no place for modules
+            "-m",
+            "podgpu.sources.nvml.child",
+            *arguments,
+            stdin=PIPE,
+            stdout=PIPE,
+            env={**os.environ, "MALLOC_ARENA_MAX": "2"},
+        )
+
+    def _ask(self) -> None:
+        assert self._process and self._process.stdin  # noqa: S101 - started with pipes
+        self._process.stdin.write(wire.frame(wire.Read(self._budget)))
+        self._asked_at = time.monotonic()
+        self._answer = asyncio.create_task(self._receive(self._process))
+        # Looked at, even if it comes when nobody wants it any more.
+        self._answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
+
+    @staticmethod
+    async def _receive(process: Process) -> Report:
+        assert process.stdout  # noqa: S101 - started with pipes
+        size = int.from_bytes(await process.stdout.readexactly(wire.LENGTH_BYTES), "little")
+        if size > wire.LARGEST_FRAME:
+            raise asyncio.IncompleteReadError(b"", size)
+        return decode_report(await process.stdout.readexactly(size))
+
+    async def _taken(self) -> Report | None:
+        assert self._answer  # noqa: S101 - the caller waited for it
+        answer, self._answer = self._answer, None
+        try:
+            report = answer.result()
+        except (asyncio.IncompleteReadError, ConnectionError, msgspec.MsgspecError):
+            await self._bury()
+            return None
+        self._last_words = report.fault
+        if report.fault is None:
+            self._vain_lives = 0
+        return report
+
+    def _stuck(self) -> Report:
+        silent = time.monotonic() - self._asked_at
+        if silent > KILL_AFTER and self._process:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        return Report(fault=Fault(reason="sampler_stuck", seconds=silent))
+
+    async def _bury(self) -> None:
+        """Take note of how the sampler ended and when the next one may start: the first one at once."""
+        process, was_dismissed = self._process, self._is_dismissed
+        if process is None or not await self._dismissed() or was_dismissed:
+            return
+        code, last_words = process.returncode or 0, self._last_words
+        if code == 0 and last_words:
+            self._fault, longest = last_words, LONGEST_FAREWELL
+        else:
+            self._fault, longest = Fault(reason="sampler_exited", detail=_ending(code)), LONGEST_PAUSE
+            self._deaths += 1
+            log.warning("the sampler ended", how=_ending(code))
+        pause = min(longest, 2.0 ** (self._vain_lives - 2)) if self._vain_lives > 1 else 0.0
+        self._start_after = time.monotonic() + pause
+
+    async def _dismissed(self) -> bool:
+        """Ask the sampler to go, with growing force. One that stays holds the driver: it keeps its place."""
+        process = self._process
+        if process is None:
+            return True
+        self._say_stop(process)
+        for force in (process.terminate, process.kill, lambda: None):
+            try:
+                await asyncio.wait_for(process.wait(), STOP_SECONDS / 3)
+            except TimeoutError:
+                if process.returncode is None:
+                    force()
+            else:
+                self._process, self._is_dismissed = None, False
+                return True
+        self._is_dismissed = True
+        return False
+
+    @staticmethod
+    def _say_stop(process: Process) -> None:
+        assert process.stdin  # noqa: S101 - started with pipes
+        try:
+            process.stdin.write(wire.frame(wire.Stop()))
+            process.stdin.close()
+        except (ConnectionError, RuntimeError):
+            return
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    return next((one.name for one in signal.Signals if one == -code), f"signal {-code}")

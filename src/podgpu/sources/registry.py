@@ -1,0 +1,100 @@
+"""The sources that are found, and the combinations of them."""
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+import podgpu.sources
+from podgpu.option import OptionsOf
+from podgpu.sources import Site, Source
+from podgpu.sources.tenants import Tenants
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What can be chosen. `sections` are the classes of its options."""
+
+    name: str
+    help: str
+    open: Callable[[OptionsOf, Site], Source]
+    sections: tuple[type, ...]
+    is_default: bool = False
+    is_demo: bool = False
+    names_holders: bool = False
+    lends_profiling: bool = False
+    borrows_profiling: bool = False
+    spans_nodes: Callable[[OptionsOf], str] = lambda _: ""
+    tenants: Callable[[str, str, str], Tenants] | None = None
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """List what `--source` takes: the default first, the demo last."""
+    single = [_entry(one.name) for one in pkgutil.iter_modules(podgpu.sources.__path__) if one.ispkg]
+    pairs = [
+        _combined(first, second)
+        for first in single
+        for second in single
+        if first.borrows_profiling and second.lends_profiling and first != second
+    ]
+    ordered = sorted(
+        [*single, *pairs], key=lambda one: (one.is_demo, not one.is_default, "+" in one.name, one.name)
+    )
+    return {one.name: one for one in ordered}
+
+
+def default() -> Entry:
+    (found,) = (one for one in entries().values() if one.is_default)
+    return found
+
+
+def demo() -> Entry:
+    (found,) = (one for one in entries().values() if one.is_demo)
+    return found
+
+
+def listing() -> str:
+    """Say in a line where the numbers of each come from."""
+    return ", ".join(f"{one.name} ({one.help})" for one in entries().values())
+
+
+def _entry(folder: str) -> Entry:
+    module = import_module(f"{podgpu.sources.__name__}.{folder}")
+    section: type | None = getattr(module, "Options", None)
+
+    def own(options: OptionsOf) -> Any:
+        return options(section) if section else None
+
+    spans_nodes = getattr(module, "spans_nodes", lambda _: "")
+    return Entry(
+        name=module.NAME,
+        help=module.HELP,
+        open=lambda options, site: module.open(own(options), site),
+        sections=(section,) if section else (),
+        is_default=getattr(module, "IS_DEFAULT", False),
+        is_demo=getattr(module, "IS_DEMO", False),
+        names_holders=getattr(module, "NAMES_HOLDERS", False),
+        lends_profiling=getattr(module, "LENDS_PROFILING", False),
+        borrows_profiling=getattr(module, "BORROWS_PROFILING", False),
+        spans_nodes=lambda options: spans_nodes(own(options)),
+        tenants=getattr(module, "tenants", None),
+    )
+
+
+def _combined(first: Entry, second: Entry) -> Entry:
+    return Entry(
+        name=f"{first.name}+{second.name}",
+        help="both",
+        open=partial(_open_both, first, second),
+        sections=(*first.sections, *second.sections),
+        names_holders=first.names_holders or second.names_holders,
+    )
+
+
+def _open_both(first: Entry, second: Entry, options: OptionsOf, site: Site) -> Source:
+    from podgpu.sources.merged import Merged
+
+    return Merged(first.open(options, site), second.open(options, site))

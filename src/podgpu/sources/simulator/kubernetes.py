@@ -1,0 +1,185 @@
+"""The demo's Kubernetes: pods, device ids and owners for the simulator's tenants, as demo.yaml tells them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from uuid import NAMESPACE_OID, uuid5
+
+import msgspec
+from msgspec import Struct
+
+from podgpu.model import (
+    Allocation,
+    ContainerRef,
+    DynamicAllocation,
+    Fault,
+    Holder,
+    Owner,
+    PartStatus,
+    Pod,
+    PodContainer,
+    Workload,
+)
+from podgpu.sources.simulator.card import Resident
+from podgpu.sources.simulator.node import CARDS
+
+_UUID = re.compile(r"\{card (?P<card>\d+)(?: instance (?P<instance>\d+))?\}")
+_RANGE = re.compile(r"\{(?P<first>\d+)\.\.(?P<last>\d+)\}")
+
+
+class Given(Struct, frozen=True):
+    devices: tuple[Allocation, ...]
+    allocatable: tuple[tuple[str, str], ...]
+    dynamic: tuple[DynamicAllocation, ...] = ()
+
+
+class ScriptedPod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`workload` is KIND/NAME."""
+
+    workload: str = ""
+    annotations: dict[str, str] = {}
+
+
+class ScriptedDevice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`to` is NAMESPACE/POD/CONTAINER, where the device is given to somebody."""
+
+    resource: str
+    id: str
+    to: str = ""
+
+
+class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What demo.yaml holds. `pods` goes by NAMESPACE/POD."""
+
+    pods: dict[str, ScriptedPod]
+    given: tuple[ScriptedDevice, ...]
+    allocatable: tuple[ScriptedDevice, ...]
+
+
+class DemoKubelet:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.errors: Counter[str] = Counter()
+
+    async def read(self) -> Given:
+        return _given()
+
+    def status(self) -> PartStatus:
+        return PartStatus(name=self.name, up=True, age_seconds=0.0)
+
+
+class DemoPods:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.errors: Counter[str] = Counter()
+
+    async def run(self) -> None:
+        return
+
+    def pods(self) -> tuple[Pod, ...]:
+        residents = (resident for card in CARDS for resident in card.residents)
+        tenants = dict.fromkeys(one.tenant for one in residents if not one.tenant.startswith("host:"))
+        return tuple(map(_pod, tenants))
+
+    def status(self) -> PartStatus:
+        return PartStatus(name=self.name, up=True, age_seconds=0.0)
+
+    async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
+        return {pod.uid: _workload(pod.namespace, pod.name) for pod in pods}
+
+
+class DemoProcesses:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
+        residents = {resident.pid: resident for card in CARDS for resident in card.residents}
+        return {pid: _holder(residents[pid]) for pid in pids if pid in residents}
+
+    def fault(self) -> Fault | None:
+        return None
+
+
+@cache
+def script() -> Script:
+    return msgspec.yaml.decode(files(__package__).joinpath("demo.yaml").read_bytes(), type=Script)
+
+
+@cache
+def _given() -> Given:
+    devices = (_allocation(one, each) for one in script().given for each in _ids(one.id))
+    offered = ((one.resource, each) for one in script().allocatable for each in _ids(one.id))
+    return Given(tuple(devices), tuple(offered))
+
+
+def _allocation(device: ScriptedDevice, device_id: str) -> Allocation:
+    namespace, pod, container = device.to.split("/")
+    return Allocation(
+        namespace=namespace, pod=pod, container=container, resource=device.resource, device_id=device_id
+    )
+
+
+def _ids(pattern: str) -> Iterator[str]:
+    """Write out a range, if there is one."""
+    named = _named(pattern)
+    found = _RANGE.search(named)
+    numbers = range(int(found["first"]), int(found["last"]) + 1) if found else ("",)
+    return (_RANGE.sub(str(number), named) for number in numbers)
+
+
+def _named(pattern: str) -> str:
+    """Put UUIDs where cards and instances are named."""
+    return _UUID.sub(lambda found: _uuid(int(found["card"]), found["instance"]), pattern)
+
+
+def _uuid(index: int, instance: str | None) -> str:
+    card = CARDS[index]
+    return card.uuid if instance is None else card.slice_uuid(int(instance))
+
+
+def _pod(tenant: str) -> Pod:
+    namespace, name, container = tenant.split("/")
+    scripted = script().pods.get(f"{namespace}/{name}", ScriptedPod())
+    return Pod(
+        namespace=namespace,
+        name=name,
+        uid=_uid(tenant),
+        phase="Running",
+        labels={"app": _workload(namespace, name).name},
+        annotations={key: _named(note) for key, note in scripted.annotations.items()},
+        containers=(PodContainer(name=container, container_id=_container_id(tenant), running=True),),
+    )
+
+
+def _workload(namespace: str, pod: str) -> Workload:
+    scripted = script().pods.get(f"{namespace}/{pod}", ScriptedPod())
+    kind, _, name = (scripted.workload or f"Pod/{pod}").partition("/")
+    return Workload(kind=kind, name=name)
+
+
+def _holder(resident: Resident) -> Holder:
+    if resident.tenant.startswith("host:"):
+        return Holder(
+            pid=resident.pid, kind="host", start_time=0, cgroup="0::/system.slice/video-index.service"
+        )
+    namespace, pod, container = resident.tenant.split("/")
+    uid, container_id = _uid(resident.tenant), _container_id(resident.tenant)
+    slice_ = f"kubepods-burstable-pod{uid.replace('-', '_')}.slice"
+    return Holder(
+        pid=resident.pid,
+        kind="pod",
+        start_time=100 * resident.pid,
+        owner=Owner(pod_uid=uid, container_id=container_id, runtime="containerd", qos="burstable"),
+        container=ContainerRef(namespace, pod, container, uid),
+        cgroup=f"0::/kubepods.slice/kubepods-burstable.slice/{slice_}/cri-containerd-{container_id}.scope",
+    )
+
+
+def _uid(tenant: str) -> str:
+    return str(uuid5(NAMESPACE_OID, f"podgpu demo {tenant}"))
+
+
+def _container_id(tenant: str) -> str:
+    return (uuid5(NAMESPACE_OID, f"{tenant} 1").hex + uuid5(NAMESPACE_OID, f"{tenant} 2").hex)[:64]

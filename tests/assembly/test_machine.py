@@ -1,0 +1,77 @@
+"""What is asked of the machine is asked here, and not before."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from podgpu.assembly import machine
+from podgpu.assembly.attribution import open_attribution
+from podgpu.config import Config
+from podgpu.config.precedence import load
+from podgpu.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+
+POISONED = """
+import os
+import pathlib
+
+from podgpu import library
+from tests.sources.dcgm.exporter import recorded
+
+snapshot = library.read_page(recorded("gke_mps_vgpu_label_pr432"), node="worker-1")
+
+
+def looked(*_, **__):
+    raise AssertionError("somebody looks at the machine")
+
+
+class Poison(dict):
+    __getitem__ = __contains__ = __iter__ = get = items = keys = looked
+
+
+os.environ = Poison()
+os.uname = os.getenv = os.stat = os.listdir = os.scandir = os.open = looked
+pathlib.Path.is_dir = pathlib.Path.is_file = pathlib.Path.exists = pathlib.Path.open = looked
+
+config = library.Config()
+rows = library.gpu_metrics(snapshot)
+print(config.source, config.node_name, config.path_procfs, len(rows))
+"""
+
+
+def test_a_configuration_and_the_rows_of_a_page_take_no_look_at_the_machine() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", POISONED], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.stderr, done.stdout) == ("", "nvml None /proc 2\n")
+
+
+def test_the_hostname_stands_in_for_the_node_name() -> None:
+    assert machine.node_name(load({}, {})) == os.uname().nodename
+    assert machine.node_name(load({}, {"NODE_NAME": "worker-1"})) == "worker-1"
+
+
+@pytest.mark.parametrize("flag", ["procfs", "root"])
+def test_a_folder_that_is_not_there_is_named_with_its_flag(flag: str, tmp_path: Path) -> None:
+    config = load({f"path_{flag}": [str(tmp_path / "gone")]}, {})
+    with pytest.raises(
+        UserError, match=rf"^--path\.{flag}: there is no folder '.*gone'; give the path of one"
+    ):
+        open_attribution(config)
+
+
+def test_a_demo_needs_no_folder_of_the_machine(tmp_path: Path) -> None:
+    open_attribution(Config(source="simulator", path_procfs=tmp_path / "gone", path_root=tmp_path / "gone"))
+
+
+def test_what_the_kubelet_left_is_looked_for_in_its_folders(tmp_path: Path) -> None:
+    config = Config(path_kubelet=tmp_path / "kubelet", path_logs=tmp_path / "log")
+    found = (machine.has_kubelet, machine.has_pods_api, machine.has_pod_logs)
+    assert [look(config) for look in found] == [False, False, False]
+    (tmp_path / "kubelet/pods-api").mkdir(parents=True)
+    (tmp_path / "log/pods").mkdir(parents=True)
+    assert [look(config) for look in found] == [True, True, True]

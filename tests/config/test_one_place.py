@@ -1,0 +1,180 @@
+"""A source is one folder and a dialect one file: flags, choices, docs and pages follow by themselves."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = '''
+"""Numbers from a crystal ball."""
+
+from dataclasses import dataclass
+
+from podgpu.model import Report
+from podgpu.option import SOURCE, Option, one
+from podgpu.option.value import whole
+
+NAME = "crystal"
+HELP = "a crystal ball"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    depth: int = one(
+        Option(
+            flag="--crystal.depth",
+            group=SOURCE,
+            help="How deep to look.",
+            parse=whole(1, 9),
+            value_name="NUMBER",
+            default="3",
+        )
+    )
+
+
+class Crystal:
+    name = NAME
+    demo = False
+
+    def __init__(self, depth, node):
+        self.seen = (depth, node)
+
+    async def read(self):
+        return Report()
+
+    async def release(self, seconds):
+        return True
+
+    async def close(self):
+        pass
+
+
+def open(options, site):
+    return Crystal(options.depth, site.node)
+'''
+
+DIALECT = '''
+"""The words of nobody."""
+
+from dataclasses import dataclass
+
+from podgpu import option
+from podgpu.catalog.row import Kind, Worth
+from podgpu.option.value import OneOf
+from podgpu.views.family import Family
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    voice: str = option.one(
+        option.Option(
+            flag="--dialect.nobody.voice",
+            group=option.DIALECTS,
+            help="How loud /metrics/nobody is.",
+            parse=OneOf(("low", "loud")),
+            default="low",
+        )
+    )
+
+
+def families(snapshot, options):
+    value = 2.0 if options.voice == "loud" else 1.0
+    return [Family("nobody", Kind.GAUGE, "Nobody.", Worth.CORE, {"": value})]
+
+
+PAGES = {"/metrics/nobody": families}
+DOCUMENTS = {}
+'''
+
+PROBE = """
+import json
+import sys
+
+import podgpu.sources
+import podgpu.views.dialects
+
+podgpu.sources.__path__.append(sys.argv[1])
+podgpu.views.dialects.__path__.append(sys.argv[2])
+
+from podgpu.assembly.menu import open_menu
+from podgpu.assembly.source import open_source
+from podgpu.cli._command import find
+from podgpu.config import OPTIONS
+from podgpu.config.precedence import load
+from podgpu.config.reference import markdown
+from podgpu.model import Snapshot
+
+flags = {"source": ["crystal"], "node_name": ["n"], "crystal_depth": ["7"]}
+config = load(flags, {"PODGPU_DIALECT_NOBODY_VOICE": "loud"})
+menu = open_menu(config)
+snapshot = Snapshot(node="n", taken_at=0.0, interval_seconds=1.0, version="")
+(family,) = menu.pages["/metrics/nobody"](snapshot, {})
+print(
+    json.dumps(
+        {
+            "choices": OPTIONS["source"].choices,
+            "flags": [OPTIONS[name].flag for name in find("agent").options],
+            "docs": markdown(),
+            "opened": open_source(config).seen,
+            "dialects": menu.dialects,
+            "samples": family.samples,
+        }
+    )
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What podgpu says of itself with one folder and one file more."""
+    sources, dialects = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("dialects")
+    put(sources / "crystal" / "__init__.py", SOURCE)
+    put(dialects / "nobody.py", DIALECT)
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, str(sources), str(dialects)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+
+
+def test_a_new_source_can_be_chosen(seen: dict[str, object]) -> None:
+    assert seen["choices"] == ["nvml", "crystal", "dcgm", "nvml+dcgm", "simulator"]
+
+
+def test_it_is_opened_with_its_options_and_where_it_is(seen: dict[str, object]) -> None:
+    assert seen["opened"] == [7, "n"]
+
+
+def test_the_flags_of_both_are_offered(seen: dict[str, object]) -> None:
+    flags = seen["flags"]
+    assert isinstance(flags, list)
+    assert {"--crystal.depth", "--dialect.nobody.voice"} <= set(flags)
+
+
+def test_the_docs_have_both(seen: dict[str, object]) -> None:
+    docs = str(seen["docs"])
+    assert "crystal (a crystal ball)" in docs
+    assert (
+        "| `--crystal.depth` NUMBER | `PODGPU_CRYSTAL_DEPTH` | `crystal.depth` | 3 | How deep to look. |"
+        in docs
+    )
+    assert "| `--dialect.nobody.voice` low\\|loud |" in docs
+    assert "crystal:\n  depth: 3\n" in docs
+
+
+def test_the_page_of_a_new_dialect_is_served_as_its_option_says(seen: dict[str, object]) -> None:
+    dialects = seen["dialects"]
+    assert isinstance(dialects, list) and "nobody" in dialects
+    assert seen["samples"] == {"": 2.0}

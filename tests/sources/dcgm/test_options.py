@@ -1,0 +1,34 @@
+import pytest
+
+from podgpu.config.precedence import load
+from podgpu.errors import UserError
+from podgpu.sources.dcgm import Options
+
+
+def chosen(flags: dict[str, list[str]]) -> Options:
+    return load(flags, {}).of(Options)
+
+
+def test_the_page_of_an_exporter_has_a_path_that_goes_without_saying() -> None:
+    assert chosen({"dcgm_url": ["http://localhost:9400"]}).url == "http://localhost:9400/metrics"
+    assert chosen({"dcgm_url": ["https://[fd00::1]:9400/x"]}).url == "https://[fd00::1]:9400/x"
+    assert chosen({}).url is None
+
+
+@pytest.mark.parametrize(
+    "text", ["localhost:9400", "ftp://host/", "http://", "http://host:port", "http://[::1"]
+)
+def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UserError, match=r"http://127\.0\.0\.1:9400/metrics"):
+        load({"dcgm_url": [text]}, {})
+
+
+@pytest.mark.parametrize(("text", "size"), [("16MiB", 16 << 20), ("65536", 65536), ("64KiB", 65536)])
+def test_a_size_is_bytes_or_has_a_unit(text: str, size: int) -> None:
+    assert chosen({"dcgm_max_bytes": [text]}).max_bytes == size
+
+
+@pytest.mark.parametrize("text", ["16MB", "1", "1GiB", "-1", "1.5MiB", "many"])
+def test_a_size_that_does_not_fit_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match=r"out of range|is not a size"):
+        load({"dcgm_max_bytes": [text]}, {})

@@ -1,0 +1,111 @@
+"""Holds the walls between the rooms of podgpu. The table says what each room may import; anything else is red."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
+
+import grimp
+
+ROOT = "podgpu"
+EVERYWHERE = {"errors"}  # what to tell a user, in any room
+
+_NODE = {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "agent", "option", "log"}
+_PAGES = {"views", "serve", "doctor", "config"}
+
+MAY_IMPORT: Mapping[str, set[str]] = {
+    "errors": set(),
+    "log": set(),
+    "option": set(),
+    "model": set(),
+    "catalog": {"model"},
+    "sources": {"model", "catalog", "option", "log"},
+    "kube": {"model", "log"},
+    "host": {"model"},
+    "sharing": {"model"},
+    "ledger": {"model"},
+    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log"},
+    "views": {"model", "catalog", "option"},
+    "doctor": {"model", "catalog", "views"},  # it says what it finds in the words of the views
+    "serve": {"model", "views", "option", "log"},
+    "config": {"option", "sources", "views"},
+    "assembly": {*_NODE, *_PAGES},
+    "library": {*_NODE, *_PAGES, "assembly"},
+    "cli": {*_NODE, *_PAGES, "assembly"},
+    "__main__": {"cli"},
+}
+
+# Rooms that do no I/O and read no clock, and what would let them.
+PURE = {"model", "catalog", "sharing", "ledger", "views", "doctor"}
+IO = {
+    "aiohttp", "asyncio", "ctypes", "grpclib", "http", "os", "pathlib", "pynvml", "select", "shutil", "signal",
+    "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "yaml",
+}  # fmt: skip
+
+# Parts of a room that must not know each other, with those that all of them may use.
+STRANGERS: Mapping[str, set[str]] = {
+    "podgpu.sources": {"merged", "registry", "tenants"},
+    "podgpu.sharing": {"inventory", "quantity"},
+    "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
+}
+
+EXCEPTIONS = {
+    ("podgpu.sharing.hami.cache", "os"),  # a file of the tenant's, opened with care
+    ("podgpu.sharing.inventory", "pathlib"),  # names the host's root, opens nothing
+}
+
+
+def violations(graph: grimp.ImportGraph) -> Iterator[str]:
+    ours = sorted(module for module in graph.modules if _room(module))
+    for room in sorted({_room(module) for module in ours} - MAY_IMPORT.keys()):
+        yield f"{ROOT}.{room}: there is no row for this room; say in tools/walls.py what it may import"
+    for module in ours:
+        for imported in sorted(graph.find_modules_directly_imported_by(module)):
+            problem = _problem(module, imported)
+            if problem and not _is_exception(module, imported):
+                yield f"{module} imports {imported}: {problem}"
+
+
+def _problem(module: str, imported: str) -> str:
+    room, other = _room(module), _room(imported)
+    if not other:
+        return f"{room} does no I/O" if room in PURE and imported in IO else ""
+    if other == room:
+        return _between_strangers(module, imported)
+    may = MAY_IMPORT.get(room, set()) | EVERYWHERE
+    return "" if other in may else f"{room} may import {', '.join(sorted(may))}"
+
+
+def _between_strangers(module: str, imported: str) -> str:
+    for parent, shared in STRANGERS.items():
+        one, other = _child(parent, module), _child(parent, imported)
+        if one and other and one != other and other not in shared:
+            return f"what is in {parent} does not know each other"
+    return ""
+
+
+def _child(parent: str, module: str) -> str:
+    return module.removeprefix(f"{parent}.").partition(".")[0] if module.startswith(f"{parent}.") else ""
+
+
+def _room(module: str) -> str:
+    """`views` of `podgpu.views.json`; nothing for the package itself and for other packages."""
+    return _child(ROOT, module)
+
+
+def _is_exception(module: str, imported: str) -> bool:
+    return any(
+        f"{module}.".startswith(f"{one}.") and f"{imported}.".startswith(f"{other}.")
+        for one, other in EXCEPTIONS
+    )
+
+
+def main() -> int:
+    TopologicalSorter(MAY_IMPORT).prepare()  # refuses a table that goes round in circles
+    graph = grimp.build_graph(ROOT, include_external_packages=True, cache_dir=None)
+    found = list(violations(graph))
+    sys.stdout.writelines(f"{line}\n" for line in found)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
