@@ -63,7 +63,7 @@ from dataclasses import dataclass
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.option.value import OneOf
-from podgpu.views.family import Family
+from podgpu.views.series import Family, Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,9 @@ class Options:
 
 def families(snapshot, options):
     value = 2.0 if options.voice == "loud" else 1.0
-    return [Family("nobody", Kind.GAUGE, "Nobody.", Worth.CORE, {"": value})]
+    family = Family("nobody", Kind.GAUGE, "Nobody.", Worth.CORE)
+    family.put(value, Labels((), ()))
+    return [family]
 
 
 PAGES = {"/metrics/nobody": families}
