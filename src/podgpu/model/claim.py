@@ -18,6 +18,4 @@ class Claim(Struct, frozen=True, kw_only=True):
     device_id: str = ""  # the id that the claim was read from
     system: str = ""  # the sharing system that understood the id
     source: str = ""  # the part that reported it
-    index: int | None = (
-        None  # of the device among those of the container; absent if the system does not count them
-    )
+    index: int | None = None  # its number among the devices of the container, if the system counts them
