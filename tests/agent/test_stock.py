@@ -6,7 +6,7 @@ from collections import Counter
 from podgpu.agent.stock import Latest, Stock
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.podresources import Allocated
-from podgpu.kube.resource_claims import ResourceClaims, Timing
+from podgpu.kube.resource_claims import ClaimTiming, ResourceClaims
 from podgpu.model import DynamicAllocation, PartStatus, Pod
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, dynamic_resources
@@ -42,7 +42,7 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
     pod = Pod(namespace="team-c", name="p", uid="u", phase="Running")
     async with FakeApi(objects=dynamic_resources()) as fake:
         api = ApiServer(fake.url)
-        claims = ResourceClaims(api, NODE, timing=Timing(refresh=0.05))
+        claims = ResourceClaims(api, NODE, timing=ClaimTiming(refresh=0.05))
         stock = Stock(patience=1.0, systems=(), allocations=Kubelet(), dynamics=claims)
         running = asyncio.create_task(stock.run())
         try:

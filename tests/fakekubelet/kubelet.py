@@ -96,12 +96,11 @@ class FakeKubelet:
             await server.start(path=str(path))
             self._servers.append((path, server))
 
-    async def stop(self, *, unlink: bool = True) -> None:
-        """End as a killed process does: every connection breaks. Its socket may stay behind."""
+    async def stop(self) -> None:
+        """Break every connection and remove the sockets."""
         for path, server in self._servers:
             server.close()
-            if unlink:
-                path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         self.break_connections()
         for _, server in self._servers:
             await server.wait_closed()

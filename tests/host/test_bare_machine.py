@@ -32,14 +32,11 @@ async def test_the_evidence_for_everybody_on_a_bare_machine(tmp_path: Path, gold
         golden(f"../scenarios/bare/expected/why-{title.replace('/', '-')}.txt", text)
 
 
-def test_a_real_process_is_booked_to_its_user(
-    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_real_process_is_booked_to_its_user(library: Path, tmp_path: Path) -> None:
     """The agent reads this machine's own /proc and users; the card alone is made up."""
     pid = os.getpid()
     if Procfs(Path("/proc")).holders([pid])[pid].kind != "host":
         pytest.skip("the tests run in a container, so they are no user's")
-    monkeypatch.setenv("PODGPU_PATH_KUBELET", str(tmp_path / "no-kubelet"))
     card = h200(0)
     card.processes = [FakeProcess(pid, 1 << 30, sm=50)]
     title = f"user/{pwd.getpwuid(os.geteuid()).pw_name}"

@@ -155,6 +155,16 @@ def test_a_moved_process_is_noticed_within_a_minute(tree: Tree, procfs: Procfs, 
     assert moved is not None and moved.pod_uid == OTHER_POD
 
 
+def test_an_unchanged_process_is_the_same_object_also_when_it_is_read_again(
+    tree: Tree, procfs: Procfs, clock: Clock
+) -> None:
+    tree.process(7, IN_POD)
+    first = procfs.holders([7])[7]
+    assert procfs.holders([7])[7] is first
+    clock.now += BELIEVED_SECONDS
+    assert procfs.holders([7])[7] is first
+
+
 def test_a_process_that_was_not_asked_for_is_forgotten(tree: Tree, procfs: Procfs) -> None:
     tree.process(7, IN_POD)
     procfs.holders([7])

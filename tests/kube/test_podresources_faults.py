@@ -2,15 +2,17 @@
 
 import asyncio
 import itertools
+import socket
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 from grpclib.const import Status
 from hypothesis import strategies as st
 
-from podgpu.kube.kubelet_socket import fault
+from podgpu.kube.kubelet.rpc import fault
 from podgpu.kube.podresources import ALLOCATABLE, LIST, Allocated, PodResources
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
@@ -98,8 +100,16 @@ async def test_the_kubelet_gone_and_back_on_a_new_socket(kubelet: FakeKubelet, p
     assert part.status().up
 
 
+def leave_a_socket(path: Path) -> None:
+    """Leave behind what a killed process does: a file that nobody listens on."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+
 async def test_a_socket_nobody_listens_on_is_unavailable(kubelet: FakeKubelet, part: PodResources) -> None:
-    await kubelet.stop(unlink=False)
+    await kubelet.stop()
+    leave_a_socket(kubelet.root / POD_RESOURCES)
     await part.read()
     assert reason(part.status()) == "unavailable"
 

@@ -303,8 +303,8 @@ async def test_requests_sent_ahead_wait_for_the_one_in_progress() -> None:
     limits = Limits(head_seconds=0.1, sweep_seconds=0.02)
     async with serving(node, limits=limits) as server, connected(server) as client:
         client.ask("/-/release", "POST")
-        client.ask("/-/healthy")
         await node.asked.wait()
+        client.ask("/-/healthy")
         await asyncio.sleep(0.3)
         node.let_go.set()
         assert b"released" in (await client.answer()).body

@@ -91,7 +91,7 @@ def test_where_index_and_number_in_dev_are_two_cards_it_is_not_decided() -> None
         [(ONE, 0.25)],
     ]
     (status,) = statuses(node, (), [system_of(gpushare)])
-    assert "not known for 1 container" in " ".join(status.doubts)
+    assert "not known for 1 container" in " ".join(status.doubts or ())
     assert unclaimed(node, [system_of(gpushare)]) == ()
 
 

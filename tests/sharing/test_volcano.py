@@ -104,20 +104,22 @@ def units(count: int, card: str = ONE) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("offered", "share", "limit"),
+    ("offered", "held", "share", "limit"),
     [
-        (units(1000), 0.05, 50),  # a unit is a MiB
-        (units(100), 0.5, 500),  # ten of them
-        (units(62), 50 / 62, 800),  # 16, as 1000 / 16 is rounded down
-        (units(59), 50 / 59, None),  # 1000 / 60 is no number of ids, so the card is not as we know it
-        (units(3), 1.0, 12_800),  # 251 to 333, of which 256 is the only round number
-        (units(1), 1.0, None),  # 512 or 1000
+        (units(1000), 50, 0.05, 50),  # a unit is a MiB
+        (units(100), 50, 0.5, 500),  # ten of them
+        (units(90), 45, 0.5, 495),  # eleven
+        (units(62), 31, 0.5, 496),  # 16, as 1000 / 16 is rounded down
+        (units(3), 1, 1 / 3, 256),  # 251 to 333, of which 256 is the only round number
+        (units(1), 1, 1.0, None),  # 512 or 1000
+        (units(59), 50, 50 / 59, None),  # no factor leads to 59
+        (units(100), 500, 1.0, None),  # units of a smaller factor: the kubelet has not learnt of it
     ],
 )
 def test_a_unit_is_what_the_plugin_divided_the_card_by(
-    offered: list[tuple[str, str]], share: float, limit: int | None
+    offered: list[tuple[str, str]], held: int, share: float, limit: int | None
 ) -> None:
-    (claim,) = vgpus(f"{ONE},NVIDIA,50,0:", offered=offered)
+    (claim,) = vgpus(f"{ONE},NVIDIA,{held},0:", offered=offered)
     assert claim.share == pytest.approx(share)
     assert claim.memory_limit_bytes == (None if limit is None else limit * MIB)
 
@@ -134,10 +136,10 @@ def test_what_cannot_be_known_is_said() -> None:
     held = allocated(f"{ONE}-0", resource=volcano.VGPU)
     unsure = inventory(held, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,50,0:"}, units(32_767))
     (status,) = statuses(unsure, volcano.claims(unsure), [system_of(volcano)])
-    assert "limits of memory are not known" in " ".join(status.doubts)
+    assert "limits of memory are not known" in " ".join(status.doubts or ())
     sure = inventory(held, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,50,0:"}, units(1000))
     (status,) = statuses(sure, volcano.claims(sure), [system_of(volcano)])
-    assert status.doubts == ()
+    assert status.doubts is None
 
 
 def test_a_file_of_the_library_settles_a_limit() -> None:
@@ -154,6 +156,13 @@ def test_a_plugin_that_offers_no_memory_counts_in_mebibytes() -> None:
     """So it is with 1.9."""
     (claim,) = vgpus(f"{ONE},NVIDIA,250,0:", offered=[(volcano.VGPU, f"{ONE}-0")])
     assert (claim.share, claim.memory_limit_bytes) == (0.25, 250 * MIB)
+
+
+def test_memory_that_the_kubelet_refused_to_list_is_of_an_unknown_unit() -> None:
+    """Newer plugins offer cores too, and more ids of memory than the kubelet takes."""
+    offered = [(volcano.VGPU, f"{ONE}-0"), (volcano.VGPU_CORES, f"{ONE}-core-0")]
+    (claim,) = vgpus(f"{ONE},NVIDIA,250,0:", offered=offered)
+    assert (claim.share, claim.memory_limit_bytes) == (0.0, None)
 
 
 def test_resources_may_have_other_names() -> None:

@@ -13,7 +13,7 @@ GRACE_SECONDS = 300.0  # enough for the last increase to be scraped
 MOST_ENDED = 5000
 
 
-class Totals(Struct):
+class Totals(Struct, gc=False):
     """`entry` is the party's line of this cycle; None for a party that ended, or whose card is silent."""
 
     busy_us: int = 0
@@ -46,7 +46,7 @@ class Totals(Struct):
         self.seen_at = max(self.seen_at, other.seen_at)
 
 
-class CardBooks(Struct):
+class CardBooks(Struct, gc=False):
     """Totals of one card: by account, by reason for what has none, and of the card itself.
 
     `sheet` is this cycle's; None while the card is silent.

@@ -171,7 +171,7 @@ class Attribution:
             self._rights = Rights(inventory, self._systems)
         rights = self._rights
         self._count(rights.unclaimed)
-        able = [self._able(device) for device in devices]
+        able = self._able(devices)
         holders = self._owners.find([device for device in able if device.fault is None], pods)
         self._accounts.post(self._sheets(able, rights, holders), time.monotonic(), wall)
         involved = _involved(pods, rights.claims, holders.values())
@@ -190,9 +190,14 @@ class Attribution:
             parts=tuple(self._statuses(devices)),
         )
 
-    def _able(self, device: Device) -> Device:
-        knows_owners = device.ability.sees_processes and self._owners.are_known
-        return replace(device, ability=replace(device.ability, knows_owners=knows_owners))
+    def _able(self, devices: Sequence[Device]) -> list[Device]:
+        """Add to what the source can do that the owners of processes can be looked up."""
+        if not self._owners.are_known:
+            return list(devices)
+        return [
+            replace(device, ability=replace(device.ability, knows_owners=device.ability.sees_processes))
+            for device in devices
+        ]
 
     def _count(self, unclaimed: tuple[Allocation, ...]) -> None:
         """Count each id once, for as long as it is there."""

@@ -1,8 +1,8 @@
-"""Whose a process is, by the text of its /proc/PID/cgroup.
+"""The owner of a process, by the text of its /proc/PID/cgroup.
 
-A path is read from the root down and the first pod counts. A container may name the cgroups below its own after
-another pod, but it cannot rename those above. So nothing below a container, a job of Slurm or a user's session is
-believed, except below Docker, Podman and nerdctl: they may hold a whole node (kind, minikube).
+A path is read from the root down, and the first pod counts. A container may name the cgroups below its own after
+another pod, but it cannot rename the cgroups above. So nothing below a container, a Slurm job or a user's session is
+believed, except below Docker, Podman and nerdctl: their containers may hold a whole node (kind, minikube).
 """
 
 import re
@@ -14,7 +14,7 @@ from podgpu.model import Owner
 PRIVATE = "private_cgroup_namespace"
 UNRECOGNISED = "unrecognised"
 
-# What the kernel can write at most: a path has 4 KiB and there is a line for each of a dozen hierarchies.
+# The most that the kernel can write: a path has up to 4 KiB, and each of a dozen hierarchies has a line.
 _TEXT = 65536
 _LINES = 64
 _DEPTH = 64
@@ -22,7 +22,7 @@ _DEPTH = 64
 _UID = r"([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})"
 _QOS = r"(besteffort|burstable)"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# A cgroup root of the kubelet goes before the name with a dash: `kubelet-kubepods.slice`.
+# The kubelet's own cgroup root comes before the name, with a dash: `kubelet-kubepods.slice`.
 _PARENT = re.compile(rf"(?:[^:]*-)?kubepods(?:-{_QOS})?(?:\.slice)?|{_QOS}")
 _POD_DIRECTORY = re.compile(rf"pod{_UID}")
 _POD_SLICE = re.compile(rf"(?:[^:]*-)?kubepods(?:-{_QOS})?-pod{_UID}\.slice(?::(.*))?")
@@ -30,10 +30,10 @@ _CONTAINER = re.compile(
     r"(?:(cri-containerd|crio|cri-o|docker|libpod-payload|libpod|nerdctl)(-conmon)?[-:])?([0-9a-f]{64})(?:\.scope)?"
 )
 _ECS_CONTAINER = re.compile(r"[0-9a-f]{32}-[0-9]+")
-# Containers of systems that give no id to go by. Kata's belongs to a pod that the path does not name.
+# Containers of systems that show no id. Kata's belongs to a pod that the path does not name.
 _FOREIGN = re.compile(r"kata_overhead|lxc|lxc\.payload.*|garden|machine-.*\.scope")
 _HOST = re.compile(r".*\.slice|init\.scope")
-# A job of Slurm, where only the system names cgroups: in version 2 below slices of the system, in version 1 at the top.
+# A Slurm job, where only the system names cgroups: in version 2 below system slices, in version 1 at the top.
 _SLURM = re.compile(
     r"(?:(?:(?!user\.slice/)[^/]+\.slice/)*(?:[^/]+_)?slurmstepd\.scope|slurm(?:_[^/]+)?/uid_[0-9]+)"
     r"/job_([0-9]{1,10})(?:/.*)?",
@@ -54,7 +54,7 @@ _RUNTIMES = {
 class Verdict(Struct, frozen=True, kw_only=True):
     """`kind` and `reason` as in `Holder`; `line` is the line that decided.
 
-    A job of Slurm is the host's, with `slurm` for its owner's runtime and the job's number for the container's id.
+    A Slurm job belongs to the host: its owner has the runtime `slurm` and the job's number as container id.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 def judge(text: str, *, private: bool = False) -> Verdict:
-    """Weigh all lines. `private` tells that the reader has its own cgroup namespace, where `/` is not the host's."""
+    """Weigh all lines. `private` means that the reader has its own cgroup namespace, where `/` is not the host's."""
     lines = _lines(text)
     verdicts = [_path(path, at) for path, at in lines.items() if path not in ("", "/")]
     pods = [verdict for verdict in verdicts if verdict.kind == "pod"]
@@ -84,14 +84,14 @@ def judge(text: str, *, private: bool = False) -> Verdict:
 
 
 def _lines(text: str) -> dict[str, str]:
-    """Each path with a line that has it, the one of cgroup v2 if there is one.
+    """Return each path with its line, preferring the line of cgroup v2.
 
-    Only a newline ends a line: a cgroup's name may hold any other line separator of Unicode, but never this one.
+    Only a newline ends a line: a cgroup's name may hold any other line separator of Unicode, but never a newline.
     """
     whole = text if len(text) <= _TEXT else text[: text.rfind("\n", 0, _TEXT) + 1]
     found: dict[str, str] = {}
     for each in whole.split("\n", _LINES)[:_LINES]:
-        # A path may contain colons, the fields before it may not.
+        # A path may contain colons; the fields before it may not.
         fields = each.split(":", 2)
         if len(fields) == 3 and (fields[2] not in found or each.startswith("0::")):
             found[fields[2]] = each
@@ -99,7 +99,7 @@ def _lines(text: str) -> dict[str, str]:
 
 
 def _agreed(pods: list[Verdict]) -> Verdict:
-    """Lines that name two pods prove neither; two containers of one pod prove the pod."""
+    """Lines that name two pods prove neither. Two containers of the same pod prove the pod."""
     owners = [verdict.owner for verdict in pods if verdict.owner]
     if len({owner.pod_uid for owner in owners}) > 1:
         return Verdict(kind="unknown", line=pods[0].line, reason=UNRECOGNISED)
@@ -128,9 +128,9 @@ def _path(path: str, at: str) -> Verdict:
 
 
 def _entry(names: list[str], *, relative: bool) -> int | None:
-    """Where the kubelet's own cgroups begin; None where a pod's name would prove nothing.
+    """Return where the kubelet's own cgroups begin, or None where a pod's name would prove nothing.
 
-    From a private namespace the levels above the reader show as `..`, so a pod may come first.
+    In a private namespace the levels above the reader show as `..`, so a pod may come first.
     """
     if relative and (_POD_DIRECTORY.fullmatch(names[0]) or _PARENT.fullmatch(names[0])):
         return 0
@@ -150,7 +150,7 @@ def _may_hold_a_node(names: list[str], at: int) -> bool:
 
 
 def _pod(names: list[str]) -> Owner | None:
-    """The pod at the top of the kubelet's cgroups: only the levels for quality of service may come before it."""
+    """Return the pod at the top of the kubelet's cgroups. Only levels for quality of service may come before it."""
     qos = None
     for at, name in enumerate(names):
         if match := _POD_SLICE.fullmatch(name):
@@ -166,7 +166,7 @@ def _pod(names: list[str]) -> Owner | None:
 
 
 def _owner(uid: str, qos: str | None, below: list[str]) -> Owner:
-    """Only the level right below the pod is the runtime's; all deeper ones are the container's own."""
+    """Only the level right below the pod is the runtime's. All deeper levels are the container's own."""
     uid = uid.replace("_", "-")
     match = _CONTAINER.fullmatch(below[0]) if below else None
     if match:

@@ -1,4 +1,4 @@
-"""Whose the processes on a GPU are, by /proc."""
+"""The owners of the processes on a GPU, by /proc."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from msgspec import Struct
 from podgpu.host import cgroup
 from podgpu.model import Fault, Holder
 
-# How long a process's cgroup is believed: it can be moved, but hardly ever is.
+# How long a process's cgroup is believed: a process can be moved, but hardly ever is.
 BELIEVED_SECONDS = 60.0
 EVIDENCE = 512
 
@@ -36,8 +36,16 @@ class _Stat(Struct, frozen=True):
     exiting: bool
 
 
-class _Known(Struct, frozen=True):
-    seal: tuple[int, int]
+class _KnownProcess(Struct, frozen=True):
+    """A process as it was read. `inode` and `made_at` are those of its `stat` file.
+
+    The kernel makes that file anew for each process, with another number and time, so together they distinguish
+    a process from the next with its PID. To read the start time each time would cost three times as much.
+    """
+
+    path: str
+    inode: int
+    made_at: int
     start_time: int
     read_at: float
     holder: Holder
@@ -51,24 +59,27 @@ class Procfs:
         self._root = root
         self._prefix = f"{root}/"
         self._clock = clock
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _KnownProcess] = {}
+        # The reader's own namespaces, which stay the same for as long as it runs.
+        self._namespaces: dict[str, int] = {}
+        self._pid_levels = 0
 
     def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
-        """Say of each PID whose it is.
+        """Return the owner of each PID.
 
-        While `fault` holds, a number may mean one process here and another to the driver. Then all are unknown.
+        While there is a `fault`, a PID may mean different processes here and to the driver. Then all are unknown.
         """
         known, self._known = self._known, {}
         if self.fault():
             return {pid: _unknown(pid, NO_HOST_PID.reason) for pid in pids}
         private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
-        # The processes of one container have one text.
+        # The processes of a container share the same text.
         judge = cache(partial(cgroup.judge, private=private))
         now = self._clock()
         return {pid: self._holder(pid, known.get(pid), now, judge) for pid in pids}
 
     def pod_uid(self, pid: int) -> str | None:
-        """Say in which pod a process is, by what its cgroup is now."""
+        """Return the pod of a process, by its present cgroup."""
         try:
             text = _content(f"{self._prefix}{pid}/cgroup", _CGROUP).decode("utf-8", "replace")
         except OSError:
@@ -77,17 +88,17 @@ class Procfs:
         return owner.pod_uid if owner else None
 
     def fault(self) -> Fault | None:
-        """Tell when the PIDs of `root` are not those that the driver speaks of.
+        """Return a fault if the PIDs of `root` are not those that the driver reports.
 
-        The driver gives PIDs in the reader's own namespace, and only those of processes inside it (before R535: the
-        machine's). That is of use if the namespace is the node's. It is not when
+        The driver reports PIDs in the reader's own namespace, and only of processes inside it (before R535: the
+        machine's PIDs). That works if the namespace is the node's. It does not work if
 
         - `root` belongs to an outer namespace, as a mounted /host/proc does: then the reader has a PID in both;
-        - or the namespace is not the machine's first one and its PID 1 lives in the reader's own pod or container.
+        - or the namespace is not the machine's first and its PID 1 lives in the reader's own pod or container.
 
-        A node that is itself a container (kind) has no first namespace either. There PID 1 is the node's init, which
-        lives in no pod, and nothing is wrong. Whether the PIDs asked for exist proves nothing: small numbers exist
-        in every namespace.
+        A node that is itself a container (kind) is not in the first namespace either. There, PID 1 is the node's
+        init, which lives in no pod, and all is well. That the requested PIDs exist proves nothing: small numbers
+        exist in every namespace.
         """
         if self._in_two_namespaces():
             return NO_HOST_PID
@@ -95,9 +106,9 @@ class Procfs:
             return None
         return NO_HOST_PID if self._first_process_is_ours() else None
 
-    def _holder(self, pid: int, known: _Known | None, now: float, judge: _Judge) -> Holder:
+    def _holder(self, pid: int, known: _KnownProcess | None, now: float, judge: _Judge) -> Holder:
         try:
-            if known is None or not self._is_current(pid, known, now):
+            if known is None or not _is_current(known, now):
                 known = self._read(pid, known, now, judge)
         except _GONE:
             return _unknown(pid, "hidden" if self._hides() else "exited")
@@ -108,17 +119,12 @@ class Procfs:
         self._known[pid] = known
         return known.holder
 
-    def _is_current(self, pid: int, known: _Known, now: float) -> bool:
-        """Whether what is known still holds, without the cost of having the kernel write `stat` again."""
-        if now - known.read_at >= BELIEVED_SECONDS:
-            return False
-        return _seal(os.stat(f"{self._prefix}{pid}/stat")) == known.seal  # noqa: PTH116
-
-    def _read(self, pid: int, known: _Known | None, now: float, judge: _Judge) -> _Known:
-        """Read both files through one descriptor of the folder: it never leads to a later process of that PID."""
-        folder = os.open(f"{self._prefix}{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    def _read(self, pid: int, known: _KnownProcess | None, now: float, judge: _Judge) -> _KnownProcess:
+        """Read both files through a descriptor of the folder, which never leads to a later process with that PID."""
+        path = f"{self._prefix}{pid}"
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            seal = _seal(os.stat("stat", dir_fd=folder))
+            file = os.stat("stat", dir_fd=folder)
             stat = _stat(_content("stat", _STAT, folder))
             if known and known.start_time == stat.start_time and (stat.zombie or stat.exiting):
                 return known
@@ -127,26 +133,32 @@ class Procfs:
         finally:
             os.close(folder)
         holder = _judged(pid, stat, judge(text), user)
-        return _Known(seal, stat.start_time, now, holder)
+        if known and known.holder == holder:
+            holder = known.holder
+        return _KnownProcess(f"{path}/stat", file.st_ino, file.st_mtime_ns, stat.start_time, now, holder)
 
     def _hides(self) -> bool:
-        """With hidepid=2 others' processes seem not to exist. Neither does PID 1, which always does."""
+        """With hidepid=2 the processes of others seem not to exist, not even PID 1."""
         return _exists(self._root / "self") and not _exists(self._root / "1")
 
     def _namespace(self, kind: str) -> int | None:
-        try:
-            link = str((self._root / "self" / "ns" / kind).readlink())
-            return int(link.removeprefix(f"{kind}:[").removesuffix("]"))
-        except (OSError, ValueError):
-            return None
+        if kind not in self._namespaces:
+            try:
+                link = os.readlink(f"{self._prefix}self/ns/{kind}")  # noqa: PTH115 - as all paths here
+                self._namespaces[kind] = int(link.removeprefix(f"{kind}:[").removesuffix("]"))
+            except (OSError, ValueError):
+                return None
+        return self._namespaces[kind]
 
     def _in_two_namespaces(self) -> bool:
-        try:
-            status = _content(f"{self._prefix}self/status", _CGROUP)
-        except OSError:
-            return False
-        numbers = next((line for line in status.split(b"\n") if line.startswith(b"NSpid:")), b"")
-        return len(numbers.split()) > 2
+        if not self._pid_levels:
+            try:
+                status = _content(f"{self._prefix}self/status", _CGROUP)
+            except OSError:
+                return False
+            numbers = next((line for line in status.split(b"\n") if line.startswith(b"NSpid:")), b"")
+            self._pid_levels = len(numbers.split()[1:])
+        return self._pid_levels > 1
 
     def _first_process_is_ours(self) -> bool:
         try:
@@ -164,7 +176,7 @@ def _judged(pid: int, stat: _Stat, verdict: cgroup.Verdict, user: int) -> Holder
     if stat.zombie:
         kind, owner, reason = "unknown", None, "zombie"
     elif stat.exiting and owner is None:
-        # cgroup v1 says `/` of every process on its way out.
+        # cgroup v1 shows `/` for every process that is exiting.
         kind, reason = "unknown", "exited"
     return Holder(
         pid=pid,
@@ -183,14 +195,16 @@ def _unknown(pid: int, reason: str) -> Holder:
 
 
 def _evidence(line: str) -> str:
-    """A cgroup's or a command's name is the container's choice: nothing of it may steer a terminal or a log."""
+    """A container chooses the names of its cgroups and commands: they must not control a terminal or a log."""
     shown = line[:EVIDENCE]
     return shown if shown.isprintable() else "".join(filter(str.isprintable, shown))
 
 
-def _seal(status: os.stat_result) -> tuple[int, int]:
-    """What marks a file as this process's: the kernel makes it anew for each process, with a new number and time."""
-    return status.st_ino, status.st_mtime_ns
+def _is_current(known: _KnownProcess, now: float) -> bool:
+    if now - known.read_at >= BELIEVED_SECONDS:
+        return False
+    file = os.stat(known.path)  # noqa: PTH116 - a Path costs more than the call
+    return file.st_ino == known.inode and file.st_mtime_ns == known.made_at
 
 
 def _exists(path: Path) -> bool:
@@ -204,7 +218,7 @@ def _exists(path: Path) -> bool:
 
 
 def _stat(line: bytes) -> _Stat:
-    """The name in field 2 may hold spaces and parentheses, so count from its last one."""
+    """Count fields from the last parenthesis: the name in field 2 may hold spaces and parentheses."""
     end = line.rindex(b")")
     command = line[line.index(b"(") + 1 : end].decode("utf-8", "replace")
     fields = line[end + 1 :].split(None, 20)

@@ -1,6 +1,6 @@
-"""The API server over HTTP: one GET, one stream of lines, and a closed set of reasons why not.
+"""The API server over HTTP: GET an object, stream lines, and a closed set of reasons for failures.
 
-The token is read for every request, so a rotated one is used at once. It never leaves this file.
+The token is read for every request, so a rotated token is used at once. It never leaves this file.
 """
 
 import ssl
@@ -25,10 +25,10 @@ REASONS = {
     "unauthorized": "no usable token, or the token was refused",
     "forbidden": "the service account lacks the right",
     "throttled": "too many requests",
-    "gone": "the place in the history to go on from is no longer kept",
+    "gone": "the version to go on from is no longer kept",
     "stalled": "an open watch fell silent",
     "garbage": "an answer that makes no sense",
-    "tls": "no trust in the server's certificate",
+    "tls": "the server's certificate is not trusted",
     "too_large": "an answer beyond the size limit",
 }
 _BY_STATUS = {401: "unauthorized", 403: "forbidden", 410: "gone", 429: "throttled"}
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class ApiFault(Exception):
-    """Why the API server gave nothing. `reason` is one of REASONS, `status` the HTTP status if there was one."""
+    """Why the API server gave nothing. `reason` is in REASONS; `status` is the HTTP status, or 0 without an answer."""
 
     def __init__(self, reason: str, detail: str = "", *, status: int = 0, retry_after: float = 0.0) -> None:
         super().__init__(reason, detail)
@@ -47,7 +47,7 @@ class ApiFault(Exception):
         self.retry_after = retry_after
 
 
-class Status(msgspec.Struct):
+class ApiStatus(msgspec.Struct):
     """The API server's own error object."""
 
     code: int = 0
@@ -91,7 +91,7 @@ class ApiServer:
     async def stream(
         self, path: str, query: Mapping[str, str], *, silence: float
     ) -> AsyncIterator[AsyncIterator[bytes | None]]:
-        """Give the answer line by line, None for a line that was too long. Nothing for `silence` seconds is a stall."""
+        """Give the answer line by line, with None for a line that is too long. `silence` seconds make a stall."""
         patience = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds, sock_read=silence)
         async with self._answer(path, query, patience) as response:
             try:
@@ -136,14 +136,14 @@ class ApiServer:
         )
 
     def _headers(self) -> dict[str, str]:
-        # Asking for no compression makes the size limits those of what is received.
+        # Without compression, the size limits apply to what is received.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "podgpu"}
         if self._token_file:
             headers["Authorization"] = f"Bearer {_token(self._token_file)}"
         return headers
 
     def _context(self) -> ssl.SSLContext | bool:
-        """Return what to trust, read again when the file has changed."""
+        """Return the certificates to trust, read again when the file has changed."""
         if self._ca_file is None:
             return True
         try:
@@ -151,13 +151,13 @@ class ApiServer:
             version = found.st_mtime_ns, found.st_ino
             if self._trust is None or self._trust[0] != version:
                 self._trust = version, ssl.create_default_context(cafile=str(self._ca_file))
-        except OSError as error:  # ssl.SSLError is one too
+        except OSError as error:  # ssl.SSLError is a subclass
             raise ApiFault("tls", f"cannot use {self._ca_file}: {error.strerror or error}") from None
         return self._trust[1]
 
 
 def detect(environ: Mapping[str, str], root: Path = Path("/")) -> ApiServer | None:
-    """Find the API server of the cluster this process runs in, if it runs in one and may talk to it."""
+    """Return the API server of the cluster that this process runs in, if there is one with a service account."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
     account = root / "var/run/secrets/kubernetes.io/serviceaccount"
     if not host or not (account / "token").exists():
@@ -167,7 +167,7 @@ def detect(environ: Mapping[str, str], root: Path = Path("/")) -> ApiServer | No
 
 
 class Lines:
-    """Cuts chunks into lines, however they fall. A line beyond the limit is dropped and told as None."""
+    """Cuts chunks of any size into lines. A line beyond the limit is dropped and becomes None."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -213,20 +213,20 @@ async def _body(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> ApiFault:
-    """Make a fault of any answer but 200, in the API server's own words where it has some."""
+    """Turn any answer but 200 into a fault, with the API server's own message if it sent one."""
     message = f"HTTP {response.status}"
     try:
-        told = msgspec.json.decode(await response.content.read(REFUSAL_BYTES), type=Status).message
-        message = f"{message}: {told}" if told else message
+        sent = msgspec.json.decode(await response.content.read(REFUSAL_BYTES), type=ApiStatus).message
+        message = f"{message}: {sent}" if sent else message
     except (*MALFORMED, aiohttp.ClientError, TimeoutError):
         pass  # the status says enough
     response.close()
-    return Status(response.status, message).fault(_retry_after(response))
+    return ApiStatus(response.status, message).fault(_retry_after(response))
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float:
     given = response.headers.get("Retry-After", "")
-    # A server that may choose the pause may not switch us off.
+    # The server may choose the pause, but not switch us off.
     return min(float(given), LONGEST_RETRY_AFTER) if given.isascii() and given.isdigit() else 0.0
 
 

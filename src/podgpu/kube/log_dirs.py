@@ -1,4 +1,4 @@
-"""The node's pods by the names of the kubelet's log folders: needs no rights but to read them.
+"""The node's pods by the names of the kubelet's log folders. It needs no right but to read them.
 
 A folder outlives its pod for a while, so a pod listed here may have ended.
 """
@@ -25,7 +25,7 @@ _SUBDOMAIN = r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?"
 _UID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}"
 _POD = re.compile(rf"({_LABEL})_({_SUBDOMAIN})_({_UID})")
 _CONTAINER = re.compile(_LABEL)
-# A link's name is cut at 255 characters, and with it the id: then it does not match.
+# A link's name is cut at 255 characters. If that cuts the id, it does not match.
 _LINK = re.compile(rf"({_SUBDOMAIN})_({_LABEL})_({_LABEL})-([0-9a-f]{{64}})\.log")
 _LOG_FILE = re.compile(r"(\d{1,9})\.log")
 
@@ -34,7 +34,7 @@ Ids = dict[tuple[str, str], tuple[int, str]]  # (pod folder, container) -> (rest
 
 @dataclass
 class Scan:
-    """One look at the folders. `skipped` counts the names that cannot be the kubelet's."""
+    """A single look at the folders. `skipped` counts the names that cannot be the kubelet's."""
 
     skipped: Counter[str] = field(default_factory=Counter)
     seen: int = 0
@@ -63,7 +63,7 @@ class Scan:
         try:
             names = sorted(each.name for each in self._folders(folder))
         except OSError:
-            return  # it went away between two looks
+            return  # it was removed in the meantime
         for name in names:
             if _CONTAINER.fullmatch(name):
                 _, container_id = ids.get((folder.name, name), (0, ""))
@@ -72,7 +72,7 @@ class Scan:
                 self.skipped["name"] += 1
 
     def _ids(self, folder: Path) -> Ids:
-        """Find the ids of the newest containers. The link's target has the UID, which its name lacks."""
+        """Find the ids of the newest containers. The pod's UID is in the link's target, not in its name."""
         ids: Ids = {}
         try:
             for entry in self._entries(folder):
@@ -81,7 +81,7 @@ class Scan:
                     ids[link[0]] = link[1:]
         except OSError:
             return {}
-        return {} if self.skipped["too_many"] else ids  # the newest may be among those not seen
+        return {} if self.skipped["too_many"] else ids  # the newest may be among the unseen
 
     def _folders(self, folder: Path) -> list[Path]:
         return [Path(each.path) for each in self._entries(folder) if each.is_dir(follow_symlinks=False)]
@@ -97,7 +97,7 @@ class Scan:
 
 
 def _link(entry: "os.DirEntry[str]") -> tuple[tuple[str, str], int, str] | None:
-    """Return ((pod folder, container), restarts, container id), if name and target tell of the same container."""
+    """Return ((pod folder, container), restarts, container id), if name and target agree."""
     link = _LINK.fullmatch(entry.name)
     try:
         target = Path(os.readlink(entry.path)) if link else None  # noqa: PTH115 - the entry's path is a str
@@ -128,7 +128,7 @@ class LogDirs:
             await asyncio.sleep(self._rescan_seconds)
 
     async def scan(self) -> None:
-        """Look once. In a thread: a disk may take its time."""
+        """Look once, in a thread: a disk may be slow."""
         began = time.monotonic()
         look = Scan()
         try:

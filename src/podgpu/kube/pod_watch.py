@@ -1,7 +1,7 @@
-"""The node's pods by one list and one watch of the API server.
+"""The node's pods by a list and a watch of the API server.
 
 Three things keep the list true when the watch is not: a read deadline, a new list after every doubt, and a new
-list now and then without any.
+list from time to time without any doubt.
 """
 
 import asyncio
@@ -14,22 +14,19 @@ import msgspec
 from podgpu.kube.apiserver import ApiFault, ApiServer
 from podgpu.kube.condition import Condition
 from podgpu.kube.pages import Page, pages
-from podgpu.kube.pod_book import Known, PodBook
+from podgpu.kube.pod_book import KnownPod, PodBook
 from podgpu.model import Fault, PartStatus, Pod
 
 PODS = "/api/v1/pods"
 PAGE = 500
 MOST_PAGES = 1000
-GO_ON = (
-    0,
-    429,
-    503,
-)  # after a lost connection or an overload the watch goes on where it was; else we list anew
+# After a lost connection or an overload the watch goes on where it was. Any other status means a new list.
+GO_ON = (0, 429, 503)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Seconds. Pauses double from `first_pause` to `longest_pause`, and start anew after `steady` good ones."""
+class WatchTiming:
+    """Seconds. Pauses double from `first_pause` to `longest_pause`, and start over after `steady` good seconds."""
 
     first_pause: float = 0.8
     longest_pause: float = 30.0
@@ -41,13 +38,13 @@ class Timing:
 
 
 class PodWatch:
-    """Without a `node` the pods of all nodes."""
+    """Without a `node`, the pods of all nodes."""
 
     name = "apiserver"
 
-    def __init__(self, api: ApiServer, node: str | None, *, timing: Timing | None = None) -> None:
+    def __init__(self, api: ApiServer, node: str | None, *, timing: WatchTiming | None = None) -> None:
         self._api = api
-        self._timing = timing or Timing()
+        self._timing = timing or WatchTiming()
         self._book = PodBook(node)
         self._selector = {} if node is None else {"fieldSelector": f"spec.nodeName={node}"}
         self._page = PAGE
@@ -78,7 +75,7 @@ class PodWatch:
             await self._watch()
         except ApiFault as fault:
             return self._failed(fault)
-        # A server that ends every watch at once must not be asked in a tight loop.
+        # Do not ask in a tight loop if the server ends every watch at once.
         return 0.0 if time.monotonic() - began > self._timing.first_pause else self._pause()
 
     async def _list(self) -> None:
@@ -91,7 +88,7 @@ class PodWatch:
         self._recovered()
 
     async def _listed(self, freshness: dict[str, str]) -> bool:
-        """Take a list for the truth. One from the server's cache may be old: then False, and nothing is taken."""
+        """Take a list as the truth. Return False for an outdated list from the server's cache, which is not taken."""
         try:
             pods, version = await self._pages(freshness)
         except ApiFault as fault:
@@ -105,8 +102,8 @@ class PodWatch:
         self._page = min(PAGE, 2 * self._page)
         return True
 
-    async def _pages(self, freshness: dict[str, str]) -> tuple[list[Known], str]:
-        pods: list[Known] = []
+    async def _pages(self, freshness: dict[str, str]) -> tuple[list[KnownPod], str]:
+        pods: list[KnownPod] = []
         version = ""
         async for page in pages(
             self._api,
@@ -125,7 +122,7 @@ class PodWatch:
 
     async def _watch(self) -> None:
         left = min(
-            self._timing.watch * random.uniform(0.9, 1.1),  # noqa: S311 - nodes shall not come back in step
+            self._timing.watch * random.uniform(0.9, 1.1),  # noqa: S311 - so that nodes do not return in step
             self._list_due - time.monotonic(),
         )
         query = {

@@ -10,11 +10,11 @@ from grpclib.exceptions import GRPCError
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.kube import device_rows, kubelet_socket
 from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, ListResponse
 from podgpu.kube.condition import Condition
-from podgpu.kube.device_rows import Rows
-from podgpu.kube.kubelet_connection import KubeletConnection
+from podgpu.kube.kubelet import device_lists, rpc
+from podgpu.kube.kubelet.connection import KubeletConnection
+from podgpu.kube.kubelet.device_lists import Rows
 from podgpu.model import Allocation, DynamicAllocation, PartStatus
 
 LIST = "/v1.PodResourcesLister/List"
@@ -103,7 +103,7 @@ class PodResources:
 
     def _take(self, answer: ListResponse) -> bool:
         """Return whether anything changed."""
-        given, claimed = device_rows.given(answer), device_rows.claimed(answer)
+        given, claimed = device_lists.given(answer), device_lists.claimed(answer)
         if (given, claimed) == (self._given, self._claimed):
             return False
         self._count_bad(given - self._given)
@@ -112,8 +112,8 @@ class PodResources:
         return self._publish(
             replace(
                 self._allocated,
-                devices=device_rows.allocations(given),
-                dynamic=device_rows.dynamic_allocations(claimed),
+                devices=device_lists.allocations(given),
+                dynamic=device_lists.dynamic_allocations(claimed),
             )
         )
 
@@ -125,7 +125,7 @@ class PodResources:
 
     def _count_bad(self, added: Rows) -> None:
         """Count a bad id once, for as long as it is listed."""
-        if bad := device_rows.bad(added):
+        if bad := device_lists.bad(added):
             self.errors["bad_id"] += len(bad)
 
     def _allocatable_due(self) -> bool:
@@ -137,12 +137,12 @@ class PodResources:
         try:
             answer = AllocatableResponse.FromString(await self._ask(ALLOCATABLE))
         except Exception as error:
-            self.errors[kubelet_socket.fault(error, ALLOCATABLE).reason] += 1
+            self.errors[rpc.fault(error, ALLOCATABLE).reason] += 1
             return
-        offered = device_rows.offered(answer)
+        offered = device_lists.offered(answer)
         self._count_bad(offered - self._offered)
         self._offered = offered
-        pairs = tuple((resource, device_id) for resource, device_id in device_rows.texts(offered))
+        pairs = tuple((resource, device_id) for resource, device_id in device_lists.texts(offered))
         self._publish(replace(self._allocated, allocatable=(*pairs, *self._awaited(pairs))))
 
     def _awaited(self, offered: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
@@ -151,7 +151,7 @@ class PodResources:
         return [pair for pair in self._allocated.allocatable if pair[0] in silent]
 
     def _note(self, error: Exception) -> None:
-        fault = kubelet_socket.fault(error, self._asked)
+        fault = rpc.fault(error, self._asked)
         self._condition.failed(fault)
         if fault.reason == "rate_limited":
             self._pause = min(2 * self._pause or 1.0, LONGEST_PAUSE)

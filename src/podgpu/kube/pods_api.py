@@ -1,4 +1,4 @@
-"""The node's pods by the kubelet's own Pods API: no API server is asked and no right is needed."""
+"""The node's pods by the kubelet's own Pods API, without the API server and without any rights."""
 
 import asyncio
 import random
@@ -8,10 +8,10 @@ from pathlib import Path
 
 from grpclib.client import Channel
 
-from podgpu.kube import kubelet_socket
 from podgpu.kube._gen.pods_pb2 import ListResponse, WatchEvent
 from podgpu.kube.condition import Condition
-from podgpu.kube.kubelet_socket import Call, Refused
+from podgpu.kube.kubelet import rpc
+from podgpu.kube.kubelet.rpc import Call, Refused
 from podgpu.kube.pod_list import PodList
 from podgpu.kube.pod_message import to_pod
 from podgpu.model import PartStatus, Pod
@@ -19,7 +19,7 @@ from podgpu.model import PartStatus, Pod
 FOLDER = "pods-api"  # in the kubelet's own
 LIST = "/v1alpha1.Pods/ListPods"
 WATCH = "/v1alpha1.Pods/WatchPods"
-RELIST_SECONDS = 300.0  # a watch that went silent unnoticed is found out by then
+RELIST_SECONDS = 300.0  # by then, a watch that fell silent unnoticed is replaced
 SYNC_SECONDS = 10.0
 ABSENT_SECONDS = 30.0
 LONGEST_PAUSE = 30.0
@@ -28,7 +28,7 @@ _ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
 
 
 class PodsApi:
-    """A list, then a watch; a list again whenever the watch is lost."""
+    """Lists, then watches, and lists again whenever the watch is lost."""
 
     name = "pods-api"
 
@@ -66,7 +66,7 @@ class PodsApi:
 
     async def _session(self) -> None:
         """List and watch, until it is time to list again or something fails."""
-        with kubelet_socket.connected(self._socket) as channel:
+        with rpc.connected(self._socket) as channel:
             await self._list(channel)
             watch = asyncio.create_task(self._watch(channel))
             try:
@@ -81,13 +81,13 @@ class PodsApi:
         self._asked = LIST
         started = self._clock()
         async with asyncio.timeout(self._deadline):
-            answer = ListResponse.FromString(await kubelet_socket.answer(channel, LIST))
+            answer = ListResponse.FromString(await rpc.answer(channel, LIST))
         self._publish(pod for pod in map(self._pod, answer.pods) if pod)
         self._condition.seconds = self._clock() - started
 
     async def _watch(self, channel: Channel) -> None:
         self._asked = WATCH
-        async with kubelet_socket.call(channel, WATCH) as events:
+        async with rpc.call(channel, WATCH) as events:
             await self._sync(events)
             self._failures = 0
             with self._condition.kept_current():
@@ -96,7 +96,7 @@ class PodsApi:
         raise Refused("unavailable", "the kubelet ended the watch")
 
     async def _sync(self, events: Call) -> None:
-        """Take the pods a watch begins with, and forget those that went between the list and the watch."""
+        """Take the pods that a watch begins with, and drop those that ended between the list and the watch."""
         seen: set[str | None] = set()
         async with asyncio.timeout(SYNC_SECONDS):
             async for data in events:
@@ -105,11 +105,11 @@ class PodsApi:
                     break
                 seen.add(self._apply(event))
             else:
-                raise Refused("unavailable", "the watch ended before it had told all pods")
+                raise Refused("unavailable", "the watch ended before it had sent all pods")
         self._publish(pod for pod in self._pods.ordered() if pod.uid in seen)
 
     def _apply(self, event: WatchEvent) -> str | None:
-        """Return the UID of the pod that the event tells of."""
+        """Return the UID of the event's pod."""
         if event.type not in (_ADDED, _MODIFIED, _DELETED):
             self.errors["unknown_event"] += 1
             return None
@@ -134,13 +134,13 @@ class PodsApi:
         self._condition.worked()
 
     def _note(self, error: Exception) -> None:
-        self._condition.failed(kubelet_socket.fault(error, self._asked))
+        self._condition.failed(rpc.fault(error, self._asked))
         self._failures += 1
 
     def _delay(self) -> float:
-        """Wait longer each time. Where the API is switched off, a look every half minute is enough."""
+        """Wait longer each time. Where the API is switched off, a try every half minute is enough."""
         fault = self._condition.fault
         if not self._condition.has_worked and fault and fault.reason == "no_socket":
             return ABSENT_SECONDS
         most = min(2.0**self._failures, LONGEST_PAUSE)
-        return random.uniform(most / 2, most)  # noqa: S311, it spreads load and guards nothing
+        return random.uniform(most / 2, most)  # noqa: S311 - it spreads load, it guards nothing

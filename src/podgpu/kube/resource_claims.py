@@ -1,6 +1,6 @@
 """Dynamic resources by the API server: the claims of this node's pods, and the devices that drivers offer here.
 
-Nothing is asked as long as no pod has a claim. It takes the right to get `resourceclaims` and to list
+Nothing is asked while no pod has a claim. This needs the right to get `resourceclaims` and to list
 `resourceslices`, both in `resource.k8s.io`.
 """
 
@@ -31,19 +31,19 @@ from podgpu.kube.resource_objects import (
 from podgpu.model import DynamicAllocation, Fault, PartStatus, Pod, PoolDevice, ResourceClaim
 
 GROUP = "/apis/resource.k8s.io"
-VERSIONS = ("v1", "v1beta2", "v1beta1")  # what came before is in another shape, and was never on by default
+VERSIONS = ("v1", "v1beta2", "v1beta1")  # earlier versions have another shape and were never on by default
 GRANT = "grant get on resourceclaims and list on resourceslices, both of resource.k8s.io"
 PAGE = 100
 MOST_PAGES = 50
-MOST_CLAIMS = 32  # of one pod
+MOST_CLAIMS = 32  # per pod
 
-# A pod's author chose the name: it becomes part of a path only if it cannot lead astray.
+# A pod's author chose the name, so it becomes part of a path only if it cannot lead elsewhere.
 _NAME = re.compile(r"[a-z0-9][-.a-z0-9]{0,252}")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class ClaimTiming:
     """Seconds. After failures the pauses double from `first_pause` to `longest_pause`."""
 
     refresh: float = 30.0
@@ -52,8 +52,8 @@ class Timing:
     forbidden_pause: float = 300.0
 
 
-class Wanted(msgspec.Struct, frozen=True, order=True):
-    """A claim of a pod. Another pod with the same claim is news: it may have been given other devices by then."""
+class WantedClaim(msgspec.Struct, frozen=True, order=True):
+    """A claim of a pod. Another pod with the same claim makes a difference: its devices may have changed by then."""
 
     namespace: str
     name: str
@@ -61,17 +61,17 @@ class Wanted(msgspec.Struct, frozen=True, order=True):
 
 
 class ResourceClaims:
-    """A failure keeps what was told last and shows in `status`."""
+    """A failure keeps the last answers and shows in `status`."""
 
     name = "resource-claims"
 
-    def __init__(self, api: ApiServer, node: str, *, timing: Timing | None = None) -> None:
+    def __init__(self, api: ApiServer, node: str, *, timing: ClaimTiming | None = None) -> None:
         self._api = api
-        self._timing = timing or Timing()
+        self._timing = timing or ClaimTiming()
         self._selector = {"fieldSelector": f"spec.nodeName={node}"}
         self._version = ""
         self._users: frozenset[str] = frozenset()
-        self._wanted: frozenset[Wanted] = frozenset()
+        self._wanted: frozenset[WantedClaim] = frozenset()
         self._changed = asyncio.Event()
         self._claims: dict[tuple[str, str], ResourceClaim] = {}
         self._shown: tuple[ResourceClaim, ...] | None = ()
@@ -81,11 +81,11 @@ class ResourceClaims:
         self.errors = self._condition.errors
 
     def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation] = ()) -> None:
-        """Want the claims of pods, also those that the kubelet alone names: it makes them from templates."""
+        """Follow the claims of pods, and those made from templates, which only the kubelet's list names."""
         using = [pod for pod in pods if not pod.finished and _has_claim(pod)]
-        told = frozenset(_listed(listed))
-        users = frozenset(pod.uid for pod in using) | {one.pod for one in told}
-        wanted = frozenset(one for pod in using for one in _wanted(pod)) | told
+        by_kubelet = frozenset(_listed(listed))
+        users = frozenset(pod.uid for pod in using) | {claim.pod for claim in by_kubelet}
+        wanted = frozenset(claim for pod in using for claim in _wanted(pod)) | by_kubelet
         if (users, wanted) != (self._users, self._wanted):
             self._users, self._wanted = users, wanted
             self._changed.set()
@@ -112,14 +112,14 @@ class ResourceClaims:
                 await asyncio.sleep(await self._round())
 
     async def _news(self) -> None:
-        """Wait until other claims are wanted or, if any are, until it is time to look at them again."""
+        """Wait until other claims are wanted, or until it is time to look at the same claims again."""
         # Not wait_for: in Python 3.11 it loses a cancellation that comes with the news.
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.refresh if self._users else None):
                 await self._changed.wait()
 
     async def _round(self) -> float:
-        """Ask for everything once, and return how long to be quiet whatever happens."""
+        """Ask for everything once, and return how long to wait in any case."""
         began = time.monotonic()
         try:
             devices = tuple(self._pool_devices(await self._slices()))
@@ -133,7 +133,7 @@ class ResourceClaims:
         return 0.0
 
     async def _slices(self) -> list[msgspec.Raw]:
-        """List by the version that worked last, else by the newest that the server knows."""
+        """List with the version that worked last, or else with the newest that the server knows."""
         for version in dict.fromkeys((self._version or VERSIONS[0], *VERSIONS)):
             try:
                 found = await self._listed(f"{GROUP}/{version}/resourceslices")
@@ -157,14 +157,14 @@ class ResourceClaims:
                     yield to_device(spec, device)
 
     async def _ask_for_claims(self) -> None:
-        wanted = {(one.namespace, one.name) for one in self._wanted}
+        wanted = {(claim.namespace, claim.name) for claim in self._wanted}
         for place in self._claims.keys() - wanted:
             self._keep(place, None)
         faults: list[ApiFault] = []
         for place in sorted(wanted):
             try:
                 claim = await self._claim(*place)
-            except ApiFault as fault:  # rights may be given by namespace
+            except ApiFault as fault:  # rights may differ by namespace
                 faults.append(fault)
                 continue
             self._keep(place, claim)
@@ -190,7 +190,7 @@ class ResourceClaims:
             raise
         found = self._decoded(decode_claim, item)
         claim = to_claim(found) if found else None
-        # An answer about another claim is none.
+        # An answer about another claim does not count.
         return claim if claim and (claim.namespace, claim.name) == (namespace, name) else None
 
     def _decoded(self, decode: Callable[[msgspec.Raw], T], item: msgspec.Raw) -> T | None:
@@ -206,24 +206,26 @@ class ResourceClaims:
         self._changed.set()
         longest = self._timing.first_pause * 2.0 ** min(self._failures, 16)
         self._failures += 1
-        pause = min(longest, self._timing.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311 - nodes shall not come back in step
+        pause = min(longest, self._timing.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311 - so that nodes do not return in step
         least = self._timing.forbidden_pause if fault.reason == "forbidden" else 0.0
         return max(pause, fault.retry_after, least)
 
 
 def _has_claim(pod: Pod) -> bool:
-    return bool(pod.resource_claims or pod.extended_claim or any(one.uses for one in pod.containers))
+    return bool(
+        pod.resource_claims or pod.extended_claim or any(container.uses for container in pod.containers)
+    )
 
 
-def _listed(listed: Iterable[DynamicAllocation]) -> Iterator[Wanted]:
-    for one in listed:
-        if _NAME.fullmatch(one.claim_name) and _NAME.fullmatch(one.claim_namespace):
-            yield Wanted(one.claim_namespace, one.claim_name, one.pod)
+def _listed(listed: Iterable[DynamicAllocation]) -> Iterator[WantedClaim]:
+    for entry in listed:
+        if _NAME.fullmatch(entry.claim_name) and _NAME.fullmatch(entry.claim_namespace):
+            yield WantedClaim(entry.claim_namespace, entry.claim_name, entry.pod)
 
 
-def _wanted(pod: Pod) -> Iterator[Wanted]:
-    """The kubelet does not tell the name of a claim that was made from a template: its own list has that one."""
+def _wanted(pod: Pod) -> Iterator[WantedClaim]:
+    """Claims made from a template may be missing here: then the kubelet's own list has them."""
     names = dict.fromkeys((pod.extended_claim, *pod.resource_claims.values()))
     sound = (name for name in names if _NAME.fullmatch(name) and _NAME.fullmatch(pod.namespace))
     for name in islice(sound, MOST_CLAIMS):
-        yield Wanted(pod.namespace, name, pod.uid)
+        yield WantedClaim(pod.namespace, name, pod.uid)

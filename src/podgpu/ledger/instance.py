@@ -8,7 +8,7 @@ from podgpu.ledger.reserved import PARTS
 from podgpu.model import Device, Instance
 
 
-class GpuInstance(Struct, frozen=True, kw_only=True):
+class GpuInstance(Struct, frozen=True, kw_only=True, gc=False):
     """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. Unknown is None."""
 
     migs: frozenset[str]

@@ -13,7 +13,7 @@ from podgpu.model import Device, Holder, Process
 T = TypeVar("T", int, float)
 
 
-class Usage(Struct, kw_only=True):
+class Usage(Struct, kw_only=True, gc=False):
     """What one party's processes add up to. None is what could not be measured for all of them.
 
     `is_client` says that some are clients of an MPS server, which has all of their time.

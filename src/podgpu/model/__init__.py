@@ -1,4 +1,7 @@
-"""The nouns. Frozen, no I/O, no NVML, no Prometheus."""
+"""The nouns. Frozen, no I/O, no NVML, no Prometheus.
+
+What there is thousands of has `gc=False`: a tree has no cycles, so the garbage collector need not walk it.
+"""
 
 from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Booking, Card, Rest, Tenant
 from podgpu.model.claim import Claim

@@ -16,7 +16,7 @@ UNATTRIBUTED = ("idle", "overhead", "host", "container", "unknown")
 ENDED = "ended"
 
 
-class Booking(Struct, frozen=True, kw_only=True):
+class Booking(Struct, frozen=True, kw_only=True, gc=False):
     """What one container has of one card or MIG instance. Counters are totals over the agent's life, in integers.
 
     `busy_us`, `energy_mj`, `allocated_us` and `allocated_ratio` are parts of the whole card, also on a MIG instance;
@@ -37,7 +37,7 @@ class Booking(Struct, frozen=True, kw_only=True):
     last_active_at: float | None = None  # seconds since 1970; absent if it never worked
 
 
-class Tenant(Struct, frozen=True, kw_only=True):
+class Tenant(Struct, frozen=True, kw_only=True, gc=False):
     """A container on a card, or on one of its MIG instances: it holds a claim, has processes, or both."""
 
     container: ContainerRef  # whose it is
@@ -54,7 +54,7 @@ class Tenant(Struct, frozen=True, kw_only=True):
         return [process for process in self.processes if process.kinds]
 
 
-class Rest(Struct, frozen=True, kw_only=True):
+class Rest(Struct, frozen=True, kw_only=True, gc=False):
     """What is booked to no container for one reason, and the processes it comes from."""
 
     reason: str  # `idle`, `overhead`, `host`, `container`, `unknown` or `ended`
@@ -68,7 +68,7 @@ class Rest(Struct, frozen=True, kw_only=True):
         return [process for process in self.processes if process.kinds]
 
 
-class Balance(Struct, frozen=True, kw_only=True):
+class Balance(Struct, frozen=True, kw_only=True, gc=False):
     """What the books of the card add up to: its tenants, those that ended, and the rest."""
 
     memory_bytes: int | None = None  # in use on the card; absent if the card does not report it
@@ -76,7 +76,7 @@ class Balance(Struct, frozen=True, kw_only=True):
     energy_mj: int = 0  # millijoules, so far
 
 
-class Card(Struct, frozen=True, kw_only=True):
+class Card(Struct, frozen=True, kw_only=True, gc=False):
     """One card, read and booked. With a fault there are no readings: missing is absent, never stale.
 
     Former tenants are kept for a while, so that the last increase of their counters is scraped.

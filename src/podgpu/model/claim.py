@@ -5,7 +5,7 @@ from msgspec import Struct
 from podgpu.model.pod import ContainerRef
 
 
-class Claim(Struct, frozen=True, kw_only=True):
+class Claim(Struct, frozen=True, kw_only=True, gc=False):
     """A container's right to a GPU, or to one of its MIG instances."""
 
     gpu: str  # UUID of the card

@@ -8,7 +8,7 @@ from msgspec import Struct
 from podgpu.model.pod import Holder
 
 
-class Gpu(Struct, frozen=True, kw_only=True):
+class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     """Who a card is: facts that hold until the driver is loaded again or MIG is switched."""
 
     uuid: str  # `GPU-…`
@@ -24,7 +24,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
     node: str = ""  # where it is, if that is not the snapshot's own node
 
 
-class MigInstance(Struct, frozen=True, kw_only=True):
+class MigInstance(Struct, frozen=True, kw_only=True, gc=False):
     """One MIG device: a compute instance within a GPU instance."""
 
     uuid: str  # `MIG-…`
@@ -35,7 +35,7 @@ class MigInstance(Struct, frozen=True, kw_only=True):
     start: int | None = None  # the first memory slice it lies on; absent if not known
 
 
-class Reading(Struct, frozen=True, array_like=True):
+class Reading(Struct, frozen=True, array_like=True, gc=False):
     """One value of a card or instance."""
 
     metric: str  # name of a row in metrics.md, without `podgpu_gpu_`
@@ -43,7 +43,7 @@ class Reading(Struct, frozen=True, array_like=True):
     labels: tuple[str, ...] = ()  # in the document a map from label to value; absent without labels
 
 
-class Ability(Struct, frozen=True, kw_only=True):
+class Ability(Struct, frozen=True, kw_only=True, gc=False):
     """What can be known about a card. A source says what it can do; the join adds what the rest of the agent can."""
 
     sees_processes: bool = False  # the source can list the processes on the card
@@ -57,7 +57,7 @@ class Ability(Struct, frozen=True, kw_only=True):
 SEES_ALL = Ability(sees_processes=True, sees_all=True)
 
 
-class Process(Struct, frozen=True, kw_only=True):
+class Process(Struct, frozen=True, kw_only=True, gc=False):
     """A process on the card, also one that worked since the previous reading and has ended.
 
     Whose it is and which instance it is on, no source knows: the join fills them in.
@@ -77,7 +77,7 @@ class Process(Struct, frozen=True, kw_only=True):
     holder: Holder | None = None  # whose it is; absent if nobody looked
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class Fault(Struct, frozen=True, kw_only=True, gc=False):
     """Why something gave no data. The reasons are a closed set."""
 
     reason: str  # one of those in operations.md
@@ -86,14 +86,14 @@ class Fault(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0  # for how long; 0 if not known
 
 
-class Instance(Struct, frozen=True, kw_only=True):
+class Instance(Struct, frozen=True, kw_only=True, gc=False):
     """A MIG instance, read."""
 
     mig: MigInstance  # what instance it is
     readings: tuple[Reading, ...] = ()  # values of the instance, in base units
 
 
-class Device(Struct, frozen=True, kw_only=True):
+class Device(Struct, frozen=True, kw_only=True, gc=False):
     """One reading of one card, as a source reports it. With a fault there is nothing else.
 
     `at` is the monotonic time of the reading, comparable between processes of one machine.

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class ContainerRef(Struct, frozen=True, order=True):
+class ContainerRef(Struct, frozen=True, order=True, gc=False):
     """A container by name. Two pods of one name with two UIDs are two pods."""
 
     namespace: str  # empty outside Kubernetes
@@ -12,7 +12,7 @@ class ContainerRef(Struct, frozen=True, order=True):
     pod_uid: str = ""  # empty if not known
 
 
-class OwnerReference(Struct, frozen=True, kw_only=True):
+class OwnerReference(Struct, frozen=True, kw_only=True, gc=False):
     """What made the pod, by its own account."""
 
     kind: str  # such as `ReplicaSet`
@@ -21,21 +21,21 @@ class OwnerReference(Struct, frozen=True, kw_only=True):
     api_version: str = ""  # such as `apps/v1`; empty if not known
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class Workload(Struct, frozen=True, kw_only=True, gc=False):
     """What a pod was made for: its topmost owner, or the pod itself."""
 
     kind: str  # such as `Deployment`; `Pod` for a pod of its own
     name: str  # of the workload
 
 
-class ClaimUse(Struct, frozen=True):
+class ClaimUse(Struct, frozen=True, gc=False):
     """A container's use of a resource claim."""
 
     claim: str  # the pod's own name for it
     request: str = ""  # one of its requests; empty for all of them
 
 
-class PodContainer(Struct, frozen=True, kw_only=True):
+class PodContainer(Struct, frozen=True, kw_only=True, gc=False):
     """One container of a pod.
 
     For a dynamic resource a pair of `devices` is (`claim:NAME/REQUEST`, `DRIVER/POOL/DEVICE`).
@@ -51,7 +51,7 @@ class PodContainer(Struct, frozen=True, kw_only=True):
     uses: tuple[ClaimUse, ...] = ()  # resource claims it uses
 
 
-class ExtendedUse(Struct, frozen=True, kw_only=True):
+class ExtendedUse(Struct, frozen=True, kw_only=True, gc=False):
     """An extended resource of a container that is served by a request of the pod's special resource claim."""
 
     container: str  # name of the container
@@ -59,7 +59,7 @@ class ExtendedUse(Struct, frozen=True, kw_only=True):
     request: str  # the request of the claim that serves it
 
 
-class Pod(Struct, frozen=True, kw_only=True):
+class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod on this node. Its containers are in the order of its spec only where the spec is known."""
 
     namespace: str  # of the pod
@@ -82,7 +82,7 @@ class Pod(Struct, frozen=True, kw_only=True):
         return self.phase in ("Succeeded", "Failed")
 
 
-class Allocation(Struct, frozen=True, kw_only=True):
+class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     """One device the kubelet gave to one container, by the plugin's own id for it."""
 
     namespace: str  # of the pod
@@ -92,7 +92,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
     device_id: str  # the device plugin's own id
 
 
-class Owner(Struct, frozen=True, kw_only=True):
+class Owner(Struct, frozen=True, kw_only=True, gc=False):
     """What a process's cgroup says. Without a pod it is a container, or a Slurm job, outside Kubernetes."""
 
     pod_uid: str | None = None  # absent outside Kubernetes
@@ -101,7 +101,7 @@ class Owner(Struct, frozen=True, kw_only=True):
     qos: str | None = None  # the pod's quality of service; absent if not known
 
 
-class Holder(Struct, frozen=True, kw_only=True):
+class Holder(Struct, frozen=True, kw_only=True, gc=False):
     """A process on a GPU and whose it is, with the evidence."""
 
     pid: int  # in the node's PID namespace

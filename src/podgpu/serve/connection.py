@@ -53,7 +53,8 @@ class Connection(asyncio.Protocol):
             return
         self._head_since = self.quiet_since = now
         # An answer counts as taken when the kernel has all of it; only then is the next request begun.
-        self._wire.set_write_buffer_limits(high=0)
+        # Not 0, at which a TLS transport with nothing to write would count as full.
+        self._wire.set_write_buffer_limits(high=1)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._crowd.leave(self)

@@ -15,7 +15,7 @@ from podgpu.sharing.inventory import Host, Inventory, Observation
 
 PART = "sharing"  # under which its errors are counted
 SHARED = ("inventory", "quantity")  # modules that are no system
-TENANTS_WORD = ("annotation", "cache")  # sources that whoever may edit the pod may write
+WRITTEN_BY_TENANTS = ("annotation", "cache")  # sources that anyone who may edit the pod can write
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class SharingSystem:
 
     `signs` are prefixes of names that give the system away: of resources, of drivers, of annotations and labels on
     pods. `needs` says what podgpu needs to book by it. `explains` says whether an allocation has one of the system's
-    own ids. A system that `yields` makes no claim for a container that another system's note or file speaks of.
+    own ids. A system that `yields` makes no claim for a container that another system's note or file covers.
     """
 
     name: str
@@ -62,21 +62,21 @@ def claims(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Claim,
     found = [claim for system in known for claim in system.claims(inventory)]
     better = [system.withdraws for system in known if system.withdraws]
     left = [claim for claim in found if not any(withdraws(claim, inventory) for withdraws in better)]
-    modest = {system.name for system in known if system.yields}
-    noted = {claim.container for claim in left if claim.source in TENANTS_WORD}
-    left = [claim for claim in left if claim.system not in modest or claim.container not in noted]
+    yielding = {system.name for system in known if system.yields}
+    noted = {claim.container for claim in left if claim.source in WRITTEN_BY_TENANTS}
+    left = [claim for claim in left if claim.system not in yielding or claim.container not in noted]
     return tuple(_within_what_was_given(left))
 
 
 def _within_what_was_given(claims: Sequence[Claim]) -> Iterator[Claim]:
-    """Leave out what a tenant's word says of a card that another pod was given as a whole."""
+    """Leave out what a tenant could have written about a card that another pod was given as a whole."""
     whole: dict[str, set[tuple[str, str]]] = {}
     for claim in claims:
-        if claim.source not in TENANTS_WORD and not claim.mig and claim.share >= 1:
+        if claim.source not in WRITTEN_BY_TENANTS and not claim.mig and claim.share >= 1:
             whole.setdefault(claim.gpu, set()).add((claim.container.namespace, claim.container.pod))
     for claim in claims:
         pod = (claim.container.namespace, claim.container.pod)
-        if claim.source not in TENANTS_WORD or not whole.get(claim.gpu, set()) - {pod}:
+        if claim.source not in WRITTEN_BY_TENANTS or not whole.get(claim.gpu, set()) - {pod}:
             yield claim
 
 
@@ -95,9 +95,9 @@ def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[All
 def statuses(
     inventory: Inventory, claims: Iterable[Claim], known: Iterable[SharingSystem]
 ) -> tuple[SharingStatus, ...]:
-    """Say which systems were found, and what is missing where there is a sign but no claim.
+    """List the systems that were found, with what is missing where there is a sign but no claim.
 
-    A resource that another system claims by is no sign: an instance of MIG may be handed out in replicas.
+    A resource that another system has claims for is no sign: MIG instances may be handed out as replicas.
     """
     claims, known = tuple(claims), tuple(known)
     counts = Counter(claim.system for claim in claims)
@@ -130,7 +130,7 @@ def _is_gpu(resource: str, signs: tuple[str, ...]) -> bool:
 
 
 def _names(inventory: Inventory) -> set[str]:
-    """Collect whatever may be a sign."""
+    """Collect all names that may be signs."""
     names = {resource for resource, _ in inventory.allocatable}
     names |= {one.resource for one in (*inventory.allocations, *inventory.dynamic_allocations)}
     for pod in inventory.pods:

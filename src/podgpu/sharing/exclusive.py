@@ -1,6 +1,6 @@
 """Whole GPUs: the device plugin's id is the card's UUID.
 
-Where cards have no names of their own it is `all` (WSL: every card) or `tegra` (the one that is built in).
+Where cards have no names of their own, it is `all` (WSL: every card) or `tegra` (the built-in card).
 """
 
 from collections.abc import Iterator

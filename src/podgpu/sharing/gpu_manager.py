@@ -1,8 +1,8 @@
 """Tencent's gpu-manager: hundredths of a card and blocks of its memory, by ids that name no card.
 
-The card is noted on the pod, by its /dev minor, under the place that the container has in the pod's spec. Where the
-spec is not known or says otherwise, a note counts if it can be only one container's, or if it makes no difference whose
-it is. What cannot be placed stays unexplained.
+The cards are noted on the pod, by their numbers in /dev, under the container's position in the pod's spec. Where the
+spec is not known or does not fit, a note counts if only one container can be meant, or if it makes no difference which.
+Other ids stay unexplained.
 
 A part of a card is limited to its cores, unless the pod has a limit of its own: then it may use as much as that while
 others are idle.
@@ -26,7 +26,7 @@ BLOCK = 256 << 20
 CARDS = "tencent.com/predicate-gpu-idx-"
 SIGNS: tuple[str, ...] = ("tencent.com/vcuda-", CARDS)
 NEEDS = "the kubelet's list of devices, and the pods' annotations"
-# The scheduler notes a plan; gpu-manager puts what it did in its place and says so here.
+# The scheduler writes a plan; gpu-manager replaces it with what it did, and says so here.
 ASSIGNED = "tencent.com/gpu-assigned"
 CORE_LIMIT = "tencent.com/vcuda-core-limit"
 CORES_OF_CARD = 100

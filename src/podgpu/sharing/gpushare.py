@@ -1,15 +1,15 @@
 """Aliyun gpushare: memory units of a card, one device id each, `UUID-_-N`.
 
-The kubelet picks ids as it likes: only how many it gave to which container holds. The card is the one that the
+The kubelet picks ids as it likes: only the number that a container got is reliable. The card is the one that the
 scheduler noted on the pod, by a number. Plugins up to 0.3.0 take it for the number in /dev, newer ones hand it to
-NVIDIA's runtime, which takes it for NVML's index. Nothing on the node tells the version. So where the two are different
-cards, it is not decided which one the pod has.
+NVIDIA's runtime, which takes it for NVML's index. Nothing on the node shows the version. So where these are
+two different cards, it stays undecided which of them the pod has.
 
-A newer note spreads a container over several cards, by its place in the spec: `{"PLACE": {"NUMBER": UNITS}}`. Whoever
-may edit the pod may write there, so it counts only up to what the kubelet gave. Only where the pod is not known or
-bears no note does the id's own UUID have to do.
+A newer note spreads a container over several cards, by its place in the spec: `{"PLACE": {"NUMBER": UNITS}}`. Anyone
+who may edit the pod can write there, so it counts only up to what the kubelet gave. Only where the pod is not known or
+has no note, the id's own UUID is used.
 
-A unit is a GiB or a MiB. The plugin does not tell, but a card has as many of one as it has memory.
+A unit is a GiB or a MiB. The plugin does not say which, but the number of units of a card shows it.
 """
 
 from collections import Counter

@@ -34,14 +34,14 @@ T = TypeVar("T")
 
 
 class Host(Struct, frozen=True, kw_only=True):
-    """The node itself. `pod_uid` tells in which pod a process is, by its cgroup."""
+    """The node itself. `pod_uid` returns the pod of a process, by its cgroup."""
 
     root: Path
     pod_uid: Callable[[int], str | None]
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """What systems left on the node, and how often what was wrong with it."""
+    """What systems left on the node, and the number of errors of each kind."""
 
     vgpus: tuple[VirtualGpu, ...] = ()
     errors: Counter[str] = field(default_factory=Counter)
@@ -56,9 +56,9 @@ def by_number(entries: Sequence[E], given: Mapping[str, int]) -> dict[str, E]:
 
 
 def _is_served(device: Device) -> bool | None:
-    """Tell a plugin's MPS by the card's mode, which lets its server alone in; else by clients.
+    """Recognise a plugin's MPS by the card's mode, which admits only its server; else by clients.
 
-    A tenant of a time-sliced card may bring an MPS of its own, which limits nobody: beside it there are others.
+    A tenant of a time-sliced card may bring its own MPS, which limits nobody: then there are other processes beside it.
     """
     mode = next((one.value for one in device.readings if one.metric == MODE), None)
     if mode == ONE_PROCESS:
@@ -72,7 +72,7 @@ def _is_served(device: Device) -> bool | None:
 class Inventory:
     """`ratios` say into how many parts a card is cut: one number for all cards, or one for each by its index.
 
-    `source` is who told the allocations.
+    `source` is where the allocations come from.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class Inventory:
 
     @cached_property
     def mig_names(self) -> dict[str, str]:
-        """What a plugin may call a MIG instance -> its UUID. Before R470 its place on the card was its name."""
+        """A plugin's name for a MIG instance -> its UUID. Before R470 it was named after its place on the card."""
         place = {
             f"MIG-{device.gpu.uuid}/{one.mig.gpu_instance_id}/{one.mig.compute_instance_id}": one.mig.uuid
             for device in self.devices
@@ -203,7 +203,7 @@ class Inventory:
 
     @cached_property
     def served(self) -> dict[str, bool]:
-        """A card's UUID -> whether an MPS server has it. Cards of which nobody can say are left out."""
+        """A card's UUID -> whether an MPS server has it. Cards of which that is not known are left out."""
         said = {device.gpu.uuid: _is_served(device) for device in self.devices}
         return {uuid: served for uuid, served in said.items() if served is not None}
 
@@ -216,7 +216,7 @@ class Inventory:
         """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
 
         After a kubelet restart nothing is offered for a while, nor ever of a device that is not healthy. Numbers begin
-        at 0, so the highest that was given out still tells how many there are at least, and a plugin cuts all its
+        at 0, so the highest one that was given out is a lower bound, and a plugin cuts all its
         devices alike: a share must not grow because the others are not known.
         """
         given = [read(one.resource, one.device_id) for one in self.allocations]
@@ -237,7 +237,7 @@ class Inventory:
         return alive
 
     def pod(self, allocation: Allocation) -> Pod | None:
-        """Return the pod that holds an allocation. The kubelet tells no UID: of two pods of that name, neither."""
+        """Return the pod that holds an allocation. The kubelet lists no UID, so two pods of that name are none."""
         found = self._alive.get((allocation.namespace, allocation.pod), [])
         return found[0] if len(found) == 1 else None
 

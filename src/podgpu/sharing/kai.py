@@ -1,13 +1,13 @@
 """KAI Scheduler and Run:ai: fractions of a card, for pods that the kubelet gave nothing.
 
-For each shared card a reservation pod holds the whole of it. Whoever has a part of it bears the label of its group. So
-the card of a group is the one that the kubelet gave its reservation pod. Where the kubelet's list is missing, or its
+A reservation pod holds each shared card as a whole. Pods with a part of it carry the label of its group. So the card of
+a group is the one that the kubelet gave its reservation pod. Where the kubelet's list is missing, or its
 ids are not UUIDs, the note that the reservation pod wrote on itself names the card. The fraction, or the MiB, is what
 the pod asked for, of each of its cards. Reservation pods themselves have nothing of their cards.
 
 Reservation pods have a namespace of their own, where tenants can write nothing. An administrator may rename it. In any
 other namespace a reservation pod must look like one in all respects: its name, its container, the label of a group that
-another pod is in, and a note that agrees with the kubelet. It never speaks for a group that the usual namespace has.
+another pod is in, and a note that agrees with the kubelet. It never counts for a group that the usual namespace has.
 
 By default nothing enforces a fraction. Where HAMi's library does, its file in the container has the limit.
 """
@@ -67,7 +67,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
-    """Whoever claims a card for a reservation pod is mistaken."""
+    """Withdraw the claims of reservation pods."""
     holder = claim.container
     by_name = holder.namespace in RESERVATION_NAMESPACES and holder.pod.startswith(RESERVATION_PODS)
     return by_name or (holder.namespace, holder.pod) in inventory.once(_reservations)
@@ -124,7 +124,7 @@ def _card(pod: Pod, given: list[Allocation], inventory: Inventory, *, is_listed:
 
 
 def _cards(inventory: Inventory) -> dict[str, str]:
-    """Return the card of each group. A group with several is none's."""
+    """Return the card of each group. A group with several cards has none."""
     reserved = inventory.once(_reservations)
     found: defaultdict[str, set[str]] = defaultdict(set)
     for pod in inventory.pods:
@@ -170,7 +170,7 @@ def _claim(pod: Pod, group: str, card: str, request: Request, inventory: Invento
 
 
 def _container(pod: Pod) -> str:
-    """Return the one that is named, else the first of the spec; none, where that cannot be told."""
+    """Return the container that is named, else the first of the spec; none, if the spec is not known."""
     named = pod.annotations.get(CONTAINER)
     fitting = (
         one.name

@@ -1,7 +1,7 @@
-"""Koordinator: the scheduler notes on the pod which part of which card it gave. There are no device ids.
+"""Koordinator: the scheduler writes on the pod which part of which card it has. There are no device ids.
 
-The note is the pod's. Its claims go to the container that the kubelet lists with a GPU, else to the one that asks for a
-GPU in the spec, else to the pod's only container, else to the pod: a container without a name.
+The note applies to the whole pod. Its claims go to the container that the kubelet lists with a GPU, else to the only
+container that asks for a GPU, else to the pod's only container, else to the pod: a container without a name.
 """
 
 from collections import Counter, defaultdict
@@ -30,7 +30,7 @@ PERCENT = 100
 
 
 class Entry(Struct):
-    """`id` is the card's UUID, or something else that helps nobody."""
+    """`id` is the card's UUID, or something of no use here."""
 
     minor: Annotated[int, Meta(ge=0, lt=1 << 16)] | None = None
     id: str = ""
@@ -62,7 +62,7 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 def claims(inventory: Inventory) -> Iterator[Claim]:
     listed = _listed(inventory)
     for pod in inventory.pods:
-        # Anybody can write a note, nobody a kubelet's list: a pod that was given a card by its UUID needs no note.
+        # Tenants can write notes but not the kubelet's list: a pod that was given a card by its UUID needs no note.
         noted = ANNOTATION in pod.annotations and not pod.finished
         if noted and not _names_a_card(listed[pod.uid], inventory):
             container = ContainerRef(pod.namespace, pod.name, _container(pod, listed[pod.uid]), pod.uid)
@@ -118,7 +118,7 @@ def _is_gpu(resource: str) -> bool:
 
 
 def _parts(pod: Pod, inventory: Inventory) -> dict[str, Part]:
-    """Return what the note gives, by the card's UUID. A card that it names twice has been written by no scheduler."""
+    """Return what the note gives, by the card's UUID. No scheduler names a card twice, so such a card is skipped."""
     entries = _entries(pod.annotations.get(ANNOTATION, ""))
     cards = [_card(entry, inventory) for entry in entries]
     times = Counter(cards)

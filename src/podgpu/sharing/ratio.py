@@ -1,7 +1,7 @@
-"""Virtual GPUs of a plugin that says nothing about them: the ratio, so many of each card, is a setting of this node.
+"""Virtual GPUs of a plugin that provides no details: the ratio, their number for each card, is a setting of this node.
 
-Such a plugin hands out a card's UUID more than once, or the UUID with something behind it. A container with two of a
-card's four virtual GPUs holds half of the card. A card without a ratio is nobody's by this.
+Such a plugin hands out a card's UUID more than once, or the UUID with a suffix. A container with two of a
+card's four virtual GPUs holds half of the card. A card without a ratio has no claims of this kind.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ SIGNS: tuple[str, ...] = ()
 NEEDS = "the ratio, and device ids that begin with the UUID of a card"
 WHOLE_CARDS = "exclusive"  # the system that takes a UUID for a whole card
 VENDOR = "nvidia.com/"
-REPLICA = "::"  # of these NVIDIA's own plugin tells how many there are
+REPLICA = "::"  # NVIDIA's own plugin offers all of these, so their number is known
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
@@ -60,6 +60,6 @@ def _card(allocation: Allocation, inventory: Inventory) -> str | None:
 
 
 def _is_part(allocation: Allocation, behind: str) -> bool:
-    """Leave replicas alone, of which another system tells how many there are."""
+    """Leave out replicas: another system knows how many there are."""
     is_form = allocation.resource.startswith(VENDOR) and not behind[0].isalnum()
     return is_form and not behind.startswith(REPLICA)

@@ -1,6 +1,7 @@
 """From a page to the books and to the terminal: who is booked for what, where nobody can see processes."""
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -125,7 +126,7 @@ async def podgpu(*arguments: str) -> tuple[int, str]:
         *(sys.executable, "-m", "podgpu", *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        env={"COLUMNS": "100", "PATH": "/usr/bin:/bin"},
+        env={**os.environ, "COLUMNS": "100"},
     )
     output, _ = await process.communicate()
     return process.returncode or 0, output.decode()

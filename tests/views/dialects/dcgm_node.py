@@ -35,7 +35,7 @@ def mig_uuid(number: int) -> str:
 
 def gpu(index: int, *, model: str = "NVIDIA H200", mig_enabled: bool = False) -> Gpu:
     bus = f"00000000:{0x18 + index:02X}:00.0"
-    # The number of /dev/nvidiaN is another one.
+    # Not the number of /dev/nvidiaN.
     return Gpu(
         uuid=uuid(index),
         index=index,

@@ -91,7 +91,7 @@ ALL_OF_A_CARD = (
     Reading("clock_hertz", 1_980e6, ("sm",)),
     Reading("clock_hertz", 3_201e6, ("memory",)),
 )
-# What is to be read of it, as the README lists the fields.
+# The values it gives, as the README lists the fields.
 VALUES = {
     "sm_active": 0.5,
     "sm_occupancy": 0.25,
@@ -202,7 +202,7 @@ def test_a_card_without_a_pod_has_a_row_without_one() -> None:
     assert not OMITTED_IF_EMPTY & row.keys()
 
 
-def test_missing_values_are_0_or_null_as_one_likes() -> None:
+def test_missing_values_are_0_or_null_as_the_query_asks() -> None:
     snapshot = node(readings=(Reading("power_watts", 5.0), Reading("utilization_ratio", float("nan"))))
     for query, missing in (({}, 0.0), ({"missing": "null"}, None), ({"missing": "zero"}, 0.0)):
         (row,) = rows(snapshot, query)
@@ -230,7 +230,7 @@ def test_without_data_the_array_is_empty() -> None:
         ({"pod": "", "colour": "red"}, ["chat", "batch"]),
     ],
 )
-def test_filters_are_exact_and_all_must_hold(query: dict[str, str], pods: list[str]) -> None:
+def test_filters_are_exact_and_all_must_match(query: dict[str, str], pods: list[str]) -> None:
     assert [row["pod"] for row in rows(SHARED, query)] == pods
 
 
@@ -240,7 +240,7 @@ def test_a_shared_card_has_a_row_for_each_container_with_the_values_of_the_card(
     assert [chat[name] for name in NUMBERS] == [batch[name] for name in NUMBERS] == list(VALUES.values())
 
 
-def test_values_are_the_containers_own_if_they_are_to_be_split() -> None:
+def test_each_container_has_its_own_values_by_option() -> None:
     chat, batch = rows(SHARED, {"missing": "null"}, SPLIT)
     split = ("gpu_utilization", "framebuffer_used", "power_usage")
     assert [chat[name] for name in split] == [70.0, 500.0, 200.0]
@@ -250,24 +250,24 @@ def test_values_are_the_containers_own_if_they_are_to_be_split() -> None:
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 1e308])
-def test_what_is_no_number_is_missing(wrong: float) -> None:
+def test_a_value_that_is_not_a_number_is_missing(wrong: float) -> None:
     broken = node(replace(ON_CHAT, booking=replace(BUSY, sm_ratio=wrong)), ON_BATCH)
     assert [row["gpu_utilization"] for row in rows(broken, {"missing": "null"}, SPLIT)] == [None, None]
     absurd = node(ON_CHAT, ON_BATCH, readings=(Reading("utilization_ratio", wrong),))
     assert rows(absurd) == []
 
 
-def test_who_is_alone_on_a_card_has_all_of_it() -> None:
+def test_a_container_alone_on_a_card_has_the_cards_values() -> None:
     (row,) = rows(node(ON_CHAT), config=SPLIT)
     assert row["framebuffer_used"] == 600.0
 
 
-def test_who_uses_a_card_that_it_was_not_given_has_a_row() -> None:
+def test_a_container_that_uses_a_card_it_was_not_given_has_a_row() -> None:
     unclaimed = node(replace(ON_CHAT, claims=()), replace(ON_BATCH, claims=()))
     assert [row["pod"] for row in rows(unclaimed)] == ["chat", "batch"]
 
 
-def test_who_has_ended_or_is_outside_kubernetes_has_none() -> None:
+def test_ended_containers_and_those_outside_kubernetes_have_no_row() -> None:
     process = Process(pid=1, kinds=("compute",))
     outside = Tenant(container=ContainerRef("", "", "docker/web"), processes=(process,), idle=False)
     ended = Tenant(container=CHAT, booking=BUSY)
@@ -276,7 +276,7 @@ def test_who_has_ended_or_is_outside_kubernetes_has_none() -> None:
     assert (row["pod"], row["container"]) == ("", "")
 
 
-async def test_instances_share_the_uuid_of_their_card_and_tell_no_utilization(tmp_path: Path) -> None:
+async def test_instances_share_the_uuid_of_their_card_and_report_no_utilization(tmp_path: Path) -> None:
     found = rows(await played(script("mig"), tmp_path), {"missing": "null"})
     assert len({row["device_uuid"] for row in found}) == 2
     assert len({(row["device_uuid"], row["mig_instance_id"]) for row in found}) == 7

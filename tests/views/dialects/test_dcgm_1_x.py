@@ -13,7 +13,7 @@ from tests.catalog.dcgm import VERSION_1
 from tests.tree import card
 from tests.views.dialects.dcgm_node import NODE, uuid
 
-# As its README shows it. There another program has sorted the labels.
+# As shown in its README, where another program has sorted the labels.
 README = """\
 # HELP dcgm_gpu_temp GPU temperature (in C).
 # TYPE dcgm_gpu_temp gauge
@@ -77,12 +77,12 @@ def as_shown(line: str) -> str:
     return f"{name}{{{','.join(sorted(labels.split(',')))}}} {float(value):g}"
 
 
-def test_the_sample_of_the_readme_comes_out_of_the_facts_it_shows() -> None:
+def test_the_facts_of_the_readmes_sample_give_the_sample() -> None:
     ours = [as_shown(line) for line in text(node_of_the_readme()).splitlines()]
     assert sorted(ours) == sorted(README.splitlines())
 
 
-def test_labels_come_as_it_wrote_them_itself() -> None:
+def test_labels_are_in_the_order_of_the_exporter_itself() -> None:
     line = (
         f'dcgm_gpu_temp{{gpu="0",uuid="{CARDS[0]}",pod_name="pod1",pod_namespace="default",'
         'container_name="pod1-ctr"} 33.0\n'
@@ -101,11 +101,11 @@ def test_a_card_split_by_mig_has_one_row_and_no_pod() -> None:
     assert used == [f'dcgm_fb_used{{gpu="3",uuid="{uuid(3)}"}} 30719.0']
 
 
-def test_a_card_without_an_xid_says_0() -> None:
+def test_a_card_without_an_xid_shows_0() -> None:
     assert f'dcgm_xid_errors{{gpu="1",uuid="{uuid(1)}"}} 0.0' in text(NODE).splitlines()
 
 
-def test_all_forty_names_are_there_once_a_card_tells_everything() -> None:
+def test_all_forty_names_are_there_if_a_card_reports_everything() -> None:
     readings = tuple(_reading(row) for row in CATALOG if row.dcgm1x)
     told = card(Device(gpu=Gpu(uuid="GPU-a", index=0), readings=readings))
     page = dcgm_1_x.families(replace(NODE, cards=(told,)), None)
@@ -116,6 +116,6 @@ def _reading(row: Metric) -> Reading:
     return Reading(row.name, 1.0, row.label_values)
 
 
-def test_it_is_also_where_it_always_was() -> None:
+def test_it_is_served_at_its_old_path_too() -> None:
     assert set(dcgm_1_x.PAGES) == {"/metrics/dcgm-1.x", "/gpu/metrics"}
     assert len({id(view) for view in dcgm_1_x.PAGES.values()}) == 1

@@ -28,12 +28,12 @@ def test_a_shared_card_is_split_by_what_was_measured() -> None:
     assert pods(rows("DCGM_FI_DEV_POWER_USAGE", 2, config=PER_CONTAINER)) == {
         "chat": 300.25, "batch": 50, "": 220.25,
     }  # fmt: skip
-    # Nobody can say whose heat it is.
+    # Heat is not booked to anybody.
     assert pods(rows("DCGM_FI_DEV_GPU_TEMP", 2, config=PER_CONTAINER)) == {"": 56}
 
 
 @pytest.mark.parametrize("dialect", [dcgm, dcgm_4_9])
-def test_splitting_leaves_every_sum_as_it_was(dialect: ModuleType) -> None:
+def test_splitting_changes_no_sum(dialect: ModuleType) -> None:
     whole, split = (
         {family.name: sum(family.samples.values()) for family in dialect.families(NODE, config)}
         for config in (DEFAULT, PER_CONTAINER)
@@ -45,7 +45,7 @@ def test_splitting_leaves_every_sum_as_it_was(dialect: ModuleType) -> None:
     ("ratios", "shown"),
     [((0.8, 0.7), [52, 45, 0]), ((0.97, 0.97), [48, 49, 0]), ((1.0, 0.0), [97, 0, 0])],
 )
-def test_parts_that_exceed_a_card_together_are_cut_by_one_ratio(
+def test_parts_that_exceed_the_card_are_all_cut_by_the_same_ratio(
     ratios: tuple[float, float], shown: list[float]
 ) -> None:
     tenants = tuple(
@@ -110,7 +110,7 @@ def test_a_card_of_one_container_is_not_split() -> None:
     assert page(dcgm, PER_CONTAINER, alone) == page(dcgm, DEFAULT, alone)
 
 
-def test_a_shared_gpu_instance_is_split_by_memory_alone() -> None:
+def test_only_the_memory_of_a_shared_gpu_instance_is_split() -> None:
     config = PER_CONTAINER
     found = [row for row in rows("DCGM_FI_DEV_FB_USED", 3, config=config) if row[0]["GPU_I_ID"] == "5"]
     assert pods(found) == {"chat": 5120, "batch": 2048, "": 1024}
@@ -118,6 +118,6 @@ def test_a_shared_gpu_instance_is_split_by_memory_alone() -> None:
     assert [value for _, value in rows("DCGM_FI_DEV_POWER_USAGE", 3, config=config)] == [390.5] * 3
 
 
-def test_what_nobody_measured_stays_whole() -> None:
+def test_what_was_not_measured_is_not_split() -> None:
     blind = shared({})
     assert page(dcgm, PER_CONTAINER, blind) == page(dcgm, DEFAULT, blind)

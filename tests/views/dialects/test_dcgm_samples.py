@@ -1,4 +1,4 @@
-"""Real pages of dcgm-exporter: what one of them tells goes in, and the same rows come out."""
+"""Real pages of dcgm-exporter: the facts of a page go in, and the same rows come out."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,7 @@ from tests.tree import card
 
 SAMPLES = Path(__file__).parents[2] / "recorded" / "dcgm-exporter"
 
-# Files of the generation that `dcgm` speaks for, and what of them it is told by options.
+# Files of the generation that `dcgm` stands in for, and the options that each needs.
 SAME_GENERATION = {
     "k8s_busy_t4_no_help_lines": {},
     "k8s_idle_l40s_helm": {},
@@ -41,12 +41,12 @@ SAME_GENERATION = {
     "vgpu_grid_a100_10c": {},
     "k8s_484_lowercase_hostname_t4": {"dcgm_hostname_label": ["hostname"]},
 }
-# An older one: the exporter's own name was a label by hand; the bus and the words for XIDs came later.
+# An older one: it has the exporter's own name as a label, and not yet the bus and the meaning of XIDs.
 OLDER = re.compile(r',(?:DCGM_FI_PROCESS_NAME|pci_bus_id|err_code|err_msg)="[^"]*"')
 
 LINE = re.compile(r"(\w+)\{(.*)\} (\S+)")
 LABEL = re.compile(r'(\w+)="([^"]*)"')
-# Memory is told in whole MiB, so that used, free and the rest come out as they went in.
+# Memory is in whole MiB, so that used, free and the rest come out as they went in.
 ROWS: dict[str, Metric] = {}
 for row in reversed(device_rows()):
     for alias in filter(None, (row.dcgm, row.dcgm1x)):
@@ -137,7 +137,7 @@ def test_rows_come_out_as_they_went_in(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAME_GENERATION)
-def test_help_and_type_are_theirs(name: str) -> None:
+def test_help_and_type_are_those_of_dcgm_exporter(name: str) -> None:
     text = (SAMPLES / f"{name}.prom").read_text()
     theirs = [one for one in lines(text) if one.name in ROWS]
     comments = {
@@ -156,7 +156,7 @@ def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -
     assert len(theirs) > 200
     node = snapshot(theirs)
     split, whole, *others = node.cards
-    # What the others tell the split card could tell too: of that, too, its instances show no more than theirs do.
+    # The split card may report what the others do. Even then its instances show no more than theirs.
     split = replace(split, readings=(*whole.readings, *split.readings))
     page = dcgm.families(replace(node, cards=(split, whole, *others)), load({}, {}).of(Options))
 
@@ -169,7 +169,7 @@ def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -
     assert sorted(map(bare, found)) == sorted(map(bare, theirs))
 
 
-def test_a_claims_labels_stand_where_theirs_do() -> None:
+def test_the_labels_of_a_claim_are_where_dcgm_exporter_has_them() -> None:
     first, second = lines((SAMPLES / "dra_gh200_k8s_docs.prom").read_text())
     labels = first.labels
     container = ContainerRef(labels["namespace"], labels["pod"], labels["container"], "uid")

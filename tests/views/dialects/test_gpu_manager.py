@@ -88,7 +88,7 @@ def used(index: int = 0, **facts: Any) -> Card:
 
 
 def series(snapshot: Snapshot, name: str, key: str, container: str = "work") -> dict[str, float]:
-    """The values of a container by the label that tells them apart."""
+    """The values of a container, by the label in which they differ."""
     page = values(families(snapshot, None), name)
     found: dict[str, float] = {}
     for which in ("gpu0", "gpu1", *CARDS, "total"):
@@ -118,30 +118,30 @@ async def test_a_node_of_gpu_manager(golden: Golden, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("cores", "cards"), [("50", 0.5), ("200", 2.0)])
-def test_a_request_of_cores_is_in_cards(cores: str, cards: float) -> None:
+def test_requested_cores_are_shown_in_cards(cores: str, cards: float) -> None:
     snapshot = node(used(), limits={"tencent.com/vcuda-core": cores})
     assert series(snapshot, REQUESTED_CARDS, "req_of_gpu") == {"total": cards}
 
 
 @pytest.mark.parametrize(("blocks", "mib"), [("30", 7680), ("40", 10240)])
-def test_a_request_of_memory_is_in_blocks_of_256_mib(blocks: str, mib: int) -> None:
+def test_memory_is_requested_in_blocks_of_256_mib(blocks: str, mib: int) -> None:
     snapshot = node(used(), limits={"tencent.com/vcuda-core": "50", "tencent.com/vcuda-memory": blocks})
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory") == {"total": mib}
 
 
-def test_who_asks_for_no_memory_may_have_all_of_his_cards() -> None:
+def test_a_container_that_requests_no_memory_may_use_all_of_its_cards() -> None:
     snapshot = node(used(0), used(1), limits={"tencent.com/vcuda-core": "200"})
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory") == {"total": 2 * 80 * 1024}
 
 
-def test_beside_a_container_with_cores_the_others_ask_for_none() -> None:
+def test_the_other_containers_of_a_pod_with_cores_request_none() -> None:
     snapshot = node(used(), limits={"tencent.com/vcuda-core": "50"})
     assert series(snapshot, REQUESTED_CARDS, "req_of_gpu", "log") == {"total": 0.0}
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory", "log") == {"total": 0.0}
     assert series(snapshot, UTILIZATION, "gpu", "log") == {}
 
 
-def test_a_container_with_another_resource_asks_for_no_cores_either() -> None:
+def test_a_container_with_another_resource_requests_no_cores_either() -> None:
     pod = node(limits={"tencent.com/vcuda-core": "50"}).pods[0]
     sidecar = PodContainer(name="log", limits={"rdma/hca": "1"})
     snapshot = node(used(), pods=(replace(pod, containers=(pod.containers[0], sidecar)),))
@@ -149,14 +149,14 @@ def test_a_container_with_another_resource_asks_for_no_cores_either() -> None:
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory", "log") == {"total": 0.0}
 
 
-def test_a_container_whose_card_is_not_known_has_no_memory_that_is_known() -> None:
+def test_the_requested_memory_is_unknown_while_the_card_is() -> None:
     snapshot = node(limits={"tencent.com/vcuda-core": "50"})
     assert series(snapshot, REQUESTED_CARDS, "req_of_gpu") == {"total": 0.5}
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory") == {}
 
 
 @pytest.mark.parametrize("limits", [{}, {"nvidia.com/gpu": "1"}])
-def test_beside_a_container_with_cores_another_may_have_a_card_of_another_system(
+def test_another_container_of_a_pod_with_cores_may_have_a_card_of_another_system(
     limits: dict[str, str],
 ) -> None:
     cores = PodContainer(name="log", limits={"tencent.com/vcuda-core": "50"})
@@ -173,31 +173,31 @@ def test_a_request_that_cannot_be_read_is_left_out(text: str) -> None:
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory") == {}
 
 
-def test_another_systems_request_is_what_it_gave() -> None:
+def test_what_another_system_gave_is_the_request() -> None:
     claim = Claim(gpu=CARDS[0], container=WORK, share=0.25, memory_limit_bytes=GIB)
     snapshot = node(used(claims=(claim,)))
     assert series(snapshot, REQUESTED_CARDS, "req_of_gpu") == {"total": 0.25}
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory") == {"total": 1024}
 
 
-def test_a_share_that_nobody_knows_is_no_request() -> None:
+def test_an_unknown_share_is_no_request() -> None:
     unknown = Claim(gpu=CARDS[1], container=WORK, share=0.0)
     assert series(node(used(0), used(1, claims=(unknown,))), REQUESTED_CARDS, "req_of_gpu") == {}
 
 
-def test_who_uses_what_he_was_not_given_has_requested_nothing_that_is_known() -> None:
+def test_the_request_of_a_container_that_was_given_nothing_is_unknown() -> None:
     snapshot = node(used(claims=()))
     assert series(snapshot, REQUESTED_CARDS, "req_of_gpu") == {}
     assert series(snapshot, MEMORY, "gpu_memory") == {"gpu0": 100, "total": 100}
 
 
-def test_use_is_by_card_and_in_total() -> None:
+def test_use_is_shown_by_card_and_in_total() -> None:
     snapshot = node(used(0, sm=0.5), used(1, sm=0.75))
     assert series(snapshot, UTILIZATION, "gpu") == {"gpu0": 50, "gpu1": 75, "total": 125}
     assert series(snapshot, MEMORY, "gpu_memory") == {"gpu0": 100, "gpu1": 100, "total": 200}
 
 
-def test_a_total_of_which_a_part_is_unknown_is_left_out() -> None:
+def test_a_total_with_an_unknown_part_is_left_out() -> None:
     snapshot = node(used(0), used(1, sm=None, mib=None))
     assert series(snapshot, UTILIZATION, "gpu") == {"gpu0": 50}
     assert series(snapshot, MEMORY, "gpu_memory") == {"gpu0": 100}
@@ -207,7 +207,7 @@ HELD = Claim(gpu=CARDS[0], container=WORK)
 STRAY = device(processes=(Process(pid=7, kinds=("compute",)),))
 
 
-def test_a_holder_that_surely_has_no_process_uses_nothing() -> None:
+def test_a_holder_that_certainly_has_no_process_uses_nothing() -> None:
     snapshot = node(joined(device(), [HELD]))
     assert series(snapshot, UTILIZATION, "gpu") == {"gpu0": 0, "total": 0}
     assert series(snapshot, MEMORY, "gpu_memory") == {"gpu0": 0, "total": 0}
@@ -228,14 +228,14 @@ def test_a_holder_that_may_have_a_process_is_not_taken_for_idle(silent: Card) ->
     assert series(snapshot, REQUESTED_CARDS, "req_of_gpu") == {"total": 1}
 
 
-def test_a_process_that_is_gone_hides_no_idle_holder() -> None:
+def test_a_holder_is_idle_beside_a_process_that_is_gone() -> None:
     gone = Holder(pid=7, kind="unknown", reason="exited")
     snapshot = node(joined(STRAY, [HELD], [gone]))
     assert series(snapshot, UTILIZATION, "gpu") == {"gpu0": 0, "total": 0}
 
 
-def test_two_cards_of_one_index_are_not_added_up() -> None:
-    """They are from two pages, each of which counts its cards from 0."""
+def test_two_cards_with_the_same_index_are_not_added_up() -> None:
+    """They come from two pages, each of which counts its cards from 0."""
     twin = used(1, sm=0.75)
     snapshot = node(used(0, sm=0.5), replace(twin, gpu=replace(twin.gpu, index=0)))
     assert series(snapshot, UTILIZATION, "gpu") == {"GPU-0": 50, "GPU-1": 75, "total": 125}
@@ -255,13 +255,13 @@ def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> Non
     assert series(snapshot, UTILIZATION, "gpu") == {"gpu0": 10, "total": 10}
 
 
-def test_a_ratio_that_is_no_number_is_left_out() -> None:
+def test_a_ratio_that_is_not_a_number_is_left_out() -> None:
     snapshot = node(used(sm=float("nan")))
     assert series(snapshot, UTILIZATION, "gpu") == {}
     assert msgspec.json.decode(usage(snapshot, None, {}))
 
 
-def test_use_of_a_slice_is_part_of_the_card() -> None:
+def test_use_of_a_slice_is_shown_as_part_of_the_card() -> None:
     mig = MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0, multiprocessors=25)
     instance = Instance(mig=mig, readings=(Reading("memory_total_bytes", 20 * GIB),))
     snapshot = node(card(device(instances=(instance,)), tenants=[booked(sm=0.8, mig="MIG-1")]))
@@ -270,13 +270,13 @@ def test_use_of_a_slice_is_part_of_the_card() -> None:
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory") == {"total": 20 * 1024}
 
 
-def test_a_pod_made_again_under_its_name_is_added_to_the_former() -> None:
+def test_a_recreated_pod_is_added_to_the_former_one_of_its_name() -> None:
     former = booked(container=replace(WORK, pod_uid="u0"))
     both = card(device(), tenants=[former, booked()])
     assert series(node(both), MEMORY, "gpu_memory") == {"gpu0": 200, "total": 200}
 
 
-def test_usage_goes_by_the_pods_uid_and_leaves_out_what_is_not_known() -> None:
+def test_usage_is_by_pod_uid_and_leaves_out_unknown_values() -> None:
     snapshot = node(used(sm=None))
     assert msgspec.json.decode(usage(snapshot, None, {})) == {
         "usage": {
@@ -301,7 +301,7 @@ def test_usage_goes_by_the_pods_uid_and_leaves_out_what_is_not_known() -> None:
     }
 
 
-def test_without_pods_there_is_nothing_to_say() -> None:
+def test_without_pods_the_pages_are_empty() -> None:
     empty = replace(node(), pods=())
     assert text(families(empty, None)) == ""
     assert usage(empty, None, {}) == b'{"usage":{}}'
@@ -311,11 +311,11 @@ def test_both_paths_lead_to_the_page() -> None:
     assert set(PAGES) == {"/metric", "/metrics/gpu-manager"}
 
 
-def test_promtool_finds_fault_with_the_inherited_names_alone() -> None:
+def test_promtool_complains_about_inherited_names_only() -> None:
     assert complaints(families(SNAPSHOT, None)) <= {MEMORY}
 
 
 @given(NODES)
-def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot) -> None:
+def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
     check_series(families(snapshot, None))
     msgspec.json.decode(usage(snapshot, None, {}))

@@ -108,7 +108,7 @@ async def test_a_node_of_hami(golden: Golden, tmp_path: Path) -> None:
     golden("dialects/hami/legacy.txt", text(families(snapshot, LEGACY)))
 
 
-def test_both_is_the_new_names_and_then_the_old_ones() -> None:
+def test_both_are_the_new_names_and_then_the_old_ones() -> None:
     assert text(families(WITH_LIBRARY, BOTH)) == (
         text(families(WITH_LIBRARY, NEW)) + text(families(WITH_LIBRARY, LEGACY))
     )
@@ -126,7 +126,7 @@ def test_memory_in_use_is_what_the_library_counts() -> None:
         assert value(WITH_LIBRARY, name, OLD_SAMPLE) == 8 * GIB
 
 
-def test_memory_in_use_is_what_the_driver_measured_where_the_library_is_silent() -> None:
+def test_without_the_library_memory_in_use_is_what_the_driver_reports() -> None:
     assert value(NODE, "hami_vgpu_memory_used_bytes") == 9 * GIB
 
 
@@ -136,7 +136,7 @@ def test_the_limit_is_the_schedulers_whatever_the_tenant_writes() -> None:
     assert value(unlimited, "hami_vgpu_memory_limit_bytes") == 99 * GIB
 
 
-def test_utilization_is_what_the_driver_measured_in_percent() -> None:
+def test_utilization_is_what_the_driver_reports_in_percent() -> None:
     assert value(WITH_LIBRARY, "hami_container_device_utilization_ratio") == 50.0
     unmeasured = held_by(replace(INSIDE, booking=replace(HELD.booking, sm_ratio=None)))
     assert value(unmeasured, "hami_container_device_utilization_ratio") == 90.0
@@ -154,12 +154,12 @@ def test_only_the_library_knows_the_kinds_of_memory_and_the_last_kernel() -> Non
     assert value(WITH_LIBRARY, "Device_last_kernel_of_container", OLD_SAMPLE) == 10
 
 
-def test_a_kernel_of_the_future_was_just_now() -> None:
+def test_a_kernel_in_the_future_counts_as_just_run() -> None:
     ahead = held_by(replace(HELD, vgpu=replace(LIBRARY, last_kernel_at=1e12)))
     assert value(ahead, "hami_container_last_kernel_elapsed_seconds") == 0.0
 
 
-def test_a_host_gpu_is_in_percent() -> None:
+def test_the_utilization_of_a_host_gpu_is_in_percent() -> None:
     host = {"device_index": "0", "device_type": "NVIDIA H200", "device_uuid": CARD, "node": "n"}
     old = {"deviceidx": "0", "devicetype": "NVIDIA H200", "deviceuuid": CARD, "nodeid": "n"}
     assert value(NODE, "hami_host_gpu_utilization_ratio", host) == 7.0
@@ -168,13 +168,13 @@ def test_a_host_gpu_is_in_percent() -> None:
     assert value(NODE, "hami_host_gpu_memory_controller_utilization_ratio", host) == 25.0
 
 
-def test_a_model_without_its_maker_is_given_it() -> None:
+def test_the_maker_is_put_in_front_of_a_model_that_lacks_it() -> None:
     tesla = card(replace(DEVICE, gpu=Gpu(uuid=CARD, index=0, model="Tesla T4")))
     host = {"device_index": "0", "device_type": "NVIDIA-Tesla T4", "device_uuid": CARD, "node": "n"}
     assert value(node(tesla), "hami_host_gpu_utilization_ratio", host) == 7.0
 
 
-def test_cards_are_counted_as_the_scheduler_listed_them() -> None:
+def test_cards_are_numbered_as_the_scheduler_listed_them() -> None:
     other = Device(gpu=Gpu(uuid="GPU-1", index=1))
     claim = replace(CLAIM, memory_limit_bytes=1)
     first = Tenant(container=POD, claims=(replace(claim, gpu="GPU-1", index=0),))
@@ -185,14 +185,14 @@ def test_cards_are_counted_as_the_scheduler_listed_them() -> None:
     assert value(snapshot, name, {**SAMPLE, "device_uuid": CARD, "vdevice_index": "1"}) == 1
 
 
-def test_a_card_that_the_container_does_not_hold_is_not_its_own_however_it_writes_so() -> None:
+def test_a_library_that_names_a_card_its_container_does_not_hold_is_not_believed() -> None:
     others = replace(CLAIM, system="time-slicing")
     forged = replace(LIBRARY, pod_uid="u2")
     other = node(joined(DEVICE, [others], vgpus=[forged]))
     assert not [one for one in families(other, BOTH) if not one.name.startswith(("hami_host", "Host"))]
 
 
-def test_what_others_than_hami_gave_is_not_shown() -> None:
+def test_what_other_systems_gave_is_not_shown() -> None:
     other = held_by(replace(HELD, claims=(replace(CLAIM, system="time-slicing"),)))
     assert value(other, "hami_vgpu_memory_used_bytes") is None
 
@@ -207,7 +207,7 @@ def test_a_slice_is_named() -> None:
     assert value(snapshot, "MigInfo", {**OLD_SAMPLE, "instanceid": "3"}) == 1.0
 
 
-def test_a_pod_made_again_under_its_name_is_added_to_the_former() -> None:
+def test_a_recreated_pod_is_added_to_the_former_one_of_its_name() -> None:
     again = replace(POD, pod_uid="u2")
     newer = replace(LIBRARY, pod_uid="u2", last_kernel_at=995.0)
     snapshot = held_by(INSIDE, Tenant(container=again, claims=(replace(CLAIM, container=again),), vgpu=newer))
@@ -215,7 +215,7 @@ def test_a_pod_made_again_under_its_name_is_added_to_the_former() -> None:
     assert value(snapshot, "hami_container_last_kernel_elapsed_seconds") == 5.0
 
 
-def test_promtool_finds_fault_with_the_inherited_names_alone() -> None:
+def test_promtool_complains_about_inherited_names_only() -> None:
     assert complaints(families(WITH_LIBRARY, NEW)) == set()
     legacy = {family.name for family in families(WITH_LIBRARY, LEGACY)}
     assert complaints(families(WITH_LIBRARY, LEGACY)) <= legacy
@@ -223,5 +223,5 @@ def test_promtool_finds_fault_with_the_inherited_names_alone() -> None:
 
 @pytest.mark.parametrize("config", [NEW, LEGACY, BOTH])
 @given(snapshot=NODES)
-def test_no_snapshot_makes_a_series_twice(config: Options, snapshot: Snapshot) -> None:
+def test_no_snapshot_gives_a_series_twice(config: Options, snapshot: Snapshot) -> None:
     check_series(families(snapshot, config))

@@ -49,7 +49,7 @@ def readme(name: str) -> list[str]:
 
 
 def readme_rows(lines: list[str]) -> list[MapRow]:
-    """The rows that its README shows, those that stand there twice too."""
+    """The rows of its README, including those that occur twice."""
     return [MapRow(*re.findall('"([^"]*)"', line)) for line in lines if "{" in line]
 
 
@@ -90,17 +90,17 @@ def test_the_page_of_nodes(golden: Golden) -> None:
     golden("dialects/pod-gpu-map/nodes.txt", text(page(path="/metrics/nodes")))
 
 
-def test_the_readme_less_its_duplicates() -> None:
+def test_the_map_of_the_readme_without_its_duplicates() -> None:
     lines = readme("readme-map.txt")
     assert text([map_family(readme_rows(lines))]).splitlines() == list(dict.fromkeys(lines))
 
 
-def test_the_readme_of_nodes_less_its_duplicates() -> None:
+def test_the_nodes_of_the_readme_without_their_duplicates() -> None:
     lines = readme("readme-nodes.txt")
     assert text(node_families(readme_rows(lines))).splitlines() == list(dict.fromkeys(lines))
 
 
-def test_the_readme_of_deprecated_names_less_its_duplicates() -> None:
+def test_the_deprecated_names_of_the_readme_without_duplicates() -> None:
     lines = readme("readme-deprecated.txt")
     mapped = readme_rows(lines)
     families = deprecated_families(mapped)
@@ -130,17 +130,17 @@ def test_a_pod_that_uses_what_it_was_not_given_has_a_row() -> None:
     assert [row.pod_name for row in rows(used)] == ["thief"]
 
 
-def test_who_neither_holds_nor_uses_a_card_has_no_row() -> None:
+def test_a_pod_that_neither_holds_nor_uses_a_card_has_no_row() -> None:
     left = replace(using(ContainerRef("default", "left", "main", "9")), processes=(Process(pid=1),))
     assert rows(replace(node(), cards=(card(DEVICES[0], tenants=[left]),))) == []
 
 
-def test_who_has_ended_has_no_row() -> None:
+def test_an_ended_pod_has_no_row() -> None:
     ended = Tenant(container=ContainerRef("default", "done", "main", "9"))
     assert rows(replace(node(), cards=(card(DEVICES[0], ended=[ended]),))) == []
 
 
-def test_who_is_outside_kubernetes_is_no_pod() -> None:
+def test_a_container_outside_kubernetes_has_no_row() -> None:
     outside = using(ContainerRef("", "", "docker/web"))
     assert rows(replace(node(), cards=(card(DEVICES[0], tenants=[outside]),))) == []
 
@@ -168,7 +168,7 @@ def test_a_node_makes_a_legal_name() -> None:
     assert re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", metric_name("ü\n\ud800"))
 
 
-def test_nodes_of_like_names_share_a_family() -> None:
+def test_nodes_with_similar_names_share_a_family() -> None:
     mapped = [*rows(node(held(CARD, "a"), name="a-1")), *rows(node(held(CARD, "a"), name="a.1"))]
     (family,) = node_families(mapped)
     assert len(family.samples) == 2
@@ -180,12 +180,12 @@ async def test_pods_on_one_slice_share_its_uuid(tmp_path: Path) -> None:
     assert len(set(devices.values())) == len(devices) - 1
 
 
-def test_promtool_finds_nothing_to_say() -> None:
+def test_promtool_has_no_complaints() -> None:
     assert complaints(page()) == set()
     assert complaints(page(path="/metrics/nodes")) == set()
 
 
 @given(NODES)
-def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot) -> None:
+def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
     check_series(PAGES["/metrics/pod-gpu-map"](snapshot, DEPRECATED))
     check_series(PAGES["/metrics/nodes"](snapshot, DEFAULT))

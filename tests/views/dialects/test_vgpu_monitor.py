@@ -110,12 +110,16 @@ def test_the_lines_of_the_readme() -> None:
     ]
 
 
-def test_multiplied_utilization_is_that_of_the_share() -> None:
+def test_multiplied_utilization_is_part_of_the_share() -> None:
     assert shown(node(used(claim())), MULTIPLIED)[UTILIZATION] == {'{gpu_id="0",pod="notebook"}': 100.0}
     assert UTILIZATION not in shown(node(used()), MULTIPLIED)
 
 
-def test_an_idle_pod_uses_nothing_where_that_can_be_seen() -> None:
+def test_a_ratio_too_large_for_a_number_is_left_out() -> None:
+    assert UTILIZATION not in shown(node(used(claim(share=1e-310))), MULTIPLIED)
+
+
+def test_a_pod_that_is_seen_to_be_idle_uses_nothing() -> None:
     assert shown(node(idle(claim()))) == {
         UTILIZATION: {'{gpu_id="0",pod="notebook"}': 0.0},
         USED: {'{gpu_id="0",pod="notebook"}': 0.0},
@@ -136,17 +140,17 @@ def test_what_cannot_be_seen_is_absent(silent: Card) -> None:
     assert shown(node(silent)).keys() == {TOTAL}
 
 
-def test_a_process_of_somebody_else_does_not_hide_that_a_pod_is_idle() -> None:
+def test_a_pod_is_idle_beside_a_process_of_somebody_else() -> None:
     device = Device(gpu=CARD, processes=PROCESSES)
     holder = Holder(pid=1, kind="host")
     assert shown(node(joined(device, [claim()], [holder]))).keys() == {UTILIZATION, USED}
 
 
-def test_what_is_not_measured_of_a_process_is_absent() -> None:
+def test_what_is_not_measured_is_absent() -> None:
     assert shown(node(used(claim(), ratio=None, memory=None))).keys() == {TOTAL}
 
 
-def test_a_card_that_is_silent_tells_nothing() -> None:
+def test_a_card_that_is_down_has_no_series() -> None:
     device = Device(gpu=CARD, fault=Fault(reason="timeout"))
     assert shown(node(joined(device, [claim()]))) == {}
 
@@ -169,8 +173,8 @@ def test_two_containers_of_a_pod_are_added_up() -> None:
     assert [list(one.values()) for one in found.values()] == [[37.5], [8192.0], [12288.0]]
 
 
-def test_two_cards_of_one_index_are_not_added_up() -> None:
-    """They are from two pages, each of which counts its cards from 0."""
+def test_two_cards_with_the_same_index_are_not_added_up() -> None:
+    """They come from two pages, each of which counts its cards from 0."""
     twin = replace(OTHER, index=0)
     snapshot = node(used(claim(), ratio=0.25), used(claim(twin), ratio=0.5, gpu=twin))
     assert shown(snapshot)[UTILIZATION] == {
@@ -185,7 +189,7 @@ def test_a_limit_is_the_memory_that_a_pod_was_given() -> None:
 
 
 def test_slots_count_what_a_pod_has_and_share_what_it_uses() -> None:
-    """As the code does: a card that a pod has twice is two slots, each with half of the memory and all of the work."""
+    """As in the code: a card that a pod has twice is two slots, each with half of the memory and all of the work."""
     twice = used(claim(OTHER, 0.25, number=1), claim(OTHER, 0.25, number=0), gpu=OTHER)
     found = shown(node(idle(claim(CARD, 1.0)), twice), SLOTS)
     labels = [f'{{gpu_id="{slot}",pod="notebook"}}' for slot in range(3)]
@@ -196,7 +200,7 @@ def test_slots_count_what_a_pod_has_and_share_what_it_uses() -> None:
     }
 
 
-def test_pods_of_one_name_are_told_apart_by_their_namespace() -> None:
+def test_pods_with_the_same_name_have_their_namespace_as_a_label() -> None:
     twin = ContainerRef("team-b", "notebook", "main", "uid-2")
     single = ContainerRef("team-b", "single", "main", "uid-3")
     snapshot = node(idle(claim(), claim(container=twin), claim(container=single)))
@@ -212,7 +216,7 @@ def test_pods_of_one_name_are_told_apart_by_their_namespace() -> None:
 
 
 def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> None:
-    """There is one number for the two: it is the pod's, if the pod is alone there."""
+    """Both halves share one number, which is the pod's if it is alone there."""
     halves = tuple(
         Instance(
             mig=MigInstance(
@@ -230,10 +234,10 @@ def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> Non
     assert UTILIZATION not in shown(node(unsized))
 
 
-def test_promtool_has_nothing_to_say() -> None:
+def test_promtool_has_no_complaints() -> None:
     assert complaints(families(SNAPSHOT, DEFAULT)) == set()
 
 
 @given(NODES, st.sampled_from([DEFAULT, AS_THE_CODE, NAMESPACED]))
-def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot, config: Options) -> None:
+def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot, config: Options) -> None:
     check_series(families(snapshot, config))

@@ -23,7 +23,7 @@ NEEDS = "the driver's ResourceSlices from the API server, or its device names: g
 CORES, MEMORY = "cores", "memory"
 MIB = 1 << 20
 
-# What containers hold of one device, by the part of it: `""` where nobody says which.
+# What containers hold of one device, by the part of it: `""` where that is not known.
 Holders: TypeAlias = dict[ContainerRef, dict[str, Held]]
 
 
@@ -105,7 +105,7 @@ def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, Held]]:
                 named.add((ref.namespace, ref.pod, ref.container))
                 yield ref, held
     for ref, rows in listed.items():
-        # Of two pods of one name the kubelet does not say which; what their own status says is enough.
+        # Of two pods of one name the kubelet does not say which it means; their own status is enough.
         if (ref.namespace, ref.pod, ref.container) not in named:
             yield from ((ref, row_held(row)) for row in rows)
 

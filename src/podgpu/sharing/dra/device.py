@@ -44,7 +44,7 @@ def pool(inventory: Inventory) -> Mapping[Place, PoolDevice]:
 
 
 def _instance(name: re.Match[str], parent: str | None, inventory: Inventory) -> str | None:
-    """Find an instance by its profile and where it starts. One made on demand has no UUID that a driver could tell."""
+    """Find an instance by its profile and where it starts. The driver cannot know the UUID of one made on demand."""
     card = inventory.by_minor.get(name["minor"], parent)
     if parent not in (None, card):
         return None

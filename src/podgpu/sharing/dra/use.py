@@ -44,7 +44,7 @@ class Claims:
                 self._made[one.namespace, uid][one.pod_name] = one.name
 
     def names(self, pod: Pod) -> dict[str, str]:
-        """Return the claims by the pod's own names. The kubelet does not tell those of templates, the claim does."""
+        """Return the claims by the pod's own names. Those of templates are in the claim, not in the kubelet's list."""
         return self._made.get((pod.namespace, pod.uid), {}) | pod.resource_claims
 
     def of(self, pod: Pod, name: str) -> ResourceClaim | None:
@@ -83,7 +83,7 @@ class Use:
 
     def _status(self) -> dict[str, list[Held]]:
         """Return what the pod's status says, by the claim's name, unless the claim does not know these devices."""
-        found = {self._names.get(own, ""): devices for own, devices in _told(self._container).items()}
+        found = {self._names.get(own, ""): devices for own, devices in _in_status(self._container).items()}
         return {
             name: devices
             for name, devices in found.items()
@@ -142,14 +142,14 @@ def _matches(request: str, wanted: set[str]) -> bool:
     return "" in wanted or request in wanted or request.partition("/")[0] in wanted
 
 
-def _told(container: PodContainer) -> dict[str, list[Held]]:
-    """Return what the status tells, by the pod's own name for a claim. Some kubelets tell ids that name no device."""
-    told: defaultdict[str, list[Held | None]] = defaultdict(list)
+def _in_status(container: PodContainer) -> dict[str, list[Held]]:
+    """Return the status's devices by the pod's own name for a claim. Some kubelets write ids that name no device."""
+    found_in: defaultdict[str, list[Held | None]] = defaultdict(list)
     for resource, device_id in container.devices:
         kind, _, name = resource.partition(":")
         if kind == "claim":
-            told[name.partition("/")[0]].append(_status_device(device_id))
-    return {name: [one for one in found if one] for name, found in told.items() if all(found)}
+            found_in[name.partition("/")[0]].append(_status_device(device_id))
+    return {name: [one for one in found if one] for name, found in found_in.items() if all(found)}
 
 
 def _status_device(device_id: str) -> Held | None:

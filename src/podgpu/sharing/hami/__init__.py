@@ -1,8 +1,8 @@
 """HAMi: parts of a card's memory and cores.
 
-The kubelet's ids are `UUID-N`, picked as it likes: only how many it gave to which container holds. Which cards these
-are the scheduler noted on the pod. Where no note can be seen, the file says it that the library in the container keeps.
-Others than HAMi can write both, so neither counts for more than the kubelet gave.
+The kubelet picks ids `UUID-N` as it likes: only the number that a container got is reliable. The scheduler writes the
+cards on the pod. Where such notes cannot be seen, the file has them that the library in the container keeps. Tenants
+can write both, so neither counts for more than the kubelet gave.
 
 A share is the part of the cores, if these are limited, else the part of the card's memory. Where that is not known it
 is 0: the limit is a fact, a share would be a guess.
@@ -123,7 +123,7 @@ def _owned(
     """Yield whose the files of a pod are.
 
     HAMi 2.10 names a folder after the wrong container, if one without a GPU comes before it. So with several containers
-    a folder counts only if all of those with ids have one, and nobody else.
+    a folder counts only if each container with ids has one, and no other has.
     """
     if len(folders) == len(given) == 1:
         yield next(iter(given.values())), next(iter(folders.values()))
@@ -132,16 +132,16 @@ def _owned(
 
 
 def _shared(inventory: Inventory) -> set[str]:
-    """The cards that a file may name: whole ones, of which nobody holds anything by another system's id."""
+    """The cards that a file may name: whole ones that no other system's id mentions."""
     foreign = (one.device_id for one in inventory.allocations if not _is_own(one, inventory))
     others = {card for device_id in foreign for card in inventory.named(device_id)}
     return set(inventory.gpus) - set(inventory.instances.values()) - others
 
 
 def _within(cached: Sequence[Claim], noted: Sequence[Claim]) -> Iterator[Claim]:
-    """Make files share what notes leave of a card: who writes a large number into his own takes from nobody.
+    """Let files share what notes leave of a card, so that a large number in one file takes nothing from the others.
 
-    If that is too little for all of them, each may have an equal part of it.
+    If that is too little for all of them, each has at most an equal part of it.
     """
     taken: defaultdict[str, float] = defaultdict(float)
     for claim in noted:

@@ -1,8 +1,8 @@
 """Finds and reads the files that HAMi's library keeps for each container, in a folder `POD UID_CONTAINER`.
 
-The folder's name is HAMi's; what is in it is the tenant's, who can write there whatever he likes while it is read. So
-nothing is followed, waited for or mapped: a file that shrinks under a map kills who looks at it. A process counts if
-its cgroup is in the folder's pod, as the PIDs are the tenant's too.
+HAMi names the folder, but the tenant can write anything into it, even while it is read. So nothing is followed, waited
+for or mapped: a mapped file that shrinks kills the reader. Tenants can write the PIDs too, so a process counts only if
+its cgroup is in the folder's pod.
 """
 
 import errno
@@ -74,7 +74,7 @@ class Look:
         if region.refused:
             self.errors["memory"] += region.refused
         slots = [slot for slot in region.slots if self._is_in_pod(slot.pid, uid)]
-        # Where nobody could be believed, nothing is known. Where nobody is there, nothing is used.
+        # If no process could be verified, nothing is known. If there is no process, nothing is used.
         is_known = bool(slots) or not (region.slots or region.refused)
         for index, card in enumerate(region.cards):
             yield _vgpu(region, slots if is_known else None, uid, container, index, card)
@@ -86,7 +86,7 @@ class Look:
         return found == uid
 
     def _count(self, error: OSError) -> None:
-        """What is not there is no error: neither HAMi, nor a container that has just ended."""
+        """A missing file or folder is no error: there may be no HAMi, or the container has just ended."""
         if error.errno != errno.ENOENT:
             self.errors["link" if error.errno in (errno.ELOOP, errno.ENOTDIR) else "unreadable"] += 1
 
@@ -113,7 +113,7 @@ def _vgpu(
 
 
 def _sm_ratio(card: Card, percents: Sequence[int | None]) -> float | None:
-    """It is written only where there is a limit. 100 may be none, and then 0 may be what nobody wrote."""
+    """It is written only if there is a limit. 100 may be no limit, and then 0 may mean that it was never written."""
     known = [percent for percent in percents if percent is not None]
     if card.cores is None or len(known) < len(percents) or (card.cores == PERCENT and not any(known)):
         return None
@@ -141,7 +141,7 @@ def _read(folder: int, name: str) -> Region:
 
 
 def _names(folder: int, most: int) -> list[str]:
-    """List one more than there may be, so that too many can be told."""
+    """List one more than there may be, so that too many can be detected."""
     with os.scandir(folder) as entries:
         return sorted(entry.name for entry in islice(entries, most + 1))
 

@@ -1,10 +1,10 @@
 """HAMi's note on a pod: an entry for each container ended by `;`, a device of it by `:`.
 
-A device is `UUID,TYPE,MiB,CORES%`. Whoever may edit the pod may write there, so an entry counts only for a container
+A device is `UUID,TYPE,MiB,CORES%`. Anyone who may edit the pod can write there, so an entry counts only for a container
 with as many ids as it has devices. Whose an entry is depends on the version. Up to 2.9 every container has one, empty
 or `,,0,0:` if it asks for no GPU, in older versions without the init containers. From 2.10 on only those have one that
 ask. The version is not known, so an entry counts if all readings that fit the kubelet's list agree on it. Where the
-spec is not known, containers with equally many ids and different entries cannot be told apart, and have none.
+spec is not known, containers with equally many ids and different entries cannot be distinguished, and have none.
 """
 
 import re
@@ -63,7 +63,7 @@ def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
     fitting = [placed for placed in _readings(pod, entries, resources) if _fits(placed, given, pod)]
     if not fitting:
         return _by_number(pod, given, entries)
-    found = {name: {placed[name] for placed in fitting} for name in given}
+    found = {name: {placed[name] for placed in fitting} for name in fitting[0] if name in given}
     return {name: next(iter(options)) for name, options in found.items() if len(options) == 1}
 
 

@@ -74,8 +74,8 @@ class Layout(Struct, frozen=True, kw_only=True):
         return self.activities + MOST_CARDS * self.activity
 
 
-# The size of a file tells its layout. The library seeks to the end of its struct and writes a byte there, so a file is
-# one byte longer than the struct.
+# A layout is recognised by the size of the file. The library seeks to the end of its struct and writes a byte there, so
+# a file is one byte longer than the struct.
 LAYOUTS = {
     804_681: Layout(cards=48, slot=784, memory=40, activity=0),
     1_197_897: Layout(cards=48, slot=1168, memory=40, activity=24),
@@ -114,7 +114,7 @@ class Slot(Struct, frozen=True, kw_only=True):
 
 
 class Region(Struct, frozen=True, kw_only=True):
-    """`refused` counts the slots that told of more memory than a card can have."""
+    """`refused` counts the slots with more memory than a card can have."""
 
     cards: tuple[Card, ...]
     slots: tuple[Slot, ...] = ()

@@ -26,8 +26,8 @@ VGPU, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memor
 VGPU_NOTE = NOTE
 MEMORY, NUMBER, INDICES = "volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/gpu-index"
 UNKNOWN_UNIT = (
-    "limits of memory are not known: the plugin offers ids that do not tell the size of a unit. "
-    "Plugin 1.12 does, and so does a container's file in /usr/local/vgpu"
+    "limits of memory are not known: the ids that the plugin offers do not show the size of a unit. "
+    "Those of plugin 1.12 do, and so does a container's file in /usr/local/vgpu"
 )
 
 _UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -53,16 +53,18 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
-    """Whoever takes a UUID for the card of a pod that has a note is mistaken: the plugin goes by the note."""
+    """Withdraw claims that go by the UUIDs of a pod with a note: the plugin goes by the note."""
     if claim.resource != NUMBER or claim.system == NAME:
         return False
     return claim.container.pod_uid in inventory.once(_indexed)
 
 
 def doubts(inventory: Inventory) -> Iterator[str]:
-    if any(
-        claim.memory_limit_bytes is None and claim.resource != NUMBER for claim in inventory.once(_claims)
-    ):
+    vgpu, memory = inventory.once(_vgpu_unit), inventory.once(_memory_unit)
+    unlimited = [
+        one for one in inventory.once(_claims) if one.resource != NUMBER and not one.memory_limit_bytes
+    ]
+    if any((memory if one.resource == MEMORY else vgpu).mib is None for one in unlimited):
         yield UNKNOWN_UNIT
 
 
@@ -165,9 +167,14 @@ def _vgpu_unit(inventory: Inventory) -> Unit:
         return offered(parts, inventory.memory)
     if by_index := _by_index(inventory, VGPU_MEMORY):
         return offered(by_index, inventory.memory)
-    has_memory = any(kind == VGPU_MEMORY for kind, _ in inventory.once(_given))
-    is_old = not has_memory and any(resource == VGPU for resource, _ in inventory.allocatable)
-    return mebibyte(inventory.memory) if is_old else Unit(of_card={})
+    return mebibyte(inventory.memory) if _is_old(inventory) else Unit(of_card={})
+
+
+def _is_old(inventory: Inventory) -> bool:
+    """Whether the plugin offers vGPUs and neither memory nor cores, and nobody was given any."""
+    has_vgpus = any(resource == VGPU for resource, _ in inventory.allocatable)
+    has_parts = any(_PART.fullmatch(device_id) for _, device_id in inventory.allocatable)
+    return has_vgpus and not has_parts and not any(kind != VGPU for kind, _ in inventory.once(_given))
 
 
 def _memory_unit(inventory: Inventory) -> Unit:
@@ -184,7 +191,7 @@ def _claim(allocation: Allocation, one: Slice, unit: Unit, inventory: Inventory)
     """Claim a part of a card. Where a unit's size is not known, the library in the container may keep the limit."""
     cores = one.cores / 100 if one.cores else None
     claim = inventory.claim(allocation, one.card, system=NAME, share=cores or unit.share(one.card, one.units))
-    limit = unit.size(one.units) if one.card in inventory.memory else None
+    limit = unit.size(one.card, one.units) if one.card in inventory.memory else None
     holder = claim.container.pod_uid, claim.container.container, one.card
     return msgspec.structs.replace(
         claim,

@@ -1,8 +1,8 @@
 """Volcano's note on a pod: an entry for each container with a vGPU, joined by `;`, each device of it ended by `:`.
 
-A device is `UUID,TYPE,UNITS,CORES%`. Whoever may edit the pod may write there, so an entry counts only for a container
-with as many ids as it has devices. Entries are in the order of the spec; where that is not known, containers with
-equally many ids and different entries cannot be told apart, and have none.
+A device is `UUID,TYPE,UNITS,CORES%`. Anyone who may edit the pod can write there, so an entry counts only for a
+container with as many ids as it has devices. Entries are in the order of the spec; where that is not known, containers
+with equally many ids and different entries cannot be distinguished, and have none.
 """
 
 import re

@@ -3,7 +3,8 @@
 A plugin offers a card's MiB divided by the factor, rounded down, as ids. So the factor is one of those that lead to the
 number of ids, for all cards alike. If these are several, it is the only round number among them; if there are two round
 ones, it is not known. Plugins 1.9.2 to 1.11 offer 32,767 ids for every card, which says nothing. Older plugins offer no
-memory, and count in MiB.
+memory and no cores, and count in MiB. Newer ones may offer no memory either: the kubelet refuses lists that are too
+long.
 """
 
 from collections import Counter
@@ -28,8 +29,10 @@ class Unit(Struct, frozen=True, kw_only=True):
         total = self.of_card.get(card)
         return min(1.0, units / total) if total else 0.0
 
-    def size(self, units: int) -> int | None:
-        return units * self.mib * MIB or None if self.mib else None
+    def size(self, card: str, units: int) -> int | None:
+        """Return bytes. More units than a card has mean that the kubelet still lists those of an earlier factor."""
+        is_possible = 0 < units <= self.of_card.get(card, 0)
+        return units * self.mib * MIB if self.mib and is_possible else None
 
 
 def mebibyte(memory: Mapping[str, int]) -> Unit:
@@ -38,11 +41,11 @@ def mebibyte(memory: Mapping[str, int]) -> Unit:
 
 def offered(counts: Counter[str], memory: Mapping[str, int]) -> Unit:
     """Return the unit of which so many ids are offered of each card. `memory` is the cards' in bytes."""
-    told = {card: count for card, count in counts.items() if count != ANY_CARD}
-    sizes = {card: memory[card] // MIB for card in told if memory.get(card)}
-    least = max((mib // (told[card] + 1) + 1 for card, mib in sizes.items()), default=1)
-    most = min((mib // told[card] for card, mib in sizes.items()), default=0)
-    return Unit(of_card=told, mib=_only(least, most))
+    known = {card: count for card, count in counts.items() if count != ANY_CARD}
+    sizes = {card: memory[card] // MIB for card in known if memory.get(card)}
+    least = max((mib // (known[card] + 1) + 1 for card, mib in sizes.items()), default=1)
+    most = min((mib // known[card] for card, mib in sizes.items()), default=0)
+    return Unit(of_card=known, mib=_only(least, most))
 
 
 def _only(least: int, most: int) -> int | None:

@@ -81,7 +81,7 @@ _MASKS = {
 
 @dataclass(frozen=True, slots=True)
 class ContainerRow:
-    """A container on an entity. One that nobody is on has a row too. `split` asks for the container's own values."""
+    """A container on an entity, or an entity that nobody is on. `split` asks for the container's own values."""
 
     entity: Entity
     occupant: Occupant | None = None

@@ -14,10 +14,10 @@ from podgpu.views.series import Family, Labels
 NAME = "pod_used_gpu_mem_MB"
 HELP = ". Pod使用的GPU显存大小"
 
-# A pod's name and its namespace.
-PodName = tuple[str, str]
+# What the labels for a pod and for its namespace say.
+PodTexts = tuple[str, str]
 
-_UNKNOWN: PodName = ("", "")
+_UNKNOWN: PodTexts = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Wording:
     """Names of labels, and what stands for pod and namespace outside Kubernetes, by the holder's kind."""
 
     names: tuple[str, ...]
-    outside: Mapping[str, PodName]
+    outside: Mapping[str, PodTexts]
 
 
 README = Wording(
@@ -86,7 +86,7 @@ def _place(card: Card) -> dict[str, str]:
     return {"gpu_name": gpu.model, "gpu_uuid": gpu.uuid, "UUID": gpu.uuid, "gpu": str(gpu.index)}
 
 
-def _pod(holder: Holder | None, wording: Wording) -> PodName:
+def _pod(holder: Holder | None, wording: Wording) -> PodTexts:
     if holder is None:
         return _UNKNOWN
     if holder.kind in wording.outside:
@@ -94,7 +94,7 @@ def _pod(holder: Holder | None, wording: Wording) -> PodName:
     return (holder.container.pod, holder.container.namespace) if holder.container else _UNKNOWN
 
 
-def _both_names(pod: PodName) -> dict[str, str]:
+def _both_names(pod: PodTexts) -> dict[str, str]:
     name, namespace = pod
     return {"pod_name": name, "pod": name, "pod_namespace": namespace, "namespace": namespace}
 

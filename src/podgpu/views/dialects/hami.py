@@ -49,10 +49,11 @@ class Naming(NamedTuple):
     joined: Callable[[float, float], float] = add
 
 
-class Sample(NamedTuple):
-    naming: Naming
+class Samples(NamedTuple):
+    """Values that share their labels."""
+
     pairs: Pairs
-    value: float | None
+    values: Mapping[Naming, float | None]
 
 
 class CardPart(Struct, frozen=True):
@@ -172,14 +173,18 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
     names = options.names
     chosen = samples if names in ("new", "both") else []
     if names in ("legacy", "both"):
-        chosen = [*chosen, *(_with_old_names(one) for one in samples if one.naming.legacy)]
+        chosen = [*chosen, *map(_with_old_names, samples)]
     page: dict[str, Family] = {}
-    for naming, pairs, value in chosen:
-        if value is not None:
-            family = page.setdefault(naming.name, _family(naming))
-            labels = _labels(pairs)
-            before = family.samples.get((labels,))
-            family.put(value if before is None else naming.joined(before, value), labels)
+    for pairs, values in chosen:
+        labels = Labels.by_name({**pairs, **ZONE})
+        for naming, value in values.items():
+            if value is not None:
+                _put(
+                    page.get(naming.name) or page.setdefault(naming.name, _family(naming)),
+                    naming,
+                    value,
+                    labels,
+                )
     return list(page.values())
 
 
@@ -187,17 +192,22 @@ def _family(naming: Naming) -> Family:
     return Family(naming.name, Kind.GAUGE, naming.help, Worth.CORE)
 
 
-def _labels(pairs: Pairs) -> Labels:
-    return Labels.by_name({**pairs, **ZONE})
+def _put(family: Family, naming: Naming, value: float, labels: Labels) -> None:
+    before = family.samples.get((labels,))
+    family.put(value if before is None else naming.joined(before, value), labels)
 
 
-def _with_old_names(one: Sample) -> Sample:
-    naming = Naming(one.naming.legacy, one.naming.legacy_help, joined=one.naming.joined)
+def _with_old_names(one: Samples) -> Samples:
     pairs = {LEGACY_LABELS[key]: text for key, text in one.pairs.items() if key in LEGACY_LABELS}
-    return Sample(naming, pairs, one.value)
+    values = {
+        Naming(naming.legacy, naming.legacy_help, joined=naming.joined): value
+        for naming, value in one.values.items()
+        if naming.legacy
+    }
+    return Samples(pairs, values)
 
 
-def _hosts(snapshot: Snapshot) -> Iterator[Sample]:
+def _hosts(snapshot: Snapshot) -> Iterator[Samples]:
     for card in snapshot.cards:
         gpu, readings = card.gpu, card.readings
         pairs = {
@@ -206,26 +216,26 @@ def _hosts(snapshot: Snapshot) -> Iterator[Sample]:
             "device_type": gpu.model if gpu.model.startswith(MAKE) else f"{MAKE}-{gpu.model}",
             "node": snapshot.node_of(gpu),
         }
-        yield Sample(HOST_USED, pairs, reading(readings, "memory_used_bytes"))
-        yield Sample(HOST_UTILIZATION, pairs, percent(reading(readings, "utilization_ratio")))
-        yield Sample(HOST_CONTROLLER, pairs, percent(reading(readings, "memory_utilization_ratio")))
-        yield Sample(HOST_TEMPERATURE, pairs, reading(readings, "temperature_celsius", ("gpu",)))
-        yield Sample(HOST_POWER, pairs, reading(readings, "power_watts"))
+        values = {
+            HOST_USED: reading(readings, "memory_used_bytes"),
+            HOST_UTILIZATION: percent(reading(readings, "utilization_ratio")),
+            HOST_CONTROLLER: percent(reading(readings, "memory_utilization_ratio")),
+            HOST_TEMPERATURE: reading(readings, "temperature_celsius", ("gpu",)),
+            HOST_POWER: reading(readings, "power_watts"),
+        }
+        yield Samples(pairs, values)
 
 
-def _containers(snapshot: Snapshot) -> Iterator[Sample]:
+def _containers(snapshot: Snapshot) -> Iterator[Samples]:
     for part in _parts(snapshot):
-        pairs, vgpu = part.pairs, part.vgpu
-        yield Sample(USED, pairs, part.used)
-        yield Sample(LIMIT, pairs, part.limit)
-        yield Sample(DEVICE_MEMORY, pairs, part.used)
-        yield Sample(UTILIZATION, pairs, part.sm_percent)
-        if vgpu:
-            yield Sample(CONTEXT, pairs, vgpu.context_bytes)
-            yield Sample(MODULE, pairs, vgpu.module_bytes)
-            yield Sample(BUFFER, pairs, vgpu.buffer_bytes)
-        if vgpu and vgpu.last_kernel_at is not None:
-            yield Sample(LAST_KERNEL, pairs, max(0.0, snapshot.taken_at - vgpu.last_kernel_at))
+        pairs = part.pairs
+        values = {
+            USED: part.used,
+            LIMIT: part.limit,
+            DEVICE_MEMORY: part.used,
+            UTILIZATION: part.sm_percent,
+        }
+        yield Samples(pairs, values | _of_library(part.vgpu, snapshot.taken_at))
         if instance := part.on.instance:
             mig = {
                 "compute_instance_id": str(instance.mig.compute_instance_id),
@@ -233,7 +243,20 @@ def _containers(snapshot: Snapshot) -> Iterator[Sample]:
                 "mig_uuid": instance.mig.uuid,
                 "profile": instance.mig.profile,
             }
-            yield Sample(MIG, {**pairs, **mig}, 1.0)
+            yield Samples({**pairs, **mig}, {MIG: 1.0})
+
+
+def _of_library(vgpu: VirtualGpu | None, now: float) -> dict[Naming, float | None]:
+    """What only the library inside the container knows."""
+    if vgpu is None:
+        return {}
+    last = vgpu.last_kernel_at
+    return {
+        CONTEXT: vgpu.context_bytes,
+        MODULE: vgpu.module_bytes,
+        BUFFER: vgpu.buffer_bytes,
+        LAST_KERNEL: None if last is None else max(0.0, now - last),
+    }
 
 
 def _parts(snapshot: Snapshot) -> Iterator[CardPart]:

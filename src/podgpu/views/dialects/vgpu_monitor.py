@@ -24,7 +24,7 @@ _HELP = {
 _MULTIPLIED_HELP = {UTILIZATION: "GPU SM utilization per pod"}
 _MEMORY = "memory_total_bytes"
 
-# Its namespace and its name.
+# A pod's namespace and name.
 PodName = tuple[str, str]
 
 

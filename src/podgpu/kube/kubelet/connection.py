@@ -6,14 +6,14 @@ from pathlib import Path
 from grpclib.client import Channel
 from grpclib.exceptions import GRPCError
 
-from podgpu.kube import kubelet_socket
-from podgpu.kube.kubelet_socket import Refused
+from podgpu.kube.kubelet import rpc
+from podgpu.kube.kubelet.rpc import Refused
 
 Seal = tuple[int, int, int]
 
 
 class KubeletConnection:
-    """Opens a connection when there is none, and a new one when the old is of no use.
+    """Opens a connection when there is none, and again when the open connection is of no use.
 
     A kubelet that restarts puts a new socket in place. Its predecessor may live on and still answer with what it
     knew, so the socket's file is looked at before each call.
@@ -49,12 +49,12 @@ class KubeletConnection:
     def _opened(self) -> Channel:
         # Taken before connecting: if the socket is replaced in between, the next call notices.
         self._seal = _seal(self._socket)
-        self._channel = kubelet_socket.open_channel(self._socket)
+        self._channel = rpc.open_channel(self._socket)
         return self._channel
 
     async def _ask(self, channel: Channel, method: str) -> bytes:
         try:
-            return await kubelet_socket.answer(channel, method)
+            return await rpc.answer(channel, method)
         except GRPCError:
             raise  # the kubelet itself says so: the connection works
         except BaseException:

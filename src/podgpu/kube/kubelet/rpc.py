@@ -51,7 +51,7 @@ class _Plain(CodecBase):
 
 
 class Call(Stream[bytes, bytes]):
-    """A call whose answers are limited in size, which grpclib by itself does not do."""
+    """A call whose answers are limited in size. grpclib has no such limit."""
 
     def __init__(self, channel: Channel, method: str) -> None:
         super().__init__(
