@@ -27,6 +27,7 @@ HOMES = {
     "attribution": ("agent/loop.py",),
 }
 
+
 def literals(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
