@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format docs proto bench gpu-wheels gpu-test lock clean
+.PHONY: help demo test deep check format docs proto bench gpu-wheels gpu-test lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -21,6 +21,9 @@ demo: $(READY) ## serve a simulated node on http://127.0.0.1:19400
 
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest
+
+deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
+	PODGPU_TEST_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis tests/ledger tests/agent tests/views tests/serve
 
 check: $(READY) ## lint, types, walls, generated docs, shape
 	$(BIN)/ruff check .

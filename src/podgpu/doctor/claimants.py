@@ -7,7 +7,6 @@ from podgpu.doctor.verdict import (
     Verdict,
     count,
     down,
-    failed,
     passed,
     several,
     skipped,
@@ -16,19 +15,15 @@ from podgpu.doctor.verdict import (
     works,
 )
 from podgpu.model import Snapshot
-from podgpu.views.text import full_name, line
+from podgpu.views.tenant import full_name
+from podgpu.views.text import line
 
 
 def rights(snapshot: Snapshot, _: Machine) -> Verdict:
     state = state_of(RESOURCE_CLAIMS, snapshot)
     if state is None:
         return skipped("no pod has a resource claim")
-    if state.up:
-        return passed("resource claims can be read")
-    verdict = down(state)
-    if state.fault and state.fault.reason == "forbidden":  # the usual advice for it is about pods
-        return failed(verdict.detail)
-    return verdict
+    return passed("resource claims can be read") if state.up else down(state)
 
 
 def missing(snapshot: Snapshot, _: Machine) -> Verdict:

@@ -2,8 +2,6 @@
 
 import re
 
-from podgpu.model import Allocation, ContainerRef
-
 MAX_BYTES = 256
 
 # A newline is left for the caller: each format has its own way to write one.
@@ -25,11 +23,6 @@ def clean(value: str | bytes) -> str:
 def line(value: str | bytes) -> str:
     """Like `clean`, on one line."""
     return clean(value).replace("\n", " ")
-
-
-def full_name(container: ContainerRef | Allocation) -> str:
-    """`namespace/pod/container`. Outside Kubernetes there is only the last; a nameless container has none."""
-    return "/".join(line(part) for part in (container.namespace, container.pod, container.container) if part)
 
 
 def shortened(name: str, width: int) -> str:
