@@ -21,7 +21,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "sources": {"model", "catalog", "option", "log"},
     "kube": {"model", "log"},
     "host": {"model"},
-    "sharing": {"model"},
+    "sharing": {"model", "catalog"},
     "ledger": {"model"},
     "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log"},
     "views": {"model", "catalog", "option"},

@@ -17,32 +17,15 @@ HOMES = {
     "dcgm": ("sources/dcgm", "catalog/listing.py", "views/dialects/dcgm.py"),
     "simulator": ("sources/simulator",),
     "podresources": ("kube/podresources.py", "agent/demo.py"),
-    "pods-api": ("kube/pods_api.py", "agent/demo.py"),
+    "pods-api": ("kube/pods_api.py",),
     "apiserver": ("kube/pod_watch.py",),
     "log-dirs": ("kube/log_dirs.py",),
     "resource-claims": ("kube/resource_claims.py",),
-    "procfs": ("kube/procfs.py", "host/procfs.py", "agent/demo.py"),
+    "procfs": ("host/procfs.py",),
     "workloads": ("kube/workloads.py",),
     "sharing": ("sharing/__init__.py",),
     "attribution": ("agent/loop.py",),
 }
-# These still know a part by its name, or an option's value of the same spelling.
-STILL = (
-    "assembly/attribution.py",
-    "assembly/source.py",
-    "cli/_service.py",
-    "cli/demo.py",
-    "config/fields.py",
-    "doctor/claim.py",
-    "doctor/driver.py",
-    "doctor/kubernetes.py",
-    "doctor/listing.py",
-    "doctor/process.py",
-    "sharing/dra.py",
-    "sharing/gpushare.py",
-    "sharing/inventory.py",
-    "views/dialects/_dcgm/xid.py",
-)
 
 
 def literals(path: Path) -> Iterator[tuple[int, str]]:
@@ -64,7 +47,7 @@ def strangers() -> Iterator[str]:
 
 
 def test_nobody_but_a_part_itself_knows_its_name() -> None:
-    assert [one for one in strangers() if one.partition(":")[0] not in STILL] == []
+    assert list(strangers()) == []
 
 
 def test_a_name_that_is_found_outside_would_be_noticed() -> None:

@@ -119,7 +119,7 @@ async def test_before_the_first_reading_the_pages_say_so() -> None:
     async with mounted(library.Node(source="simulator")) as client:
         answer = await ask(client, "/metrics")
     assert answer.status == 200
-    assert 'podgpu_source_up{source="simulator"} 0.0\n' in answer.text
+    assert 'source="simulator"} 0.0\n' in answer.text
 
 
 def test_the_library_loads_no_server_that_is_not_asked_for() -> None:

@@ -21,8 +21,8 @@ from podgpu.model import (
 )
 from tests.tree import card, held
 from tests.views import hardware
-from tests.views.hardware import GIB
 
+GIB = hardware.GIB
 MIG_A, MIG_B = (instance.mig.uuid for instance in hardware.SPLIT.instances)
 
 LLAMA = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000001")

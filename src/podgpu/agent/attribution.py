@@ -130,7 +130,6 @@ class Attribution:
         self._rights = Rights(Inventory(()), self._systems)
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
-        self._sees_processes = True
         self._known_workloads: dict[str, Workload] = {}
         self._resolving: asyncio.Task[dict[str, Workload]] | None = None
         self._broken: PartStatus | None = None
@@ -187,7 +186,7 @@ class Attribution:
             pods=tuple(self._shown(pod, workloads) for pod in involved),
             unclaimed=rights.unclaimed,
             sharing=rights.sharing,
-            parts=tuple(self._statuses(devices)),
+            parts=tuple(self._statuses()),
         )
 
     def _able(self, devices: Sequence[Device]) -> list[Device]:
@@ -237,12 +236,8 @@ class Attribution:
             self._known_workloads = self._resolving.result()
         return self._known_workloads
 
-    def _statuses(self, devices: Sequence[Device]) -> list[PartStatus]:
-        """A source that lists no processes needs nobody to look them up."""
-        if devices:
-            self._sees_processes = any(device.ability.sees_processes for device in devices)
-        owners = self._owners.status if self._sees_processes else None
-        own = [status for status in (owners, self._broken) if status]
+    def _statuses(self) -> list[PartStatus]:
+        own = [status for status in (self._owners.status, self._broken) if status]
         for status in own:
             if status.fault:
                 self._errors[status.name, status.fault.reason] += 1

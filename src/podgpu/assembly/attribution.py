@@ -55,7 +55,8 @@ def _of_this_machine(config: Config) -> Attribution:
         allocations=allocations,
         dynamics=ResourceClaims(api, machine.node_name(config)) if api else None,
         pod_sources=_pod_sources(config, api),
-        processes=processes,
+        # Where no processes are listed there are none to look up.
+        processes=processes if chosen(config).sees_processes else None,
         outsiders=Outsiders(root),
         # A pod that cannot see the kubelet's folder is no bare machine.
         books_outsiders=not has_kubelet and api is None,

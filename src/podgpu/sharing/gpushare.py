@@ -131,7 +131,7 @@ def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> 
     else:
         named = Counter(one.device_id.partition(SEPARATOR)[0] for one in ids)
         cards = {card: units for card, units in named.items() if card in inventory.gpus}
-        readings, source = (cards,) if cards else (), "podresources"
+        readings, source = (cards,) if cards else (), inventory.source
     return Holding(allocation=ids[0], readings=readings, source=source)
 
 

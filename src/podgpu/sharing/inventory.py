@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 
 from msgspec import Struct, field
 
+from podgpu.catalog.parts import PODRESOURCES
 from podgpu.model import (
     Allocation,
     Claim,
@@ -87,7 +88,7 @@ class Inventory:
         pool_devices: Iterable[PoolDevice] = (),
         vgpus: Iterable[VirtualGpu] = (),
         ratios: Iterable[float] = (),
-        source: str = "podresources",
+        source: str = PODRESOURCES.name,
     ) -> None:
         self.devices = tuple(devices)
         self.pods = tuple(pods)
@@ -96,7 +97,7 @@ class Inventory:
         self.pool_devices = tuple(pool_devices)
         self.vgpus = tuple(vgpus)
         self.ratios = tuple(ratios)
-        self._source = source
+        self.source = source
         self._given = tuple(allocations)
         self._given_dynamically = tuple(dynamic)
         self._known: dict[Callable[[Inventory], object], object] = {}
@@ -255,5 +256,5 @@ class Inventory:
             resource=allocation.resource,
             device_id=allocation.device_id,
             system=system,
-            source=self._source,
+            source=self.source,
         )

@@ -93,7 +93,7 @@ def _ratio(consumed: Mapping[str, str], capacity: Mapping[str, str]) -> float | 
 
 def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, Held]]:
     listed = _listed(inventory)
-    known = Claims(inventory.resource_claims)
+    known = Claims(inventory.resource_claims, inventory.source)
     named = set()
     for pod in inventory.pods:
         for container in pod.containers if not pod.finished else ():
@@ -107,7 +107,7 @@ def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, Held]]:
     for ref, rows in listed.items():
         # Of two pods of one name the kubelet does not say which it means; their own status is enough.
         if (ref.namespace, ref.pod, ref.container) not in named:
-            yield from ((ref, row_held(row)) for row in rows)
+            yield from ((ref, row_held(row, inventory.source)) for row in rows)
 
 
 def _listed(inventory: Inventory) -> dict[ContainerRef, list[DynamicAllocation]]:

@@ -33,9 +33,13 @@ class Held(Struct, frozen=True, kw_only=True):
 
 
 class Claims:
-    """All resource claims, by namespace and name, and those made from a template by the pod they are for."""
+    """All resource claims, by namespace and name, and those made from a template by the pod they are for.
 
-    def __init__(self, known: Iterable[ResourceClaim]) -> None:
+    `listed_by` is the part that lists devices by container.
+    """
+
+    def __init__(self, known: Iterable[ResourceClaim], listed_by: str) -> None:
+        self.listed_by = listed_by
         self._known: dict[tuple[str, str], ResourceClaim] = {}
         self._made: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
         for one in known:
@@ -61,6 +65,7 @@ class Use:
 
     def __init__(self, pod: Pod, container: PodContainer, known: Claims) -> None:
         self._container = container
+        self._listed_by = known.listed_by
         self._uid = pod.uid
         self._names = known.names(pod)
         self._requests = _requests(pod, container, self._names)
@@ -78,7 +83,7 @@ class Use:
             # A claim whose name only the kubelet knows is one that the status has by the pod's name for it.
             name = row.claim_name if row.claim_name in self._requests else ""
             if name not in status:
-                yield from self._cut(name, [row_held(row)])
+                yield from self._cut(name, [row_held(row, self._listed_by)])
         yield from self._reserved({*status, *(row.claim_name for row in rows)})
 
     def _status(self) -> dict[str, list[Held]]:
@@ -161,5 +166,5 @@ def _status_device(device_id: str) -> Held | None:
     return Held(driver=driver, pool=pool, device=device, source="pod status")
 
 
-def row_held(row: DynamicAllocation) -> Held:
-    return Held(driver=row.driver, pool=row.pool, device=row.device, source="podresources")
+def row_held(row: DynamicAllocation, source: str) -> Held:
+    return Held(driver=row.driver, pool=row.pool, device=row.device, source=source)
