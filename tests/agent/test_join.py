@@ -255,6 +255,8 @@ async def test_two_devices_of_one_uuid_are_one_card() -> None:
     await agent.close()
 
 
-def test_a_card_that_nobody_books_has_nobody_on_it() -> None:
+def test_on_a_card_that_nobody_books_every_process_is_unknown() -> None:
     card = bare(device(RUNS))
-    assert (card.tenants, card.rest, card.balance, list(card.processes)) == ((), (), None, [])
+    assert (card.tenants, card.balance) == ((), None)
+    assert [(one.reason, one.processes) for one in card.rest] == [("unknown", (RUNS,))]
+    assert bare(device()).rest == ()

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
 from podgpu.ledger.book import book
-from podgpu.ledger.split import split
 from podgpu.model import (
     SEES_ALL,
     Ability,
@@ -247,16 +246,6 @@ def test_two_pods_of_one_name_never_merge(
         listed = sum(process.pid in mine and bool(process.kinds) for process in device.processes)
         booked = sum(entry.running for entry in of(sheet, ContainerRef("ns", "pod-0", "main", uid)))
         assert booked == listed
-
-
-@given(st.integers(0, 10**15), st.dictionaries(st.text(max_size=3), st.integers(0, 10**9), max_size=9))
-def test_a_split_loses_nothing_and_is_off_by_less_than_one(whole: int, weights: dict[str, int]) -> None:
-    parts = split(whole, weights)
-    weight = sum(weights.values())
-    assert sum(parts.values()) == (whole if weight else 0)
-    for key, part in parts.items():
-        if weight:
-            assert abs(part * weight - whole * weights[key]) < weight
 
 
 def plain(*processes: Process, used: int = 0) -> Device:

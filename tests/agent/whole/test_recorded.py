@@ -14,6 +14,7 @@ from tests.agent.stage import (
     RECORDED,
     agent_over,
     check_balance,
+    claims,
     pod_resources,
     pods_api,
     snapshot_when,
@@ -40,15 +41,17 @@ def uuid(number: int) -> str:
     return f"GPU-7f3c9a1{number}-52d4-4b8e-9c60-1a2b3c4d5e6{number}"
 
 
+def mig(number: int) -> str:
+    return f"MIG-0a1b2c3d-1111-5111-8111-00000000000{number}"
+
+
 def recorded_node() -> FakeNode:
     """The made-up GPUs of the recorded cluster, and one card for its MIG ids."""
     cards = [h200(number) for number in range(6)]
     for number, card in enumerate(cards[:5]):
         card.uuid = uuid(number)
     cards[5].mig_enabled = True
-    cards[5].migs = [
-        FakeMig(f"MIG-0a1b2c3d-1111-5111-8111-00000000000{n}", index=n, gpu_instance=6 + n) for n in (1, 2, 3)
-    ]
+    cards[5].migs = [FakeMig(mig(n), index=n, gpu_instance=6 + n) for n in (1, 2, 3)]
     return FakeNode(cards)
 
 
@@ -83,26 +86,11 @@ async def test_the_recorded_cluster_before_and_after_its_watch(
                     ("Deployment", "chat", "chat-584ddf76fc-chpsw", uuid(3)),
                     ("StatefulSet", "rank", "rank-0", uuid(2)),
                     ("Job", "finetune", "finetune-mjcqc", uuid(0)),
-                    (
-                        "CronJob",
-                        "nightly",
-                        "nightly-manual-22spb",
-                        "MIG-0a1b2c3d-1111-5111-8111-000000000001",
-                    ),
-                    (
-                        "CronJob",
-                        "nightly",
-                        "nightly-manual-22spb",
-                        "MIG-0a1b2c3d-1111-5111-8111-000000000002",
-                    ),
+                    ("CronJob", "nightly", "nightly-manual-22spb", mig(1)),
+                    ("CronJob", "nightly", "nightly-manual-22spb", mig(2)),
                     ("Pod", "share-1", "share-1", uuid(4)),
                 }
-                shares = {
-                    claim.container.pod: claim.share
-                    for card in before.cards
-                    for tenant in card.tenants
-                    for claim in tenant.claims
-                }
+                shares = {claim.container.pod: claim.share for claim in claims(before)}
                 assert shares["chat-584ddf76fc-6lg2w"] == 0.25
                 assert shares["share-1"] == pytest.approx(4 / 11)
                 assert before.unclaimed == ()

@@ -12,9 +12,9 @@ from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.kube.apiserver import ApiServer
 from podgpu.kube.pod_watch import PodWatch
-from podgpu.model import Claim, Device, Gpu, PartStatus, Report, Snapshot, Workload
+from podgpu.model import Device, Gpu, PartStatus, Report, Snapshot, Workload
 from podgpu.views.native import families
-from tests.agent.stage import StillPods, agent_over, check_balance, pod_resources, snapshot_when
+from tests.agent.stage import StillPods, agent_over, check_balance, claims, pod_resources, snapshot_when
 from tests.fakeapi.recorded import NODE, listed, owners
 from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
@@ -31,10 +31,6 @@ def answer(**pods: str) -> Reply:
 
 
 Series = tuple[str | tuple[str, str], ...]
-
-
-def claims(snapshot: Snapshot) -> list[Claim]:
-    return [claim for card in snapshot.cards for tenant in card.tenants for claim in tenant.claims]
 
 
 def has_power(snapshot: Snapshot) -> bool:
