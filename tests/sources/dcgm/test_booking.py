@@ -11,6 +11,9 @@ import pytest
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
+from podgpu.assembly.agent import open_agent
+from podgpu.catalog.parts import DCGM, PROCFS
+from podgpu.config.precedence import load
 from podgpu.host.procfs import Procfs
 from podgpu.model import Fault, Snapshot
 from podgpu.sources.dcgm.source import DcgmPages
@@ -111,14 +114,17 @@ async def test_the_kubelet_knows_better_than_the_page() -> None:
 
 
 async def test_proc_is_no_part_of_it() -> None:
-    async with FakeExporter(page("train")) as exporter, agent_over(exporter) as agent:
+    async with FakeExporter(page("train")) as exporter:
+        agent = open_agent(load({"source": ["dcgm"], "dcgm_url": [exporter.url]}, {}))
         await agent.cycle()
-        assert [part.name for part in agent.snapshot.parts] == ["dcgm"]
+        assert PROCFS.name not in [part.name for part in agent.snapshot.parts]
         exporter.status = 500
         await agent.cycle()
-        [part] = agent.snapshot.parts
-        assert part.fault is not None
-        assert (part.name, part.fault.reason) == ("dcgm", "page_refused")
+        names = {part.name: part.fault for part in agent.snapshot.parts}
+        await agent.close()
+    fault = names[DCGM.name]
+    assert fault is not None and fault.reason == "page_refused"
+    assert PROCFS.name not in names
 
 
 async def podgpu(*arguments: str) -> tuple[int, str]:
