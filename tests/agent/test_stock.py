@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from podgpu.agent.stock import Latest, Stock
-from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.api.server import ApiServer
 from podgpu.kube.podresources import Allocated
 from podgpu.kube.resource_claims import ClaimTiming, ResourceClaims
 from podgpu.model import Allocation, DynamicAllocation, PartStatus, Pod

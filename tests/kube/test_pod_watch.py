@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podgpu.kube import PodSource
-from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.api.server import ApiServer
 from podgpu.kube.pod_watch import PodWatch, WatchTiming
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podgpu.agent.stock import Dynamics
-from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.api.server import ApiServer
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.kube.resource_claims import MOST_CLAIMS, ClaimTiming, ResourceClaims
 from podgpu.model import ClaimUse, Pod, PodContainer

@@ -7,7 +7,7 @@ from podgpu.config import Config
 from podgpu.host.outsiders import Outsiders
 from podgpu.host.procfs import Procfs
 from podgpu.kube import PodSource
-from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.api import Api
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import PodResources
@@ -81,7 +81,7 @@ def _of_all_nodes(config: Config) -> Attribution:
     )
 
 
-def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
+def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
     """Best first. A part that this machine has no sign of is left out, not shown as broken."""
     sources: list[PodSource] = []
     if machine.has_pods_api(config):

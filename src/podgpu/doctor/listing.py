@@ -29,26 +29,27 @@ Once released, an id keeps its meaning. In `sharing.*` and `part.*` the star sta
 The details and the advice may quote names of pods and devices. A check that breaks is
 itself a failure, which says why; the others go on.
 """
+# By the first word of their ids.
 _AREAS = {
-    "nvml": "The driver",
-    "gpu": "The cards",
-    "mig": "MIG",
-    "proc": "Processes",
-    "kubelet": "The kubelet",
-    "api": "The API server",
-    "pods": "Pods",
-    "claims": "Claims",
-    "sharing": "Sharing systems",
-    "books": "The books",
-    "node": "The node",
-    "dialect": "Dialects",
-    "part": "Other parts",
+    "nvml.": "The driver",
+    "gpu.": "The cards",
+    "mig.": "MIG",
+    "proc.": "Processes",
+    "kubelet.": "The kubelet",
+    "api.": "The API server",
+    "pods.": "Pods",
+    "claims.": "Claims",
+    "sharing.": "Sharing systems",
+    "books.": "The books",
+    "node.": "The node",
+    "dialect.": "Dialects",
+    "part.": "Other parts",
 }
 
 
 def markdown(checks: Iterable[Check] = CHECKS) -> str:
     """Write docs/doctor.md."""
-    groups = groupby(checks, key=lambda check: check.id.partition(".")[0])
+    groups = groupby(checks, key=lambda check: check.id.partition(".")[0] + ".")
     return "\n".join([_PAGE, *(_table(_AREAS[area], group) for area, group in groups)])
 
 

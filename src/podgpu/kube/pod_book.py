@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 
-from podgpu.kube.apiserver import OBJECT_BYTES, ApiStatus
+from podgpu.kube.api import OBJECT_BYTES, ApiStatus
 from podgpu.kube.pod_list import PodList
 from podgpu.kube.pod_object import MALFORMED, decode_pod, to_pod
 from podgpu.model import Pod

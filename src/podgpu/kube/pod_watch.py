@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from podgpu.kube.apiserver import ApiFault, ApiServer
+from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api.pages import Page, pages
 from podgpu.kube.condition import Condition
-from podgpu.kube.pages import Page, pages
 from podgpu.kube.pod_book import KnownPod, PodBook
 from podgpu.model import Fault, PartStatus, Pod
 
@@ -42,7 +42,7 @@ class PodWatch:
 
     name = "apiserver"
 
-    def __init__(self, api: ApiServer, node: str | None, *, timing: WatchTiming | None = None) -> None:
+    def __init__(self, api: Api, node: str | None, *, timing: WatchTiming | None = None) -> None:
         self._api = api
         self._timing = timing or WatchTiming()
         self._book = PodBook(node)

@@ -16,9 +16,9 @@ from typing import TypeVar
 
 import msgspec
 
-from podgpu.kube.apiserver import ApiFault, ApiServer
+from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api.pages import Page, pages
 from podgpu.kube.condition import Condition
-from podgpu.kube.pages import Page, pages
 from podgpu.kube.pod_object import MALFORMED
 from podgpu.kube.resource_objects import (
     decode_claim,
@@ -65,7 +65,7 @@ class ResourceClaims:
 
     name = "resource-claims"
 
-    def __init__(self, api: ApiServer, node: str, *, timing: ClaimTiming | None = None) -> None:
+    def __init__(self, api: Api, node: str, *, timing: ClaimTiming | None = None) -> None:
         self._api = api
         self._timing = timing or ClaimTiming()
         self._selector = {"fieldSelector": f"spec.nodeName={node}"}

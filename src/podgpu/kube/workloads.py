@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.kube.apiserver import ApiFault, ApiServer
+from podgpu.kube.api import Api, ApiFault
 from podgpu.kube.pod_object import OwnerEntry, controller
 from podgpu.model import OwnerReference, Pod, Workload
 
@@ -80,7 +80,7 @@ class Workloads:
 
     def __init__(
         self,
-        api: ApiServer | None,
+        api: Api | None,
         *,
         name_labels: Sequence[str] = (),
         deadline: float = DEADLINE_SECONDS,
@@ -112,7 +112,7 @@ class Workloads:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
-    async def _ask_until_known(self, api: ApiServer, pods: tuple[Pod, ...]) -> None:
+    async def _ask_until_known(self, api: Api, pods: tuple[Pod, ...]) -> None:
         ends = time.monotonic() + self._deadline
         left = MOST_REQUESTS
         while (now := time.monotonic()) < ends:
@@ -149,7 +149,7 @@ class Workloads:
             owner = above.owner if above else None
         return way
 
-    async def _ask(self, api: ApiServer, owner: OwnerReference, namespace: str) -> None:
+    async def _ask(self, api: Api, owner: OwnerReference, namespace: str) -> None:
         try:
             async with self._slots:
                 found = await self._found(api, owner, namespace)
@@ -161,7 +161,7 @@ class Workloads:
             self._asking.pop(owner.uid, None)
         self._learn(owner.uid, found)
 
-    async def _found(self, api: ApiServer, owner: OwnerReference, namespace: str) -> Owned | None:
+    async def _found(self, api: Api, owner: OwnerReference, namespace: str) -> Owned | None:
         if time.monotonic() < self._quiet_until:
             return None
         path = await self._path(api, owner, namespace)
@@ -181,7 +181,7 @@ class Workloads:
         else:
             self._above[uid] = Above(is_known=False, until=now + self._unknown_seconds)
 
-    async def _path(self, api: ApiServer, owner: OwnerReference, namespace: str) -> str | None:
+    async def _path(self, api: Api, owner: OwnerReference, namespace: str) -> str | None:
         version = owner.api_version
         if not _VERSION.fullmatch(version) or not _NAME.fullmatch(owner.name):
             return None
@@ -195,7 +195,7 @@ class Workloads:
                 return f"{root}{within}/{resource.name}/{owner.name}"
         return None
 
-    async def _resources(self, api: ApiServer, root: str) -> tuple[ApiResource, ...]:
+    async def _resources(self, api: Api, root: str) -> tuple[ApiResource, ...]:
         known = self._discovered.get(root)
         if known and known.until > time.monotonic():
             return known.resources

@@ -8,7 +8,7 @@ from podgpu.views.advice import next_step
 from podgpu.views.glance import UNKNOWN, gib, glance, memory, percent, problem, watts, whole
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present
-from podgpu.views.tenant import UNSEEN, UNSEEN_MEANS, any_unseen, by_instance, full_name, pids
+from podgpu.views.tenant import UNSEEN, UNSEEN_MEANS, any_unseen, by_instance, full_name, is_unseen, pids
 from podgpu.views.text import line, shortened
 
 MAX_PIDS = 3
@@ -92,18 +92,18 @@ class _Grid:
         self._add("  ".join([name, *facts]), *numbers, style=_BOLD)
         tenants = by_instance(card)
         for instance in card.instances:
-            self._add_instance(instance, tenants.get(instance.mig.uuid, ()))
-        self._add_tenants(tenants.get("", ()), indent=3)
+            self._add_instance(card, instance, tenants.get(instance.mig.uuid, ()))
+        self._add_tenants(card, tenants.get("", ()), indent=3)
         for rest in present(card):
             self._add_rest(rest)
 
-    def _add_instance(self, instance: Instance, tenants: Sequence[Tenant]) -> None:
+    def _add_instance(self, card: Card, instance: Instance, tenants: Sequence[Tenant]) -> None:
         mig, seen = instance.mig, glance(instance.readings)
         name = f"   {line(mig.profile) or UNKNOWN}  {mig.gpu_instance_id}/{mig.compute_instance_id}"
         self._add(name, "", percent(seen.sm_active_ratio), memory(seen))
-        self._add_tenants(tenants, indent=5)
+        self._add_tenants(card, tenants, indent=5)
 
-    def _add_tenants(self, tenants: Sequence[Tenant], indent: int) -> None:
+    def _add_tenants(self, card: Card, tenants: Sequence[Tenant], indent: int) -> None:
         for tenant in tenants:
             booking = tenant.booking
             name = " " * indent + shortened(full_name(tenant.container), self._name_width - indent)
@@ -111,7 +111,7 @@ class _Grid:
             if booking.memory_limit_bytes is not None:
                 used = f"{used} / {gib(booking.memory_limit_bytes)}"
             numbers = (_share(tenant), percent(booking.sm_ratio), used, watts(booking.power_watts))
-            self._add(name, *numbers, _method(tenant), pids(tenant.running, MAX_PIDS))
+            self._add(name, *numbers, _method(tenant, card), pids(tenant.running, MAX_PIDS))
 
     def _add_rest(self, rest: Rest) -> None:
         running = rest.running
@@ -144,9 +144,9 @@ def _share(tenant: Tenant) -> str:
     return percent(tenant.booking.allocated_ratio)
 
 
-def _method(tenant: Tenant) -> str:
+def _method(tenant: Tenant, card: Card) -> str:
     """How its numbers were found; whether it has a process there at all comes first."""
-    if tenant.idle is None:
+    if is_unseen(tenant, card):
         return UNSEEN
     return "idle" if tenant.idle else line(tenant.booking.method)
 

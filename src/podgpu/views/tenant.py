@@ -20,7 +20,12 @@ def by_instance(card: Card) -> dict[str, list[Tenant]]:
 
 
 def any_unseen(cards: Iterable[Card]) -> bool:
-    return any(one.idle is None for card in cards if card.fault is None for one in card.tenants)
+    return any(is_unseen(one, card) for card in cards if card.fault is None for one in card.tenants)
+
+
+def is_unseen(tenant: Tenant, card: Card) -> bool:
+    """Whether processes of the tenant may have been missed. If nobody lists processes, whoever holds it is the user."""
+    return tenant.idle is None and card.ability.sees_processes
 
 
 def full_name(container: ContainerRef | Allocation) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.api.server import ApiServer
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.pods_api import PodsApi
 from podgpu.model import Booking, Holder, Snapshot

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podgpu.agent.attribution import Attributed, Attribution
-from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.api.server import ApiServer
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.pods_api import PodsApi

@@ -12,7 +12,9 @@ import pytest
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.assembly.agent import open_agent
+from podgpu.catalog.parts import DCGM, PROCFS
 from podgpu.config.precedence import load
+from podgpu.host.procfs import Procfs
 from podgpu.model import Fault, Snapshot
 from podgpu.sources.dcgm.source import DcgmPages
 from tests.agent.stage import check_balance
@@ -44,7 +46,7 @@ async def agent_over(exporter: FakeExporter, kubelet: Kubelet | None = None) -> 
         return {exporter.url: "n"}, None
 
     source = DcgmPages(find, timeout=5.0, max_bytes=1 << 20, node="n")
-    attribution = Attribution(interval=5.0, allocations=kubelet)
+    attribution = Attribution(interval=5.0, allocations=kubelet, processes=Procfs(Path("/proc")))
     agent = Agent(source, node="n", interval=5.0, attribution=attribution)
     try:
         yield agent
@@ -111,19 +113,18 @@ async def test_the_kubelet_knows_better_than_the_page() -> None:
     assert [claim.source for claim in tenant.claims] == ["podresources"]
 
 
-async def test_proc_is_no_part_of_it(tmp_path: Path) -> None:
-    folders = {f"path_{name}": [str(tmp_path / name)] for name in ("kubelet", "logs")}
+async def test_proc_is_no_part_of_it() -> None:
     async with FakeExporter(page("train")) as exporter:
-        options = {"source": ["dcgm"], "dcgm_url": [exporter.url], "kube_api": ["off"], **folders}
-        agent = open_agent(load(options, {}))
+        agent = open_agent(load({"source": ["dcgm"], "dcgm_url": [exporter.url]}, {}))
         await agent.cycle()
-        assert [part.name for part in agent.snapshot.parts] == ["dcgm"]
+        assert PROCFS.name not in [part.name for part in agent.snapshot.parts]
         exporter.status = 500
         await agent.cycle()
-        [part] = agent.snapshot.parts
-        assert part.fault is not None
-        assert (part.name, part.fault.reason) == ("dcgm", "page_refused")
+        names = {part.name: part.fault for part in agent.snapshot.parts}
         await agent.close()
+    fault = names[DCGM.name]
+    assert fault is not None and fault.reason == "page_refused"
+    assert PROCFS.name not in names
 
 
 async def podgpu(*arguments: str) -> tuple[int, str]:
@@ -142,11 +143,10 @@ async def test_the_terminal_shows_the_card_and_its_pod() -> None:
         url = exporter.url.removesuffix("/metrics")  # the path goes without saying
         code, output = await podgpu("snapshot", "--source=dcgm", f"--dcgm.url={url}", "--node-name=n1")
     assert code == 0, output
-    title, _, card, tenant, note = output.splitlines()
+    title, _, card, tenant = output.splitlines()
     assert title == "n1  1 GPU"
     assert card.split() == ["0", "Tesla", "T4", "43", "°C", "0%", "0.0", "/", "-", "16", "W"]
-    assert tenant.split() == ["default/gpu-test/gpu-test", "100%", "-", "-", "16", "W", "unseen"]
-    assert note == "unseen: it holds a share, but whether it has a process there is not known."
+    assert tenant.split() == ["default/gpu-test/gpu-test", "100%", "-", "-", "16", "W", "exclusive"]
 
 
 async def test_a_page_that_does_not_answer_is_said_on_the_terminal() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from podgpu.kube.apiserver import ApiFault, ApiServer
-from podgpu.kube.pages import Page, pages
+from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api.pages import Page, pages
 from podgpu.kube.pod_object import Label, Subdomain
 from podgpu.model import Fault
 
@@ -61,7 +61,7 @@ class Endpoints:
     """
 
     def __init__(
-        self, api: ApiServer, *, node: str | None, selector: str, namespace: str = "", port: int, path: str
+        self, api: Api, *, node: str | None, selector: str, namespace: str = "", port: int, path: str
     ) -> None:
         self._api = api
         self._node = node

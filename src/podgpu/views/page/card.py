@@ -55,8 +55,8 @@ def _below(card: Card, seen: Glance, running: Counter[str]) -> str:
     for instance in card.instances:
         within, uuid = glance(instance.readings), instance.mig.uuid
         rows.append(_instance(instance, _numbers(within, _count(running[uuid], is_all=is_all))))
-        rows += [tenant_row(one, within.memory_total_bytes) for one in tenants.get(uuid, ())]
-    rows += [tenant_row(one, seen.memory_total_bytes) for one in tenants.get("", ())]
+        rows += [tenant_row(card, one, within.memory_total_bytes) for one in tenants.get(uuid, ())]
+    rows += [tenant_row(card, one, seen.memory_total_bytes) for one in tenants.get("", ())]
     return "".join([*rows, *map(rest_row, present(card))])
 
 

@@ -1,17 +1,17 @@
 """Rows below a card: the containers on it, and what belongs to none."""
 
-from podgpu.model import Rest, Tenant
+from podgpu.model import Card, Rest, Tenant
 from podgpu.views.glance import UNKNOWN, gib, percent, watts
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.page.markup import EMPTY, bar, cells, pill, text
 from podgpu.views.rest import MEANINGS, REASONS
-from podgpu.views.tenant import UNSEEN, pids
+from podgpu.views.tenant import UNSEEN, is_unseen, pids
 
 MAX_PIDS = 6
 MAX_NAMED = 4
 
 
-def tenant_row(tenant: Tenant, memory_total: float | None) -> str:
+def tenant_row(card: Card, tenant: Tenant, memory_total: float | None) -> str:
     """`memory_total` is the card's or the instance's memory."""
     booking = tenant.booking
     details = [f"{text(tenant.workload.kind)} {text(tenant.workload.name)}"] if tenant.workload else []
@@ -28,7 +28,7 @@ def tenant_row(tenant: Tenant, memory_total: float | None) -> str:
     deeper = " deep" if tenant.mig else ""
     return (
         f'<tr class="who{deeper}">{EMPTY}<td class="left wide">{_name(tenant)}{_details(details)}</td>'
-        f'<td class="left wide">{_standing(tenant)}</td>{cells(values)}</tr>'
+        f'<td class="left wide">{_standing(tenant, card)}</td>{cells(values)}</tr>'
     )
 
 
@@ -62,20 +62,20 @@ def _details(details: list[str]) -> str:
     return f'<br><span class="fine">{" · ".join(details)}</span>' if details else ""
 
 
-def _standing(tenant: Tenant) -> str:
+def _standing(tenant: Tenant, card: Card) -> str:
     """What it was given, and how its numbers were found. Nobody gives a share to those outside Kubernetes."""
     share = ""
     if tenant.booking.allocated_ratio is not None:
         share = f'<span class="share">{percent(tenant.booking.allocated_ratio)} share</span>'
     elif not is_outsider(tenant.container):
         share = pill("not given", "bad")
-    method = _method(tenant)
+    method = _method(tenant, card)
     return f'{share} <span class="fine method">{method}</span>'.strip() if method else share
 
 
-def _method(tenant: Tenant) -> str:
+def _method(tenant: Tenant, card: Card) -> str:
     method = text(tenant.booking.method)
-    if tenant.idle is None:
+    if is_unseen(tenant, card):
         return f"{method}, {UNSEEN}" if method else UNSEEN
     return "not in use" if tenant.idle else method
 

@@ -12,50 +12,14 @@ from typing import TypeVar
 import aiohttp
 import msgspec
 
+from podgpu.kube.api import OBJECT_BYTES, ApiFault, ApiStatus
 from podgpu.kube.pod_object import MALFORMED
 
-OBJECT_BYTES = 2 << 20
 REFUSAL_BYTES = 4 << 10
-DETAIL_LENGTH = 300
 LONGEST_RETRY_AFTER = 300.0
 CONNECTIONS = 8
 
-REASONS = {
-    "unreachable": "no connection, no answer in time, or a server error",
-    "unauthorized": "no usable token, or the token was refused",
-    "forbidden": "the service account lacks the right",
-    "throttled": "too many requests",
-    "gone": "the version to go on from is no longer kept",
-    "stalled": "an open watch fell silent",
-    "garbage": "an answer that makes no sense",
-    "tls": "the server's certificate is not trusted",
-    "too_large": "an answer beyond the size limit",
-}
-_BY_STATUS = {401: "unauthorized", 403: "forbidden", 410: "gone", 429: "throttled"}
-
 T = TypeVar("T")
-
-
-class ApiFault(Exception):
-    """Why the API server gave nothing. `reason` is in REASONS; `status` is the HTTP status, or 0 without an answer."""
-
-    def __init__(self, reason: str, detail: str = "", *, status: int = 0, retry_after: float = 0.0) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail[:DETAIL_LENGTH]
-        self.status = status
-        self.retry_after = retry_after
-
-
-class ApiStatus(msgspec.Struct):
-    """The API server's own error object."""
-
-    code: int = 0
-    message: str = ""
-
-    def fault(self, retry_after: float = 0.0) -> ApiFault:
-        reason = _BY_STATUS.get(self.code) or ("unreachable" if self.code >= 500 else "garbage")
-        return ApiFault(reason, self.message, status=self.code, retry_after=retry_after)
 
 
 class ApiServer:
@@ -154,16 +118,6 @@ class ApiServer:
         except OSError as error:  # ssl.SSLError is a subclass
             raise ApiFault("tls", f"cannot use {self._ca_file}: {error.strerror or error}") from None
         return self._trust[1]
-
-
-def detect(environ: Mapping[str, str], root: Path = Path("/")) -> ApiServer | None:
-    """Return the API server of the cluster that this process runs in, if there is one with a service account."""
-    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
-    account = root / "var/run/secrets/kubernetes.io/serviceaccount"
-    if not host or not (account / "token").exists():
-        return None
-    shown = f"[{host}]" if ":" in host else host
-    return ApiServer(f"https://{shown}:{port}", token_file=account / "token", ca_file=account / "ca.crt")
 
 
 class Lines:

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
-from podgpu.kube.apiserver import ApiFault, ApiServer
+from podgpu.kube.api import Api, ApiFault
 
 PAGE_BYTES = 16 << 20
 
@@ -23,7 +23,7 @@ class Page(Struct, Generic[T]):
 
 
 async def pages(
-    api: ApiServer,
+    api: Api,
     path: str,
     kind: type[Page[T]],
     query: Mapping[str, str],

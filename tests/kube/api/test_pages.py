@@ -3,8 +3,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from podgpu.kube.apiserver import ApiFault, ApiServer
-from podgpu.kube.pages import Page, pages
+from podgpu.kube.api import ApiFault
+from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.api.server import ApiServer
 from tests.fakeapi.recorded import pod
 from tests.fakeapi.server import PODS, FakeApi
 

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.kube.apiserver import REASONS, ApiFault, ApiServer, Lines, detect
+from podgpu.kube.api import REASONS, ApiFault
+from podgpu.kube.api.account import in_cluster
+from podgpu.kube.api.server import ApiServer, Lines
 from tests.fakeapi.server import FakeApi
 
 Answer = dict[str, Any]
@@ -176,20 +178,21 @@ async def test_the_cluster_around_us_is_found(tmp_path: Path) -> None:
     account = tmp_path / "var/run/secrets/kubernetes.io/serviceaccount"
     account.mkdir(parents=True)
     environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
-    assert detect(environ, tmp_path) is None
+    assert in_cluster(environ, tmp_path) is None
     (account / "token").write_text("t")
-    assert detect({}, tmp_path) is None
+    assert in_cluster({}, tmp_path) is None
     cert, context = certificate(tmp_path)
     (account / "ca.crt").write_bytes(cert.read_bytes())
     async with FakeApi(objects={"/thing": {}}, tls=context) as fake:
         fake.token = "t"
         port = fake.url.rpartition(":")[2]
-        api = detect({**environ, "KUBERNETES_SERVICE_PORT": port}, tmp_path)
-        assert api
+        found = in_cluster({**environ, "KUBERNETES_SERVICE_PORT": port}, tmp_path)
+        assert found
+        api = ApiServer(found.url, token_file=found.token_file, ca_file=found.ca_file)
         assert await api.get("/thing", Answer) == {}
         await api.close()
-    sixth = detect({"KUBERNETES_SERVICE_HOST": "::1"}, tmp_path)
-    assert sixth and sixth._url == "https://[::1]:443"
+    sixth = in_cluster({"KUBERNETES_SERVICE_HOST": "::1"}, tmp_path)
+    assert sixth and sixth.url == "https://[::1]:443"
 
 
 @given(st.lists(st.binary(max_size=12).map(lambda raw: raw.replace(b"\n", b"."))), st.data())
