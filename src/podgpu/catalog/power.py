@@ -38,7 +38,7 @@ POWER: tuple[Metric, ...] = (
         name="energy_joules_total",
         kind=Kind.COUNTER,
         help="Energy used since the driver was loaded.",
-        read=Field(83, MILLIJOULES),
+        read=Call("TotalEnergyConsumption", MILLIJOULES),
         worth=Worth.CORE,
         dcgm=Alias(
             "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
