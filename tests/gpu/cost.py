@@ -123,18 +123,16 @@ def measured() -> dict[str, Cost]:
         for duty in DUTIES:
             stack.enter_context(_tenant(duty, folder))
         time.sleep(10)
-        for name, argument in (("floor", []), ("floor with profiling", ["profiling"])):
+        for what, argument in (("floor", []), ("floor with profiling", ["profiling"])):
             with _started([sys.executable, "-c", FLOOR, *argument]) as floor:
-                costs[name] = _observe({name: lambda: floor.pid}, None)[name]
+                costs |= _observe({what: floor.pid}, None)
         with _agent(folder, stack) as agent:
-            sampler = _child(agent.pid)
-            pids: dict[str, Callable[[], int]] = {"agent": lambda: agent.pid, "sampler": lambda: sampler}
-            found = _observe(pids, "podgpu")
+            found = _observe({"agent": agent.pid, "sampler": _child(agent.pid)}, "podgpu")
             costs |= {f"podgpu {part}": cost for part, cost in found.items()}
         with _started(
             [sys.executable, "-m", "nvitop_exporter", "--port", str(PORTS["nvitop-exporter"])]
         ) as other:
-            costs |= _observe({"nvitop-exporter": lambda: other.pid}, "nvitop-exporter")
+            costs |= _observe({"nvitop-exporter": other.pid}, "nvitop-exporter")
     return costs
 
 
@@ -197,7 +195,7 @@ def _started(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def _observe(pids: dict[str, Callable[[], int]], scraped: str | None) -> dict[str, Cost]:
+def _observe(pids: dict[str, int], scraped: str | None) -> dict[str, Cost]:
     """Watch processes for a while, first left alone and then scraped once a second."""
     time.sleep(WARM_UP)
     alone = _busy(pids, lambda: None)
@@ -215,18 +213,18 @@ def _observe(pids: dict[str, Callable[[], int]], scraped: str | None) -> dict[st
     latencies.sort()
     middle, last = (latencies[len(latencies) // 2], latencies[-1]) if latencies else (0.0, 0.0)
     return {
-        name: Cost(alone[name], busy[name], _pss(pid()), middle, last, series) for name, pid in pids.items()
+        name: Cost(alone[name], busy[name], _pss(pid), middle, last, series) for name, pid in pids.items()
     }
 
 
-def _busy(pids: dict[str, Callable[[], int]], once_a_second: Callable[[], None]) -> dict[str, float]:
+def _busy(pids: dict[str, int], once_a_second: Callable[[], None]) -> dict[str, float]:
     """Milliseconds of processor time that each process takes a second."""
-    before, began = {name: _cpu_seconds(pid()) for name, pid in pids.items()}, time.monotonic()
+    before, began = {name: _cpu_seconds(pid) for name, pid in pids.items()}, time.monotonic()
     while time.monotonic() - began < SECONDS:
         once_a_second()
         time.sleep(1)
     seconds = time.monotonic() - began
-    return {name: (_cpu_seconds(pid()) - before[name]) * 1e3 / seconds for name, pid in pids.items()}
+    return {name: (_cpu_seconds(pid) - before[name]) * 1e3 / seconds for name, pid in pids.items()}
 
 
 def _page(port: int) -> bytes:
