@@ -12,7 +12,7 @@ from time import perf_counter
 
 from msgspec.structs import replace
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.agent.attribution import Attribution
 from podgpu.kube.podresources import Allocated
 from podgpu.model import (
@@ -42,24 +42,24 @@ GIB = 2**30
 NAMES = ("attribution, nothing changed", "attribution, a pod changed", "native page", "JSON", "HTML page")
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     few, many = (asyncio.run(_seconds(number)) for number in (FEW, MANY))
-    rows: list[Row] = []
+    figures: list[Figure] = []
     for name in NAMES:
         ratio = many[name] / few[name]
-        rows += [
-            Row(f"{name}, {FEW:,} cards", f"{few[name] * 1e3:.0f} ms"),
+        figures += [
+            Figure(f"{name}, {FEW:,} cards", f"{few[name] * 1e3:.0f} ms"),
             _of_many(name, many[name]),
-            Row(f"{name}, {MANY:,} / {FEW:,}", f"{ratio:.1f}", f"<= {LINEAR}", ok=ratio <= LINEAR),
+            Figure(f"{name}, {MANY:,} / {FEW:,}", f"{ratio:.1f}", f"<= {LINEAR}", ok=ratio <= LINEAR),
         ]
-    return rows
+    return figures
 
 
-def _of_many(name: str, seconds: float) -> Row:
+def _of_many(name: str, seconds: float) -> Figure:
     title, figure = f"{name}, {MANY:,} cards", f"{seconds * 1e3:.0f} ms"
     if not name.startswith("attribution"):
-        return Row(title, figure)
-    return Row(title, figure, f"<= {LONGEST * 1e3:.0f}", ok=seconds <= LONGEST)
+        return Figure(title, figure)
+    return Figure(title, figure, f"<= {LONGEST * 1e3:.0f}", ok=seconds <= LONGEST)
 
 
 async def _seconds(number: int) -> dict[str, float]:
@@ -225,5 +225,5 @@ def _device(card: int) -> Device:
 
 
 if __name__ == "__main__":
-    for row in run():
-        print(f"{row.name:48} {row.figure:>10}  {row.target:8} {'ok' if row.ok else 'MISSED'}")
+    for figure in run():
+        print(f"{figure.name:48} {figure.value:>10}  {figure.target:8} {'ok' if figure.ok else 'MISSED'}")

@@ -16,14 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.attribution import cgroup, container_id, uid
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.kube._gen.pods_pb2 import ContainerStatus, ListResponse, Metadata, PodMessage, PodStatus
 from tests.agent.rig import free_port
 from tests.agent.stage import write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.build import build
-from tests.fakenvml.node import eight_gpu_node, environment, h200, h200_delays
+from tests.fakenvml.fake_node import eight_gpu_node, environment, h200, h200_delays
 
 WARM_UP_SECONDS = 12.0
 MEASURED_SECONDS = 30.0
@@ -31,7 +31,7 @@ MIB = 1024 * 1024
 PODS = 64
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name, kubelet_root() as kubelet, _served(kubelet):
         folder = Path(name)
         node = eight_gpu_node(processes=PODS)
@@ -58,10 +58,10 @@ def run() -> list[Row]:
             agent.terminate()
             agent.wait()
     return [
-        Row("pods on the page", f"{pods}", f">= {PODS}", ok=pods >= PODS),
-        Row("memory of all processes (PSS)", f"{memory / MIB:.1f} MiB", "<= 72", ok=memory <= 72 * MIB),
-        Row("processor time a second", f"{busy * 1e3:.1f} ms", "<= 10", ok=busy <= 0.010),
-        Row("first full page after", f"{first_page:.2f} s", "<= 1", ok=first_page <= 1.0),
+        Figure("pods on the page", f"{pods}", f">= {PODS}", ok=pods >= PODS),
+        Figure("memory of all processes (PSS)", f"{memory / MIB:.1f} MiB", "<= 72", ok=memory <= 72 * MIB),
+        Figure("processor time a second", f"{busy * 1e3:.1f} ms", "<= 10", ok=busy <= 0.010),
+        Figure("first full page after", f"{first_page:.2f} s", "<= 1", ok=first_page <= 1.0),
     ]
 
 

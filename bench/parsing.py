@@ -7,7 +7,7 @@ from time import perf_counter
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.sources.dcgm.names import MEANINGS
 from podgpu.sources.dcgm.parse import parse
 from podgpu.sources.dcgm.reading import read
@@ -18,7 +18,7 @@ ROUNDS = 9
 TARGET = 10.0
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     page = _page()
     text = page.decode()
     ours, theirs, whole = [], [], []
@@ -28,10 +28,10 @@ def run() -> list[Row]:
         theirs.append(_seconds(lambda: list(text_string_to_metric_families(text))))
     ratio = median(theirs) / median(ours)
     return [
-        Row("parse a page of 1 MB, podgpu", f"{median(ours) * 1e3:.1f} ms"),
-        Row("parse it and make cards of it, podgpu", f"{median(whole) * 1e3:.1f} ms"),
-        Row("parse it, prometheus_client", f"{median(theirs) * 1e3:.1f} ms"),
-        Row("prometheus_client / podgpu", f"{ratio:.0f}", f">= {TARGET:.0f}", ok=ratio >= TARGET),
+        Figure("parse a page of 1 MB, podgpu", f"{median(ours) * 1e3:.1f} ms"),
+        Figure("parse it and make cards of it, podgpu", f"{median(whole) * 1e3:.1f} ms"),
+        Figure("parse it, prometheus_client", f"{median(theirs) * 1e3:.1f} ms"),
+        Figure("prometheus_client / podgpu", f"{ratio:.0f}", f">= {TARGET:.0f}", ok=ratio >= TARGET),
     ]
 
 

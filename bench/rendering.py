@@ -7,7 +7,7 @@ from time import perf_counter
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.exposition import generate_latest
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.catalog.row import Kind, Worth
 from podgpu.views.exposition import Format, render
 from podgpu.views.series import Family, Labels
@@ -18,7 +18,7 @@ TARGET = 20.0
 LABELS = ("node", "gpu", "uuid", "namespace", "pod", "container", "mig")
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     theirs_page = _their_registry()
     labels = [Labels(LABELS, values) for values in map(_label_values, range(SERIES))]
     ours, theirs = [], []
@@ -27,9 +27,9 @@ def run() -> list[Row]:
         theirs.append(_seconds(lambda: generate_latest(theirs_page)))
     ratio = median(theirs) / median(ours)
     return [
-        Row("render 12,000 samples, podgpu", f"{median(ours) * 1e3:.1f} ms"),
-        Row("render 12,000 samples, prometheus_client", f"{median(theirs) * 1e3:.1f} ms"),
-        Row("prometheus_client / podgpu", f"{ratio:.0f}", f">= {TARGET:.0f}", ok=ratio >= TARGET),
+        Figure("render 12,000 samples, podgpu", f"{median(ours) * 1e3:.1f} ms"),
+        Figure("render 12,000 samples, prometheus_client", f"{median(theirs) * 1e3:.1f} ms"),
+        Figure("prometheus_client / podgpu", f"{ratio:.0f}", f">= {TARGET:.0f}", ok=ratio >= TARGET),
     ]
 
 

@@ -12,17 +12,17 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.sources.nvml.sampler import Sampler
 from tests.fakenvml.build import build
-from tests.fakenvml.node import eight_gpu_node, environment, h200_delays
+from tests.fakenvml.fake_node import eight_gpu_node, environment, h200_delays
 
 CYCLES = 25
 PAUSE = 0.15  # seconds: profiling samples closer than 0.1 s would be waited for
 TARGET = 1.3
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         library = build(folder)
@@ -34,10 +34,10 @@ def run() -> list[Row]:
         cycle = _cycle(fake)
     ratio = cycle / max(direct)
     return [
-        Row("the calls of the slowest GPU, made directly", f"{max(direct) * 1e3:.1f} ms"),
-        Row("the calls of all eight GPUs, one after another", f"{sum(direct) * 1e3:.1f} ms"),
-        Row("a sampling cycle of all eight GPUs", f"{cycle * 1e3:.1f} ms"),
-        Row("cycle / slowest GPU", f"{ratio:.2f}", f"<= {TARGET}", ok=ratio <= TARGET),
+        Figure("the calls of the slowest GPU, made directly", f"{max(direct) * 1e3:.1f} ms"),
+        Figure("the calls of all eight GPUs, one after another", f"{sum(direct) * 1e3:.1f} ms"),
+        Figure("a sampling cycle of all eight GPUs", f"{cycle * 1e3:.1f} ms"),
+        Figure("cycle / slowest GPU", f"{ratio:.2f}", f"<= {TARGET}", ok=ratio <= TARGET),
     ]
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from time import monotonic
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric, Scope
 from podgpu.model import Card, Gpu, Reading, Snapshot
@@ -48,7 +48,7 @@ class _Still:
         return seconds > 0
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     servers = (_ours, _prometheus_client, _bare)
     with ExitStack() as stack:
         ports = [stack.enter_context(_served(serve)) for serve in servers]
@@ -57,16 +57,16 @@ def run() -> list[Row]:
     ours, theirs, bare = (max(rates) for rates in zip(*rounds, strict=True))
     faster, share = ours / theirs, ours / bare
     return [
-        Row("scrapes/s, podgpu", f"{ours:.0f}", "", ok=True),
-        Row("scrapes/s, prometheus_client", f"{theirs:.1f}", "", ok=True),
-        Row("scrapes/s, bare asyncio", f"{bare:.0f}", "", ok=True),
-        Row(
+        Figure("scrapes/s, podgpu", f"{ours:.0f}", "", ok=True),
+        Figure("scrapes/s, prometheus_client", f"{theirs:.1f}", "", ok=True),
+        Figure("scrapes/s, bare asyncio", f"{bare:.0f}", "", ok=True),
+        Figure(
             "podgpu / prometheus_client",
             f"{faster:.0f}",
             f">= {FASTER_THAN_PROMETHEUS_CLIENT:.0f}",
             faster >= FASTER_THAN_PROMETHEUS_CLIENT,
         ),
-        Row(
+        Figure(
             "podgpu / bare asyncio",
             f"{share:.2f}",
             f">= {SHARE_OF_BARE_ASYNCIO}",
@@ -252,5 +252,5 @@ class _Asking(asyncio.BufferedProtocol):
 
 
 if __name__ == "__main__":
-    for row in run():
-        print(f"{row.name:32} {row.figure:>8}  {row.target:8} {'ok' if row.ok else 'BELOW'}")
+    for figure in run():
+        print(f"{figure.name:32} {figure.value:>8}  {figure.target:8} {'ok' if figure.ok else 'BELOW'}")

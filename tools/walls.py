@@ -43,7 +43,7 @@ IO = {
 
 # Parts of a room that must not know each other, with those that all of them may use.
 STRANGERS: Mapping[str, set[str]] = {
-    "podgpu.sources": {"merged", "registry", "tenants"},
+    "podgpu.sources": {"merged", "registry", "residents"},
     "podgpu.sharing": {"inventory", "quantity"},
     "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
 }

@@ -11,7 +11,7 @@ from tests.fakeapi.recorded import changed
 from tests.fakeapi.recorded import pod as made
 from tests.fakeapi.server import FakeApi
 from tests.fakenvml.conftest import library as nvml
-from tests.fakenvml.node import FakeNode, environment, h200
+from tests.fakenvml.fake_node import FakeNode, environment, h200
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
 __all__ = ["nvml"]

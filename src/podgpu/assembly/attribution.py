@@ -15,31 +15,31 @@ from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host
-from podgpu.sources.tenants import Tenants
+from podgpu.sources.residents import Residents
 
 MANY_CARDS = 16_384  # of a cluster
 
 
 def open_attribution(config: Config) -> Attribution:
-    tenants = chosen(config).tenants
-    if tenants:
-        return _brought_along(config, tenants(PodResources.name, PodsApi.name, Procfs.name))
+    residents = chosen(config).residents
+    if residents:
+        return _brought_along(config, residents())
     return _of_all_nodes(config) if of_all_nodes(config) else _of_this_machine(config)
 
 
 def by_processes_alone(config: Config) -> bool:
     """Whether nobody says what was given to whom."""
     source = chosen(config)
-    return not (source.tenants or source.names_holders or machine.has_kubelet(config))
+    return not (source.residents or source.names_holders or machine.has_kubelet(config))
 
 
-def _brought_along(config: Config, tenants: Tenants) -> Attribution:
+def _brought_along(config: Config, residents: Residents) -> Attribution:
     return Attribution(
         interval=config.interval,
-        allocations=tenants.allocations,
-        pod_sources=[tenants.pods],
-        processes=tenants.processes,
-        workloads=tenants.workloads,
+        allocations=residents.allocations,
+        pod_sources=[residents.pods],
+        processes=residents.processes,
+        workloads=residents.workloads,
         pod_labels=config.kube_pod_labels,
     )
 
