@@ -123,7 +123,7 @@ def test_a_config_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"intervall": 1}, "unknown option 'intervall'; did you mean interval?"),
         ({"interval": "soon"}, "--interval: 'soon' is not a duration"),
-        ({"source": "dcgm"}, "give it with --dcgm.url="),
+        ({"source": "dcgm"}, "give the address of its page with --dcgm.url="),
     ],
 )
 def test_an_option_that_cannot_be_says_what_to_do(options: dict[str, object], message: str) -> None:
