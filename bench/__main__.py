@@ -1,4 +1,4 @@
-"""`make bench`: every figure of one run, side by side, with its target."""
+"""`make bench`: runs all benchmarks and prints each figure with its target."""
 
 import sys
 

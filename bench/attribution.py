@@ -1,7 +1,6 @@
-"""A cycle of the whole attribution on a crowded node: 8 GPUs, 250 pods, 2,000 processes.
+"""Measures a cycle of the whole attribution on a crowded node: 8 GPUs, 250 pods, 2,000 processes.
 
-The kubelet answers over its real socket, the processes' files lie in a real folder, and everything between is the
-agent's own.
+The kubelet's answers come over a real socket and the processes from files in a real folder.
 """
 
 import asyncio

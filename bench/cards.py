@@ -1,6 +1,6 @@
-"""One snapshot of a thousand and of eight thousand cards: what each step costs, and whether it grows in step.
+"""Measures each step of a snapshot with a thousand and with eight thousand cards, and whether the cost is linear.
 
-Each card has a pod with a claim and two processes. What the kubelet, /proc and the cards say is made up beforehand, so
+Each card has a pod with a claim and two processes. The data of the kubelet, /proc and the cards is made beforehand, so
 that only podgpu's own work is measured.
 """
 
@@ -36,7 +36,7 @@ from podgpu.views.page import html
 
 FEW, MANY = 1000, 8000
 ROUNDS = 5
-LINEAR = 8.5  # eight times as many cards, and a little for larger tables
+LINEAR = 8.5  # for eight times the cards: 8, and a little more for larger tables
 LONGEST = 1.0  # seconds
 GIB = 2**30
 NAMES = ("attribution, nothing changed", "attribution, a pod changed", "native page", "JSON", "HTML page")
@@ -88,7 +88,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 class _Stage:
-    """Cycles of a node with that many cards."""
+    """Runs cycles of a node with many cards."""
 
     def __init__(self, number: int) -> None:
         self.pods = _Pods(number)

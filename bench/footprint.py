@@ -1,6 +1,7 @@
-"""What an agent costs its node: memory, processor time, and the time to the first full page.
+"""Measures what an agent costs its node: memory, processor time, and the time to the first full page.
 
-The node has 8 GPUs and 64 processes of 64 pods, told by a kubelet's two sockets and a folder of process files.
+The node has 8 GPUs, 64 pods and 64 processes. The agent reads them from a kubelet's two sockets and a folder of process
+files.
 """
 
 import asyncio
@@ -67,7 +68,7 @@ def run() -> list[Figure]:
 
 @contextmanager
 def _served(root: Path) -> Iterator[None]:
-    """A kubelet that knows the pods, in a thread of its own."""
+    """Run a kubelet with the pods in a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -88,7 +89,7 @@ def _served(root: Path) -> Iterator[None]:
 
 
 def _listed(number: int) -> bytes:
-    """One pod of the list, as the Pods API writes it."""
+    """Make a pod as the Pods API sends it."""
     status = ContainerStatus(name="c", container_id=f"containerd://{container_id(number)}")
     pod = PodMessage(
         metadata=Metadata(namespace="n", name=f"pod-{number}", uid=uid(number)),
@@ -106,7 +107,7 @@ def _first_full_page(port: int, began: float) -> float:
 
 
 def _observe(pid: int, port: int) -> tuple[int, float]:
-    """Scrape every five seconds, as a store would, and see what that costs."""
+    """Scrape every five seconds, as a store would, and measure the cost."""
     time.sleep(WARM_UP_SECONDS)
     before, began = _processor_seconds(pid), time.monotonic()
     while time.monotonic() - began < MEASURED_SECONDS:

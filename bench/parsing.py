@@ -1,4 +1,4 @@
-"""A dcgm-exporter page of a megabyte: podgpu's parser against prometheus_client's, in one process."""
+"""Parses a dcgm-exporter page of one megabyte with podgpu and with prometheus_client, in the same process."""
 
 from collections.abc import Callable
 from itertools import count
@@ -22,7 +22,7 @@ def run() -> list[Figure]:
     page = _page()
     text = page.decode()
     ours, theirs, whole = [], [], []
-    for _ in range(ROUNDS):  # taking turns, so that a busy moment hits both
+    for _ in range(ROUNDS):  # in turns, so that a busy moment affects both
         ours.append(_seconds(lambda: parse(page, MEANINGS)))
         whole.append(_seconds(lambda: read(page)))
         theirs.append(_seconds(lambda: list(text_string_to_metric_families(text))))
@@ -42,7 +42,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _page() -> bytes:
-    """Names of all generations, and one in four that podgpu has no use for."""
+    """Use names of all versions. One in four is a name that podgpu does not use."""
     lines: list[str] = []
     size = 0
     names = iter(sorted(MEANINGS))

@@ -1,7 +1,7 @@
-"""A sampling cycle of eight GPUs against the calls of its slowest GPU made directly.
+"""Compares a sampling cycle of eight GPUs with direct calls for the slowest of them.
 
-The fake library takes as long over each call as a real H200 did, so a cycle that reads its GPUs one after another
-would cost eight times as much as one that reads them side by side.
+Each call of the fake library takes the time that it took on a real H200, so reading the GPUs one after another would
+cost several times as much as reading them in parallel.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from tests.fakenvml.build import build
 from tests.fakenvml.fake_node import eight_gpu_node, environment, h200_delays
 
 CYCLES = 25
-PAUSE = 0.15  # seconds: profiling samples closer than 0.1 s would be waited for
+PAUSE = 0.15  # seconds; the profiler would wait if samples were less than 0.1 s apart
 TARGET = 1.3
 
 
@@ -42,7 +42,7 @@ def run() -> list[Figure]:
 
 
 def _direct(fake: dict[str, str]) -> list[float]:
-    """Seconds per GPU, measured in a process of its own with nothing else in it."""
+    """Return the seconds for each GPU, measured in a separate process that does nothing else."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.direct", str(CYCLES), str(PAUSE)],
         env={**os.environ, **fake},
@@ -64,7 +64,7 @@ def _cycle(fake: dict[str, str]) -> float:
 
 async def _read_often() -> float:
     sampler = Sampler(interval=5, library=None)
-    await sampler.read()  # the first one also loads the library
+    await sampler.read()  # the first also loads the library
     seconds = []
     for _ in range(CYCLES):
         await asyncio.sleep(PAUSE)

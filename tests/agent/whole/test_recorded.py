@@ -36,8 +36,32 @@ def gpu_map(snapshot: Snapshot) -> set[tuple[str, str, str, str]]:
     return found
 
 
+def claimed_shares(snapshot: Snapshot) -> dict[str, float | None]:
+    return {
+        claim.container.pod: claim.share
+        for card in snapshot.cards
+        for tenant in card.tenants
+        for claim in tenant.claims
+    }
+
+
 def uuid(number: int) -> str:
     return f"GPU-7f3c9a1{number}-52d4-4b8e-9c60-1a2b3c4d5e6{number}"
+
+
+def mig_uuid(number: int) -> str:
+    return f"MIG-0a1b2c3d-1111-5111-8111-00000000000{number}"
+
+
+GPU_MAP = {
+    ("Deployment", "chat", "chat-584ddf76fc-6lg2w", uuid(3)),
+    ("Deployment", "chat", "chat-584ddf76fc-chpsw", uuid(3)),
+    ("StatefulSet", "rank", "rank-0", uuid(2)),
+    ("Job", "finetune", "finetune-mjcqc", uuid(0)),
+    ("CronJob", "nightly", "nightly-manual-22spb", mig_uuid(1)),
+    ("CronJob", "nightly", "nightly-manual-22spb", mig_uuid(2)),
+    ("Pod", "share-1", "share-1", uuid(4)),
+}
 
 
 def recorded_node() -> FakeNode:
@@ -46,9 +70,7 @@ def recorded_node() -> FakeNode:
     for number, card in enumerate(cards[:5]):
         card.uuid = uuid(number)
     cards[5].mig_enabled = True
-    cards[5].migs = [
-        FakeMig(f"MIG-0a1b2c3d-1111-5111-8111-00000000000{n}", index=n, gpu_instance=6 + n) for n in (1, 2, 3)
-    ]
+    cards[5].migs = [FakeMig(mig_uuid(n), index=n, gpu_instance=6 + n) for n in (1, 2, 3)]
     return FakeNode(cards)
 
 
@@ -78,31 +100,8 @@ async def test_the_recorded_cluster_before_and_after_its_watch(
                 before = await snapshot_when(
                     agent, "workloads", lambda one: sum(pod.workload is not None for pod in one.pods) == 6
                 )
-                assert gpu_map(before) == {
-                    ("Deployment", "chat", "chat-584ddf76fc-6lg2w", uuid(3)),
-                    ("Deployment", "chat", "chat-584ddf76fc-chpsw", uuid(3)),
-                    ("StatefulSet", "rank", "rank-0", uuid(2)),
-                    ("Job", "finetune", "finetune-mjcqc", uuid(0)),
-                    (
-                        "CronJob",
-                        "nightly",
-                        "nightly-manual-22spb",
-                        "MIG-0a1b2c3d-1111-5111-8111-000000000001",
-                    ),
-                    (
-                        "CronJob",
-                        "nightly",
-                        "nightly-manual-22spb",
-                        "MIG-0a1b2c3d-1111-5111-8111-000000000002",
-                    ),
-                    ("Pod", "share-1", "share-1", uuid(4)),
-                }
-                shares = {
-                    claim.container.pod: claim.share
-                    for card in before.cards
-                    for tenant in card.tenants
-                    for claim in tenant.claims
-                }
+                assert gpu_map(before) == GPU_MAP
+                shares = claimed_shares(before)
                 assert shares["chat-584ddf76fc-6lg2w"] == 0.25
                 assert shares["share-1"] == pytest.approx(4 / 11)
                 assert before.unclaimed == ()
