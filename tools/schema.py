@@ -26,8 +26,8 @@ _INTRODUCTION = f"""\
 Generated from the model. To change it, change a comment there and run `make docs`.
 
 `GET /api/v1/snapshot`, `podgpu snapshot -o json` and the Python library give the same document: everything that the
-agent knows, already joined. A node has cards; a card has readings, MIG instances, tenants and the rest; a tenant has its
-claims, processes and booking. A reader walks this tree and never has to match UUIDs or PIDs.
+agent knows, already joined. A node has cards; a card has readings, MIG instances, tenants and the rest; a tenant has
+its claims, processes and booking. A reader walks this tree and never has to match UUIDs or PIDs.
 
 * `schema` is {SCHEMA}. It changes when a field changes its meaning, its name or its place. New fields may come at any
   time: ignore those that you do not know.
