@@ -1,25 +1,25 @@
-"""`make bench`: every figure of one run, side by side, with its target."""
+"""`make bench`: runs all benchmarks and prints each figure with its target."""
 
 import sys
 
 from bench import attribution, cards, footprint, parsing, rendering, sampling, scrape
-from bench.row import Row
+from bench.figure import Figure
 
 PARTS = (rendering, parsing, scrape, sampling, attribution, cards, footprint)
 
 
 def main() -> int:
-    rows = [row for part in PARTS for row in part.run()]
-    width = max(len(row.name) for row in rows)
-    for row in rows:
-        print(f"{row.name:<{width}}  {row.figure:>12}  {row.target:>10}  {_verdict(row)}")
-    return 0 if all(row.ok for row in rows) else 1
+    figures = [figure for part in PARTS for figure in part.run()]
+    width = max(len(figure.name) for figure in figures)
+    for figure in figures:
+        print(f"{figure.name:<{width}}  {figure.value:>12}  {figure.target:>10}  {_verdict(figure)}")
+    return 0 if all(figure.ok for figure in figures) else 1
 
 
-def _verdict(row: Row) -> str:
-    if not row.target:
+def _verdict(figure: Figure) -> str:
+    if not figure.target:
         return ""
-    return "ok" if row.ok else "MISSED"
+    return "ok" if figure.ok else "MISSED"
 
 
 sys.exit(main())

@@ -1,7 +1,6 @@
-"""A cycle of the whole attribution on a crowded node: 8 GPUs, 250 pods, 2,000 processes.
+"""Measures a cycle of the whole attribution on a crowded node: 8 GPUs, 250 pods, 2,000 processes.
 
-The kubelet answers over its real socket, the processes' files lie in a real folder, and everything between is the
-agent's own.
+The kubelet's answers come over a real socket and the processes from files in a real folder.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.agent.attribution import Attribution
 from podgpu.host.procfs import Procfs
 from podgpu.kube.podresources import PodResources
@@ -28,15 +27,17 @@ CYCLES = 15
 TARGET = 0.050
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name, kubelet_root() as kubelet:
         proc = Path(name)
         for pid in range(1, PROCESSES + 1):
             write_proc(proc, pid, cgroup(pid % PODS))
         first, later = asyncio.run(_cycles(proc, kubelet))
     return [
-        Row("first attribution of 250 pods, 2,000 processes", f"{first * 1e3:.0f} ms"),
-        Row("attribution of 250 pods, 2,000 processes", f"{later * 1e3:.0f} ms", "<= 50", ok=later <= TARGET),
+        Figure("first attribution of 250 pods, 2,000 processes", f"{first * 1e3:.0f} ms"),
+        Figure(
+            "attribution of 250 pods, 2,000 processes", f"{later * 1e3:.0f} ms", "<= 50", ok=later <= TARGET
+        ),
     ]
 
 

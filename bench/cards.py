@@ -1,18 +1,18 @@
-"""One snapshot of a thousand and of eight thousand cards: what each step costs, and whether it grows in step.
+"""Measures each step of a snapshot with a thousand and with eight thousand cards, and whether the cost is linear.
 
-Each card has a pod with a claim and two processes. What the kubelet, /proc and the cards say is made up beforehand, so
+Each card has a pod with a claim and two processes. The data of the kubelet, /proc and the cards is made beforehand, so
 that only podgpu's own work is measured.
 """
 
 import asyncio
-import gc
 from collections import Counter
 from collections.abc import Callable, Iterable
+from statistics import median
 from time import perf_counter
 
 from msgspec.structs import replace
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.agent.attribution import Attribution
 from podgpu.kube.podresources import Allocated
 from podgpu.model import (
@@ -36,75 +36,59 @@ from podgpu.views.page import html
 
 FEW, MANY = 1000, 8000
 ROUNDS = 5
-LINEAR = 8.5  # eight times as many cards, and a little for larger tables
+LINEAR = 8.5  # for eight times the cards: 8, and a little more for larger tables
 LONGEST = 1.0  # seconds
 GIB = 2**30
 NAMES = ("attribution, nothing changed", "attribution, a pod changed", "native page", "JSON", "HTML page")
 
 
-def run() -> list[Row]:
-    few, many = asyncio.run(_best((FEW, MANY)))
-    gc.disable()  # what it costs depends on what else is in memory, and not on the number of cards alone
-    try:
-        few_alone, many_alone = asyncio.run(_best((FEW, MANY)))
-    finally:
-        gc.enable()
-    rows: list[Row] = []
+def run() -> list[Figure]:
+    few, many = (asyncio.run(_seconds(number)) for number in (FEW, MANY))
+    figures: list[Figure] = []
     for name in NAMES:
-        ratio = many_alone[name] / few_alone[name]
-        rows += [
-            Row(f"{name}, {FEW:,} cards", f"{few[name] * 1e3:.0f} ms"),
+        ratio = many[name] / few[name]
+        figures += [
+            Figure(f"{name}, {FEW:,} cards", f"{few[name] * 1e3:.0f} ms"),
             _of_many(name, many[name]),
-            Row(
-                f"{name}, {MANY:,} / {FEW:,}, no collector",
-                f"{ratio:.1f}",
-                f"<= {LINEAR}",
-                ok=ratio <= LINEAR,
-            ),
+            Figure(f"{name}, {MANY:,} / {FEW:,}", f"{ratio:.1f}", f"<= {LINEAR}", ok=ratio <= LINEAR),
         ]
-    return rows
+    return figures
 
 
-def _of_many(name: str, seconds: float) -> Row:
+def _of_many(name: str, seconds: float) -> Figure:
     title, figure = f"{name}, {MANY:,} cards", f"{seconds * 1e3:.0f} ms"
     if not name.startswith("attribution"):
-        return Row(title, figure)
-    return Row(title, figure, f"<= {LONGEST * 1e3:.0f}", ok=seconds <= LONGEST)
+        return Figure(title, figure)
+    return Figure(title, figure, f"<= {LONGEST * 1e3:.0f}", ok=seconds <= LONGEST)
 
 
-async def _best(numbers: Iterable[int]) -> list[dict[str, float]]:
-    """The best of some rounds in which both take turns: a busy moment of the machine hits both or counts for none."""
-    stages = [_Stage(number) for number in numbers]
-    for stage in stages:
-        await stage.cycle()
-    rounds = [[await _seconds(stage) for stage in stages] for _ in range(ROUNDS)]
-    return [
-        {name: min(seconds[name] for seconds in each) for name in NAMES} for each in zip(*rounds, strict=True)
-    ]
-
-
-async def _seconds(stage: "_Stage") -> dict[str, float]:
-    unchanged = await stage.cycle()
-    stage.pods.change()
-    changed = await stage.cycle()
-    snapshot = stage.snapshot
-    views: tuple[Callable[[], object], ...] = (
-        lambda: render(families(snapshot, {}), Format.TEXT),
-        lambda: encode(snapshot),
-        lambda: html(snapshot, 0.0),
-    )
-    return dict(zip(NAMES, (unchanged, changed, *map(_timed, views)), strict=True))
+async def _seconds(number: int) -> dict[str, float]:
+    stage = _Stage(number)
+    times: dict[str, list[float]] = {name: [] for name in NAMES}
+    await stage.cycle()
+    for _ in range(ROUNDS):
+        unchanged = await stage.cycle()
+        stage.pods.change()
+        changed = await stage.cycle()
+        snapshot = stage.snapshot
+        views: tuple[Callable[[], object], ...] = (
+            lambda: render(families(snapshot, {}), Format.TEXT),  # noqa: B023 - used at once
+            lambda: encode(snapshot),  # noqa: B023
+            lambda: html(snapshot, 0.0),  # noqa: B023
+        )
+        for name, seconds in zip(NAMES, (unchanged, changed, *map(_timed, views)), strict=True):
+            times[name].append(seconds)
+    return {name: median(seconds) for name, seconds in times.items()}
 
 
 def _timed(work: Callable[[], object]) -> float:
-    gc.collect()  # others' garbage is not this work's
     began = perf_counter()
     work()
     return perf_counter() - began
 
 
 class _Stage:
-    """Cycles of a node with that many cards."""
+    """Runs cycles of a node with many cards."""
 
     def __init__(self, number: int) -> None:
         self.pods = _Pods(number)
@@ -122,7 +106,6 @@ class _Stage:
         self._at += 5.0
         energy = Reading("energy_joules_total", 400 * self._at)
         devices = [replace(one, at=self._at, readings=(*one.readings, energy)) for one in self._devices]
-        gc.collect()
         began = perf_counter()
         found = await self._attribution.attribute(devices, self._at)
         seconds = perf_counter() - began
@@ -242,5 +225,5 @@ def _device(card: int) -> Device:
 
 
 if __name__ == "__main__":
-    for row in run():
-        print(f"{row.name:48} {row.figure:>10}  {row.target:8} {'ok' if row.ok else 'MISSED'}")
+    for figure in run():
+        print(f"{figure.name:48} {figure.value:>10}  {figure.target:8} {'ok' if figure.ok else 'MISSED'}")

@@ -1,4 +1,4 @@
-"""Reads each GPU's values one after another in one thread, and prints the median seconds per GPU."""
+"""Reads all GPUs one after another in one thread, and prints the median seconds for each GPU."""
 
 import sys
 from statistics import median

@@ -1,6 +1,7 @@
-"""What an agent costs its node: memory, processor time, and the time to the first full page.
+"""Measures what an agent costs its node: memory, processor time, and the time to the first full page.
 
-The node has 8 GPUs and 64 processes of 64 pods, told by a kubelet's two sockets and a folder of process files.
+The node has 8 GPUs, 64 pods and 64 processes. The agent reads them from a kubelet's two sockets and a folder of process
+files.
 """
 
 import asyncio
@@ -16,14 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.attribution import cgroup, container_id, uid
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.kube._gen.pods_pb2 import ContainerStatus, ListResponse, Metadata, PodMessage, PodStatus
 from tests.agent.rig import free_port
 from tests.agent.stage import write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.build import build
-from tests.fakenvml.node import eight_gpu_node, environment, h200, h200_delays
+from tests.fakenvml.fake_node import eight_gpu_node, environment, h200, h200_delays
 
 WARM_UP_SECONDS = 12.0
 MEASURED_SECONDS = 30.0
@@ -31,7 +32,7 @@ MIB = 1024 * 1024
 PODS = 64
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name, kubelet_root() as kubelet, _served(kubelet):
         folder = Path(name)
         node = eight_gpu_node(processes=PODS)
@@ -58,16 +59,16 @@ def run() -> list[Row]:
             agent.terminate()
             agent.wait()
     return [
-        Row("pods on the page", f"{pods}", f">= {PODS}", ok=pods >= PODS),
-        Row("memory of all processes (PSS)", f"{memory / MIB:.1f} MiB", "<= 72", ok=memory <= 72 * MIB),
-        Row("processor time a second", f"{busy * 1e3:.1f} ms", "<= 10", ok=busy <= 0.010),
-        Row("first full page after", f"{first_page:.2f} s", "<= 1", ok=first_page <= 1.0),
+        Figure("pods on the page", f"{pods}", f">= {PODS}", ok=pods >= PODS),
+        Figure("memory of all processes (PSS)", f"{memory / MIB:.1f} MiB", "<= 72", ok=memory <= 72 * MIB),
+        Figure("processor time a second", f"{busy * 1e3:.1f} ms", "<= 10", ok=busy <= 0.010),
+        Figure("first full page after", f"{first_page:.2f} s", "<= 1", ok=first_page <= 1.0),
     ]
 
 
 @contextmanager
 def _served(root: Path) -> Iterator[None]:
-    """A kubelet that knows the pods, in a thread of its own."""
+    """Run a kubelet with the pods in a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -88,7 +89,7 @@ def _served(root: Path) -> Iterator[None]:
 
 
 def _listed(number: int) -> bytes:
-    """One pod of the list, as the Pods API writes it."""
+    """Make a pod as the Pods API sends it."""
     status = ContainerStatus(name="c", container_id=f"containerd://{container_id(number)}")
     pod = PodMessage(
         metadata=Metadata(namespace="n", name=f"pod-{number}", uid=uid(number)),
@@ -106,7 +107,7 @@ def _first_full_page(port: int, began: float) -> float:
 
 
 def _observe(pid: int, port: int) -> tuple[int, float]:
-    """Scrape every five seconds, as a store would, and see what that costs."""
+    """Scrape every five seconds, as a store would, and measure the cost."""
     time.sleep(WARM_UP_SECONDS)
     before, began = _processor_seconds(pid), time.monotonic()
     while time.monotonic() - began < MEASURED_SECONDS:

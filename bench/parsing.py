@@ -1,4 +1,4 @@
-"""A dcgm-exporter page of a megabyte: podgpu's parser against prometheus_client's, in one process."""
+"""Parses a dcgm-exporter page of one megabyte with podgpu and with prometheus_client, in the same process."""
 
 from collections.abc import Callable
 from itertools import count
@@ -7,7 +7,7 @@ from time import perf_counter
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.sources.dcgm.names import MEANINGS
 from podgpu.sources.dcgm.parse import parse
 from podgpu.sources.dcgm.reading import read
@@ -18,20 +18,20 @@ ROUNDS = 9
 TARGET = 10.0
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     page = _page()
     text = page.decode()
     ours, theirs, whole = [], [], []
-    for _ in range(ROUNDS):  # taking turns, so that a busy moment hits both
+    for _ in range(ROUNDS):  # in turns, so that a busy moment affects both
         ours.append(_seconds(lambda: parse(page, MEANINGS)))
         whole.append(_seconds(lambda: read(page)))
         theirs.append(_seconds(lambda: list(text_string_to_metric_families(text))))
     ratio = median(theirs) / median(ours)
     return [
-        Row("parse a page of 1 MB, podgpu", f"{median(ours) * 1e3:.1f} ms"),
-        Row("parse it and make cards of it, podgpu", f"{median(whole) * 1e3:.1f} ms"),
-        Row("parse it, prometheus_client", f"{median(theirs) * 1e3:.1f} ms"),
-        Row("prometheus_client / podgpu", f"{ratio:.0f}", f">= {TARGET:.0f}", ok=ratio >= TARGET),
+        Figure("parse a page of 1 MB, podgpu", f"{median(ours) * 1e3:.1f} ms"),
+        Figure("parse it and make cards of it, podgpu", f"{median(whole) * 1e3:.1f} ms"),
+        Figure("parse it, prometheus_client", f"{median(theirs) * 1e3:.1f} ms"),
+        Figure("prometheus_client / podgpu", f"{ratio:.0f}", f">= {TARGET:.0f}", ok=ratio >= TARGET),
     ]
 
 
@@ -42,7 +42,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _page() -> bytes:
-    """Names of all generations, and one in four that podgpu has no use for."""
+    """Use names of all versions. One in four is a name that podgpu does not use."""
     lines: list[str] = []
     size = 0
     names = iter(sorted(MEANINGS))

@@ -1,4 +1,4 @@
-"""A page of 12,000 samples with seven labels: podgpu's renderer against prometheus_client's, in one process."""
+"""Renders 12,000 samples with seven labels with podgpu and with prometheus_client, in the same process."""
 
 from collections.abc import Callable
 from statistics import median
@@ -7,7 +7,7 @@ from time import perf_counter
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.exposition import generate_latest
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.catalog.row import Kind, Worth
 from podgpu.views.exposition import Format, render
 from podgpu.views.series import Family, Labels
@@ -18,18 +18,18 @@ TARGET = 20.0
 LABELS = ("node", "gpu", "uuid", "namespace", "pod", "container", "mig")
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     theirs_page = _their_registry()
     labels = [Labels(LABELS, values) for values in map(_label_values, range(SERIES))]
     ours, theirs = [], []
-    for _ in range(ROUNDS):  # taking turns, so that a busy moment hits both
+    for _ in range(ROUNDS):  # in turns, so that a busy moment affects both
         ours.append(_seconds(lambda: render(_our_families(labels), Format.TEXT)))
         theirs.append(_seconds(lambda: generate_latest(theirs_page)))
     ratio = median(theirs) / median(ours)
     return [
-        Row("render 12,000 samples, podgpu", f"{median(ours) * 1e3:.1f} ms"),
-        Row("render 12,000 samples, prometheus_client", f"{median(theirs) * 1e3:.1f} ms"),
-        Row("prometheus_client / podgpu", f"{ratio:.0f}", f">= {TARGET:.0f}", ok=ratio >= TARGET),
+        Figure("render 12,000 samples, podgpu", f"{median(ours) * 1e3:.1f} ms"),
+        Figure("render 12,000 samples, prometheus_client", f"{median(theirs) * 1e3:.1f} ms"),
+        Figure("prometheus_client / podgpu", f"{ratio:.0f}", f">= {TARGET:.0f}", ok=ratio >= TARGET),
     ]
 
 
@@ -52,7 +52,7 @@ def _value(family: int, series: int) -> float:
 
 
 def _our_families(labels: list[Labels]) -> list[Family]:
-    """Built anew each time, as for a new snapshot."""
+    """Build the families again each time, as for a new snapshot."""
     return [
         Family(
             f"podgpu_bench_{family}_bytes",

@@ -1,7 +1,7 @@
-"""A sampling cycle of eight GPUs against the calls of its slowest GPU made directly.
+"""Compares a sampling cycle of eight GPUs with direct calls for the slowest of them.
 
-The fake library takes as long over each call as a real H200 did, so a cycle that reads its GPUs one after another
-would cost eight times as much as one that reads them side by side.
+Each call of the fake library takes the time that it took on a real H200, so reading the GPUs one after another would
+cost several times as much as reading them in parallel.
 """
 
 import asyncio
@@ -12,17 +12,17 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.sources.nvml.sampler import Sampler
 from tests.fakenvml.build import build
-from tests.fakenvml.node import eight_gpu_node, environment, h200_delays
+from tests.fakenvml.fake_node import eight_gpu_node, environment, h200_delays
 
 CYCLES = 25
-PAUSE = 0.15  # seconds: profiling samples closer than 0.1 s would be waited for
+PAUSE = 0.15  # seconds; the profiler would wait if samples were less than 0.1 s apart
 TARGET = 1.3
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         library = build(folder)
@@ -34,15 +34,15 @@ def run() -> list[Row]:
         cycle = _cycle(fake)
     ratio = cycle / max(direct)
     return [
-        Row("the calls of the slowest GPU, made directly", f"{max(direct) * 1e3:.1f} ms"),
-        Row("the calls of all eight GPUs, one after another", f"{sum(direct) * 1e3:.1f} ms"),
-        Row("a sampling cycle of all eight GPUs", f"{cycle * 1e3:.1f} ms"),
-        Row("cycle / slowest GPU", f"{ratio:.2f}", f"<= {TARGET}", ok=ratio <= TARGET),
+        Figure("the calls of the slowest GPU, made directly", f"{max(direct) * 1e3:.1f} ms"),
+        Figure("the calls of all eight GPUs, one after another", f"{sum(direct) * 1e3:.1f} ms"),
+        Figure("a sampling cycle of all eight GPUs", f"{cycle * 1e3:.1f} ms"),
+        Figure("cycle / slowest GPU", f"{ratio:.2f}", f"<= {TARGET}", ok=ratio <= TARGET),
     ]
 
 
 def _direct(fake: dict[str, str]) -> list[float]:
-    """Seconds per GPU, measured in a process of its own with nothing else in it."""
+    """Return the seconds for each GPU, measured in a separate process that does nothing else."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.direct", str(CYCLES), str(PAUSE)],
         env={**os.environ, **fake},
@@ -64,7 +64,7 @@ def _cycle(fake: dict[str, str]) -> float:
 
 async def _read_often() -> float:
     sampler = Sampler(interval=5, library=None)
-    await sampler.read()  # the first one also loads the library
+    await sampler.read()  # the first also loads the library
     seconds = []
     for _ in range(CYCLES):
         await asyncio.sleep(PAUSE)

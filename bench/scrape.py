@@ -1,6 +1,6 @@
-"""Scrapes a second of a 1 MB page: podgpu's server, prometheus_client's, and the least asyncio can do.
+"""Measures scrapes per second of a 1 MB page: podgpu's server, prometheus_client's, and bare asyncio.
 
-All run in one go on loopback, each server and the load in a process of its own, taking turns.
+All run on loopback, each server and the load in a process of its own, in turns.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from time import monotonic
 
-from bench.row import Row
+from bench.figure import Figure
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric, Scope
 from podgpu.model import Card, Gpu, Reading, Snapshot
@@ -33,7 +33,7 @@ _PROCESSES = multiprocessing.get_context("spawn")
 
 
 class _Still:
-    """A node of which nothing changes."""
+    """A node that never changes."""
 
     ready = True
 
@@ -48,25 +48,25 @@ class _Still:
         return seconds > 0
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     servers = (_ours, _prometheus_client, _bare)
     with ExitStack() as stack:
         ports = [stack.enter_context(_served(serve)) for serve in servers]
         rounds = [[_loaded(port) for port in ports] for _ in range(ROUNDS)]
-    # From round to round bare asyncio differs twofold. The best of each is the strictest comparison with it.
+    # Bare asyncio varies twofold between rounds, so the best round of each server gives the strictest comparison.
     ours, theirs, bare = (max(rates) for rates in zip(*rounds, strict=True))
     faster, share = ours / theirs, ours / bare
     return [
-        Row("scrapes/s, podgpu", f"{ours:.0f}", "", ok=True),
-        Row("scrapes/s, prometheus_client", f"{theirs:.1f}", "", ok=True),
-        Row("scrapes/s, bare asyncio", f"{bare:.0f}", "", ok=True),
-        Row(
+        Figure("scrapes/s, podgpu", f"{ours:.0f}", "", ok=True),
+        Figure("scrapes/s, prometheus_client", f"{theirs:.1f}", "", ok=True),
+        Figure("scrapes/s, bare asyncio", f"{bare:.0f}", "", ok=True),
+        Figure(
             "podgpu / prometheus_client",
             f"{faster:.0f}",
             f">= {FASTER_THAN_PROMETHEUS_CLIENT:.0f}",
             faster >= FASTER_THAN_PROMETHEUS_CLIENT,
         ),
-        Row(
+        Figure(
             "podgpu / bare asyncio",
             f"{share:.2f}",
             f">= {SHARE_OF_BARE_ASYNCIO}",
@@ -80,7 +80,7 @@ def _rows() -> list[Metric]:
 
 
 def _snapshot() -> Snapshot:
-    """As many cards as fill the page."""
+    """Make as many cards as fill the page."""
     readings = tuple(Reading(row.name, 1234.5) for row in _rows())
     number = 1
     while True:
@@ -146,7 +146,7 @@ def _bare(report: Connection) -> None:
 
 @contextmanager
 def _served(serve: Callable[[Connection], None]) -> Iterator[int]:
-    """Run the server in a process of its own; the port it listens on."""
+    """Run the server in a process of its own, and return its port."""
     ours, theirs = _PROCESSES.Pipe()
     process = _PROCESSES.Process(target=serve, args=(theirs,), daemon=True)
     process.start()
@@ -159,7 +159,7 @@ def _served(serve: Callable[[Connection], None]) -> Iterator[int]:
 
 
 def _loaded(port: int) -> float:
-    """Answers a second, as clients in another process got them."""
+    """Return the answers per second that clients in another process got."""
     ours, theirs = _PROCESSES.Pipe()
     process = _PROCESSES.Process(target=_load, args=(port, theirs), daemon=True)
     process.start()
@@ -175,12 +175,12 @@ def _load(port: int, report: Connection) -> None:
 
     begin = monotonic()
     count = asyncio.run(main())
-    # Requests that were under way at the end have been waited for, so that a slow server loses none.
+    # Requests still under way at the end are awaited, so that a slow server loses none.
     report.send(count / (monotonic() - begin))
 
 
 async def _client(port: int, until: float) -> int:
-    """Ask again as soon as an answer is there; connect again when the server has closed."""
+    """Send the next request as soon as the answer has come. Connect again if the server has closed."""
     count = 0
     while monotonic() < until:
         asking = _Asking(until)
@@ -195,7 +195,7 @@ def _same(asking: "_Asking") -> "_Asking":
 
 
 class _Asking(asyncio.BufferedProtocol):
-    """Reads into one buffer over and over: the load must cost less than the servers."""
+    """Reads into the same buffer every time, so that the load costs less than the servers."""
 
     transport: asyncio.Transport
 
@@ -228,7 +228,7 @@ class _Asking(asyncio.BufferedProtocol):
                 self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """A server may close after an answer, but not within one: then the count would be worth nothing."""
+        """A server may close after an answer, but not within one: the count would mean nothing."""
         if self.closed.done():
             return
         if self.count and not self._left and not self._head:
@@ -237,7 +237,7 @@ class _Asking(asyncio.BufferedProtocol):
             self.closed.set_exception(RuntimeError(f"the answer broke off: {exc!r}"))
 
     def _begin(self, data: bytes) -> None:
-        """Read the head, which may come in pieces, and what follows of the body."""
+        """Read the head, which may come in pieces, and the part of the body that follows it."""
         self._head += data
         head, end, body = self._head.partition(b"\r\n\r\n")
         if not end:
@@ -252,5 +252,5 @@ class _Asking(asyncio.BufferedProtocol):
 
 
 if __name__ == "__main__":
-    for row in run():
-        print(f"{row.name:32} {row.figure:>8}  {row.target:8} {'ok' if row.ok else 'BELOW'}")
+    for figure in run():
+        print(f"{figure.name:32} {figure.value:>8}  {figure.target:8} {'ok' if figure.ok else 'BELOW'}")

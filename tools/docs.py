@@ -1,4 +1,4 @@
-"""Writes the docs that are generated, or says which of them are stale."""
+"""Writes the generated docs, or reports which of them are stale."""
 
 import argparse
 import sys
@@ -31,7 +31,7 @@ def write(root: Path, pages: Sequence[Page]) -> None:
 
 
 def stale(root: Path, pages: Sequence[Page]) -> list[str]:
-    """Paths of the pages that are missing or not what the sources would write now."""
+    """Return the paths of pages that are missing or out of date."""
     return [path for path, render in pages if _content(root / path) != render()]
 
 
@@ -41,7 +41,7 @@ def _content(path: Path) -> str | None:
 
 def main(arguments: Sequence[str], root: Path = ROOT, pages: Sequence[Page] = PAGES) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.docs", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is stale")
     if not parser.parse_args(arguments).check:
         write(root, pages)
         return 0

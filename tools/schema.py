@@ -1,7 +1,7 @@
-"""The JSON snapshot in writing: one table per struct, read from the sources of the model.
+"""Writes docs/snapshot.md: a table for each struct of the JSON snapshot, read from the source code of the model.
 
-A class's docstring describes it, the comment behind a field describes the field. So the page cannot disagree with the
-code, and whoever adds a field describes it where it is.
+The docstring of a class describes the class, and the comment after a field describes the field. So the page cannot
+disagree with the code, and a new field is described where it is declared.
 """
 
 import ast
@@ -17,7 +17,7 @@ from msgspec import Struct
 from podgpu import model
 from podgpu.model import SCHEMA, Snapshot
 
-# How each Python type is written in JSON.
+# The JSON types of Python types.
 _PLAIN = {"str": "text", "int": "integer", "float": "number", "bool": "boolean"}
 
 _INTRODUCTION = f"""\
@@ -26,14 +26,14 @@ _INTRODUCTION = f"""\
 Generated from the model. To change it, change a comment there and run `make docs`.
 
 `GET /api/v1/snapshot`, `podgpu snapshot -o json` and the Python library give the same document: everything that the
-agent knows, joined. A node has cards; a card has readings, MIG instances, tenants and the rest; a tenant has its
-claims, processes and booking. Whoever reads it walks the tree and never has to match UUIDs or PIDs.
+agent knows, already joined. A node has cards; a card has readings, MIG instances, tenants and the rest; a tenant has
+its claims, processes and booking. A reader walks this tree and never has to match UUIDs or PIDs.
 
 * `schema` is {SCHEMA}. It changes when a field changes its meaning, its name or its place. New fields may come at any
   time: ignore those that you do not know.
-* What is unknown is absent, never 0 and never `null`. Fields marked *may be absent* can be.
-* Counters (`…_us`, `…_mj`, `count`) are integers that only grow while the agent runs; a card's tenants, former tenants
-  and rest add up to its balance exactly.
+* What is unknown is absent, never 0 and never `null`. Such fields are marked *may be absent*.
+* Counters (`…_us`, `…_mj`, `count`) are integers that only grow while the agent runs. The tenants, former tenants and
+  rest of a card add up exactly to its balance.
 """
 
 
@@ -59,7 +59,7 @@ def markdown() -> str:
 
 
 def tables() -> list[Table]:
-    """List the structs that a snapshot is made of, each once, the snapshot itself first."""
+    """List each struct of a snapshot once, the snapshot itself first."""
     found: dict[str, Table] = {}
     waiting = [Snapshot.__name__]
     while waiting:
@@ -71,7 +71,7 @@ def tables() -> list[Table]:
 
 
 def _read(struct: type[Struct]) -> tuple[Table, list[str]]:
-    """Return the struct's table, and the names of the structs in its fields."""
+    """Return the table of a struct, and the names of the structs in its fields."""
     source = inspect.getsource(sys.modules[struct.__module__])
     tree = next(
         node
@@ -112,7 +112,7 @@ def _kind(annotation: ast.expr) -> str:
             return f"map to {_kind(inside)}"
         case ast.Name(id=name):
             return _PLAIN.get(name) or f"[{name}](#{name.lower()})"
-    raise ValueError(f"{ast.unparse(annotation)}: say in tools/schema.py how JSON has it")
+    raise ValueError(f"{ast.unparse(annotation)}: say in tools/schema.py what it is in JSON")
 
 
 def _section(table: Table) -> str:

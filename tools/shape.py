@@ -1,4 +1,4 @@
-"""Holds the house rules on size and naming: short modules and functions, small folders, names that tell."""
+"""Checks the house rules on size and names: short modules and functions, small folders, names that say something."""
 
 import ast
 import sys

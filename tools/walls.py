@@ -1,4 +1,4 @@
-"""Holds the walls between the rooms of podgpu. The table says what each room may import; anything else is red."""
+"""Checks the walls between the rooms of podgpu. The table says what each room may import; other imports are errors."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 import grimp
 
 ROOT = "podgpu"
-EVERYWHERE = {"errors"}  # what to tell a user, in any room
+EVERYWHERE = {"errors"}  # any room may raise a UserError
 
 _NODE = {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "agent", "option", "log"}
 _PAGES = {"views", "serve", "doctor", "config"}
@@ -25,7 +25,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "ledger": {"model"},
     "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log"},
     "views": {"model", "catalog", "option"},
-    "doctor": {"model", "catalog", "views"},  # it says what it finds in the words of the views
+    "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log"},
     "config": {"option", "sources", "views"},
     "assembly": {*_NODE, *_PAGES},
@@ -34,23 +34,23 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "__main__": {"cli"},
 }
 
-# Rooms that do no I/O and read no clock, and what would let them.
+# Rooms that do no I/O and read no clock, and the modules that they may not import.
 PURE = {"model", "catalog", "sharing", "ledger", "views", "doctor"}
 IO = {
     "aiohttp", "asyncio", "ctypes", "grpclib", "http", "os", "pathlib", "pynvml", "select", "shutil", "signal",
     "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "yaml",
 }  # fmt: skip
 
-# Parts of a room that must not know each other, with those that all of them may use.
+# Rooms with modules that must not import each other. The sets name the modules that all of them may import.
 STRANGERS: Mapping[str, set[str]] = {
-    "podgpu.sources": {"merged", "registry", "tenants"},
+    "podgpu.sources": {"merged", "registry", "residents"},
     "podgpu.sharing": {"inventory", "quantity"},
     "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
 }
 
 EXCEPTIONS = {
-    ("podgpu.sharing.hami.cache", "os"),  # a file of the tenant's, opened with care
-    ("podgpu.sharing.inventory", "pathlib"),  # names the host's root, opens nothing
+    ("podgpu.sharing.hami.cache", "os"),  # opens a tenant's file, with care
+    ("podgpu.sharing.inventory", "pathlib"),  # has the path of the host's root, but opens nothing
 }
 
 
@@ -79,7 +79,7 @@ def _between_strangers(module: str, imported: str) -> str:
     for parent, shared in STRANGERS.items():
         one, other = _child(parent, module), _child(parent, imported)
         if one and other and one != other and other not in shared:
-            return f"what is in {parent} does not know each other"
+            return f"modules of {parent} may not import each other"
     return ""
 
 
@@ -88,7 +88,7 @@ def _child(parent: str, module: str) -> str:
 
 
 def _room(module: str) -> str:
-    """`views` of `podgpu.views.json`; nothing for the package itself and for other packages."""
+    """Return `views` for `podgpu.views.json`, and nothing for the package itself or other packages."""
     return _child(ROOT, module)
 
 
@@ -100,7 +100,7 @@ def _is_exception(module: str, imported: str) -> bool:
 
 
 def main() -> int:
-    TopologicalSorter(MAY_IMPORT).prepare()  # refuses a table that goes round in circles
+    TopologicalSorter(MAY_IMPORT).prepare()  # raises if the table has a cycle
     graph = grimp.build_graph(ROOT, include_external_packages=True, cache_dir=None)
     found = list(violations(graph))
     sys.stdout.writelines(f"{line}\n" for line in found)

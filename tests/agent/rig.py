@@ -15,7 +15,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.fakenvml.node import FakeNode, environment
+from tests.fakenvml.fake_node import FakeNode, environment
 
 INTERVAL = 0.5
 PATIENCE = 15.0  # seconds; generous, since test machines are busy

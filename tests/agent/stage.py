@@ -19,7 +19,7 @@ from podgpu.model import Balance, Booking, Card, Claim, PartStatus, Pod, Rest, S
 from podgpu.sources.nvml.sampler import Sampler
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
-from tests.fakenvml.node import FakeNode, environment
+from tests.fakenvml.fake_node import FakeNode, environment
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 INTERVAL = 0.5

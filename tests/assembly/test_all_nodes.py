@@ -38,7 +38,7 @@ async def test_pods_of_all_nodes_are_asked_for_and_no_kubelet() -> None:
         ({"source": ["nvml"]}, "goes with --source=dcgm"),
         ({"source": ["nvml+dcgm"]}, "goes with --source=dcgm"),
         ({"dcgm_url": ["http://127.0.0.1:9400/metrics"]}, "leave out --dcgm.url"),
-        ({"kube_api": ["off"]}, "give it with --kube.api=URL"),
+        ({"kube_api": ["off"]}, "give its address with --kube.api=URL"),
     ],
 )
 def test_what_makes_no_sense_together_is_an_error_that_says_what_to_do(

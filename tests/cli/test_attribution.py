@@ -10,7 +10,7 @@ from podgpu.cli.main import main
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.conftest import library
-from tests.fakenvml.node import FakeNode, environment, h200
+from tests.fakenvml.fake_node import FakeNode, environment, h200
 
 __all__ = ["library"]
 

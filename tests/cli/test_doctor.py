@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.cli.main import main
-from tests.doctor.node import SOUND, with_down
+from tests.doctor.sound_node import SOUND, with_down
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.conftest import library
-from tests.fakenvml.node import FakeNode, environment, h200
+from tests.fakenvml.fake_node import FakeNode, environment, h200
 from tests.serve.rig import StubNode, serving
 
 __all__ = ["library"]

@@ -202,7 +202,7 @@ def test_a_malformed_value_names_the_variable_or_the_key(tmp_path: Path) -> None
         ("just words", ("keys and values",)),
         ("a: b: c", ("line 1", "not valid YAML")),
         ("interval: 1\nlog: [", ("line 2", "not valid YAML")),
-        ("series: {limit: 200}\nseries: {processes: on}", ("line 1", "stands twice")),
+        ("series: {limit: 200}\nseries: {processes: on}", ("line 1", "appears twice")),
         ("? [a]\n: b", ("not valid YAML",)),
         ("!!python/object/apply:os.system [echo]", ("keys and values",)),
         ("web: &a {web: *a}", ("not valid YAML", "recursive")),

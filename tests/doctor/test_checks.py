@@ -27,7 +27,7 @@ from podgpu.model import (
     Tenant,
 )
 from podgpu.views.advice import next_step
-from tests.doctor.node import (
+from tests.doctor.sound_node import (
     CARD,
     GIB,
     HERE,

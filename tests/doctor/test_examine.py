@@ -8,7 +8,7 @@ from podgpu.doctor.listing import markdown
 from podgpu.doctor.look import named, number
 from podgpu.doctor.verdict import Check, Verdict, passed, warned
 from podgpu.model import Snapshot
-from tests.doctor.node import HERE, SOUND, WHOLE, with_readings
+from tests.doctor.sound_node import HERE, SOUND, WHOLE, with_readings
 
 
 def breaks(_: Snapshot, __: Machine) -> Verdict:

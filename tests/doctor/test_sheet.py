@@ -4,7 +4,7 @@ import pytest
 
 from podgpu.doctor import Finding, Status, examine, sheet
 from tests.conftest import Golden
-from tests.doctor.node import HERE, SOUND, with_down
+from tests.doctor.sound_node import HERE, SOUND, with_down
 
 FINDINGS = examine(with_down("podresources", "no_socket", "no such file"), HERE)
 

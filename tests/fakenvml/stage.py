@@ -10,7 +10,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from tests.fakenvml.node import FakeGpu, FakeMig, FakeNode, FakeProcess, h200
+from tests.fakenvml.fake_node import FakeGpu, FakeMig, FakeNode, FakeProcess, h200
 
 
 @dataclass

@@ -15,7 +15,7 @@ import pynvml
 import pytest
 
 from tests.fakenvml.build import BuildError, build
-from tests.fakenvml.node import (
+from tests.fakenvml.fake_node import (
     UNKNOWN,
     FakeFault,
     FakeMig,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pynvml
 
-from tests.fakenvml.node import FakeEvent, FakeFault, FakeNode, h200
+from tests.fakenvml.fake_node import FakeEvent, FakeFault, FakeNode, h200
 from tests.fakenvml.stage import Stage, code_of, gpu, mig_card
 
 # --- MIG ---

@@ -12,7 +12,7 @@ from tests.agent.rig import running_agent
 from tests.agent.stage import check_balance
 from tests.conftest import Golden
 from tests.fakekubelet.kubelet import kubelet_root
-from tests.fakenvml.node import FakeNode, FakeProcess, h200
+from tests.fakenvml.fake_node import FakeNode, FakeProcess, h200
 from tests.scenarios.play import play
 from tests.scenarios.script import read
 

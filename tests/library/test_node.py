@@ -11,7 +11,7 @@ from tests.fakeapi.recorded import changed
 from tests.fakeapi.recorded import pod as made
 from tests.fakeapi.server import FakeApi
 from tests.fakenvml.conftest import library as nvml
-from tests.fakenvml.node import FakeNode, environment, h200
+from tests.fakenvml.fake_node import FakeNode, environment, h200
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
 __all__ = ["nvml"]
@@ -123,7 +123,7 @@ def test_a_config_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"intervall": 1}, "unknown option 'intervall'; did you mean interval?"),
         ({"interval": "soon"}, "--interval: 'soon' is not a duration"),
-        ({"source": "dcgm"}, "give it with --dcgm.url="),
+        ({"source": "dcgm"}, "give the address of its page with --dcgm.url="),
     ],
 )
 def test_an_option_that_cannot_be_says_what_to_do(options: dict[str, object], message: str) -> None:

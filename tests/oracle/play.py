@@ -9,7 +9,7 @@ from msgspec import Struct
 from podgpu import sharing
 from tests.oracle import dynamic
 from tests.oracle.case import Case, read
-from tests.oracle.node import inventory
+from tests.oracle.inventory import inventory
 from tests.oracle.verdict import NOT_UNDERSTOOD, RIGHT, WRONG, Difference, differences, verdict
 
 CASES = Path(__file__).parent / "cases"

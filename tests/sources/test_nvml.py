@@ -10,7 +10,7 @@ from podgpu.sources.nvml import process, reader
 from podgpu.sources.nvml.handle import Handle, Journal
 from podgpu.sources.nvml.process import Utilization
 from podgpu.sources.nvml.reader import GpuReader
-from tests.fakenvml.node import FakeFault, FakeGpu, FakeProcess, h200, refused
+from tests.fakenvml.fake_node import FakeFault, FakeGpu, FakeProcess, h200, refused
 from tests.fakenvml.stage import Stage, mig_card
 
 UNKNOWN_ERROR = f"return {pynvml.NVML_ERROR_UNKNOWN}"

@@ -6,7 +6,7 @@ import pytest
 from podgpu.model import Device
 from podgpu.sources.nvml.handle import Journal
 from podgpu.sources.nvml.reader import GpuReader
-from tests.fakenvml.node import UNKNOWN, FakeFault, FakeGpu, FakeMig
+from tests.fakenvml.fake_node import UNKNOWN, FakeFault, FakeGpu, FakeMig
 from tests.fakenvml.stage import Stage, mig_card
 
 CALLS = ["nvmlDeviceGetGpuInstanceById", "nvmlGpuInstanceGetInfo"]

@@ -13,8 +13,8 @@ from podgpu.catalog import CATALOG, device_rows
 from podgpu.catalog.row import Kind, Metric, Worth
 from podgpu.model import Device, Reading, Report
 from podgpu.sources import Source
+from podgpu.sources.simulator.cast import CARDS
 from podgpu.sources.simulator.motion import ROUND, Meter
-from podgpu.sources.simulator.node import CARDS
 from podgpu.sources.simulator.source import Simulator
 from podgpu.sources.simulator.tape import Tape
 
@@ -309,14 +309,14 @@ def test_however_it_is_read_each_xid_is_told_once(times: list[float]) -> None:
 
 
 def test_the_cast_is_sound() -> None:
-    residents = [resident for card in CARDS for resident in card.residents]
-    assert len({resident.pid for resident in residents}) == len(residents)
+    processes = [process for card in CARDS for process in card.processes]
+    assert len({process.pid for process in processes}) == len(processes)
     assert [card.index for card in CARDS] == list(range(8))
-    assert all(r.tenant.startswith("host:") or r.tenant.count("/") == 2 for r in residents)
-    assert all(ROUND % resident.rhythm.every == 0 for resident in residents)
+    assert all(r.tenant.startswith("host:") or r.tenant.count("/") == 2 for r in processes)
+    assert all(ROUND % process.rhythm.every == 0 for process in processes)
     for card in CARDS:
         slices = {part.gpu_instance_id for part in card.slices}
-        assert all((r.instance in slices) if slices else (r.instance is None) for r in card.residents)
+        assert all((r.instance in slices) if slices else (r.instance is None) for r in card.processes)
 
 
 def test_uuids_differ() -> None:

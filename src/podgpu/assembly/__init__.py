@@ -1,1 +1,1 @@
-"""The parts put together as a configuration asks, for the commands and for the library alike."""
+"""Puts the parts together according to the configuration, for the commands and for the library."""

@@ -8,7 +8,7 @@ from podgpu.config import Config
 
 
 def open_agent(config: Config, attribution: Attribution | None = None) -> Agent:
-    """Open the agent. Whoever runs the attribution by himself brings it."""
+    """Open the agent. A caller that runs the attribution itself passes it in."""
     return Agent(
         open_source(config),
         node=machine.node_name(config),

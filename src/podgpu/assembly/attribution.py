@@ -1,4 +1,4 @@
-"""Whose GPU it is, from the parts that the source, the configuration and this machine offer."""
+"""Chooses the parts that find out who uses a GPU, by the source, the configuration and this machine."""
 
 from podgpu.agent.attribution import Attribution
 from podgpu.assembly import machine
@@ -15,31 +15,31 @@ from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host
-from podgpu.sources.tenants import Tenants
+from podgpu.sources.residents import Residents
 
-MANY_CARDS = 16_384  # of a cluster
+MANY_CARDS = 16_384  # limit for a whole cluster
 
 
 def open_attribution(config: Config) -> Attribution:
-    tenants = chosen(config).tenants
-    if tenants:
-        return _brought_along(config, tenants(PodResources.name, PodsApi.name, Procfs.name))
+    residents = chosen(config).residents
+    if residents:
+        return _brought_along(config, residents())
     return _of_all_nodes(config) if of_all_nodes(config) else _of_this_machine(config)
 
 
 def by_processes_alone(config: Config) -> bool:
-    """Whether nobody says what was given to whom."""
+    """Whether no part reports which container was given which device."""
     source = chosen(config)
-    return not (source.tenants or source.names_holders or machine.has_kubelet(config))
+    return not (source.residents or source.names_holders or machine.has_kubelet(config))
 
 
-def _brought_along(config: Config, tenants: Tenants) -> Attribution:
+def _brought_along(config: Config, residents: Residents) -> Attribution:
     return Attribution(
         interval=config.interval,
-        allocations=tenants.allocations,
-        pod_sources=[tenants.pods],
-        processes=tenants.processes,
-        workloads=tenants.workloads,
+        allocations=residents.allocations,
+        pod_sources=[residents.pods],
+        processes=residents.processes,
+        workloads=residents.workloads,
         pod_labels=config.kube_pod_labels,
     )
 
@@ -55,10 +55,10 @@ def _of_this_machine(config: Config) -> Attribution:
         allocations=allocations,
         dynamics=ResourceClaims(api, machine.node_name(config)) if api else None,
         pod_sources=_pod_sources(config, api),
-        # Where no processes are listed there are none to look up.
+        # If the source lists no processes, there are none to look up.
         processes=processes if chosen(config).sees_processes else None,
         outsiders=Outsiders(root),
-        # A pod that cannot see the kubelet's folder is no bare machine.
+        # A pod that cannot see the kubelet's folder still runs in a cluster.
         books_outsiders=not has_kubelet and api is None,
         host=Host(root=root, pod_uid=processes.pod_uid),
         ratios=config.sharing_ratio_file or (),
@@ -69,7 +69,7 @@ def _of_this_machine(config: Config) -> Attribution:
 
 
 def _of_all_nodes(config: Config) -> Attribution:
-    """Who holds what is on the pages: the kubelet and /proc of this node know nothing of the others."""
+    """The pages say who holds what. The kubelet and /proc of this node know nothing about other nodes."""
     api = machine.open_api_server(config)
     workloads = Workloads(api, name_labels=config.kube_workload_labels)
     return Attribution(
@@ -82,7 +82,7 @@ def _of_all_nodes(config: Config) -> Attribution:
 
 
 def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
-    """Best first. A part that this machine has no sign of is left out, not shown as broken."""
+    """List the best first. A part that this machine does not have is left out rather than shown as broken."""
     sources: list[PodSource] = []
     if machine.has_pods_api(config):
         sources.append(PodsApi(config.path_kubelet))

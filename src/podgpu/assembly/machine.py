@@ -1,4 +1,4 @@
-"""What is asked of the machine itself: its name, its folders, its environment. Nothing else here looks at them."""
+"""Looks at the machine itself: its name, folders and environment. No other module of this room does."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from podgpu.kube.api import Api
 from podgpu.kube.api.account import Account, in_cluster
 from podgpu.kube.pods_api import FOLDER
 
-_TIMEX_BYTES = 512  # more than the kernel's struct timex has, all zero: ask, set nothing
+_TIMEX_BYTES = 512  # more than the size of the kernel's struct timex; all zero means: read, set nothing
 _UNSYNCHRONISED = 5
 
 
@@ -54,13 +54,13 @@ def is_in_pod() -> bool:
 
 
 def hides_processes(config: Config) -> bool:
-    """With hidepid=2 others' processes seem not to exist. Neither does PID 1, which always does."""
+    """With hidepid=2 other users' processes seem not to exist, not even PID 1, which always does."""
     own, first = config.path_procfs / "self", config.path_procfs / "1"
     return os.path.exists(own) and not os.path.exists(first)  # noqa: PTH110 - never raises
 
 
 def is_clock_synchronised() -> bool | None:
-    """Ask the kernel whether anybody keeps its clock in step. None where it does not say."""
+    """Ask the kernel whether its clock is synchronised. Return None if it does not say."""
     import ctypes
 
     try:

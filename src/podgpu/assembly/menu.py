@@ -3,5 +3,5 @@ from podgpu.serve.menu import Menu, menu
 
 
 def open_menu(config: Config) -> Menu:
-    """List everything this version can serve, as the configuration wants it."""
+    """List all pages and documents, set up according to the configuration."""
     return menu(config.of, processes=config.series_processes == "on")

@@ -1,4 +1,4 @@
-"""The source that the configuration asks for."""
+"""Opens the source that the configuration names."""
 
 from podgpu.assembly import machine
 from podgpu.config import Config
@@ -21,17 +21,17 @@ def of_all_nodes(config: Config) -> bool:
 
 
 def _check_nodes(config: Config) -> None:
-    """A source that is to speak for all nodes must be the one that is asked."""
+    """Refuse a setting for all nodes that belongs to a source other than the chosen one."""
     for entry in registry.entries().values():
         setting = entry.spans_nodes(config.of)
         if setting and entry.name != config.source:
             raise UserError(
-                f"{setting} goes with --source={entry.name}: {config.source} knows the cards of this node alone"
+                f"{setting} goes with --source={entry.name}: {config.source} only knows the cards of this node"
             )
 
 
 class _Pods:
-    """Looks for pods by the API server, if there is one."""
+    """Looks for pods through the API server, if there is one."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

@@ -1,7 +1,6 @@
-"""Everything podgpu can measure, one row each. Adding a metric means adding a row.
+"""Everything podgpu can measure, one row each. To add a metric, add a row.
 
-A dialect prints a row under its alias. Where rows share an alias, as both directions of NVLink do, it prints
-their sum.
+A dialect prints a row under its alias. If rows share an alias, as both directions of NVLink do, it prints their sum.
 """
 
 from dataclasses import replace
@@ -35,12 +34,12 @@ CATALOG: tuple[Metric, ...] = tuple(row for _, rows in TOPICS for row in rows)
 
 
 def device_rows() -> tuple[Metric, ...]:
-    """List the rows a GPU can have readings of."""
+    """List the rows that a GPU can have readings for."""
     return tuple(row for row in CATALOG if row.scope is Scope.GPU)
 
 
 def instance_rows() -> tuple[Metric, ...]:
-    """List their twins for MIG instances: the same rows in families of their own."""
+    """List the rows that MIG instances have too, in families of their own."""
     return tuple(replace(row, scope=Scope.MIG) for row in CATALOG if row.mig)
 
 

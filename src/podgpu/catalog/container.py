@@ -1,4 +1,4 @@
-"""The books: what each container has of a GPU, what belongs to none, and what both add up to."""
+"""The books: what each container uses of a GPU, what belongs to no container, and the sum of both."""
 
 from podgpu.catalog.row import Kind, Metric, Scope, Worth
 
@@ -113,7 +113,7 @@ UNATTRIBUTED: tuple[Metric, ...] = (
     ),
 )
 
-# A family of its own: these were counted once already, as some container's.
+# A family of its own, because these values already counted once as those of a container.
 ENDED: tuple[Metric, ...] = (
     Metric(
         name="busy_seconds_total",

@@ -14,7 +14,7 @@ from podgpu.catalog.units import (
     RATIO,
 )
 
-# `version` of NVML's second memory structure: the one that tells reserved memory apart from used memory.
+# `version` of NVML's second memory structure, which separates reserved memory from used memory.
 MEMORY_V2 = 0x02000028
 # nvmlClockType_t
 GRAPHICS, SM, MEMORY, VIDEO = 0, 1, 2, 3

@@ -30,7 +30,7 @@ def _ecc(error: str, lifetime: str, field: int, dcgm: str, dcgm1x: str, words: s
 
 
 def _throttle(reason: str, field: int, violation: str = "", words: str = "") -> Metric:
-    # 1.x says microseconds in its HELP. Its values have always been nanoseconds, so these are too.
+    # The HELP of 1.x says microseconds, but its values have always been nanoseconds, so these are too.
     dcgm = Alias(
         f"DCGM_FI_DEV_{violation.upper()}_VIOLATION",
         NANOSECONDS,

@@ -10,7 +10,7 @@ from podgpu.catalog.units import (
     MIB_PER_SECOND,
 )
 
-# The field's scope is a link; this one means the sum of all links.
+# The scope of a field is a link. This scope means the sum of all links.
 ALL_LINKS = 0xFFFFFFFF
 
 _PCIE_ERRORS = "Errors on the PCIe link since boot, by type."
@@ -82,8 +82,8 @@ PCIE: tuple[Metric, ...] = (
         dcgm=Alias("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", LINK_WIDTH, "PCIe maximum link width."),
         dcgm49=Alias("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", LINK_WIDTH, "PCIe maximum link width."),
     ),
-    # Integrated from GPM's rates. The driver's own byte counts (fields 197 and 198) have 32 bits and wrap at 4 GiB,
-    # ten times a second on a busy link, and nvmlDeviceGetPcieThroughput blocks for 20 ms to guess a rate.
+    # Integrated from GPM's rates. The driver's own byte counts (fields 197 and 198) have 32 bits and wrap at 4 GiB, ten
+    # times a second on a busy link. nvmlDeviceGetPcieThroughput blocks for 20 ms to estimate a rate.
     Metric(
         name="pcie_transmit_bytes_total",
         kind=Kind.COUNTER,

@@ -18,22 +18,22 @@ _INTRODUCTION = """\
 Generated from the catalog. To change it, change a row and run `make docs`.
 
 * Every series of a GPU carries `node`, `gpu` (its index) and `uuid`; every series of a MIG instance carries
-  `mig` and `profile` too. The labels below come in addition.
+  `mig` and `profile` too. The labels in the tables are additional.
 * Every series of a container or process carries `node`, `gpu`, `uuid`, `mig` (empty without MIG), `namespace`,
   `pod` and `container`; what is unattributed, ended or booked carries `node`, `gpu` and `uuid`; series of the agent
   itself and of pods carry `node`.
 * A metric marked MIG exists for instances too, under `podgpu_mig_` in place of `podgpu_gpu_`.
 * What a card does not offer is absent, never 0.
-* *Slow* values change rarely or cost much, and are read less often than every cycle.
+* *Slow* values change rarely or cost much. They are read less often than every cycle.
 * `nvml…` is a call of the driver's library, *field* a value of `nvmlDeviceGetFieldValues`, *GPM* a profiling
-  metric of Hopper and newer cards. What podgpu finds out by itself has no entry under *read*.
+  metric of Hopper and newer cards. Values that podgpu works out itself have no entry under *read*.
 """
 
 _ELSEWHERE = """\
 ## Names elsewhere
 
-What dcgm-exporter up to 4.8, from 4.9 on and 1.x call the same value, with the unit there, and what OpenTelemetry calls
-it. Where two rows share a name elsewhere, the value there is their sum.
+The names of the same values in dcgm-exporter (up to 4.8, from 4.9 on, and 1.x), with their units, and in OpenTelemetry.
+If two rows share a name elsewhere, the value there is their sum.
 """
 
 
@@ -55,13 +55,13 @@ def rows_as_json() -> str:
 
 
 def base_unit(row: Metric) -> str:
-    """Name the unit a native name ends in; empty for plain numbers."""
+    """Return the unit at the end of a native name, or an empty text for plain numbers."""
     name = row.name.removesuffix("_total")
     return next((unit for unit in BASE_UNITS if name.endswith("_" + unit)), "")
 
 
 def way(row: Metric) -> str:
-    """Say how one row is read."""
+    """Describe how a row is read."""
     match row.read:
         case Call(function=function, args=args, pick=pick, bit=bit):
             inside = ", ".join(map(str, args))
@@ -75,7 +75,7 @@ def way(row: Metric) -> str:
 
 
 def aliases(row: Metric) -> dict[str, str]:
-    """Map a system's name to what it calls this row."""
+    """Return the names of a row in other systems, by system."""
     pairs = (("dcgm", row.dcgm), ("dcgm-4.9", row.dcgm49), ("dcgm-1.x", row.dcgm1x))
     names = {system: alias.name for system, alias in pairs if alias is not None}
     return names | ({"opentelemetry": otel_name(row)} if row.otel else {})

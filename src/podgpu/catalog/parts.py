@@ -1,4 +1,4 @@
-"""The parts that the agent learns from, one row each. No other module may know a part by its name."""
+"""The parts that give the agent its facts, one row each. No other module may spell the name of a part."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ _TOO_LARGE = "An answer is larger than the agent takes. Please report this with 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """`purpose` is what the agent gets from it.
+    """`purpose` says what the part does.
 
-    `next_steps` goes from a fault's reason to what to do, where the reason means something special in this part.
+    `next_steps` says what to do for each reason of a fault that means something special in this part.
     """
 
     name: str

@@ -18,7 +18,7 @@ POWER: tuple[Metric, ...] = (
         name="power_watts",
         kind=Kind.GAUGE,
         help="Power draw of the board; a mean over one second on Ampere (except GA100) and newer cards.",
-        # The call, not field 185: it is what nvidia-smi shows, and drivers before R530 know no power fields.
+        # The call rather than field 185: nvidia-smi shows the same, and drivers before R530 have no power fields.
         read=Call("PowerUsage", MILLIWATTS),
         worth=Worth.CORE,
         dcgm=Alias("DCGM_FI_DEV_POWER_USAGE", WATTS, "Power draw (in W)."),
@@ -67,7 +67,7 @@ LIMITS: tuple[Metric, ...] = (
         name="power_limit_watts",
         kind=Kind.GAUGE,
         help="Power limit in force, with all limiters taken into account.",
-        # The call, not field 190, for the same old drivers as above.
+        # The call rather than field 190, for the same old drivers.
         read=Call("EnforcedPowerLimit", MILLIWATTS),
         cadence=Cadence.SLOW,
         worth=Worth.CORE,

@@ -1,7 +1,7 @@
-"""Profiling by GPM: Hopper and newer cards, no DCGM, no privilege. Values are means since the last reading.
+"""Profiling counters by GPM, on Hopper and newer cards, without DCGM or privileges: means since the last reading.
 
-The driver answers success and 0 for ids that do not exist, so a row may only carry an id known to be real:
-1-13, 20-21, 30-37, 40-47, 50-51 and 60-61. The ids of single links, 62-97, are left out: 36 series a card.
+The driver answers 0 without an error for ids that do not exist, so rows may only use ids that are known to exist: 1-13,
+20-21, 30-37, 40-47, 50-51 and 60-61. The ids of single links, 62-97, are left out: they would be 36 series per card.
 """
 
 from podgpu.catalog.row import Alias, Gpm, Kind, Metric, Worth
@@ -58,7 +58,7 @@ def _engine(engine: str, number: int, first_gpm: int) -> Metric:
     )
 
 
-# Both 1.x and later say "(in %)" or nothing at all; the values of all of them run from 0 to 1.
+# The HELP of some versions says "(in %)", but the values always run from 0 to 1.
 ACTIVITY: tuple[Metric, ...] = (
     Metric(
         name="graphics_engine_active_ratio",
@@ -139,8 +139,8 @@ ACTIVITY: tuple[Metric, ...] = (
     *(_engine("nvofa", number, 50) for number in range(2)),
 )
 
-# Links belong to the card, not to an instance. The old pages call some of these rates counters and totals.
-# Their values have always been rates, so these are too.
+# Links belong to the card, not to an instance. Old pages call some of these rates counters or totals, but their values
+# have always been rates, so these are too.
 TRAFFIC: tuple[Metric, ...] = (
     Metric(
         name="pcie_transmit_bytes_per_second",
@@ -170,7 +170,7 @@ TRAFFIC: tuple[Metric, ...] = (
             Kind.COUNTER,
         ),
     ),
-    # The other worlds know one number for both directions: a dialect adds up rows that share an alias.
+    # Other systems have one number for both directions: a dialect adds up the rows that share an alias.
     *(
         Metric(
             name=f"nvlink_{direction}_bytes_per_second",

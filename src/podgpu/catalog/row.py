@@ -1,4 +1,4 @@
-"""The shape of a catalog row: one measurable thing, how NVML reads it, and what other systems call it."""
+"""The shape of a catalog row: a measurable thing, how NVML reads it, and what other systems call it."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +17,7 @@ _CONTAINER = (*_CARD, "mig", "namespace", "pod", "container")
 
 
 class Scope(Enum):
-    """What a value belongs to: the prefix of the native name, and the labels that every such series carries."""
+    """What a value describes. It gives the prefix of the native name, and the labels of every such series."""
 
     GPU = ("podgpu_gpu_", _CARD)
     MIG = ("podgpu_mig_", (*_CARD, "mig", "profile"))
@@ -40,7 +40,7 @@ class Cadence(Enum):
 
 
 class Worth(Enum):
-    """What is dropped first when the series budget is exceeded: the lowest."""
+    """How important a row is. If a page has too many series, the lowest are dropped first."""
 
     DETAIL = 0
     USEFUL = 1
@@ -50,7 +50,7 @@ class Worth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit of the outside world: times `factor` it is the base unit; a base value above `ceiling` cannot be true."""
+    """A unit outside podgpu. A value times `factor` is in the base unit, and cannot be above `ceiling` there."""
 
     symbol: str
     factor: float = 1.0
@@ -61,8 +61,8 @@ class Unit:
 class Call:
     """`nvmlDeviceGet<function>(handle, *args)`.
 
-    `pick` takes one attribute or one item of the answer, `bit` is a mask: 1 when that bit is set, else 0. Rows that
-    share function and arguments share one call.
+    `pick` takes an attribute or item of the answer. `bit` is a mask: the value is 1 if that bit is set, else 0. Rows
+    with the same function and arguments share a call.
     """
 
     function: str
@@ -74,7 +74,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field value; all of a cycle's fields are read in one batch. `scope` is the field's scope id."""
+    """A field value. All fields of a cycle are read in one batch. `scope` is the field's scope id."""
 
     id: int
     unit: Unit
@@ -83,10 +83,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Gpm:
-    """A GPM metric id: the mean between two samples of the profiling counters.
+    """A GPM metric: the mean between two samples of the profiling counters.
 
-    The driver answers 0 for engines and links a card does not have: a `doubtful` row is absent until it has read
-    more than 0 once. An `integral` row is a counter, the sum of a rate over time.
+    The driver answers 0 for engines and links that a card does not have, so a `doubtful` row is absent until it has
+    been above 0 once. An `integral` row is a counter: the sum of a rate over time.
     """
 
     id: int
@@ -110,19 +110,19 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class OtelName:
-    """The name by OpenTelemetry's semantic conventions, with the attributes that go with this very row."""
+    """The name in OpenTelemetry's semantic conventions, with the attributes of this row."""
 
     name: str
     attributes: tuple[tuple[str, str], ...] = ()
 
 
-# Each row exists once: compared by identity, it is a cheap key.
+# Each row exists once, so rows compare by identity, which makes them cheap keys.
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Metric:
-    """One row. Rows of one name form a family and agree in kind, help and label names.
+    """A row. Rows with the same name form a family, with the same kind, help and label names.
 
-    `labels` are the label pairs that tell this row from its family's others; `own_labels` are label names
-    whose values come with the reading. `mig` says that a MIG instance has this reading too.
+    `labels` distinguish the rows of a family. `own_labels` are the names of labels that get their values from the
+    reading. `mig` says that MIG instances have this reading too.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Metric:
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        """Names of the labels a reading of this row carries values for, in order."""
+        """The names of the labels that a reading of this row has values for, in order."""
         return (*(name for name, _ in self.labels), *self.own_labels)
 
     @property

@@ -1,7 +1,7 @@
-"""The units devices and other systems speak in.
+"""The units that devices and other systems use.
 
-A ceiling is far above what a card of the next years can say, and far below the all-ones patterns that drivers
-answer when they know nothing.
+A ceiling is far above what cards will report in the next years, and far below the all-ones patterns that drivers return
+for unknown values.
 """
 
 from podgpu.catalog.row import Unit
@@ -16,15 +16,15 @@ COUNT = Unit("", ceiling=_COUNT_CEILING)
 FLAG = Unit("", ceiling=1.0)
 RATIO = Unit("ratio", ceiling=1.0)
 PERCENT = Unit("%", 0.01, 1.0)
-# A quotient of two counters that are not latched at the same instant: 100.3 % is a busy card, not a lie.
+# The quotient of two counters that are not read at the same instant, so a busy card may show 100.3 %.
 PROFILED_PERCENT = Unit("%", 0.01, 1.01)
-# Full speed is 100 %, and NVML says that a fan may turn faster.
+# 100 % is full speed, but NVML documents that a fan may turn faster.
 FAN_PERCENT = Unit("%", 0.01, 2.0)
 
 BYTES = Unit("B", ceiling=2.0**62)
 KIB = Unit("KiB", 2.0**10, 2.0**62)
 MIB = Unit("MiB", 2.0**20, _SIZE_CEILING)
-# Bytes of memory, as against BYTES that have crossed a link since boot.
+# Bytes of memory. BYTES is for those that have crossed a link since boot.
 MEMORY_BYTES = Unit("B", ceiling=_SIZE_CEILING)
 
 BYTES_PER_SECOND = Unit("B/s", ceiling=_RATE_CEILING)
@@ -42,7 +42,7 @@ HERTZ = Unit("Hz", ceiling=1e11)
 
 NANOSECONDS = Unit("ns", 1e-9, _TIME_CEILING)
 
-# The driver says 32 when it does not know.
+# The driver reports 32 for unknown.
 PERFORMANCE_STATE = Unit("", ceiling=15.0)
 COMPUTE_MODE = Unit("", ceiling=3.0)
 LINK_GENERATION = Unit("", ceiling=32.0)

@@ -1,4 +1,4 @@
-"""A command is one file beside this one. Files with a leading underscore, and main, are none."""
+"""Finds the commands. Each is a file beside this one, except main and those with a leading underscore."""
 
 import pkgutil
 from argparse import ArgumentParser, Namespace
@@ -12,10 +12,10 @@ from podgpu.config import OPTIONS, Config
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a command's file holds: HELP and `run`, and if it wants to, `arguments` and OPTIONS.
+    """A command's file holds HELP and `run`, and may hold `arguments` and OPTIONS.
 
-    `arguments(parser)` adds what only this command takes. OPTIONS names the options that it offers as
-    flags, by their names in Python; without it that is all of them.
+    `arguments(parser)` adds the command's own arguments. OPTIONS lists the Python names of the options that it offers
+    as flags; without it, the command offers all options.
     """
 
     name: str

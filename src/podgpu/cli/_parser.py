@@ -1,4 +1,4 @@
-"""Flags and help, derived from the options and the commands."""
+"""Flags and help texts, derived from the options and the commands."""
 
 from argparse import ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ WIDTH = 80
 
 
 class Arguments(NamedTuple):
-    """The texts given for the options, by their names in Python, and the command's own arguments."""
+    """The texts of the options by their Python names, and the command's own arguments."""
 
     flags: dict[str, Sequence[str]]
     own: Namespace
@@ -25,7 +25,7 @@ class _Formatter(HelpFormatter):
         super().__init__(prog, max_help_position=32, width=WIDTH)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        """Wrap each line by itself, so that names and defaults stand below the sentence."""
+        """Wraps each line by itself, so that names and defaults stay below the sentence."""
         return [
             part for line in text.splitlines() for part in super(_Formatter, self)._split_lines(line, width)
         ]
@@ -61,7 +61,7 @@ def overview(program: str) -> str:
             *rows,
             "",
             f"{program} COMMAND --help lists the options of a command.",
-            f"{program} --version tells the version.",
+            f"{program} --version prints the version.",
         ]
     )
 

@@ -1,4 +1,4 @@
-"""A few cycles of the agent, for a command that wants to know how the node is now."""
+"""Runs a few cycles of the agent, for a command that needs the node's current state."""
 
 import asyncio
 import time
@@ -8,13 +8,13 @@ from podgpu.assembly.attribution import open_attribution
 from podgpu.config import Config
 from podgpu.model import Snapshot
 
-# A driver that no process keeps loaded takes seconds for its first answer.
+# A driver takes seconds to answer first if no process keeps it loaded.
 PATIENCE_SECONDS = 10.0
 _MAY_PASS = frozenset({"starting", "hung", "sampler_stuck"})
 
 
 async def read_node(config: Config, *, cycles: int, pause: float) -> Snapshot:
-    """Read until every part has spoken, and then `cycles - 1` times more, `pause` seconds apart."""
+    """Read until every part has answered, and then `cycles - 1` more times, `pause` seconds apart."""
     attribution = open_attribution(config)
     agent = open_agent(config, attribution)
     watching = asyncio.create_task(attribution.run())

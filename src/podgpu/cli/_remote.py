@@ -1,4 +1,4 @@
-"""The snapshot of an agent that runs elsewhere, or here."""
+"""Fetches the snapshot of a running agent."""
 
 import time
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -28,10 +28,10 @@ def fetch(url: str, patience: float = PATIENCE_SECONDS) -> Snapshot:
 
 
 def _address(url: str) -> SplitResult:
-    refusal = UserError(f"{url!r} is no address of an agent; write it like http://127.0.0.1:19400")
+    refusal = UserError(f"{url!r} is not the address of an agent; write it like http://127.0.0.1:19400")
     try:
         address = urlsplit(url)
-        _ = address.port  # read, and so judged, only when asked for
+        _ = address.port  # urlsplit checks the port only when it is read
     except ValueError:
         raise refusal from None
     if address.scheme not in ("http", "https") or not address.hostname:
@@ -40,7 +40,7 @@ def _address(url: str) -> SplitResult:
 
 
 def _body(address: SplitResult, patience: float) -> bytes:
-    """Wait no longer than `patience` in all, however slowly the answer drips in."""
+    """Fetch the document within `patience` in all, even if it comes in small pieces."""
     until = time.monotonic() + patience
     kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
     connection = kind(address.hostname or "", address.port, timeout=patience)
@@ -53,7 +53,7 @@ def _body(address: SplitResult, patience: float) -> bytes:
         while piece := answer.read1(_PIECE_BYTES):
             body += piece
             if len(body) > LARGEST_BYTES:
-                raise UserError(f"{address.geturl()} sends more than a snapshot can be; {_ADVICE}")
+                raise UserError(f"{address.geturl()} sends more data than a snapshot can have; {_ADVICE}")
             if time.monotonic() > until:
                 raise TimeoutError
         return bytes(body)

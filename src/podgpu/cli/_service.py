@@ -1,4 +1,4 @@
-"""The agent as a process: starts the parts, waits for a signal, stops them within five seconds."""
+"""Runs the agent as a process: starts the parts, waits for a signal, stops within five seconds."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from podgpu.serve.routes import RELEASE_SECONDS
 from podgpu.serve.server import Server
 from podgpu.views.dialects.dcgm import Options, unavailable
 
-# Together below the five seconds in which the process is gone, whatever hangs.
+# Together less than the five seconds within which the process always ends.
 SERVER_STOP_SECONDS = 2.4
 AGENT_CLOSE_SECONDS = 2.2
 LAST_RESORT_SECONDS = 4.8
@@ -45,7 +45,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         menu=open_menu(config),
     )
     signals = _Signals(agent, at_exit)
-    # The page is there before the first reading: a slow driver must not look like a dead agent.
+    # Serve before the first reading: with a slow driver the agent would look dead.
     await server.start(config.web_listen_address)
     loop = asyncio.create_task(agent.run())
     try:
@@ -88,12 +88,12 @@ async def _stop(server: Server, agent: Agent, loop: asyncio.Task[None]) -> None:
 async def _within(seconds: float, work: Coroutine[Any, Any, None], part: str) -> None:
     try:
         await asyncio.wait_for(work, seconds)
-    except Exception as error:  # the other parts are stopped all the same
-        log.warning("did not stop as it should", part=part, error=error)
+    except Exception as error:  # still stop the other parts
+        log.warning("did not stop cleanly", part=part, error=error)
 
 
 class _Signals:
-    """Handlers by `signal.signal`, since they run even when the event loop is held up."""
+    """Signal handlers. They use `signal.signal`, which works even while the event loop is blocked."""
 
     def __init__(self, agent: Agent, at_exit: ExitStack) -> None:
         self.stopped = asyncio.Event()
@@ -113,7 +113,7 @@ class _Signals:
             at_exit.callback(signal.signal, number, signal.signal(number, handler))
 
     def _stop(self, number: int, _: FrameType | None) -> None:
-        if self.name:  # asked twice: at once
+        if self.name:  # the second signal: exit at once
             os._exit(128 + number)
         self.name = signal.Signals(number).name
         self.exit_code = 128 + number if number == signal.SIGINT else 0

@@ -9,7 +9,7 @@ from podgpu.option.address import NATIVE, Address
 from podgpu.sources import registry
 
 HELP = "Serve a simulated node, to look around without a GPU."
-SHOWN = "kube_pod_labels"  # the demo has pods, and they have labels
+SHOWN = "kube_pod_labels"  # show the labels of the demo's pods
 OWN = {option.name for section in registry.demo().sections for option in options_of(section).values()}
 OPTIONS = tuple(
     name for name, option in ALL.items() if option.group not in (SOURCE, KUBERNETES) or name in {SHOWN, *OWN}
@@ -32,6 +32,6 @@ def _greet(addresses: Sequence[Address]) -> None:
 
 
 def _url(address: Address) -> str:
-    """Give a URL that works on this machine, also for 'every interface'."""
+    """Return a URL that works on this machine, even if the address means every interface."""
     host = "localhost" if address.host in ("", "0.0.0.0", "::") else address.host  # noqa: S104
     return f"http://{replace(address, host=host, dialect=NATIVE)}"

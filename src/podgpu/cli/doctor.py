@@ -19,7 +19,7 @@ HELP = "Check this node, or a running agent, and say what to do."
 OPTIONS = tuple(name for name, option in ALL.items() if option.group != WEB and not name.startswith("log_"))
 
 FAILED = 1
-CYCLES = 3  # counters take two readings to move, and the first may find a driver that is still waking up
+CYCLES = 3  # counters need two readings to move, and the driver may still be starting at the first
 BETWEEN_READINGS = 0.5
 
 
@@ -42,7 +42,7 @@ def run(config: Config, arguments: Namespace) -> int:
     from podgpu import log
     from podgpu.doctor import Status, examine, sheet
 
-    # What went wrong is told below, in words for a terminal.
+    # Problems are printed below, in words for a terminal.
     log.configure("error", config.log_format)
     snapshot, machine = _here(config) if arguments.url is None else _elsewhere(arguments.url)
     findings = examine(snapshot, machine)

@@ -1,4 +1,4 @@
-"""The command line: finds the command, reads the options, turns errors into one line."""
+"""The command line: finds the command, reads the options, prints errors as one line."""
 
 import os
 import sys
@@ -19,14 +19,14 @@ STDERR = 2
 def main(argv: Sequence[str] | None = None) -> int:
     program = _program(sys.argv[0])
     _fill_standard_streams()
-    if isinstance(sys.stdout, TextIOWrapper):  # a character the terminal lacks is no reason to fail
+    if isinstance(sys.stdout, TextIOWrapper):  # do not fail on a character that the terminal lacks
         sys.stdout.reconfigure(errors="replace")
     try:
         code = _dispatch(program, list(sys.argv[1:] if argv is None else argv))
         print(end="", flush=True)
     except UserError as error:
         return _complain(program, str(error))
-    except SystemExit as done:  # argparse, after it has shown the help
+    except SystemExit as done:  # from argparse, after printing the help
         return int(done.code or 0)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -38,14 +38,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fill_standard_streams() -> None:
-    """Let nothing that is opened later take the number of a closed stream, and with it what is printed there."""
+    """Open closed standard streams. A file opened later would otherwise get their number, and our output."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
         os.set_inheritable(descriptor, True)  # noqa: FBT003
     os.close(descriptor)
 
 
 def _program(path: str) -> str:
-    """Name the program as the user called it: kubectl runs a plugin by its file name."""
+    """Return the program's name as the user typed it. kubectl runs a plugin by its file name."""
     return "kubectl podgpu" if PurePath(path).name.startswith("kubectl-podgpu") else "podgpu"
 
 
@@ -63,7 +63,7 @@ def _dispatch(program: str, argv: list[str]) -> int:
 def _run(program: str, name: str, argv: list[str]) -> int:
     if name.startswith("-"):
         raise UserError(
-            f"{name} stands before the command; write {program} COMMAND {name}, see {program} --help"
+            f"{name} comes before the command; write {program} COMMAND {name}, see {program} --help"
         )
     names = _command.names()
     if name not in names:
@@ -80,13 +80,13 @@ def _run(program: str, name: str, argv: list[str]) -> int:
 
 
 def _complain(program: str, message: str) -> int:
-    """Say it in one line, whatever the message quotes from the user's input."""
+    """Print the message as one line, even if it quotes line breaks from the user's input."""
     line = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in message)
     print(f"{program}: {line}", file=sys.stderr)
     return MISTAKE
 
 
 def _hang_up() -> int:
-    """Let nobody notice that the reader of our output left, not even the interpreter's last flush."""
+    """End quietly when the reader of our output is gone: the interpreter's last flush must not fail either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

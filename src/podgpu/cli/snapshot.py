@@ -16,7 +16,7 @@ OPTIONS = tuple(
 )
 
 FAULTY = 1
-BETWEEN_READINGS = 1.0  # energy and busy time take two readings to measure
+BETWEEN_READINGS = 1.0  # seconds; measuring energy and busy time takes two readings
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -36,12 +36,12 @@ def run(config: Config, arguments: Namespace) -> int:
     from podgpu import log
     from podgpu.cli._reading import read_node
 
-    # What went wrong is told below, in words for a terminal.
+    # Problems are printed below, in words for a terminal.
     log.configure("error", config.log_format)
     snapshot = asyncio.run(read_node(config, cycles=2, pause=BETWEEN_READINGS))
     print(_FORMS[arguments.output](snapshot), end="")
     reasons = _reasons(snapshot)
-    if arguments.output != "table":  # which tells them itself
+    if arguments.output != "table":  # the table shows them itself
         for reason in reasons:
             print(reason, file=sys.stderr)
     return FAULTY if reasons else 0

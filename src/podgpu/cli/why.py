@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from podgpu.config import Config
 from podgpu.errors import UserError
 
-HELP = "Show how it is known what a pod uses: the whole chain of evidence."
+HELP = "Show how podgpu knows what a pod uses, with all the evidence."
 OPTIONS = ()
 
 URL = "http://127.0.0.1:19400"
@@ -43,7 +43,7 @@ def run(_: Config, arguments: Namespace) -> int:
 
 
 def _full(pod: str, namespace: str | None, pods: Sequence[str], others: Sequence[str]) -> str:
-    """`namespace/pod`; a bare name is enough as long as no two namespaces have it. Pods come before others."""
+    """Return `namespace/pod`. A bare name is enough if only one namespace has it. Pods come before others."""
     given, slash, _ = pod.rpartition("/")
     if slash and namespace not in (None, given):
         raise UserError(f"the namespace is {given!r} or {namespace!r}; give one only")
@@ -59,7 +59,7 @@ def _full(pod: str, namespace: str | None, pods: Sequence[str], others: Sequence
 def _advice(name: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
-    # Without a namespace, or with a wrong one, the pod's own name still tells.
+    # With no namespace or a wrong one, the pod's own name may still match.
     by_name = {full.rpartition("/")[2]: full for full in known}
     near = get_close_matches(name, known, n=MAX_SUGGESTIONS)
     near += [by_name[one] for one in get_close_matches(name.rpartition("/")[2], by_name, n=MAX_SUGGESTIONS)]

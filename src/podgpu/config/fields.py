@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What a user chose. Sources and dialects declare options of their own: `config.of(cadvisor.Options)` has them.
+    """What a user chose. For the options of a source or dialect use `config.of`, as in `config.of(cadvisor.Options)`.
 
-    `sections` are those that differ from their defaults.
+    `sections` holds the instances of those classes that differ from their defaults.
     """
 
     sections: tuple[object, ...] = ()
@@ -137,8 +137,8 @@ class Config:
         Option(
             flag="--sharing.ratio-file",
             group=KUBERNETES,
-            help="How many virtual GPUs each card is offered as, for plugins that do not tell: a file with one number "
-            "for the node, or one for each GPU.",
+            help="Into how many virtual GPUs each card is divided, for plugins that do not report it: a file with one "
+            "number for the node, or one for each GPU.",
             parse=text_file(ratios, kibibytes=64, advice=FORM),
             value_name="PATH",
             default_note="none",
@@ -188,7 +188,7 @@ class Config:
         Option(
             flag="--series.processes",
             group=WEB,
-            help="Whether each process has series of its own.",
+            help="Whether to serve series for each process.",
             parse=OneOf(("on", "off")),
             default="off",
         )

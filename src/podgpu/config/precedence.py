@@ -1,4 +1,4 @@
-"""Flag, environment, file, default: who wins. The one place where options are read."""
+"""Reads the options. A flag wins over the environment, the environment over the file, the file over the default."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,14 +16,14 @@ _BY_KEY = {option.key: name for name, option in OPTIONS.items() if option.in_fil
 
 
 class Given(NamedTuple):
-    """What somebody wrote for one option, and where."""
+    """The texts that were given for an option, and where."""
 
     texts: Sequence[str]
     place: str
 
 
 def load(flags: Mapping[str, Sequence[str]], environ: Environ) -> Config:
-    """Find every option's value. `flags` holds the texts given on the command line, by the options' names in Python."""
+    """Find the value of every option. `flags` holds the texts of the command line, by the options' Python names."""
     given = _from_environment(environ) | _from_flags(flags)
     if "config_file" in given:
         given = _from_file(Path(str(_value("config_file", given["config_file"])))) | given
@@ -45,7 +45,7 @@ def _value(name: str, given: Given) -> object:
 
 
 def _from_others(environ: Environ) -> dict[str, Given]:
-    """What Kubernetes or another program says of the machine, for options that nobody set."""
+    """Read variables that Kubernetes or another program sets, for options that the user did not set."""
     found = ((name, variable) for name, option in OPTIONS.items() for variable in reversed(option.also_from))
     return {name: Given([environ[variable]], variable) for name, variable in found if environ.get(variable)}
 
@@ -55,7 +55,7 @@ def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, Given]:
 
 
 def _from_environment(environ: Environ) -> dict[str, Given]:
-    """Unknown PODGPU_ names are left alone: Kubernetes sets some for a Service named podgpu."""
+    """Unknown PODGPU_ names are no error: Kubernetes sets some for a Service named podgpu."""
     found = ((name, option.environment) for name, option in OPTIONS.items())
     return {name: Given([environ[variable]], variable) for name, variable in found if environ.get(variable)}
 
@@ -95,12 +95,12 @@ def _texts(option: Option[Any], value: object, path: Path) -> list[str]:
 
 
 def _document(path: Path) -> object:
-    """Scalars stay text, so that the file is read by the same rules as the flags."""
+    """Load the file with all scalars as text, so that the same rules apply as for flags."""
     import yaml
 
     text = text_of(str(path), kibibytes=1024, advice="check --config.file")
     try:
-        document: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - text, lists and maps alone
+        document: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - loads only text, lists and maps
         _refuse_twice(yaml.compose(text, Loader=yaml.BaseLoader), path)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
@@ -111,7 +111,7 @@ def _document(path: Path) -> object:
 
 
 def _refuse_twice(node: Any, path: Path) -> None:
-    """YAML lets a key stand twice and forgets the first: settings would be lost without a word."""
+    """Refuse a key that appears twice: YAML would silently ignore the first."""
     if node is None or not isinstance(node.value, list):
         return
     for child in node.value:
@@ -119,5 +119,5 @@ def _refuse_twice(node: Any, path: Path) -> None:
             key, value = child
             if sum(other.value == key.value for other, _ in node.value) > 1:
                 line = key.start_mark.line + 1
-                raise UserError(f"{path}: line {line}: {key.value!r} stands twice; put its keys together")
+                raise UserError(f"{path}: line {line}: {key.value!r} appears twice; put its keys together")
             _refuse_twice(value, path)

@@ -1,10 +1,10 @@
-"""The file that says how many virtual GPUs each card is offered as, such as `2`, or `2 4 4 1`."""
+"""Parses the file that says into how many virtual GPUs each card is divided, such as `2` or `2 4 4 1`."""
 
 import re
 
 from podgpu.errors import UserError
 
-FORM = "the file must hold one number for the node, or one for each GPU, of 1 to 9999, such as 2 or 2.5"
+FORM = "the file must hold one number for the node, or one for each GPU, from 1 to 9999, such as 2 or 2.5"
 _RATIO = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,9})?")
 
 

@@ -1,4 +1,4 @@
-"""docs/configuration.md, written from the options themselves."""
+"""Writes docs/configuration.md from the options themselves."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def _cell(text: str) -> str:
 
 
 def _example() -> str:
-    """Write the file that says what the defaults say."""
+    """Write a file that sets every option to its default."""
     lines = [
         "## File",
         "",

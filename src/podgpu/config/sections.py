@@ -1,4 +1,4 @@
-"""Every option there is: the core's, and those of the sources and dialects that are found."""
+"""Collects all options: the core's, and those of sources and dialects."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,14 +10,14 @@ from podgpu.views.dialects import dialects, options_class
 
 
 def _sections() -> tuple[type, ...]:
-    """List each class of options once: several dialects may share one."""
+    """List each class of options once, since several dialects may share a class."""
     declared = [section for one in registry.entries().values() for section in one.sections]
     declared += [section for one in dialects() if (section := options_class(one))]
     return tuple(dict.fromkeys(declared))
 
 
 def collected(sections: Iterable[type]) -> dict[str, Option[Any]]:
-    """List options by their names in Python: by group, and within one in the order of declaration."""
+    """Return the options by their Python names, sorted by group and then in the order of declaration."""
     found: dict[str, Option[Any]] = {}
     for option in (option for section in sections for option in options_of(section).values()):
         if option.name in found:

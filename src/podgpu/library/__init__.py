@@ -1,4 +1,4 @@
-"""podgpu's parts for programs of one's own. What is named here is stable; docs/library.md shows its use."""
+"""podgpu's parts for your own programs. These names are stable; docs/library.md shows how to use them."""
 
 from podgpu.config import Config
 from podgpu.errors import UserError

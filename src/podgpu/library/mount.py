@@ -1,4 +1,4 @@
-"""The node's pages in an application of one's own."""
+"""The node's pages for your own aiohttp application."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -11,21 +11,21 @@ from podgpu.serve.pages import Pages
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Route, Routes
 
-if TYPE_CHECKING:  # aiohttp's server is for whoever has an application of it
+if TYPE_CHECKING:  # only for users who have an aiohttp application
     from aiohttp import web
 
 
 def routes(node: Node, *, prefix: str = "") -> "list[web.RouteDef]":
-    """List routes for `app.add_routes`: every page of metrics and JSON document that podgpu's own server has.
+    """Return routes for `app.add_routes`: every page of metrics and JSON document of podgpu's own server.
 
-    Its status page, probes and release are not among them: the application has its own.
+    The status page, the probes and release are left out: the application has its own.
     """
     from aiohttp import web
 
     config = node.config
     pages = Pages(config.series_limit, open_menu(config))
     found = Routes(node, pages, Load(config.web_max_requests)).pages(NATIVE)
-    # Every method, so that a wrong one is answered as podgpu's own server does.
+    # Take every method, so that a wrong one gets the answer of podgpu's own server.
     return [web.route("*", prefix.rstrip("/") + path, _handler(route)) for path, route in found.items()]
 
 

@@ -1,4 +1,4 @@
-"""The agent in a program of one's own."""
+"""The agent inside your own program."""
 
 import asyncio
 import os
@@ -13,16 +13,16 @@ from podgpu.errors import UserError
 from podgpu.model import Snapshot
 from podgpu.option.spelling import did_you_mean
 
-# How long the start waits for parts that have not spoken yet.
+# How long the start waits for parts that have not answered yet.
 PATIENCE_SECONDS = 10.0
 GLANCE_SECONDS = 0.02
 
 
 class Node:
-    """The node that this process runs on, read once an interval within `async with Node(source="dcgm") as node`.
+    """The node that this process runs on, read every interval inside `async with Node(source="dcgm") as node`.
 
-    Options are those of `podgpu agent`, `--dcgm.url` as `dcgm_url`, with values as text or as Python has them.
-    They win over the environment, which wins over the file, as flags do. Raises UserError for what cannot be.
+    The options are those of `podgpu agent`: `--dcgm.url` is `dcgm_url`. Values are text or Python values. Like flags,
+    they win over the environment, which wins over the file. Raises UserError for an option that is wrong.
     """
 
     def __init__(self, config: Config | None = None, /, **options: object) -> None:
@@ -34,27 +34,27 @@ class Node:
 
     @property
     def ready(self) -> bool:
-        """Whether the first attempt to read the node is over, whatever it found."""
+        """Whether the first attempt to read the node is over, successful or not."""
         return self._agent.ready
 
     @property
     def snapshot(self) -> Snapshot:
-        """Return what is known now, never older than three intervals: the same object until there is a newer one.
+        """The latest snapshot, never older than three intervals. It is the same object until there is a newer one.
 
-        A part that fails is no exception. It is down in `parts`, with its reason.
+        A part that fails does not raise: it is down in `parts`, with its reason.
         """
         return self._agent.snapshot
 
     async def changed(self, seen: Snapshot) -> Snapshot:
-        """Wait until there is a newer snapshot than that, and return it."""
+        """Wait for a newer snapshot than `seen`, and return it."""
         return await self._agent.changed(seen)
 
     async def release(self, seconds: float) -> bool:
-        """Let go of the driver for that long, as for its upgrade. True once nothing of it is held any more."""
+        """Let go of the driver, for example to upgrade it. Return True once nothing of it is held any more."""
         return await self._agent.release(seconds)
 
     async def __aenter__(self) -> Self:
-        """Wait until every part has spoken, ten seconds at most."""
+        """Wait until every part has answered, at most ten seconds."""
         if self._loop is not None:
             raise RuntimeError("a Node runs once; make another one")
         self._loop = asyncio.create_task(self._agent.run())

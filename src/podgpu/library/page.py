@@ -1,4 +1,4 @@
-"""A page of dcgm-exporter, fetched and read."""
+"""Fetches and reads a page of dcgm-exporter."""
 
 import time
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ LARGEST_BYTES = 16 << 20
 async def fetch_page(
     url: str, *, timeout_seconds: float = LONGEST_SECONDS, max_bytes: int = LARGEST_BYTES
 ) -> bytes:
-    """Fetch a page whole. Raises PageFault, whose `reason` and `detail` say why there is none."""
+    """Fetch a whole page. Raises PageFault: its `reason` and `detail` say why there is none."""
     pages = Pages(timeout=timeout_seconds, max_bytes=max_bytes)
     try:
         return await pages.get(url)
@@ -27,14 +27,14 @@ async def fetch_page(
 
 
 def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
-    """Read the cards on a page of any generation of dcgm-exporter, and who it says holds them.
+    """Read the cards on a page of any version of dcgm-exporter, and the containers that it says hold them.
 
-    Nothing on a page raises. What was skipped is counted in `errors`. One page has no past and no processes: there
-    are readings, and tenants with their claims, but nothing is booked.
+    No page makes this raise: `errors` counts what was skipped. A single page has no past and no processes, so there are
+    readings, and tenants with their claims, but nothing is booked.
     """
     found = read(page.encode(errors="replace") if isinstance(page, str) else page)
     devices = tuple(card.device for card in found.cards)
-    told = [allocation for card in found.cards for allocation in card.allocations]
+    allocations = [allocation for card in found.cards for allocation in card.allocations]
     fault = None if devices else Fault(reason="no_gpu", detail=NO_GPU)
     name = DcgmPages.name
     return Snapshot(
@@ -44,7 +44,9 @@ def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
         version=__version__,
         driver_version=found.driver_version,
         nvml_version=found.nvml_version,
-        cards=_cards(devices, sharing.claims(Inventory(devices, told, source=name), sharing.systems())),
+        cards=_cards(
+            devices, sharing.claims(Inventory(devices, allocations, source=name), sharing.systems())
+        ),
         parts=(PartStatus(name=name, up=fault is None, fault=fault),),
         errors=tuple(
             ErrorCount(source=name, reason=reason, count=count) for reason, count in found.errors.items()

@@ -10,10 +10,10 @@ from podgpu.views.dialects.container_json import document
 
 
 class GpuMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """A card, or a GPU instance of one, for a container that holds or uses it.
+    """A card or GPU instance, for a container that holds or uses it.
 
-    Names and units are those of the JSON document, see docs/compatibility.md. An empty text means that there is none,
-    None that nobody said: the document's 0.0 for it never comes here.
+    Names and units are those of the JSON document, see docs/compatibility.md. An empty text means that there is none.
+    None means unknown, where the document has 0.0.
     """
 
     node_name: str
@@ -71,11 +71,11 @@ def gpu_metrics(
     node: str = "",
     per_container: bool = False,
 ) -> list[GpuMetric]:
-    """List the rows that match all filters given. An empty filter counts for nothing.
+    """List the rows that match all filters. An empty filter matches everything.
 
-    On a shared card every row has the card's values. `per_container` makes use, memory and power the container's own.
+    On a shared card every row has the card's values. With `per_container`, use, memory and power are the container's.
     """
     filters = {"pod": pod, "namespace": namespace, "container": container, "node": node}
     options = Options(per_container="on" if per_container else "off")
-    # Read back from the document itself, so that both can never tell two stories.
+    # Decoded from the document itself, so that the two can never differ.
     return _decode(document(snapshot, options, {**filters, "missing": "null"}))

@@ -1,4 +1,4 @@
-"""What a pod was made for, asked of an API server."""
+"""Finds the workload of a pod, through an API server."""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ NOT_FOUND = 404
 
 
 class PodName(msgspec.Struct, frozen=True):
-    """Names become part of a path only if they cannot lead astray."""
+    """Only a valid name may become part of a path."""
 
     namespace: Label
     pod: Subdomain
@@ -30,10 +30,10 @@ class PodName(msgspec.Struct, frozen=True):
 
 
 class WorkloadResolver:
-    """Walks from pods up to their topmost owners, and remembers owners for ten minutes. Use it with `async with`.
+    """Follows pods to their topmost owners, and remembers owners for ten minutes. Use it with `async with`.
 
-    Without a `url` it is the API server of the cluster that this process runs in. `token_file` is read again for every
-    request. The value of the first of `name_labels` that a pod has is taken for the name of its workload.
+    Without a `url`, it asks the API server of the cluster that this process runs in. It reads `token_file` again for
+    every request. If a pod has one of `name_labels`, the value of the first names its workload.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class WorkloadResolver:
         await self._api.close()
 
     async def find(self, namespace: str, pod: str) -> Workload | None:
-        """Return the workload of a pod, None where there is no such pod.
+        """Return the workload of a pod, or None if there is no such pod.
 
-        The pod itself is read anew each time: one made again under its name may have another owner. Raises ApiFault
-        where it cannot be read. An owner that cannot be read is taken for the topmost.
+        The pod itself is read every time, since a new pod of the same name may have another owner. Raises ApiFault if
+        it cannot be read. An owner that cannot be read counts as the topmost.
         """
         try:
             name = msgspec.convert({"namespace": namespace, "pod": pod}, PodName)

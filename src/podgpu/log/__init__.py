@@ -1,4 +1,4 @@
-"""One line an event, as logfmt or JSON, on stderr. Repeats are folded; nothing here raises or waits.
+"""Writes each event as one line of logfmt or JSON to stderr. Repeats are folded; nothing here raises or waits.
 
 log.warning("the GPU does not answer", gpu=3, seconds=2.5)
 """
@@ -27,12 +27,12 @@ def warning(message: str, /, **fields: object) -> None:
 
 
 def error(message: str, /, **fields: object) -> None:
-    """Write an error. An exception among the fields is shown as its type and message."""
+    """Write an error. Exceptions among the fields are shown with their type and message."""
     _LOGGER.error("%s", message, extra={"fields": fields})
 
 
 def configure(level: str, form: str, descriptor: int = 2) -> None:
-    """Send everything that is logged, by us or by a library, to the descriptor."""
+    """Send all log records, from podgpu and from libraries, to the descriptor."""
     root = logging.getLogger()
     for handler in [each for each in root.handlers if isinstance(each, LineHandler)]:
         root.removeHandler(handler)

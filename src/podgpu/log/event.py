@@ -1,4 +1,4 @@
-"""What is logged, freed of every object that could change, be large or refuse to be shown."""
+"""An event to log, with plain values only: other objects could change, be large, or fail to print."""
 
 import logging
 import re
@@ -24,7 +24,7 @@ class Event:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What makes two events the same. A float is a measurement and tells none apart."""
+        """Events of the same kind count as repeats. Floats are measurements, so they make no difference."""
         steady = tuple((name, value) for name, value in self.fields if not isinstance(value, float))
         return self.level, self.logger, self.message, steady
 
@@ -45,7 +45,7 @@ def event(record: logging.LogRecord) -> Event:
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # a caller's wrong format must not cost the message
+    except Exception:  # keep the message even if its format is wrong
         return str(record.msg)
 
 
@@ -61,13 +61,13 @@ def _scalar(value: object) -> Scalar:
         return int(value)
     try:
         text = f"{type(value).__name__}: {value}" if isinstance(value, BaseException) else str(value)
-    except Exception:  # a value that cannot be shown must not cost the line
+    except Exception:  # keep the line even if a value fails to print
         text = f"<{type(value).__name__}>"
     return text[:TEXT_LIMIT]
 
 
 def _frames(trace: TracebackType | None) -> str:
-    """Name where an exception came from, innermost first: a traceback in one line."""
+    """Return a traceback in one line, innermost frame first."""
     places = []
     while trace:
         places.append(f"{PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")

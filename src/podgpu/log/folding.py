@@ -1,4 +1,4 @@
-"""The first event of a kind is written at once; its repeats within the window become one count."""
+"""Writes the first event of a kind at once, and counts its repeats within a window in one more line."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ class Window:
     repeats: int = 0
 
     def summary(self) -> Iterator[Event]:
-        """Give the count once, and only if there is something to count."""
+        """Yield the count, once, and only if there were repeats."""
         if self.repeats:
             yield self.latest.repeated(self.repeats)
         self.repeats = 0
 
 
 class Folding:
-    """At most `most` kinds are remembered; the oldest gives way."""
+    """Remembers at most `most` kinds and drops the oldest."""
 
     def __init__(self, seconds: float = 60.0, most: int = 256) -> None:
         self._seconds = seconds
         self._most = most
-        self._windows: dict[tuple[object, ...], Window] = {}  # in the order in which they end
+        self._windows: dict[tuple[object, ...], Window] = {}  # ordered by their end
 
     def take(self, event: Event, now: float) -> list[Event]:
-        """Return what is to be written now that this happened."""
+        """Return the events to write now that this one happened."""
         written = self.expired(now)
         window = self._windows.get(event.kind)
         if window:
@@ -51,11 +51,11 @@ class Folding:
         return self.expired(float("inf"))
 
     def due(self) -> float | None:
-        """Tell when the next count is to be written, if nothing happens before."""
+        """Return when to write the next count if nothing happens before."""
         return next((window.ends for window in self._windows.values() if window.repeats), None)
 
     def _counts_before(self, event: Event) -> list[Event]:
-        """End the old story of the part that has news, so that its lines read in order."""
+        """Write pending counts of the same part before its new event, so that its lines are in order."""
         same = (window for window in self._windows.values() if window.latest.logger == event.logger)
         return [summary for window in same for summary in window.summary()]
 

@@ -1,4 +1,4 @@
-"""Puts lines on a descriptor. A full pipe costs lines, which are counted, never time."""
+"""Writes lines to a descriptor. If a pipe is full, lines are dropped and counted; nothing waits."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ class LineHandler(logging.Handler):
         self._dropped = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        # Whatever is wrong with a log line, the work that logged it goes on.
+        # A problem with a log line must not stop the work that logged it.
         with contextlib.suppress(Exception):
             self._write(self._folding.take(event(record), time.monotonic()))
             self._wait()
@@ -37,7 +37,7 @@ class LineHandler(logging.Handler):
         super().close()
 
     def _wait(self) -> None:
-        """Make sure that a count is written even if nothing is ever logged again."""
+        """Start a timer, so that the count is written even if nothing is logged again."""
         due = self._folding.due()
         if due is None or self._timer:
             return
@@ -67,7 +67,7 @@ class LineHandler(logging.Handler):
                 continue
             missing = (("dropped", self._dropped),) if self._dropped else ()
             self._dropped = 0
-            with contextlib.suppress(OSError):  # nobody reads any more
+            with contextlib.suppress(OSError):  # the reader is gone
                 os.write(self._descriptor, line(replace(each, fields=each.fields + missing), self._form))
 
     def _ready(self) -> bool:

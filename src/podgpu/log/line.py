@@ -1,4 +1,4 @@
-"""An event as one line, whatever its values hold."""
+"""Turns an event into one line, whatever its values hold."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from podgpu.log.event import TEXT_LIMIT, Event, Scalar
 
-# One write of so many bytes is never split, and never waits once poll() calls a pipe ready.
+# A write of at most this size is never split, and never waits once poll() reports a pipe as ready.
 LINE_BYTES = select.PIPE_BUF
 _NEEDS_QUOTES = re.compile(r'[ ="\\]')
 _WORDS: dict[Scalar, str] = {None: "null", True: "true", False: "false"}
@@ -29,7 +29,7 @@ FORMS: dict[str, Callable[[Event], str]] = {"logfmt": logfmt, "json": as_json}
 
 
 def line(event: Event, form: Callable[[Event], str]) -> bytes:
-    """Shorten long values, and at last leave out the fields, until the line fits one write."""
+    """Shorten long values until the line fits one write. If that is not enough, leave out the fields."""
     for limit in (TEXT_LIMIT, 200, 40):
         fields = tuple((name, _cut(value, limit)) for name, value in event.fields)
         message = str(_cut(event.message, max(limit, 200)))

@@ -1,4 +1,4 @@
-"""How an option is declared. Every room may declare its own; `config` collects them all."""
+"""How to declare an option. Every room may declare its own, and `config` collects them."""
 
 from podgpu.option.declaration import (
     DIALECTS,

@@ -1,4 +1,4 @@
-"""Where to listen, and in which dialect to answer there."""
+"""An address to listen on, and the dialect of its /metrics."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _HOST = re.compile(r"[A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An empty host means every interface, port 0 any free port."""
+    """An empty host means every interface, and port 0 any free port."""
 
     host: str
     port: int

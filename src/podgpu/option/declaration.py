@@ -1,4 +1,4 @@
-"""An option is declared once, as a field of a frozen dataclass. Every name of it derives from the flag."""
+"""An option is declared once, as a field of a frozen dataclass. All its names derive from the flag."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -16,17 +16,17 @@ Environ = Mapping[str, str]
 
 
 class OptionsOf(Protocol):
-    """Gives the instance of a class of options that holds what the user chose."""
+    """Returns the instance of a class of options with the values that the user chose."""
 
     def __call__(self, section: type[T], /) -> T: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Option(Generic[T]):
-    """`default` is text as a user would write it; `default_note` says in words what text cannot.
+    """`default` is text as a user would write it. `default_note` describes a default that is not a fixed text.
 
-    `also_from` names environment variables that others set. They count only where nobody set the option itself.
-    `in_file` is false for what the configuration file cannot set.
+    `also_from` names environment variables that other programs set. They count only if the option itself is not set.
+    `in_file` is False if the configuration file cannot set the option.
     """
 
     flag: str
@@ -42,7 +42,7 @@ class Option(Generic[T]):
 
     @property
     def key(self) -> str:
-        """The path of its key in the file, joined by dots."""
+        """Its key in the file, as a path with dots."""
         return self.flag.removeprefix("--")
 
     @property
@@ -69,7 +69,7 @@ class Option(Generic[T]):
         return f"{others}, else {own}" if others else own
 
     def value(self, texts: Sequence[str]) -> T | tuple[T, ...]:
-        """Parse the texts. The last one counts, unless the option may be repeated."""
+        """Parse the texts. The last counts, unless the option may be repeated."""
         parts = [part.strip() for text in texts for part in (text.split(",") if self.repeatable else [text])]
         if not all(parts):
             raise UserError("the value is empty; give one or leave the option out")
@@ -98,5 +98,5 @@ def _field(option: Option[T]) -> object:
 
 
 def options_of(section: type) -> dict[str, Option[Any]]:
-    """List the options that a class declares, by field, in the order of declaration."""
+    """Return the options of a class by field name, in the order of declaration."""
     return {one.name: one.metadata["option"] for one in fields(section) if "option" in one.metadata}

@@ -1,4 +1,4 @@
-"""Files that options name. They are read when the options are, so that a mistake is told at the start."""
+"""Files that options name. They are read together with the options, so that a mistake is reported at the start."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +14,11 @@ def existing_file(text: str) -> Path:
     path = Path(text)
     if not path.is_file():
         raise UserError(f"there is no file {text!r}; give the path of one that exists")
-    return path.absolute()  # the system's loader would look for a bare name elsewhere
+    return path.absolute()  # the system's loader looks for a bare name elsewhere
 
 
 def text_file(parse: Callable[[str, str], T], *, kibibytes: int, advice: str) -> Callable[[str], T]:
-    """Make the value of the file's text. `parse` gets its path, for messages, and what it holds."""
+    """Turn the text of a file into a value. `parse` gets the path, for its messages, and the text."""
 
     def read(path: str) -> T:
         return parse(path, text_of(path, kibibytes=kibibytes, advice=advice))

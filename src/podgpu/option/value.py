@@ -1,4 +1,4 @@
-"""The kinds of value an option takes. Each turns text into a value or says what to write instead."""
+"""The kinds of value that an option can have. Each parses text, or says what to write instead."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def duration(shortest: str, longest: str) -> Callable[[str], float]:
-    """Seconds; the bounds are written as a user would write them."""
+    """Parse to seconds. The bounds are text as a user would write it."""
 
     def parse(text: str) -> float:
         seconds = _seconds(text)
@@ -56,17 +56,17 @@ class OneOf:
 def api_server(text: str) -> str:
     if text in ("auto", "off") or text.startswith(("http://", "https://")):
         return text
-    raise UserError(f"{text!r} is no API server; write auto, off or a URL such as https://10.0.0.1:443")
+    raise UserError(f"{text!r} is not an API server; write auto, off or a URL such as https://10.0.0.1:443")
 
 
 def page_address(text: str) -> str:
-    """A URL; without a path it is that of a page of metrics."""
+    """Parse a URL. Without a path it means /metrics."""
     from urllib.parse import urlsplit
 
-    refusal = UserError(f"{text!r} is no address of a page; write it like http://127.0.0.1:9400/metrics")
+    refusal = UserError(f"{text!r} is not the address of a page; write it like http://127.0.0.1:9400/metrics")
     try:
         address = urlsplit(text)
-        _ = address.port  # read, and so judged, only when asked for
+        _ = address.port  # urlsplit checks the port only when it is read
     except ValueError:
         raise refusal from None
     if address.scheme not in ("http", "https") or not address.hostname:
@@ -75,7 +75,7 @@ def page_address(text: str) -> str:
 
 
 def size(least: str, most: str) -> Callable[[str], int]:
-    """Bytes; the bounds are written as a user would write them."""
+    """Parse to bytes. The bounds are text as a user would write it."""
 
     def parse(text: str) -> int:
         found = _bytes(text)

@@ -1,23 +1,21 @@
-"""Where device numbers come from: one folder per source, found by itself.
+"""Where device numbers come from. Each source is a folder here; `registry` finds them.
 
-A source's folder holds in its `__init__.py`, which imports nothing heavy before `open` is called:
+The folder's `__init__.py` imports nothing heavy before `open` is called. It holds:
 
-    NAME, HELP          what `--source` calls it, and where its numbers come from, in a few words
-    Options             if it has options: a frozen dataclass of them
-    open(options, site) the source, opened. `options` is None where it declares none
+    NAME, HELP          its name in `--source`, and in a few words where its numbers come from
+    Options             a frozen dataclass of its options, if it has any
+    open(options, site) opens the source; `options` is None if it declares none
 
-and where it applies:
+and, where they apply:
 
-    IS_DEFAULT          the source that is taken unless the user chooses another
+    IS_DEFAULT          this source is used unless the user chooses another
     IS_DEMO             its numbers are made up
     NAMES_HOLDERS       its report says which pod holds which card
-    SEES_PROCESSES      false if it cannot list the processes on a card
+    SEES_PROCESSES      False if it cannot list the processes on a card
     LENDS_PROFILING, BORROWS_PROFILING
-                        it may be combined with another for the profiling counters of the cards, see `merged`
-    spans_nodes(options) the setting that makes it speak for all nodes, as the user wrote it; empty if it does not
-    tenants(kubelet, pods_api, procfs)
-                        the node's pods and processes, if it brings those along with the cards; they are shown under the
-                        names of the parts that they stand in for
+                        it can give profiling counters to another source, or take them from another: see `merged`
+    spans_nodes(options) the setting that makes it read all nodes, as the user wrote it; empty if it reads this node
+    residents()         the node's pods and processes, if the source brings its own
 """
 
 from collections.abc import Mapping
@@ -28,7 +26,7 @@ from podgpu.model import Fault, Report
 
 
 class Source(Protocol):
-    """Gives one Report per cycle. A failure is a `fault` in the report, never an exception."""
+    """Gives a Report each cycle. A failure is a `fault` in the report, never an exception."""
 
     name: str
     demo: bool
@@ -36,20 +34,20 @@ class Source(Protocol):
     async def read(self) -> Report: ...
 
     async def release(self, seconds: float) -> bool:
-        """Let go of the hardware for a while; True once nothing of it is held any more."""
+        """Let go of the hardware for a while. Return True once the source no longer holds any of it."""
 
     async def close(self) -> None: ...
 
 
 class Whereabouts(Protocol):
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:
-        """Return URLs, each with the node it is about, and why there are none if there are none."""
+        """Return URLs, each with the node it describes. If there are none, the fault says why."""
 
     async def close(self) -> None: ...
 
 
 class FindPods(Protocol):
-    """Looks for pods by their labels: on this node, or on all. None where there is nobody to ask."""
+    """Looks for pods by their labels, on this node or on all nodes. None if there is no API server."""
 
     def __call__(
         self, selector: str, *, namespace: str, port: int, path: str, all_nodes: bool
@@ -58,7 +56,7 @@ class FindPods(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What a source may need to know of where it is."""
+    """What a source may need to know about the machine it runs on."""
 
     node: str
     interval: float

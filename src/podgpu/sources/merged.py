@@ -1,6 +1,6 @@
-"""Two sources as one: the first for everything, the second for the profiling that the first cannot give.
+"""Two sources as one: the first reads everything, the second adds the profiling counters that the first lacks.
 
-Cards before Hopper tell NVML no profiling counters; DCGM has its own way to them.
+NVML has no profiling counters for cards older than Hopper. DCGM reads them in another way.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from podgpu.catalog import profiling
 from podgpu.model import Device, Fault, Instance, MigInstance, PartStatus, Reading, Report
 from podgpu.sources import Source
 
-PATIENCE = 0.5  # seconds the second may take longer than the first; later it counts for the next cycle
-FRESH_CYCLES = 2  # an answer older than these is not merged any more
+PATIENCE = 0.5  # seconds to wait for the second after the first; a later answer counts for the next cycle
+FRESH_CYCLES = 2  # an older answer is not merged
 PROFILED = frozenset(row.name for row in profiling.ROWS)
 LATE = Report(fault=Fault(reason="page_late", detail="no page in time"))
 
@@ -31,13 +31,13 @@ class Merged:
         self._first = first
         self._second = second
         self._asking: asyncio.Task[Report] | None = None
-        self._answer = LATE  # the last there was
-        self._answered_at: float | None = None  # when the oldest card of the last good one was read
+        self._answer = LATE  # the latest
+        self._answered_at: float | None = None  # when the oldest card of the last good answer was read
         self._errors: Counter[str] = Counter()
         self._began: deque[float] = deque(maxlen=FRESH_CYCLES + 1)
 
     async def read(self) -> Report:
-        """Whatever becomes of the second, the first stands. Its state is that of a part."""
+        """Return the first source's report even if the second fails. The second is shown as a part."""
         self._began.append(time.monotonic())
         self._listen()
         asking = self._asking = self._asking or asyncio.create_task(self._second.read())
@@ -62,7 +62,7 @@ class Merged:
         await self._second.close()
 
     def _listen(self) -> None:
-        """Take the answer if there is one. It may have come long ago, between two cycles."""
+        """Take the answer if it has come, perhaps long ago between two cycles."""
         if self._asking is None or not self._asking.done():
             return
         self._answer, self._asking = _answer(self._asking), None
@@ -71,7 +71,7 @@ class Merged:
             self._answered_at = min((device.at for device in self._answer.devices), default=time.monotonic())
 
     def _fresh(self) -> Report:
-        """Return the last answer, as far as it is not too old."""
+        """Return the last answer without the cards that are too old."""
         if self._answer.fault is not None:
             return self._answer
         devices = tuple(device for device in self._answer.devices if device.at >= self._began[0])
@@ -115,7 +115,7 @@ def _filled(device: Device, other: Device | None) -> Device:
 
 
 def _filled_instance(instance: Instance, others: dict[tuple[int, str], Instance]) -> Instance:
-    """A GPU instance has one set of counters, which all its compute instances share."""
+    """All compute instances of a GPU instance share its set of counters."""
     other = others.get(_name(instance.mig)) if instance.mig.profile else None
     if other is None:
         return instance
@@ -124,7 +124,7 @@ def _filled_instance(instance: Instance, others: dict[tuple[int, str], Instance]
 
 
 def _name(mig: MigInstance) -> tuple[int, str]:
-    """A number is given anew when an instance is gone, so it takes the profile, too: of `1c.3g.71gb`, `3g.71gb`."""
+    """Name the GPU instance by number and profile (`3g.71gb` of `1c.3g.71gb`): the driver gives numbers again."""
     return mig.gpu_instance_id, _COMPUTE_SLICES.sub("", mig.profile)
 
 

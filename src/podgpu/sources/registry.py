@@ -1,4 +1,4 @@
-"""The sources that are found, and the combinations of them."""
+"""Finds the sources and makes the combinations of them."""
 
 import pkgutil
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from typing import Any
 import podgpu.sources
 from podgpu.option import OptionsOf
 from podgpu.sources import Site, Source
-from podgpu.sources.tenants import Tenants
+from podgpu.sources.residents import Residents
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What can be chosen. `sections` are the classes of its options."""
+    """What `--source` can name. `sections` are the classes of its options."""
 
     name: str
     help: str
@@ -28,12 +28,12 @@ class Entry:
     lends_profiling: bool = False
     borrows_profiling: bool = False
     spans_nodes: Callable[[OptionsOf], str] = lambda _: ""
-    tenants: Callable[[str, str, str], Tenants] | None = None
+    residents: Callable[[], Residents] | None = None
 
 
 @cache
 def entries() -> dict[str, Entry]:
-    """List what `--source` takes: the default first, the demo last."""
+    """List the values of `--source`: the default first, the demo last."""
     single = [_entry(one.name) for one in pkgutil.iter_modules(podgpu.sources.__path__) if one.ispkg]
     pairs = [
         _combined(first, second)
@@ -58,7 +58,7 @@ def demo() -> Entry:
 
 
 def listing() -> str:
-    """Say in a line where the numbers of each come from."""
+    """Say in one line where each source gets its numbers."""
     return ", ".join(f"{one.name} ({one.help})" for one in entries().values())
 
 
@@ -82,7 +82,7 @@ def _entry(folder: str) -> Entry:
         lends_profiling=getattr(module, "LENDS_PROFILING", False),
         borrows_profiling=getattr(module, "BORROWS_PROFILING", False),
         spans_nodes=lambda options: spans_nodes(own(options)),
-        tenants=getattr(module, "tenants", None),
+        residents=getattr(module, "residents", None),
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.agent.rig import INTERVAL, RunningAgent, running_agent
 from tests.fakenvml.build import build
-from tests.fakenvml.node import FakeEvent, FakeFault, eight_gpu_node, h200
+from tests.fakenvml.fake_node import FakeEvent, FakeFault, eight_gpu_node, h200
 
 LOST = f"return {pynvml.NVML_ERROR_GPU_IS_LOST}"
 

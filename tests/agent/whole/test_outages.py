@@ -19,7 +19,7 @@ from tests.fakeapi.recorded import NODE, listed, owners
 from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
-from tests.fakenvml.node import FakeNode, h200
+from tests.fakenvml.fake_node import FakeNode, h200
 
 LIST = "/v1.PodResourcesLister/List"
 OUTAGE_SECONDS = 3.0

@@ -23,7 +23,7 @@ from tests.agent.stage import (
 from tests.fakeapi.recorded import NODE, listed, owners, watch_lines
 from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, kubelet_root
-from tests.fakenvml.node import FakeGpu, FakeMig, FakeNode, FakeProcess, grows, h200
+from tests.fakenvml.fake_node import FakeGpu, FakeMig, FakeNode, FakeProcess, grows, h200
 
 
 def gpu_map(snapshot: Snapshot) -> set[tuple[str, str, str, str]]:

@@ -1,14 +1,14 @@
 """What was read, in a form that a test can write down."""
 
 from podgpu.model import Allocation, Instance
-from podgpu.sources.dcgm.reading import Card
+from podgpu.sources.dcgm.reading import PageCard
 
 MIB = 2**20
 Key = tuple[str, ...]
 
 
-def values(one: Card | Instance) -> dict[Key, float]:
-    readings = one.device.readings if isinstance(one, Card) else one.readings
+def values(one: PageCard | Instance) -> dict[Key, float]:
+    readings = one.device.readings if isinstance(one, PageCard) else one.readings
     return {(reading.metric, *reading.labels): reading.value for reading in readings}
 
 

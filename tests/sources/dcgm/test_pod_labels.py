@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.sources.dcgm.reading import Card, Found, read
+from podgpu.sources.dcgm.reading import PageCard, PageContents, read
 from tests.sources.dcgm.found import names, values
 
 HONEST = {"container": "c", "namespace": "ns", "pod": "honest"}
@@ -39,7 +39,7 @@ def among(head: Pairs, given: dict[str, str], pod: dict[str, str]) -> Pairs:
     return [*head, *sorted((given | pod).items())]
 
 
-def page(*rows: Pairs) -> Found:
+def page(*rows: Pairs) -> PageContents:
     lines = [
         f"DCGM_FI_DEV_POWER_USAGE{{{','.join(f'{name}={chr(34)}{text}{chr(34)}' for name, text in row)}}} 250"
         for row in rows
@@ -47,13 +47,13 @@ def page(*rows: Pairs) -> Found:
     return read("\n".join(lines).encode())
 
 
-def told(found: Card) -> tuple[str, int, bool, tuple[str, ...], tuple[str, ...]]:
+def told(found: PageCard) -> tuple[str, int, bool, tuple[str, ...], tuple[str, ...]]:
     gpu = found.device.gpu
     assert values(found) == {("power_watts",): 250.0}
     return gpu.uuid, gpu.index, gpu.mig_enabled, names(found.allocations), devices(found)
 
 
-def devices(found: Card) -> tuple[str, ...]:
+def devices(found: PageCard) -> tuple[str, ...]:
     return tuple(one.device_id for one in found.allocations)
 
 

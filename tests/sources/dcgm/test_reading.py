@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu.sources.dcgm.names import MEANINGS
-from podgpu.sources.dcgm.reading import MOST_CARDS, Card, Found, read
+from podgpu.sources.dcgm.reading import MOST_CARDS, PageCard, PageContents, read
 from tests.sources.dcgm.found import MIB, Key, names, values
 
 
@@ -21,11 +21,11 @@ def labelled(row: str) -> tuple[str, dict[str, str], str]:
     return name, {"gpu": "0", "UUID": "GPU-1"} | more, value
 
 
-def page(*rows: str) -> Found:
+def page(*rows: str) -> PageContents:
     return read("\n".join(sample(*labelled(row)) for row in rows).encode())
 
 
-def by_prometheus(*rows: str) -> Found:
+def by_prometheus(*rows: str) -> PageContents:
     """The same by way of Prometheus, which sorts labels and adds its own."""
     lines = []
     for row in rows:
@@ -35,7 +35,7 @@ def by_prometheus(*rows: str) -> Found:
     return read("\n".join(lines).encode())
 
 
-def card(*rows: str) -> Card:
+def card(*rows: str) -> PageCard:
     [only] = page(*rows).cards
     return only
 

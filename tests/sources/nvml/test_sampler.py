@@ -14,7 +14,7 @@ import pytest
 from podgpu.agent.loop import Agent
 from podgpu.model import Report
 from podgpu.sources.nvml.sampler import Sampler
-from tests.fakenvml.node import FakeFault, FakeNode, environment, h200, make_processes
+from tests.fakenvml.fake_node import FakeFault, FakeNode, environment, h200, make_processes
 
 MISMATCH = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
 HANG = FakeFault("hang", call="nvmlDeviceGetUtilizationRates", device=1)

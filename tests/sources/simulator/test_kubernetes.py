@@ -4,22 +4,19 @@ import pytest
 
 from podgpu.sharing import claims, systems, unclaimed
 from podgpu.sharing.inventory import Inventory
+from podgpu.sources.simulator.cast import CARDS
 from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, _ids, script
-from podgpu.sources.simulator.node import CARDS
 from podgpu.sources.simulator.source import Simulator
 
 TENANTS = {
-    resident.tenant
-    for card in CARDS
-    for resident in card.residents
-    if not resident.tenant.startswith("host:")
+    process.tenant for card in CARDS for process in card.processes if not process.tenant.startswith("host:")
 }
 
 
 async def inventory() -> Inventory:
-    given = await DemoKubelet("kubelet").read()
+    given = await DemoKubelet().read()
     report = await Simulator(seed=1, clock=lambda: 0.0).read()
-    return Inventory(report.devices, given.devices, given.allocatable, DemoPods("pods").pods())
+    return Inventory(report.devices, given.devices, given.allocatable, DemoPods().pods())
 
 
 async def test_who_is_on_a_card_holds_a_part_of_it_and_nobody_else() -> None:
@@ -32,7 +29,7 @@ async def test_who_is_on_a_card_holds_a_part_of_it_and_nobody_else() -> None:
     on = {
         (card.index, *one.tenant.split("/"))
         for card in CARDS
-        for one in card.residents
+        for one in card.processes
         if one.tenant in TENANTS
     }
     assert held == on
@@ -53,7 +50,7 @@ async def test_nothing_is_scripted_for_a_pod_that_is_not_there() -> None:
 
 
 async def test_pods_belong_to_workloads_and_those_made_by_hand_to_themselves() -> None:
-    pods = DemoPods("pods")
+    pods = DemoPods()
     found = await pods.resolve(pods.pods())
     named = {pod.name: found[pod.uid] for pod in pods.pods()}
     assert (named["ocr-0"].kind, named["ocr-0"].name) == ("StatefulSet", "ocr")

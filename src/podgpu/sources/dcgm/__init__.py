@@ -1,4 +1,4 @@
-"""The pages of dcgm-exporter, of any generation, as a source."""
+"""The pages of dcgm-exporter as a source, in the format of any version."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ HELP = "the page of a dcgm-exporter"
 NAMES_HOLDERS = True
 SEES_PROCESSES = False
 LENDS_PROFILING = True
-PORT, PATH = 9400, "/metrics"  # of dcgm-exporter, unless its pod names another port
+PORT, PATH = 9400, "/metrics"  # where dcgm-exporter serves its page, unless its pod names another port
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +26,14 @@ class Options:
             help="The page of this node's dcgm-exporter.",
             parse=page_address,
             value_name="URL",
-            default_note="found by the API server",
+            default_note="found through the API server",
         )
     )
     selector: str = one(
         Option(
             flag="--dcgm.selector",
             group=SOURCE,
-            help="Labels by which the API server finds the dcgm-exporter of this node.",
+            help="Labels of the dcgm-exporter pods, to find this node's through the API server.",
             parse=str,
             value_name="SELECTOR",
             default="app.kubernetes.io/name=dcgm-exporter",
@@ -43,7 +43,7 @@ class Options:
         Option(
             flag="--dcgm.namespace",
             group=SOURCE,
-            help="The namespace it runs in. Without it, any pod with these labels is believed.",
+            help="The namespace of dcgm-exporter. Without it, podgpu trusts any pod with these labels.",
             parse=str,
             value_name="NAME",
             default_note="any",
@@ -53,7 +53,7 @@ class Options:
         Option(
             flag="--dcgm.nodes",
             group=SOURCE,
-            help="Whose dcgm-exporters are looked for: this node's, or all nodes' for one view of a cluster.",
+            help="Which dcgm-exporters to read: this node's, or those of all nodes for a view of the cluster.",
             parse=OneOf(("this", "all")),
             default="this",
         )
@@ -62,7 +62,7 @@ class Options:
         Option(
             flag="--dcgm.timeout",
             group=SOURCE,
-            help="How long its page may take, from 100ms to 1m.",
+            help="How long a page may take, from 100ms to 1m.",
             parse=duration("100ms", "1m"),
             value_name="DURATION",
             default="10s",
@@ -72,7 +72,7 @@ class Options:
         Option(
             flag="--dcgm.max-bytes",
             group=SOURCE,
-            help="How large its page may be, several together, from 64KiB to 256MiB.",
+            help="How large a page may be, or several of one node together, from 64KiB to 256MiB.",
             parse=size("64KiB", "256MiB"),
             value_name="SIZE",
             default="16MiB",
@@ -101,26 +101,26 @@ def _pages(options: Options, site: Site) -> Whereabouts:
     setting = spans_nodes(options)
     if options.url is not None:
         if setting:
-            raise UserError(f"{setting} looks for the pages by itself; leave out --dcgm.url")
+            raise UserError(f"{setting} finds the pages by itself; leave out --dcgm.url")
         return OnePage(options.url, site.node)
     found = site.find_pods(
         options.selector, namespace=options.namespace or "", port=PORT, path=PATH, all_nodes=bool(setting)
     )
     if found is None and setting:
         raise UserError(
-            f"{setting} finds the dcgm-exporters by the API server, and there is none; give it with --kube.api=URL"
+            f"{setting} needs an API server to find the dcgm-exporters; give its address with --kube.api=URL"
         )
     if found is None:
         raise UserError(
-            "the page of a dcgm-exporter is needed, and there is no API server to find it by; "
-            "give it with --dcgm.url=http://HOST:9400/metrics"
+            "there is no API server to find the dcgm-exporter with; "
+            "give the address of its page with --dcgm.url=http://HOST:9400/metrics"
         )
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class OnePage:
-    """The page whose address the user gave."""
+    """The page at the address that the user gave."""
 
     url: str
     node: str

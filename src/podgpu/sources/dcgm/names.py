@@ -1,4 +1,4 @@
-"""What the names on a page mean: the catalog's aliases of all generations, and a few spellings it has no room for."""
+"""What the names on a page mean: the catalog's aliases for all versions, and a few that do not fit the catalog."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -10,37 +10,37 @@ from podgpu.catalog.units import BYTES_PER_SECOND, FLAG
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A value of `unit` is one of `row`. With `bit` it is a mask, and the row is whether that bit is set."""
+    """The value is one of `row`, in `unit`. With `bit` it is a mask, and the row says whether that bit is set."""
 
     row: Metric
     unit: Unit
     bit: int | None = None
 
     def base(self, value: float) -> float | None:
-        """Return the value in base units, None where no card can mean it."""
+        """Return the value in base units, or None if no card can have it."""
         if self.bit is not None:
             return float(bool(int(value) & self.bit)) if value >= 0 else None
         factor = self.unit.factor
-        # Divided by thousands rather than multiplied by thousandths: 1234 mJ is 1.234 J to the last digit.
+        # Dividing by 1000 is exact where multiplying by 0.001 is not: 1234 mJ is 1.234 J to the last digit.
         base = value * factor if factor >= 1 else value / round(1 / factor)
         return base if abs(base) <= self._ceiling else None
 
     @property
     def _ceiling(self) -> float:
-        """Whichever of the two worlds allows more: a profiled ratio may read 1.003."""
+        """The larger of the two ceilings: a profiled ratio may read 1.003."""
         own = self.row.read.unit.ceiling if self.row.read else 0.0
         return max(own, self.unit.ceiling)
 
     @property
     def is_card_wide(self) -> bool:
-        """Whether what DCGM prints on the row of a MIG instance is the whole card's: its clocks, power, heat.
+        """Whether a value on the row of a MIG instance describes the whole card, such as its clocks, power and heat.
 
-        Use is not. The hardware does not tell it for a card with MIG on, whatever a row of an instance says.
+        Utilisation does not: the hardware does not report it for a card in MIG mode, whatever the row says.
         """
         return not self.row.mig and not self.row.name.endswith("utilization_ratio")
 
 
-# Rates under names that sound like totals; the second pair is the later exporter's with 1.x names.
+# Rates with names that sound like totals. The second pair is what later exporters print under 1.x names.
 _RATES = {
     "DCGM_FI_PROF_NVLINK_TX_BYTES": "nvlink_transmit_bytes_per_second",
     "DCGM_FI_PROF_NVLINK_RX_BYTES": "nvlink_receive_bytes_per_second",
@@ -51,7 +51,7 @@ _CLOCK_MASKS = ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_CLOCK_THROTTLE_
 
 
 def _aliases() -> dict[str, tuple[Meaning, ...]]:
-    """A name for the sum of several rows, as of both directions of NVLink, tells none of them."""
+    """Leave out names that stand for the sum of several rows, such as both directions of NVLink."""
     found: dict[str, set[Meaning]] = defaultdict(set)
     for row in device_rows():
         for alias in (row.dcgm, row.dcgm49, row.dcgm1x):

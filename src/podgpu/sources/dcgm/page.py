@@ -1,4 +1,4 @@
-"""One page over HTTP: whole, in time and within bounds, or the reason why not."""
+"""Fetches a page over HTTP. It must be whole, in time and not too large; otherwise there is a PageFault."""
 
 import os
 from urllib.parse import urlsplit
@@ -7,13 +7,13 @@ import aiohttp
 
 HEADERS = {
     "Accept": "text/plain;version=0.0.4",
-    "Accept-Encoding": "identity",  # so that the limit is one on what is received
+    "Accept-Encoding": "identity",  # so that the size limit applies to the bytes received
     "User-Agent": "podgpu",
 }
 
 
 class PageFault(Exception):
-    """`reason` is page_ with one of unreachable, late, refused, garbage and too_large."""
+    """`reason` is page_unreachable, page_late, page_refused, page_garbage or page_too_large."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(reason, detail)
@@ -22,17 +22,17 @@ class PageFault(Exception):
 
 
 class Pages:
-    """Fetches pages. It follows no redirect, keeps no cookie and heeds no proxy of the environment."""
+    """Fetches pages. It follows no redirects, keeps no cookies and ignores proxies set in the environment."""
 
     def __init__(self, *, timeout: float, max_bytes: int) -> None:
-        """`max_bytes` is for all pages that are fetched together."""
+        """`max_bytes` is the limit for all pages of a node together."""
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._max_bytes = max_bytes
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, url: str, *, together: int = 1) -> bytes:
-        """Fetch one of so many pages, each of which may have its part of the bytes: none takes them from the others."""
-        where = urlsplit(url).netloc.rpartition("@")[2]  # a password in the address is nobody else's business
+        """Fetch one of `together` pages. Each may use an equal part of the bytes, so none can starve the others."""
+        where = urlsplit(url).netloc.rpartition("@")[2]  # messages must not show a password in the address
         try:
             return await self._body(url, where, self._max_bytes // together)
         except TimeoutError:
@@ -52,7 +52,9 @@ class Pages:
             if answer.status != 200:
                 raise PageFault("page_refused", f"{where} answers {answer.status}")
             if answer.headers.get("Content-Encoding", "identity") != "identity":
-                raise PageFault("page_garbage", f"{where} sends a compressed page, which was not asked for")
+                raise PageFault(
+                    "page_garbage", f"{where} sends a compressed page; podgpu asked for a plain one"
+                )
             body = bytearray()
             async for chunk in answer.content.iter_any():
                 body += chunk
@@ -63,8 +65,8 @@ class Pages:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # A connection for each page: an exporter that was restarted must not cost a cycle. No limit: the timeout
-            # would run while a page waits for the connection of another one, which may take its time on purpose.
+            # A new connection for each page: with an old one, a restart of the exporter would cost a cycle. No limit on
+            # their number: a slow exporter must not keep other pages waiting while their timeout runs.
             connector = aiohttp.TCPConnector(limit=0, force_close=True)
             self._session = aiohttp.ClientSession(
                 connector=connector,
@@ -77,6 +79,6 @@ class Pages:
 
 
 def _words(error: Exception) -> str:
-    """Say `Connection refused` where the library would say it in a hundred characters."""
+    """Say just `Connection refused` where the library needs a hundred characters."""
     number = error.errno if isinstance(error, OSError) else None
     return os.strerror(number) if number and number > 0 else str(error) or type(error).__name__

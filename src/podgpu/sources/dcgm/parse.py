@@ -1,7 +1,7 @@
-"""A page of metrics in the text format, read for some names only.
+"""Parses a page of metrics in the text format, for some names only.
 
-Nothing on a page can raise: what is not understood is counted and skipped. A page repeats a GPU's label text for each
-of its metrics, so that text is read once and from then on only looked up.
+No page can make this raise: lines that it does not understand are counted and skipped. A page repeats the text of a
+GPU's labels for each metric, so each text is parsed once and looked up from then on.
 """
 
 import math
@@ -16,14 +16,14 @@ LONGEST_NUMBER = 400
 MOST_LABELS = 128
 MOST_ROWS = 4096
 MOST_SAMPLES = 200_000
-PIECE = 256 << 10  # bytes decoded at a time: a page of short lines must not become a list of all of them
+PIECE = 256 << 10  # bytes decoded at a time, so that a page of many short lines does not become a huge list
 
-# What DCGM writes where it knows nothing, by the width of the number. A counter may well lie between these.
+# What DCGM writes for an unknown value, for each width of number. A counter can have a value between these.
 BLANK_INT32 = range(2**31 - 16, 2**31)
 BLANK_FP64 = range(2**47, 2**47 + 16)
-BLANK_INT64 = 2.0**63  # as a float, which has no room for its last bits
+BLANK_INT64 = 2.0**63  # as a float, which cannot hold its last bits
 
-# Quotes hide what is between them, and a backslash hides a quote.
+# Text in quotes is opaque, and a backslash escapes a quote.
 _HIDDEN = r'\\ (?: \\ | " )?+ | " (?: [^"\\]++ | \\. )*+ "'
 _LABEL = re.compile(
     rf"""[\s,]*+ (?P<name> (?: [^"\\=,]++ | {_HIDDEN} )*+ )
@@ -42,10 +42,10 @@ _ESCAPE = re.compile(r'\\([\\n"])')
 _NAME = "__name__"
 
 
-class Row(Struct, frozen=True):
-    """One set of labels, and every sample that carries it as name and value.
+class PageRow(Struct, frozen=True):
+    """A set of labels, and the name and value of every sample that carries it.
 
-    Of a label that stands there more than once, `labels` has the first value and `last` the last one.
+    If a label appears more than once, `labels` has its first value and `last` its last.
     """
 
     labels: dict[str, str]
@@ -54,14 +54,14 @@ class Row(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """`skipped` counts wanted samples that are not there, by why: `malformed`, `blank`, `too_many`."""
+    """`skipped` counts the wanted samples that were left out, by reason: `malformed`, `blank` or `too_many`."""
 
-    rows: list[Row]
+    rows: list[PageRow]
     skipped: Counter[str]
 
 
 def parse(page: bytes, wanted: Container[str]) -> Page:
-    """Find the samples of the wanted names. Timestamps and exemplars are passed over."""
+    """Find the samples of the wanted names. Timestamps and exemplars are ignored."""
     reader = _Reader(wanted)
     for line in _lines(page):
         reader.read(line)
@@ -78,10 +78,10 @@ def _lines(page: bytes) -> Iterator[str]:
 
 
 class _Reader:
-    """`rows` goes by the text of their labels."""
+    """The keys of `rows` are the text of the labels."""
 
     def __init__(self, wanted: Container[str]) -> None:
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, PageRow] = {}
         self.skipped: Counter[str] = Counter()
         self._wanted = wanted
         self._left = MOST_SAMPLES
@@ -89,7 +89,7 @@ class _Reader:
     def read(self, line: str) -> None:
         name, _, rest = line.partition("{")
         if name in self._wanted:
-            # Text known to be labels, and nothing but labels, ends where it seems to: no label holds a bare brace.
+            # If this text was parsed as labels before, it really ends here: labels hold no bare brace.
             labels, brace, number = rest.rpartition("}")
             row = self.rows.get(labels) if brace else None
             if row is not None and (value := _number(number)) is not None:
@@ -117,16 +117,16 @@ class _Reader:
             self._keep(row, name, value)
 
     def _file_nameless(self, text: str, value: float) -> None:
-        """In the newer form of the format a name may stand among the labels, in quotes."""
+        """In the newer text format the name may stand among the labels, in quotes."""
         new = _row(text)
         name = new.labels.pop(_NAME, "") if new else ""
         if name in self._wanted:
-            key = "\n" + text  # which no line holds
+            key = "\n" + text  # cannot be the text of other labels: no line holds a line break
             row = self.rows.get(key) or self._new_row(key, new)
             if row is not None:
                 self._keep(row, name, value)
 
-    def _new_row(self, key: str, row: Row | None) -> Row | None:
+    def _new_row(self, key: str, row: PageRow | None) -> PageRow | None:
         if row is None or _NAME in row.labels:
             self.skipped["malformed"] += 1
             return None
@@ -135,7 +135,7 @@ class _Reader:
             return None
         return self.rows.setdefault(key, row)
 
-    def _keep(self, row: Row, name: str, value: float) -> None:
+    def _keep(self, row: PageRow, name: str, value: float) -> None:
         if _is_blank(value):
             self.skipped["blank"] += 1
         elif self._left:
@@ -146,7 +146,7 @@ class _Reader:
 
 
 def _number(text: str) -> float | None:
-    """Return the value, or None where this is more than one number, or none. Python alone would allow 1_000."""
+    """Return the value, or None if this is not exactly one number. Python's float() would also take 1_000."""
     if len(text) > LONGEST_NUMBER or "_" in text:
         return None
     try:
@@ -166,9 +166,9 @@ def _is_blank(value: float) -> bool:
     )
 
 
-def _row(text: str) -> Row | None:
-    """Read the text between the braces; None where it makes no sense. A name by itself is the metric's own."""
-    row = Row({}, {})
+def _row(text: str) -> PageRow | None:
+    """Parse the text between the braces, or return None if it makes no sense. A lone name is the metric's."""
+    row = PageRow({}, {})
     at = 0
     while at < len(text):
         found = _LABEL.match(text, at)
@@ -178,14 +178,14 @@ def _row(text: str) -> Row | None:
         name, value = found["name"].strip(), found["value"]
         if not found["equals"]:
             name, value = _NAME, name or value
-        # A label without a value is none, and a comma too many is no label.
+        # An empty value means that there is no such label, and a spare comma is harmless.
         if value and not _add(row, name, value):
             return None
     return row
 
 
-def _add(row: Row, name: str, value: str) -> bool:
-    """A pod may give itself a label that the exporter has too: then it stands there twice, and both count."""
+def _add(row: PageRow, name: str, value: str) -> bool:
+    """Keep both values of a label that appears twice: a pod may give itself a label that the exporter uses too."""
     if _IN_QUOTES.fullmatch(name):
         name = _plain(name[1:-1])
     elif not _PLAIN_NAME.fullmatch(name):

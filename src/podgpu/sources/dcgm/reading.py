@@ -1,7 +1,7 @@
-"""A page becomes cards: what each reads, its MIG instances, and who the page says holds it.
+"""Turns a page into cards with their readings, their MIG instances and the containers that the page names.
 
-A value may stand on several rows: the card's own, one for each pod that shares it, one for each of its MIG instances.
-The card's own row is believed first, then those of pods as far as they agree, then what DCGM copies from the card to
+A value may appear on several rows: the card's own, those of the pods that share it, and those of its MIG instances.
+The card's own row comes first, then the rows of pods if they agree, then the values that DCGM copies from the card to
 its instances.
 """
 
@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 
 from podgpu.model import Ability, Allocation, Device, Gpu, Instance, MigInstance, Reading
-from podgpu.sources.dcgm import labels as told
-from podgpu.sources.dcgm.labels import Place
+from podgpu.sources.dcgm import labels as row_labels
+from podgpu.sources.dcgm.labels import PagePlace
 from podgpu.sources.dcgm.names import MEANINGS, Meaning
-from podgpu.sources.dcgm.parse import Row, parse
+from podgpu.sources.dcgm.parse import PageRow, parse
 
 MOST_CARDS = 64
 RESOURCE = "nvidia.com/gpu"
-# Of a GPU instance a page tells no compute instances. This one is always there, and nearly always the only one.
+# A page does not name compute instances. Every GPU instance has this one, and it is nearly always the only one.
 COMPUTE_INSTANCE = 0
-# Where 0 says that there is none: no XID yet, no sensor in the memory.
+# Here 0 means that there is none: no XID yet, no sensor in the memory.
 ZERO_IS_NONE = frozenset({("xid_last_code", ()), ("temperature_celsius", ("memory",))})
 _PARTS_OF_MEMORY = ("memory_used_bytes", "memory_free_bytes", "memory_reserved_bytes")
 _MEMORY = "memory_total_bytes"
@@ -28,20 +28,20 @@ _MEMORY = "memory_total_bytes"
 _Key = tuple[str, tuple[str, ...]]
 
 
-class Card(Struct, frozen=True, kw_only=True):
+class PageCard(Struct, frozen=True, kw_only=True):
     device: Device
     allocations: tuple[Allocation, ...] = ()
 
 
-class Found(Struct, frozen=True, kw_only=True):
-    cards: tuple[Card, ...] = ()
+class PageContents(Struct, frozen=True, kw_only=True):
+    cards: tuple[PageCard, ...] = ()
     driver_version: str = ""
     nvml_version: str = ""
     errors: Counter[str] = field(default_factory=Counter)
 
 
-def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> Found:
-    """`at` and `seconds` are when the page was there, and how long it took to come."""
+def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> PageContents:
+    """`at` is when the page had arrived, `seconds` how long that took."""
     parsed = parse(page, MEANINGS)
     errors = Counter(
         {f"{reason}_sample": count for reason, count in parsed.skipped.items() if reason != "blank"}
@@ -50,7 +50,7 @@ def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> Found:
     minors = _minors(drafts)
     cards = [draft.card(order, minors.get(draft.uuid), at, seconds) for order, draft in enumerate(drafts)]
     facts = [labels for draft in drafts for labels in draft.labels]
-    return Found(
+    return PageContents(
         cards=tuple(sorted(cards, key=lambda card: card.device.gpu.index)),
         driver_version=_first(facts, "DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION"),
         nvml_version=_first(facts, "DCGM_FI_NVML_VERSION"),
@@ -58,13 +58,13 @@ def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> Found:
     )
 
 
-def _drafts(rows: Iterable[Row], errors: Counter[str]) -> "list[_Draft]":
+def _drafts(rows: Iterable[PageRow], errors: Counter[str]) -> "list[_Draft]":
     rows = [row for row in rows if row.samples]
-    relabelled = told.is_relabelled(row.labels for row in rows)
+    relabelled = row_labels.is_relabelled(row.labels for row in rows)
     drafts: dict[str, _Draft] = {}
     left_out: set[str] = set()
     for row in rows:
-        place = told.place(row.labels, row.last, relabelled=relabelled)
+        place = row_labels.place(row.labels, row.last, relabelled=relabelled)
         if place is None:
             continue
         if place.uuid not in drafts and len(drafts) >= MOST_CARDS:
@@ -76,10 +76,13 @@ def _drafts(rows: Iterable[Row], errors: Counter[str]) -> "list[_Draft]":
 
 
 def _minors(drafts: "list[_Draft]") -> dict[str, int]:
-    """A pod may bear a label of that name. The exporter's is on every row, and no two cards have one number."""
+    """Return the minor numbers, unless they may come from a pod's label of that name.
+
+    The exporter puts the label on every row, and no two cards share a number.
+    """
     minors: dict[str, int] = {}
     for draft in drafts:
-        numbers = {told.minor(labels) for labels in draft.labels}
+        numbers = {row_labels.minor(labels) for labels in draft.labels}
         number = numbers.pop() if len(numbers) == 1 else None
         if number is None:
             return {}
@@ -88,7 +91,7 @@ def _minors(drafts: "list[_Draft]") -> dict[str, int]:
 
 
 class _Values:
-    """Values by what they are of. Where two rows contradict each other, neither is believed."""
+    """Values by metric and labels. If two rows contradict each other, neither counts."""
 
     def __init__(self) -> None:
         self._found: dict[_Key, tuple[str, float | None]] = {}
@@ -96,7 +99,7 @@ class _Values:
 
     def add(self, key: _Key, name: str, value: float) -> None:
         before = self._found.setdefault(key, (name, value))
-        # Another name for the same thing is only another generation's, and no second opinion.
+        # Another name for the same metric comes from another version. It is no contradiction.
         if before[0] == name and before[1] not in (value, None):
             self._found[key] = (name, None)
             self.contradictions += 1
@@ -109,14 +112,14 @@ class _Values:
 
 
 class _Tiers:
-    """The values of one card or instance, from rows of its own and from rows of those who share it."""
+    """The values of a card or instance, from its own rows, from the rows of its pods, and copied ones."""
 
     def __init__(self) -> None:
         self.own = _Values()
         self.shared = _Values()
         self.copied = _Values()
 
-    def of(self, place: Place) -> _Values:
+    def of(self, place: PagePlace) -> _Values:
         return self.shared if place.is_shared_out else self.own
 
     def readings(self) -> tuple[Reading, ...]:
@@ -132,28 +135,30 @@ class _Tiers:
 
 
 class _Draft:
-    """One card while its rows come in."""
+    """A card whose rows are still being read."""
 
     def __init__(self, uuid: str, errors: Counter[str]) -> None:
         self.uuid = uuid
-        self.labels: list[told.Labels] = []
+        self.labels: list[row_labels.Labels] = []
         self._errors = errors
         self._card = _Tiers()
         self._instances: dict[int, _Tiers] = {}
         self._profiles: dict[int, str] = {}
-        self._places: dict[Place, None] = {}  # in their order, each once
+        self._places: dict[PagePlace, None] = {}  # an ordered set
 
-    def add(self, place: Place, row: Row) -> None:
+    def add(self, place: PagePlace, row: PageRow) -> None:
         self.labels.append(row.labels)
         self._places[place] = None
         if place.instance is not None:
-            self._profiles.setdefault(place.instance, told.fact(row.labels, "GPU_I_PROFILE"))
+            self._profiles.setdefault(place.instance, row_labels.fact(row.labels, "GPU_I_PROFILE"))
         for name, value in row.samples:
             for meaning in MEANINGS[name]:
                 self._take(place, row.labels, name, meaning, value)
 
-    def _take(self, place: Place, labels: told.Labels, name: str, meaning: Meaning, value: float) -> None:
-        own = tuple(told.fact(labels, label) for label in meaning.row.own_labels)
+    def _take(
+        self, place: PagePlace, labels: row_labels.Labels, name: str, meaning: Meaning, value: float
+    ) -> None:
+        own = tuple(row_labels.fact(labels, label) for label in meaning.row.own_labels)
         base = meaning.base(value)
         if base is None:
             self._errors["implausible_value"] += 1
@@ -167,7 +172,7 @@ class _Draft:
         elif meaning.is_card_wide:
             self._card.copied.add_first(key, name, base)
 
-    def card(self, order: int, minor: int | None, at: float, seconds: float) -> Card:
+    def card(self, order: int, minor: int | None, at: float, seconds: float) -> PageCard:
         for tiers in (self._card, *self._instances.values()):
             self._errors["contradiction"] += tiers.contradictions
         device = Device(
@@ -178,10 +183,10 @@ class _Draft:
             ability=Ability(),
             seconds=seconds,
         )
-        return Card(device=device, allocations=tuple(self._allocations()))
+        return PageCard(device=device, allocations=tuple(self._allocations()))
 
     def _gpu(self, order: int, minor: int | None) -> Gpu:
-        numbers = (told.index(labels) for labels in self.labels)
+        numbers = (row_labels.index(labels) for labels in self.labels)
         return Gpu(
             uuid=self.uuid,
             index=next((number for number in numbers if number is not None), order),
@@ -203,12 +208,12 @@ class _Draft:
         return Instance(mig=mig, readings=tiers.readings() if tiers else ())
 
     def _instance_name(self, number: int) -> str:
-        """A page tells no UUID of an instance. By its place on the card drivers before R470 named it."""
+        """Name an instance by its place on the card, as drivers before R470 did: pages do not have its UUID."""
         return f"MIG-{self.uuid}/{number}/{COMPUTE_INSTANCE}"
 
     def _allocations(self) -> Iterator[Allocation]:
-        """On a card with instances, a row of the card tells nobody's part of it."""
-        held: dict[int | None, list[Place]] = {}
+        """List who holds what. On a card with instances, rows of the card do not say who holds which instance."""
+        held: dict[int | None, list[PagePlace]] = {}
         for place in self._places:
             if place.tenant is not None:
                 held.setdefault(place.instance, []).append(place)
@@ -221,8 +226,8 @@ class _Draft:
                 yield from _allocations(device, places)
 
 
-def _allocations(device: str, places: list[Place]) -> Iterable[Allocation]:
-    """In the words of the device plugin, each once."""
+def _allocations(device: str, places: list[PagePlace]) -> Iterable[Allocation]:
+    """List each allocation once, with ids as the device plugin writes them."""
     is_replicated = _all_say(place.replica is not None for place in places)
     return dict.fromkeys(
         Allocation(
@@ -238,10 +243,10 @@ def _allocations(device: str, places: list[Place]) -> Iterable[Allocation]:
 
 
 def _all_say(signs: Iterable[bool]) -> bool:
-    """Whether to believe a label that a pod may as well have given itself: one pod alone is not believed."""
+    """Whether to trust a label that a pod may have set itself. A single pod is not trusted."""
     said = list(signs)
     return len(said) > 1 and all(said)
 
 
-def _first(rows: Iterable[told.Labels], *names: str) -> str:
-    return next((found for labels in rows if (found := told.fact(labels, *names))), "")
+def _first(rows: Iterable[row_labels.Labels], *names: str) -> str:
+    return next((found for labels in rows if (found := row_labels.fact(labels, *names))), "")

@@ -1,4 +1,4 @@
-"""dcgm-exporter's pages as a source of numbers. Processes are not on them, and whoever wrote them may lie."""
+"""The dcgm source: reads the pages of dcgm-exporters. Pages list no processes and may be wrong."""
 
 import asyncio
 import time
@@ -11,11 +11,11 @@ import msgspec
 from podgpu.model import Fault, Report
 from podgpu.sources.dcgm import NAME
 from podgpu.sources.dcgm.page import PageFault, Pages
-from podgpu.sources.dcgm.reading import MOST_CARDS, Card, Found, read
+from podgpu.sources.dcgm.reading import MOST_CARDS, PageCard, PageContents, read
 
-# Where the pages are, each with the node it is about, and why there are none if there are none.
+# Returns the addresses of pages, each with its node. If there are none, the fault says why.
 Find = Callable[[], Awaitable[tuple[Mapping[str, str], Fault | None]]]
-AT_ONCE = 15  # pages fetched and read at a time
+AT_ONCE = 15  # pages
 NO_GPU = "there is no GPU on the page; does dcgm-exporter see any?"
 
 
@@ -32,7 +32,7 @@ class DcgmPages:
         node: str = "",
         closing: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`node` is this one, whose cards need no name of it; `closing` ends what `find` keeps open."""
+        """`node` is this node: its cards carry no node name. `closing` closes what `find` keeps open."""
         self._find = find
         self._pages = Pages(timeout=timeout, max_bytes=max_bytes)
         self._closing = closing
@@ -46,9 +46,9 @@ class DcgmPages:
         on_node = Counter(pages.values())
         answers = await asyncio.gather(*(self._answer(url, on_node[node]) for url, node in pages.items()))
         faults = [answer for answer in answers if isinstance(answer, Fault)]
-        found: dict[str, list[Found]] = {}
+        found: dict[str, list[PageContents]] = {}
         for node, answer in zip(pages.values(), answers, strict=True):
-            if isinstance(answer, Found):
+            if isinstance(answer, PageContents):
                 found.setdefault(node, []).append(answer)
         if not found:
             seconds = time.monotonic() - began
@@ -64,8 +64,8 @@ class DcgmPages:
         if self._closing:
             await self._closing()
 
-    async def _answer(self, url: str, together: int) -> Found | Fault:
-        """One page that fails shall not take the others with it. Its time begins with its turn."""
+    async def _answer(self, url: str, together: int) -> PageContents | Fault:
+        """Read one page. Its failure must not affect the others, and its time starts with its turn."""
         async with self._turns:
             began = time.monotonic()
             try:
@@ -76,14 +76,14 @@ class DcgmPages:
             found = await asyncio.to_thread(read, body, at=at, seconds=at - began)
         return found if found.cards else Fault(reason="no_gpu", detail=NO_GPU)
 
-    def _report(self, found: Mapping[str, list[Found]], faults: list[Fault], seconds: float) -> Report:
+    def _report(self, found: Mapping[str, list[PageContents]], faults: list[Fault], seconds: float) -> Report:
         errors = Counter(fault.reason for fault in faults)
-        cards: dict[str, Card] = {}
+        cards: dict[str, PageCard] = {}
         for node in sorted(found):
             for one in found[node]:
                 errors.update(one.errors)
             for card in self._cards(node, found[node], errors):
-                # A card is in one place: who comes second with it is mistaken, or lies.
+                # A card can be in one node only, so the second page that shows it must be wrong.
                 errors["contradiction"] += card.device.gpu.uuid in cards
                 cards.setdefault(card.device.gpu.uuid, card)
         pages = [one for ones in found.values() for one in ones]
@@ -96,7 +96,7 @@ class DcgmPages:
             seconds=seconds,
         )
 
-    def _cards(self, node: str, found: list[Found], errors: Counter[str]) -> list[Card]:
+    def _cards(self, node: str, found: list[PageContents], errors: Counter[str]) -> list[PageCard]:
         once = _each_once(found)
         errors["too_many_cards"] += max(0, len(once) - MOST_CARDS)
         before = self._renumbered.get(node, {})
@@ -104,28 +104,29 @@ class DcgmPages:
         return [_with(card, node="" if node == self._node else node) for card in cards]
 
 
-def _with(card: Card, **facts: str | int) -> Card:
-    """Return the card with other facts about its GPU."""
+def _with(card: PageCard, **facts: str | int) -> PageCard:
+    """Return the card with some facts about its GPU replaced."""
     gpu = msgspec.structs.replace(card.device.gpu, **facts)
     return msgspec.structs.replace(card, device=msgspec.structs.replace(card.device, gpu=gpu))
 
 
-def _each_once(found: Iterable[Found]) -> list[Card]:
-    """Two exporters may watch one card, as while one replaces the other: the first that names it is heard.
+def _each_once(found: Iterable[PageContents]) -> list[PageCard]:
+    """List each card once. While an exporter is replaced, two may show the same card: the first counts.
 
-    They take turns, so that none with many cards keeps the others from being heard.
+    Pages take turns, so that a page with very many cards does not push out the cards of the others.
     """
-    first: dict[str, Card] = {}
+    first: dict[str, PageCard] = {}
     for turn in zip_longest(*(one.cards for one in found)):
         for card in filter(None, turn):
             first.setdefault(card.device.gpu.uuid, card)
     return list(first.values())
 
 
-def _numbered(cards: list[Card], before: Mapping[str, int]) -> tuple[list[Card], dict[str, int]]:
-    """Two exporters may both count from 0. Return each card with a number of its own, and which had to take another.
+def _numbered(cards: list[PageCard], before: Mapping[str, int]) -> tuple[list[PageCard], dict[str, int]]:
+    """Give each card an index of its own, since two exporters of a node may both count from 0.
 
-    `before` are those that had to already. They keep theirs, also while who was in their way is not heard.
+    Return the cards, and the new index of each card that had to change. `before` has the changes of the last cycle: a
+    card keeps its new index, even while the other exporter does not answer.
     """
     own = {card.device.gpu.index for card in cards}
     used: set[int] = set()

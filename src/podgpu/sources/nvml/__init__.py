@@ -1,16 +1,20 @@
-"""The driver itself, by NVML.
+"""The driver, read through NVML.
 
-All calls are made in the sampler, a child process of the agent. A hung call, a lost GPU or a crash in the driver's
-library ends in that process and takes down no page.
+All calls happen in the sampler, a child process of the agent. A hung call, a lost GPU or a crash in the driver's
+library affects that process only, and the pages stay up.
 
-    sampler  the source as the agent sees it: starts the child and watches over it
-    child    the process: answers the agent's requests, watches deadlines
-    session  the library: opened once per process, its GPUs enumerated again and again
-    worker   a thread whose NVML calls can be seen from outside
-    card     one GPU: its facts, readings, instances and processes
-    handle   one NVML handle: guarded calls, remembered refusals
-    plan     the catalog's rows grouped into as few calls as possible
-    gpm, process, mig, event   what their names say
+    sampler  the source as the agent sees it: starts and supervises the child process
+    child    the child process: answers the agent's requests in time
+    session  the library: opened once per process; lists the GPUs
+    worker   a thread that makes NVML calls and shows which call it is in
+    reader   reads a GPU: facts, readings, instances and processes
+    handle   an NVML handle: counts failures, remembers refused calls
+    plan     groups the catalog's rows into as few calls as possible
+    gpm      profiling counters
+    process  the processes on a card and their utilisation
+    mig      MIG instances
+    event    XIDs
+    failure  NVML's return codes as reasons
     wire     the messages between agent and sampler
 """
 
@@ -24,7 +28,7 @@ from podgpu.sources import Site, Source
 NAME = "nvml"
 HELP = "the driver"
 IS_DEFAULT = True
-BORROWS_PROFILING = True  # cards before Hopper give NVML none
+BORROWS_PROFILING = True  # NVML has no profiling counters for cards older than Hopper
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from podgpu.model import Device, Fault, Gpu, Report
 from podgpu.sources.nvml import failure, wire
 from podgpu.sources.nvml.event import EventListener
 from podgpu.sources.nvml.reader import GpuReader
-from podgpu.sources.nvml.session import Found, Session, Unavailable
+from podgpu.sources.nvml.session import FoundGpu, Session, Unavailable
 from podgpu.sources.nvml.worker import Worker
 
 ENUMERATE_SECONDS = 10.0
@@ -26,7 +26,7 @@ CLOSE_SECONDS = 0.5
 
 @dataclass(slots=True)
 class Seat:
-    """The reader of a card and the thread it reads in. `absent` says why the driver no longer lists it."""
+    """The reader of a card and its thread. `absent` says why the driver no longer lists the card."""
 
     worker: Worker
     reader: GpuReader
@@ -43,18 +43,18 @@ class Crew:
         self._listener = EventListener()
         self._session = Session(library, self._control.journal, self._listener)
         self._seats: dict[str, Seat] = {}
-        self._unnamed: tuple[Device, ...] = ()  # counted by the driver, but never seen well enough to be read
+        self._unnamed: tuple[Device, ...] = ()  # the driver counts them but gives no handle or UUID
         self._enumerate_due = 0.0
         self._fault: Fault | None = None
 
     def report(self, seconds: float) -> Report:
-        """Read every GPU whose thread is free, and say which call holds the others."""
+        """Read every GPU whose thread is free. For the others, report the call that their thread is stuck in."""
         began = time.monotonic()
         deadline = began + seconds
         self._take_late_results()
         self._refresh(deadline)
         devices = (*self._read_cards(deadline), *self._unnamed) if self._session.is_open else ()
-        if self.finished:  # the cards are not at fault
+        if self.finished:  # the session failed, not the cards
             devices = ()
         return Report(
             devices=tuple(sorted(devices, key=lambda device: device.gpu.index)),
@@ -67,13 +67,13 @@ class Crew:
         )
 
     def close(self) -> None:
-        """Close the library if its thread is free; the exit that follows closes everything else."""
+        """Close the library if its thread is free. The exit of the process closes the rest."""
         if not self._control.busy:
             self._control.submit(self._session.close)
             self._wait({self._control}, time.monotonic() + CLOSE_SECONDS)
 
     def _refresh(self, deadline: float) -> None:
-        """Open the library or list its GPUs again, when that is due and its thread is free."""
+        """Open the library or list its GPUs again, if that is due and its thread is free."""
         now = time.monotonic()
         has_faults = self._unnamed or any(seat.reader.fault or seat.absent for seat in self._seats.values())
         is_due = now >= self._enumerate_due or has_faults or not self._session.is_open
@@ -81,7 +81,7 @@ class Crew:
             self._fault = None
             self._enumerate_due = now + ENUMERATE_SECONDS
             self._control.submit(self._session.refresh)
-            # A listing that hangs must not use up the time of the cards that are known.
+            # A listing that hangs must leave time to read the known cards.
             self._wait({self._control}, (now + deadline) / 2 if self._seats else deadline)
         if self._control.busy and not self._seats:
             call, seconds = self._control.stuck_in()
@@ -102,7 +102,7 @@ class Crew:
         return devices.values()
 
     def _wait(self, awaited: Iterable[Worker], deadline: float) -> dict[Worker, Any]:
-        """Collect the results of these workers until all are in or the deadline has passed."""
+        """Collect the results of these workers until all have come or the deadline passes."""
         left = set(awaited)
         results: dict[Worker, Any] = {}
         while left:
@@ -111,7 +111,7 @@ class Crew:
             except Empty:
                 break
             self._took(worker, result)
-            if worker in left:  # a late result of another is too old to be shown
+            if worker in left:  # the result of any other worker is late, and too old to show
                 left.discard(worker)
                 results[worker] = result
         return results
@@ -128,14 +128,14 @@ class Crew:
             self._adopt(result)
 
     def _failed(self, error: Exception) -> None:
-        """A session that was open and broke is beyond repair: a new process must load the library anew."""
+        """Report the error. An open session that broke cannot be repaired: a new process must load the library."""
         if isinstance(error, Unavailable | failure.Gone):
             self._fault = Fault(reason=error.reason, call=error.call, detail=getattr(error, "detail", ""))
             self.finished = self._session.is_open or error.reason == "driver_mismatch"
         else:
             self._fault = failure.unforeseen(error)
 
-    def _adopt(self, found: list[Found]) -> None:
+    def _adopt(self, found: list[FoundGpu]) -> None:
         present = {one.uuid: one for one in found if one.uuid}
         reasons = {one.index: one.reason for one in found if one.reason}
         for uuid, one in present.items():
@@ -149,7 +149,7 @@ class Crew:
             if index not in known
         )
 
-    def _seat(self, uuid: str, found: Found) -> None:
+    def _seat(self, uuid: str, found: FoundGpu) -> None:
         seat = self._seats.get(uuid)
         if seat is None:
             worker = Worker(f"gpu{found.index}", self._results)
@@ -166,7 +166,7 @@ class Crew:
 
 
 def _silent(seat: Seat) -> Device:
-    """A card that gave nothing this time: not listed, or stuck in a call."""
+    """Return a device with the reason why its card gave no data: not listed, or stuck in a call."""
     if seat.absent:
         return Device(gpu=seat.reader.gpu, fault=seat.reader.fault or Fault(reason=seat.absent))
     call, seconds = seat.worker.stuck_in()
@@ -174,14 +174,14 @@ def _silent(seat: Seat) -> Device:
 
 
 def _protocol_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Keep the pipe for ourselves: whatever a library prints goes to stderr."""
+    """Keep stdout for the protocol: anything that a library prints goes to stderr."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return sys.stdin.buffer, answers
 
 
 def main() -> None:
-    # A terminal sends its interrupts to the whole group; the agent alone decides when the sampler ends.
+    # A terminal sends Ctrl-C to the whole process group, but only the agent decides when the sampler ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     requests, answers = _protocol_streams()
@@ -190,7 +190,7 @@ def main() -> None:
         answers.write(wire.frame(crew.report(request.seconds)))
         answers.flush()
     crew.close()
-    os._exit(0)  # a thread stuck in the driver must not keep the process
+    os._exit(0)  # a normal exit would wait for threads that are stuck in the driver
 
 
 if __name__ == "__main__":

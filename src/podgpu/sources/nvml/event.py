@@ -1,4 +1,4 @@
-"""XIDs as they happen. Each event is kept until the next report: two equal ones count two."""
+"""XIDs as they happen. Each event is kept until the next report, and two equal events count as two."""
 
 import ctypes
 import threading
@@ -11,9 +11,8 @@ import pynvml
 
 from podgpu.model import XidEvent
 
-WAIT_MILLISECONDS = (
-    1000  # each wait costs a tenth of a millisecond; nobody can register or shut down meanwhile
-)
+# A wait costs 0.1 ms of processor time, so it should be long; but it blocks registering GPUs and shutting down.
+WAIT_MILLISECONDS = 1000
 PAUSE_SECONDS = 0.2  # after a wait that failed
 MOST_KEPT = 10_000
 
@@ -28,7 +27,7 @@ class EventListener:
         self._thread: threading.Thread | None = None
 
     def listen(self, raw: Any, uuid: str, call: Callable[..., Any]) -> None:
-        """Register one GPU, by means of `call(name, *args)`. A GPU without events is left out."""
+        """Register a GPU, using `call(name, *args)`. A GPU without XID events is left out."""
         if _address(raw) in self._uuids:
             return
         try:
@@ -42,7 +41,7 @@ class EventListener:
         self._uuids[_address(raw)] = uuid
 
     def start(self) -> None:
-        """Begin to wait, once the GPUs known so far are registered."""
+        """Start waiting. Call this once the known GPUs are registered."""
         if self._set is not None and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="events", daemon=True)
             self._thread.start()
@@ -55,14 +54,14 @@ class EventListener:
             try:
                 event = pynvml.nvmlEventSetWait_v2(self._set, WAIT_MILLISECONDS)
             except pynvml.NVMLError as error:
-                # A wait may also end early because a GPU is gone: that must not become a busy loop.
+                # A lost GPU makes every wait fail at once. Without a pause this would be a busy loop.
                 if error.value != pynvml.NVML_ERROR_TIMEOUT:
                     time.sleep(PAUSE_SECONDS)
                 continue
             self._keep(event)
 
     def _keep(self, event: Any) -> None:
-        # The UUID is looked up, not asked for: a card that fell off the bus no longer answers.
+        # The UUID comes from our table: a card that fell off the bus cannot answer.
         uuid = self._uuids.get(_address(event.device))
         if uuid:
             self._events.append(XidEvent(uuid=uuid, xid=int(event.eventData), at=time.time()))

@@ -31,7 +31,7 @@ REASONS = {
     pynvml.NVML_ERROR_GPU_NOT_FOUND: "gpu_not_found",
 }
 
-# Asking again on the same device cannot help.
+# The same device will always answer this way.
 REFUSED = frozenset(
     {
         pynvml.NVML_ERROR_NOT_SUPPORTED,
@@ -41,12 +41,12 @@ REFUSED = frozenset(
     }
 )
 
-# The card, not the call, is at fault.
+# The card has failed, not just the call.
 CARD_GONE = frozenset(
     {pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED, pynvml.NVML_ERROR_GPU_NOT_FOUND}
 )
 
-# The library or the driver is at fault: this process cannot go on.
+# The library or the driver has failed, and this process cannot go on.
 SESSION_GONE = frozenset(
     {
         pynvml.NVML_ERROR_UNINITIALIZED,
@@ -57,7 +57,7 @@ SESSION_GONE = frozenset(
 
 
 class Gone(Exception):
-    """The card or the whole session is lost; `call` found it out."""
+    """The card or the whole session is lost, as `call` found out."""
 
     def __init__(self, code: int, call: str) -> None:
         super().__init__(f"{call}: {reason(code)}")
@@ -78,7 +78,7 @@ def reason(code: int) -> str:
 
 
 def unforeseen(error: Exception) -> Fault:
-    """Name a mistake of ours or of the bindings, and where it was made."""
+    """Report a bug of podgpu or of the bindings, with the line that raised it."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     file = place.filename.rpartition("/")[2]
     return Fault(reason="sampler_error", detail=f"{error!r} at {file}:{place.lineno}")

@@ -1,7 +1,7 @@
-"""GPM: the profiling counters of Hopper and newer cards, with no DCGM and no privilege.
+"""GPM: the profiling counters of Hopper and newer cards. It needs neither DCGM nor privileges.
 
-A metric is the mean between two samples. Success is no proof of support (the driver answers 0 for ids that do
-not exist), so only ids of catalog rows are asked for.
+A metric is the mean between two samples. The driver answers 0 without an error for ids that do not exist, so only the
+ids of catalog rows are read.
 """
 
 import time
@@ -16,7 +16,7 @@ from podgpu.model import Reading
 from podgpu.sources.nvml import plan
 from podgpu.sources.nvml.handle import Handle
 
-CLOSEST_SAMPLES = 0.1  # seconds; the driver asks for at least this much between two samples
+CLOSEST_SAMPLES = 0.1  # seconds that the driver requires between two samples
 
 
 def _gpm(row: Metric) -> Gpm:
@@ -28,7 +28,7 @@ IDS = sorted({_gpm(row).id for row in plan.GPM_ROWS})
 
 
 class Profiler:
-    """Profiles one GPU, or one of its GPU instances, through the GPU's handle."""
+    """Profiles a GPU, or one of its GPU instances through the GPU's handle."""
 
     def __init__(self, handle: Handle, gpu_instance_id: int | None = None) -> None:
         self._handle = handle
@@ -46,7 +46,7 @@ class Profiler:
         return support is not None and bool(support.isSupportedDevice)
 
     def open(self) -> bool:
-        """Take the first sample; False when the device has no profiling after all."""
+        """Take the first sample. Return False if the device has no profiling after all."""
         try:
             self._samples = [pynvml.nvmlGpmSampleAlloc(), pynvml.nvmlGpmSampleAlloc()]
         except pynvml.NVMLError:
@@ -59,7 +59,7 @@ class Profiler:
         return False
 
     def read(self) -> Iterator[Reading]:
-        """Yield the means since the previous read; waits for the first two samples to be far enough apart."""
+        """Yield the means since the previous read. Wait if the last sample is too recent."""
         time.sleep(max(0.0, self._taken_at + CLOSEST_SAMPLES - time.monotonic()))
         if not self._sample(self._samples[1]):
             return
@@ -75,7 +75,7 @@ class Profiler:
 
     def close(self) -> None:
         for sample in self._samples:
-            with suppress(pynvml.NVMLError):  # the library may have freed it with its card
+            with suppress(pynvml.NVMLError):  # the library may have freed it together with its card
                 pynvml.nvmlGpmSampleFree(sample)
         self._samples = []
 

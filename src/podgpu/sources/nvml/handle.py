@@ -1,7 +1,7 @@
-"""One NVML handle. Every call on a device goes through here.
+"""An NVML handle. Every call on a device goes through here.
 
-A call that the device refuses is remembered and not made again; any other failure is counted and leaves the
-value absent; a lost card or driver is raised. The journal says which call a thread is in, for whoever waits.
+A call that the device refuses is not made again. Any other failure is counted, and the value is absent. A lost card or
+driver raises. The journal shows other threads which call a thread is in.
 """
 
 import time
@@ -13,7 +13,7 @@ import pynvml
 
 from podgpu.sources.nvml import failure
 
-# What an older library calls the same thing. The first version of MemoryInfo counts reserved memory as used.
+# The names in older libraries. The first version of MemoryInfo counts reserved memory as used.
 OLDER = {
     ("MemoryInfo", (pynvml.nvmlMemory_v2,)): ("MemoryInfo", ()),
     ("CurrentClocksEventReasons", ()): ("CurrentClocksThrottleReasons", ()),
@@ -23,7 +23,7 @@ OLDER = {
 
 
 class Journal:
-    """What a thread is doing. Written by that thread, read by others: each write replaces one tuple."""
+    """What a thread is doing. That thread writes it and others read it, so each write replaces a whole tuple."""
 
     def __init__(self) -> None:
         self.entry: tuple[str, float] = ("", 0.0)
@@ -47,7 +47,7 @@ class Handle:
         self._refused: set[tuple[str, tuple[int, ...]]] = set()
 
     def get(self, function: str, *args: Any) -> Any | None:
-        """Call `nvmlDeviceGet<function>`, or what an older library has instead; None when nothing answers."""
+        """Call `nvmlDeviceGet<function>`, or its name in an older library. Return None if there is no answer."""
         wanted: tuple[str, tuple[Any, ...]] | None = (function, args)
         while wanted:
             answer = self.call(f"nvmlDeviceGet{wanted[0]}", *wanted[1])
@@ -57,7 +57,7 @@ class Handle:
         return None
 
     def call(self, name: str, *args: Any) -> Any | None:
-        """Call any function that takes this handle first; None when there is no answer."""
+        """Call any function that takes this handle first. Return None if there is no answer."""
         if self.refuses(name, *args):
             return None
         try:
@@ -65,12 +65,12 @@ class Handle:
         except pynvml.NVMLError as error:
             self.fail(error.value, name, *args)
             return None
-        except UnicodeDecodeError:  # from the bindings, on a name that is not text
+        except UnicodeDecodeError:  # the bindings raise it for a name that is not UTF-8
             self.journal.errors["not_text"] += 1
             return None
 
     def fail(self, code: int, name: str, *args: Any) -> None:
-        """Take note of a failed call: raise, remember or count. NOT_FOUND is an answer, not a failure."""
+        """Raise, remember or count a failed call. NOT_FOUND is an answer, not a failure."""
         failure.raise_if_gone(code, name)
         if code in failure.REFUSED:
             self._refused.add(_key(name, args))
@@ -92,5 +92,5 @@ class Handle:
 
 
 def _key(name: str, args: tuple[Any, ...]) -> tuple[str, tuple[int, ...]]:
-    """A refusal holds for a function and its numbers; buffers and lists change from call to call."""
+    """A refusal is for a function with certain numbers. Buffers and lists differ from call to call."""
     return name, tuple(arg for arg in args if isinstance(arg, int))

@@ -1,4 +1,4 @@
-"""The MIG instances of a card. A reconfiguration kills their handles, so they are listed each cycle."""
+"""The MIG instances of a card. A reconfiguration invalidates their handles, so they are listed each cycle."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from podgpu.sources.nvml.process import NO_FIGURE, Listing, running
 
 
 class InstanceReader:
-    """Reads one MIG device. The first compute instance of a GPU instance speaks for its memory and activity."""
+    """Reads a MIG device. The first compute instance of a GPU instance reports its memory and activity."""
 
     def __init__(self, parent: Handle, handle: Handle, mig: MigInstance, *, speaks: bool) -> None:
         self.mig = mig
@@ -50,7 +50,7 @@ class InstanceReader:
 
 
 class InstanceReaders:
-    """All MIG devices of one card, made anew when the list of their UUIDs changes."""
+    """The MIG devices of a card. When the list of UUIDs changes, all readers are made again."""
 
     def __init__(self, parent: Handle) -> None:
         self._parent = parent
@@ -112,7 +112,7 @@ def _instance(uuid: str, handle: Handle, parent: Handle) -> MigInstance | None:
 
 
 def _start(parent: Handle, gpu_instance: int) -> int | None:
-    """Return the first memory slice of a GPU instance. Not every driver tells that to everybody."""
+    """Return the first memory slice of a GPU instance. Some drivers do not report it, or not to every user."""
     raw = parent.get("GpuInstanceById", gpu_instance)
     info = Handle(raw, parent.journal).call("nvmlGpuInstanceGetInfo") if raw else None
     start = info.placement.start if info else None

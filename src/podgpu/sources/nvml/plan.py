@@ -1,4 +1,4 @@
-"""The catalog's rows grouped into as few NVML calls as possible, and their answers turned into readings."""
+"""Groups the catalog's rows into as few NVML calls as possible, and turns the answers into readings."""
 
 import math
 from collections import defaultdict
@@ -14,7 +14,7 @@ from podgpu.model import Reading
 from podgpu.sources.nvml import failure
 from podgpu.sources.nvml.handle import Handle, Journal
 
-# "Not available" in the widths NVML answers in, and the blanks that DCGM's fields use.
+# How NVML writes "not available" in each width of number, and DCGM's blank values.
 SENTINELS = frozenset({2**32 - 1, 2**64 - 1, *range(2**31 - 16, 2**31 - 12), *range(2**63 - 16, 2**63 - 12)})
 
 FIELD_VALUE = {
@@ -30,7 +30,7 @@ FIELD_VALUE = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to ask one kind of handle at one cadence."""
+    """The calls and fields for one kind of handle at one cadence."""
 
     calls: dict[tuple[str, tuple[int, ...]], tuple[Metric, ...]]
     fields: tuple[Metric, ...]
@@ -55,7 +55,7 @@ GPM_ROWS = tuple(row for row in DEVICE_ROWS if isinstance(row.read, Gpm))
 
 
 def read(plan: Plan, handle: Handle, refused_fields: set[Metric]) -> Iterator[Reading]:
-    """Read a plan's rows. Fields the device refuses are added to `refused_fields` and not asked again."""
+    """Read a plan's rows. Fields that the device refuses are added to `refused_fields` and not read again."""
     for (function, args), rows in plan.calls.items():
         answer = handle.get(function, *args)
         if answer is not None:
@@ -79,7 +79,7 @@ def _read_fields(plan: Plan, handle: Handle, refused: set[Metric]) -> Iterator[R
 
 
 def picked(row: Metric, answer: Any) -> float | None:
-    """Take the part of a call's answer that a row is about; None when this library's answer lacks it."""
+    """Return the part of an answer that a row describes, or None if this library's answer lacks it."""
     if not isinstance(row.read, Call):
         return None
     value: float | None = answer
@@ -93,7 +93,7 @@ def picked(row: Metric, answer: Any) -> float | None:
 
 
 def reading(row: Metric, value: float | None, journal: Journal) -> Iterator[Reading]:
-    """Yield the value in base units, or nothing when the device said nothing or lied."""
+    """Yield the value in base units, or nothing if it is unknown or impossible."""
     if value is None or value in SENTINELS or row.read is None:
         return
     base = in_base_unit(value, row.read.unit)
@@ -104,5 +104,5 @@ def reading(row: Metric, value: float | None, journal: Journal) -> Iterator[Read
 
 
 def in_base_unit(value: float, unit: Unit) -> float:
-    """Divide by thousands rather than multiply by thousandths: 1234 mJ is 1.234 J to the last digit."""
+    """Dividing by 1000 is exact where multiplying by 0.001 is not: 1234 mJ is 1.234 J to the last digit."""
     return value * unit.factor if unit.factor >= 1 else value / round(1 / unit.factor)

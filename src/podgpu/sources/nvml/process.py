@@ -1,4 +1,4 @@
-"""Who is on the card: compute, graphics and MPS clients, their memory, and their share of the time."""
+"""The processes on a card: compute, graphics and MPS clients, their memory and their utilisation."""
 
 import time
 from collections.abc import Iterable
@@ -19,24 +19,24 @@ LISTS = {
 LARGEST_PID = 4_194_304
 INITIAL_PID_NAMESPACE = 0xEFFFFFFC
 NO_INSTANCE = NO_FIGURE = 2**32 - 1
-NEWEST_WINDOW = 1_000_000  # microseconds: a window this old has surely been reported
+NEWEST_WINDOW = 1_000_000  # microseconds; the driver has certainly reported a window this old
 
 
 class Listing(NamedTuple):
-    """`is_complete` is false when a list could not be read: there may be more processes than these."""
+    """`is_complete` is False if a list could not be read, so that there may be more processes."""
 
     processes: tuple[Process, ...]
     is_complete: bool
 
 
 def running(handle: Handle, memory_total: float | None) -> Listing:
-    """List the processes on a handle, one entry each: a PID in two lists is one process, not two."""
+    """List the processes on a handle. A PID in two of the driver's lists is one process, not two."""
     found: dict[tuple[int, int | None, int | None], Process] = {}
     is_complete = True
     for kind, function in LISTS.items():
         entries = handle.get(function)
         if entries is None:
-            # Many cards have no graphics or MPS clients to list; each has compute.
+            # Every card lists compute processes. Many cannot list graphics or MPS clients.
             is_complete &= kind != "compute" and handle.refuses(f"nvmlDeviceGet{function}")
         elif not _plausible(entries, memory_total):
             handle.journal.errors["process_list_layout"] += 1
@@ -50,12 +50,12 @@ def running(handle: Handle, memory_total: float | None) -> Listing:
 
 
 def all_are_seen() -> bool:
-    """Whether an empty list means that nobody is there: the driver hides processes of other PID namespaces."""
+    """Whether an empty list means no processes. The driver hides those of other PID namespaces."""
     return Path("/proc/self/ns/pid").stat().st_ino == INITIAL_PID_NAMESPACE
 
 
 def _plausible(entries: Iterable[Any], memory_total: float | None) -> bool:
-    """Drivers 535.43 to 535.86 answer in a longer struct under the same name; its numbers are scrambled."""
+    """Drivers 535.43 to 535.86 use a longer struct for the same function, which scrambles the numbers."""
     return all(
         0 < entry.pid <= LARGEST_PID
         and (memory_total is None or entry.usedGpuMemory is None or entry.usedGpuMemory <= memory_total)
@@ -83,10 +83,10 @@ def _merged(one: Process, other: Process) -> Process:
 
 
 class Utilization:
-    """The driver's process utilisation, read so that it adds up.
+    """The utilisation of processes, read in such a way that it adds up over time.
 
-    The driver books a window of 200 ms at a time. Asked with the newest stamp it gave before, it answers with
-    each process's mean since then; a process it leaves out did nothing. Asked with 0 it counts history again.
+    The driver measures windows of 200 ms. Given its newest timestamp, it returns the mean of each process since then,
+    and leaves out a process that did nothing. Given 0, it would count the past again.
     """
 
     def __init__(self, handle: Handle) -> None:
@@ -94,9 +94,9 @@ class Utilization:
         self._last_stamp = _now() - NEWEST_WINDOW
 
     def apply(self, processes: tuple[Process, ...]) -> tuple[Process, ...]:
-        """Fill in use, None where the device cannot tell, and add processes that worked but are gone already."""
+        """Fill in the utilisation, and add processes that worked but have ended. It is None if the device has none."""
         before, now = self._last_stamp, _now()
-        if before > now:  # the clock was set back: nothing tells how long ago the last window was
+        if before > now:  # the clock was set back, so the length of the window is unknown
             self._last_stamp = now
             return processes
         samples = self._samples()
@@ -118,7 +118,7 @@ class Utilization:
         return samples
 
     def _ask(self, name: str) -> list[Any] | None:
-        """NOT_FOUND or an empty success means that nobody was active. The list may grow between two calls."""
+        """NOT_FOUND or an empty list means that no process was active. The list may grow between two calls."""
         if self._handle.refuses(name):
             return None
         journal, code = self._handle.journal, pynvml.NVML_ERROR_INSUFFICIENT_SIZE
@@ -139,7 +139,7 @@ class Utilization:
 
 
 def _with_use(process: Process, sample: Any | None, window: int) -> Process:
-    """A sample's figure is the mean over the window; a process without one had none of it."""
+    """A sample is the mean over the window. A process without a sample did nothing in it."""
     sm_ratio = _ratio(sample.smUtil) if sample else 0.0
     return msgspec.structs.replace(
         process,

@@ -1,4 +1,4 @@
-"""One GPU: its facts once, its readings each cycle."""
+"""Reads a GPU: its facts once, its readings each cycle."""
 
 import time
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from podgpu.sources.nvml.handle import Handle, Journal
 from podgpu.sources.nvml.mig import InstanceReaders
 from podgpu.sources.nvml.process import Utilization, all_are_seen, running
 
-SLOW_SECONDS = 30.0  # how often values of slow cadence are read: together they cost more than a cycle
-MIG_MODE_SECONDS = 5.0  # how often to look whether MIG was switched
+SLOW_SECONDS = 30.0  # between two readings of slow values: together they cost more than a cycle
+MIG_MODE_SECONDS = 5.0  # between two checks of the MIG mode
 
-# Whoever cannot list all processes this time still hears every XID.
+# XIDs are heard even if the list of processes is incomplete.
 ABLE = msgspec.structs.replace(SEES_ALL, hears_xids=True)
 PARTLY_ABLE = msgspec.structs.replace(ABLE, sees_all=False)
 
@@ -36,7 +36,7 @@ ARCHITECTURES = {
 
 
 class GpuReader:
-    """Reads one GPU. NVML is called in `read` alone, which runs in that GPU's own thread."""
+    """Reads a GPU. Only `read` calls NVML, and it runs in the GPU's own thread."""
 
     def __init__(self, raw: Any, uuid: str, index: int, journal: Journal) -> None:
         self.gpu = Gpu(uuid=uuid, index=index)
@@ -57,12 +57,12 @@ class GpuReader:
         self._mig_mode_due = 0.0
 
     def reopen(self, raw: Any, index: int) -> None:
-        """Start anew on a fresh handle at the next read: after a fault, nothing remembered is trusted."""
+        """Start over with a fresh handle at the next read. After a fault, what was remembered may be wrong."""
         self.gpu = msgspec.structs.replace(self.gpu, index=index)
         self._fresh = raw
 
     def read(self) -> Device:
-        """Read everything. A card that cannot be read is a device with a fault; a lost session is raised."""
+        """Read everything. A card that cannot be read gives a device with a fault; a lost session raises."""
         began = time.monotonic()
         self.fault = None
         if self._fresh is not None:
@@ -74,7 +74,7 @@ class GpuReader:
             self.fault = Fault(reason=gone.reason, call=gone.call)
         except failure.SessionGone:
             raise
-        except Exception as error:  # costs this card, not the others
+        except Exception as error:  # a bug must not cost the other cards
             self.fault = failure.unforeseen(error)
         if self.fault:
             device = Device(gpu=self.gpu, fault=self.fault)
@@ -119,7 +119,7 @@ class GpuReader:
             self._profiler.close()
 
     def _refresh_facts(self) -> None:
-        """Facts are read once; the MIG mode may change under us, and with it what the card refuses."""
+        """Read the facts once, but check the MIG mode: when it changes, so does what the card refuses."""
         if (now := time.monotonic()) >= self._mig_mode_due:
             mig_enabled = self._mig_enabled()
             if mig_enabled != self.gpu.mig_enabled:
@@ -158,7 +158,7 @@ def _facts(handle: Handle, known: Gpu) -> Gpu:
 
 
 def _multiprocessors(cores: int | None, capability: tuple[int, int] | None) -> int | None:
-    """NVML reports cores. The data centre chips of Pascal, Volta, Turing and Ampere have 64 per multiprocessor."""
+    """NVML reports cores. Chips of these compute capabilities have 64 per multiprocessor, others 128."""
     if cores is None or capability is None:
         return None
     per_multiprocessor = 64 if capability in ((6, 0), (7, 0), (7, 5), (8, 0)) else 128

@@ -1,7 +1,7 @@
-"""The NVML source as the agent sees it: a supervised child process that may hang, crash or be sent away.
+"""The NVML source as the agent sees it: supervises a child process that may hang, crash or be stopped.
 
-There is never a second child while a stuck one lives: a process in the driver's hands cannot be killed, and a
-second one would only get stuck beside it.
+While a stuck child lives, no second one is started. A process stuck in the driver cannot be killed, and a second would
+get stuck too.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from podgpu import log
 from podgpu.model import Fault, Report
 from podgpu.sources.nvml import NAME, wire
 
-LONGEST_READ = 2.0  # seconds the sampler may take for a cycle before it answers with what it has
+LONGEST_READ = 2.0  # seconds until the sampler answers with what it has
 SHORTEST_READ = 0.5
-GRACE = 1.0  # seconds beyond that until the sampler itself counts as stuck
-KILL_AFTER = 30.0  # seconds of silence
+GRACE = 1.0  # more seconds until the sampler itself counts as stuck
+KILL_AFTER = 30.0  # seconds without an answer
 STOP_SECONDS = 3.0
 LONGEST_PAUSE = 30.0  # seconds between two attempts to start a sampler that keeps dying
-LONGEST_FAREWELL = 4.0  # the same for one that keeps leaving in good order, to meet a new driver anew
+LONGEST_FAREWELL = 4.0  # the same for a sampler that keeps exiting by itself, to load a new driver
 
 decode_report = msgspec.msgpack.Decoder(Report).decode
 
@@ -39,9 +39,9 @@ class Sampler:
     def __init__(self, *, interval: float, library: str | None) -> None:
         self._budget = min(LONGEST_READ, max(SHORTEST_READ, 0.8 * interval))
         self._library = library
-        self._turn = asyncio.Lock()  # one of reading, starting and stopping at a time
+        self._turn = asyncio.Lock()  # to read, start or stop the sampler
         self._process: Process | None = None
-        self._is_dismissed = False  # told to go, and still there
+        self._is_dismissed = False  # it was stopped but is still there
         self._answer: asyncio.Task[Report] | None = None
         self._hurry: asyncio.Future[None] | None = None  # once done, nobody waits for the answer
         self._asked_at = 0.0
@@ -53,11 +53,11 @@ class Sampler:
         self._fault = Fault(reason="starting")
 
     async def read(self) -> Report:
-        if self._is_released():  # said at once, also while the sampler is still on its way out
+        if self._is_released():  # answer at once, even while the sampler is still stopping
             return self._released()
         async with self._turn:
             report = await self._attempt()
-            # A sampler that died in the middle is replaced at once, so that a crash costs no cycle.
+            # A sampler that died while reading is replaced at once, so that a crash costs no cycle.
             if report is None and time.monotonic() >= self._start_after:
                 report = await self._attempt()
         if self._is_released():
@@ -68,13 +68,13 @@ class Sampler:
         return report or Report(fault=self._fault)
 
     async def release(self, seconds: float) -> bool:
-        """Send the sampler away; its exit closes every descriptor, which `nvmlShutdown` alone does not."""
+        """Stop the sampler. Its exit closes every descriptor; `nvmlShutdown` would leave some open."""
         self._released_until = time.monotonic() + seconds
         if self._hurry and not self._hurry.done():
             self._hurry.set_result(None)
         async with self._turn:
             is_gone = await self._dismissed()
-            # Until now it was still received: a sampler in the midst of it could not hear that it is to go.
+            # Not cancelled earlier: a sampler that is still writing its answer would not read the request to stop.
             if self._answer:
                 self._answer.cancel()
             self._answer = None
@@ -95,7 +95,7 @@ class Sampler:
         return Report(fault=Fault(reason="released", detail=f"GPUs released for another {left:.0f} s"))
 
     async def _attempt(self) -> Report | None:
-        """Return one report, or None when there is no sampler, it died, or it is wanted no more."""
+        """Return a report, or None if there is no sampler, it died, or the GPUs were released meanwhile."""
         if self._process and self._process.returncode is not None:
             await self._bury()
         if self._is_dismissed:
@@ -121,7 +121,7 @@ class Sampler:
         arguments = [self._library] if self._library else []
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # the agent's working directory is no place for modules
+            "-P",  # do not import modules from the agent's working directory
             "-m",
             "podgpu.sources.nvml.child",
             *arguments,
@@ -135,7 +135,7 @@ class Sampler:
         self._process.stdin.write(wire.frame(wire.Read(self._budget)))
         self._asked_at = time.monotonic()
         self._answer = asyncio.create_task(self._receive(self._process))
-        # Looked at, even if it comes when nobody wants it any more.
+        # Retrieve the exception, even if nobody awaits the answer any more: asyncio would log it.
         self._answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
 
     @staticmethod
@@ -167,7 +167,7 @@ class Sampler:
         return Report(fault=Fault(reason="sampler_stuck", seconds=silent))
 
     async def _bury(self) -> None:
-        """Take note of how the sampler ended and when the next one may start: the first one at once."""
+        """Record how the sampler ended and when the next may start. The first replacement may start at once."""
         process, was_dismissed = self._process, self._is_dismissed
         if process is None or not await self._dismissed() or was_dismissed:
             return
@@ -182,7 +182,7 @@ class Sampler:
         self._start_after = time.monotonic() + pause
 
     async def _dismissed(self) -> bool:
-        """Ask the sampler to go, with growing force. One that stays holds the driver: it keeps its place."""
+        """Stop the sampler with growing force. If it stays, it holds the driver, and no other may start."""
         process = self._process
         if process is None:
             return True

@@ -1,4 +1,4 @@
-"""The open library and its GPUs. Runs in the control thread; opened once in the life of the process."""
+"""The driver's library and its GPUs. Runs in the control thread. A process opens the library only once."""
 
 import ctypes
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from podgpu.sources.nvml.handle import Journal
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One index of the enumeration: a handle with its UUID, or the reason why there is none."""
+class FoundGpu:
+    """A GPU that the driver counts: its handle and UUID, or the reason why it has none."""
 
     index: int
     raw: Any = None
@@ -24,7 +24,7 @@ class Found:
 
 
 class Unavailable(Exception):
-    """The library cannot be opened now; it may be later."""
+    """The library cannot be opened now. It may work later."""
 
     def __init__(self, reason: str, call: str, detail: str = "") -> None:
         super().__init__(f"{call}: {reason}")
@@ -42,8 +42,8 @@ class Session:
         self._journal = journal
         self._listener = listener
 
-    def refresh(self) -> list[Found]:
-        """Open the library if need be, then list the GPUs."""
+    def refresh(self) -> list[FoundGpu]:
+        """Open the library if necessary, then list the GPUs."""
         if not self.is_open:
             self._open()
         found = list(self._enumerate())
@@ -51,7 +51,7 @@ class Session:
         return found
 
     def close(self) -> None:
-        """Say goodbye if anybody still listens; the exit of the process closes the rest."""
+        """Shut the library down if it still works. The exit of the process closes the rest."""
         if self.is_open:
             with suppress(pynvml.NVMLError):
                 self._call("nvmlShutdown")
@@ -67,7 +67,7 @@ class Session:
         self.is_open = True
 
     def _load(self) -> None:
-        """A library named by the user is loaded by us; else the bindings look for it, each time anew."""
+        """Load the library if the user named one. Otherwise the bindings look for it, each time again."""
         if self._library is None or pynvml.nvmlLib is not None:
             return
         try:
@@ -75,17 +75,17 @@ class Session:
         except OSError as error:
             raise Unavailable("library_not_found", "dlopen", str(error)) from error
 
-    def _enumerate(self) -> Iterator[Found]:
+    def _enumerate(self) -> Iterator[FoundGpu]:
         for index in range(self._count()):
             try:
                 raw = self._call("nvmlDeviceGetHandleByIndex", index)
                 uuid = self._call("nvmlDeviceGetUUID", raw)
                 self._listener.listen(raw, uuid, self._call)
-                yield Found(index, raw, uuid)
+                yield FoundGpu(index, raw, uuid)
             except pynvml.NVMLError as error:
                 if error.value in failure.SESSION_GONE:
                     raise failure.SessionGone(error.value, "nvmlDeviceGetHandleByIndex") from error
-                yield Found(index, reason=failure.reason(error.value))
+                yield FoundGpu(index, reason=failure.reason(error.value))
 
     def _count(self) -> int:
         try:

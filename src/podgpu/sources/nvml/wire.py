@@ -1,6 +1,6 @@
 """The messages between the agent and its sampler: a length, then MessagePack.
 
-The agent asks `Read` and gets one `Report`, or says `Stop` and gets an exit.
+The agent sends `Read` and gets a `Report`, or sends `Stop` and the sampler exits.
 """
 
 from typing import BinaryIO
@@ -13,7 +13,7 @@ LARGEST_FRAME = 64 * 1024 * 1024
 
 
 class Read(Struct, frozen=True, tag="read"):
-    """Read all GPUs and answer within `seconds`, with whatever is there by then."""
+    """Read all GPUs and answer within `seconds`, even if some have not answered."""
 
     seconds: float
 
@@ -32,7 +32,7 @@ def frame(message: Struct) -> bytes:
 
 
 def receive(stream: BinaryIO) -> Request | None:
-    """Return the next request, or None when the agent is gone."""
+    """Return the next request, or None if the agent is gone."""
     head = stream.read(LENGTH_BYTES)
     if len(head) < LENGTH_BYTES:
         return None

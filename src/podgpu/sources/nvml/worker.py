@@ -1,4 +1,4 @@
-"""A thread that runs NVML calls one after another, so that one stuck call blocks nothing else."""
+"""A thread for NVML calls, so that a stuck call blocks nothing else."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from podgpu.sources.nvml.handle import Journal
 class Worker:
     """Runs one task at a time and puts (worker, result or exception) into `results`.
 
-    `busy` belongs to the main thread: set when a task is given, cleared when its result is taken.
+    Only the main thread uses `busy`: it sets it with a task and clears it when it takes the result.
     """
 
     def __init__(self, name: str, results: SimpleQueue[tuple["Worker", Any]]) -> None:
@@ -25,13 +25,13 @@ class Worker:
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def submit(self, task: Callable[[], Any]) -> None:
-        """Start a task; only for a worker that is not busy."""
+        """Start a task. The worker must not be busy."""
         self.busy = True
         self._began = time.monotonic()
         self._tasks.put(task)
 
     def stuck_in(self) -> tuple[str, float]:
-        """Name the call a busy worker is in, and for how long it has been at its task."""
+        """Return the call that a busy worker is in, and the seconds since its task began."""
         call, _ = self.journal.entry
         return call, time.monotonic() - self._began
 

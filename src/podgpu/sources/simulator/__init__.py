@@ -1,11 +1,11 @@
-"""A made-up node for the demo: eight cards that move plausibly and never by chance, and who is on them."""
+"""A made-up node for the demo: eight cards, and pods and processes on them. The same seed gives the same numbers."""
 
 from dataclasses import dataclass
 
 from podgpu.option import SOURCE, Option, one
 from podgpu.option.value import whole
 from podgpu.sources import Site, Source
-from podgpu.sources.tenants import Tenants
+from podgpu.sources.residents import Residents
 
 NAME = "simulator"
 HELP = "made up"
@@ -32,10 +32,8 @@ def open(options: Options, _: Site) -> Source:  # noqa: A001 - read as simulator
     return Simulator(seed=options.seed)
 
 
-def tenants(kubelet: str, pods_api: str, procfs: str) -> Tenants:
+def residents() -> Residents:
     from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, DemoProcesses
 
-    pods = DemoPods(pods_api)
-    return Tenants(
-        allocations=DemoKubelet(kubelet), pods=pods, processes=DemoProcesses(procfs), workloads=pods
-    )
+    pods = DemoPods()
+    return Residents(allocations=DemoKubelet(), pods=pods, processes=DemoProcesses(), workloads=pods)

@@ -1,4 +1,4 @@
-"""The demo's Kubernetes: pods, device ids and owners for the simulator's tenants, as demo.yaml tells them."""
+"""The demo's Kubernetes: the pods, device ids and owners in demo.yaml, for the processes of the simulator."""
 
 import re
 from collections import Counter
@@ -10,6 +10,7 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 from msgspec import Struct
 
+from podgpu.catalog import parts
 from podgpu.model import (
     Allocation,
     ContainerRef,
@@ -22,8 +23,8 @@ from podgpu.model import (
     PodContainer,
     Workload,
 )
-from podgpu.sources.simulator.card import Resident
-from podgpu.sources.simulator.node import CARDS
+from podgpu.sources.simulator.cast import CARDS
+from podgpu.sources.simulator.layout import SimulatedProcess
 
 _UUID = re.compile(r"\{card (?P<card>\d+)(?: instance (?P<instance>\d+))?\}")
 _RANGE = re.compile(r"\{(?P<first>\d+)\.\.(?P<last>\d+)\}")
@@ -43,7 +44,7 @@ class ScriptedPod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class ScriptedDevice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`to` is NAMESPACE/POD/CONTAINER, where the device is given to somebody."""
+    """`to` is NAMESPACE/POD/CONTAINER, or empty if no container has the device."""
 
     resource: str
     id: str
@@ -51,7 +52,7 @@ class ScriptedDevice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What demo.yaml holds. `pods` goes by NAMESPACE/POD."""
+    """The content of demo.yaml. The keys of `pods` are NAMESPACE/POD."""
 
     pods: dict[str, ScriptedPod]
     given: tuple[ScriptedDevice, ...]
@@ -59,8 +60,9 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DemoKubelet:
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name = parts.PODRESOURCES.name
+
+    def __init__(self) -> None:
         self.errors: Counter[str] = Counter()
 
     async def read(self) -> Given:
@@ -71,16 +73,17 @@ class DemoKubelet:
 
 
 class DemoPods:
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name = parts.PODS_API.name
+
+    def __init__(self) -> None:
         self.errors: Counter[str] = Counter()
 
     async def run(self) -> None:
         return
 
     def pods(self) -> tuple[Pod, ...]:
-        residents = (resident for card in CARDS for resident in card.residents)
-        tenants = dict.fromkeys(one.tenant for one in residents if not one.tenant.startswith("host:"))
+        processes = (process for card in CARDS for process in card.processes)
+        tenants = dict.fromkeys(one.tenant for one in processes if not one.tenant.startswith("host:"))
         return tuple(map(_pod, tenants))
 
     def status(self) -> PartStatus:
@@ -91,12 +94,11 @@ class DemoPods:
 
 
 class DemoProcesses:
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name = parts.PROCFS.name
 
     def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
-        residents = {resident.pid: resident for card in CARDS for resident in card.residents}
-        return {pid: _holder(residents[pid]) for pid in pids if pid in residents}
+        processes = {process.pid: process for card in CARDS for process in card.processes}
+        return {pid: _holder(processes[pid]) for pid in pids if pid in processes}
 
     def fault(self) -> Fault | None:
         return None
@@ -122,7 +124,7 @@ def _allocation(device: ScriptedDevice, device_id: str) -> Allocation:
 
 
 def _ids(pattern: str) -> Iterator[str]:
-    """Write out a range, if there is one."""
+    """Yield an id for each number of the range, or a single id if there is no range."""
     named = _named(pattern)
     found = _RANGE.search(named)
     numbers = range(int(found["first"]), int(found["last"]) + 1) if found else ("",)
@@ -130,7 +132,7 @@ def _ids(pattern: str) -> Iterator[str]:
 
 
 def _named(pattern: str) -> str:
-    """Put UUIDs where cards and instances are named."""
+    """Replace the names of cards and instances by their UUIDs."""
     return _UUID.sub(lambda found: _uuid(int(found["card"]), found["instance"]), pattern)
 
 
@@ -159,18 +161,18 @@ def _workload(namespace: str, pod: str) -> Workload:
     return Workload(kind=kind, name=name)
 
 
-def _holder(resident: Resident) -> Holder:
-    if resident.tenant.startswith("host:"):
+def _holder(process: SimulatedProcess) -> Holder:
+    if process.tenant.startswith("host:"):
         return Holder(
-            pid=resident.pid, kind="host", start_time=0, cgroup="0::/system.slice/video-index.service"
+            pid=process.pid, kind="host", start_time=0, cgroup="0::/system.slice/video-index.service"
         )
-    namespace, pod, container = resident.tenant.split("/")
-    uid, container_id = _uid(resident.tenant), _container_id(resident.tenant)
+    namespace, pod, container = process.tenant.split("/")
+    uid, container_id = _uid(process.tenant), _container_id(process.tenant)
     slice_ = f"kubepods-burstable-pod{uid.replace('-', '_')}.slice"
     return Holder(
-        pid=resident.pid,
+        pid=process.pid,
         kind="pod",
-        start_time=100 * resident.pid,
+        start_time=100 * process.pid,
         owner=Owner(pod_uid=uid, container_id=container_id, runtime="containerd", qos="burstable"),
         container=ContainerRef(namespace, pod, container, uid),
         cgroup=f"0::/kubepods.slice/kubepods-burstable.slice/{slice_}/cri-containerd-{container_id}.scope",

@@ -1,23 +1,23 @@
-"""How numbers move. The node repeats itself every round, so any time costs the same to compute."""
+"""How the numbers move. The node repeats every round, so late moments cost no more to compute than early ones."""
 
 from collections.abc import Iterable
 from itertools import accumulate
 from random import Random
 
-from podgpu.sources.simulator.card import Rhythm
+from podgpu.sources.simulator.layout import Rhythm
 
 ROUND = 1200
 
 
 def position(elapsed: float) -> tuple[int, int, float]:
-    """How many whole rounds have passed, the second within the round, and the part of that second."""
+    """Return the number of whole rounds, the second within the round, and the fraction of that second."""
     rounds, within = divmod(elapsed, ROUND)
     second = int(within)
     return int(rounds), second, within - second
 
 
 def wave(rhythm: Rhythm, random: Random) -> list[float]:
-    """Lay out the load of each second of a round."""
+    """Return the load of each second of a round."""
     start = random.randrange(rhythm.every)
     seconds: list[float] = []
     for _ in range(ROUND // rhythm.every):
@@ -29,7 +29,7 @@ def wave(rhythm: Rhythm, random: Random) -> list[float]:
 
 
 def lagged(values: list[float], lag: float) -> list[float]:
-    """Follow the values slowly, in the state that is reached after many rounds."""
+    """Follow the values slowly, as if many rounds had gone before."""
     level = values[0]
     for value in values:
         level += (value - level) / lag
@@ -41,7 +41,7 @@ def lagged(values: list[float], lag: float) -> list[float]:
 
 
 class Meter:
-    """A counter that rises by `rates[second]` in each second of a round. Whole numbers, so no drift."""
+    """A counter that rises by `rates[second]` in each second of a round. It uses integers and so never drifts."""
 
     def __init__(self, rates: Iterable[int], start: int = 0) -> None:
         self._rates = tuple(rates)

@@ -1,6 +1,6 @@
-"""A moment of a card, told in the catalog's words.
+"""The readings of a simulated card at one moment.
 
-Left out is what such a card does not say: fan speed, retired pages, thresholds in degrees.
+An H200 does not report its fan speed, retired pages or temperature thresholds in degrees, so neither does this.
 """
 
 import math
@@ -8,21 +8,21 @@ from collections.abc import Iterable
 
 from podgpu.catalog import device_rows
 from podgpu.model import Reading
-from podgpu.sources.simulator.card import Slice
+from podgpu.sources.simulator.layout import SimulatedSlice
 from podgpu.sources.simulator.tape import IDLE_CLOCK, MAX_CLOCK, Activity, Moment, Quantity
 
 Values = dict[tuple[str, ...], float]
 
 MEMORY_TOTAL = 150_754_820_096
 MEMORY_RESERVED = 644_939_776
-# What a card, or a MIG instance, holds beyond the sum of its processes.
+# Used memory of a card or a MIG instance that belongs to no process.
 MEMORY_OVERHEAD = 15_138_816
 POWER_LIMIT = 700
 SLOWDOWN_CELSIUS = 87
 DECODERS = 7
-# Work keeps nearly all multiprocessors busy while it runs, but not quite.
+# Work keeps nearly all multiprocessors busy while it runs.
 SPREAD = 0.93
-# One corrected memory error more in so many rounds.
+# A corrected memory error is added after this many rounds.
 ROUNDS_PER_ERROR = 3
 
 _QUIET = {
@@ -41,7 +41,7 @@ _QUIET = {
     "throttle_seconds_total",
 }
 
-# Holds whatever the card does; a moment overwrites what it knows better.
+# Constant values. Those of a moment replace them.
 _STANDING: Values = {(row.name, *row.label_values): 0 for row in device_rows() if row.name in _QUIET} | {
     ("bar1_memory_total_bytes",): 1 << 38,
     ("bar1_memory_used_bytes",): 26 << 20,
@@ -69,7 +69,7 @@ _STANDING: Values = {(row.name, *row.label_values): 0 for row in device_rows() i
 
 
 def card_readings(moment: Moment) -> tuple[Reading, ...]:
-    # A partitioned card tells its instances' use through GPM alone.
+    # The driver reports the use of a partitioned card through GPM only.
     use = {} if moment.card.slices else _use(moment.activities)
     overhead = MEMORY_OVERHEAD * max(1, len(moment.card.slices))
     return _readings(
@@ -83,8 +83,8 @@ def card_readings(moment: Moment) -> tuple[Reading, ...]:
     )
 
 
-def slice_readings(moment: Moment, part: Slice) -> tuple[Reading, ...]:
-    inside = [each for each in moment.activities if each.resident.instance == part.gpu_instance_id]
+def slice_readings(moment: Moment, part: SimulatedSlice) -> tuple[Reading, ...]:
+    inside = [each for each in moment.activities if each.process.instance == part.gpu_instance_id]
     return _readings(
         _memory(part.profile.memory_bytes, 0, MEMORY_OVERHEAD, inside)
         | _profile([(activity, 1.0) for activity in inside], part.profile.decoders)
@@ -92,7 +92,7 @@ def slice_readings(moment: Moment, part: Slice) -> tuple[Reading, ...]:
 
 
 def percent_down(ratio: float) -> float:
-    """In whole percent, as the driver tells a process's use: together never more than the card's."""
+    """Round down to whole percent, as the driver does. So the processes never add up to more than the card."""
     return math.floor(ratio * 100) / 100
 
 
@@ -101,7 +101,7 @@ def _readings(values: Values) -> tuple[Reading, ...]:
 
 
 def _use(activities: Iterable[Activity]) -> Values:
-    pairs = [(activity.load, activity.resident.work) for activity in activities]
+    pairs = [(activity.load, activity.process.work) for activity in activities]
     return {
         ("utilization_ratio",): round(sum(load for load, _ in pairs), 2),
         ("memory_utilization_ratio",): round(sum(load * work.dram for load, work in pairs), 2),
@@ -121,10 +121,10 @@ def _memory(total: int, reserved: int, overhead: int, activities: Iterable[Activ
 
 
 def _profile(weighted: list[tuple[Activity, float]], decoders: int) -> Values:
-    """Say what GPM would of a card or an instance, given each activity's part of it."""
+    """Return what GPM would report of a card or an instance. Each activity comes with its share of it."""
 
     def mean(quantity: Quantity) -> float:
-        return round(sum(each.load * weight * quantity(each.resident.work) for each, weight in weighted), 4)
+        return round(sum(each.load * weight * quantity(each.process.work) for each, weight in weighted), 4)
 
     active = sum(each.load * weight for each, weight in weighted)
     tensor = mean(lambda work: work.tensor)

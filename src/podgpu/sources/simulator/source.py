@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from podgpu.model import SEES_ALL, Device, Gpu, Instance, MigInstance, Process, Report, XidEvent
 from podgpu.sources.simulator import NAME
-from podgpu.sources.simulator.card import Card
+from podgpu.sources.simulator.cast import CARDS
+from podgpu.sources.simulator.layout import SimulatedCard
 from podgpu.sources.simulator.motion import ROUND
-from podgpu.sources.simulator.node import CARDS
 from podgpu.sources.simulator.readings import card_readings, percent_down, slice_readings
 from podgpu.sources.simulator.tape import Activity, Moment, Tape
 
@@ -19,9 +19,9 @@ ABLE = replace(SEES_ALL, hears_xids=True)
 
 
 class Simulator:
-    """The demo node. What it shows depends on the seed and the time since its start alone.
+    """The demo node. Its numbers depend only on the seed and on the time since its start.
 
-    Only XID events depend on when it was asked: each is told once. `wall` dates them.
+    XID events also depend on the last reading: each is reported once. `wall` gives their time.
     """
 
     name = NAME
@@ -34,17 +34,17 @@ class Simulator:
         self._clock = clock
         self._started = clock()
         self._started_at = wall()
-        self._told = 0.0
+        self._read_at = 0.0
 
     async def read(self) -> Report:
         elapsed = self._clock() - self._started
-        told, self._told = self._told, elapsed
+        last, self._read_at = self._read_at, elapsed
         return Report(
             devices=tuple(_device(tape.at(elapsed), elapsed) for tape in self._tapes),
             events=tuple(
                 XidEvent(uuid=card.uuid, xid=MMU_FAULT, at=self._started_at + second)
                 for card in CARDS
-                for second in _faults(card, after=told, until=elapsed)
+                for second in _faults(card, after=last, until=elapsed)
             ),
             driver_version=DRIVER_VERSION,
             nvml_version=NVML_VERSION,
@@ -58,7 +58,7 @@ class Simulator:
         """Nothing is open."""
 
 
-def _faults(card: Card, *, after: float, until: float) -> Iterator[int]:
+def _faults(card: SimulatedCard, *, after: float, until: float) -> Iterator[int]:
     for start in range(int(after // ROUND) * ROUND, int(until) + 1, ROUND):
         yield from (start + second for second in card.xid_at if after < start + second <= until)
 
@@ -74,7 +74,7 @@ def _device(moment: Moment, elapsed: float) -> Device:
     )
 
 
-def _gpu(card: Card) -> Gpu:
+def _gpu(card: SimulatedCard) -> Gpu:
     return Gpu(
         uuid=card.uuid,
         index=card.index,
@@ -102,22 +102,22 @@ def _instances(moment: Moment) -> Iterator[Instance]:
 
 
 def _process(activity: Activity) -> Process:
-    resident = activity.resident
-    if resident.instance is not None:
-        # The driver tells no process's utilisation once a card is partitioned.
+    process = activity.process
+    if process.instance is not None:
+        # The driver does not report the utilisation of processes on a partitioned card.
         return Process(
-            pid=resident.pid,
-            kinds=resident.kinds,
+            pid=process.pid,
+            kinds=process.kinds,
             memory_bytes=activity.memory_bytes,
-            gpu_instance_id=resident.instance,
+            gpu_instance_id=process.instance,
             compute_instance_id=0,
         )
     return Process(
-        pid=resident.pid,
-        kinds=resident.kinds,
+        pid=process.pid,
+        kinds=process.kinds,
         memory_bytes=activity.memory_bytes,
         sm_ratio=percent_down(activity.load),
-        memory_ratio=percent_down(activity.load * resident.work.dram),
+        memory_ratio=percent_down(activity.load * process.work.dram),
         encoder_ratio=0.0,
-        decoder_ratio=percent_down(activity.load * resident.work.decoder),
+        decoder_ratio=percent_down(activity.load * process.work.decoder),
     )

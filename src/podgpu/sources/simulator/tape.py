@@ -1,11 +1,11 @@
-"""One card over one round: what its processes do, and what power, heat and traffic follow from it."""
+"""A card over a whole round: the load of its processes, and the power, heat and traffic that follow from it."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from podgpu.sources.simulator.card import Card, Resident, Work
+from podgpu.sources.simulator.layout import SimulatedCard, SimulatedProcess, Work
 from podgpu.sources.simulator.motion import ROUND, Meter, lagged, position, wave
 
 MULTIPROCESSORS = 132
@@ -13,7 +13,7 @@ IDLE_WATTS = 84
 CAP_WATTS = 690
 IDLE_CLOCK = 345
 MAX_CLOCK = 1980
-# Kernels of several processes never fill a card to the last percent.
+# Several processes never fill a card to the last percent.
 CEILING = 0.99
 # The driver hands out memory in pages of this size.
 PAGE = 2 << 20
@@ -28,12 +28,12 @@ _TRAFFIC: tuple[Quantity, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one resident does in one moment.
+    """What a process does at one moment.
 
-    `load` is of the multiprocessors it runs on, `weight` their part of the card.
+    `load` is a ratio of the multiprocessors that it runs on, `weight` is their share of the card.
     """
 
-    resident: Resident
+    process: SimulatedProcess
     load: float
     weight: float
     memory_bytes: int
@@ -41,9 +41,9 @@ class Activity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A card at one time."""
+    """A card at one moment."""
 
-    card: Card
+    card: SimulatedCard
     activities: tuple[Activity, ...]
     power_milliwatts: int
     throttled: bool
@@ -62,13 +62,13 @@ class Moment:
 
 
 class Tape:
-    """Everything that repeats is laid out once; a moment is then a few look-ups."""
+    """Everything that repeats, computed once. A moment then takes a few look-ups."""
 
-    def __init__(self, card: Card, seed: int) -> None:
-        # Not a secret, and a string seed gives the same numbers on every machine.
+    def __init__(self, card: SimulatedCard, seed: int) -> None:
+        # These numbers are no secret, and a string as seed gives the same ones on every machine.
         random = Random(f"{seed} {card.index}")  # noqa: S311
         self._card = card
-        self._weights = tuple(_weight(card, resident) for resident in card.residents)
+        self._weights = tuple(_weight(card, process) for process in card.processes)
         self._loads = _loads(card, random)
         self._demand = [IDLE_WATTS + self._total(lambda work: work.watts, second) for second in range(ROUND)]
         self._power = [round(1000 * _drawn(watts, random)) for watts in self._demand]
@@ -106,27 +106,27 @@ class Tape:
 
     def _activities(self, second: int) -> tuple[Activity, ...]:
         return tuple(
-            Activity(resident, loads[second], weight, _memory(resident, second))
-            for resident, loads, weight in zip(self._card.residents, self._loads, self._weights, strict=True)
+            Activity(process, loads[second], weight, _memory(process, second))
+            for process, loads, weight in zip(self._card.processes, self._loads, self._weights, strict=True)
         )
 
     def _total(self, quantity: Quantity, second: int) -> float:
         return sum(
-            loads[second] * weight * quantity(resident.work)
-            for resident, loads, weight in zip(self._card.residents, self._loads, self._weights, strict=True)
+            loads[second] * weight * quantity(process.work)
+            for process, loads, weight in zip(self._card.processes, self._loads, self._weights, strict=True)
         )
 
 
-def _weight(card: Card, resident: Resident) -> float:
+def _weight(card: SimulatedCard, process: SimulatedProcess) -> float:
     for part in card.slices:
-        if part.gpu_instance_id == resident.instance:
+        if part.gpu_instance_id == process.instance:
             return part.profile.multiprocessors / MULTIPROCESSORS
     return 1.0
 
 
-def _loads(card: Card, random: Random) -> list[list[float]]:
-    """Each resident's load. Those who share the same multiprocessors crowd each other out."""
-    wanted = [wave(resident.rhythm, random) for resident in card.residents]
+def _loads(card: SimulatedCard, random: Random) -> list[list[float]]:
+    """Return the load of each process. Processes on the same multiprocessors crowd each other out."""
+    wanted = [wave(process.rhythm, random) for process in card.processes]
     if card.slices:
         return wanted
     crowding = [max(1.0, sum(second) / CEILING) for second in zip(*wanted, strict=True)]
@@ -138,14 +138,14 @@ def _drawn(demand: float, random: Random) -> float:
 
 
 def _clock(demand: float) -> int:
-    """Slow down, in steps, once the card wants more than it may draw."""
+    """Slow down in steps once the card needs more power than its limit."""
     if demand <= IDLE_WATTS:
         return IDLE_CLOCK
     return max(1200, MAX_CLOCK - 30 * int(max(0.0, demand - CAP_WATTS)))
 
 
-def _memory(resident: Resident, second: int) -> int:
-    # The PID puts processes out of step with one another.
-    turn = 2 * math.pi * (second + resident.pid) / ROUND
-    swing = resident.swing_bytes * (1 - math.cos(turn)) / 2
-    return resident.memory_bytes + int(swing) // PAGE * PAGE
+def _memory(process: SimulatedProcess, second: int) -> int:
+    # The PID keeps processes out of step with each other.
+    turn = 2 * math.pi * (second + process.pid) / ROUND
+    swing = process.swing_bytes * (1 - math.cos(turn)) / 2
+    return process.memory_bytes + int(swing) // PAGE * PAGE

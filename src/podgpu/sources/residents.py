@@ -1,4 +1,4 @@
-"""Who is on the node, for a source that brings its own pods and processes along with the cards."""
+"""The pods and processes of the node, for a source that brings its own."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ class Workloads(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tenants:
+class Residents:
     allocations: Allocations
     pods: Pods
     processes: Processes

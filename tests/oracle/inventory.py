@@ -45,6 +45,7 @@ async def inventory(case: Case) -> Inventory:
             reader = PodResources(root, deadline=SECONDS)
             allocated = await reader.read()
             streamed = await _streamed(root)
+            await reader.close()
     assert reader.status().up and not reader.errors, reader.status()
     pods = [to_pod(decode_pod(pod)) for pod in case.pods or ()]
     assert sorted(pods, key=_order) == list(streamed)

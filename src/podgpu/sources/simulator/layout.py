@@ -1,7 +1,4 @@
-"""What a simulated node is made of: cards, the processes on them, and the work those do.
-
-`tenant` is `namespace/pod/container`, or `host:NAME` for a process outside any pod.
-"""
+"""What a simulated node is made of: cards, the processes on them, and the work of each process."""
 
 from dataclasses import dataclass
 from uuid import NAMESPACE_OID, uuid5
@@ -9,9 +6,9 @@ from uuid import NAMESPACE_OID, uuid5
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """Windows of `every` seconds: up to `busy` for about the `duty` part of each, then `rest`.
+    """Load over time, in windows of `every` seconds: first `busy`, for the ratio `duty` of the window, then `rest`.
 
-    `spread` is how much windows differ from one another, 0 to 1. `every` divides the length of a round.
+    `spread`, from 0 to 1, is how much the windows differ. The length of a round is a multiple of `every`.
     """
 
     busy: float
@@ -23,7 +20,7 @@ class Rhythm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a kernel mix does to a whole card in one fully busy second: ratios, watts and bytes."""
+    """What a process does to a whole card in one fully busy second: ratios, watts and bytes."""
 
     watts: int
     occupancy: float
@@ -40,10 +37,11 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resident:
-    """A process on a card. It holds `memory_bytes` and slowly takes and gives back up to `swing_bytes` more.
+class SimulatedProcess:
+    """A process on a card. It holds `memory_bytes`, and slowly takes and returns up to `swing_bytes` more.
 
-    `instance` is the id of the GPU instance it runs in.
+    `tenant` is `namespace/pod/container`, or `host:NAME` outside any pod. `instance` is the id of the GPU instance that
+    it runs in.
     """
 
     pid: int
@@ -65,20 +63,20 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """A MIG device: one GPU instance with one compute instance over all of it."""
+class SimulatedSlice:
+    """A MIG device: a GPU instance with a single compute instance that fills it."""
 
     gpu_instance_id: int
     profile: Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """`xid_at` are the seconds of each round at which the driver raises XID 31."""
+class SimulatedCard:
+    """`xid_at` lists the seconds of each round at which the driver raises XID 31."""
 
     index: int
-    residents: tuple[Resident, ...]
-    slices: tuple[Slice, ...] = ()
+    processes: tuple[SimulatedProcess, ...]
+    slices: tuple[SimulatedSlice, ...] = ()
     corrected_errors: int = 0
     xid_at: tuple[int, ...] = ()
 

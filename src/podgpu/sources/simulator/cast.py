@@ -1,8 +1,15 @@
-"""The cast: eight cards and who is on them. Data only."""
+"""The demo's eight cards and the processes on them. Data only."""
 
 from dataclasses import replace
 
-from podgpu.sources.simulator.card import Card, Profile, Resident, Rhythm, Slice, Work
+from podgpu.sources.simulator.layout import (
+    Profile,
+    Rhythm,
+    SimulatedCard,
+    SimulatedProcess,
+    SimulatedSlice,
+    Work,
+)
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -31,7 +38,7 @@ VIDEO = Work(
     pcie_transmit=140 * MIB, pcie_receive=220 * MIB,
 )  # fmt: skip
 
-# A training step pauses now and then to write its checkpoint; a server follows its callers.
+# Training pauses now and then to write a checkpoint; a server's load follows its callers.
 STEPS = Rhythm(0.97, every=300, duty=0.94, rest=0.04, spread=0.02)
 FEED = Rhythm(0.02, every=60, duty=0.9, spread=0.4)
 CALLS = Rhythm(0.82, every=12, duty=0.55, rest=0.03, spread=0.8)
@@ -40,32 +47,32 @@ CELLS = Rhythm(0.55, every=100, duty=0.22, spread=0.9)
 TRICKLE = Rhythm(0.24, every=20, duty=0.8, rest=0.05, spread=0.5)
 NOTHING = Rhythm(0.0, spread=0.0)
 
-# As `nvidia-smi mig -lgip` names them on this card.
+# Named as `nvidia-smi mig -lgip` names them on an H200.
 ONE = Profile("1g.18gb", 16, 16 * GIB, decoders=1)
 THREE = Profile("3g.71gb", 60, 69 * GIB + 256 * MIB, decoders=3)
 
 
-def _training(index: int, tenant: str, pid: int) -> Card:
-    trainer = Resident(pid=pid, tenant=tenant, memory_bytes=118 * GIB, work=TRAINING, rhythm=STEPS)
-    loader = Resident(pid=pid + 44, tenant=tenant, memory_bytes=874 * MIB, work=LOADING, rhythm=FEED)
-    return Card(index=index, residents=(trainer, loader))
+def _training(index: int, tenant: str, pid: int) -> SimulatedCard:
+    trainer = SimulatedProcess(pid=pid, tenant=tenant, memory_bytes=118 * GIB, work=TRAINING, rhythm=STEPS)
+    loader = SimulatedProcess(pid=pid + 44, tenant=tenant, memory_bytes=874 * MIB, work=LOADING, rhythm=FEED)
+    return SimulatedCard(index=index, processes=(trainer, loader))
 
 
 CARDS = (
     _training(0, "research/pretrain-0/trainer", 20411),
     _training(1, "research/pretrain-1/trainer", 20873),
-    Card(
+    SimulatedCard(
         index=2,
         xid_at=(90, 690),
-        residents=(
-            Resident(
+        processes=(
+            SimulatedProcess(
                 pid=31552,
                 tenant="assist/chat-6f9c8d7b5-x2klm/server",
                 memory_bytes=126 * GIB,
                 work=CHAT,
                 rhythm=CALLS,
             ),
-            Resident(
+            SimulatedProcess(
                 pid=31610,
                 tenant="assist/chat-6f9c8d7b5-x2klm/server",
                 memory_bytes=2304 * MIB,
@@ -74,11 +81,17 @@ CARDS = (
             ),
         ),
     ),
-    Card(
+    SimulatedCard(
         index=3,
-        slices=(Slice(2, THREE), Slice(7, ONE), Slice(8, ONE), Slice(9, ONE), Slice(10, ONE)),
-        residents=(
-            Resident(
+        slices=(
+            SimulatedSlice(2, THREE),
+            SimulatedSlice(7, ONE),
+            SimulatedSlice(8, ONE),
+            SimulatedSlice(9, ONE),
+            SimulatedSlice(10, ONE),
+        ),
+        processes=(
+            SimulatedProcess(
                 pid=40120,
                 tenant="vision/finetune-wq7rp/worker",
                 memory_bytes=58 * GIB,
@@ -86,7 +99,7 @@ CARDS = (
                 rhythm=Rhythm(0.93, every=200, duty=0.92, rest=0.05, spread=0.05),
                 instance=2,
             ),
-            Resident(
+            SimulatedProcess(
                 pid=40977,
                 tenant="search/embed-5d8f7c-9hzt4/server",
                 memory_bytes=9 * GIB,
@@ -95,7 +108,7 @@ CARDS = (
                 rhythm=CALLS,
                 instance=7,
             ),
-            Resident(
+            SimulatedProcess(
                 pid=41233,
                 tenant="lab/notebook-1/jupyter",
                 memory_bytes=5 * GIB,
@@ -104,7 +117,7 @@ CARDS = (
                 rhythm=CELLS,
                 instance=8,
             ),
-            Resident(
+            SimulatedProcess(
                 pid=41380,
                 tenant="lab/notebook-2/jupyter",
                 memory_bytes=11 * GIB,
@@ -114,10 +127,10 @@ CARDS = (
             ),
         ),
     ),
-    Card(
+    SimulatedCard(
         index=4,
-        residents=(
-            Resident(
+        processes=(
+            SimulatedProcess(
                 pid=52001,
                 tenant="lab/notebook-3/jupyter",
                 memory_bytes=14 * GIB,
@@ -125,7 +138,7 @@ CARDS = (
                 work=NOTEBOOK,
                 rhythm=CELLS,
             ),
-            Resident(
+            SimulatedProcess(
                 pid=52440,
                 tenant="lab/notebook-4/jupyter",
                 memory_bytes=8 * GIB,
@@ -133,14 +146,14 @@ CARDS = (
                 work=NOTEBOOK,
                 rhythm=Rhythm(0.3, every=60, duty=0.3, spread=0.8),
             ),
-            Resident(
+            SimulatedProcess(
                 pid=52718,
                 tenant="search/score-nightly-28841-kd5vt/scorer",
                 memory_bytes=21 * GIB,
                 work=SCORING,
                 rhythm=BATCHES,
             ),
-            Resident(
+            SimulatedProcess(
                 pid=52719,
                 tenant="search/score-nightly-28841-kd5vt/scorer",
                 memory_bytes=21 * GIB,
@@ -149,10 +162,10 @@ CARDS = (
             ),
         ),
     ),
-    Card(
+    SimulatedCard(
         index=5,
-        residents=(
-            Resident(
+        processes=(
+            SimulatedProcess(
                 pid=60310,
                 tenant="assist/rerank-7c4b9-m8wqs/server",
                 memory_bytes=28 * GIB,
@@ -160,14 +173,14 @@ CARDS = (
                 work=CHAT,
                 rhythm=Rhythm(0.38, every=12, duty=0.7, rest=0.02, spread=0.6),
             ),
-            Resident(
+            SimulatedProcess(
                 pid=60655,
                 tenant="assist/guard-84fdd-t6n2c/server",
                 memory_bytes=17 * GIB,
                 work=SCORING,
                 rhythm=TRICKLE,
             ),
-            Resident(
+            SimulatedProcess(
                 pid=61102,
                 tenant="vision/ocr-0/worker",
                 memory_bytes=11 * GIB,
@@ -176,18 +189,18 @@ CARDS = (
             ),
         ),
     ),
-    Card(
+    SimulatedCard(
         index=6,
         corrected_errors=3,
-        residents=(
-            Resident(
+        processes=(
+            SimulatedProcess(
                 pid=70220,
                 tenant="speech/asr-0/server",
                 memory_bytes=24 * GIB,
                 work=CHAT,
                 rhythm=TRICKLE,
             ),
-            Resident(
+            SimulatedProcess(
                 pid=70541,
                 tenant="speech/asr-1/server",
                 memory_bytes=24 * GIB,
@@ -195,7 +208,7 @@ CARDS = (
                 work=CHAT,
                 rhythm=Rhythm(0.3, every=24, duty=0.5, spread=0.7),
             ),
-            Resident(
+            SimulatedProcess(
                 pid=1874,
                 tenant="host:video-index",
                 memory_bytes=3 * GIB,
@@ -204,10 +217,10 @@ CARDS = (
             ),
         ),
     ),
-    Card(
+    SimulatedCard(
         index=7,
-        residents=(
-            Resident(
+        processes=(
+            SimulatedProcess(
                 pid=81999,
                 tenant="lab/notebook-5/jupyter",
                 memory_bytes=60 * GIB,
