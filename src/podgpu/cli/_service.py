@@ -11,7 +11,7 @@ from typing import Any
 
 from podgpu import __version__, log
 from podgpu.agent.loop import Agent
-from podgpu.assembly import machine
+from podgpu.assembly import collector, machine
 from podgpu.assembly.agent import open_agent
 from podgpu.assembly.attribution import by_processes_alone
 from podgpu.assembly.menu import open_menu
@@ -31,6 +31,7 @@ Greeting = Callable[[Sequence[Address]], None]
 
 def serve(config: Config, greet: Greeting = lambda _: None) -> int:
     """Run until SIGTERM or SIGINT. `greet` gets the addresses once all are open."""
+    collector.relax()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, greet, at_exit))
 
