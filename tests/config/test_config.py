@@ -12,7 +12,8 @@ from podgpu.config.sections import collected
 from podgpu.errors import UserError
 from podgpu.option import options_of
 from podgpu.option.address import Address
-from podgpu.sources import nvml, simulator
+from podgpu.sources.nvml import options as nvml
+from podgpu.sources.simulator import options as simulator
 from podgpu.views.dialects import gpu_mem_monitor, hami
 
 ROOT = Path(__file__).parents[2]

@@ -10,28 +10,10 @@ import pytest
 SOURCE = '''
 """Numbers from a crystal ball."""
 
-from dataclasses import dataclass
-
 from podgpu.model import Report
-from podgpu.option import SOURCE, Option, one
-from podgpu.option.value import whole
 
 NAME = "crystal"
 HELP = "a crystal ball"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    depth: int = one(
-        Option(
-            flag="--crystal.depth",
-            group=SOURCE,
-            help="How deep to look.",
-            parse=whole(1, 9),
-            value_name="NUMBER",
-            default="3",
-        )
-    )
 
 
 class Crystal:
@@ -54,6 +36,27 @@ class Crystal:
 def open(options, site):
     return Crystal(options.depth, site.node)
 '''
+
+OPTIONS = """
+from dataclasses import dataclass
+
+from podgpu.option import SOURCE, Option, one
+from podgpu.option.value import whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    depth: int = one(
+        Option(
+            flag="--crystal.depth",
+            group=SOURCE,
+            help="How deep to look.",
+            parse=whole(1, 9),
+            value_name="NUMBER",
+            default="3",
+        )
+    )
+"""
 
 DIALECT = '''
 """The words of nobody."""
@@ -133,6 +136,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What podgpu says of itself with one folder and one file more."""
     sources, dialects = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("dialects")
     put(sources / "crystal" / "__init__.py", SOURCE)
+    put(sources / "crystal" / "options.py", OPTIONS)
     put(dialects / "nobody.py", DIALECT)
     done = subprocess.run(
         [sys.executable, "-c", PROBE, str(sources), str(dialects)],

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from podgpu import library
-from podgpu.sources import dcgm
+from podgpu.sources.dcgm import options as dcgm
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import changed
 from tests.fakeapi.recorded import pod as made

@@ -3,7 +3,7 @@
 A dialect prints a row under its alias. If rows share an alias, as both directions of NVLink do, it prints their sum.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from podgpu.catalog import agent, container, gpu, health, link, power, profiling
 from podgpu.catalog.row import Metric, Scope

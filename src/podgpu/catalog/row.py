@@ -1,7 +1,8 @@
 """The shape of a catalog row: a measurable thing, how NVML reads it, and what other systems call it."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 class Kind(Enum):
@@ -48,8 +49,7 @@ class Worth(Enum):
     VITAL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """A unit outside podgpu. A value times `factor` is in the base unit, and cannot be above `ceiling` there."""
 
     symbol: str
@@ -57,8 +57,7 @@ class Unit:
     ceiling: float = 2.0**63
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """`nvmlDeviceGet<function>(handle, *args)`.
 
     `pick` takes an attribute or item of the answer. `bit` is a mask: the value is 1 if that bit is set, else 0. Rows
@@ -72,8 +71,7 @@ class Call:
     bit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A field value. All fields of a cycle are read in one batch. `scope` is the field's scope id."""
 
     id: int
@@ -81,8 +79,7 @@ class Field:
     scope: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Gpm:
+class Gpm(Struct, frozen=True):
     """A GPM metric: the mean between two samples of the profiling counters.
 
     The driver answers 0 for engines and links that a card does not have, so a `doubtful` row is absent until it has
@@ -98,8 +95,7 @@ class Gpm:
 Way = Call | Field | Gpm
 
 
-@dataclass(frozen=True, slots=True)
-class Alias:
+class Alias(Struct, frozen=True):
     """What another system calls the same thing. Its value is ours divided by `unit.factor`."""
 
     name: str
@@ -108,8 +104,7 @@ class Alias:
     kind: Kind = Kind.GAUGE
 
 
-@dataclass(frozen=True, slots=True)
-class OtelName:
+class OtelName(Struct, frozen=True):
     """The name in OpenTelemetry's semantic conventions, with the attributes of this row."""
 
     name: str
@@ -117,8 +112,7 @@ class OtelName:
 
 
 # Each row exists once, so rows compare by identity, which makes them cheap keys.
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Metric:
+class Metric(Struct, frozen=True, kw_only=True, eq=False):
     """A row. Rows with the same name form a family, with the same kind, help and label names.
 
     `labels` distinguish the rows of a family. `own_labels` are the names of labels that get their values from the

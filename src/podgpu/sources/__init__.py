@@ -1,9 +1,9 @@
 """Where device numbers come from. Each source is a folder here; `registry` finds them.
 
-The folder's `__init__.py` imports nothing heavy before `open` is called. It holds:
+Its options, if it has any, are a frozen dataclass `Options` in the folder's `options.py`. The folder's `__init__.py`
+imports nothing heavy before `open` is called, since a child process of the source imports it too. It holds:
 
     NAME, HELP          its name in `--source`, and in a few words where its numbers come from
-    Options             a frozen dataclass of its options, if it has any
     open(options, site) opens the source; `options` is None if it declares none
 
 and, where they apply:
@@ -19,8 +19,9 @@ and, where they apply:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from podgpu.model import Fault, Report
 
@@ -54,8 +55,7 @@ class FindPods(Protocol):
     ) -> Whereabouts | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """What a source may need to know about the machine it runs on."""
 
     node: str

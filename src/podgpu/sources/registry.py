@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import podgpu.sources
@@ -64,7 +65,7 @@ def listing() -> str:
 
 def _entry(folder: str) -> Entry:
     module = import_module(f"{podgpu.sources.__name__}.{folder}")
-    section: type | None = getattr(module, "Options", None)
+    section = _options(folder)
 
     def own(options: OptionsOf) -> Any:
         return options(section) if section else None
@@ -84,6 +85,11 @@ def _entry(folder: str) -> Entry:
         spans_nodes=lambda options: spans_nodes(own(options)),
         residents=getattr(module, "residents", None),
     )
+
+
+def _options(folder: str) -> type | None:
+    name = f"{podgpu.sources.__name__}.{folder}.options"
+    return import_module(name).Options if find_spec(name) else None
 
 
 def _combined(first: Entry, second: Entry) -> Entry:

@@ -2,7 +2,7 @@ import pytest
 
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
-from podgpu.sources.dcgm import Options
+from podgpu.sources.dcgm.options import Options
 
 
 def chosen(flags: dict[str, list[str]]) -> Options:

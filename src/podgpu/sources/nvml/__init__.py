@@ -18,12 +18,12 @@ library affects that process only, and the pages stay up.
     wire     the messages between agent and sampler
 """
 
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from podgpu.option import SOURCE, Option, at_most_one
-from podgpu.option.file import existing_file
 from podgpu.sources import Site, Source
+
+if TYPE_CHECKING:
+    from podgpu.sources.nvml.options import Options
 
 NAME = "nvml"
 HELP = "the driver"
@@ -31,21 +31,7 @@ IS_DEFAULT = True
 BORROWS_PROFILING = True  # NVML has no profiling counters for cards older than Hopper
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    library: Path | None = at_most_one(
-        Option(
-            flag="--nvml.library",
-            group=SOURCE,
-            help="The driver's libnvidia-ml.so.1.",
-            parse=existing_file,
-            value_name="PATH",
-            default_note="where the system finds it",
-        )
-    )
-
-
-def open(options: Options, site: Site) -> Source:  # noqa: A001 - read as nvml.open
+def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as nvml.open
     from podgpu.sources.nvml.sampler import Sampler
 
     return Sampler(interval=site.interval, library=str(options.library) if options.library else None)

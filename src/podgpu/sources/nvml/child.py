@@ -9,9 +9,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from podgpu.model import Device, Fault, Gpu, Report
 from podgpu.sources.nvml import failure, wire
@@ -24,8 +25,7 @@ ENUMERATE_SECONDS = 10.0
 CLOSE_SECONDS = 0.5
 
 
-@dataclass(slots=True)
-class Seat:
+class Seat(Struct):
     """The reader of a card and its thread. `absent` says why the driver no longer lists the card."""
 
     worker: Worker

@@ -1,7 +1,5 @@
 """NVML's return codes as a closed set of reasons."""
 
-import traceback
-
 import pynvml
 
 from podgpu.model import Fault
@@ -79,6 +77,8 @@ def reason(code: int) -> str:
 
 def unforeseen(error: Exception) -> Fault:
     """Report a bug of podgpu or of the bindings, with the line that raised it."""
+    import traceback  # takes memory that is seldom needed
+
     place = traceback.extract_tb(error.__traceback__)[-1]
     file = place.filename.rpartition("/")[2]
     return Fault(reason="sampler_error", detail=f"{error!r} at {file}:{place.lineno}")

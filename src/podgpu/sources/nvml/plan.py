@@ -3,10 +3,10 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pynvml
+from msgspec import Struct
 
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric, Scope, Unit
@@ -28,8 +28,7 @@ FIELD_VALUE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The calls and fields for one kind of handle at one cadence."""
 
     calls: dict[tuple[str, tuple[int, ...]], tuple[Metric, ...]]

@@ -3,18 +3,17 @@
 import ctypes
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import pynvml
+from msgspec import Struct
 
 from podgpu.sources.nvml import failure
 from podgpu.sources.nvml.event import EventListener
 from podgpu.sources.nvml.handle import Journal
 
 
-@dataclass(frozen=True, slots=True)
-class FoundGpu:
+class FoundGpu(Struct, frozen=True):
     """A GPU that the driver counts: its handle and UUID, or the reason why it has none."""
 
     index: int

@@ -1,0 +1,67 @@
+from dataclasses import dataclass
+
+from podgpu.option import SOURCE, Option, at_most_one, one
+from podgpu.option.value import OneOf, duration, page_address, size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    url: str | None = at_most_one(
+        Option(
+            flag="--dcgm.url",
+            group=SOURCE,
+            help="The page of this node's dcgm-exporter.",
+            parse=page_address,
+            value_name="URL",
+            default_note="found through the API server",
+        )
+    )
+    selector: str = one(
+        Option(
+            flag="--dcgm.selector",
+            group=SOURCE,
+            help="Labels of the dcgm-exporter pods, to find this node's through the API server.",
+            parse=str,
+            value_name="SELECTOR",
+            default="app.kubernetes.io/name=dcgm-exporter",
+        )
+    )
+    namespace: str | None = at_most_one(
+        Option(
+            flag="--dcgm.namespace",
+            group=SOURCE,
+            help="The namespace of dcgm-exporter. Without it, podgpu trusts any pod with these labels.",
+            parse=str,
+            value_name="NAME",
+            default_note="any",
+        )
+    )
+    nodes: str = one(
+        Option(
+            flag="--dcgm.nodes",
+            group=SOURCE,
+            help="Which dcgm-exporters to read: this node's, or those of all nodes for a view of the cluster.",
+            parse=OneOf(("this", "all")),
+            default="this",
+        )
+    )
+    timeout: float = one(
+        Option(
+            flag="--dcgm.timeout",
+            group=SOURCE,
+            help="How long a page may take, from 100ms to 1m.",
+            parse=duration("100ms", "1m"),
+            value_name="DURATION",
+            default="10s",
+        )
+    )
+    max_bytes: int = one(
+        Option(
+            flag="--dcgm.max-bytes",
+            group=SOURCE,
+            help="How large a page may be, or several of one node together, from 64KiB to 256MiB.",
+            parse=size("64KiB", "256MiB"),
+            value_name="SIZE",
+            default="16MiB",
+        )
+    )
