@@ -251,13 +251,6 @@ def test_a_sharing_system_without_claims_says_what_it_needs() -> None:
     assert "needs the pods' annotations" in finding.advice
 
 
-def test_what_is_in_doubt_about_claims_is_a_warning() -> None:
-    doubts = ("which card is meant is not known for 1 container. A process settles it",)
-    finding = found("sharing.gpushare", sharing=(SharingStatus(system="gpushare", claims=2, doubts=doubts),))
-    assert (finding.status, finding.detail) == (Status.WARN, f"2 claims; {doubts[0]}")
-    assert "docs/sharing.md" in finding.advice
-
-
 def test_an_unknown_id_is_shown_with_its_pod_and_resource() -> None:
     unknown = tuple(
         Allocation(namespace="ml", pod=f"p-{n}", container="c", resource="example.com/gpu", device_id=f"X{n}")
