@@ -48,7 +48,13 @@ DEVICES = node(mig("MIG-left", 0), mig("MIG-right", 1))
 
 
 def row(
-    device: str, container: str = "main", *, pod: str = "p", claim: str = "c", driver: str = DRIVER
+    device: str,
+    container: str = "main",
+    *,
+    pod: str = "p",
+    claim: str = "c",
+    driver: str = DRIVER,
+    share_id: str = "",
 ) -> DynamicAllocation:
     return DynamicAllocation(
         namespace="ns",
@@ -59,6 +65,7 @@ def row(
         driver=driver,
         pool=POOL,
         device=device,
+        share_id=share_id,
     )
 
 
