@@ -44,7 +44,7 @@ IO = {
 # Parts of a room that must not know each other, with those that all of them may use.
 STRANGERS: Mapping[str, set[str]] = {
     "podgpu.sources": {"merged", "registry", "tenants"},
-    "podgpu.sharing": {"alternatives", "inventory", "quantity"},
+    "podgpu.sharing": {"alternatives", "folders", "inventory", "quantity"},
     "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
 }
 

@@ -15,7 +15,7 @@ from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
 
 PART = "sharing"  # under which its errors are counted
-SHARED = ("alternatives", "inventory", "quantity")  # modules that are no system
+SHARED = ("alternatives", "folders", "inventory", "quantity")  # modules that are no system
 WRITTEN_BY_TENANTS = ("annotation", "cache")  # sources that anyone who may edit the pod can write
 
 

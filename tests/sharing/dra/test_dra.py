@@ -48,13 +48,7 @@ DEVICES = node(mig("MIG-left", 0), mig("MIG-right", 1))
 
 
 def row(
-    device: str,
-    container: str = "main",
-    *,
-    pod: str = "p",
-    claim: str = "c",
-    driver: str = DRIVER,
-    share_id: str = "",
+    device: str, container: str = "main", *, pod: str = "p", claim: str = "c", driver: str = DRIVER
 ) -> DynamicAllocation:
     return DynamicAllocation(
         namespace="ns",
@@ -65,7 +59,6 @@ def row(
         driver=driver,
         pool=POOL,
         device=device,
-        share_id=share_id,
     )
 
 

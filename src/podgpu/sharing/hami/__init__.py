@@ -142,26 +142,13 @@ def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
             files.setdefault(vgpu.pod_uid, {}).setdefault(vgpu.container, []).append(vgpu)
     shared = _shared(inventory) if files else set()
     for uid, folders in files.items():
-        for held, vgpus in _owned(folders, given.get(uid, {})):
+        for container, vgpus in folders.items():
+            held = given.get(uid, {}).get(container, [])
             if len(vgpus) <= len(held):
                 for vgpu in vgpus:
                     if vgpu.gpu in shared:
                         claim = _claim(held[0], _slice(vgpu), "cache", inventory)
                         yield msgspec.structs.replace(claim, index=vgpu.index)
-
-
-def _owned(
-    folders: dict[str, list[VirtualGpu]], given: dict[str, list[Allocation]]
-) -> Iterator[tuple[list[Allocation], list[VirtualGpu]]]:
-    """Yield whose the files of a pod are.
-
-    HAMi 2.10 names a folder after the wrong container, if one without a GPU comes before it. So with several containers
-    a folder counts only if each container with ids has one, and no other has.
-    """
-    if len(folders) == len(given) == 1:
-        yield next(iter(given.values())), next(iter(folders.values()))
-    elif folders.keys() == given.keys():
-        yield from ((given[name], vgpus) for name, vgpus in folders.items())
 
 
 def _shared(inventory: Inventory) -> set[str]:
