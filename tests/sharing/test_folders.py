@@ -9,13 +9,23 @@ CARD = "GPU-00000000-0000-4000-8000-000000000000"
 
 
 def files(spec: str, holders: str, folders: str, phase: str = "Running") -> dict[str, str]:
-    """Folder -> container, each a letter. Those in `holders` have an id of the card, in capitals init containers."""
+    """Folder -> container, each a letter. Those in `holders` have an id of the card. I and J are init containers, of
+    which J asks for a card too, and e is ephemeral.
+    """
     pod = Pod(
         namespace="ns",
         name="p",
         uid="uid",
         phase=phase,
-        containers=tuple(PodContainer(name=name, is_init=name.isupper()) for name in spec),
+        containers=tuple(
+            PodContainer(
+                name=name,
+                is_init=name in "IJ",
+                is_ephemeral=name == "e",
+                limits={"nvidia.com/gpu": "1"} if name == "J" else {},
+            )
+            for name in spec
+        ),
     )
     given = [
         Allocation(
@@ -46,7 +56,10 @@ def files(spec: str, holders: str, folders: str, phase: str = "Running") -> dict
         ("xab", "ab", "b", {"b": "b"}),
         ("xab", "ab", "a", {}),  # its own, or that of the second
         ("xnab", "ab", "ab", {"a": "a", "b": "b"}),  # a network card is no GPU
-        ("Ixa", "a", "x", {"x": "a"}),  # init containers are not counted
+        ("Iab", "ab", "Ia", {"I": "a", "a": "b"}),  # init containers come first
+        ("Jab", "ab", "Ja", {}),  # its own and that of the first, or those of both
+        ("Jab", "ab", "Jab", {"J": "J", "a": "a", "b": "b"}),
+        ("xabe", "ab", "xa", {"x": "a", "a": "b"}),
         ("abc", "ab", "ac", {}),  # fits no version
     ],
 )

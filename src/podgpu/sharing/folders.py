@@ -35,17 +35,18 @@ def owners(folders: Collection[str], holders: Collection[str], pod: Pod | None) 
     """Return the container that each folder of a pod is of."""
     if len(folders) == len(holders) == 1:
         return dict(zip(folders, holders, strict=True))
-    names = _names(pod)
-    if not names:
-        return {name: name for name in folders} if set(folders) == set(holders) else {}
-    by_place = dict(zip(names, [name for name in names if name in holders], strict=False))
-    readings = [{name: name for name in holders}, by_place]
+    listed = [one for one in pod.containers if not one.is_ephemeral] if pod and pod.phase else []
+    own = {name: name for name in holders}
+    if not listed:  # a pod without a phase is not known by its spec
+        return own if set(folders) == set(holders) else {}
+    # An init container that has ended is not listed as a holder, but may have been one.
+    initial = [one.name for one in listed if one.is_init and one.limits]
+    names = [one.name for one in listed]
+    readings = [own, _by_place(names, holders), _by_place(names, {*holders, *initial})]
     fitting = [reading for reading in readings if set(folders) <= reading.keys()]
     found = {name: {reading[name] for reading in fitting} for name in folders}
     return {name: next(iter(options)) for name, options in found.items() if len(options) == 1}
 
 
-def _names(pod: Pod | None) -> Sequence[str]:
-    """Return the containers in the order of the spec. A pod without a phase is not known by its spec."""
-    listed = pod.containers if pod and pod.phase else ()
-    return [one.name for one in listed if not (one.is_init or one.is_ephemeral)]
+def _by_place(names: Sequence[str], holders: Collection[str]) -> Mapping[str, str]:
+    return dict(zip(names, [name for name in names if name in holders], strict=False))
