@@ -44,6 +44,7 @@ async def inventory(case: Case) -> Inventory:
             kubelet.replies.update(_replies(case))
             reader = PodResources(root, deadline=SECONDS)
             allocated = await reader.read()
+            await reader.close()
             streamed = await _streamed(root)
             await reader.close()
     assert reader.status().up and not reader.errors, reader.status()

@@ -1,12 +1,17 @@
 """Plays a file of cases, and counts how podgpu fares."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu import sharing
+from podgpu.agent.witness import Witness
+from podgpu.model import ContainerRef, Holder, Process
+from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing.inventory import Inventory
 from tests.oracle import dynamic
 from tests.oracle.case import Case, read
 from tests.oracle.inventory import inventory
@@ -26,12 +31,37 @@ class Played(Struct, frozen=True):
         return verdict(self.differences)
 
 
-async def played(path: Path) -> list[Played]:
+async def played(path: Path, *, runs: bool = False) -> list[Played]:
+    """Play the cases of a file. With `runs` every container has a process on each of its cards."""
     systems = sharing.systems()
-    return [
-        Played(case, tuple(differences(case.truth or (), sharing.claims(await inventory(case), systems))))
-        for case in cases(path)
+    found = []
+    for case in cases(path):
+        node = await inventory(case)
+        settled = _settled(case, node, systems) if runs else {}
+        claims = sharing.claims(node, systems, settled)
+        found.append(Played(case, tuple(differences(case.truth or (), claims))))
+    return found
+
+
+def _settled(
+    case: Case, node: Inventory, systems: Sequence[sharing.SharingSystem]
+) -> dict[Alternatives, int]:
+    """Return what processes show that run where the truth says."""
+    places = list(enumerate(case.truth or (), 100))
+    holders = {
+        pid: Holder(pid=pid, kind="pod", container=ContainerRef(one.namespace, one.pod, one.container))
+        for pid, one in places
+    }
+    devices = [
+        replace(
+            device,
+            processes=tuple(
+                Process(pid=pid, kinds=("compute",)) for pid, one in places if one.gpu == device.gpu.uuid
+            ),
+        )
+        for device in node.devices
     ]
+    return Witness().settle(sharing.alternatives(node, systems), devices, holders)
 
 
 def cases(path: Path) -> Iterator[Case]:

@@ -7,8 +7,8 @@ from hypothesis import given as chosen
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
+from podgpu.sharing import alternatives, statuses, system_of, systems, unclaimed, volcano
 from podgpu.sharing import claims as all_claims
-from podgpu.sharing import statuses, system_of, systems, unclaimed, volcano
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, THREE = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))
@@ -136,10 +136,10 @@ def test_what_cannot_be_known_is_said() -> None:
     held = allocated(f"{ONE}-0", resource=volcano.VGPU)
     unsure = inventory(held, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,50,0:"}, units(32_767))
     (status,) = statuses(unsure, volcano.claims(unsure), [system_of(volcano)])
-    assert "limits of memory are not known" in " ".join(status.doubts or ())
+    assert "limits of memory are not known" in " ".join(status.doubts)
     sure = inventory(held, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,50,0:"}, units(1000))
     (status,) = statuses(sure, volcano.claims(sure), [system_of(volcano)])
-    assert status.doubts is None
+    assert status.doubts == ()
 
 
 def test_a_file_of_the_library_settles_a_limit() -> None:
@@ -187,6 +187,27 @@ def test_whole_cards_are_those_of_the_note_whatever_the_ids_are() -> None:
     seen = inventory(held, {volcano.INDICES: "2,0"}, [])
     assert {(claim.gpu, claim.share) for claim in all_claims(seen, systems())} == {(ONE, 1.0), (THREE, 1.0)}
     assert unclaimed(seen, systems()) == ()
+
+
+def test_whole_cards_may_also_be_those_that_the_ids_name() -> None:
+    """Then nothing is claimed by the note."""
+    held = allocated(ONE, TWO, resource=volcano.NUMBER)
+    seen = inventory(held, {volcano.INDICES: "2,0"}, [])
+    (either,) = alternatives(seen, systems())
+    assert [sorted(cards) for cards in either.cards] == [[ONE, THREE], [ONE, TWO]]
+    assert either.usual == 0
+    claims = all_claims(seen, systems(), {either: 1})
+    assert {(claim.gpu, claim.share) for claim in claims} == {(ONE, 1.0), (TWO, 1.0)}
+    assert {(claim.system, claim.source, claim.ruled_out) for claim in claims} == {
+        ("volcano", "podresources", (THREE,))
+    }
+    assert all_claims(seen, systems(), {either: 0}) == all_claims(seen, systems())
+
+
+@pytest.mark.parametrize("note", ["1,0", "0", "0,9", ""])
+def test_a_note_that_agrees_or_is_not_believed_leaves_no_alternative(note: str) -> None:
+    seen = inventory(allocated(ONE, TWO, resource=volcano.NUMBER), {volcano.INDICES: note}, [])
+    assert alternatives(seen, systems()) == ()
 
 
 @pytest.mark.parametrize("note", ["0", "0,0", "0,9", "0,1,2"])

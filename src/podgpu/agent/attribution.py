@@ -21,6 +21,7 @@ from podgpu.agent.meter import Meter
 from podgpu.agent.owners import Outsiders, Owners, Processes
 from podgpu.agent.roster import Roster
 from podgpu.agent.stock import Allocations, Dynamics, Stock
+from podgpu.agent.witness import Witness
 from podgpu.kube import PodSource
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.book import book
@@ -38,6 +39,7 @@ from podgpu.model import (
     SharingStatus,
     Workload,
 )
+from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory
 
 WORKLOAD_SECONDS = 0.2  # how long a cycle waits for names of workloads; the rest comes with the next
@@ -64,12 +66,24 @@ class Attributed(Struct, frozen=True, kw_only=True):
 
 
 class Rights:
-    """Who was given what, found once for as long as nothing about it changes."""
+    """Who was given what, found once for as long as nothing about it changes.
 
-    def __init__(self, inventory: Inventory, systems: Sequence[sharing.SharingSystem]) -> None:
+    `settled` has the readings of the alternatives that processes have shown to be right.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        systems: Sequence[sharing.SharingSystem],
+        alternatives: tuple[Alternatives, ...],
+        settled: Mapping[Alternatives, int],
+    ) -> None:
         self.inventory = inventory
-        self.claims = sharing.claims(inventory, systems)
-        self.sharing = sharing.statuses(inventory, self.claims, systems)
+        self.alternatives = alternatives
+        self.settled = settled
+        self.claims = sharing.claims(inventory, systems, settled)
+        undecided = [one for one in alternatives if one not in settled]
+        self.sharing = sharing.statuses(inventory, self.claims, systems, undecided)
         self._systems = systems
 
     @cached_property
@@ -127,7 +141,8 @@ class Attribution:
         self._to_close = to_close
         self._meter = Meter(interval)
         self._accounts = Accounts()
-        self._rights = Rights(Inventory(()), self._systems)
+        self._witness = Witness()
+        self._rights = Rights(Inventory(()), self._systems, (), {})
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
         self._known_workloads: dict[str, Workload] = {}
@@ -166,12 +181,10 @@ class Attribution:
         """Book everything. `told` is what the source of the numbers, `told_by`, says about who holds what."""
         pods = self._roster.pods()
         inventory = await self._stock.take(devices, pods, told, told_by)
-        if inventory is not self._rights.inventory:
-            self._rights = Rights(inventory, self._systems)
-        rights = self._rights
-        self._count(rights.unclaimed)
         able = self._able(devices)
         holders = self._owners.find([device for device in able if device.fault is None], pods)
+        rights = self._rights_to(inventory, able, holders)
+        self._count(rights.unclaimed)
         self._accounts.post(self._sheets(able, rights, holders), time.monotonic(), wall)
         involved = _involved(pods, rights.claims, holders.values())
         workloads = await self._workloads_of(involved)
@@ -188,6 +201,18 @@ class Attribution:
             sharing=rights.sharing,
             parts=tuple(self._statuses()),
         )
+
+    def _rights_to(
+        self, inventory: Inventory, devices: Sequence[Device], holders: Mapping[int, Holder]
+    ) -> Rights:
+        """Return the same rights as before, unless the inventory has changed or what processes show of it."""
+        last = self._rights
+        is_new = inventory is not last.inventory
+        asked = sharing.alternatives(inventory, self._systems) if is_new else last.alternatives
+        settled = self._witness.settle(asked, devices, holders)
+        if is_new or settled != last.settled:
+            self._rights = Rights(inventory, self._systems, asked, settled)
+        return self._rights
 
     def _able(self, devices: Sequence[Device]) -> list[Device]:
         """Add to what the source can do that the owners of processes can be looked up."""

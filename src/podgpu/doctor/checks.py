@@ -142,7 +142,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "sharing.*",
-        "Each way to share GPUs that this node shows signs of yields claims.",
+        "Each way to share GPUs that this node shows signs of yields claims, and nothing about them is in doubt.",
         "Make sure that podgpu gets what the system needs: mostly the kubelet's list and the pods' annotations.",
         claimants.systems,
     ),

@@ -14,9 +14,11 @@ from podgpu.doctor.verdict import (
     warned,
     works,
 )
-from podgpu.model import Snapshot
+from podgpu.model import SharingStatus, Snapshot
 from podgpu.views.tenant import full_name
 from podgpu.views.text import line
+
+_DOUBTS = "docs/sharing.md, What cannot be known, lists each such case, what is claimed meanwhile and what settles it."
 
 
 def rights(snapshot: Snapshot, _: Machine) -> Verdict:
@@ -41,7 +43,7 @@ def missing(snapshot: Snapshot, _: Machine) -> Verdict:
 
 
 def systems(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:
-    return {line(one.system): _system(one.claims, line(one.missing)) for one in snapshot.sharing}
+    return {line(one.system): _system(one) for one in snapshot.sharing}
 
 
 def unknown_ids(snapshot: Snapshot, _: Machine) -> Verdict:
@@ -55,8 +57,11 @@ def unknown_ids(snapshot: Snapshot, _: Machine) -> Verdict:
     )
 
 
-def _system(number: int, needs: str) -> Verdict:
-    if not needs:
-        return passed(count(number, "claim"))
-    advice = f"Nothing, as long as no pod uses it. To book by it, podgpu needs {needs}."
-    return warned("there are signs of it, but no claim", advice)
+def _system(status: SharingStatus) -> Verdict:
+    if status.missing:
+        advice = f"Nothing, as long as no pod uses it. To book by it, podgpu needs {line(status.missing)}."
+        return warned("there are signs of it, but no claim", advice)
+    claimed = count(status.claims, "claim")
+    if status.doubts:
+        return warned("; ".join([claimed, *map(line, status.doubts)]), _DOUBTS)
+    return passed(claimed)

@@ -19,3 +19,4 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     system: str = ""  # the sharing system that understood the id
     source: str = ""  # the part that reported it
     index: int | None = None  # its number among the devices of the container, if the system counts them
+    ruled_out: tuple[str, ...] | None = None  # cards that it did not mean, as its processes show; else absent

@@ -6,7 +6,8 @@ from msgspec import Struct
 class DynamicAllocation(Struct, frozen=True, kw_only=True):
     """One device of a resource claim that the kubelet lists under a container.
 
-    It lists every device of the claim, also those of requests that the container does not use.
+    It lists every device of the claim, also those of requests that the container does not use. `share_id` names the
+    part of a device that several claims may have.
     """
 
     namespace: str
@@ -17,6 +18,7 @@ class DynamicAllocation(Struct, frozen=True, kw_only=True):
     driver: str
     pool: str
     device: str
+    share_id: str = ""
 
 
 class ClaimedDevice(Struct, frozen=True, kw_only=True):

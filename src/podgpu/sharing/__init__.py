@@ -5,16 +5,17 @@ A system turns the device ids, resources and annotations it understands into cla
 
 import pkgutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 
 from podgpu.model import Allocation, Claim, SharingStatus
+from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
 
 PART = "sharing"  # under which its errors are counted
-SHARED = ("inventory", "quantity")  # modules that are no system
+SHARED = ("alternatives", "folders", "inventory", "quantity")  # modules that are no system
 WRITTEN_BY_TENANTS = ("annotation", "cache")  # sources that anyone who may edit the pod can write
 
 
@@ -24,7 +25,8 @@ class SharingSystem:
 
     `signs` are prefixes of names that give the system away: of resources, of drivers, of annotations and labels on
     pods. `needs` says what podgpu needs to book by it. `explains` says whether an allocation has one of the system's
-    own ids. A system that `yields` makes no claim for a container that another system's note or file covers.
+    own ids. `alternatives` are the containers that may have other cards than the system claims for them. A system that
+    `yields` makes no claim for a container that another system's note or file covers.
     """
 
     name: str
@@ -35,6 +37,7 @@ class SharingSystem:
     withdraws: Callable[[Claim, Inventory], bool] | None = None
     observe: Callable[[Host], Observation] | None = None
     doubts: Callable[[Inventory], Iterable[str]] | None = None
+    alternatives: Callable[[Inventory], Iterable[Alternatives]] | None = None
     yields: bool = False
 
 
@@ -53,19 +56,38 @@ def system_of(module: ModuleType) -> SharingSystem:
         withdraws=getattr(module, "withdraws", None),
         observe=getattr(module, "observe", None),
         doubts=getattr(module, "doubts", None),
+        alternatives=getattr(module, "alternatives", None),
         yields=getattr(module, "YIELDS", False),
     )
 
 
-def claims(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Claim, ...]:
+def alternatives(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Alternatives, ...]:
+    able = [system.alternatives for system in known if system.alternatives]
+    return tuple(one for find in able for one in find(inventory))
+
+
+def claims(
+    inventory: Inventory, known: Iterable[SharingSystem], settled: Mapping[Alternatives, int] | None = None
+) -> tuple[Claim, ...]:
+    """`settled` has the right reading of alternatives, as far as it is known."""
     known = tuple(known)
-    found = [claim for system in known for claim in system.claims(inventory)]
+    found = _corrected([claim for system in known for claim in system.claims(inventory)], settled or {})
     better = [system.withdraws for system in known if system.withdraws]
     left = [claim for claim in found if not any(withdraws(claim, inventory) for withdraws in better)]
     yielding = {system.name for system in known if system.yields}
     noted = {claim.container for claim in left if claim.source in WRITTEN_BY_TENANTS}
     left = [claim for claim in left if claim.system not in yielding or claim.container not in noted]
     return tuple(_within_what_was_given(left))
+
+
+def _corrected(found: list[Claim], settled: Mapping[Alternatives, int]) -> list[Claim]:
+    """Put what is right in the place of what is usual."""
+    changed = {one: right for one, right in settled.items() if right != one.usual}
+    if not changed:
+        return found
+    void = {claim for one in changed if one.usual is not None for claim in one.readings[one.usual]}
+    right = [claim for one, place in changed.items() for claim in one.settled(place)]
+    return [*(claim for claim in found if claim not in void), *right]
 
 
 def _within_what_was_given(claims: Sequence[Claim]) -> Iterator[Claim]:
@@ -93,26 +115,45 @@ def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[All
 
 
 def statuses(
-    inventory: Inventory, claims: Iterable[Claim], known: Iterable[SharingSystem]
+    inventory: Inventory,
+    claims: Iterable[Claim],
+    known: Iterable[SharingSystem],
+    undecided: Iterable[Alternatives] = (),
 ) -> tuple[SharingStatus, ...]:
-    """List the systems that were found, with what is missing where there is a sign but no claim.
+    """List the systems that were found, with what is missing where there is a sign but neither a claim nor a doubt.
 
     A resource that another system has claims for is no sign: MIG instances may be handed out as replicas.
     """
     claims, known = tuple(claims), tuple(known)
     counts = Counter(claim.system for claim in claims)
     names = _names(inventory) - {claim.resource for claim in claims}
-    doubts = {system.name: tuple(system.doubts(inventory)) for system in known if system.doubts}
+    doubts = _doubts(inventory, known, undecided)
     found = [
-        SharingStatus(system=name, claims=count, doubts=doubts.get(name, ()))
+        SharingStatus(system=name, claims=count, doubts=tuple(doubts.get(name, ())))
         for name, count in counts.items()
     ]
+    others = [system for system in known if system.name not in counts]
     found += [
-        SharingStatus(system=system.name, missing=system.needs, doubts=doubts.get(system.name, ()))
-        for system in known
-        if system.name not in counts and any(name.startswith(system.signs) for name in names)
+        SharingStatus(system=one.name, doubts=tuple(doubts[one.name])) for one in others if one.name in doubts
+    ]
+    found += [
+        SharingStatus(system=one.name, missing=one.needs)
+        for one in others
+        if one.name not in doubts and any(name.startswith(one.signs) for name in names)
     ]
     return tuple(sorted(found, key=lambda status: status.system))
+
+
+def _doubts(
+    inventory: Inventory, known: Iterable[SharingSystem], undecided: Iterable[Alternatives]
+) -> dict[str, list[str]]:
+    """Collect by system what cannot be known, of its claims in general and of single containers."""
+    found = {system.name: list(system.doubts(inventory)) for system in known if system.doubts}
+    open_ones = Counter((one.system, one.doubt) for one in undecided if one.usual is None)
+    for (system, doubt), count in open_ones.items():
+        containers = "1 container" if count == 1 else f"{count} containers"
+        found.setdefault(system, []).append(doubt.format(count=containers))
+    return {system: doubts for system, doubts in found.items() if doubts}
 
 
 def observed(host: Host, known: Iterable[SharingSystem]) -> Observation:

@@ -3,7 +3,7 @@
 The kubelet picks ids as it likes: only the number that a container got is reliable. The card is the one that the
 scheduler noted on the pod, by a number. Plugins up to 0.3.0 take it for the number in /dev, newer ones hand it to
 NVIDIA's runtime, which takes it for NVML's index. Nothing on the node shows the version. So where these are
-two different cards, it stays undecided which of them the pod has.
+two different cards, it is undecided which of them a container has until its processes show it.
 
 A newer note spreads a container over several cards, by its place in the spec: `{"PLACE": {"NUMBER": UNITS}}`. Anyone
 who may edit the pod can write there, so it counts only up to what the kubelet gave. Only where the pod is not known or
@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from podgpu.model import Allocation, Claim, Pod
+from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Inventory
 
 NAME = "gpushare"
@@ -34,7 +35,7 @@ GIB, MIB = 1 << 30, 1 << 20
 MOST_GIB = 1024  # a card of more units than this is counted in MiB
 UNDECIDED = (
     "which card is meant is not known for {count}: the number on the pod is the index of one card and the number in "
-    "/dev of another, and only the plugin's version says which of them counts"
+    "/dev of another, and only the plugin's version says which of them counts. A process on one of the two settles it"
 )
 NEAR = 0.05  # by how much the units may miss the memory: the plugin rounds, the driver keeps some for itself
 
@@ -64,17 +65,12 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
             yield from _claims(holding, holding.readings[0], inventory)
 
 
-def undecided(inventory: Inventory) -> Iterator[tuple[tuple[Claim, ...], ...]]:
-    """Yield for each container of which two cards may be meant what it would claim by either reading."""
+def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
+    """Yield what each container of which two cards may be meant would claim by either reading."""
     for holding in inventory.once(_holdings).values():
         if len(holding.readings) > 1:
-            yield tuple(tuple(_claims(holding, cards, inventory)) for cards in holding.readings)
-
-
-def doubts(inventory: Inventory) -> Iterator[str]:
-    count = len(list(undecided(inventory)))
-    if count:
-        yield UNDECIDED.format(count="1 container" if count == 1 else f"{count} containers")
+            readings = tuple(tuple(_claims(holding, cards, inventory)) for cards in holding.readings)
+            yield Alternatives(readings=readings, doubt=UNDECIDED)
 
 
 def _claims(holding: Holding, cards: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:

@@ -1,7 +1,7 @@
 """What a sharing system may look at: the node's devices, what the kubelet gave out, and the pods."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from podgpu.model import (
     ResourceClaim,
     VirtualGpu,
 )
+from podgpu.sharing.folders import rightly_named
 
 CLIENT, SHARER = "mps", "compute"  # kinds of processes
 MODE, ONE_PROCESS = "compute_mode", 3.0
@@ -95,7 +96,7 @@ class Inventory:
         self.allocatable = tuple(allocatable)
         self.resource_claims = tuple(resource_claims)
         self.pool_devices = tuple(pool_devices)
-        self.vgpus = tuple(vgpus)
+        self._files = tuple(vgpus)
         self.ratios = tuple(ratios)
         self.source = source
         self._given = tuple(allocations)
@@ -207,6 +208,15 @@ class Inventory:
         """A card's UUID -> whether an MPS server has it. Cards of which that is not known are left out."""
         said = {device.gpu.uuid: _is_served(device) for device in self.devices}
         return {uuid: served for uuid, served in said.items() if served is not None}
+
+    @cached_property
+    def vgpus(self) -> tuple[VirtualGpu, ...]:
+        """What libraries in containers keep in files, under the names of the containers that it is of."""
+        holders: defaultdict[str, set[str]] = defaultdict(set)
+        for one in self.allocations if self._files else ():
+            if (pod := self.pod(one)) and any(self.named(one.device_id)):
+                holders[pod.uid].add(one.container)
+        return tuple(rightly_named(self._files, holders, self.pods))
 
     @cached_property
     def enforced(self) -> dict[tuple[str, str, str], int | None]:

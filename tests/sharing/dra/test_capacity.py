@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
+from msgspec.structs import replace
 
 from podgpu.model import Claim, ClaimedDevice, PoolDevice, ResourceClaim
 from tests.sharing.dra.test_dra import DRIVER, POOL, container, held, pod, row, shown
@@ -56,6 +57,37 @@ def test_two_parts_of_a_card_in_one_claim_are_for_two_requests() -> None:
     rows = row("gpu-5", "a"), row("gpu-5", "b")
     found = held(*rows, pods=[two], claims=[claim], pools=[capacity(memory="1000Mi")])
     assert parts(found) == {"p/a": (0.1, 100 * MIB, None), "p/b": (0.2, 200 * MIB, None)}
+
+
+@pytest.mark.parametrize(
+    ("listed", "shares"), [(("1", "2"), [0.1, 0.2]), (("2",), [0.2]), (("3",), []), (("",), [0.1, 0.2])]
+)
+def test_only_parts_that_the_kubelet_lists_are_held(listed: tuple[str, ...], shares: list[float]) -> None:
+    """Older kubelets list a device without its parts."""
+    claim = shared(share("1", {"memory": "100Mi"}), share("2", {"memory": "200Mi"}))
+    rows = [replace(row("gpu-5"), share_id=one) for one in listed]
+    node = pod(container("main", "own"))
+    found = held(*rows, pods=[node], claims=[claim], pools=[capacity(memory="1000Mi")])
+    assert [round(one.share, 6) for one in found] == shares
+
+
+def test_a_part_whose_claim_cannot_be_read_is_of_unknown_size() -> None:
+    """The kubelet names it, but does not say how large it is. A device without parts is divided equally."""
+    part = held(replace(row("gpu-5"), share_id="1"), pods=[pod(container("main", "own"))])
+    assert parts(part) == {"p/main": (0.0, None, None)}
+    whole = held(row("gpu-5"), pods=[pod(container("main", "own"))])
+    assert parts(whole) == {"p/main": (1.0, None, None)}
+
+
+def test_a_claim_that_names_no_parts_is_read_all_the_same() -> None:
+    claim = shared(share("", {"memory": "100Mi"}))
+    found = held(
+        replace(row("gpu-5"), share_id="1"),
+        pods=[pod(container("main", "own"))],
+        claims=[claim],
+        pools=[capacity(memory="1000Mi")],
+    )
+    assert parts(found) == {"p/main": (0.1, 100 * MIB, None)}
 
 
 def test_containers_of_one_part_share_it_and_each_has_its_limit() -> None:

@@ -57,11 +57,13 @@ class ClaimEntry(_message.Message):
     def __init__(self, name: _Optional[bytes] = ..., namespace: _Optional[bytes] = ..., devices: _Optional[_Iterable[_Union[ClaimDevice, _Mapping]]] = ...) -> None: ...
 
 class ClaimDevice(_message.Message):
-    __slots__ = ("driver", "pool", "device")
+    __slots__ = ("driver", "pool", "device", "share_id")
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     POOL_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
+    SHARE_ID_FIELD_NUMBER: _ClassVar[int]
     driver: bytes
     pool: bytes
     device: bytes
-    def __init__(self, driver: _Optional[bytes] = ..., pool: _Optional[bytes] = ..., device: _Optional[bytes] = ...) -> None: ...
+    share_id: bytes
+    def __init__(self, driver: _Optional[bytes] = ..., pool: _Optional[bytes] = ..., device: _Optional[bytes] = ..., share_id: _Optional[bytes] = ...) -> None: ...

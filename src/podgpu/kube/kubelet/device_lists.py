@@ -24,7 +24,7 @@ def given(answer: ListResponse) -> Rows:
 
 
 def claimed(answer: ListResponse) -> Rows:
-    """Return namespace, pod, container, the claim's namespace and name, driver, pool and device."""
+    """Return namespace, pod, container, the claim's namespace and name, driver, pool, device and its share, if any."""
     return frozenset(_claimed(answer))
 
 
@@ -61,8 +61,11 @@ def dynamic_allocations(rows: Rows) -> tuple[DynamicAllocation, ...]:
             driver=driver,
             pool=pool,
             device=device,
+            share_id="".join(share),
         )
-        for namespace, pod, container, claim_namespace, claim_name, driver, pool, device in texts(rows)
+        for namespace, pod, container, claim_namespace, claim_name, driver, pool, device, *share in texts(
+            rows
+        )
     )
 
 
@@ -82,4 +85,5 @@ def _claimed(answer: ListResponse) -> Iterator[Row]:
             for claim in container.claims:
                 for each in claim.devices:
                     if each.device:  # a kubelet before 1.31 names only the claim
-                        yield *owner, claim.namespace, claim.name, each.driver, each.pool, each.device
+                        share = (each.share_id,) if each.share_id else ()
+                        yield *owner, claim.namespace, claim.name, each.driver, each.pool, each.device, *share

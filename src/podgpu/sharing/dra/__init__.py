@@ -49,7 +49,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
         users = Counter(share_id for parts in holders.values() for share_id in parts)
         for container, parts in holders.items():
             for share_id, held in parts.items():
-                part = _consumed(held, device, inventory) if held.consumed else Part(share=1.0)
+                part = _part(held, device, inventory)
                 among = users[share_id] if held.consumed else len(holders)
                 yield _claim(container, held, device, part, among, inventory)
 
@@ -72,13 +72,20 @@ def _claim(
     )
 
 
-def _consumed(held: Held, device: str, inventory: Inventory) -> Part:
+def _part(held: Held, device: str, inventory: Inventory) -> Part:
+    """How large a part is that only the kubelet names, nobody says."""
+    if held.consumed:
+        return _consumed(held, held.consumed, device, inventory)
+    return Part(share=0.0 if held.share_id and held.consumed is None else 1.0)
+
+
+def _consumed(held: Held, consumed: Mapping[str, str], device: str, inventory: Inventory) -> Part:
     """Read what a claim consumes. Where that is no memory and no cores, the share is not known."""
     offered = inventory.once(pool).get(held.place)
     capacity = offered.capacity if offered else {}
-    memory = size(held.consumed.get(MEMORY, ""))
+    memory = size(consumed.get(MEMORY, ""))
     total = size(capacity.get(MEMORY, "")) or inventory.memory.get(device)
-    cores = _ratio(held.consumed, capacity)
+    cores = _ratio(consumed, capacity)
     of_memory = min(1.0, memory / total) if memory and total else 0.0
     if held.driver == HAMI and memory:
         memory -= memory % MIB  # its library counts in MiB

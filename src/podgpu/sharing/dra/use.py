@@ -17,7 +17,8 @@ from podgpu.sharing.dra.device import Place
 class Held(Struct, frozen=True, kw_only=True):
     """A device that a container may use, and who said so.
 
-    `consumed` is what its claim consumes of a device that several claims may have, and `share_id` names that part.
+    `consumed` is what its claim consumes of a device that several claims may have, None as long as the claim is not
+    known, and `share_id` names that part.
     """
 
     driver: str
@@ -25,7 +26,7 @@ class Held(Struct, frozen=True, kw_only=True):
     device: str
     source: str
     share_id: str = ""
-    consumed: dict[str, str] = {}
+    consumed: dict[str, str] | None = None
 
     @property
     def place(self) -> Place:
@@ -118,12 +119,17 @@ class Use:
         own = [one for one in claim.devices if _matches(one.request, self._requests[name])]
         for held in devices:
             for one in own:
-                if held.place == _place(one):
+                if held.place == _place(one) and _is_same(held.share_id, one.share_id):
                     yield replace(held, share_id=one.share_id, consumed=one.consumed)
 
 
 def _place(device: ClaimedDevice) -> Place:
     return device.driver, device.pool, device.device
+
+
+def _is_same(listed: str, claimed: str) -> bool:
+    """Whether two names of a part may be of the same. Older kubelets list none."""
+    return not (listed and claimed) or listed == claimed
 
 
 def _places(claim: ResourceClaim) -> set[Place]:
@@ -167,4 +173,4 @@ def _status_device(device_id: str) -> Held | None:
 
 
 def row_held(row: DynamicAllocation, source: str) -> Held:
-    return Held(driver=row.driver, pool=row.pool, device=row.device, source=source)
+    return Held(driver=row.driver, pool=row.pool, device=row.device, source=source, share_id=row.share_id)

@@ -1,7 +1,8 @@
 """HAMi: parts of a card's memory and cores.
 
 The kubelet picks ids `UUID-N` as it likes: only the number that a container got is reliable. The scheduler writes the
-cards on the pod. Where such notes cannot be seen, the file has them that the library in the container keeps. Tenants
+cards on the pod. With `enableGetPreferredAllocation` the plugin keeps to the ids after all, which only a container's
+processes can show. Where such notes cannot be seen, the file has them that the library in the container keeps. Tenants
 can write both, so neither counts for more than the kubelet gave.
 
 A share is the part of the cores, if these are limited, else the part of the card's memory. Where that is not known it
@@ -15,12 +16,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from podgpu.model import Allocation, Claim, VirtualGpu
+from podgpu.model import Allocation, Claim, ContainerRef, VirtualGpu
+from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.hami.cache import observe
 from podgpu.sharing.hami.note import NOTE, Slice, matched
 from podgpu.sharing.inventory import Inventory
 
-__all__ = ["NAME", "NEEDS", "SIGNS", "claims", "explains", "observe", "withdraws"]
+__all__ = ["NAME", "NEEDS", "SIGNS", "alternatives", "claims", "explains", "observe", "withdraws"]
 
 NAME = "hami"
 SIGNS: tuple[str, ...] = ("hami.io/vgpu-", "nvidia.com/gpumem", "nvidia.com/gpucores")
@@ -47,6 +49,18 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
     yield from inventory.once(_claims)
 
 
+def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
+    """Yield where note and ids name different cards."""
+    given = inventory.once(_given)
+    noted: defaultdict[ContainerRef, list[Claim]] = defaultdict(list)
+    for claim in inventory.once(_noted):
+        noted[claim.container].append(claim)
+    for container, claims in noted.items():
+        listed = tuple(_listed(claims, given[container.pod_uid][container.container], inventory))
+        if listed and {one.gpu for one in listed} != {one.gpu for one in claims}:
+            yield Alternatives(readings=(tuple(claims), listed), usual=0)
+
+
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
     """In its MPS mode HAMi has the ids of NVIDIA's plugin, and does not keep to them."""
     holder = claim.container.pod_uid, claim.container.container
@@ -62,9 +76,28 @@ def _holders(inventory: Inventory) -> set[tuple[str, str]]:
 
 
 def _claims(inventory: Inventory) -> tuple[Claim, ...]:
-    given = _given(inventory)
-    noted = list(_by_note(given, inventory))
-    return (*noted, *_within(list(_by_cache(given, inventory)), noted))
+    noted = inventory.once(_noted)
+    return (*noted, *_within(list(_by_cache(inventory.once(_given), inventory)), noted))
+
+
+def _noted(inventory: Inventory) -> tuple[Claim, ...]:
+    return tuple(_by_note(inventory.once(_given), inventory))
+
+
+def _listed(noted: Sequence[Claim], ids: Sequence[Allocation], inventory: Inventory) -> Iterator[Claim]:
+    """Claim as much of the cards that the ids name, unless the note's parts differ: which is whose is not known."""
+    cards = [next(inventory.named(one.device_id), "") for one in ids]
+    parts = {(one.memory_limit_bytes, one.core_limit_ratio) for one in noted}
+    is_whole = len(noted) == len(ids) and not any(one.mig for one in noted)
+    if not is_whole or len(parts) > 1 or "" in cards or len(set(cards)) < len(cards):
+        return
+    ((memory, cores),) = parts
+    for card, one in zip(cards, ids, strict=True):
+        part = Slice(
+            text=one.device_id, card=card, memory=memory or 0, cores=round((cores or 0.0) * ALL_CORES)
+        )
+        claim = _claim(one, part, "annotation", inventory)
+        yield msgspec.structs.replace(claim, index=noted[0].index if len(ids) == 1 else None)
 
 
 def _is_own(allocation: Allocation, inventory: Inventory) -> bool:
@@ -109,26 +142,13 @@ def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
             files.setdefault(vgpu.pod_uid, {}).setdefault(vgpu.container, []).append(vgpu)
     shared = _shared(inventory) if files else set()
     for uid, folders in files.items():
-        for held, vgpus in _owned(folders, given.get(uid, {})):
+        for container, vgpus in folders.items():
+            held = given.get(uid, {}).get(container, [])
             if len(vgpus) <= len(held):
                 for vgpu in vgpus:
                     if vgpu.gpu in shared:
                         claim = _claim(held[0], _slice(vgpu), "cache", inventory)
                         yield msgspec.structs.replace(claim, index=vgpu.index)
-
-
-def _owned(
-    folders: dict[str, list[VirtualGpu]], given: dict[str, list[Allocation]]
-) -> Iterator[tuple[list[Allocation], list[VirtualGpu]]]:
-    """Yield whose the files of a pod are.
-
-    HAMi 2.10 names a folder after the wrong container, if one without a GPU comes before it. So with several containers
-    a folder counts only if each container with ids has one, and no other has.
-    """
-    if len(folders) == len(given) == 1:
-        yield next(iter(given.values())), next(iter(folders.values()))
-    elif folders.keys() == given.keys():
-        yield from ((given[name], vgpus) for name, vgpus in folders.items())
 
 
 def _shared(inventory: Inventory) -> set[str]:

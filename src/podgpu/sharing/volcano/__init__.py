@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import msgspec
 
 from podgpu.model import Allocation, Claim, Pod
+from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.volcano.note import NOTE, Slice, matched
 from podgpu.sharing.volcano.unit import Unit, mebibyte, offered
@@ -57,6 +58,17 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
     if claim.resource != NUMBER or claim.system == NAME:
         return False
     return claim.container.pod_uid in inventory.once(_indexed)
+
+
+def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
+    """Yield where note and UUIDs name different cards. The plugin goes by the note, if it can read the pod."""
+    given = inventory.once(_given)
+    for pod in inventory.pods if given else ():
+        for held in given.get((NUMBER, pod.uid), {}).values():
+            noted = tuple(_whole(pod, held, inventory))
+            listed = tuple(inventory.claim(one, one.device_id, system=NAME) for one in held)
+            if noted and {one.gpu for one in noted} != {one.gpu for one in listed}:
+                yield Alternatives(readings=(noted, listed), usual=0)
 
 
 def doubts(inventory: Inventory) -> Iterator[str]:

@@ -29,6 +29,7 @@ class Case:
     """Everything in a snapshot that concerns one pod, by its namespace and name.
 
     One outside Kubernetes has empty ones, and a title. `cards` are those that it holds or uses, with its chains.
+    `numbers` are the indices of all cards, by UUID.
     """
 
     def __init__(self, snapshot: Snapshot, namespace: str, pod: str, title: str = "") -> None:
@@ -40,6 +41,7 @@ class Case:
         self.uids = sorted({*self.pods, *(ref.pod_uid for ref in refs)} - {""})
         # A static pod's cgroup carries a hash in place of the UID.
         self._cgroup_uids = {*self.uids, *(pod.static_hash for pod in self.pods.values())} - {""}
+        self.numbers = {card.gpu.uuid: card.gpu.index for card in snapshot.cards}
         found = ((card, self._chains(card)) for card in snapshot.cards)
         self.cards = [(card, chains) for card, chains in found if chains]
 

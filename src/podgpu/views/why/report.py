@@ -168,6 +168,9 @@ def _method(method: str, width: int, *, uses: bool) -> list[str]:
 
 def _findings(case: Case, chain: Chain, card: Card) -> Iterator[str]:
     tenant = chain.tenant
+    for cards in dict.fromkeys(claim.ruled_out for claim in chain.claims if claim.ruled_out):
+        names = [f"GPU {case.numbers[one]} ({line(one)})" for one in cards if one in case.numbers]
+        yield f"{words.SETTLED} {' and '.join(names) or 'another card'}."
     if chain.has_ended:
         yield words.ENDED
     elif card.fault is not None:

@@ -35,6 +35,10 @@ UNSURE = (
     f"{UNSEEN}: {UNSEEN_MEANS}. Not every process on this GPU could be listed, or traced to its container."
 )
 SILENT = "The GPU does not answer, so what is used of it now is unknown. The counters are those of before."
+SETTLED = (
+    "What the sharing system wrote can be read in two ways. Its processes settle it: they were seen on this GPU, while "
+    "the other reading names"
+)
 NOT_USED = "It holds this and has no process there."
 NOT_GIVEN = (
     "It uses this without having been given it: no claim is known. Look for a privileged container or for "
