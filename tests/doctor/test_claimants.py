@@ -2,7 +2,7 @@
 
 from podgpu.doctor.verdict import Status
 from podgpu.model import SharingStatus
-from tests.doctor.node import found
+from tests.doctor.sound_node import found
 
 
 def test_what_is_in_doubt_about_claims_is_a_warning() -> None:
