@@ -1,4 +1,4 @@
-"""A part's name is written down in the catalog and in the part itself, and nowhere else."""
+"""The name of a part appears in the catalog and in the part itself, and nowhere else."""
 
 import ast
 from collections.abc import Iterator
