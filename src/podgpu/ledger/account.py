@@ -33,7 +33,11 @@ class Interval(Struct, frozen=True, kw_only=True):
 
 
 class Entry(Struct, kw_only=True):
-    """One party's line for one cycle: who it is by claims and processes, and what it used. Counters are increases."""
+    """One party's line for one cycle: who it is by claims and processes, and what it used. Counters are increases.
+
+    `named_us` is the busy time of the looks that named it; `idle_mj` is the part of `energy_mj` that the card draws
+    without doing anything.
+    """
 
     claims: list[Claim] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
@@ -43,8 +47,10 @@ class Entry(Struct, kw_only=True):
     share: float | None = None
     memory_limit_bytes: int | None = None
     method: str = ""
+    named_us: int | None = None
     busy_us: int = 0
     energy_mj: int = 0
+    idle_mj: int = 0
     allocated_us: int = 0
 
 
@@ -59,4 +65,6 @@ class Sheet(Struct, frozen=True, kw_only=True):
     memory_bytes: int | None
     busy_us: int
     energy_mj: int
+    elapsed_us: int = 0
+    active_mj: int = 0
     is_watched: bool = False

@@ -49,7 +49,9 @@ def book(
         gpu=device.gpu.uuid,
         memory_bytes=_book_memory(device, used, entries),
         busy_us=busy,
-        energy_mj=_book_energy(interval, busy, weights, rights, entries),
+        energy_mj=interval.energy_mj or 0,
+        elapsed_us=interval.elapsed_us,
+        active_mj=_book_energy(interval, busy, weights, rights, entries),
         entries=entries,
         is_watched=is_watched(device, used),
     )
@@ -63,6 +65,7 @@ def _describe(
         if usage:
             entry.processes = usage.processes
             entry.running = usage.running
+            entry.named_us = None if usage.is_client else usage.sm_us
             entry.sm_ratio = None if usage.sm_ratio is None else min(usage.sm_ratio, 1.0)
         if isinstance(party, Account) and party in rights.shares:
             entry.claims = rights.claims[party]
@@ -104,6 +107,7 @@ def _book_memory(device: Device, used: Mapping[Party, Usage], entries: dict[Part
 def _book_energy(
     interval: Interval, busy: int, weights: Weights, rights: Reserved, entries: dict[Party, Entry]
 ) -> int:
+    """Return how much of the energy is active, beyond what the idle card draws."""
     energy = interval.energy_mj or 0
     works = busy > 0 or sum(weights.of.values()) > 0 or interval.is_gap
     idle = min(energy, _most_idle(interval, works=works))
@@ -111,10 +115,12 @@ def _book_energy(
     shares: dict[Party, int] = {"unknown": held} if interval.is_gap else dict(rights.shares.items())
     shares["idle"] = max(0, PARTS - held)
     for party, part in split(idle, shares).items():
-        _entry(entries, party).energy_mj += part
+        entry = _entry(entries, party)
+        entry.idle_mj = part
+        entry.energy_mj += part
     for party, part in _divided(energy - idle, weights).items():
         _entry(entries, party).energy_mj += part
-    return energy
+    return energy - idle
 
 
 def _most_idle(interval: Interval, *, works: bool) -> int:
