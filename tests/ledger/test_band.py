@@ -18,7 +18,7 @@ RUNNING = [Process(pid=1, kinds=("compute",))]
 def cycle(shares: dict[Party, float], busy: float, *, seconds: int = 5, method: str = "measured") -> Sheet:
     """A cycle in which looks named the parties so often, on a card that was busy for so much of the time."""
     elapsed, total = seconds * SECOND, round(busy * seconds * SECOND)
-    parts = {party: round(share * total) for party, share in shares.items()}
+    parts = {party: int(share * total) for party, share in shares.items()}
     entries: dict[Party, Entry] = {
         party: Entry(processes=RUNNING, method=method, named_us=part, busy_us=part, energy_mj=part // 1000)
         for party, part in parts.items()

@@ -22,9 +22,9 @@ def main(paths: list[str]) -> int:
 
 
 def _line(one: Verdict, cycle: float) -> str:
-    where = "inside" if one.is_inside else "OUTSIDE"
-    band = f"{100 * one.least:5.1f}-{100 * one.most:5.1f}"
-    return f"{one.name:<24} {cycle:g} s  true {100 * one.true:5.1f}  booked {100 * one.booked:5.1f}  band {band}  {where}"
+    true, booked, least, most = (100 * part for part in (one.true, one.booked, one.least, one.most))
+    figures = f"true {true:5.1f}  booked {booked:5.1f}  band {least:5.1f}-{most:5.1f}"
+    return f"{one.name:<24} {cycle:g} s  {figures}  {'inside' if one.is_inside else 'OUTSIDE'}"
 
 
 if __name__ == "__main__":
