@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format docs proto bench gpu-wheels gpu-test lock clean
+.PHONY: help demo test deep check format docs proto bench gpu-wheels gpu-test lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -21,6 +21,9 @@ demo: $(READY) ## serve a simulated node on http://127.0.0.1:19400
 
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest
+
+deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
+	PODGPU_TEST_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis tests/ledger tests/agent tests/views tests/serve
 
 check: $(READY) ## lint, types, walls, generated docs, shape
 	$(BIN)/ruff check .
@@ -49,7 +52,7 @@ GPU_PYTHON ?= 3.12
 gpu-wheels: $(READY) ## unpack podgpu's dependencies for another machine's Python into build/gpu-wheels
 	rm -rf build/wheels build/gpu-wheels
 	mkdir -p build
-	sed -n 's/^\(nvidia-ml-py\|aiohttp\|msgspec\|pyyaml\|rich\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
+	sed -n 's/^\(nvidia-ml-py\|aiohttp\|httptools\|msgspec\|pyyaml\|rich\|grpclib\|protobuf\)==\([^ ]*\).*/\1==\2/p' requirements.lock > build/gpu-wheels.txt
 	echo nvitop-exporter >> build/gpu-wheels.txt # the yardstick of tests/gpu/cost.py
 	$(BIN)/python -m pip download --quiet --python-version $(GPU_PYTHON) --only-binary :all: -d build/wheels -r build/gpu-wheels.txt
 	for wheel in build/wheels/*.whl; do $(BIN)/python -m zipfile -e $$wheel build/gpu-wheels; done

@@ -2,10 +2,10 @@
 
 import sys
 
-from bench import attribution, footprint, parsing, rendering, sampling, scrape
+from bench import attribution, cards, footprint, parsing, rendering, sampling, scrape
 from bench.row import Row
 
-PARTS = (rendering, parsing, scrape, sampling, attribution, footprint)
+PARTS = (rendering, parsing, scrape, sampling, attribution, cards, footprint)
 
 
 def main() -> int:

@@ -15,10 +15,10 @@ import msgspec
 
 from bench.row import Row
 from podgpu.agent.attribution import Attribution
+from podgpu.host.procfs import Procfs
 from podgpu.kube.podresources import PodResources
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
-from podgpu.model import Device, Gpu, Pod, PodContainer, Process, Reading, Snapshot
+from podgpu.model import Device, Gpu, Pod, PodContainer, Process, Reading
 from tests.agent.stage import StillPods, write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
@@ -55,11 +55,11 @@ async def _cycles(proc: Path, kubelet: Path) -> tuple[float, float]:
         )
         seconds = []
         for cycle in range(CYCLES):
-            snapshot = _snapshot(at=5.0 * cycle)
+            devices = _devices(at=5.0 * cycle)
             began = time.perf_counter()
-            booked = await attribution.attribute(snapshot)
+            booked = await attribution.attribute(devices, 5.0 * cycle)
             seconds.append(time.perf_counter() - began)
-            assert len(booked.bookings) == PODS
+            assert sum(len(card.tenants) for card in booked.cards) == PODS
     return seconds[0], median(seconds[1:])
 
 
@@ -84,14 +84,13 @@ def _pod(number: int) -> Pod:
     return Pod(namespace="n", name=f"pod-{number}", uid=uid(number), phase="Running", containers=(container,))
 
 
-def _snapshot(at: float) -> Snapshot:
-    devices = tuple(
+def _devices(at: float) -> tuple[Device, ...]:
+    return tuple(
         msgspec.structs.replace(
             _device(gpu), at=at, readings=(*_device(gpu).readings, Reading("energy_joules_total", 600 * at))
         )
         for gpu in range(GPUS)
     )
-    return Snapshot(node="bench", taken_at=at, interval_seconds=5, version="", devices=devices)
 
 
 def _device(gpu: int) -> Device:

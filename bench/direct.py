@@ -4,9 +4,9 @@ import sys
 from statistics import median
 from time import monotonic, sleep
 
-from podgpu.sources.nvml.reader import GpuReader
 from podgpu.sources.nvml.event import EventListener
 from podgpu.sources.nvml.handle import Journal
+from podgpu.sources.nvml.reader import GpuReader
 from podgpu.sources.nvml.session import Session
 
 

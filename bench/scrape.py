@@ -14,7 +14,7 @@ from time import monotonic
 from bench.row import Row
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric, Scope
-from podgpu.model import Device, Gpu, Reading, Snapshot
+from podgpu.model import Card, Gpu, Reading, Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.pages import Pages
 from podgpu.serve.server import Server
@@ -38,10 +38,11 @@ class _Still:
     ready = True
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
 
-    def snapshot(self) -> Snapshot:
-        return self._snapshot
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        await asyncio.Event().wait()
+        return seen
 
     async def release(self, seconds: float) -> bool:
         return seconds > 0
@@ -81,17 +82,17 @@ def _rows() -> list[Metric]:
 def _snapshot() -> Snapshot:
     """As many cards as fill the page."""
     readings = tuple(Reading(row.name, 1234.5) for row in _rows())
-    cards = 1
+    number = 1
     while True:
-        devices = tuple(
-            Device(gpu=Gpu(uuid=f"GPU-{n:08x}-0000-4000-8000-000000000000", index=n), readings=readings)
-            for n in range(cards)
+        cards = tuple(
+            Card(gpu=Gpu(uuid=f"GPU-{n:08x}-0000-4000-8000-000000000000", index=n), readings=readings)
+            for n in range(number)
         )
-        snapshot = Snapshot(node="bench", taken_at=0.0, interval_seconds=1.0, version="0", devices=devices)
+        snapshot = Snapshot(node="bench", taken_at=0.0, interval_seconds=1.0, version="0", cards=cards)
         size = len(_page(snapshot))
         if size >= PAGE_BYTES:
             return snapshot
-        cards = max(cards + 1, cards * PAGE_BYTES // size)
+        number = max(number + 1, number * PAGE_BYTES // size)
 
 
 def _page(snapshot: Snapshot) -> bytes:
@@ -114,8 +115,8 @@ def _prometheus_client(report: Connection) -> None:
     snapshot, registry = _snapshot(), CollectorRegistry()
     for row in _rows():
         gauge = Gauge(row.family, row.help, ("node", "gpu", "uuid"), registry=registry)
-        for device in snapshot.devices:
-            gauge.labels(snapshot.node, str(device.gpu.index), device.gpu.uuid).set(1234.5)
+        for card in snapshot.cards:
+            gauge.labels(snapshot.node, str(card.gpu.index), card.gpu.uuid).set(1234.5)
     server, thread = start_http_server(0, "127.0.0.1", registry)
     report.send(server.server_port)
     thread.join()

@@ -1,13 +1,15 @@
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-# A busy machine is no reason to fail: `--hypothesis-profile=deep` looks further.
+# A busy machine is no reason to fail, so there is no deadline. PODGPU_TEST_PROFILE=deep looks further: `make deep`.
+PROFILE = "PODGPU_TEST_PROFILE"
 settings.register_profile("usual", deadline=None)
-settings.register_profile("deep", deadline=None, max_examples=5000)
-settings.load_profile("usual")
+settings.register_profile("deep", deadline=None, max_examples=250)
+settings.load_profile(os.environ.get(PROFILE, "usual"))
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -16,6 +18,18 @@ Golden = Callable[[str, str | bytes], None]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files; review the diff")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hide this machine's settings, kubelet, pod logs and cluster, so that the tests pass on a node too."""
+    empty = tmp_path_factory.mktemp("nothing")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("PODGPU_", "KUBERNETES_", "NODE_NAME"))]:
+            patch.delenv(name)
+        patch.setenv("PODGPU_PATH_KUBELET", str(empty / "kubelet"))
+        patch.setenv("PODGPU_PATH_LOGS", str(empty / "log"))
+        yield
 
 
 @pytest.fixture

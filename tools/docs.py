@@ -8,6 +8,7 @@ from pathlib import Path
 from podgpu.catalog import listing
 from podgpu.config import reference
 from podgpu.doctor import listing as checks
+from tools import schema
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -18,6 +19,7 @@ PAGES: tuple[Page, ...] = (
     ("docs/metrics.md", listing.markdown),
     ("docs/configuration.md", reference.markdown),
     ("docs/doctor.md", checks.markdown),
+    ("docs/snapshot.md", schema.markdown),
 )
 
 

@@ -21,11 +21,11 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "sources": {"model", "catalog", "option", "log"},
     "kube": {"model", "log"},
     "host": {"model"},
-    "sharing": {"model"},
+    "sharing": {"model", "catalog"},
     "ledger": {"model"},
     "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log"},
     "views": {"model", "catalog", "option"},
-    "doctor": {"model"},
+    "doctor": {"model", "catalog", "views"},  # it says what it finds in the words of the views
     "serve": {"model", "views", "option", "log"},
     "config": {"option", "sources", "views"},
     "assembly": {*_NODE, *_PAGES},
@@ -44,15 +44,13 @@ IO = {
 # Parts of a room that must not know each other, with those that all of them may use.
 STRANGERS: Mapping[str, set[str]] = {
     "podgpu.sources": {"merged", "registry", "tenants"},
-    "podgpu.sharing": {"inventory"},
-    "podgpu.views.dialects": {"_dcgm", "_holding"},
+    "podgpu.sharing": {"inventory", "quantity"},
+    "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
 }
 
 EXCEPTIONS = {
     ("podgpu.sharing.hami.cache", "os"),  # a file of the tenant's, opened with care
     ("podgpu.sharing.inventory", "pathlib"),  # names the host's root, opens nothing
-    # For now: what these say in words belongs to the model or the catalog.
-    ("podgpu.doctor", "podgpu.views"),
 }
 
 

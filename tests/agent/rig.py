@@ -49,6 +49,11 @@ class RunningAgent:
         document: dict[str, Any] = json.loads(body)
         return document
 
+    def processes(self, gpu: int) -> list[dict[str, Any]]:
+        """List the processes on a card, whoever they belong to."""
+        card = self.snapshot()["cards"][gpu]
+        return [process for party in (*card["tenants"], *card["rest"]) for process in party["processes"]]
+
     def series(self) -> dict[str, list[tuple[dict[str, str], float]]]:
         """Return the native page: name -> (labels, value) of each sample."""
         status, body = self.request("/metrics")

@@ -10,12 +10,12 @@ import pytest
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
+from podgpu.host.procfs import Procfs
 from podgpu.kube import PodSource
-from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.api.server import ApiServer
 from podgpu.kube.podresources import PodResources
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
-from podgpu.model import Balance, Booking, Card, PartStatus, Pod, Rest, Snapshot
+from podgpu.model import Balance, Booking, Card, Claim, PartStatus, Pod, Rest, Snapshot
 from podgpu.sources.nvml.sampler import Sampler
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
@@ -110,6 +110,10 @@ async def snapshot_when(agent: Agent, what: str, condition: Callable[[Snapshot],
             return agent.snapshot
         await asyncio.sleep(0.05)
     raise AssertionError(f"{what}: {agent.snapshot}")
+
+
+def claims(snapshot: Snapshot) -> list[Claim]:
+    return [claim for card in snapshot.cards for tenant in card.tenants for claim in tenant.claims]
 
 
 def check_balance(snapshot: Snapshot) -> None:

@@ -1,15 +1,16 @@
 """The books over time: they add up after every cycle, no series falls, and they do not grow for ever."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.agent import attendance
 from podgpu.agent.accounts import GRACE_SECONDS, Accounts
+from podgpu.agent.join import Join
 from podgpu.ledger.account import Account, Entry, Party, Sheet
-from podgpu.model import ENDED, Booking, ContainerRef, Remainder
+from podgpu.model import ENDED, Booking, Card, ContainerRef, Device, Gpu, Tenant
+from tests.agent.stage import check_card
 
 GPU = "GPU-1"
 CYCLE = 5_000_000  # µs
@@ -29,26 +30,42 @@ def works(*parties: Party) -> tuple[Sheet, int]:
     return sheet({party: Entry(busy_us=10, energy_mj=20, allocated_us=30) for party in parties})
 
 
+def cards(accounts: Accounts) -> list[Card]:
+    """The cards as the join shows them."""
+    join = Join((), lambda _: None)
+    return [join.card(Device(gpu=Gpu(uuid=gpu, index=0)), books, ()) for gpu, books in accounts.cards.items()]
+
+
+def tenants(accounts: Accounts) -> list[Tenant]:
+    """Present and former ones."""
+    return [tenant for card in cards(accounts) for tenant in (*card.tenants, *card.ended)]
+
+
+def bookings(accounts: Accounts) -> list[Booking]:
+    return [tenant.booking for tenant in tenants(accounts)]
+
+
 def check(accounts: Accounts) -> None:
-    lines: list[Booking | Remainder] = [*accounts.bookings(), *accounts.remainders()]
-    for balance in accounts.balances():
-        assert sum(one.busy_us for one in lines if one.gpu == balance.gpu) == balance.busy_us
-        assert sum(one.energy_mj for one in lines if one.gpu == balance.gpu) == balance.energy_mj
+    for card in cards(accounts):
+        assert card.balance
+        check_card(card, card.balance)
 
 
 def ended(accounts: Accounts) -> int:
-    return sum(one.energy_mj for one in accounts.remainders() if one.reason == ENDED)
+    return sum(one.energy_mj for card in cards(accounts) for one in card.rest if one.reason == ENDED)
 
 
 Series = tuple[str, ...]
 
 
-def series(bookings: Iterable[Booking]) -> Counter[Series]:
+def series(accounts: Accounts) -> Counter[Series]:
     """Energy by what labels a series: names, not UIDs. Only the cards that answer are on the page."""
     found: Counter[Series] = Counter()
-    for one in bookings:
-        named = one.container
-        found[one.gpu, one.mig, named.namespace, named.pod, named.container] += one.energy_mj
+    for card in cards(accounts):
+        for one in (*card.tenants, *card.ended):
+            named = one.container
+            labels = (card.gpu.uuid, one.mig, named.namespace, named.pod, named.container)
+            found[labels] += one.booking.energy_mj
     return found
 
 
@@ -77,7 +94,7 @@ def test_the_books_add_up_and_no_series_falls(cycles: list[tuple[float, dict[Par
         now += seconds
         accounts.post([] if entries is None else [sheet(entries)], now, now)
         check(accounts)
-        found = series(accounts.bookings())
+        found = series(accounts)
         for name, value in before.items():
             assert found.get(name, value) >= value, name
         before = found
@@ -90,18 +107,19 @@ def test_nothing_that_was_booked_is_lost(cycles: list[tuple[float, dict[Party, E
         now += seconds
         accounts.post([] if entries is None else [sheet(entries)], now, now)
         booked += sum(entry.energy_mj for entry in (entries or {}).values())
-    lines: list[Booking | Remainder] = [*accounts.bookings(), *accounts.remainders()]
-    assert sum(one.energy_mj for one in lines) == booked
+    rest = [one for card in cards(accounts) for one in card.rest]
+    assert sum(one.energy_mj for one in bookings(accounts)) + sum(one.energy_mj for one in rest) == booked
 
 
 def test_an_ended_pods_counters_stay_for_the_grace_period() -> None:
     accounts = Accounts()
     accounts.post([works(rank("a"))], 0.0, 0.0)
     accounts.post([works("idle")], GRACE_SECONDS, 0.0)
-    (booking,) = accounts.bookings()
-    assert (booking.ended, booking.energy_mj, booking.power_watts) == (True, 20, None)
+    (card,) = cards(accounts)
+    (former,) = card.ended
+    assert (card.tenants, former.booking.energy_mj, former.booking.power_watts) == ((), 20, None)
     accounts.post([works("idle")], GRACE_SECONDS + 1, 0.0)
-    assert list(accounts.bookings()) == []
+    assert tenants(accounts) == []
     assert ended(accounts) == 20
     check(accounts)
 
@@ -110,7 +128,9 @@ def test_a_pod_made_again_under_its_name_has_an_account_of_its_own() -> None:
     accounts = Accounts()
     accounts.post([works(rank("a"))], 0.0, 0.0)
     accounts.post([works(rank("b"))], 5.0, 0.0)
-    assert [(one.container.pod_uid, one.ended) for one in accounts.bookings()] == [("a", True), ("b", False)]
+    (card,) = cards(accounts)
+    assert [one.container.pod_uid for one in card.ended] == ["a"]
+    assert [one.container.pod_uid for one in card.tenants] == ["b"]
 
 
 def test_a_pod_made_again_for_weeks_leaves_one_line() -> None:
@@ -118,12 +138,12 @@ def test_a_pod_made_again_for_weeks_leaves_one_line() -> None:
     accounts = Accounts()
     for number in range(2000):
         accounts.post([works(rank(f"uid-{number}"))], number * 100.0, 0.0)
-        assert sum(series(accounts.bookings()).values()) == 20 * (number + 1)
-    found = list(accounts.bookings())
+        assert sum(series(accounts).values()) == 20 * (number + 1)
+    found = tenants(accounts)
     assert len(found) < 10
     assert ended(accounts) == 0
     newest = next(one for one in found if one.container.pod_uid == "uid-1999")
-    assert newest.energy_mj == 20, "what others of its name used is not its own"
+    assert newest.booking.energy_mj == 20, "what others of its name used is not its own"
     check(accounts)
 
 
@@ -134,8 +154,9 @@ def test_a_card_that_is_silent_ends_no_pod() -> None:
     for minute in range(60):
         accounts.post([], minute * 60.0, 0.0)
     accounts.post([works(rank("a"))], 3600.0, 0.0)
-    (booking,) = accounts.bookings()
-    assert (booking.energy_mj, booking.ended) == (40, False)
+    (card,) = cards(accounts)
+    assert [one.booking.energy_mj for one in card.tenants] == [40]
+    assert card.ended == ()
     assert ended(accounts) == 0
 
 
@@ -143,68 +164,58 @@ def test_another_cards_cycles_end_no_pod_on_a_silent_one() -> None:
     accounts = Accounts()
     accounts.post([works(rank("a")), sheet({"idle": Entry(energy_mj=1)}, "GPU-2")], 0.0, 0.0)
     accounts.post([sheet({"idle": Entry(energy_mj=1)}, "GPU-2")], 3600.0, 0.0)
-    assert [one.container.pod_uid for one in accounts.bookings()] == ["a"]
+    assert [one.container.pod_uid for one in tenants(accounts)] == ["a"]
 
 
-def test_of_a_card_that_was_away_for_too_long_nothing_is_kept() -> None:
+def test_of_a_card_that_is_forgotten_nothing_is_kept() -> None:
     """It may be one that never was. Should it come back, its books begin anew and add up."""
     accounts = Accounts()
     other = sheet({"idle": Entry(energy_mj=1)}, "GPU-2")
     accounts.post([works(rank("a"), "idle"), other], 0.0, 0.0)
-    accounts.post([other], attendance.GRACE_SECONDS + 1, 0.0)
-    assert list(accounts.bookings()) == []
-    assert {one.gpu for one in accounts.remainders()} == {"GPU-2"}
-    assert {one.gpu for one in accounts.balances()} == {"GPU-2"}
-    accounts.post([other, works(rank("a"))], 3 * attendance.GRACE_SECONDS, 0.0)
-    assert [one.energy_mj for one in accounts.bookings()] == [20]
+    accounts.forget([GPU, "GPU-never-seen"])
+    accounts.post([other], 5.0, 0.0)
+    assert [card.gpu.uuid for card in cards(accounts)] == ["GPU-2"]
+    assert tenants(accounts) == []
+    accounts.post([other, works(rank("a"))], 10.0, 0.0)
+    assert [one.energy_mj for one in bookings(accounts)] == [20]
     check(accounts)
-
-
-def test_a_card_comes_back_in_the_cycle_in_which_it_would_be_forgotten() -> None:
-    accounts = Accounts()
-    other = sheet({"idle": Entry(energy_mj=1)}, "GPU-2")
-    accounts.post([other, works(rank("a"))], 0.0, 0.0)
-    accounts.post([other, works(rank("a"))], 2 * attendance.GRACE_SECONDS, 0.0)
-    assert [one.energy_mj for one in accounts.bookings()] == [20]
-    check(accounts)
-
-
-def test_a_card_that_is_there_and_silent_keeps_its_books() -> None:
-    accounts = Accounts()
-    accounts.post([works(rank("a"))], 0.0, 0.0)
-    (kept,) = {one.gpu for one in accounts.balances()}
-    accounts.post([sheet({}, "GPU-other")], 2 * attendance.GRACE_SECONDS, 0.0, silent=[kept])
-    assert kept in {one.gpu for one in accounts.balances()}
-
-
-def test_invented_cards_do_not_fill_the_books() -> None:
-    accounts = Accounts()
-    for cycle in range(10):
-        invented = [sheet({"idle": Entry(energy_mj=1)}, f"GPU-{64 * cycle + number}") for number in range(64)]
-        accounts.post(invented, cycle, 0.0)
-        check(accounts)
-    assert len(list(accounts.balances())) == attendance.MOST_CARDS
 
 
 def test_gauges_are_those_of_the_cycle_alone() -> None:
     accounts = Accounts()
     accounts.post([sheet({rank("a"): Entry(energy_mj=500, busy_us=1, memory_bytes=7)})], 0.0, 77.0)
-    (first,) = accounts.bookings()
+    (first,) = bookings(accounts)
     assert (first.memory_bytes, first.power_watts, first.last_active_at) == (7, 0.1, 77.0)
     accounts.post([], 5.0, 82.0)
-    (second,) = accounts.bookings()
+    (second,) = bookings(accounts)
     assert (second.memory_bytes, second.power_watts, second.last_active_at) == (None, None, None)
+
+
+def test_the_last_time_it_was_active_is_that_of_the_last_cycle_in_which_it_was() -> None:
+    accounts, found = Accounts(), []
+    for second, entry in enumerate(
+        (
+            Entry(energy_mj=5, allocated_us=5),
+            Entry(busy_us=1),
+            Entry(energy_mj=5, sm_ratio=0.0),
+            Entry(sm_ratio=0.01),
+            Entry(),
+        )
+    ):
+        accounts.post([sheet({rank("a"): entry})], float(second), 100.0 + second)
+        found += [booking.last_active_at for booking in bookings(accounts)]
+    assert found == [None, 101.0, 101.0, 103.0, 103.0]
 
 
 def test_power_is_unknown_where_no_time_was_measured() -> None:
     accounts = Accounts()
     accounts.post([(sheet({rank("a"): Entry()})[0], None)], 0.0, 0.0)
-    (booking,) = accounts.bookings()
+    (booking,) = bookings(accounts)
     assert booking.power_watts is None
 
 
 def test_while_the_energy_counter_stands_the_power_is_what_it_was() -> None:
-    """A page moves its counter every 30 s: between two steps nothing was drawn, as it seems, and then all at once."""
+    """A page moves its counter every 30 s: between two steps it looks as if nothing was drawn, and then all at once."""
     accounts = Accounts()
     watts = []
     for energy_mj, energy_us in (
@@ -215,5 +226,5 @@ def test_while_the_energy_counter_stands_the_power_is_what_it_was() -> None:
         (0, None),
     ):
         accounts.post([(sheet({rank("a"): Entry(energy_mj=energy_mj)})[0], energy_us)], 0.0, 0.0)
-        watts += [booking.power_watts for booking in accounts.bookings()]
+        watts += [booking.power_watts for booking in bookings(accounts)]
     assert watts == [None, 400.0, 400.0, 100.0, None]

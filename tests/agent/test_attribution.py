@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from podgpu.agent.attribution import Attribution
-from podgpu.kube.procfs import Procfs
+from podgpu.agent.attribution import Attributed, Attribution
+from podgpu.host.procfs import Procfs
 from podgpu.model import (
     Allocation,
-    Booking,
+    Claim,
     Device,
     Fault,
     Gpu,
@@ -20,11 +20,11 @@ from podgpu.model import (
     PodContainer,
     Process,
     Reading,
-    Snapshot,
+    Tenant,
     Workload,
 )
 from podgpu.sources.simulator.kubernetes import Given
-from tests.agent.stage import check_balance, write_proc
+from tests.agent.stage import check_card, write_proc
 
 GPU, UID, OTHER = "GPU-1", "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 INTERVAL = 5.0
@@ -103,16 +103,14 @@ class Stage:
             processes=processes,
         )
 
-    async def cycle(self, *processes: Process, seconds: float = INTERVAL) -> Snapshot:
+    async def cycle(self, *processes: Process, seconds: float = INTERVAL) -> Attributed:
         return await self.see(self.device(*processes, seconds=seconds))
 
-    async def see(self, *devices: Device) -> Snapshot:
-        found = await self.attribution.attribute(
-            Snapshot(
-                node="n", taken_at=self.at, interval_seconds=INTERVAL, version="", devices=devices, parts=()
-            )
-        )
-        check_balance(found)
+    async def see(self, *devices: Device) -> Attributed:
+        found = await self.attribution.attribute(devices, self.at)
+        for card in found.cards:
+            if card.balance:
+                check_card(card, card.balance)
         return found
 
 
@@ -125,13 +123,19 @@ def worked(pid: int, busy: int = 1_000_000) -> Process:
     return replace(runs(pid, busy), kinds=(), memory_bytes=None)
 
 
-def busy(snapshot: Snapshot) -> dict[tuple[str, str], int]:
-    return {(one.container.pod, one.container.pod_uid): one.busy_us for one in snapshot.bookings}
+def busy(found: Attributed) -> dict[tuple[str, str], int]:
+    (card,) = found.cards
+    everybody = (*card.tenants, *card.ended)
+    return {(one.container.pod, one.container.pod_uid): one.booking.busy_us for one in everybody}
 
 
-def only(bookings: Iterable[Booking], uid: str) -> Booking:
-    (found,) = (one for one in bookings if one.container.pod_uid == uid)
+def only(tenants: Iterable[Tenant], uid: str) -> Tenant:
+    (found,) = (one for one in tenants if one.container.pod_uid == uid)
     return found
+
+
+def claims(found: Attributed) -> tuple[Claim, ...]:
+    return tuple(claim for card in found.cards for tenant in card.tenants for claim in tenant.claims)
 
 
 def remove(proc: Path, pid: int) -> None:
@@ -169,9 +173,9 @@ async def test_a_process_that_is_listed_is_whose_it_is_now(tmp_path: Path) -> No
     await stage.cycle(runs(7))
     remove(stage.proc, 7)
     write_proc(stage.proc, 7, cgroup(OTHER, "b"), start="200")
-    found = await stage.cycle(runs(7))
-    assert only(found.bookings, OTHER).processes == 1
-    assert only(found.bookings, UID).ended
+    (card,) = (await stage.cycle(runs(7))).cards
+    assert only(card.tenants, OTHER).booking.processes == 1
+    assert only(card.ended, UID)
 
 
 async def test_a_process_that_outlives_its_pods_record_keeps_its_name(tmp_path: Path) -> None:
@@ -181,9 +185,9 @@ async def test_a_process_that_outlives_its_pods_record_keeps_its_name(tmp_path: 
     write_proc(stage.proc, 7, cgroup(UID, "a"))
     await stage.cycle(runs(7))
     source.listed = ()
-    found = await stage.cycle(runs(7))
-    assert only(found.bookings, UID).busy_us == INTERVAL * 1e6
-    assert [one.reason for one in found.remainders if one.busy_us] == []
+    (card,) = (await stage.cycle(runs(7))).cards
+    assert only(card.tenants, UID).booking.busy_us == INTERVAL * 1e6
+    assert [one.reason for one in card.rest if one.busy_us] == []
 
 
 async def test_a_moved_process_does_not_keep_its_name(tmp_path: Path) -> None:
@@ -193,8 +197,9 @@ async def test_a_moved_process_does_not_keep_its_name(tmp_path: Path) -> None:
     await stage.cycle(runs(7))
     remove(stage.proc, 7)
     write_proc(stage.proc, 7, cgroup(OTHER, "b"))
-    found = await stage.cycle(runs(7))
-    assert found.holders[0].container is None
+    (card,) = (await stage.cycle(runs(7))).cards
+    (process,) = card.processes
+    assert process.holder and process.holder.container is None
 
 
 async def test_a_pod_made_again_within_the_grace_period_is_another(tmp_path: Path) -> None:
@@ -203,9 +208,8 @@ async def test_a_pod_made_again_within_the_grace_period_is_another(tmp_path: Pat
     await stage.cycle()
     await stage.cycle()
     source.listed = (pod(OTHER),)
-    found = await stage.cycle()
-    old, new = only(found.bookings, UID), only(found.bookings, OTHER)
-    assert (old.ended, new.ended) == (True, False)
+    (card,) = (await stage.cycle()).cards
+    old, new = only(card.ended, UID).booking, only(card.tenants, OTHER).booking
     assert (old.allocated_us, new.allocated_us) == (INTERVAL * 1e6, INTERVAL * 1e6)
 
 
@@ -216,9 +220,9 @@ async def test_when_names_come_late_the_account_by_name_goes_on_beside(tmp_path:
     await stage.cycle()
     await stage.cycle()
     source.listed = (pod(),)
-    found = await stage.cycle()
-    assert sum(one.allocated_us for one in found.bookings) == 2 * INTERVAL * 1e6
-    assert [one.container.pod_uid for one in found.bookings if not one.ended] == [UID]
+    (card,) = (await stage.cycle()).cards
+    assert sum(one.booking.allocated_us for one in (*card.tenants, *card.ended)) == 2 * INTERVAL * 1e6
+    assert [one.container.pod_uid for one in card.tenants] == [UID]
 
 
 async def test_a_list_of_bare_names_does_not_drive_out_what_a_better_one_told(tmp_path: Path) -> None:
@@ -231,7 +235,7 @@ async def test_a_list_of_bare_names_does_not_drive_out_what_a_better_one_told(tm
     before = await stage.cycle()
     best.up = False
     after = await stage.cycle()
-    assert after.claims == before.claims, "a pod that ended is believed again"
+    assert claims(after) == claims(before) != (), "a pod that ended is believed again"
     assert after.pods == before.pods
 
 
@@ -241,13 +245,13 @@ async def test_the_log_folders_still_tell_of_a_new_pod(tmp_path: Path) -> None:
         tmp_path, Kubelet(new=GPU), best, Pods("log-dirs", Pod(namespace="ns", name="new", uid=OTHER))
     )
     found = await stage.cycle()
-    assert [one.container.pod_uid for one in found.claims] == [OTHER]
+    assert [one.container.pod_uid for one in claims(found)] == [OTHER]
 
 
 async def test_a_second_source_that_works_beats_the_first_that_does_not(tmp_path: Path) -> None:
     stale = Pods("pods-api", pod(), up=False)
     stage = Stage(tmp_path, Kubelet(chat=GPU), stale, Pods("apiserver", pod(phase="Succeeded")))
-    assert (await stage.cycle()).claims == ()
+    assert claims(await stage.cycle()) == ()
 
 
 async def test_a_silent_card_keeps_its_claims_and_its_ids_are_no_riddle(tmp_path: Path) -> None:
@@ -255,16 +259,19 @@ async def test_a_silent_card_keeps_its_claims_and_its_ids_are_no_riddle(tmp_path
     before = await stage.cycle()
     silent = Device(gpu=Gpu(uuid=GPU, index=0), fault=Fault(reason="gpu_lost"))
     during = await stage.see(silent)
-    assert (during.claims, during.unclaimed, during.pods) == (before.claims, (), before.pods)
-    assert only(during.bookings, UID).ended
+    assert claims(before)
+    assert (claims(during), during.unclaimed, during.pods) == (claims(before), (), before.pods)
+    (card,) = during.cards
+    tenant = only(card.tenants, UID)
+    assert (tenant.idle, tenant.booking.processes, tenant.booking.allocated_ratio) == (None, None, None)
     assert (await stage.see()).unclaimed == ()
 
 
 async def test_after_a_gap_no_power_is_made_up(tmp_path: Path) -> None:
     stage = Stage(tmp_path, Kubelet(chat=GPU), Pods("pods-api", pod()))
     await stage.cycle()
-    before = only((await stage.cycle()).bookings, UID)
-    after = only((await stage.cycle(seconds=3600)).bookings, UID)
+    before = only((await stage.cycle()).cards[0].tenants, UID).booking
+    after = only((await stage.cycle(seconds=3600)).cards[0].tenants, UID).booking
     assert before.power_watts is not None
     assert after.power_watts is None
     assert after.allocated_us == before.allocated_us
@@ -283,15 +290,15 @@ async def test_a_source_that_breaks_takes_nothing_down(tmp_path: Path) -> None:
 
 
 class Broken:
+    name = "workloads"
+
     async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
         raise ZeroDivisionError
 
 
 async def test_workloads_that_cannot_be_told_are_a_part_that_is_down(tmp_path: Path) -> None:
     attribution = Attribution(interval=INTERVAL, workloads=Broken())
-    found = await attribution.attribute(
-        Snapshot(node="n", taken_at=0.0, interval_seconds=INTERVAL, version="")
-    )
+    found = await attribution.attribute((), 0.0)
     assert [(part.name, part.up) for part in found.parts] == [("workloads", False)]
 
 
@@ -309,10 +316,9 @@ async def test_a_kubelet_that_hangs_holds_up_nothing(tmp_path: Path) -> None:
     kubelet = Hanging(chat=GPU)
     attribution = Attribution(interval=0.1, allocations=kubelet, pod_sources=[Pods("pods-api", pod())])
     devices = (Device(gpu=Gpu(uuid=GPU, index=0)),)
-    seen = Snapshot(node="n", taken_at=0.0, interval_seconds=0.1, version="", devices=devices)
-    before = await attribution.attribute(seen)
+    before = await attribution.attribute(devices, 0.0)
     kubelet.hangs = True
     for _ in range(3):
-        after = await asyncio.wait_for(attribution.attribute(seen), 1.0)
-        assert after.claims == before.claims != ()
+        after = await asyncio.wait_for(attribution.attribute(devices, 0.0), 1.0)
+        assert claims(after) == claims(before) != ()
     await attribution.close()

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.agent.attendance import GRACE_SECONDS, MOST_CARDS
 from podgpu.agent.meter import Meter
 from podgpu.ledger.account import Interval
 from podgpu.model import Device, Gpu, Reading
@@ -108,23 +107,24 @@ def named(uuid: str, at: float, energy: float) -> Device:
     return Device(gpu=Gpu(uuid=uuid, index=0), at=at, readings=(Reading("energy_joules_total", energy),))
 
 
-def test_a_card_that_was_away_for_too_long_is_met_anew() -> None:
+def test_a_card_that_is_forgotten_is_met_anew() -> None:
     meter = Meter(INTERVAL)
     meter.interval(named("GPU-1", 0.0, 0.0))
-    meter.interval(named("GPU-2", GRACE_SECONDS, 0.0))
-    gap = meter.interval(named("GPU-1", GRACE_SECONDS, 9.0))
+    gap = meter.interval(named("GPU-1", 3600.0, 9.0))
     assert gap is not None
     assert (gap.is_gap, gap.energy_mj) == (True, 9000)
-    meter.interval(named("GPU-2", 2 * GRACE_SECONDS + 1, 0.0))
-    assert meter.interval(named("GPU-1", 2 * GRACE_SECONDS + 1, 90.0)) is None
+    meter.forget(["GPU-1", "GPU-never-seen"])
+    assert meter.interval(named("GPU-1", 3605.0, 90.0)) is None
 
 
-def test_invented_cards_do_not_fill_the_memory() -> None:
+def test_with_a_card_its_idle_power_is_forgotten() -> None:
     meter = Meter(INTERVAL)
-    for number in range(3 * MOST_CARDS):
-        reading = Reading("power_watts", 7.0), Reading("utilization_ratio", 0.0)
-        meter.interval(Device(gpu=Gpu(uuid=f"GPU-{number}", index=0), readings=reading))
-    assert (len(meter._last), len(meter._idle_watts)) == (MOST_CARDS, MOST_CARDS)
+    meter.interval(joules(0.0, 0.0, power_watts=80.0, utilization_ratio=0.0))
+    meter.forget(["GPU-1"])
+    meter.interval(joules(5.0, 1.0))
+    found = meter.interval(joules(10.0, 2.0))
+    assert found is not None
+    assert found.idle_mj == round(0.12 * LIMIT * 5 * 1000)
 
 
 @given(st.lists(st.tuples(st.floats(0.02, 100), st.floats(0, 1000)), min_size=1, max_size=20))

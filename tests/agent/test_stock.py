@@ -3,11 +3,13 @@
 import asyncio
 from collections import Counter
 
+import pytest
+
 from podgpu.agent.stock import Latest, Stock
-from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.api.server import ApiServer
 from podgpu.kube.podresources import Allocated
-from podgpu.kube.resource_claims import ResourceClaims, Timing
-from podgpu.model import DynamicAllocation, PartStatus, Pod
+from podgpu.kube.resource_claims import ClaimTiming, ResourceClaims
+from podgpu.model import Allocation, DynamicAllocation, PartStatus, Pod
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, dynamic_resources
 from tests.fakeapi.server import FakeApi
@@ -24,17 +26,24 @@ LISTED = DynamicAllocation(
 )
 
 
+GIVEN, ON_PAGE = (
+    Allocation(namespace="ns", pod=pod, container="main", resource="nvidia.com/gpu", device_id="GPU-1")
+    for pod in ("given", "on-page")
+)
+
+
 class Kubelet:
     name = "podresources"
 
-    def __init__(self) -> None:
+    def __init__(self, age: float | None = 0.0) -> None:
         self.errors: Counter[str] = Counter()
+        self._age = age
 
     async def read(self) -> Allocated:
-        return Allocated(dynamic=(LISTED,))
+        return Allocated(devices=(GIVEN,), dynamic=(LISTED,))
 
     def status(self) -> PartStatus:
-        return PartStatus(name=self.name, up=True, age_seconds=0.0)
+        return PartStatus(name=self.name, up=self._age == 0, age_seconds=self._age)
 
 
 async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
@@ -42,7 +51,7 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
     pod = Pod(namespace="team-c", name="p", uid="u", phase="Running")
     async with FakeApi(objects=dynamic_resources()) as fake:
         api = ApiServer(fake.url)
-        claims = ResourceClaims(api, NODE, timing=Timing(refresh=0.05))
+        claims = ResourceClaims(api, NODE, timing=ClaimTiming(refresh=0.05))
         stock = Stock(patience=1.0, systems=(), allocations=Kubelet(), dynamics=claims)
         running = asyncio.create_task(stock.run())
         try:
@@ -55,6 +64,22 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
             await api.close()
     assert [one.name for one in taken.resource_claims] == ["shared-gpu"]
     assert [status.name for status in stock.statuses()] == ["podresources", "resource-claims"]
+
+
+@pytest.mark.parametrize(
+    ("age", "believed"), [(0.0, True), (599.0, True), (600.0, True), (601.0, False), (None, False)]
+)
+async def test_the_last_map_is_believed_for_ten_minutes_and_no_longer(
+    age: float | None, believed: bool
+) -> None:
+    """After that, what the source of the numbers says is better than nothing."""
+    stock = Stock(patience=1.0, systems=(), allocations=Kubelet(age))
+    taken = await stock.take((), (), [ON_PAGE], "dcgm")
+    expected = ((GIVEN,), "podresources", (LISTED,)) if believed else ((ON_PAGE,), "dcgm", ())
+    (allocation,) = taken.allocations
+    source = taken.claim(allocation, "GPU-1", system="any", share=1.0).source
+    assert (taken.allocations, source, taken.dynamic) == expected
+    stock.close()
 
 
 async def test_who_does_not_answer_is_not_waited_for_and_not_asked_twice() -> None:

@@ -20,7 +20,7 @@ async def test_pods_of_all_nodes_are_asked_for_and_no_kubelet() -> None:
         agent = open_agent(load({**ALL, "kube_api": [fake.url]}, {}))
         running = asyncio.create_task(agent.run())
         try:
-            await until(lambda: {part.name for part in agent.snapshot().parts} == {"dcgm", "apiserver"})
+            await until(lambda: {part.name for part in agent.snapshot.parts} == {"dcgm", "apiserver"})
             await until(lambda: len(fake.requests) > 2)
         finally:
             running.cancel()
@@ -28,7 +28,7 @@ async def test_pods_of_all_nodes_are_asked_for_and_no_kubelet() -> None:
             await agent.close()
     asked = [seen.query for seen in fake.requests]
     assert {query.get("fieldSelector", "") for query in asked} == {"", "status.phase=Running"}
-    (part,) = (part for part in agent.snapshot().parts if part.name == "dcgm")
+    (part,) = (part for part in agent.snapshot.parts if part.name == "dcgm")
     assert part.fault is not None and "on any node" in part.fault.detail
 
 

@@ -117,3 +117,20 @@ def test_a_native_counter_never_hides_behind_a_gauge() -> None:
         row.name for row in CATALOG if row.dcgm and row.kind is Kind.COUNTER and row.dcgm.kind is not row.kind
     ]
     assert hidden == []
+
+
+def test_no_two_rows_are_one_series_of_opentelemetry() -> None:
+    """A row's own labels become attributes too, so rows that differ in these stay apart."""
+    keys = Counter(
+        (row.otel.name, frozenset(row.otel.attributes), row.own_labels) for row in CATALOG if row.otel
+    )
+    assert keys and {key for key, times in keys.items() if times > 1} == set()
+
+
+def test_rows_of_one_opentelemetry_name_are_of_one_kind_and_carry_the_same_attributes() -> None:
+    shapes: dict[str, set[tuple[Kind, frozenset[str]]]] = {}
+    for row in CATALOG:
+        if row.otel:
+            names = frozenset(name for name, _ in row.otel.attributes)
+            shapes.setdefault(row.otel.name, set()).add((row.kind, names))
+    assert {name for name, found in shapes.items() if len(found) > 1} == set()

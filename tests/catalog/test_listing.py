@@ -64,7 +64,7 @@ def test_the_json_tells_a_row_whole() -> None:
 
 def test_ways_of_reading_are_told_apart() -> None:
     assert way(row("podgpu_gpu_up")) == "podgpu"
-    assert way(row("podgpu_gpu_energy_joules_total")) == "field 83"
+    assert way(row("podgpu_gpu_power_instant_watts")) == "field 186"
     assert way(row("podgpu_gpu_sm_active_ratio")) == "GPM 2"
     assert way(row("podgpu_gpu_clock_event", "software_power_cap")) == (
         "nvmlDeviceGetCurrentClocksEventReasons() & 0x4"

@@ -68,7 +68,6 @@ def test_a_field_exists(row: Metric) -> None:
 @pytest.mark.parametrize(
     ("name", "labels", "constant"),
     [
-        ("energy_joules_total", (), "TOTAL_ENERGY_CONSUMPTION"),
         ("power_instant_watts", (), "POWER_INSTANT"),
         ("power_limit_min_watts", (), "POWER_MIN_LIMIT"),
         ("power_limit_max_watts", (), "POWER_MAX_LIMIT"),

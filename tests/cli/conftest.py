@@ -1,5 +1,4 @@
 import logging
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -8,10 +7,8 @@ from podgpu.log.handler import LineHandler
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Neither this machine's settings come in, nor the command's logging out."""
-    for name in [name for name in os.environ if name.startswith("PODGPU_")]:
-        monkeypatch.delenv(name)
+def logging_stays_inside() -> Iterator[None]:
+    """Undo the logging that a command sets up."""
     root = logging.getLogger()
     level = root.level
     yield

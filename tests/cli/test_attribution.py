@@ -29,5 +29,7 @@ async def test_the_ratio_file_says_what_a_virtual_gpu_is_of_a_card(
             kubelet.replies["/v1.PodResourcesLister/List"] = Reply(given(f"{h200(0).uuid}-0".encode()))
             arguments = ["snapshot", "-o", "json", "--kube.api=off", f"--path.kubelet={root}", *options]
             assert await asyncio.to_thread(main, arguments) == 0
-    (claim,) = json.loads(capfd.readouterr().out)["claims"]
+    (card,) = json.loads(capfd.readouterr().out)["cards"]
+    (tenant,) = card["tenants"]
+    (claim,) = tenant["claims"]
     assert (claim["system"], claim["share"], claim["container"]["pod"]) == ("ratio", 0.25, "p")

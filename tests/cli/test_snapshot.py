@@ -18,7 +18,7 @@ def test_json_holds_the_whole_node(capfd: pytest.CaptureFixture[str]) -> None:
     document = json.loads(printed(capfd, "-o", "json"))
     assert document["node"] == "node-7"
     assert document["demo"] is True
-    assert len(document["devices"]) == 8
+    assert len(document["cards"]) == 8
 
 
 def test_prom_is_a_page_that_prometheus_reads(capfd: pytest.CaptureFixture[str]) -> None:
@@ -36,6 +36,6 @@ def test_the_table_is_the_default_and_uncoloured_in_a_pipe(capfd: pytest.Capture
 def test_without_a_driver_it_prints_what_there_is_and_why(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["snapshot", "-o", "json", f"--nvml.library={Path(__file__)}"]) == 1
     out, err = capfd.readouterr()
-    assert json.loads(out)["devices"] == []
+    assert json.loads(out)["cards"] == []
     assert err.startswith("nvml: ")
     assert len(err.splitlines()) == 1

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.cli.main import main
-from podgpu.model import Booking, ContainerRef
+from podgpu.model import ContainerRef, Tenant
 from tests.serve.rig import StubNode, serving
 from tests.views.quirks import BUSY, SNAPSHOT
 
@@ -21,9 +21,9 @@ POD = ContainerRef("docker", "web", "main", "uid-web")
 def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     async def asked(*arguments: str, pod: bool = False) -> tuple[int, str, str]:
         owners = [ContainerRef("", "", title) for title in TITLES] + [POD] * pod
-        bookings = tuple(Booking(gpu=BUSY.gpu.uuid, container=owner) for owner in owners)
+        tenants = (*BUSY.tenants, *(Tenant(container=owner) for owner in owners))
         node = StubNode()
-        node.current = replace(SNAPSHOT, bookings=SNAPSHOT.bookings + bookings)
+        node.current = replace(SNAPSHOT, cards=(replace(BUSY, tenants=tenants), *SNAPSHOT.cards[1:]))
         async with serving(node) as server:
             url = f"http://127.0.0.1:{server.ports[0]}"
             code = await asyncio.to_thread(main, ["why", *arguments, "--url", url])

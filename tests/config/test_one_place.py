@@ -63,7 +63,7 @@ from dataclasses import dataclass
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.option.value import OneOf
-from podgpu.views.family import Family
+from podgpu.views.series import Family, Labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,9 @@ class Options:
 
 def families(snapshot, options):
     value = 2.0 if options.voice == "loud" else 1.0
-    return [Family("nobody", Kind.GAUGE, "Nobody.", Worth.CORE, {"": value})]
+    family = Family("nobody", Kind.GAUGE, "Nobody.", Worth.CORE)
+    family.put(value, Labels((), ()))
+    return [family]
 
 
 PAGES = {"/metrics/nobody": families}
@@ -119,7 +121,7 @@ print(
             "docs": markdown(),
             "opened": open_source(config).seen,
             "dialects": menu.dialects,
-            "samples": family.samples,
+            "samples": list(family.samples.values()),
         }
     )
 )
@@ -177,4 +179,4 @@ def test_the_docs_have_both(seen: dict[str, object]) -> None:
 def test_the_page_of_a_new_dialect_is_served_as_its_option_says(seen: dict[str, object]) -> None:
     dialects = seen["dialects"]
     assert isinstance(dialects, list) and "nobody" in dialects
-    assert seen["samples"] == {"": 2.0}
+    assert seen["samples"] == [2.0]

@@ -4,10 +4,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from podgpu.agent.join import bare
 from podgpu.doctor import Finding, Machine, examine
 from podgpu.model import (
-    Balance,
     Booking,
+    Card,
     Claim,
     ContainerRef,
     Device,
@@ -20,38 +21,55 @@ from podgpu.model import (
     PartStatus,
     Process,
     Reading,
-    Remainder,
+    Rest,
     SharingStatus,
     Snapshot,
+    Tenant,
 )
+from tests.tree import card
 
 GIB = 2**30
 NOW = 1_700_000_000.0
 CARD, CUT = "GPU-00000000-0000-4000-8000-000000000000", "GPU-00000001-0000-4000-8000-000000000000"
 LLAMA = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000001")
 
-WHOLE = Device(
-    gpu=Gpu(uuid=CARD, index=0, model="NVIDIA H200", compute_capability="9.0"),
-    readings=(
-        Reading("memory_used_bytes", 20 * GIB),
-        Reading("sm_active_ratio", 0.5),
-        Reading("recovery_action", 0),
-        Reading("row_remap_pending", 0),
-        Reading("pcie_link_width", 16),
-        Reading("pcie_link_width_max", 16),
-    ),
-    processes=(Process(pid=42, kinds=("compute",), memory_bytes=20 * GIB),),
+HOLDER = Holder(pid=42, kind="pod", owner=Owner(pod_uid=LLAMA.pod_uid), container=LLAMA)
+PROCESS = Process(pid=42, kinds=("compute",), memory_bytes=20 * GIB, holder=HOLDER)
+TENANT = Tenant(
+    container=LLAMA,
+    claims=(Claim(gpu=CARD, container=LLAMA, system="exclusive", resource="nvidia.com/gpu"),),
+    processes=(PROCESS,),
+    booking=Booking(processes=1, memory_bytes=20 * GIB, allocated_ratio=1.0, busy_us=5, energy_mj=70),
+    idle=False,
 )
-SPLIT = Device(
-    gpu=Gpu(uuid=CUT, index=1, model="NVIDIA H200", compute_capability="9.0", mig_enabled=True),
-    instances=(
-        Instance(
-            mig=MigInstance(uuid="MIG-1", gpu_instance_id=7, compute_instance_id=0),
-            readings=(Reading("sm_active_ratio", 0.1),),
+REST = Rest(reason="unknown", memory_bytes=0, busy_us=0, energy_mj=1)
+
+WHOLE = card(
+    Device(
+        gpu=Gpu(uuid=CARD, index=0, model="NVIDIA H200", compute_capability="9.0"),
+        readings=(
+            Reading("memory_used_bytes", 20 * GIB),
+            Reading("sm_active_ratio", 0.5),
+            Reading("recovery_action", 0),
+            Reading("row_remap_pending", 0),
+            Reading("pcie_link_width", 16),
+            Reading("pcie_link_width_max", 16),
         ),
     ),
+    tenants=(TENANT,),
+    rest=(REST,),
 )
-HOLDER = Holder(pid=42, kind="pod", owner=Owner(pod_uid=LLAMA.pod_uid), container=LLAMA)
+SPLIT = bare(
+    Device(
+        gpu=Gpu(uuid=CUT, index=1, model="NVIDIA H200", compute_capability="9.0", mig_enabled=True),
+        instances=(
+            Instance(
+                mig=MigInstance(uuid="MIG-1", gpu_instance_id=7, compute_instance_id=0),
+                readings=(Reading("sm_active_ratio", 0.1),),
+            ),
+        ),
+    )
+)
 PARTS = ("nvml", "podresources", "pods-api", "apiserver", "log-dirs", "procfs", "resource-claims")
 
 SOUND = Snapshot(
@@ -61,22 +79,7 @@ SOUND = Snapshot(
     version="1.2.3",
     driver_version="580.95",
     nvml_version="13.580.95",
-    devices=(WHOLE, SPLIT),
-    claims=(Claim(gpu=CARD, container=LLAMA, system="exclusive", resource="nvidia.com/gpu"),),
-    holders=(HOLDER,),
-    bookings=(
-        Booking(
-            gpu=CARD,
-            container=LLAMA,
-            processes=1,
-            memory_bytes=20 * GIB,
-            allocated_ratio=1.0,
-            busy_us=5,
-            energy_mj=70,
-        ),
-    ),
-    remainders=(Remainder(gpu=CARD, reason="unknown", memory_bytes=0, busy_us=0, energy_mj=1),),
-    balances=(Balance(gpu=CARD, memory_bytes=20 * GIB, busy_us=5, energy_mj=71),),
+    cards=(WHOLE, SPLIT),
     sharing=(SharingStatus(system="exclusive", claims=1),),
     parts=tuple(PartStatus(name=name, up=True, duration_seconds=0.003) for name in PARTS),
 )
@@ -101,9 +104,16 @@ def without(*names: str) -> Snapshot:
     return replace(SOUND, parts=tuple(part for part in SOUND.parts if part.name not in names))
 
 
-def with_readings(device: Device, **values: float) -> Device:
-    kept = tuple(one for one in device.readings if one.metric not in values)
-    return replace(device, readings=(*kept, *(Reading(name, value) for name, value in values.items())))
+def with_readings(card: Card, **values: float) -> Card:
+    kept = tuple(one for one in card.readings if one.metric not in values)
+    return replace(card, readings=(*kept, *(Reading(name, value) for name, value in values.items())))
+
+
+def held_by(*holders: Holder) -> tuple[Card, ...]:
+    """The cards, with processes of these owners and of nobody else."""
+    processes = tuple(Process(pid=one.pid, kinds=("compute",), holder=one) for one in holders)
+    tenant = replace(TENANT, processes=())
+    return replace(WHOLE, tenants=(tenant,), rest=(replace(REST, processes=processes),)), SPLIT
 
 
 def found(check: str, snapshot: Snapshot = SOUND, machine: Machine = HERE, **changes: Any) -> Finding:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from podgpu.doctor import CHECKS, Machine, Status, examine
 from podgpu.model import (
+    Ability,
     Allocation,
     Booking,
     Claim,
@@ -20,9 +21,10 @@ from podgpu.model import (
     Owner,
     PartStatus,
     Process,
-    Remainder,
+    Rest,
     SharingStatus,
     Snapshot,
+    Tenant,
 )
 from podgpu.views.advice import next_step
 from tests.doctor.node import (
@@ -32,15 +34,21 @@ from tests.doctor.node import (
     HOLDER,
     LLAMA,
     NOW,
+    PROCESS,
+    REST,
     SOUND,
     SPLIT,
+    TENANT,
     WHOLE,
     found,
+    held_by,
     with_down,
     with_readings,
     without,
 )
 
+# As a page of metrics shows them.
+PAGE = tuple(replace(card, ability=Ability()) for card in (WHOLE, SPLIT))
 ELSEWHERE = Machine(now=NOW + 1, is_remote=True)
 
 
@@ -92,21 +100,21 @@ def test_what_passes_by_itself_is_a_warning() -> None:
 
 
 def test_without_a_driver_the_cards_are_not_judged() -> None:
-    snapshot = replace(with_down("nvml", "driver_not_loaded"), devices=(), balances=())
+    snapshot = replace(with_down("nvml", "driver_not_loaded"), cards=())
     judged = {one.id: one.status for one in examine(snapshot, HERE)}
     assert judged["nvml.gpus"] is Status.SKIP
     assert {status for check, status in judged.items() if check.startswith(("gpu.", "mig."))} == {Status.SKIP}
 
 
 def test_a_driver_that_lists_no_gpu_fails() -> None:
-    finding = found("nvml.gpus", devices=())
+    finding = found("nvml.gpus", cards=())
     assert (finding.status, finding.detail) == (Status.FAIL, "no GPU was found")
     assert "NVIDIA_VISIBLE_DEVICES" in finding.advice
 
 
 def test_a_card_that_is_lost_is_named_with_its_cure() -> None:
     lost = replace(WHOLE, fault=Fault(reason="lost", call="nvmlDeviceGetPowerUsage"))
-    finding = found("nvml.gpus", devices=(lost, SPLIT))
+    finding = found("nvml.gpus", cards=(lost, SPLIT))
     assert finding.detail == "GPU 0: lost in nvmlDeviceGetPowerUsage"
     assert "Xid 79" in finding.advice
 
@@ -116,33 +124,41 @@ def test_a_card_that_is_lost_is_named_with_its_cure() -> None:
     [
         ("gpu.recovery", {"recovery_action": 2}, "FAIL", "the driver asks for: GPU 0: reboot the node"),
         ("gpu.recovery", {"recovery_action": 99}, "FAIL", "the driver asks for: GPU 0: action 99"),
-        ("gpu.recovery", {"recovery_action": float("nan")}, "SKIP", "the driver does not tell"),
+        ("gpu.recovery", {"recovery_action": float("nan")}, "SKIP", "the driver does not report it"),
         ("gpu.memory", {"row_remap_failed": 1}, "FAIL", "GPU 0: a bad row of memory could not be replaced"),
-        ("gpu.memory", {"row_remap_pending": 1}, "WARN", "GPU 0: bad memory is replaced at the next reset"),
+        (
+            "gpu.memory",
+            {"row_remap_pending": 1},
+            "WARN",
+            "GPU 0: bad memory will be replaced at the next reset",
+        ),
         ("gpu.xid", {"xid_last_code": 79}, "WARN", "GPU 0: last XID 79"),
         ("gpu.link", {"pcie_link_width": 8}, "WARN", "GPU 0: x8 of x16"),
         ("nvml.profiling", {"sm_active_ratio": float("nan")}, "WARN", "GPU 0: no profiling values"),
     ],
 )
 def test_a_sick_card_is_named(check: str, readings: dict[str, float], status: str, detail: str) -> None:
-    finding = found(check, devices=(with_readings(WHOLE, **readings), SPLIT))
+    finding = found(check, cards=(with_readings(WHOLE, **readings), SPLIT))
     assert (finding.status, finding.detail) == (status, detail)
     assert bool(finding.advice) == (status != "SKIP")
 
 
 def test_a_card_before_hopper_is_not_blamed_for_what_it_cannot_do() -> None:
     old = replace(WHOLE, gpu=replace(WHOLE.gpu, compute_capability="8.0"), readings=())
-    assert found("nvml.profiling", devices=(old,)).status is Status.SKIP
+    assert found("nvml.profiling", cards=(old,)).status is Status.SKIP
 
 
 def test_memory_in_use_without_a_process_points_at_the_pid_namespace() -> None:
-    finding = found("nvml.processes", devices=(replace(WHOLE, processes=()), SPLIT))
-    assert finding.detail == "GPU 0: 20.0 GiB in use, and the driver lists no process"
+    finding = found("nvml.processes", cards=(replace(WHOLE, tenants=()), SPLIT))
+    assert finding.detail == "GPU 0: 20.0 GiB in use, but the driver lists no process"
     assert "hostPID" in finding.advice
 
 
 def test_a_list_of_processes_that_could_not_be_read_is_a_warning() -> None:
-    assert found("nvml.processes", devices=(replace(WHOLE, processes_known=False),)).status is Status.WARN
+    partial = replace(WHOLE, ability=replace(WHOLE.ability, sees_all=False))
+    finding = found("nvml.processes", cards=(partial,))
+    assert finding.status is Status.WARN
+    assert finding.detail == "GPU 0: the list of processes could not be read in full"
 
 
 def test_values_that_were_left_out_are_counted() -> None:
@@ -151,20 +167,20 @@ def test_values_that_were_left_out_are_counted() -> None:
 
 
 def test_mig_mode_without_instances_or_without_their_profiling_is_a_warning() -> None:
-    assert found("mig.instances", devices=(replace(SPLIT, instances=()),)).status is Status.WARN
+    assert found("mig.instances", cards=(replace(SPLIT, instances=()),)).status is Status.WARN
     mute = replace(SPLIT, instances=(replace(SPLIT.instances[0], readings=()),))
-    assert found("mig.profiling", devices=(WHOLE, mute)).detail == "GPU 1: instances without profiling values"
+    assert found("mig.profiling", cards=(WHOLE, mute)).detail == "GPU 1: instances without profiling values"
 
 
 def test_hidden_processes_fail_only_where_one_is_on_a_gpu() -> None:
     hidden = Holder(pid=7, kind="unknown", reason="hidden")
-    assert found("proc.hidepid", holders=(hidden,)).status is Status.FAIL
+    assert found("proc.hidepid", cards=held_by(hidden)).status is Status.FAIL
     assert found("proc.hidepid", machine=replace(HERE, hides_processes=True)).status is Status.WARN
 
 
 def test_a_cgroup_that_nobody_knows_is_shown() -> None:
     strange = Holder(pid=7, kind="unknown", reason="unrecognised", cgroup="0::/odd/place")
-    finding = found("proc.owners", holders=(HOLDER, strange))
+    finding = found("proc.owners", cards=held_by(HOLDER, strange))
     assert (finding.status, finding.detail) == (Status.WARN, "PID 7: unrecognised (0::/odd/place)")
 
 
@@ -179,7 +195,7 @@ def test_a_machine_without_kubernetes_has_nothing_to_answer_for() -> None:
     bare = replace(
         SOUND,
         parts=tuple(part for part in SOUND.parts if part.name in ("nvml", "procfs")),
-        holders=(Holder(pid=42, kind="host"),),
+        cards=held_by(Holder(pid=42, kind="host")),
     )
     judged = {one.id: one.status for one in examine(bare, replace(HERE, in_pod=False))}
     about = [status for check, status in judged.items() if check.startswith(("kubelet.", "api.", "pods."))]
@@ -204,8 +220,9 @@ def test_log_folders_tell_names_but_no_annotations() -> None:
 def test_pods_that_nobody_lists_point_at_the_nodes_name() -> None:
     stranger = Holder(pid=8, kind="pod", owner=Owner(pod_uid="99999999-aaaa-4000-8000-000000000009"))
     claim = Claim(gpu=CARD, container=ContainerRef("ml", "other-0", "server"))
-    for changes in ({"holders": (stranger,)}, {"claims": (claim,)}):
-        finding = found("pods.names", **changes)
+    given_it = Tenant(container=claim.container, claims=(claim,))
+    for cards in (held_by(stranger), (replace(WHOLE, tenants=(given_it,)), SPLIT)):
+        finding = found("pods.names", cards=cards)
         assert (finding.status, finding.detail) == (Status.WARN, "1 pod on a GPU not in the list of pods")
         assert "NODE_NAME" in finding.advice
 
@@ -217,10 +234,11 @@ def test_a_refused_claim_names_the_right_that_is_missing() -> None:
 
 
 def test_who_uses_a_gpu_without_a_claim_is_named() -> None:
-    intruder = Booking(gpu=CARD, container=LLAMA, processes=2)
-    outsider = Booking(gpu=CARD, container=ContainerRef("", "", "docker/web"), processes=1)
-    finding = found("claims.missing", bookings=(intruder, outsider))
-    assert finding.detail == "use a GPU without a claim: ml/llama-0/server on GPU 0"
+    intruder = Tenant(container=LLAMA, processes=(PROCESS,))
+    outsider = Tenant(container=ContainerRef("", "", "docker/web"), processes=(PROCESS,))
+    former = Tenant(container=LLAMA, processes=(Process(pid=43),))
+    finding = found("claims.missing", cards=(replace(WHOLE, tenants=(intruder, outsider, former)),))
+    assert finding.detail == "using a GPU without a claim: ml/llama-0/server on GPU 0"
     assert finding.status is Status.WARN
 
 
@@ -243,25 +261,42 @@ def test_an_unknown_id_is_shown_with_its_pod_and_resource() -> None:
 
 @pytest.mark.parametrize("wrong", [{"busy_us": 6}, {"energy_mj": 70}, {"memory_bytes": 1}])
 def test_books_that_do_not_balance_fail(wrong: dict[str, int]) -> None:
-    balances = (replace(SOUND.balances[0], **wrong),)
-    assert found("books.balance", balances=balances).status is Status.FAIL
+    assert WHOLE.balance
+    card = replace(WHOLE, balance=replace(WHOLE.balance, **wrong))
+    finding = found("books.balance", cards=(SPLIT, card))
+    assert (finding.status, finding.detail) == (Status.FAIL, f"they do not on {CARD}")
+
+
+def test_former_tenants_are_part_of_the_books() -> None:
+    former = Tenant(container=LLAMA, booking=Booking(busy_us=3, energy_mj=4))
+    assert WHOLE.balance
+    more = replace(WHOLE.balance, busy_us=8, energy_mj=75)
+    assert (
+        found("books.balance", cards=(replace(WHOLE, ended=(former,), balance=more),)).status is Status.PASS
+    )
 
 
 def test_memory_that_cannot_be_known_unbalances_nothing() -> None:
-    bookings = (replace(SOUND.bookings[0], memory_bytes=None),)
-    rest = (replace(SOUND.remainders[0], memory_bytes=None),)
-    balances = (replace(SOUND.balances[0], memory_bytes=None),)
-    assert found("books.balance", bookings=bookings, remainders=rest, balances=balances).status is Status.PASS
+    tenant = replace(TENANT, booking=replace(TENANT.booking, memory_bytes=None))
+    rest = replace(REST, memory_bytes=None)
+    assert WHOLE.balance
+    balance = replace(WHOLE.balance, memory_bytes=None)
+    card = replace(WHOLE, tenants=(tenant,), rest=(rest,), balance=balance)
+    assert found("books.balance", cards=(card,)).status is Status.PASS
 
 
 def test_much_that_is_nobodys_is_told_with_its_reasons() -> None:
-    finding = found(
-        "books.unattributed",
-        remainders=(Remainder(gpu=CARD, reason="unknown", memory_bytes=10 * GIB),),
-        holders=(Holder(pid=1, kind="unknown", reason="zombie"),),
-    )
+    zombie = Process(pid=1, kinds=("compute",), holder=Holder(pid=1, kind="unknown", reason="zombie"))
+    rest = Rest(reason="unknown", memory_bytes=10 * GIB, processes=(zombie,))
+    finding = found("books.unattributed", cards=(replace(WHOLE, rest=(rest,)),))
     assert finding.status is Status.WARN
-    assert finding.detail == "nobody's: 50% of the memory; processes: 1 zombie"
+    assert finding.detail == "no known owner: 50% of the memory; processes: 1 zombie"
+
+
+def test_memory_counts_only_on_cards_whose_processes_can_be_listed() -> None:
+    rest = Rest(reason="unknown", memory_bytes=20 * GIB)
+    page = replace(WHOLE, rest=(rest,), ability=replace(WHOLE.ability, sees_processes=False))
+    assert found("books.unattributed", cards=(page, WHOLE)).status is Status.PASS
 
 
 @pytest.mark.parametrize(
@@ -286,9 +321,13 @@ def test_names_from_pods_never_steer_the_terminal(pod: str, resource: str, reaso
     snapshot = replace(
         SOUND,
         unclaimed=(Allocation(namespace="n", pod=pod, container="c", resource=resource, device_id=resource),),
-        holders=(Holder(pid=1, kind="unknown", reason=reason, cgroup=pod),),
         sharing=(SharingStatus(system=pod, missing=reason),),
-        devices=(replace(WHOLE, gpu=replace(WHOLE.gpu, model=pod, compute_capability=reason)),),
+        cards=(
+            replace(
+                held_by(Holder(pid=1, kind="unknown", reason=reason, cgroup=pod))[0],
+                gpu=replace(WHOLE.gpu, uuid=pod, model=pod, compute_capability=reason),
+            ),
+        ),
     )
     for one in examine(snapshot, HERE):
         assert not re.search("[\x00-\x1f\x7f-\x9f\ud800-\udfff]", one.id + one.detail + one.advice)
@@ -300,8 +339,15 @@ def test_an_empty_snapshot_is_judged_without_a_crash() -> None:
 
 
 def test_a_process_that_ended_is_not_counted() -> None:
-    device = replace(WHOLE, processes=(*WHOLE.processes, Process(pid=43)))
-    assert found("nvml.processes", devices=(device,)).detail == "1 process on 1 GPU"
+    tenant = replace(TENANT, processes=(PROCESS, Process(pid=43)))
+    card = replace(WHOLE, tenants=(tenant,))
+    assert found("nvml.processes", cards=(card,)).detail == "1 process on 1 GPU"
+
+
+def test_a_process_on_two_cards_has_one_owner() -> None:
+    strange = Holder(pid=7, kind="unknown", reason="unrecognised")
+    cards = (held_by(strange)[0], held_by(strange)[0])
+    assert found("proc.owners", cards=cards).detail == "PID 7: unrecognised"
 
 
 @pytest.mark.parametrize(
@@ -318,14 +364,14 @@ def test_counters_that_cannot_be_had_are_named(missing: tuple[str, ...] | None, 
 
 
 def test_a_page_of_metrics_is_not_asked_for_what_only_the_driver_knows() -> None:
-    page = replace(SOUND, parts=tuple(one for one in SOUND.parts if one.name != "nvml"))
+    page = replace(without("nvml"), cards=PAGE)
     judged = {one.id: one.status for one in examine(page, HERE)}
     assert {judged[f"nvml.{check}"] for check in ("library", "processes", "profiling")} == {Status.SKIP}
 
 
 def test_pages_of_all_nodes_are_judged_by_what_pages_can_tell() -> None:
     parts = (PartStatus(name="dcgm", up=True), PartStatus(name="apiserver", up=True))
-    judged = {one.id: one.status for one in examine(replace(SOUND, parts=parts), HERE)}
+    judged = {one.id: one.status for one in examine(replace(SOUND, parts=parts, cards=PAGE), HERE)}
     assert judged["kubelet.socket"] is Status.SKIP
     assert judged["mig.profiling"] is Status.SKIP
     assert Status.FAIL not in judged.values()
@@ -333,6 +379,7 @@ def test_pages_of_all_nodes_are_judged_by_what_pages_can_tell() -> None:
 
 def test_a_page_that_cannot_be_had_is_the_cause_and_not_the_driver() -> None:
     broken = PartStatus(name="dcgm", up=False, fault=Fault(reason="page_unreachable"))
-    snapshot = replace(SOUND, parts=(broken,), devices=(), balances=())
+    snapshot = replace(SOUND, parts=(broken,), cards=())
     judged = {one.id: one.status for one in examine(snapshot, HERE)}
     assert (judged["nvml.gpus"], judged["part.dcgm"]) == (Status.SKIP, Status.FAIL)
+    assert judged["kubelet.socket"] is Status.SKIP

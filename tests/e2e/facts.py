@@ -41,9 +41,10 @@ class Given:
 class Facts:
     def __init__(self, snapshot: Any) -> None:
         self.node: str = snapshot["node"]
-        self.parts = [part for device in snapshot["devices"] for part in _parts(device)]
-        self.given = [self._given(claim) for claim in snapshot["claims"]]
-        self._snapshot = snapshot
+        self.parts = [part for card in snapshot["cards"] for part in _parts(card)]
+        self._tenants = [tenant for card in snapshot["cards"] for tenant in card["tenants"]]
+        self.given = [self._given(claim) for tenant in self._tenants for claim in tenant["claims"]]
+        self._cards = snapshot["cards"]
 
     @property
     def cards(self) -> list[Part]:
@@ -60,23 +61,23 @@ class Facts:
         return held[0].who if len(held) == 1 else ("", "", "")
 
     def memory_used(self, pod: str) -> float:
-        used = [one for one in self._snapshot["bookings"] if one["container"]["pod"] == pod]
+        used = [one["booking"] for one in self._tenants if one["container"]["pod"] == pod]
         return float(sum(one["memory_bytes"] for one in used))
 
     def allocated(self) -> Rows:
         """Each container and how many ten-thousandths of a card it was given."""
-        found = ((one["container"], one["allocated_ratio"]) for one in self._snapshot["bookings"])
+        found = ((one["container"], one["booking"]["allocated_ratio"]) for one in self._tenants)
         return {
             (who["namespace"], who["pod"], who["container"], round(ratio * 10_000)) for who, ratio in found
         }
 
     def processes(self) -> Rows:
         """Each process, its card, and its pod where it has one."""
-        pods = {one["pid"]: one.get("container", {}).get("pod") for one in self._snapshot["holders"]}
         return {
-            (str(process["pid"]), device["gpu"]["uuid"], pods[process["pid"]])
-            for device in self._snapshot["devices"]
-            for process in device["processes"]
+            (str(process["pid"]), card["gpu"]["uuid"], process["holder"].get("container", {}).get("pod"))
+            for card in self._cards
+            for party in (*card["tenants"], *card["rest"])
+            for process in party["processes"]
         }
 
     def _given(self, claim: Any) -> Given:
@@ -93,9 +94,9 @@ class Facts:
         )
 
 
-def _parts(device: Any) -> Iterator[Part]:
-    gpu = device["gpu"]
-    for one in (device, *device["instances"]):
+def _parts(card: Any) -> Iterator[Part]:
+    gpu = card["gpu"]
+    for one in (card, *card["instances"]):
         mig = one.get("mig", {})
         yield Part(
             uuid=mig.get("uuid", gpu["uuid"]),

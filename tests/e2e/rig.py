@@ -95,6 +95,9 @@ class Demo:
     def snapshot(self) -> Any:
         return get(f"{self.urls['native']}/api/v1/snapshot").json()
 
+    def tenants(self) -> list[Any]:
+        return [tenant for card in self.snapshot()["cards"] for tenant in card["tenants"]]
+
 
 @contextmanager
 def demo(dialects: Iterable[str], log: Path, *options: str) -> Iterator[Demo]:
@@ -105,5 +108,5 @@ def demo(dialects: Iterable[str], log: Path, *options: str) -> Iterator[Demo]:
         found = (address.partition("=") for address in addresses)
         here = Demo({dialect or "native": f"http://{place}" for place, _, dialect in found})
         # What a container draws takes two readings: then every series is there.
-        eventually(lambda: any("power_watts" in one for one in here.snapshot()["bookings"]))
+        eventually(lambda: any("power_watts" in one["booking"] for one in here.tenants()))
         yield here

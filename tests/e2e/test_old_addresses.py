@@ -152,7 +152,7 @@ class TestContainerMetrics:
 def test_usage_lists_what_each_pod_has_and_asked_for(node: Demo) -> None:
     answer = get(f"{node.urls['gpu-manager']}/usage")
     assert (answer.status, answer.content_type) == (200, JSON)
-    pods = {one["container"]["pod"]: one["container"]["pod_uid"] for one in node.snapshot()["claims"]}
+    pods = {one["container"]["pod"]: one["container"]["pod_uid"] for one in node.tenants()}
     usage = answer.json()["usage"]
     assert usage.keys() == set(pods.values())
     idle = usage[pods["notebook-5"]]

@@ -96,18 +96,25 @@ class FakeKubelet:
             await server.start(path=str(path))
             self._servers.append((path, server))
 
-    async def stop(self, *, unlink: bool = True) -> None:
-        """End as a killed process does: every connection breaks. Its socket may stay behind."""
+    async def stop(self) -> None:
+        """Break every connection and remove the sockets."""
         for path, server in self._servers:
             server.close()
-            if unlink:
-                path.unlink(missing_ok=True)
-        for transport in self._transports:
-            transport.abort()
+            path.unlink(missing_ok=True)
+        self.break_connections()
         for _, server in self._servers:
             await server.wait_closed()
         self._servers.clear()
         self._transports.clear()
+
+    @property
+    def connections(self) -> int:
+        """How many connections have carried a call since the start."""
+        return len(self._transports)
+
+    def break_connections(self) -> None:
+        for transport in self._transports:
+            transport.abort()
 
     def __mapping__(self) -> dict[str, Handler]:
         return {

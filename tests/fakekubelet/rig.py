@@ -1,6 +1,9 @@
 """What the tests of the kubelet's sockets share."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from podgpu.kube._gen.podresources_pb2 import (
     ClaimDevice,
@@ -10,10 +13,21 @@ from podgpu.kube._gen.podresources_pb2 import (
     ListResponse,
     PodEntry,
 )
-from podgpu.kube.podresources import Allocated
+from podgpu.kube.podresources import Allocated, PodResources
 from podgpu.model import PartStatus
+from tests.fakekubelet.kubelet import FakeKubelet
 
 RECORDED = Path(__file__).parent.parent / "recorded"
+
+
+@asynccontextmanager
+async def reading(kubelet: FakeKubelet, **options: Any) -> AsyncIterator[PodResources]:
+    """Give the part that reads the pod-resources socket, and close it at the end."""
+    part = PodResources(kubelet.root, **options)
+    try:
+        yield part
+    finally:
+        await part.close()
 
 
 class Clock:

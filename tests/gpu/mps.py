@@ -21,9 +21,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
+from podgpu.host.procfs import Procfs
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.podresources import Allocated
-from podgpu.kube.procfs import Procfs
 from podgpu.model import Allocation, PartStatus, Snapshot
 from podgpu.sources.nvml.sampler import Sampler
 from tests.gpu import tenants

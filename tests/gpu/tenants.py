@@ -22,8 +22,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("P
 
 from podgpu.agent.attribution import Attribution  # noqa: E402 - the path is set above
 from podgpu.agent.loop import Agent  # noqa: E402
+from podgpu.host.procfs import Procfs  # noqa: E402
 from podgpu.kube.log_dirs import LogDirs  # noqa: E402
-from podgpu.kube.procfs import Procfs  # noqa: E402
 from podgpu.model import Booking, Rest, Snapshot  # noqa: E402
 from podgpu.sources.nvml.sampler import Sampler  # noqa: E402
 from tests.gpu.pods import MadeUpPod  # noqa: E402

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.kube.procfs import Procfs
+from podgpu.host.procfs import Procfs
 from podgpu.views.why import why_outsider
 from tests.agent.rig import running_agent
 from tests.agent.stage import check_balance
@@ -23,22 +23,20 @@ async def test_the_evidence_for_everybody_on_a_bare_machine(tmp_path: Path, gold
     with kubelet_root() as kubelet:
         snapshot = await play(read(SCENARIO / "node.yaml"), tmp_path, kubelet)
     check_balance(snapshot)
-    titles = {one.container.container for one in snapshot.bookings}
-    assert titles == {holder.title for holder in snapshot.holders}
+    titles = {one.container.container for card in snapshot.cards for one in card.tenants}
+    processes = [process for card in snapshot.cards for process in card.processes]
+    assert titles == {process.holder.title for process in processes if process.holder}
     for title in sorted(titles):
         text = why_outsider(snapshot, title, 80)
         assert text is not None
         golden(f"../scenarios/bare/expected/why-{title.replace('/', '-')}.txt", text)
 
 
-def test_a_real_process_is_booked_to_its_user(
-    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_real_process_is_booked_to_its_user(library: Path, tmp_path: Path) -> None:
     """The agent reads this machine's own /proc and users; the card alone is made up."""
     pid = os.getpid()
     if Procfs(Path("/proc")).holders([pid])[pid].kind != "host":
         pytest.skip("the tests run in a container, so they are no user's")
-    monkeypatch.setenv("PODGPU_PATH_KUBELET", str(tmp_path / "no-kubelet"))
     card = h200(0)
     card.processes = [FakeProcess(pid, 1 << 30, sm=50)]
     title = f"user/{pwd.getpwuid(os.geteuid()).pw_name}"
@@ -48,6 +46,7 @@ def test_a_real_process_is_booked_to_its_user(
             "memory", lambda: agent.value("podgpu_container_memory_used_bytes", **owner) == 1 << 30
         )
         agent.wait_for("time", lambda: (agent.value("podgpu_container_busy_seconds_total", **owner) or 0) > 0)
-        (holder,) = agent.snapshot()["holders"]
+        (process,) = agent.processes(gpu=0)
+        holder = process["holder"]
         assert (holder["pid"], holder["title"], holder["user"]) == (pid, title, os.geteuid())
         assert title in agent.request("/")[1].decode()

@@ -5,9 +5,9 @@ from pathlib import Path
 from podgpu.agent.attribution import Attribution
 from podgpu.host.names import BELIEVED_SECONDS
 from podgpu.host.outsiders import Outsiders
-from podgpu.kube.procfs import Procfs
-from podgpu.model import Device, Gpu, Process, Reading, Snapshot
-from tests.agent.stage import check_balance, write_proc
+from podgpu.host.procfs import Procfs
+from podgpu.model import Card, Device, Gpu, Process, Reading
+from tests.agent.stage import check_card, write_proc
 from tests.host.machine import write_docker
 
 GPU, ID = "GPU-1", "1" * 64
@@ -29,7 +29,7 @@ class Machine:
             books_outsiders=books,
         )
 
-    async def cycle(self, *, ended: bool = False) -> Snapshot:
+    async def cycle(self, *, ended: bool = False) -> Card:
         self.now += INTERVAL
         readings = {
             "energy_joules_total": 100 * self.now,
@@ -44,21 +44,19 @@ class Machine:
             readings=tuple(Reading(name, value) for name, value in readings.items()),
             processes=(process,),
         )
-        taken = Snapshot(
-            node="n", taken_at=self.now, interval_seconds=INTERVAL, version="", devices=(device,)
-        )
-        found = await self._attribution.attribute(taken)
-        check_balance(found)
-        return found
+        (card,) = (await self._attribution.attribute((device,), self.now)).cards
+        assert card.balance
+        check_card(card, card.balance)
+        return card
 
 
-def busy(snapshot: Snapshot) -> dict[tuple[str, str, str], int]:
-    refs = [(one.container, one.busy_us) for one in snapshot.bookings]
+def busy(card: Card) -> dict[tuple[str, str, str], int]:
+    refs = sorted((one.container, one.booking.busy_us) for one in (*card.tenants, *card.ended))
     return {(ref.namespace, ref.pod, ref.container): time for ref, time in refs}
 
 
-def host_time(snapshot: Snapshot) -> int:
-    return sum(one.busy_us for one in snapshot.remainders if one.reason == "container")
+def host_time(card: Card) -> int:
+    return sum(one.busy_us for one in card.rest if one.reason == "container")
 
 
 async def test_on_a_bare_machine_a_container_has_an_account(tmp_path: Path) -> None:
@@ -75,7 +73,8 @@ async def test_on_a_node_of_a_cluster_it_has_a_title_and_no_account(tmp_path: Pa
     found = await machine.cycle()
     assert busy(found) == {}
     assert host_time(found) == 5_000_000
-    assert [(holder.title, holder.container) for holder in found.holders] == [("docker/web", None)]
+    (process,) = found.processes
+    assert process.holder and (process.holder.title, process.holder.container) == ("docker/web", None)
 
 
 async def test_a_process_that_has_just_ended_is_still_its_containers(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu.host.outsiders import Outsiders
-from podgpu.kube.procfs import Procfs
+from podgpu.host.procfs import Procfs
 from podgpu.model import Holder, Owner
 from tests.agent.stage import write_proc
 from tests.host.machine import write_docker, write_podman, write_users

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.kube import cgroup
+from podgpu.host import cgroup
 from podgpu.model import Owner
 
 ID = "a" * 64

@@ -147,3 +147,15 @@ async def test_it_keeps_looking(tmp_path: Path) -> None:
         await until(lambda: len(logs.pods() or ()) == 2)
     finally:
         task.cancel()
+
+
+async def test_a_scan_that_finds_the_same_keeps_the_same_tuple(tmp_path: Path) -> None:
+    log_folder(tmp_path, f"team_p_{UID}", "main")
+    part = LogDirs(tmp_path)
+    await part.scan()
+    before = part.pods()
+    await part.scan()
+    assert part.pods() is before
+    log_folder(tmp_path, f"team_q_{OTHER}", "main")
+    await part.scan()
+    assert [pod.name for pod in part.pods() or ()] == ["p", "q"]

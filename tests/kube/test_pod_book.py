@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podgpu.kube.apiserver import Lines
+from podgpu.kube.api.server import Lines
 from podgpu.kube.pod_book import PodBook
 from podgpu.model import Pod
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines
@@ -178,3 +178,26 @@ def test_a_book_of_all_nodes_keeps_where_each_pod_runs() -> None:
     assert known is not None
     assert known.pod.node == NODE
     assert not any(pod.node for pod in recorded_book().pods()), "on one node there is nothing to tell"
+
+
+def test_the_same_tuple_is_given_until_something_changes() -> None:
+    book = book_of(pod("p", A, 5), pod("q", B, 6))
+    before = book.pods()
+    book.apply(bookmark(20))
+    book.apply(event("MODIFIED", pod("p", A, 21)))
+    book.apply(event("DELETED", pod("r", "75d0eb36-1c6c-4ab9-9b4b-0b1d60aa2ad5", 22)))
+    assert book.version == "22"
+    assert book.pods() is before
+    again = [book.read(json.dumps(item).encode()) for item in (pod("q", B, 30), pod("p", A, 30))]
+    book.replace([each for each in again if each], "30")
+    assert book.pods() is before
+    book.apply(event("MODIFIED", {**pod("p", A, 31), "status": {"phase": "Failed"}}))
+    assert [each.phase for each in book.pods()] == ["Failed", "Running"]
+
+
+def test_an_event_that_changes_nothing_still_moves_the_pod_on() -> None:
+    """What is older than it is late, though the pod looks the same as before."""
+    book = book_of(pod("p", A, 5))
+    book.apply(event("MODIFIED", pod("p", A, 12)))
+    book.apply(event("MODIFIED", {**pod("p", A, 11), "status": {"phase": "Failed"}}))
+    assert [each.phase for each in book.pods()] == ["Running"]

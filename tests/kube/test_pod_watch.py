@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from podgpu.kube import PodSource
-from podgpu.kube.apiserver import ApiServer
-from podgpu.kube.pod_watch import PodWatch, Timing
+from podgpu.kube.api.server import ApiServer
+from podgpu.kube.pod_watch import PodWatch, WatchTiming
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines
 from tests.fakeapi.server import FakeApi, Seen, bookmark, error
@@ -22,7 +22,7 @@ FAST = {"first_pause": 0.02, "longest_pause": 0.05}
 @asynccontextmanager
 async def watching(fake: FakeApi, token_file: Path | None = None, **timing: float) -> AsyncIterator[PodWatch]:
     api = ApiServer(fake.url, token_file=token_file, connect_seconds=1.0, answer_seconds=2.0)
-    watch: PodWatch = PodWatch(api, NODE, timing=Timing(**{**FAST, **timing}))
+    watch: PodWatch = PodWatch(api, NODE, timing=WatchTiming(**{**FAST, **timing}))
     source: PodSource = watch
     task = asyncio.create_task(source.run())
     try:

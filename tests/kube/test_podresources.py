@@ -17,7 +17,7 @@ from podgpu.kube._gen.podresources_pb2 import (
 from podgpu.kube.podresources import ALLOCATABLE, ALLOCATABLE_SECONDS, LIST, OLD_LIST, Allocated, PodResources
 from podgpu.model import Allocation
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
-from tests.fakekubelet.rig import Clock, given, ids, reason, recorded
+from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
 
 EXCLUSIVE = "GPU-7f3c9a1{n}-52d4-4b8e-9c60-1a2b3c4d5e6{n}"
 MIG = "MIG-0a1b2c3d-1111-5111-8111-00000000000{n}"
@@ -38,8 +38,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def part(kubelet: FakeKubelet, clock: Clock) -> PodResources:
-    return PodResources(kubelet.root, clock=clock)
+async def part(kubelet: FakeKubelet, clock: Clock) -> AsyncIterator[PodResources]:
+    async with reading(kubelet, clock=clock) as opened:
+        yield opened
 
 
 def rows(allocated: Allocated) -> list[tuple[str, ...]]:
@@ -191,23 +192,25 @@ async def test_without_the_list_of_what_can_be_given_the_map_is_up(
 
 
 async def test_5000_pods_are_read_whole(kubelet: FakeKubelet) -> None:
-    part = PodResources(kubelet.root, deadline=30.0)
-    pods = [
-        PodEntry(
-            name=b"pod-%d" % number,
-            namespace=b"team",
-            containers=[
-                ContainerEntry(name=b"c", devices=[DeviceEntry(resource=b"r/gpu", ids=[b"GPU-%d" % number])])
-            ],
+    async with reading(kubelet, deadline=30.0) as part:
+        pods = [
+            PodEntry(
+                name=b"pod-%d" % number,
+                namespace=b"team",
+                containers=[
+                    ContainerEntry(
+                        name=b"c", devices=[DeviceEntry(resource=b"r/gpu", ids=[b"GPU-%d" % number])]
+                    )
+                ],
+            )
+            for number in range(5000)
+        ]
+        kubelet.replies[LIST] = Reply(ListResponse(pods=pods).SerializeToString())
+        devices = (await part.read()).devices
+        assert len(devices) == 5000
+        assert devices[0] == Allocation(
+            namespace="team", pod="pod-0", container="c", resource="r/gpu", device_id="GPU-0"
         )
-        for number in range(5000)
-    ]
-    kubelet.replies[LIST] = Reply(ListResponse(pods=pods).SerializeToString())
-    devices = (await part.read()).devices
-    assert len(devices) == 5000
-    assert devices[0] == Allocation(
-        namespace="team", pod="pod-0", container="c", resource="r/gpu", device_id="GPU-0"
-    )
 
 
 async def test_what_a_plugin_offered_stands_until_it_registers_again(
@@ -227,3 +230,60 @@ async def test_what_a_plugin_offered_stands_until_it_registers_again(
 def offered(*ids: bytes) -> bytes:
     entries = [DeviceEntry(resource=b"nvidia.com/gpu", ids=[each]) for each in ids]
     return AllocatableResponse(devices=entries).SerializeToString()
+
+
+def listed(*names: bytes) -> bytes:
+    """Return an answer with a pod for each name, in this order."""
+    return b"".join(given(b"GPU-" + name, pod=name) for name in names)
+
+
+async def test_an_unchanged_answer_is_the_same_object_in_any_order(
+    kubelet: FakeKubelet, part: PodResources
+) -> None:
+    kubelet.replies[LIST] = Reply(listed(b"a", b"b"))
+    before = await part.read()
+    assert await part.read() is before
+    kubelet.replies[LIST] = Reply(listed(b"b", b"a"))
+    assert await part.read() is before
+    kubelet.replies[LIST] = Reply(listed(b"b", b"c"))
+    after = await part.read()
+    assert ids(after) == ["GPU-b", "GPU-c"]
+    assert await part.read() is after
+
+
+async def test_what_can_be_given_makes_a_new_object_only_if_it_changed(
+    kubelet: FakeKubelet, part: PodResources, clock: Clock
+) -> None:
+    kubelet.replies[LIST] = Reply(given(b"GPU-a"))
+    kubelet.replies[ALLOCATABLE] = Reply(offered(b"GPU-a", b"GPU-b"))
+    before = await part.read()
+    clock.now += ALLOCATABLE_SECONDS
+    kubelet.replies[ALLOCATABLE] = Reply(offered(b"GPU-b", b"GPU-a"))
+    assert await part.read() is before
+    assert kubelet.calls.count(ALLOCATABLE) == 2
+    clock.now += ALLOCATABLE_SECONDS
+    kubelet.replies[ALLOCATABLE] = Reply(offered(b"GPU-a"))
+    assert (await part.read()).allocatable == (("nvidia.com/gpu", "GPU-a"),)
+
+
+async def test_a_failure_between_two_equal_answers_changes_nothing(
+    kubelet: FakeKubelet, part: PodResources
+) -> None:
+    kubelet.replies[LIST] = Reply(given(b"GPU-a"))
+    before = await part.read()
+    kubelet.replies[LIST] = Reply(b"\x0a\xff")
+    assert await part.read() is before
+    assert reason(part.status()) == "garbage"
+    kubelet.replies[LIST] = Reply(given(b"GPU-a"))
+    assert await part.read() is before
+    assert part.status().up
+
+
+async def test_a_bad_id_is_counted_once_for_as_long_as_it_is_listed(
+    kubelet: FakeKubelet, part: PodResources
+) -> None:
+    bad = given(b"GPU bad")
+    for answer in (bad, bad, bad + given(b"GPU-a"), given(b"GPU-a"), bad):
+        kubelet.replies[LIST] = Reply(answer)
+        await part.read()
+    assert part.errors == {"bad_id": 2}

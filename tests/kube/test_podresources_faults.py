@@ -2,18 +2,20 @@
 
 import asyncio
 import itertools
+import socket
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 from grpclib.const import Status
 from hypothesis import strategies as st
 
-from podgpu.kube.kubelet_socket import fault
+from podgpu.kube.kubelet.rpc import fault
 from podgpu.kube.podresources import ALLOCATABLE, LIST, Allocated, PodResources
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
-from tests.fakekubelet.rig import Clock, given, ids, reason, recorded
+from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
 
 MIB = 1024 * 1024
 
@@ -32,19 +34,20 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def part(kubelet: FakeKubelet, clock: Clock) -> PodResources:
-    return PodResources(kubelet.root, clock=clock)
+async def part(kubelet: FakeKubelet, clock: Clock) -> AsyncIterator[PodResources]:
+    async with reading(kubelet, clock=clock) as opened:
+        yield opened
 
 
 async def test_a_list_survives_a_second_call_that_hangs(kubelet: FakeKubelet) -> None:
-    part = PodResources(kubelet.root, deadline=0.2)
-    kubelet.replies[LIST] = Reply(given(b"GPU-a"))
-    kubelet.replies[ALLOCATABLE] = Reply(hangs=True)
-    assert ids(await part.read()) == ["GPU-a"]
-    found = part.status().fault
-    assert found and (found.reason, found.call) == ("deadline", "GetAllocatableResources")
-    await part.read()
-    assert part.status().up
+    async with reading(kubelet, deadline=0.2) as part:
+        kubelet.replies[LIST] = Reply(given(b"GPU-a"))
+        kubelet.replies[ALLOCATABLE] = Reply(hangs=True)
+        assert ids(await part.read()) == ["GPU-a"]
+        found = part.status().fault
+        assert found and (found.reason, found.call) == ("deadline", "GetAllocatableResources")
+        await part.read()
+        assert part.status().up
 
 
 @pytest.mark.parametrize(
@@ -75,10 +78,10 @@ async def test_a_failure_keeps_the_map_and_says_why(
 
 
 async def test_up_to_16_mib_are_taken(kubelet: FakeKubelet) -> None:
-    part = PodResources(kubelet.root, deadline=20.0)
-    padding = b"\x7a\x80\x80\xc0\x07" + b"\x00" * (15 * MIB)  # field 15, a later kubelet's
-    kubelet.replies[LIST] = Reply(given(b"GPU-a") + padding)
-    assert ids(await part.read()) == ["GPU-a"]
+    async with reading(kubelet, deadline=20.0) as part:
+        padding = b"\x7a\x80\x80\xc0\x07" + b"\x00" * (15 * MIB)  # field 15, a later kubelet's
+        kubelet.replies[LIST] = Reply(given(b"GPU-a") + padding)
+        assert ids(await part.read()) == ["GPU-a"]
 
 
 async def test_the_kubelet_gone_and_back_on_a_new_socket(kubelet: FakeKubelet, part: PodResources) -> None:
@@ -97,38 +100,46 @@ async def test_the_kubelet_gone_and_back_on_a_new_socket(kubelet: FakeKubelet, p
     assert part.status().up
 
 
+def leave_a_socket(path: Path) -> None:
+    """Leave behind what a killed process does: a file that nobody listens on."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+
 async def test_a_socket_nobody_listens_on_is_unavailable(kubelet: FakeKubelet, part: PodResources) -> None:
-    await kubelet.stop(unlink=False)
+    await kubelet.stop()
+    leave_a_socket(kubelet.root / POD_RESOURCES)
     await part.read()
     assert reason(part.status()) == "unavailable"
 
 
 async def test_the_new_owner_of_the_socket_is_asked_though_the_old_lives_on(kubelet: FakeKubelet) -> None:
-    part = PodResources(kubelet.root)
-    kubelet.replies[LIST] = Reply(given(b"GPU-old"))
-    await part.read()
-    (kubelet.root / POD_RESOURCES).unlink()
-    async with FakeKubelet(kubelet.root, sockets=(POD_RESOURCES,)) as successor:
-        successor.replies[LIST] = Reply(given(b"GPU-new"))
-        assert ids(await part.read()) == ["GPU-new"]
+    async with reading(kubelet) as part:
+        kubelet.replies[LIST] = Reply(given(b"GPU-old"))
+        await part.read()
+        (kubelet.root / POD_RESOURCES).unlink()
+        async with FakeKubelet(kubelet.root, sockets=(POD_RESOURCES,)) as successor:
+            successor.replies[LIST] = Reply(given(b"GPU-new"))
+            assert ids(await part.read()) == ["GPU-new"]
 
 
 async def test_a_call_that_hangs_ends_and_leaves_nothing_behind(kubelet: FakeKubelet) -> None:
-    part = PodResources(kubelet.root, deadline=0.1)
-    kubelet.replies[LIST] = Reply(given(b"GPU-a"))
-    before = await part.read()
-    tasks = len(asyncio.all_tasks())
-    kubelet.replies[LIST] = Reply(hangs=True)
-    started = time.monotonic()
-    for _ in range(3):
-        assert await part.read() == before
-        assert reason(part.status()) == "deadline"
-    assert time.monotonic() - started < 5
-    async with asyncio.timeout(5):
-        await kubelet.idle.wait()
-    assert len(asyncio.all_tasks()) == tasks
-    kubelet.replies[LIST] = Reply(given(b"GPU-b"))
-    assert ids(await part.read()) == ["GPU-b"]
+    async with reading(kubelet, deadline=0.1) as part:
+        kubelet.replies[LIST] = Reply(given(b"GPU-a"))
+        before = await part.read()
+        tasks = len(asyncio.all_tasks())
+        kubelet.replies[LIST] = Reply(hangs=True)
+        started = time.monotonic()
+        for _ in range(3):
+            assert await part.read() == before
+            assert reason(part.status()) == "deadline"
+        assert time.monotonic() - started < 5
+        async with asyncio.timeout(5):
+            await kubelet.idle.wait()
+        assert len(asyncio.all_tasks()) == tasks
+        kubelet.replies[LIST] = Reply(given(b"GPU-b"))
+        assert ids(await part.read()) == ["GPU-b"]
 
 
 async def test_a_kubelet_that_limits_the_rate_is_left_alone_for_longer_and_longer(
@@ -195,8 +206,7 @@ def test_no_answer_makes_it_raise(cut: int, edits: list[tuple[int, int]], noise:
 
 async def read_twice(answer: bytes) -> None:
     with kubelet_root() as root:
-        async with FakeKubelet(root, sockets=(POD_RESOURCES,)) as kubelet:
-            part = PodResources(root)
+        async with FakeKubelet(root, sockets=(POD_RESOURCES,)) as kubelet, reading(kubelet) as part:
             kubelet.replies[LIST] = Reply(given(b"GPU-a"))
             kubelet.replies[ALLOCATABLE] = Reply(b"")
             before = await part.read()

@@ -6,23 +6,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from podgpu.agent.stock import Dynamics
-from podgpu.kube.apiserver import ApiServer
-from podgpu.kube.pod_object import MALFORMED, decode_pod, to_pod
-from podgpu.kube.resource_claims import MOST_CLAIMS, ResourceClaims, Timing
-from podgpu.kube.resource_objects import (
-    SlicePool,
-    SliceSpec,
-    decode_claim,
-    decode_device,
-    decode_slice,
-    to_claim,
-    to_device,
-)
-from podgpu.model import ClaimUse, Pod, PodContainer, PoolDevice
+from podgpu.kube.api.server import ApiServer
+from podgpu.kube.pod_object import decode_pod, to_pod
+from podgpu.kube.resource_claims import MOST_CLAIMS, ClaimTiming, ResourceClaims
+from podgpu.model import ClaimUse, Pod, PodContainer
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, dynamic_resources, listed
 from tests.fakeapi.server import FakeApi, Seen
@@ -37,7 +26,7 @@ FAST = {"refresh": 0.05, "first_pause": 0.02, "longest_pause": 0.05, "forbidden_
 @asynccontextmanager
 async def following(fake: FakeApi, *pods: Pod, **timing: float) -> AsyncIterator[ResourceClaims]:
     api = ApiServer(fake.url, connect_seconds=1.0, answer_seconds=2.0)
-    claims = ResourceClaims(api, NODE, timing=Timing(**{**FAST, **timing}))
+    claims = ResourceClaims(api, NODE, timing=ClaimTiming(**{**FAST, **timing}))
     part: Dynamics = claims
     part.follow(pods, ())
     task = asyncio.create_task(part.run())
@@ -321,79 +310,19 @@ def _is_list(seen: Seen) -> bool:
     return seen.path == SLICES
 
 
-def test_attributes_of_every_kind_become_text() -> None:
-    item = {
-        "name": "gpu-0",
-        "attributes": {
-            "uuid": {"string": "GPU-1"},
-            "gpu.nvidia.com/index": {"int": 0},
-            "healthy": {"bool": False},
-            "driverVersion": {"version": "580.159.4"},
-            "resource.kubernetes.io/pcieRoot": {"string": "pci0000:00"},
-            "links": {"strings": ["a", "b"]},
-        },
-    }
-    spec = SliceSpec(driver="gpu.nvidia.com", pool=SlicePool(name="node-1"))
-    assert to_device(spec, decode_device(json.dumps(item))) == PoolDevice(
-        driver="gpu.nvidia.com",
-        pool="node-1",
-        device="gpu-0",
-        attributes={
-            "uuid": "GPU-1",
-            "index": "0",
-            "healthy": "false",
-            "driverVersion": "580.159.4",
-            "resource.kubernetes.io/pcieRoot": "pci0000:00",
-        },
-    )
-
-
-def test_only_pods_are_taken_for_pods() -> None:
-    item = {
-        "metadata": {"name": "c", "namespace": "ns"},
-        "status": {
-            "allocation": {"devices": {}},
-            "reservedFor": [
-                {"resource": "pods", "name": "p", "uid": "u1"},
-                {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "u2"},
-            ],
-        },
-    }
-    claim = to_claim(decode_claim(json.dumps(item)))
-    assert claim and claim.pod_uids == ("u1",)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "metadata",
-                    "name",
-                    "namespace",
-                    "spec",
-                    "status",
-                    "allocation",
-                    "devices",
-                    "results",
-                    "pool",
-                ]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=20,
-)
-
-
-@given(JSON)
-def test_whatever_an_answer_holds_it_is_an_object_or_malformed(item: Any) -> None:
-    text = json.dumps(item)
-    for decode in (decode_claim, decode_slice, decode_device):
-        try:
-            decode(text)
-        except MALFORMED:
-            continue
+async def test_the_same_tuples_are_given_until_something_changes() -> None:
+    objects = copy.deepcopy(dynamic_resources())
+    async with FakeApi(objects=objects) as fake, following(fake, using("shared-gpu", "two-migs")) as claims:
+        await until(lambda: is_up(claims) and len(claims.claims()) == 2)
+        listed_before, devices_before = claims.claims(), claims.devices()
+        assert devices_before
+        await rounds(fake, 3)
+        assert claims.claims() is listed_before
+        assert claims.devices() is devices_before
+        objects[SHARED]["status"]["allocation"]["devices"]["results"][0]["device"] = "gpu-0"
+        await until(lambda: claims.claims() is not listed_before)
+        assert {one.devices[0].device for one in claims.claims() if one.name == "shared-gpu"} == {"gpu-0"}
+        assert claims.devices() is devices_before
+        del objects[SLICES]["items"][0]
+        await until(lambda: claims.devices() is not devices_before)
+        assert len(claims.devices()) < len(devices_before)

@@ -1,8 +1,13 @@
 """Who was active: on instances, where nobody can be seen, and in times that nobody watched."""
 
+import pytest
+from msgspec.structs import replace
+
 from podgpu.ledger.account import Account, Interval, Sheet
 from podgpu.ledger.book import book
 from podgpu.model import (
+    SEES_ALL,
+    Ability,
     Claim,
     ContainerRef,
     Device,
@@ -13,6 +18,7 @@ from podgpu.model import (
     Process,
     Reading,
 )
+from tests.tree import WATCHED
 
 GPU = "GPU-1"
 A, B = (ContainerRef("ns", f"pod-{name}", "main", f"uid-{name}") for name in "ab")
@@ -39,7 +45,7 @@ def on(pid: int, gpu: int, compute: int = 0) -> Process:
 
 def split_card(*instances: Instance, processes: tuple[Process, ...] = ()) -> Device:
     gpu = Gpu(uuid=GPU, index=0, mig_enabled=True, multiprocessors=100)
-    return Device(gpu=gpu, instances=instances, processes=processes)
+    return Device(gpu=gpu, ability=WATCHED, instances=instances, processes=processes)
 
 
 def claim(container: ContainerRef, mig: str = "", share: float = 1.0) -> Claim:
@@ -94,11 +100,10 @@ def test_an_instance_that_tells_nothing_adds_to_nobodys_bill() -> None:
 
 def test_two_claimants_without_a_process_do_not_both_have_the_instances_activity() -> None:
     sheet = book(
-        split_card(instance(1, activity=0.5)),
+        replace(split_card(instance(1, activity=0.5)), ability=Ability()),
         CYCLE,
         [claim(A, "MIG-1-0", 0.5), claim(B, "MIG-1-0", 0.5)],
         {},
-        visible=False,
     )
     assert [sheet.entries[Account(GPU, "MIG-1-0", one)].sm_ratio for one in (A, B)] == [None, None]
     assert of(sheet, A, "MIG-1-0") == (50, 500, "weighted")
@@ -107,7 +112,7 @@ def test_two_claimants_without_a_process_do_not_both_have_the_instances_activity
 def test_a_pod_that_came_in_a_gap_is_booked_nothing_of_it() -> None:
     """An hour without a look: who held the card then is not known."""
     gap = Interval(elapsed_us=3_600_000_000, energy_mj=1000, idle_mj=400, is_gap=True)
-    sheet = book(Device(gpu=Gpu(uuid=GPU, index=0)), gap, [claim(A, share=0.5)], {})
+    sheet = book(Device(gpu=Gpu(uuid=GPU, index=0), ability=WATCHED), gap, [claim(A, share=0.5)], {})
     entry = sheet.entries[Account(GPU, "", A)]
     assert (entry.energy_mj, entry.allocated_us, entry.busy_us) == (0, 0, 0)
     assert (sheet.entries["idle"].energy_mj, sheet.entries["unknown"].energy_mj) == (200, 800)
@@ -118,10 +123,13 @@ def test_what_an_instance_does_now_says_nothing_about_a_gap() -> None:
     assert book(split_card(instance(1, activity=1.0)), gap, [], {}).busy_us == 0
 
 
-def test_where_no_process_can_be_seen_the_claimant_is_the_user() -> None:
-    """A driver may still tell PIDs, of another namespace: they are no reason to take the card from its holder."""
-    card = Device(gpu=Gpu(uuid=GPU, index=0), processes=(Process(pid=9, sm_busy_us=800),))
+@pytest.mark.parametrize(
+    "ability", [Ability(), Ability(knows_owners=True), SEES_ALL], ids=["neither", "no list", "no owners"]
+)
+def test_where_no_process_can_be_seen_the_claimant_is_the_user(ability: Ability) -> None:
+    """A driver may still list PIDs of another namespace: they are no reason to take the card from its holder."""
+    card = Device(gpu=Gpu(uuid=GPU, index=0), ability=ability, processes=(Process(pid=9, sm_busy_us=800),))
     unseen = {9: Holder(pid=9, kind="unknown", reason="no_host_pid")}
     interval = Interval(elapsed_us=1000, energy_mj=1000, busy_us=800)
-    sheet = book(card, interval, [claim(A)], unseen, visible=False)
+    sheet = book(card, interval, [claim(A)], unseen)
     assert of(sheet, A) == (800, 1000, "exclusive")

@@ -4,8 +4,9 @@ import pytest
 
 from podgpu.ledger import book as books
 from podgpu.ledger.account import Account, Interval, Sheet
-from podgpu.ledger.mps import with_servers
+from podgpu.ledger.mps import servers
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Holder, Process, Reading
+from tests.tree import WATCHED
 
 GPU = "GPU-1"
 A, B, DAEMON = (ContainerRef("ns", name, "main", f"uid-{name}") for name in ("a", "b", "mps-daemon"))
@@ -15,7 +16,7 @@ CLIENT, SERVER = ("compute", "mps"), ("compute",)
 
 def card(*processes: Process) -> Device:
     used = Reading("memory_used_bytes", 1000.0)
-    return Device(gpu=Gpu(uuid=GPU, index=0), readings=(used,), processes=processes)
+    return Device(gpu=Gpu(uuid=GPU, index=0), ability=WATCHED, readings=(used,), processes=processes)
 
 
 def process(pid: int, kinds: tuple[str, ...], memory: int, sm_us: int) -> Process:
@@ -31,7 +32,10 @@ AS_ON_A_REAL_CARD = card(process(1, CLIENT, 300, 0), process(2, CLIENT, 200, 0),
 
 
 def book(device: Device, interval: Interval, claims: list[Claim], holders: dict[int, Holder]) -> Sheet:
-    return books.book(device, interval, claims, with_servers(device, holders, claims))
+    """As the agent does: whoever holds anything on the node is no server, but only this card's claims are booked."""
+    pods = {(one.container.namespace, one.container.pod) for one in claims}
+    here = [one for one in claims if one.gpu == GPU]
+    return books.book(device, interval, here, holders, servers(device, holders, lambda: pods))
 
 
 def claim(container: ContainerRef, share: float) -> Claim:
@@ -49,6 +53,8 @@ def test_the_servers_time_is_divided_among_the_clients_by_their_claims() -> None
     assert of(sheet, B) == (200, 330, 333, "weighted")
     assert Account(GPU, "", DAEMON) not in sheet.entries
     assert sheet.entries["overhead"].memory_bytes == 500
+    (server,) = sheet.entries["overhead"].processes
+    assert server.pid == 9 and server.holder and server.holder.serves
 
 
 def test_what_each_client_used_cannot_be_measured_and_is_not_zero() -> None:

@@ -1,5 +1,7 @@
 """The pages in another application are those of podgpu's own server."""
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -91,12 +93,19 @@ async def test_the_client_chooses_the_format_and_the_compression() -> None:
     assert packed.headers["content-encoding"] == "gzip"
 
 
+async def test_a_page_that_the_client_has_is_not_sent_again() -> None:
+    async with both() as (_, client, server):
+        page = await fetch(server, "/metrics")
+        again = await ask(client, "/metrics", headers={"If-None-Match": page.headers["etag"]})
+    assert (again.status, again.body, again.headers["etag"]) == (304, b"", page.headers["etag"])
+
+
 async def test_filters_reach_the_document() -> None:
     async with library.Node(source="simulator", interval=STILL) as node, mounted(node, "/gpu/") as client:
-        wanted = next(row.pod for row in library.gpu_metrics(node.snapshot()) if row.pod)
+        wanted = next(row.pod for row in library.gpu_metrics(node.snapshot) if row.pod)
         found = await ask(client, f"/gpu/container/metrics?pod={wanted}")
         nobody = await ask(client, "/gpu/container/metrics?pod=nobody")
-    assert found.text.count('"device_uuid"') == len(library.gpu_metrics(node.snapshot(), pod=wanted)) > 0
+    assert found.text.count('"device_uuid"') == len(library.gpu_metrics(node.snapshot, pod=wanted)) > 0
     assert nobody.text == "[]\n"
 
 
@@ -110,4 +119,9 @@ async def test_before_the_first_reading_the_pages_say_so() -> None:
     async with mounted(library.Node(source="simulator")) as client:
         answer = await ask(client, "/metrics")
     assert answer.status == 200
-    assert 'podgpu_source_up{source="simulator"} 0.0\n' in answer.text
+    assert 'source="simulator"} 0.0\n' in answer.text
+
+
+def test_the_library_loads_no_server_that_is_not_asked_for() -> None:
+    look = "import sys; from podgpu import library; print('aiohttp.web' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", look], text=True) == "False\n"

@@ -28,9 +28,9 @@ def _no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 async def test_the_first_snapshot_is_there_on_entering() -> None:
     async with library.Node(source="simulator", node_name="worker-1") as node:
-        snapshot = node.snapshot()
+        snapshot = node.snapshot
         assert node.ready
-    assert (snapshot.node, snapshot.demo, len(snapshot.devices)) == ("worker-1", True, 8)
+    assert (snapshot.node, snapshot.demo, len(snapshot.cards)) == ("worker-1", True, 8)
 
 
 async def test_a_driver_has_spoken_on_entering(
@@ -40,7 +40,7 @@ async def test_a_driver_has_spoken_on_entering(
     for name, value in environment(nvml, tmp_path / "script").items():
         monkeypatch.setenv(name, value)
     async with library.Node(nvml_library=nvml, interval=0.2) as node:
-        assert [device.gpu.uuid for device in node.snapshot().devices] == [h200(0).uuid]
+        assert [card.gpu.uuid for card in node.snapshot.cards] == [h200(0).uuid]
 
 
 async def test_pods_have_been_listed_on_entering() -> None:
@@ -48,10 +48,11 @@ async def test_pods_have_been_listed_on_entering() -> None:
     async with FakeExporter(T4) as exporter, FakeApi(pods=[pod]) as api:
         options = {"source": "dcgm", "dcgm_url": exporter.url, "kube_api": api.url}
         async with library.Node(node_name="gpu-node-1", interval="100ms", **options) as node:
-            [claim] = node.snapshot().claims
-            await until(lambda: node.snapshot().workloads)
-            [row] = library.gpu_metrics(node.snapshot(), pod="gpu-test")
-    assert claim.container.pod_uid == "uid-1"
+            [card] = node.snapshot.cards
+            [tenant] = card.tenants
+            await until(lambda: node.snapshot.cards[0].tenants[0].workload)
+            [row] = library.gpu_metrics(node.snapshot, pod="gpu-test")
+    assert tenant.container.pod_uid == "uid-1"
     assert (row.workload_kind, row.workload_name) == ("Pod", "gpu-test")
 
 
@@ -60,7 +61,7 @@ async def test_a_source_that_fails_is_down_and_no_exception() -> None:
         FakeExporter(T4, status=503) as exporter,
         library.Node(source="dcgm", dcgm_url=exporter.url) as node,
     ):
-        [part] = node.snapshot().parts
+        [part] = node.snapshot.parts
     assert part.fault and part.fault.reason == "page_refused"
 
 
@@ -95,7 +96,7 @@ async def test_a_node_runs_once() -> None:
 
 def test_before_it_is_entered_it_is_starting() -> None:
     node = library.Node(source="simulator")
-    [part] = node.snapshot().parts
+    [part] = node.snapshot.parts
     assert not node.ready
     assert part.fault and part.fault.reason == "starting"
 

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu import library
+from podgpu.model import Booking
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
 T4 = recorded("k8s_484_lowercase_hostname_t4")
@@ -12,24 +13,36 @@ MPS = recorded("gke_mps_vgpu_label_pr432")
 def test_a_page_is_a_snapshot_of_its_cards_and_who_holds_them() -> None:
     snapshot = library.read_page(T4, node="worker-1")
     assert snapshot.node == "worker-1"
-    assert [device.gpu.model for device in snapshot.devices] == ["Tesla T4"]
-    assert [claim.container.pod for claim in snapshot.claims] == ["gpu-test"]
+    [card] = snapshot.cards
+    [tenant] = card.tenants
+    assert card.gpu.model == "Tesla T4"
+    assert tenant.container.pod == "gpu-test"
+    assert [(claim.gpu, claim.container) for claim in tenant.claims] == [(card.gpu.uuid, tenant.container)]
     assert snapshot.up
 
 
+def test_a_page_says_nothing_about_processes_and_books_nothing() -> None:
+    [card] = library.read_page(T4).cards
+    [tenant] = card.tenants
+    assert (tenant.idle, tenant.booking, card.balance) == (None, Booking(), None)
+    assert not any((card.ability.sees_processes, card.ability.knows_owners, card.ability.hears_xids))
+    assert card.ability.counts_busy
+
+
 def test_text_is_as_good_as_bytes() -> None:
-    assert library.read_page(T4.decode()).devices == library.read_page(T4).devices
+    assert library.read_page(T4.decode()).cards == library.read_page(T4).cards
 
 
 def test_a_shared_card_has_a_claim_for_each_of_its_pods() -> None:
-    claims = library.read_page(MPS).claims
+    [card] = library.read_page(MPS).cards
+    claims = [claim for tenant in card.tenants for claim in tenant.claims]
     assert {claim.system for claim in claims} == {"time-slicing"}
     assert len({claim.container.pod for claim in claims}) == 2
 
 
 def test_a_page_without_a_card_says_so() -> None:
     snapshot = library.read_page("up 1\n")
-    assert snapshot.devices == ()
+    assert snapshot.cards == ()
     [part] = snapshot.parts
     assert part.fault and part.fault.reason == "no_gpu"
 

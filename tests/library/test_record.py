@@ -50,10 +50,11 @@ def test_what_nobody_said_is_none() -> None:
 
 
 def test_by_container_a_shared_card_tells_each_its_own() -> None:
-    [device] = SHARED.devices
-    bookings = tuple(
-        Booking(gpu=device.gpu.uuid, container=claim.container, method="reserved", memory_bytes=mib * 2**20)
-        for claim, mib in zip(SHARED.claims, (100, 200), strict=True)
+    [card] = SHARED.cards
+    tenants = tuple(
+        replace(tenant, booking=Booking(method="reserved", memory_bytes=mib * 2**20))
+        for tenant, mib in zip(card.tenants, (100, 200), strict=True)
     )
-    found = library.gpu_metrics(replace(SHARED, bookings=bookings), per_container=True)
+    booked = replace(SHARED, cards=(replace(card, tenants=tenants),))
+    found = library.gpu_metrics(booked, per_container=True)
     assert {row.framebuffer_used for row in found} == {100.0, 200.0}

@@ -10,9 +10,9 @@ import msgspec
 
 from podgpu.agent.attribution import Attribution
 from podgpu.host.outsiders import Outsiders
+from podgpu.host.procfs import Procfs
 from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from podgpu.kube.podresources import PodResources
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.workloads import Workloads
 from podgpu.model import (
     ClaimUse,
@@ -48,9 +48,10 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
     processes = ScriptedProcesses(proc, script)
     async with FakeKubelet(kubelet) as server:
         server.replies = _kubelet(script)
+        allocations = PodResources(kubelet) if script.is_kubernetes else None
         attribution = Attribution(
             interval=SECONDS,
-            allocations=PodResources(kubelet) if script.is_kubernetes else None,
+            allocations=allocations,
             dynamics=ScriptedClaims(script),
             host=Host(root=root, pod_uid=processes.pod_uid),
             ratios=script.ratios,
@@ -60,9 +61,11 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
             books_outsiders=not script.is_kubernetes,
             workloads=Workloads(None),
             pod_labels=("app",),
+            to_close=[allocations] if allocations else [],
         )
         await attribution.attribute(_devices(script, 0.0), WALL)
         played = await attribution.attribute(_devices(script, SECONDS), WALL + SECONDS)
+        await attribution.close()
     return Snapshot(
         node="node-1",
         taken_at=WALL + SECONDS,

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podgpu.catalog.row import Kind, Worth
-from podgpu.model import Device, Gpu, PartStatus, Reading, Snapshot
+from podgpu.model import Card, Gpu, PartStatus, Reading, Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.limits import Limits
 from podgpu.serve.menu import NATIVE_ALONE, PREFIX, DocumentView, Menu, MetricsView
 from podgpu.serve.server import Server
-from podgpu.views.family import Family
+from podgpu.views.series import Family, Labels
 
 # Long enough for a loaded machine, short enough to see a hang.
 PATIENCE = 10.0
@@ -23,13 +23,13 @@ BIG = 300_000
 
 def make_snapshot(node: str = "worker-1") -> Snapshot:
     gpu = Gpu(uuid="GPU-1", index=0, model="NVIDIA H200")
-    device = Device(gpu=gpu, readings=(Reading("power_watts", 72.5),))
+    card = Card(gpu=gpu, readings=(Reading("power_watts", 72.5),))
     return Snapshot(
         node=node,
         taken_at=1_700_000_000.0,
         interval_seconds=1.0,
         version="1.2.3",
-        devices=(device,),
+        cards=(card,),
         parts=(PartStatus(name="nvml", up=True, age_seconds=0.1),),
     )
 
@@ -39,18 +39,25 @@ class StubNode:
         self.current = make_snapshot()
         self.ready = True
         self.released: list[float] = []
+        self.finished = 0
         self.gone = True
         self.asked = asyncio.Event()
         self.let_go = asyncio.Event()
         self.let_go.set()
 
+    @property
     def snapshot(self) -> Snapshot:
         return self.current
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        await asyncio.Event().wait()
+        return seen
 
     async def release(self, seconds: float) -> bool:
         self.released.append(seconds)
         self.asked.set()
         await self.let_go.wait()
+        self.finished += 1
         return self.gone
 
 
@@ -65,8 +72,10 @@ class CountingDialect:
     def __call__(self, snapshot: Snapshot, dropped: Mapping[str, int]) -> list[Family]:
         self.calls += 1
         self.dropped.append(dropped)
-        samples = {f'{{node="{snapshot.node}",n="{number}"}}': float(number) for number in range(self.series)}
-        return [Family("counted", Kind.GAUGE, "Counts.", Worth.USEFUL, samples)]
+        family = Family("counted", Kind.GAUGE, "Counts.", Worth.USEFUL)
+        for number in range(self.series):
+            family.put(float(number), Labels(("node", "n"), (snapshot.node, str(number))))
+        return [family]
 
 
 def broken(_snapshot: Snapshot, _dropped: Mapping[str, int]) -> list[Family]:

@@ -271,3 +271,66 @@ async def test_http_1_0_is_answered_and_closed() -> None:
         client.send(b"GET /-/healthy HTTP/1.0\r\n\r\n")
         assert (await client.answer()).status == 200
         assert await client.rest() == b""
+
+
+async def test_http_1_0_may_ask_to_stay() -> None:
+    async with serving(StubNode()) as server, connected(server) as client:
+        for _ in range(2):
+            client.send(b"GET /-/healthy HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+            assert (await client.answer()).headers["connection"] == "keep-alive"
+
+
+async def test_a_client_that_wants_to_close_is_closed() -> None:
+    async with serving(StubNode()) as server, connected(server) as client:
+        assert (await client.get("/-/healthy", Connection="close")).headers["connection"] == "close"
+        assert await client.rest() == b""
+
+
+async def test_good_requests_before_a_bad_one_are_answered() -> None:
+    async with serving(StubNode()) as server, connected(server) as client:
+        client.ask("/-/healthy")
+        client.ask("/metrics", "HEAD")
+        client.send(b"nonsense\r\n\r\n")
+        assert (await client.answer()).status == 200
+        assert (await client.answer(head_only=True)).status == 200
+        assert (await client.answer()).status == 400
+        assert await client.rest() == b""
+
+
+async def test_requests_sent_ahead_wait_for_the_one_in_progress() -> None:
+    node = StubNode()
+    node.let_go.clear()
+    limits = Limits(head_seconds=0.1, sweep_seconds=0.02)
+    async with serving(node, limits=limits) as server, connected(server) as client:
+        client.ask("/-/release", "POST")
+        await node.asked.wait()
+        client.ask("/-/healthy")
+        await asyncio.sleep(0.3)
+        node.let_go.set()
+        assert b"released" in (await client.answer()).body
+        assert (await client.answer()).text == "healthy\n"
+
+
+async def test_too_much_sent_ahead_is_cut() -> None:
+    node = StubNode()
+    node.let_go.clear()
+    async with serving(node) as server, connected(server) as client:
+        client.ask("/-/release", "POST")
+        await node.asked.wait()
+        for _ in range(20):
+            client.ask("/-/healthy", X_Padding="x" * 1000)
+        assert await client.rest() == b""
+
+
+async def test_a_release_goes_on_when_its_client_leaves() -> None:
+    node = StubNode()
+    node.let_go.clear()
+    async with serving(node) as server:
+        async with connected(server) as client:
+            client.ask("/-/release", "POST")
+            await node.asked.wait()
+        assert (await fetch(server, "/-/healthy")).status == 200
+        assert node.finished == 0
+        node.let_go.set()
+        assert (await fetch(server, "/-/healthy")).status == 200
+        assert node.finished == 1

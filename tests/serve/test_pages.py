@@ -47,7 +47,7 @@ def test_the_native_page_tells_what_other_pages_dropped() -> None:
         snapshot = make_snapshot()
         assert pages.metrics(snapshot, "big", TEXT, gzipped=False).body == b""
         told = pages.metrics(snapshot, "/metrics/native", TEXT, gzipped=False).body.decode()
-        assert f'podgpu_series_dropped_total{{family="counted"}} {number * 101}.0\n' in told
+        assert f'podgpu_series_dropped_total{{node="worker-1",family="counted"}} {number * 101}.0\n' in told
 
 
 def test_the_first_cut_of_each_page_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,14 +1,13 @@
 import gzip
 import json
 import logging
-from unittest.mock import Mock
 
 import msgspec
 import pytest
-from aiohttp.test_utils import make_mocked_request
 
 from podgpu.serve.load import Load
 from podgpu.serve.pages import Pages
+from podgpu.serve.request import Request
 from podgpu.serve.routes import Routes
 from tests.serve.rig import StubNode, broken, connected, fetch, serving
 
@@ -40,6 +39,25 @@ async def test_gzip_holds_the_same_page(path: str) -> None:
     assert "content-encoding" not in plain.headers
     assert packed.headers["content-encoding"] == "gzip"
     assert gzip.decompress(packed.body) == plain.body
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/api/v1/snapshot"])
+async def test_a_page_that_the_client_has_is_not_sent_again(path: str) -> None:
+    node = StubNode()
+    async with serving(node) as server, connected(server) as client:
+        page = await client.get(path)
+        packed = await client.get(path, Accept_Encoding="gzip")
+        tag = page.headers["etag"]
+        assert tag != packed.headers["etag"]
+        for held in (tag, f'"other", W/{tag}', "*"):
+            client.ask(path, If_None_Match=held)
+            again = await client.answer(head_only=True)
+            assert (again.status, again.headers["etag"]) == (304, tag)
+            assert "content-length" not in again.headers
+        node.current = msgspec.structs.replace(node.current, node="worker-2")
+        newer = await client.get(path, If_None_Match=tag)
+    assert newer.status == 200
+    assert newer.headers["etag"] != tag
 
 
 async def test_the_snapshot_is_json() -> None:
@@ -123,7 +141,9 @@ async def test_a_broken_view_breaks_no_other_page(caplog: pytest.LogCaptureFixtu
     assert answer.text.count("\n") == 1
     assert "broken" not in answer.text
     assert healthy.status == metrics.status == 200
-    assert [record.exc_info is not None for record in caplog.records] == [True]  # the second is not logged
+    [fields] = [vars(record)["fields"] for record in caplog.records]  # the second is not logged
+    assert (fields["page"], str(fields["error"])) == ("/metrics/broken", "this view is broken")
+    assert fields["at"].startswith("rig.py:")
 
 
 @pytest.mark.parametrize(("query", "seconds"), [("", 300), ("?seconds=1", 1), ("?seconds=3600", 3600)])
@@ -165,10 +185,8 @@ async def test_release_says_when_the_sampler_is_stuck() -> None:
 async def test_only_this_machine_may_release(peer: str, status: int) -> None:
     # A peer elsewhere is not to be had on loopback, so the request is made by hand.
     node = StubNode()
-    release = Routes(node, Pages(1000), Load(1)).table("native")["/-/release"].handler
-    transport = Mock()
-    transport.get_extra_info = lambda name, default=None: (peer, 40000) if name == "peername" else default
-    answer = await release(make_mocked_request("POST", "/-/release", transport=transport))
+    release = Routes(node, Pages(1000), Load(1)).table("native")["/-/release"]
+    answer = await release.run(Request("POST", "/-/release", {}, {}, peer))
     assert answer.status == status
     assert bool(node.released) is (status == 200)
 

@@ -1,5 +1,7 @@
 import asyncio
 import socket
+import subprocess
+import sys
 from contextlib import AsyncExitStack
 
 import pytest
@@ -129,3 +131,9 @@ async def test_stop_closes_idle_connections_at_once() -> None:
         await asyncio.wait_for(server.stop(), PATIENCE)
         assert await idle.rest() == b""
         assert await silent.rest() == b""
+
+
+def test_the_server_does_without_aiohttp() -> None:
+    # It would take a third of the memory that an agent may have.
+    look = "import sys, podgpu.serve.server; print([name for name in sys.modules if 'aiohttp' in name])"
+    assert subprocess.check_output([sys.executable, "-c", look], text=True) == "[]\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod
+from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, Process, Reading
 from podgpu.sharing import gke
 from podgpu.sharing.inventory import Inventory
 
@@ -140,3 +140,40 @@ def test_no_id_brings_more_than_there_is(ids: list[str], offered: list[str]) -> 
             one for one in claims if "vgpu" in one.device_id and (one.gpu, one.mig) == (claim.gpu, claim.mig)
         ]
         assert sum(one.share for one in shared) < 1 + 1e-9
+
+
+# --- MPS ---
+
+MIB = 1 << 20
+CLIENT, SERVER, OTHER = ("mps",), ("compute",), ("compute",)
+
+
+def shared_card(*kinds: tuple[str, ...], mode: float | None = None) -> Device:
+    readings = [Reading("memory_total_bytes", 1000.5 * MIB)]
+    readings += [] if mode is None else [Reading("compute_mode", mode)]
+    processes = tuple(Process(pid=pid, kinds=one) for pid, one in enumerate(kinds, 1))
+    return Device(gpu=Gpu(uuid=PLAIN, index=0, minor=4), readings=tuple(readings), processes=processes)
+
+
+def of_three(*ids: str, device: Device) -> Inventory:
+    offered = [(gke.RESOURCE, f"nvidia4/vgpu{number}") for number in range(3)]
+    return Inventory([device], held(*ids), offered)
+
+
+@pytest.mark.parametrize("device", [shared_card(SERVER, CLIENT), shared_card(mode=3.0)])
+def test_mps_limits_a_container_to_all_its_parts_in_whole_mib_and_per_cent(device: Device) -> None:
+    (claim,) = gke.claims(of_three("nvidia4/vgpu0", "nvidia4/vgpu2", device=device))
+    assert claim.share == pytest.approx(2 / 3)
+    assert (claim.memory_limit_bytes, claim.core_limit_ratio) == (667 * MIB, 0.66)
+
+
+@pytest.mark.parametrize("device", [shared_card(OTHER, OTHER), shared_card(mode=0.0), shared_card()])
+def test_time_sharing_limits_nothing(device: Device) -> None:
+    claims = list(gke.claims(of_three("nvidia4/vgpu0", "nvidia4/vgpu2", device=device)))
+    assert [(one.memory_limit_bytes, one.core_limit_ratio) for one in claims] == [(None, None)] * 2
+
+
+def test_while_nobody_runs_it_is_not_known_whether_there_are_limits() -> None:
+    assert list(gke.doubts(of_three("nvidia4/vgpu0", device=shared_card()))) == [gke.UNLIMITED]
+    assert list(gke.doubts(of_three("nvidia4/vgpu0", device=shared_card(OTHER)))) == []
+    assert list(gke.doubts(of_three("nvidia4", device=shared_card()))) == []

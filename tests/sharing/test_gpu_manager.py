@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -68,6 +69,20 @@ def test_a_part_of_a_card_is_found_by_the_minor_in_the_note() -> None:
     assert (claim.container.container, claim.container.pod_uid) == ("main", "u")
     assert (claim.system, claim.source, claim.resource) == ("gpu-manager", "annotation", gpu_manager.CORE)
     assert unexplained(allocations, noted("2")) == []
+
+
+@pytest.mark.parametrize(
+    ("note", "limit"), [(None, 0.3), ("50", 0.5), ("20", 0.2), ("400", 1.0), ("half", None), ("", 0.3)]
+)
+def test_a_part_is_limited_to_its_cores_or_to_what_the_pod_says(
+    note: str | None, limit: float | None
+) -> None:
+    pod = noted("2")
+    if note is not None:
+        pod = msgspec.structs.replace(pod, annotations={**pod.annotations, gpu_manager.CORE_LIMIT: note})
+    (claim,) = found(held(30, 16), pod)
+    assert (claim.share, claim.core_limit_ratio) == (0.3, limit)
+    assert [one.core_limit_ratio for one in found(held(100, 1), pod)] == [None]
 
 
 def test_whole_cards_have_all_of_their_memory() -> None:

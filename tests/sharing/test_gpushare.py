@@ -9,7 +9,7 @@ from hypothesis import given as chosen
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
-from podgpu.sharing import gpushare, unclaimed
+from podgpu.sharing import gpushare, statuses, system_of, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO = "GPU-minor-3", "GPU-minor-2"
@@ -44,7 +44,7 @@ def noted(annotations: dict[str, str], *spec: str, phase: str = "Running") -> Po
 
 def spread(note: object, *spec: str, phase: str = "Running") -> Pod:
     """It takes precedence over the older note, which names another card."""
-    notes = {gpushare.SPREAD: json.dumps(note), gpushare.MINOR: "3", gpushare.UNITS_OF_CARD: "140"}
+    notes = {gpushare.SPREAD: json.dumps(note), gpushare.NUMBER: "3", gpushare.UNITS_OF_CARD: "140"}
     return noted(notes, *spec, phase=phase)
 
 
@@ -75,6 +75,41 @@ def offers(of_card: int) -> list[tuple[str, str]]:
     return [(gpushare.RESOURCE, f"{card}-_-{n}") for card in (ONE, TWO) for n in range(of_card)]
 
 
+def permuted(*numbers: tuple[str, int, int]) -> list[Device]:
+    """Cards by UUID, index and number in /dev."""
+    return [Device(gpu=Gpu(uuid=uuid, index=index, minor=minor)) for uuid, index, minor in numbers]
+
+
+def test_where_index_and_number_in_dev_are_two_cards_it_is_not_decided() -> None:
+    """Plugins up to 0.3.0 go by the number in /dev, newer ones by the index."""
+    cards = permuted((ONE, 0, 1), (TWO, 1, 0))
+    node = Inventory(cards, given(5), (), [noted({gpushare.NUMBER: "0", gpushare.UNITS_OF_CARD: "20"})])
+    assert list(gpushare.claims(node)) == []
+    ((old, new),) = gpushare.undecided(node)
+    assert [[(one.gpu, one.share) for one in reading] for reading in (old, new)] == [
+        [(TWO, 0.25)],
+        [(ONE, 0.25)],
+    ]
+    (status,) = statuses(node, (), [system_of(gpushare)])
+    assert "not known for 1 container" in " ".join(status.doubts or ())
+    assert unclaimed(node, [system_of(gpushare)]) == ()
+
+
+@pytest.mark.parametrize(
+    "cards",
+    [
+        permuted((ONE, 0, 0), (TWO, 1, 2)),  # the same card by both
+        permuted((ONE, 0, 1), (TWO, 1, 2)),  # no other has that number
+        permuted((ONE, 1, 0), (TWO, 2, 1)),
+    ],
+)
+def test_a_number_that_can_be_only_one_cards_is_decided(cards: list[Device]) -> None:
+    node = Inventory(cards, given(5), (), [noted({gpushare.NUMBER: "0"})])
+    assert [claim.gpu for claim in gpushare.claims(node)] == [ONE]
+    assert list(gpushare.undecided(node)) == []
+    assert list(gpushare.doubts(node)) == []
+
+
 def test_a_container_may_be_spread_over_cards() -> None:
     allocations = given(12)
     claims = found(allocations, spread({"0": {"2": 8, "3": 4}}))
@@ -82,7 +117,7 @@ def test_a_container_may_be_spread_over_cards() -> None:
     assert [claim.share for claim in claims] == [8 / 140, 4 / 140]
     assert {claim.source for claim in claims} == {"annotation"}
     assert claims[0].device_id == f"{TWO}-_-* (8 of 140 units)"
-    assert unclaimed(node(allocations, spread({"0": {"2": 8, "3": 4}})), [gpushare]) == ()
+    assert unclaimed(node(allocations, spread({"0": {"2": 8, "3": 4}})), [system_of(gpushare)]) == ()
 
 
 def test_the_spread_counts_containers_by_the_spec() -> None:
@@ -99,7 +134,7 @@ def test_the_spread_beats_the_older_note() -> None:
 def test_a_spread_of_more_than_the_kubelet_gave_is_not_believed(note: object) -> None:
     allocations = given(5)
     assert found(allocations, spread(note)) == []
-    assert unclaimed(node(allocations, spread(note)), [gpushare]) == tuple(allocations)
+    assert unclaimed(node(allocations, spread(note)), [system_of(gpushare)]) == tuple(allocations)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +148,7 @@ def test_a_spread_of_more_than_the_kubelet_gave_is_not_believed(note: object) ->
         {"1": {"2": 5}},
         {"c": {"2": 5}},
         {"00": {"2": 5}},
-        {"0": {"7": 5}},
+        {"0": {"8": 5}},
         {"0": {"-1": 5}},
         {"0": {"2": 0}},
         {"0": {"2": -5}},
@@ -140,13 +175,13 @@ def test_without_the_order_only_a_single_container_is_placed() -> None:
 
 
 def test_the_older_note_names_the_card_of_all_containers() -> None:
-    pod = noted({gpushare.MINOR: "2", gpushare.UNITS_OF_CARD: "140"}, "a", "b")
+    pod = noted({gpushare.NUMBER: "2", gpushare.UNITS_OF_CARD: "140"}, "a", "b")
     assert units(found(given(5, "a") + given(7, "b"), pod)) == {("a", TWO): 5, ("b", TWO): 7}
 
 
 def test_what_the_kubelet_offers_comes_before_what_the_note_says_of_a_card() -> None:
     """Else a tenant could make his units as large as he likes."""
-    pod = noted({gpushare.MINOR: "2", gpushare.UNITS_OF_CARD: "5"})
+    pod = noted({gpushare.NUMBER: "2", gpushare.UNITS_OF_CARD: "5"})
     (claim,) = found(given(5), pod, offered=offers(140))
     assert claim.share == 5 / 140
 
@@ -169,21 +204,21 @@ def test_what_the_kubelet_offers_comes_before_what_the_note_says_of_a_card() -> 
 )
 def test_the_unit_is_found_by_the_cards_memory(memory: int | None, of_card: int, unit: int) -> None:
     """Where neither fits or the memory is not known, by what a card can have."""
-    pod = noted({gpushare.MINOR: "2", gpushare.UNITS_OF_CARD: str(of_card)})
+    pod = noted({gpushare.NUMBER: "2", gpushare.UNITS_OF_CARD: str(of_card)})
     (claim,) = found(given(3), pod, memory=memory)
     assert (claim.memory_limit_bytes, claim.share) == (3 * unit, 3 / of_card)
 
 
 def test_where_nobody_tells_the_numbers_of_the_ids_do() -> None:
     """Few MiB of a large card are not as many GiB."""
-    pod = noted({gpushare.MINOR: "2"})
+    pod = noted({gpushare.NUMBER: "2"})
     (some_gib,) = found(given(100), pod)
     (some_mib,) = found(given(100, start=90), pod)
     assert (some_gib.memory_limit_bytes, some_mib.memory_limit_bytes) == (100 * GIB, 100 * MIB)
 
 
 def test_a_card_of_unknown_size_has_no_shares() -> None:
-    (claim,) = found(given(5), noted({gpushare.MINOR: "2"}), memory=None)
+    (claim,) = found(given(5), noted({gpushare.NUMBER: "2"}), memory=None)
     assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (TWO, 0.0, None)
     assert claim.device_id == f"{TWO}-_-* (5 units)"
 
@@ -215,7 +250,7 @@ NOTES = st.text() | JSON.map(json.dumps) | st.dictionaries(PLACES, MINORS | JSON
 def test_no_note_claims_more_than_the_kubelet_gave(
     note: str, minor: str, of_card: str, counts: dict[str, int], phase: str
 ) -> None:
-    notes = {gpushare.SPREAD: note, gpushare.MINOR: minor, gpushare.UNITS_OF_CARD: of_card}
+    notes = {gpushare.SPREAD: note, gpushare.NUMBER: minor, gpushare.UNITS_OF_CARD: of_card}
     allocations = [one for name, count in counts.items() for one in given(count, name)]
     seen = node(allocations, noted(notes, "a", "b", phase=phase), offered=offers(140))
     claims = list(gpushare.claims(seen))

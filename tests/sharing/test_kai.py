@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
+from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
 from podgpu.sharing import claims as all_claims
 from podgpu.sharing import kai, systems, unclaimed
 from podgpu.sharing.inventory import Inventory
@@ -58,7 +58,7 @@ def found(*pods: Pod, listed: tuple[Allocation, ...] = (holds(ZERO),)) -> list[C
 
 def test_a_fraction_is_of_the_card_that_its_groups_reservation_pod_was_given() -> None:
     (claim,) = found(reservation("g"), tenant("g", gpu_fraction="0.25"))
-    assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (ZERO, 0.25, 20 * GIB)
+    assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (ZERO, 0.25, None)
     assert (claim.container.pod, claim.container.container, claim.container.pod_uid) == (
         "p",
         "server",
@@ -95,7 +95,8 @@ def test_groups_that_nobody_asked_for_claim_nothing(number: str) -> None:
 @pytest.mark.parametrize(
     ("text", "share"),
     [("0.5", 0.5), (".5", 0.5), ("1", 1.0), ("1.0", 1.0), ("7", 1.0), ("0", None), ("0.0", None), ("-0.5", None),
-     ("nan", None), ("inf", None), ("half", None), ("1e9", None), ("\u0660.\u0665", None), ("", None)],
+     ("nan", None), ("inf", None), ("half", None), ("1e9", 1.0), ("2.5E-1", 0.25),
+     ("0.3333333333333333", 0.3333333333333333), ("1e-999", None), ("1e", None), ("\u0660.\u0665", None), ("", None)],
 )  # fmt: skip
 def test_a_share_is_more_than_nothing_and_at_most_the_card(text: str, share: float | None) -> None:
     claims = found(reservation("g"), tenant("g", gpu_fraction=text))
@@ -185,6 +186,63 @@ def test_nobody_elses_card_is_taken_back(namespace: str, pod: str) -> None:
     labelled = reservation("g", namespace="ns")
     node = Inventory(DEVICES, [holds(ONE, pod, namespace)], (), [labelled])
     assert [claim.container.pod for claim in all_claims(node, systems())] == [pod]
+
+
+def elsewhere(group: str = "g", card: str = ZERO, name: str = "gpu-reservation-n-a", **notes: str) -> Pod:
+    """A reservation pod in a namespace that an administrator has chosen."""
+    return Pod(
+        namespace="gpus",
+        name=name,
+        uid=name,
+        phase="Running",
+        labels={kai.GROUP: group, "app": "gpus"},
+        annotations={kai.RESERVED_CARD: card, **notes},
+        containers=(PodContainer(name="resource-reservation"),),
+    )
+
+
+def test_reservation_pods_may_have_another_namespace() -> None:
+    pods = elsewhere(), tenant("g", gpu_fraction="0.5")
+    node = Inventory(DEVICES, [holds(ZERO, namespace="gpus")], (), pods)
+    (claim,) = all_claims(node, systems())
+    assert (claim.container.pod, claim.gpu, claim.share) == ("p", ZERO, 0.5)
+    assert unclaimed(node, systems()) == ()
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        elsewhere(card=ONE),  # the kubelet says otherwise
+        elsewhere(card=""),
+        elsewhere(name="burner"),
+        elsewhere(**{kai.FRACTION: "0.5"}),
+        elsewhere("a group of nobody else"),
+    ],
+)
+def test_a_tenant_does_not_pass_for_a_reservation_pod(pod: Pod) -> None:
+    listed = [holds(ZERO, pod.name, "gpus")]
+    node = Inventory(DEVICES, listed, (), [pod, tenant("g", gpu_fraction="0.5")])
+    (claim,) = all_claims(node, systems())
+    assert (claim.container.pod, claim.gpu, claim.share) == (pod.name, ZERO, 1.0)
+
+
+def test_nobody_takes_over_a_group_of_the_usual_namespace() -> None:
+    pods = reservation("g", "gpu-reservation-n-b"), elsewhere(card=ONE), tenant("g", gpu_fraction="0.5")
+    listed = holds(ZERO, "gpu-reservation-n-b"), holds(ONE, namespace="gpus")
+    (claim,) = found(*pods, listed=listed)
+    assert (claim.container.pod, claim.gpu) == ("p", ZERO)
+
+
+def test_where_ids_are_no_uuids_the_reservation_pods_note_names_the_card() -> None:
+    (claim,) = found(reservation("g", card=ONE), tenant("g", gpu_fraction="0.5"), listed=(holds("nvidia0"),))
+    assert claim.gpu == ONE
+
+
+def test_a_limit_is_what_the_library_in_the_container_enforces() -> None:
+    file = VirtualGpu(pod_uid="uid-p", container="server", gpu=ZERO, memory_limit_bytes=39 * GIB)
+    pods = reservation("g"), tenant("g", gpu_fraction="0.5")
+    (claim,) = kai.claims(Inventory(DEVICES, [holds(ZERO)], (), pods, vgpus=[file]))
+    assert (claim.share, claim.memory_limit_bytes) == (0.5, 39 * GIB)
 
 
 TEXT = st.text(max_size=12) | st.sampled_from(["0.5", "4096", "g", "h", "2", "server", ZERO])

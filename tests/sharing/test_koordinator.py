@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, PodContainer
 from podgpu.sharing import koordinator
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.quantity import MOST_BYTES
 
 ZERO, ONE = "GPU-minor-0", "GPU-minor-1"
 DEVICES = (
@@ -267,6 +269,18 @@ def test_no_note_raises_or_claims_what_is_not_here(text: str) -> None:
     assert len({claim.gpu for claim in claims}) == len(claims)
     for claim in claims:
         assert claim.gpu in (ZERO, ONE)
-        assert 0 < claim.share <= 1
-        assert claim.memory_limit_bytes is None or 1 <= claim.memory_limit_bytes <= koordinator.MOST_BYTES
+        assert 0 <= claim.share <= 1
+        assert claim.memory_limit_bytes is None or 1 <= claim.memory_limit_bytes <= MOST_BYTES
         assert (claim.container.namespace, claim.container.pod, claim.container.pod_uid) == ("ns", "p", "u")
+
+
+def test_less_than_one_per_cent_is_noted_as_none_and_has_its_bytes() -> None:
+    resources = {"koordinator.sh/gpu-memory": "700Mi", "koordinator.sh/gpu-memory-ratio": "0"}
+    (claim,) = found(noted(note({"minor": 1, "resources": resources})))
+    assert (claim.share, claim.memory_limit_bytes) == (0.0, 700 << 20)
+
+
+@pytest.mark.parametrize(("labels", "limit"), [({}, None), ({koordinator.ISOLATION: "HAMi-core"}, 0.5)])
+def test_cores_are_limited_where_a_library_does_it(labels: dict[str, str], limit: float | None) -> None:
+    pod = msgspec.structs.replace(noted(note({"minor": 1, "resources": HALF})), labels=labels)
+    assert [claim.core_limit_ratio for claim in found(pod)] == [limit]

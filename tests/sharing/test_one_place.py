@@ -25,7 +25,7 @@ ELSEWHERE = sorted(
     path for path in SOURCE.rglob("*.py") if ROOM not in path.parents and not DIALECTS & {path, *path.parents}
 )
 SYSTEMS = sharing.systems()
-SHARED = {"__init__.py", "inventory.py", "__pycache__"}
+SHARED = {"__init__.py", "inventory.py", "quantity.py", "__pycache__"}
 # Names that others use too: NVIDIA's for parts of a GPU and kinds of process, Kubernetes' own, a method of booking.
 ORDINARY = {"mig", "mps", "dra", "exclusive", "ratio", "replicas"}
 WRITTEN = {
@@ -40,8 +40,8 @@ class Made(msgspec.Struct):
 
 def words() -> Iterator[str]:
     for system in SYSTEMS:
-        yield from (sign.strip("-_") for sign in system.SIGNS)
-    names = {system.NAME for system in SYSTEMS}
+        yield from (sign.strip("-_") for sign in system.signs)
+    names = {system.name for system in SYSTEMS}
     names |= {path.stem.replace("_", "-") for path in ROOM.iterdir() if path.name not in SHARED}
     yield from names - ORDINARY
     yield from WRITTEN
@@ -97,7 +97,7 @@ def test_a_word_that_is_not_only_a_systems_may_be_said(line: str) -> None:
     assert not pattern().search(line)
 
 
-@pytest.mark.parametrize("system", [system.NAME for system in SYSTEMS])
+@pytest.mark.parametrize("system", [system.name for system in SYSTEMS])
 def test_each_system_has_a_scenario_that_it_claims_something_in(system: str) -> None:
     pages = SCENARIOS.glob("*/expected/snapshot.json")
     claims = (claim for page in pages for claim in msgspec.json.decode(page.read_bytes(), type=Made).claims)
@@ -156,4 +156,4 @@ async def test_a_new_file_is_found_and_reaches_the_page(tmp_path: Path) -> None:
 
 
 def test_it_is_gone_again_with_its_file() -> None:
-    assert "new-system" not in {system.NAME for system in sharing.systems()}
+    assert "new-system" not in {system.name for system in sharing.systems()}

@@ -203,3 +203,24 @@ def test_a_tenants_own_mps_on_a_card_that_is_open_to_all_limits_nobody() -> None
     open_to_all = card(CLIENT, PLAIN, readings=(*TOTAL, Reading("compute_mode", 0.0)))
     (claim,) = found(held(f"{ONE}::0"), offered(), open_to_all)
     assert (claim.system, claim.memory_limit_bytes) == ("time-slicing", None)
+
+
+def test_mps_rounds_memory_down_to_mib_and_threads_to_per_cent() -> None:
+    device = card(CLIENT, PLAIN, readings=(Reading("memory_total_bytes", 1000.0 * (1 << 20) + 7),))
+    (claim,) = found(held(f"{ONE}::0"), offered(count=3), device)
+    assert (claim.memory_limit_bytes, claim.core_limit_ratio) == (333 << 20, 0.33)
+
+
+def test_on_wsl_a_replica_is_of_all_cards() -> None:
+    claims = found(held("all::1"), [(SHARED, f"all::{number}") for number in range(4)])
+    assert [(claim.gpu, claim.share) for claim in claims] == [(ONE, 0.25), (CUT, 0.25)]
+
+
+def test_on_tegra_it_is_of_the_only_card() -> None:
+    node = Inventory([SLICED], held("tegra::1"), [(SHARED, f"tegra::{number}") for number in range(2)])
+    assert [(claim.gpu, claim.share) for claim in replicas.claims(node)] == [(ONE, 0.5)]
+    assert found(held("tegra::1")) == []
+
+
+def test_replicas_of_everything_are_nvidias() -> None:
+    assert found(held("all::1", resource="example.com/gpu")) == []

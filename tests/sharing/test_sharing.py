@@ -117,7 +117,7 @@ def test_another_plugins_all_is_no_gpu() -> None:
 
 def test_gpushare_believes_the_scheduler_not_the_id() -> None:
     ids = given(f"{ONE}-_-1", f"{TWO}-_-5", resource="aliyun.com/gpu-mem")
-    noted = pod(ALIYUN_COM_GPU_MEM_IDX="2", ALIYUN_COM_GPU_MEM_DEV="8")
+    noted = pod(ALIYUN_COM_GPU_MEM_IDX="1", ALIYUN_COM_GPU_MEM_DEV="8")
     (claim,) = found(ids, noted)
     assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (TWO, 0.25, 2 * GIB)
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given as chosen
 from hypothesis import strategies as st
 
-from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
-from podgpu.sharing import unclaimed, volcano
+from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
+from podgpu.sharing import claims as all_claims
+from podgpu.sharing import statuses, system_of, systems, unclaimed, volcano
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, THREE = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))
@@ -70,7 +71,7 @@ def vgpus(
 
 def memory(index: str, held: int = 25, offered: list[tuple[str, str]] | None = None) -> list[Claim]:
     ids = allocated(*UNITS[1][:held], resource=volcano.MEMORY)
-    return list(volcano.claims(inventory(ids, {volcano.MEMORY_NOTE: index}, offered)))
+    return list(volcano.claims(inventory(ids, {volcano.INDICES: index}, offered)))
 
 
 def places(claims: list[Claim]) -> dict[str, list[str]]:
@@ -98,11 +99,106 @@ def test_more_memory_than_there_is_is_the_whole_card() -> None:
     assert claim.share == 1.0
 
 
-def test_units_named_after_the_card_are_mebibytes() -> None:
-    """However many of them are offered."""
-    offered = [(volcano.VGPU_MEMORY, f"{ONE}-memory-{n}") for n in range(7)]
-    (claim,) = vgpus(f"{ONE},NVIDIA,50,0:", offered=offered)
-    assert (claim.share, claim.memory_limit_bytes) == (0.05, 50 * MIB)
+def units(count: int, card: str = ONE) -> list[tuple[str, str]]:
+    return [(volcano.VGPU_MEMORY, f"{card}-memory-{n}") for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("offered", "held", "share", "limit"),
+    [
+        (units(1000), 50, 0.05, 50),  # a unit is a MiB
+        (units(100), 50, 0.5, 500),  # ten of them
+        (units(90), 45, 0.5, 495),  # eleven
+        (units(62), 31, 0.5, 496),  # 16, as 1000 / 16 is rounded down
+        (units(3), 1, 1 / 3, 256),  # 251 to 333, of which 256 is the only round number
+        (units(1), 1, 1.0, None),  # 512 or 1000
+        (units(59), 50, 50 / 59, None),  # no factor leads to 59
+        (units(100), 500, 1.0, None),  # units of a smaller factor: the kubelet has not learnt of it
+    ],
+)
+def test_a_unit_is_what_the_plugin_divided_the_card_by(
+    offered: list[tuple[str, str]], held: int, share: float, limit: int | None
+) -> None:
+    (claim,) = vgpus(f"{ONE},NVIDIA,{held},0:", offered=offered)
+    assert claim.share == pytest.approx(share)
+    assert claim.memory_limit_bytes == (None if limit is None else limit * MIB)
+
+
+def test_a_plugin_that_offers_as_many_units_of_any_card_tells_nothing() -> None:
+    """So it is with 1.9.2 to 1.11. The cores and the card are known all the same."""
+    (claim,) = vgpus(f"{ONE},NVIDIA,50,0:", offered=units(32_767))
+    assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (ONE, 0.0, None)
+    (claim,) = vgpus(f"{ONE},NVIDIA,50,30:", offered=units(32_767))
+    assert (claim.share, claim.memory_limit_bytes) == (0.3, None)
+
+
+def test_what_cannot_be_known_is_said() -> None:
+    held = allocated(f"{ONE}-0", resource=volcano.VGPU)
+    unsure = inventory(held, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,50,0:"}, units(32_767))
+    (status,) = statuses(unsure, volcano.claims(unsure), [system_of(volcano)])
+    assert "limits of memory are not known" in " ".join(status.doubts or ())
+    sure = inventory(held, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,50,0:"}, units(1000))
+    (status,) = statuses(sure, volcano.claims(sure), [system_of(volcano)])
+    assert status.doubts is None
+
+
+def test_a_file_of_the_library_settles_a_limit() -> None:
+    held = allocated(f"{ONE}-0", resource=volcano.VGPU)
+    seen = inventory(held, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,50,0:"}, units(32_767))
+    file = VirtualGpu(pod_uid="uid", container="c", gpu=ONE, memory_limit_bytes=512 * MIB)
+    (claim,) = volcano.claims(
+        Inventory(seen.devices, seen.allocations, seen.allocatable, seen.pods, vgpus=[file])
+    )
+    assert claim.memory_limit_bytes == 512 * MIB
+
+
+def test_a_plugin_that_offers_no_memory_counts_in_mebibytes() -> None:
+    """So it is with 1.9."""
+    (claim,) = vgpus(f"{ONE},NVIDIA,250,0:", offered=[(volcano.VGPU, f"{ONE}-0")])
+    assert (claim.share, claim.memory_limit_bytes) == (0.25, 250 * MIB)
+
+
+def test_memory_that_the_kubelet_refused_to_list_is_of_an_unknown_unit() -> None:
+    """Newer plugins offer cores too, and more ids of memory than the kubelet takes."""
+    offered = [(volcano.VGPU, f"{ONE}-0"), (volcano.VGPU_CORES, f"{ONE}-core-0")]
+    (claim,) = vgpus(f"{ONE},NVIDIA,250,0:", offered=offered)
+    assert (claim.share, claim.memory_limit_bytes) == (0.0, None)
+
+
+def test_resources_may_have_other_names() -> None:
+    """Nobody else has ids of memory and cores like these."""
+    held = allocated(f"{ONE}-0", resource="example.com/gpu")
+    held += allocated(f"{ONE}-memory-3", resource="example.com/memory")
+    offered = [("example.com/memory", one) for _, one in units(1000, THREE)]
+    seen = inventory(held, {volcano.VGPU_NOTE: f"{THREE},NVIDIA,500,0:"}, offered)
+    (claim,) = volcano.claims(seen)
+    assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (THREE, 0.5, 500 * MIB)
+    assert unclaimed(seen, [system_of(volcano)]) == ()
+
+
+def test_ids_of_another_plugin_are_not_volcanos_by_a_note() -> None:
+    held = allocated(f"{ONE}-0", resource="k8s.amazonaws.com/vgpu")
+    seen = inventory(held, {volcano.VGPU_NOTE: f"{THREE},NVIDIA,500,0:"}, [])
+    assert list(volcano.claims(seen)) == []
+
+
+def test_whole_cards_are_those_of_the_note_whatever_the_ids_are() -> None:
+    held = allocated(ONE, TWO, resource=volcano.NUMBER)
+    seen = inventory(held, {volcano.INDICES: "2,0"}, [])
+    assert {(claim.gpu, claim.share) for claim in all_claims(seen, systems())} == {(ONE, 1.0), (THREE, 1.0)}
+    assert unclaimed(seen, systems()) == ()
+
+
+@pytest.mark.parametrize("note", ["0", "0,0", "0,9", "0,1,2"])
+def test_a_note_of_other_cards_than_were_given_claims_nothing(note: str) -> None:
+    seen = inventory(allocated(ONE, TWO, resource=volcano.NUMBER), {volcano.INDICES: note}, [])
+    assert list(volcano.claims(seen)) == []
+
+
+def test_without_a_note_the_ids_have_to_do() -> None:
+    seen = inventory(allocated(ONE, resource=volcano.NUMBER), {}, [])
+    (claim,) = all_claims(seen, systems())
+    assert (claim.gpu, claim.system) == (ONE, "exclusive")
 
 
 def test_units_of_unknown_size_limit_nothing() -> None:
@@ -177,7 +273,7 @@ def test_an_index_of_no_one_card_is_no_claim(index: str) -> None:
 
 def test_a_pod_that_has_ended_holds_nothing() -> None:
     ids = allocated("0-1", resource=volcano.MEMORY)
-    assert list(volcano.claims(inventory(ids, {volcano.MEMORY_NOTE: "0"}, phase="Succeeded"))) == []
+    assert list(volcano.claims(inventory(ids, {volcano.INDICES: "0"}, phase="Succeeded"))) == []
 
 
 def test_every_id_of_a_noted_pod_is_explained() -> None:
@@ -187,8 +283,8 @@ def test_every_id_of_a_noted_pod_is_explained() -> None:
         *allocated("1-17", f"{TWO}-memory-5", resource=volcano.VGPU_MEMORY),
         *allocated("0-3", resource=volcano.MEMORY),
     ]
-    seen = inventory(ids, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,1,1:", volcano.MEMORY_NOTE: "1"})
-    assert unclaimed(seen, [volcano]) == ()
+    seen = inventory(ids, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,1,1:", volcano.INDICES: "1"})
+    assert unclaimed(seen, [system_of(volcano)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -204,7 +300,7 @@ def test_every_id_of_a_noted_pod_is_explained() -> None:
 )
 def test_an_id_without_a_note_or_of_another_form_stays_unexplained(resource: str, device_id: str) -> None:
     ids = allocated(device_id, resource=resource)
-    assert unclaimed(inventory(ids, {}), [volcano]) == tuple(ids)
+    assert unclaimed(inventory(ids, {}), [system_of(volcano)]) == tuple(ids)
 
 
 PIECES = st.sampled_from(
@@ -230,7 +326,7 @@ NOTES = st.one_of(
 def test_no_note_breaks_anything(note: str, index: str, given: int, units: int, phase: str) -> None:
     ids = allocated(*(f"{ONE}-{n}" for n in range(given)), resource=volcano.VGPU)
     ids += allocated(*UNITS[0][:units], resource=volcano.MEMORY, container="old")
-    seen = inventory(ids, {volcano.VGPU_NOTE: note, volcano.MEMORY_NOTE: index}, phase=phase)
+    seen = inventory(ids, {volcano.VGPU_NOTE: note, volcano.INDICES: index}, phase=phase)
     claims = list(volcano.claims(seen))
     assert all(0.0 <= claim.share <= 1.0 and claim.gpu in seen.gpus for claim in claims)
     held = places(claims)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from podgpu.agent.loop import Agent
-from podgpu.model import Device, Fault, Gpu, Instance, MigInstance, Reading, Report
+from podgpu.model import SEES_ALL, Device, Fault, Gpu, Instance, MigInstance, Reading, Report
 from podgpu.sources.dcgm.reading import read
 from podgpu.sources.merged import FRESH_CYCLES, PATIENCE, Merged
 from tests.sources.dcgm.exporter import recorded
@@ -50,7 +50,7 @@ def nvml(*readings: Reading, instances: tuple[Instance, ...] = (), fault: Fault 
 
 def dcgm(delay: float = 0.0) -> Told:
     cards = read(recorded("mig_a100_docs_gpu_plus_instances")).cards
-    return Told("dcgm", Report(devices=tuple(card.device for card in cards), sees_processes=False), delay)
+    return Told("dcgm", Report(devices=tuple(card.device for card in cards)), delay)
 
 
 def values(readings: tuple[Reading, ...]) -> dict[str, float]:
@@ -70,7 +70,7 @@ async def test_profiling_comes_from_the_second_where_the_first_has_none() -> Non
         "pcie_transmit_bytes_per_second": 33011804.0,
         "pcie_receive_bytes_per_second": 97863601.0,
     }
-    assert report.sees_processes
+    assert report.devices[0].ability == SEES_ALL
     assert report.driver_version == "580"
     assert [(part.name, part.up) for part in report.parts] == [("dcgm", True)]
 
@@ -180,7 +180,7 @@ async def test_errors_of_the_second_are_counted_under_its_name_and_once() -> Non
     await agent.cycle()
     second.delay = 60
     await agent.cycle()
-    assert {(one.source, one.reason): one.count for one in agent.snapshot().errors} == {
+    assert {(one.source, one.reason): one.count for one in agent.snapshot.errors} == {
         ("nvml", "implausible_value"): 2,
         ("dcgm", "contradiction"): 3,
     }

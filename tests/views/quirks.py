@@ -7,110 +7,23 @@ from podgpu.model import (
     Booking,
     Claim,
     ContainerRef,
-    Device,
     ErrorCount,
     Fault,
-    Gpu,
     Holder,
-    Instance,
-    MigInstance,
     Owner,
     PartStatus,
     Pod,
     Process,
-    Reading,
     Rest,
     Snapshot,
     Tenant,
     Workload,
 )
 from tests.tree import card, held
+from tests.views import hardware
 
-GIB = 2**30
-
-_BUSY = Device(
-    gpu=Gpu(
-        uuid="GPU-00000000-0000-0000-0000-000000000000",
-        index=0,
-        minor=0,
-        model="NVIDIA H200",
-        pci_bus_id="00000000:18:00.0",
-        architecture="hopper",
-        compute_capability="9.0",
-        vbios="96.00.CF.00.01",
-    ),
-    readings=(
-        Reading("utilization_ratio", 0.97),
-        Reading("memory_total_bytes", 150754820096),
-        Reading("memory_used_bytes", 30.5 * GIB),
-        Reading("memory_free_bytes", float("nan")),
-        Reading("power_watts", 690.375),
-        Reading("energy_joules_total", 123456789.012),
-        Reading("temperature_celsius", 56.0, ("gpu",)),
-        Reading("temperature_celsius", 61.0, ("memory",)),
-        Reading("temperature_celsius", 99.0),
-        Reading("sm_active_ratio", 0.893),
-        Reading("tensor_active_ratio", 0.1 + 0.2),
-        Reading("dram_active_ratio", 1.53e-7),
-        Reading("no_such_metric", 1.0),
-    ),
-)
-
-_SPLIT = Device(
-    gpu=Gpu(
-        uuid="GPU-11111111-1111-1111-1111-111111111111",
-        index=1,
-        minor=1,
-        model="NVIDIA H200",
-        mig_enabled=True,
-    ),
-    # A card in MIG mode does not say how busy it is.
-    readings=(
-        Reading("memory_total_bytes", 150754820096),
-        Reading("memory_used_bytes", 17.25 * GIB),
-        Reading("power_watts", 214.0),
-    ),
-    instances=(
-        Instance(
-            mig=MigInstance(
-                uuid="MIG-aaaaaaaa-0000-0000-0000-000000000000",
-                gpu_instance_id=2,
-                compute_instance_id=0,
-                profile="3g.71gb",
-                multiprocessors=60,
-            ),
-            readings=(
-                Reading("memory_total_bytes", 70 * GIB),
-                Reading("memory_used_bytes", 17 * GIB),
-                Reading("sm_active_ratio", 0.5),
-            ),
-        ),
-        Instance(
-            mig=MigInstance(
-                uuid="MIG-bbbbbbbb-0000-0000-0000-000000000000",
-                gpu_instance_id=9,
-                compute_instance_id=0,
-                profile="1g.18gb",
-            )
-        ),
-    ),
-)
-
-_STUCK = Device(
-    gpu=Gpu(uuid="GPU-22222222-2222-2222-2222-222222222222", index=2, model="NVIDIA H200"),
-    fault=Fault(reason="timeout", call="nvmlDeviceGetPowerUsage", seconds=12.5),
-)
-
-_HOSTILE = Device(
-    gpu=Gpu(
-        uuid='GPU-"evil"\\\n\x00\x1b[31m\ud800',
-        index=3,
-        model='<script>alert("1")</script> [red]ü💥[/red] ' + "x" * 300,
-        vbios="a\\nb",
-    )
-)
-
-MIG_A, MIG_B = (instance.mig.uuid for instance in _SPLIT.instances)
+GIB = hardware.GIB
+MIG_A, MIG_B = (instance.mig.uuid for instance in hardware.SPLIT.instances)
 
 LLAMA = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000001")
 NOTEBOOK = ContainerRef(
@@ -149,20 +62,20 @@ def _small(pid: int) -> Process:
 
 
 BUSY = card(
-    _BUSY,
+    hardware.BUSY,
     tenants=(
         Tenant(
             container=LLAMA,
             workload=Workload(kind="StatefulSet", name="llama"),
             claims=(
                 Claim(
-                    gpu=_BUSY.gpu.uuid,
+                    gpu=hardware.BUSY.gpu.uuid,
                     container=LLAMA,
                     share=0.5,
                     memory_limit_bytes=70 * GIB,
                     core_limit_ratio=0.5,
                     resource="nvidia.com/gpu.shared",
-                    device_id=f"{_BUSY.gpu.uuid}::1",
+                    device_id=f"{hardware.BUSY.gpu.uuid}::1",
                     system="time-slicing",
                     source="podresources",
                 ),
@@ -248,7 +161,7 @@ BUSY = card(
 )
 
 SPLIT = card(
-    _SPLIT,
+    hardware.SPLIT,
     tenants=(
         Tenant(
             container=SLICE,
@@ -256,7 +169,7 @@ SPLIT = card(
             workload=Workload(kind="Deployment", name="embed"),
             claims=(
                 Claim(
-                    gpu=_SPLIT.gpu.uuid,
+                    gpu=hardware.SPLIT.gpu.uuid,
                     mig=MIG_A,
                     container=SLICE,
                     resource="nvidia.com/mig-3g.71gb",
@@ -298,7 +211,7 @@ SPLIT = card(
             workload=Workload(kind="Pod", name="dev-0"),
             claims=(
                 Claim(
-                    gpu=_SPLIT.gpu.uuid,
+                    gpu=hardware.SPLIT.gpu.uuid,
                     mig=MIG_B,
                     container=IDLER,
                     device_id=MIG_B,
@@ -330,10 +243,10 @@ SPLIT = card(
     ),
 )
 
-STUCK = bare(_STUCK)
+STUCK = bare(hardware.STUCK)
 
 HOSTILE = card(
-    _HOSTILE,
+    hardware.HOSTILE,
     counts_busy=False,
     counts_energy=False,
     tenants=(Tenant(container=EVIL, booking=Booking(method="<i>", sm_ratio=0.5, processes=0), idle=True),),

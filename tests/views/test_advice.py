@@ -1,6 +1,6 @@
 import pytest
 
-from podgpu.kube import apiserver
+from podgpu.kube import api
 from podgpu.model import Fault
 from podgpu.views.advice import next_step
 
@@ -11,7 +11,7 @@ KUBELET = (
 OF_PARTS = [
     *(("podresources", reason) for reason in KUBELET),
     *(("pods-api", reason) for reason in KUBELET),
-    *(("apiserver", reason) for reason in apiserver.REASONS),
+    *(("apiserver", reason) for reason in api.REASONS),
     *(("log-dirs", reason) for reason in ("missing", "forbidden", "unreadable")),
     ("procfs", "no_host_pid"),
 ]
@@ -28,7 +28,7 @@ def test_a_list_that_is_gone_is_no_card_that_is_gone() -> None:
     assert "card" not in next_step(gone, "apiserver")
 
 
-@pytest.mark.parametrize("reason", apiserver.REASONS)
+@pytest.mark.parametrize("reason", api.REASONS)
 def test_who_cannot_reach_the_api_server_is_not_sent_to_it(reason: str) -> None:
     assert "from the API server" not in next_step(Fault(reason=reason), "apiserver")
     assert "kubelet" not in next_step(Fault(reason=reason), "apiserver")

@@ -3,11 +3,11 @@ from hypothesis import strategies as st
 
 from podgpu.catalog.row import Kind, Worth
 from podgpu.views.budget import fit
-from podgpu.views.family import Family, count
+from podgpu.views.series import Family, Labels, count
 
 
 def family(name: str, worth: Worth, size: int) -> Family:
-    return Family(name, Kind.GAUGE, "", worth, {f'{{i="{i}"}}': 1.0 for i in range(size)})
+    return Family(name, Kind.GAUGE, "", worth, {(Labels(("i",), (str(i),)),): 1.0 for i in range(size)})
 
 
 def names(families: list[Family]) -> list[str]:

@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from podgpu.catalog.row import Kind, Worth
 from podgpu.views.exposition import Format, render
-from podgpu.views.family import Family, labels_text
+from podgpu.views.series import Family, Labels
 from podgpu.views.text import clean
 
 PARSERS: dict[Format, Callable[[str], Iterable[Metric]]] = {
@@ -21,16 +21,24 @@ PARSERS: dict[Format, Callable[[str], Iterable[Metric]]] = {
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-def family(name: str, kind: Kind, samples: dict[str, float], help_text: str = "Help.") -> Family:
-    return Family(name, kind, help_text, Worth.USEFUL, samples)
+def family(
+    name: str, kind: Kind, samples: Sequence[tuple[dict[str, str], float]], help_text: str = "Help."
+) -> Family:
+    made = Family(name, kind, help_text, Worth.USEFUL)
+    for pairs, value in samples:
+        made.put(value, Labels.of(pairs))
+    return made
 
 
 def test_the_text_format() -> None:
     page = [
         family(
-            "podgpu_busy_seconds_total", Kind.COUNTER, {'{gpu="0"}': 1.5, '{gpu="1"}': 2.0}, 'A \\ "b"\nc'
+            "podgpu_busy_seconds_total",
+            Kind.COUNTER,
+            [({"gpu": "0"}, 1.5), ({"gpu": "1"}, 2.0)],
+            'A \\ "b"\nc',
         ),
-        family("podgpu_build_info", Kind.INFO, {'{version="1"}': 1.0}),
+        family("podgpu_build_info", Kind.INFO, [({"version": "1"}, 1.0)]),
     ]
     assert render(page, Format.TEXT).decode() == (
         '# HELP podgpu_busy_seconds_total A \\\\ "b"\\nc\n'
@@ -45,9 +53,9 @@ def test_the_text_format() -> None:
 
 def test_the_openmetrics_format() -> None:
     page = [
-        family("podgpu_busy_seconds_total", Kind.COUNTER, {"": 1.5}, 'A \\ "b"\nc'),
-        family("podgpu_build_info", Kind.INFO, {'{version="1"}': 1.0}),
-        family("podgpu_up", Kind.GAUGE, {"": 1.0}),
+        family("podgpu_busy_seconds_total", Kind.COUNTER, [({}, 1.5)], 'A \\ "b"\nc'),
+        family("podgpu_build_info", Kind.INFO, [({"version": "1"}, 1.0)]),
+        family("podgpu_up", Kind.GAUGE, [({}, 1.0)]),
     ]
     assert render(page, Format.OPENMETRICS).decode() == (
         "# TYPE podgpu_busy_seconds counter\n"
@@ -65,7 +73,7 @@ def test_the_openmetrics_format() -> None:
 
 
 def test_a_foreign_counter_keeps_its_name_in_openmetrics() -> None:
-    page = [family("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Kind.COUNTER, {"": 7.0})]
+    page = [family("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Kind.COUNTER, [({}, 7.0)])]
     (parsed,) = PARSERS[Format.OPENMETRICS](render(page, Format.OPENMETRICS).decode())
     assert parsed.type == "unknown"
     assert [sample.name for sample in parsed.samples] == ["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"]
@@ -74,9 +82,9 @@ def test_a_foreign_counter_keeps_its_name_in_openmetrics() -> None:
 @pytest.mark.parametrize("form", Format)
 def test_what_is_no_number_is_left_out_and_an_empty_family_with_it(form: Format) -> None:
     page = [
-        family("a", Kind.GAUGE, {'{x="1"}': math.nan, '{x="2"}': 2.0, '{x="3"}': math.inf}),
-        family("b", Kind.GAUGE, {"": -math.inf}),
-        family("c", Kind.GAUGE, {}),
+        family("a", Kind.GAUGE, [({"x": "1"}, math.nan), ({"x": "2"}, 2.0), ({"x": "3"}, math.inf)]),
+        family("b", Kind.GAUGE, [({}, -math.inf)]),
+        family("c", Kind.GAUGE, []),
     ]
     text = render(page, form).decode()
     assert [row for row in text.splitlines() if not row.startswith("#")] == ['a{x="2"} 2.0']
@@ -85,7 +93,7 @@ def test_what_is_no_number_is_left_out_and_an_empty_family_with_it(form: Format)
 
 
 def test_an_int_or_a_bool_is_a_number_too() -> None:
-    text = render([family("a", Kind.GAUGE, {'{x="1"}': 3, '{x="2"}': True})], Format.TEXT).decode()
+    text = render([family("a", Kind.GAUGE, [({"x": "1"}, 3), ({"x": "2"}, True)])], Format.TEXT).decode()
     assert text.endswith('a{x="1"} 3.0\na{x="2"} 1.0\n')
 
 
@@ -105,9 +113,9 @@ def pages(draw: st.DrawFn) -> tuple[list[Family], Series]:
         ("podgpu_c_info", Kind.INFO, st.just(1.0)),
     ):
         values = draw(st.dictionaries(LABELS, numbers, max_size=4))
-        families.append(family(name, kind, {}, draw(HELPS)))
+        families.append(family(name, kind, [], draw(HELPS)))
         for labels, value in values.items():
-            families[-1].samples[labels_text(LABEL_NAMES, labels)] = value
+            families[-1].put(value, Labels(LABEL_NAMES, labels))
             meant[name, tuple(zip(LABEL_NAMES, map(clean, labels), strict=True))] = value
     return families, meant
 

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given
 
 from podgpu.errors import UserError
-from podgpu.model import Reading, Snapshot
+from podgpu.model import SCHEMA, Reading, Snapshot
 from podgpu.views import json
 from tests.conftest import Golden
-from tests.views.quirks import BOOKINGS, BUSY, PODS, SNAPSHOT, SPLIT, STUCK
+from tests.views.quirks import BUSY, EVIL, PODS, SNAPSHOT, SPLIT, STUCK
 from tests.views.test_native import SNAPSHOTS
 
 
@@ -16,13 +16,10 @@ def test_the_document(golden: Golden) -> None:
 
 def test_a_snapshot_comes_back_as_it_was() -> None:
     readings = (Reading("power_watts", 1.5), Reading("temperature_celsius", 50.0, ("gpu",)))
-    hostile = ("<b>", "evil")
     snapshot = msgspec.structs.replace(
         SNAPSHOT,
-        devices=(msgspec.structs.replace(BUSY, readings=readings), SPLIT, STUCK),
-        bookings=tuple(one for one in BOOKINGS if one.container.namespace not in hostile),
-        pods=tuple(msgspec.structs.replace(pod, annotations={}) for pod in PODS if pod.uid not in hostile),
-        balances=SNAPSHOT.balances[:2],
+        cards=(msgspec.structs.replace(BUSY, readings=readings), SPLIT, STUCK),
+        pods=tuple(msgspec.structs.replace(pod, annotations={}) for pod in PODS if pod.uid != EVIL.pod_uid),
     )
     assert json.decode(json.encode(snapshot)) == snapshot
 
@@ -32,9 +29,9 @@ def test_annotations_are_not_given_away() -> None:
 
 
 def test_labels_carry_their_names() -> None:
-    device = msgspec.structs.replace(BUSY, readings=(Reading("temperature_celsius", 50.0, ("gpu",)),))
-    document = msgspec.json.decode(json.encode(msgspec.structs.replace(SNAPSHOT, devices=(device,))))
-    assert document["devices"][0]["readings"] == [
+    card = msgspec.structs.replace(BUSY, readings=(Reading("temperature_celsius", 50.0, ("gpu",)),))
+    document = msgspec.json.decode(json.encode(msgspec.structs.replace(SNAPSHOT, cards=(card,))))
+    assert document["cards"][0]["readings"] == [
         {"metric": "temperature_celsius", "labels": {"sensor": "gpu"}, "value": 50.0}
     ]
 
@@ -45,16 +42,31 @@ def test_labels_carry_their_names() -> None:
         b"",
         b"[]",
         b"{}",
+        b'{"schema":3}',
         b'{"schema":2}',
-        b'{"schema":1}',
-        b'{"schema":1,"devices":7}',
-        b'{"schema":1,"devices":[1]}',
+        b'{"schema":2,"cards":7}',
+        b'{"schema":2,"cards":[1]}',
     ],
 )
 def test_anything_else_is_refused_in_one_line(data: bytes) -> None:
     with pytest.raises(UserError) as refusal:
         json.decode(data)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA - 1, SCHEMA + 1])
+def test_a_document_of_another_schema_names_both(schema: int) -> None:
+    data = json.encode(SNAPSHOT).replace(b'"schema":%d' % SCHEMA, b'"schema":%d' % schema, 1)
+    with pytest.raises(UserError, match=f"schema {schema}, not {SCHEMA}: use matching versions"):
+        json.decode(data)
+
+
+def test_what_is_unknown_is_absent() -> None:
+    (split,) = [
+        one for one in msgspec.json.decode(json.encode(SNAPSHOT))["cards"] if one["gpu"]["index"] == 1
+    ]
+    assert "idle" not in split["tenants"][1] and "processes" not in split["tenants"][1]["booking"]
+    assert split["tenants"][0]["idle"] is False
 
 
 @given(SNAPSHOTS)

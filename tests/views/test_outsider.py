@@ -4,19 +4,20 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from podgpu.model import Booking, ContainerRef, Holder, Snapshot
+from podgpu.model import Booking, ContainerRef, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.views.outsider import named, outsider_names
 from podgpu.views.page import html
 from podgpu.views.table import table
-from podgpu.views.tenancy import full_name
+from podgpu.views.tenant import full_name
 from podgpu.views.why import pod_names, why, why_outsider
+from tests.tree import held
 from tests.views.quirks import BUSY, LLAMA, SNAPSHOT
 from tests.views.test_native import SNAPSHOTS
 
 WEB = ContainerRef("", "", "docker/web")
 
 
-def bare(container: ContainerRef = WEB, **facts: object) -> Snapshot:
+def bare(container: ContainerRef = WEB, *others: Tenant) -> Snapshot:
     """One outsider on one card, with an account of its own."""
     holder = Holder(
         pid=424,
@@ -27,19 +28,30 @@ def bare(container: ContainerRef = WEB, **facts: object) -> Snapshot:
         user=1000,
         cgroup="0::/system.slice/docker-1.scope",
     )
-    booking = Booking(
-        gpu=BUSY.gpu.uuid, container=container, method="measured", processes=1, memory_bytes=20 * 2**30
+    process = Process(pid=424, kinds=("compute",), memory_bytes=20 * 2**30, sm_ratio=0.8)
+    tenant = Tenant(
+        container=container,
+        processes=(held(process, holder),),
+        booking=Booking(method="measured", processes=1, memory_bytes=20 * 2**30),
+        idle=False,
     )
-    found = replace(
-        SNAPSHOT, devices=(BUSY,), claims=(), bookings=(booking,), pods=(), unclaimed=(), holders=(holder,)
-    )
-    return replace(found, **facts)
+    card = replace(BUSY, tenants=(tenant, *others), ended=(), rest=())
+    return replace(SNAPSHOT, cards=(card,), pods=(), unclaimed=())
 
 
 def node(title: str = "docker/web", kind: str = "container") -> Snapshot:
     """The same processes on a node of a cluster, where only their titles are known."""
-    holders = [one if one.pid != 1000 else replace(one, kind=kind, title=title) for one in SNAPSHOT.holders]
-    return replace(SNAPSHOT, holders=tuple(holders))
+    return replace(
+        SNAPSHOT, cards=(replace(BUSY, rest=tuple(_titled(one, title, kind) for one in BUSY.rest)),)
+    )
+
+
+def _titled(rest: Rest, title: str, kind: str) -> Rest:
+    processes = [
+        held(one, replace(one.holder, kind=kind, title=title)) if one.pid == 1000 and one.holder else one
+        for one in rest.processes
+    ]
+    return replace(rest, processes=tuple(processes))
 
 
 def test_an_account_outside_kubernetes_is_written_as_its_title() -> None:
@@ -49,9 +61,12 @@ def test_an_account_outside_kubernetes_is_written_as_its_title() -> None:
 
 
 def test_whose_processes_are_is_told_once_each_and_bounded() -> None:
-    holders = [Holder(pid=pid, kind="host", title=f"user/{pid // 2}") for pid in range(1000, 1010)]
-    assert named(BUSY.processes, holders, 2) == "user/500, user/501 +3 more"
-    assert named(BUSY.processes[:2], holders, 2) == ""
+    processes = [
+        held(Process(pid=pid, kinds=("compute",)), Holder(pid=pid, kind="host", title=f"user/{pid // 2}"))
+        for pid in range(1000, 1010)
+    ]
+    assert named(processes, 2) == "user/500, user/501 +3 more"
+    assert named([Process(pid=1), held(Process(pid=2), Holder(pid=2, kind="host"))], 2) == ""
 
 
 def test_the_table_shows_an_outsider_without_a_share() -> None:
@@ -99,7 +114,7 @@ def test_an_outsider_on_a_node_of_a_cluster_has_evidence_but_no_account(kind: st
 
 def test_a_pod_is_never_taken_for_an_outsider_of_its_name() -> None:
     pod = ContainerRef("docker", "web", "main", "uid-web")
-    both = bare(bookings=(*bare().bookings, Booking(gpu=BUSY.gpu.uuid, container=pod, busy_us=77_000_000)))
+    both = bare(WEB, Tenant(container=pod, booking=Booking(busy_us=77_000_000)))
     of_the_pod, of_the_other = why(both, "docker", "web", 80), why_outsider(both, "docker/web", 80)
     assert of_the_pod and of_the_other
     assert "Somebody outside Kubernetes has the same name; this is the pod." in of_the_pod
@@ -118,7 +133,7 @@ def test_nobody_is_found_by_a_part_of_a_title() -> None:
 
 @given(SNAPSHOTS)
 def test_every_outsider_that_is_named_has_a_report_without_codes_for_the_terminal(snapshot: Snapshot) -> None:
-    for title in filter(None, outsider_names(snapshot)):
+    for title in outsider_names(snapshot):
         text = why_outsider(snapshot, title, 80)
         assert text is not None
         assert not {"\x1b", "\x07", "\x9b"} & set(text)

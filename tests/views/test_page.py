@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from podgpu.model import PartStatus, Process, Snapshot
+from podgpu.agent.join import bare
+from podgpu.model import Device, PartStatus, Process, Snapshot, Tenant
 from podgpu.views.page import html
-from tests.views.quirks import BOOKINGS, BUSY, SNAPSHOT
+from tests.views.quirks import BUSY, SNAPSHOT
 from tests.views.test_native import SNAPSHOTS
 
 VOID = {"meta", "br"}
@@ -90,23 +91,48 @@ def test_a_container_stands_below_its_instance() -> None:
 
 def test_who_uses_what_it_was_not_given_and_who_does_not_use_what_it_was_given_is_told() -> None:
     (sneaky,) = [row for row in rows(SNAPSHOT) if "notebook" in row]
-    (idle,) = [row for row in rows(SNAPSHOT) if "dev-0" in row]
+    (idle,) = [row for row in rows(with_first(idle=True)) if "llama-0" in row]
     assert "|not given measured|" in sneaky
-    assert "|14% share not in use|" in idle
+    assert "|50% share not in use|" in idle
+
+
+def with_first(**facts: object) -> Snapshot:
+    """The first card with its first tenant alone, changed."""
+    tenant: Tenant = replace(BUSY.tenants[0], **facts)
+    return replace(SNAPSHOT, cards=(replace(BUSY, tenants=(tenant,)),))
 
 
 def test_an_idle_container_is_told_by_its_processes_as_far_as_they_can_be_seen() -> None:
     """The method stays with an account; whether it works now is another question."""
-    held = replace(BOOKINGS[0], processes=0)
-    snapshot = replace(SNAPSHOT, bookings=(held,), holders=())
-    blind = replace(snapshot, parts=(PartStatus(name="procfs", up=False),))
-    assert [" not in use|" in row for row in rows(snapshot) if "llama-0" in row] == [True]
-    assert [" measured|" in row for row in rows(blind) if "llama-0" in row] == [True]
+    unseen = replace(BUSY.tenants[0].booking, processes=None)
+    for idle, words in ((True, " not in use|"), (None, " measured, unseen|"), (False, " measured|")):
+        snapshot = with_first(processes=(), booking=unseen, idle=idle)
+        assert [words in row for row in rows(snapshot) if "llama-0" in row] == [True]
+
+
+def test_where_use_is_unknown_the_page_says_so_and_explains_the_word() -> None:
+    (row,) = [row for row in rows(SNAPSHOT) if "dev-0" in row]
+    assert "|14% share unseen|" in row and row.endswith("|-|")
+    assert "unseen : it holds a share, but whether" in Outline(html(SNAPSHOT, 1.0)).text
+    assert "unseen" not in Outline(html(with_first(), 1.0)).text
+
+
+@pytest.mark.parametrize(("sees_all", "processes"), [(True, "13"), (False, "13+")])
+def test_processes_that_may_have_been_missed_are_not_counted_as_all(sees_all: bool, processes: str) -> None:
+    card = replace(BUSY, ability=replace(BUSY.ability, sees_all=sees_all))
+    assert rows(replace(SNAPSHOT, cards=(card,)))[0].split("|")[-2] == processes
+    empty = replace(card, tenants=(), rest=())
+    assert rows(replace(SNAPSHOT, cards=(empty,)))[0].split("|")[-2] == ("0" if sees_all else "-")
+
+
+def test_an_instance_has_no_count_while_a_process_could_be_on_any() -> None:
+    counts = {row.split("|")[1][:11]: row.split("|")[-2] for row in rows(SNAPSHOT) if "|MIG " in row}
+    assert counts == {"MIG 3g.71gb": "1+", "MIG 1g.18gb": "-"}
 
 
 def test_a_process_that_has_just_ended_is_not_listed() -> None:
-    gone = replace(BUSY, processes=(Process(pid=424, sm_ratio=0.1),))
-    assert not [row for row in rows(replace(SNAPSHOT, devices=(gone,))) if "424" in row]
+    gone = (Process(pid=424, sm_ratio=0.1),)
+    assert not [row for row in rows(with_first(processes=gone)) if "424" in row]
 
 
 def test_the_rest_is_told_by_reason_and_a_pod_that_ended_is_not() -> None:
@@ -117,8 +143,9 @@ def test_the_rest_is_told_by_reason_and_a_pod_that_ended_is_not() -> None:
 
 
 def test_without_any_books_processes_are_still_shown() -> None:
-    bare = replace(SNAPSHOT, bookings=(), remainders=(), holders=())
-    (row,) = [row for row in rows(bare) if "pid 424" in row]
+    processes = [Process(pid=pid, kinds=("compute",)) for pid in range(424, 437)]
+    unbooked = bare(Device(gpu=BUSY.gpu, readings=BUSY.readings, processes=tuple(processes)))
+    (row,) = [row for row in rows(replace(SNAPSHOT, cards=(unbooked,))) if "pid 424" in row]
     assert row.startswith("|unknown ")
     assert row.endswith("|13|")
 
@@ -159,5 +186,5 @@ def test_a_part_that_is_up_never_says_that_it_never_worked() -> None:
 
 
 def test_the_page_says_why_a_container_may_draw_more_than_its_card() -> None:
-    assert "means since the last reading" in Outline(html(SNAPSHOT, 1.0)).text
-    assert "means since the last reading" not in Outline(html(replace(SNAPSHOT, devices=()), 1.0)).text
+    assert "means since the previous reading" in Outline(html(SNAPSHOT, 1.0)).text
+    assert "means since the previous reading" not in Outline(html(replace(SNAPSHOT, cards=()), 1.0)).text

@@ -4,7 +4,7 @@ from rich.cells import cell_len
 
 from podgpu.views.table import table
 from tests.conftest import Golden
-from tests.views.quirks import SNAPSHOT
+from tests.views.quirks import BUSY, SNAPSHOT
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -43,6 +43,16 @@ def test_a_name_cannot_send_codes_to_the_terminal() -> None:
 
 
 def test_a_demo_says_so_and_no_gpu_too() -> None:
-    text = table(replace(SNAPSHOT, demo=True, devices=()), 80, colour=False)
+    text = table(replace(SNAPSHOT, demo=True, cards=()), 80, colour=False)
     assert text.startswith("DEMO")
     assert "No GPU found." in text
+
+
+def test_idle_is_said_of_a_proven_one_only() -> None:
+    first = BUSY.tenants[0]
+    for idle, word in ((True, "idle"), (None, "unseen"), (False, "measured")):
+        card = replace(BUSY, tenants=(replace(first, idle=idle),))
+        text = table(replace(SNAPSHOT, cards=(card,)), 80, colour=False)
+        (row,) = [row for row in text.splitlines() if "llama-0" in row]
+        assert row.split()[-1] == word
+        assert ("unseen: it holds a share, but whether" in text) is (idle is None)

@@ -4,11 +4,22 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from podgpu.model import Booking, ContainerRef, Fault, Holder, Owner, PartStatus, Pod, Process, Snapshot
+from podgpu.model import Booking, Card, ContainerRef, Holder, Owner, Pod, Process, Rest, Snapshot, Tenant
 from podgpu.views.why import pod_names, why
 from tests.conftest import Golden
-from tests.views.quirks import BUSY, HOLDERS, IDLER, LLAMA, NOTEBOOK, SLICE, SNAPSHOT, SPLIT
+from tests.tree import held
+from tests.views.quirks import BUSY, IDLER, LLAMA, NOTEBOOK, SLICE, SNAPSHOT, SPLIT, STUCK
 from tests.views.test_native import SNAPSHOTS
+
+
+def node(*cards: Card) -> Snapshot:
+    return replace(SNAPSHOT, cards=cards)
+
+
+def with_first(card: Card = BUSY, **facts: object) -> Card:
+    """The card with the first tenant of the first card alone, changed."""
+    tenant: Tenant = replace(BUSY.tenants[0], **facts)
+    return replace(card, tenants=(tenant,))
 
 
 def told(namespace: str, pod: str, snapshot: Snapshot = SNAPSHOT) -> str:
@@ -36,7 +47,7 @@ def test_every_link_of_the_chain_is_named() -> None:
     for link in (
         "StatefulSet llama",
         f"{BUSY.gpu.uuid}::1, resource nvidia.com/gpu.shared",
-        "time-slicing, told by podresources",
+        "time-slicing, reported by podresources",
         "50% of the GPU, at most 70.0 GiB",
         "pid 424, compute, 20.0 GiB, SM 80%, started 424000 ticks after boot",
         "0::/kubepods.slice/kubepods-burstable.slice",
@@ -49,9 +60,10 @@ def test_every_link_of_the_chain_is_named() -> None:
 
 def test_use_without_a_claim_and_a_claim_without_use_are_told() -> None:
     assert "without having been given it" in told(NOTEBOOK.namespace, NOTEBOOK.pod)
-    idle = told(IDLER.namespace, IDLER.pod)
-    assert "It holds this and has no process there." in idle
-    assert "Last active 2025-10-09 06:06:40 UTC." in idle
+    idle = with_first(processes=(), booking=Booking(last_active_at=1759990000.0), idle=True)
+    text = told("ml", "llama-0", node(idle))
+    assert "It holds this and has no process there." in text
+    assert "Last active 2025-10-09 06:06:40 UTC." in text
     assert "without having been given it" not in told("ml", "llama-0")
     assert "no process there" not in told("ml", "llama-0")
 
@@ -67,9 +79,20 @@ def test_a_process_in_an_unknown_container_is_told_with_the_reason() -> None:
 
 def test_a_static_pod_is_known_by_its_hash() -> None:
     pod = Pod(namespace="kube-system", name="static-n1", uid="mirror", static_hash="cafe" * 8)
-    holder = Holder(pid=424, kind="pod", owner=Owner(pod_uid="cafe" * 8))
-    snapshot = replace(SNAPSHOT, pods=(pod,), holders=(holder,))
-    assert "pid 424" in told("kube-system", "static-n1", snapshot)
+    process = held(
+        Process(pid=424, kinds=("compute",)), Holder(pid=424, kind="pod", owner=Owner(pod_uid="cafe" * 8))
+    )
+    card = replace(BUSY, tenants=(), rest=(Rest(reason="unknown", processes=(process,)),))
+    assert "pid 424" in told("kube-system", "static-n1", replace(node(card), pods=(pod,)))
+
+
+def test_an_mps_server_is_evidence_although_it_is_booked_as_overhead() -> None:
+    server = ContainerRef("mps", "control-daemon", "mps", "uid-mps")
+    holder = Holder(pid=99, kind="pod", container=server, serves=True)
+    rest = Rest(reason="overhead", processes=(held(Process(pid=99, kinds=("mps",)), holder),))
+    text = told("mps", "control-daemon", node(replace(BUSY, rest=(rest,))))
+    assert "pid 99" in text
+    assert "It is the MPS server." in text
 
 
 def test_a_pod_of_the_same_name_in_another_namespace_lends_no_evidence() -> None:
@@ -80,35 +103,50 @@ def test_a_pod_of_the_same_name_in_another_namespace_lends_no_evidence() -> None
 
 
 def test_a_claim_of_unseen_processes_says_so() -> None:
-    booking = Booking(gpu=BUSY.gpu.uuid, container=LLAMA, method="exclusive")
-    alone = replace(SNAPSHOT, bookings=(booking,), holders=(), devices=(replace(BUSY, processes=()),))
-    blind = replace(alone, parts=(PartStatus(name="procfs", up=False, fault=Fault(reason="no_host_pid")),))
-    assert "No process can be seen" in told("ml", "llama-0", blind)
-    assert "has no process there" in told("ml", "llama-0", alone)
+    held_only = with_first(processes=(), booking=Booking(method="exclusive"), idle=True)
+    (tenant,) = held_only.tenants
+    blind = replace(
+        held_only,
+        tenants=(replace(tenant, idle=None),),
+        ability=replace(BUSY.ability, knows_owners=False),
+    )
+    text = told("ml", "llama-0", node(blind))
+    assert "unseen: No process can be seen" in text
+    assert "has no process there" not in text
+    assert "has no process there" in told("ml", "llama-0", node(held_only))
+
+
+def test_a_claim_that_may_be_in_use_says_so() -> None:
+    text = told(IDLER.namespace, IDLER.pod)
+    assert "unseen: it holds a share, but whether it has a process there is not known." in text
+    assert "has no process there" not in text
 
 
 def test_books_that_do_not_balance_are_not_passed_off_as_balanced() -> None:
-    wrong = tuple(replace(one, energy_mj=one.energy_mj + 1) for one in SNAPSHOT.balances)
-    assert "do NOT balance" in told("ml", "llama-0", replace(SNAPSHOT, balances=wrong))
+    assert BUSY.balance is not None
+    wrong = replace(BUSY, balance=replace(BUSY.balance, energy_mj=BUSY.balance.energy_mj + 1))
+    assert "do NOT balance" in told("ml", "llama-0", node(wrong))
 
 
-def test_a_card_the_driver_does_not_list_and_one_that_is_down_are_told() -> None:
-    assert "GPU-gone, which the driver does not list" in told("team-c", "dev-0")
-    claim = replace(SNAPSHOT.claims[0], gpu=SNAPSHOT.devices[2].gpu.uuid)
-    down = told("ml", "llama-0", replace(SNAPSHOT, claims=(claim,)))
-    assert "timeout in nvmlDeviceGetPowerUsage" in down
+def test_a_card_that_is_down_is_told() -> None:
+    claimed = with_first(STUCK, processes=(), booking=Booking(busy_us=77_000_000), idle=None)
+    text = told("ml", "llama-0", node(claimed))
+    assert "timeout in nvmlDeviceGetPowerUsage" in text
+    assert "50% of the GPU" in text and "busy 77.000000 s" in text
+    assert "The GPU does not answer, so what is used of it now is unknown." in text
+    assert "Method" not in text
 
 
 def test_a_process_on_two_cards_is_told_on_both() -> None:
-    both = replace(SPLIT, processes=(Process(pid=424, kinds=("compute",)),))
-    text = told("ml", "llama-0", replace(SNAPSHOT, devices=(BUSY, both), holders=HOLDERS))
+    text = told("ml", "llama-0", node(BUSY, with_first(SPLIT)))
     assert text.count("pid 424") == 2
 
 
 @given(SNAPSHOTS)
 def test_every_pod_that_is_named_has_a_report_without_codes_for_the_terminal(snapshot: Snapshot) -> None:
     names = {(pod.namespace, pod.name) for pod in snapshot.pods}
-    booked = {(one.container.namespace, one.container.pod) for one in snapshot.bookings}
+    tenants = [one for card in snapshot.cards for one in (*card.tenants, *card.ended)]
+    booked = {(one.container.namespace, one.container.pod) for one in tenants}
     names |= booked - {("", "")}
     assert {f"{namespace}/{pod}" for namespace, pod in names} <= set(pod_names(snapshot))
     for namespace, pod in names:

@@ -7,13 +7,14 @@ import msgspec
 from msgspec import Struct, field
 
 from podgpu.ledger.account import Account, Entry, Party, Sheet
-from podgpu.model import ENDED, UNATTRIBUTED
+from podgpu.ledger.band import PERIOD_US, Period
+from podgpu.model import ENDED, UNATTRIBUTED, Band
 
 GRACE_SECONDS = 300.0  # enough for the last increase to be scraped
 MOST_ENDED = 5000
 
 
-class Totals(Struct):
+class Totals(Struct, gc=False):
     """`entry` is the party's line of this cycle; None for a party that ended, or whose card is silent."""
 
     busy_us: int = 0
@@ -23,6 +24,11 @@ class Totals(Struct):
     last_active_at: float | None = None
     method: str = ""
     power_watts: float | None = None
+    least_busy_us: int = 0
+    most_busy_us: int = 0
+    least_energy_mj: int = 0
+    most_energy_mj: int = 0
+    band: Band | None = None
     entry: Entry | None = None
 
     def add(self, entry: Entry, energy_us: int | None, now: float, wall: float) -> None:
@@ -39,14 +45,26 @@ class Totals(Struct):
         if entry.busy_us or entry.sm_ratio:
             self.last_active_at = wall
 
+    def bound(self, band: Band) -> None:
+        """Add what a period that is over proves."""
+        self.band = band
+        self.least_busy_us += band.least_us
+        self.most_busy_us += band.most_us
+        self.least_energy_mj += band.least_mj
+        self.most_energy_mj += band.most_mj
+
     def take(self, other: "Totals") -> None:
+        self.least_busy_us += other.least_busy_us
+        self.most_busy_us += other.most_busy_us
+        self.least_energy_mj += other.least_energy_mj
+        self.most_energy_mj += other.most_energy_mj
         self.busy_us += other.busy_us
         self.energy_mj += other.energy_mj
         self.allocated_us += other.allocated_us
         self.seen_at = max(self.seen_at, other.seen_at)
 
 
-class CardBooks(Struct):
+class CardBooks(Struct, gc=False):
     """Totals of one card: by account, by reason for what has none, and of the card itself.
 
     `sheet` is this cycle's; None while the card is silent.
@@ -55,6 +73,7 @@ class CardBooks(Struct):
     tenants: dict[Account, Totals] = field(default_factory=dict)
     rest: dict[str, Totals] = field(default_factory=dict)
     whole: Totals = field(default_factory=Totals)
+    period: Period = field(default_factory=Period)
     sheet: Sheet | None = None
 
     def close_cycle(self) -> None:
@@ -69,6 +88,18 @@ class CardBooks(Struct):
         self.whole.energy_mj += sheet.energy_mj
         for party, entry in sheet.entries.items():
             self._totals(party).add(entry, energy_us, now, wall)
+        self.period.add(sheet)
+        if self.period.elapsed_us >= PERIOD_US:
+            self._close_period()
+
+    def _close_period(self) -> None:
+        for totals in self.tenants.values():
+            totals.band = None
+        for party, band in self.period.bands().items():
+            # Whoever was buried since is not made anew.
+            is_known = party in self.tenants if isinstance(party, Account) else True
+            self._totals(party if is_known else ENDED).bound(band)
+        self.period = Period()
 
     def _totals(self, party: Party) -> Totals:
         if isinstance(party, Account):
@@ -84,21 +115,19 @@ class CardBooks(Struct):
             named.setdefault(_name(account), []).append(account)
         for accounts in named.values():
             seen_at = max(self.tenants[account].seen_at for account in accounts)
-            if now - seen_at <= GRACE_SECONDS:
-                accounts = self._folded(accounts, now)
+            left = self._folded(accounts, now) if now - seen_at <= GRACE_SECONDS else accounts
             if seen_at < now:
-                yield seen_at, accounts
+                yield seen_at, left
 
     def _folded(self, accounts: list[Account], now: float) -> list[Account]:
         """A name that lives on keeps one line for all that bore it before, however often it was made again."""
         left = []
         for account in accounts:
-            by_name = _without_uid(account)
             is_old = now - self.tenants[account].seen_at > GRACE_SECONDS
-            if is_old and account != by_name:
+            by_name = _without_uid(account) if is_old else account
+            if account != by_name:
                 self._move(account, self._totals(by_name))
-                account = by_name
-            left.append(account)
+            left.append(by_name)
         return left
 
     def bury(self, accounts: Iterable[Account]) -> None:

@@ -130,7 +130,6 @@ class Attribution:
         self._rights = Rights(Inventory(()), self._systems)
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
-        self._sees_processes = True
         self._known_workloads: dict[str, Workload] = {}
         self._resolving: asyncio.Task[dict[str, Workload]] | None = None
         self._broken: PartStatus | None = None
@@ -171,7 +170,7 @@ class Attribution:
             self._rights = Rights(inventory, self._systems)
         rights = self._rights
         self._count(rights.unclaimed)
-        able = [self._able(device) for device in devices]
+        able = self._able(devices)
         holders = self._owners.find([device for device in able if device.fault is None], pods)
         self._accounts.post(self._sheets(able, rights, holders), time.monotonic(), wall)
         involved = _involved(pods, rights.claims, holders.values())
@@ -179,18 +178,25 @@ class Attribution:
         join = Join(inventory.vgpus, lambda container: workloads.get(container.pod_uid))
         return Attributed(
             cards=tuple(
-                join.card(device, self._accounts.cards.get(device.gpu.uuid), rights.by_card.get(device.gpu.uuid, ()))
+                join.card(
+                    device, self._accounts.cards.get(device.gpu.uuid), rights.by_card.get(device.gpu.uuid, ())
+                )
                 for device in able
             ),
             pods=tuple(self._shown(pod, workloads) for pod in involved),
             unclaimed=rights.unclaimed,
             sharing=rights.sharing,
-            parts=tuple(self._statuses(devices)),
+            parts=tuple(self._statuses()),
         )
 
-    def _able(self, device: Device) -> Device:
-        knows_owners = device.ability.sees_processes and self._owners.are_known
-        return replace(device, ability=replace(device.ability, knows_owners=knows_owners))
+    def _able(self, devices: Sequence[Device]) -> list[Device]:
+        """Add to what the source can do that the owners of processes can be looked up."""
+        if not self._owners.are_known:
+            return list(devices)
+        return [
+            replace(device, ability=replace(device.ability, knows_owners=device.ability.sees_processes))
+            for device in devices
+        ]
 
     def _count(self, unclaimed: tuple[Allocation, ...]) -> None:
         """Count each id once, for as long as it is there."""
@@ -230,12 +236,8 @@ class Attribution:
             self._known_workloads = self._resolving.result()
         return self._known_workloads
 
-    def _statuses(self, devices: Sequence[Device]) -> list[PartStatus]:
-        """A source that lists no processes needs nobody to look them up."""
-        if devices:
-            self._sees_processes = any(device.ability.sees_processes for device in devices)
-        owners = self._owners.status if self._sees_processes else None
-        own = [status for status in (owners, self._broken) if status]
+    def _statuses(self) -> list[PartStatus]:
+        own = [status for status in (self._owners.status, self._broken) if status]
         for status in own:
             if status.fault:
                 self._errors[status.name, status.fault.reason] += 1

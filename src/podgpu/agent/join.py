@@ -31,7 +31,8 @@ WorkloadOf = Callable[[ContainerRef], Workload | None]
 
 
 def bare(device: Device) -> Card:
-    """A card that nobody is booked on."""
+    """A card that nobody is booked on: whose its processes are is unknown."""
+    processes = [replace(process, mig=device.place(process)) for process in device.processes]
     return Card(
         gpu=device.gpu,
         at=device.at,
@@ -40,6 +41,7 @@ def bare(device: Device) -> Card:
         ability=device.ability,
         readings=device.readings,
         instances=device.instances,
+        rest=(Rest(reason="unknown", processes=_largest_first(processes)),) if processes else (),
     )
 
 
@@ -51,13 +53,13 @@ class Join:
         self._workload_of = workload_of
 
     def card(self, device: Device, books: CardBooks | None, claims: Iterable[Claim]) -> Card:
-        """`claims` are those on this card: on one that is silent they are all that says who is there."""
+        """`claims` are those on this card: if it is silent, or not booked, nothing else says who is there."""
         balance = _balance(books) if books else None
-        books = books or CardBooks()
-        if device.fault is not None:
+        if books is None or device.fault is not None:
             held = _by_account(claims)
         else:
             held = {account: totals.entry.claims for account, totals in books.tenants.items() if totals.entry}
+        books = books or CardBooks()
         accounts = sorted({*books.tenants, *held})
         return Card(
             gpu=device.gpu,
@@ -135,24 +137,27 @@ def _idle(totals: Totals, books: CardBooks) -> bool | None:
 
 def _booking(totals: Totals, *, idle: bool | None) -> Booking:
     entry = totals.entry
-    if entry is None:
-        return Booking(
-            method=totals.method,
-            busy_us=totals.busy_us,
-            energy_mj=totals.energy_mj,
-            allocated_us=totals.allocated_us,
-        )
-    return Booking(
+    counters = Booking(
         method=totals.method,
+        busy_us=totals.busy_us,
+        energy_mj=totals.energy_mj,
+        allocated_us=totals.allocated_us,
+        least_busy_us=totals.least_busy_us,
+        most_busy_us=totals.most_busy_us,
+        least_energy_mj=totals.least_energy_mj,
+        most_energy_mj=totals.most_energy_mj,
+    )
+    if entry is None:
+        return counters
+    return replace(
+        counters,
         processes=None if idle is None else entry.running,
         memory_bytes=entry.memory_bytes,
         memory_limit_bytes=entry.memory_limit_bytes,
         sm_ratio=entry.sm_ratio,
         power_watts=totals.power_watts,
         allocated_ratio=entry.share,
-        busy_us=totals.busy_us,
-        energy_mj=totals.energy_mj,
-        allocated_us=totals.allocated_us,
+        band=totals.band,
         last_active_at=totals.last_active_at,
     )
 

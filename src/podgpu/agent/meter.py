@@ -13,7 +13,7 @@ IDLE_SHARE_OF_LIMIT = 0.12  # of the power limit, until the card was seen idle: 
 MOST_OVER_LIMIT = 1.5  # a card that drew more than this times its limit did not: the counter jumped
 
 
-class Last(Struct, frozen=True):
+class Last(Struct, frozen=True, gc=False):
     """The previous reading: when, what the energy counter said, and when it last moved.
 
     A page that is scraped may show a counter that moves every 30 s.

@@ -188,7 +188,9 @@ class Stock:
     def errors(self) -> Counter[tuple[str, str]]:
         parts: list[Allocations | Dynamics] = [one for one in (self._allocations, self._dynamics) if one]
         counts = {(part.name, reason): count for part in parts for reason, count in part.errors.items()}
-        return Counter(counts | {(sharing.PART, reason): count for reason, count in self._host_errors.items()})
+        return Counter(
+            counts | {(sharing.PART, reason): count for reason, count in self._host_errors.items()}
+        )
 
     def _is_believed(self) -> bool:
         age = self._allocations.status().age_seconds if self._allocations else None

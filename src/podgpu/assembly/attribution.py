@@ -5,13 +5,13 @@ from podgpu.assembly import machine
 from podgpu.assembly.source import chosen, of_all_nodes
 from podgpu.config import Config
 from podgpu.host.outsiders import Outsiders
+from podgpu.host.procfs import Procfs
 from podgpu.kube import PodSource
-from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.api import Api
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.pods_api import PodsApi
-from podgpu.kube.procfs import Procfs
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host
@@ -55,7 +55,8 @@ def _of_this_machine(config: Config) -> Attribution:
         allocations=allocations,
         dynamics=ResourceClaims(api, machine.node_name(config)) if api else None,
         pod_sources=_pod_sources(config, api),
-        processes=processes,
+        # Where no processes are listed there are none to look up.
+        processes=processes if chosen(config).sees_processes else None,
         outsiders=Outsiders(root),
         # A pod that cannot see the kubelet's folder is no bare machine.
         books_outsiders=not has_kubelet and api is None,
@@ -80,7 +81,7 @@ def _of_all_nodes(config: Config) -> Attribution:
     )
 
 
-def _pod_sources(config: Config, api: ApiServer | None) -> list[PodSource]:
+def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
     """Best first. A part that this machine has no sign of is left out, not shown as broken."""
     sources: list[PodSource] = []
     if machine.has_pods_api(config):

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
-from podgpu.kube.apiserver import ApiServer, detect
+from podgpu.kube.api import Api
+from podgpu.kube.api.account import Account, in_cluster
 from podgpu.kube.pods_api import FOLDER
 
 _TIMEX_BYTES = 512  # more than the kernel's struct timex has, all zero: ask, set nothing
@@ -36,10 +37,16 @@ def has_pod_logs(config: Config) -> bool:
     return (config.path_logs / "pods").is_dir()
 
 
-def open_api_server(config: Config) -> ApiServer | None:
+def open_api_server(config: Config) -> Api | None:
     if config.kube_api == "off":
         return None
-    return detect(os.environ) if config.kube_api == "auto" else ApiServer(config.kube_api)
+    account = in_cluster(os.environ) if config.kube_api == "auto" else Account(config.kube_api)
+    if account is None:
+        return None
+    # Loaded only where there is a server to talk to: the client takes 12 MiB.
+    from podgpu.kube.api.server import ApiServer
+
+    return ApiServer(account.url, token_file=account.token_file, ca_file=account.ca_file)
 
 
 def is_in_pod() -> bool:

@@ -2,6 +2,16 @@
 
 from podgpu.catalog.row import Kind, Metric, Scope, Worth
 
+
+def _bounds(name: str, help_text: str) -> tuple[Metric, ...]:
+    return tuple(
+        Metric(
+            name=name, kind=Kind.COUNTER, help=help_text, scope=Scope.CONTAINER, labels=(("bound", bound),)
+        )
+        for bound in ("least", "most")
+    )
+
+
 CONTAINERS: tuple[Metric, ...] = (
     Metric(
         name="info",
@@ -20,7 +30,7 @@ CONTAINERS: tuple[Metric, ...] = (
     Metric(
         name="memory_limit_bytes",
         kind=Kind.GAUGE,
-        help="Device memory it was promised. Absent where no sharing system sets a limit.",
+        help="Most device memory it may use. Absent where no sharing system sets a limit.",
         scope=Scope.CONTAINER,
     ),
     Metric(
@@ -65,10 +75,19 @@ CONTAINERS: tuple[Metric, ...] = (
         scope=Scope.CONTAINER,
         worth=Worth.CORE,
     ),
+    *_bounds(
+        "busy_bound_seconds_total",
+        "Busy time of the device it had at least and at most, by what the driver's samples prove. The same where it is "
+        "alone. Moves once a minute.",
+    ),
+    *_bounds(
+        "energy_bound_joules_total",
+        "Energy it used at least and at most, by the bounds of its busy time. Moves once a minute.",
+    ),
     Metric(
         name="processes",
         kind=Kind.GAUGE,
-        help="Number of its processes on the device.",
+        help="Number of its processes on the device. Absent where some may have been missed.",
         scope=Scope.CONTAINER,
     ),
     Metric(
@@ -133,19 +152,19 @@ BALANCES: tuple[Metric, ...] = (
     Metric(
         name="booked_memory_bytes",
         kind=Kind.GAUGE,
-        help="Memory that is booked in all: containers, unattributed and ended add up to it exactly.",
+        help="All memory that is booked: containers, unattributed and ended add up to it exactly.",
         worth=Worth.CORE,
     ),
     Metric(
         name="booked_busy_seconds_total",
         kind=Kind.COUNTER,
-        help="Busy time that is booked in all: containers, unattributed and ended add up to it exactly.",
+        help="All busy time that is booked: containers, unattributed and ended add up to it exactly.",
         worth=Worth.CORE,
     ),
     Metric(
         name="booked_energy_joules_total",
         kind=Kind.COUNTER,
-        help="Energy that is booked in all: containers, unattributed and ended add up to it exactly.",
+        help="All energy that is booked: containers, unattributed and ended add up to it exactly.",
         worth=Worth.CORE,
     ),
 )
@@ -154,7 +173,7 @@ PODS: tuple[Metric, ...] = (
     Metric(
         name="pod_info",
         kind=Kind.INFO,
-        help="What a pod on a GPU is. The pod labels that were asked for come as label_NAME.",
+        help="What is known about a pod on a GPU. The pod labels that were chosen come as label_NAME.",
         scope=Scope.AGENT,
         own_labels=("namespace", "pod", "pod_uid", "workload_kind", "workload_name", "phase"),
         worth=Worth.VITAL,
@@ -165,7 +184,7 @@ PROCESSES: tuple[Metric, ...] = (
     Metric(
         name="memory_used_bytes",
         kind=Kind.GAUGE,
-        help="Device memory a process holds. Only when asked for; without names when it is no pod's.",
+        help="Device memory a process holds. Off by default. Names are empty if it belongs to no pod.",
         scope=Scope.PROCESS,
         own_labels=("pid",),
         worth=Worth.DETAIL,
@@ -173,7 +192,7 @@ PROCESSES: tuple[Metric, ...] = (
     Metric(
         name="sm_utilization_ratio",
         kind=Kind.GAUGE,
-        help="Share of the time since the last reading during which its kernels ran. Only when asked for.",
+        help="Share of the time since the last reading during which its kernels ran. Off by default.",
         scope=Scope.PROCESS,
         own_labels=("pid",),
         worth=Worth.DETAIL,

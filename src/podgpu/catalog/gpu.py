@@ -125,7 +125,7 @@ USE: tuple[Metric, ...] = (
     Metric(
         name="compute_mode",
         kind=Kind.GAUGE,
-        help="Who may open the card: 0 anybody, 2 nobody, 3 one process, as under MPS its server.",
+        help="Who may open the card: 0 anybody, 2 nobody, 3 one process, such as an MPS server.",
         read=Call("ComputeMode", COMPUTE_MODE),
         cadence=Cadence.SLOW,
         worth=Worth.DETAIL,
@@ -263,4 +263,3 @@ CLOCKS: tuple[Metric, ...] = (
         ),
     ),
 )
-

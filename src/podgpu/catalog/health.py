@@ -6,7 +6,7 @@ from podgpu.catalog.units import COUNT, FLAG, NANOSECONDS
 _ECC = "Memory errors found by ECC. volatile: since the driver was loaded; aggregate: over the card's life."
 _REMAPPED = "Rows of device memory replaced by spare ones, by the kind of error."
 _RETIRED = "Pages of device memory taken out of use, by the kind of error. Cards before Ampere."
-_CLOCK_EVENT = "1 while this reason shapes the clocks, else 0."
+_CLOCK_EVENT = "1 while this reason affects the clocks, else 0."
 _THROTTLE = "Time during which clocks were held down, by reason. Reasons overlap: do not add them up."
 
 
@@ -23,7 +23,9 @@ def _ecc(error: str, lifetime: str, field: int, dcgm: str, dcgm1x: str, words: s
         dcgm=alias,
         dcgm49=alias,
         dcgm1x=Alias(dcgm1x, COUNT, alias.help, Kind.COUNTER),
-        otel=OtelName("hw.errors", (("hw.type", "gpu"), ("error.type", f"ecc.{error}"), ("podgpu.lifetime", lifetime))),
+        otel=OtelName(
+            "hw.errors", (("hw.type", "gpu"), ("error.type", f"ecc.{error}"), ("podgpu.lifetime", lifetime))
+        ),
     )
 
 
@@ -284,4 +286,3 @@ THROTTLING: tuple[Metric, ...] = (
     _clock_event("hardware_power_brake", 0x80),
     _clock_event("display_clocks", 0x100),
 )
-

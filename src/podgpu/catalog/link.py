@@ -58,7 +58,7 @@ PCIE: tuple[Metric, ...] = (
     Metric(
         name="pcie_link_generation_max",
         kind=Kind.GAUGE,
-        help="Highest PCIe generation the card and its slot can do.",
+        help="Highest PCIe generation the card and its slot support.",
         read=Call("MaxPcieLinkGeneration", LINK_GENERATION),
         cadence=Cadence.SLOW,
         dcgm=Alias("DCGM_FI_DEV_PCIE_MAX_LINK_GEN", LINK_GENERATION, "PCIe maximum link generation."),
@@ -76,7 +76,7 @@ PCIE: tuple[Metric, ...] = (
     Metric(
         name="pcie_link_width_max",
         kind=Kind.GAUGE,
-        help="Highest number of PCIe lanes the card and its slot can do.",
+        help="Highest number of PCIe lanes the card and its slot support.",
         read=Call("MaxPcieLinkWidth", LINK_WIDTH),
         cadence=Cadence.SLOW,
         dcgm=Alias("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", LINK_WIDTH, "PCIe maximum link width."),
@@ -164,4 +164,3 @@ NVLINK: tuple[Metric, ...] = (
         worth=Worth.DETAIL,
     ),
 )
-

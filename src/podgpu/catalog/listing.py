@@ -1,4 +1,4 @@
-"""The catalog in writing: a page of the docs, a text for the terminal, JSON."""
+"""The catalog in writing: a page of the docs, text for the terminal, JSON."""
 
 import json
 import textwrap
@@ -18,21 +18,22 @@ _INTRODUCTION = """\
 Generated from the catalog. To change it, change a row and run `make docs`.
 
 * Every series of a GPU carries `node`, `gpu` (its index) and `uuid`; every series of a MIG instance carries
-  `mig` and `profile` too. The labels below come on top of these.
+  `mig` and `profile` too. The labels below come in addition.
 * Every series of a container or process carries `node`, `gpu`, `uuid`, `mig` (empty without MIG), `namespace`,
-  `pod` and `container`; what is unattributed, ended or booked carries `node`, `gpu` and `uuid`.
+  `pod` and `container`; what is unattributed, ended or booked carries `node`, `gpu` and `uuid`; series of the agent
+  itself and of pods carry `node`.
 * A metric marked MIG exists for instances too, under `podgpu_mig_` in place of `podgpu_gpu_`.
 * What a card does not offer is absent, never 0.
 * *Slow* values change rarely or cost much, and are read less often than every cycle.
 * `nvml…` is a call of the driver's library, *field* a value of `nvmlDeviceGetFieldValues`, *GPM* a profiling
-  metric of Hopper and newer cards. What podgpu tells by itself has no entry under *read*.
+  metric of Hopper and newer cards. What podgpu finds out by itself has no entry under *read*.
 """
 
 _ELSEWHERE = """\
 ## Names elsewhere
 
-The same value in the words of dcgm-exporter up to 4.8, from 4.9 on, and 1.x, with its unit there, and of
-OpenTelemetry. Where two rows have one name elsewhere, it is their sum.
+What dcgm-exporter up to 4.8, from 4.9 on and 1.x call the same value, with the unit there, and what OpenTelemetry calls
+it. Where two rows share a name elsewhere, the value there is their sum.
 """
 
 
@@ -99,7 +100,7 @@ def _topic(topic: tuple[str, tuple[Metric, ...]]) -> str:
     title, rows = topic
     lines = [
         f"## {title}\n",
-        "| metric | type | unit | labels | what it says | read | MIG |",
+        "| metric | type | unit | labels | meaning | read | MIG |",
         "|---|---|---|---|---|---|---|",
     ]
     for family in _by_family(rows):
@@ -121,8 +122,8 @@ def _labels(family: Sequence[Metric]) -> str:
     for row in family:
         for name, value in row.labels:
             fixed.setdefault(name, {})[value] = None
-    told = [f"`{name}`: {', '.join(values)}" for name, values in fixed.items()]
-    return "; ".join([*told, *(f"`{name}`" for name in family[0].own_labels)])
+    listed = [f"`{name}`: {', '.join(values)}" for name, values in fixed.items()]
+    return "; ".join([*listed, *(f"`{name}`" for name in family[0].own_labels)])
 
 
 def _ways(family: Sequence[Metric]) -> str:
@@ -131,11 +132,11 @@ def _ways(family: Sequence[Metric]) -> str:
     )
     fields = sorted(row.read.id for row in family if isinstance(row.read, Field))
     gpm = sorted(row.read.id for row in family if isinstance(row.read, Gpm))
-    told = [*calls]
-    told += [f"field {_ranges(fields)}"] if fields else []
-    told += [f"GPM {_ranges(gpm)}"] if gpm else []
+    ways = [*calls]
+    ways += [f"field {_ranges(fields)}"] if fields else []
+    ways += [f"GPM {_ranges(gpm)}"] if gpm else []
     slow = ", slow" if family[0].cadence is Cadence.SLOW else ""
-    return ", ".join(told) + slow
+    return ", ".join(ways) + slow
 
 
 def _ranges(numbers: Sequence[int]) -> str:

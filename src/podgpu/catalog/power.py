@@ -17,7 +17,7 @@ POWER: tuple[Metric, ...] = (
     Metric(
         name="power_watts",
         kind=Kind.GAUGE,
-        help="Power draw of the board; a mean over one second on Ampere (but GA100) and newer cards.",
+        help="Power draw of the board; a mean over one second on Ampere (except GA100) and newer cards.",
         # The call, not field 185: it is what nvidia-smi shows, and drivers before R530 know no power fields.
         read=Call("PowerUsage", MILLIWATTS),
         worth=Worth.CORE,
@@ -38,7 +38,7 @@ POWER: tuple[Metric, ...] = (
         name="energy_joules_total",
         kind=Kind.COUNTER,
         help="Energy used since the driver was loaded.",
-        read=Field(83, MILLIJOULES),
+        read=Call("TotalEnergyConsumption", MILLIJOULES),
         worth=Worth.CORE,
         dcgm=Alias(
             "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
@@ -220,4 +220,3 @@ HEAT: tuple[Metric, ...] = (
         for threshold, field in (("shutdown", 193), ("slowdown", 194), ("memory_max", 195), ("gpu_max", 196))
     ),
 )
-

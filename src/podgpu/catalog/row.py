@@ -1,4 +1,4 @@
-"""The shape of a catalog row: one measurable thing, how NVML reads it, and what every world calls it."""
+"""The shape of a catalog row: one measurable thing, how NVML reads it, and what other systems call it."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -50,7 +50,7 @@ class Worth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit of the outside world: `factor` leads to the base unit, a base value above `ceiling` is a lie."""
+    """A unit of the outside world: times `factor` it is the base unit; a base value above `ceiling` cannot be true."""
 
     symbol: str
     factor: float = 1.0
@@ -100,7 +100,7 @@ Way = Call | Field | Gpm
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """The same thing in another system's words. Its value is ours divided by `unit.factor`."""
+    """What another system calls the same thing. Its value is ours divided by `unit.factor`."""
 
     name: str
     unit: Unit

@@ -1,122 +1,111 @@
-"""Whether the driver answers, and tells what podgpu needs of each card."""
+"""Whether the driver answers, and provides what podgpu needs about each card."""
 
 from collections import Counter
-from math import isfinite
 
-from podgpu.doctor.verdict import Machine, Verdict, down, failed, part_of, passed, several, skipped, warned
-from podgpu.model import Device, Fault, Reading, Snapshot
+from podgpu.catalog.parts import DCGM, NVML
+from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number
+from podgpu.doctor.verdict import (
+    Machine,
+    Verdict,
+    count,
+    down,
+    failed,
+    passed,
+    several,
+    skipped,
+    state_of,
+    warned,
+)
+from podgpu.model import Card, Fault, Snapshot
 from podgpu.views.advice import next_step
 from podgpu.views.glance import gib, problem
 from podgpu.views.text import line
 
-PART = "nvml"
-PAGES = "dcgm"
-PROFILED = "sm_active_ratio"  # whoever profiles at all tells this
 HOPPER = 9
 # A card with nobody on it has less than this in use.
 MUCH_MEMORY = 2 << 30
-# Of these one costs single values; all others show as the fault of a card or of the source.
+# Each of these costs single values; all others show as the fault of a card or of the source.
 LOSSES = frozenset(
     {"implausible_value", "process_list_layout", "gpm_metrics", "gpm_sample", "listing_hung", "not_text"}
 )
-NO_GPU = skipped("no GPU answers")
 
 
 def library(snapshot: Snapshot, _: Machine) -> Verdict:
     if snapshot.demo:
         return skipped("simulated: no driver is asked")
-    part = part_of(snapshot, PART)
-    if part is None:
-        return skipped("the numbers come from elsewhere")
-    if not part.up:
-        return down(part)
+    state = state_of(NVML, snapshot)
+    if state is None:
+        return SECOND_HAND
+    if not state.up:
+        return down(state)
     return passed(f"driver {line(snapshot.driver_version)}, NVML {line(snapshot.nvml_version)}")
 
 
 def gpus(snapshot: Snapshot, _: Machine) -> Verdict:
-    if any(not part.up for part in snapshot.parts if part.name == PART):
+    if _is_down(NVML.name, snapshot):
         return skipped("needs nvml.library")
-    if not snapshot.devices and any(not part.up for part in snapshot.parts if part.name == PAGES):
-        return skipped(f"needs part.{PAGES}")
-    if not snapshot.devices:
+    if not snapshot.cards and _is_down(DCGM.name, snapshot):
+        return skipped(f"needs part.{DCGM.name}")
+    if not snapshot.cards:
         return failed("no GPU was found")
-    silent = [(device.gpu.index, device.fault) for device in snapshot.devices if device.fault]
+    silent = [(card.gpu.index, card.fault) for card in snapshot.cards if card.fault]
     if silent:
-        told = several([f"GPU {index}: {problem(fault)}" for index, fault in silent])
-        return failed(told, next_step(silent[0][1]))
-    models = Counter(line(device.gpu.model) or "unnamed" for device in snapshot.devices)
-    return passed(", ".join(f"{count} {model}" for model, count in models.items()))
+        problems = several([f"GPU {index}: {problem(fault)}" for index, fault in silent])
+        return failed(problems, next_step(silent[0][1]))
+    models = Counter(line(card.gpu.model) or "unnamed" for card in snapshot.cards)
+    return passed(", ".join(f"{number} {model}" for model, number in models.items()))
 
 
-def is_by_pages(snapshot: Snapshot) -> bool:
-    """Whether pages of metrics are all there is to go by."""
-    return part_of(snapshot, PAGES) is not None and part_of(snapshot, PART) is None
+def processes(snapshot: Snapshot, _: Machine) -> Verdict:
+    if not answering(snapshot):
+        return NO_GPU
+    cards = first_hand(snapshot)
+    if not cards:
+        return skipped("a page of metrics lists none: whoever holds a card is taken for its user")
+    partial = [card for card in cards if not card.ability.sees_all]
+    if partial:
+        return warned(f"{named(partial)}: the list of processes could not be read in full")
+    hidden = [card for card in cards if not any(card.processes) and _used(card) > MUCH_MEMORY]
+    if hidden:
+        used = gib(sum(map(_used, hidden)))
+        advice = next_step(Fault(reason="no_host_pid"))
+        return warned(f"{named(hidden)}: {used} GiB in use, but the driver lists no process", advice)
+    total = sum(bool(process.kinds) for card in cards for process in card.processes)
+    return passed(f"{count(total, 'process', 'processes')} on {count(len(cards), 'GPU')}")
 
 
 def profiling(snapshot: Snapshot, _: Machine) -> Verdict:
-    if not snapshot.demo and part_of(snapshot, PART) is None:
-        return skipped("the numbers come from elsewhere")
-    cards = [device for device in answering(snapshot) if not device.gpu.mig_enabled]
-    able = [device for device in cards if _may_profile(device)]
+    if answering(snapshot) and not first_hand(snapshot):
+        return SECOND_HAND
+    cards = [card for card in first_hand(snapshot) if not card.gpu.mig_enabled]
     if not cards:
         return skipped("no GPU answers outside MIG mode")
+    able = [card for card in cards if _may_profile(card)]
     if not able:
         return skipped("cards before Hopper have no GPM: SM and tensor activity are absent")
-    mute = [device for device in able if number(device.readings, PROFILED) is None]
+    mute = [card for card in able if number(card.readings, PROFILED) is None]
     if mute:
         return warned(f"{named(mute)}: no profiling values")
     return passed(f"GPM answers on {count(len(able), 'GPU')}")
 
 
-def processes(snapshot: Snapshot, _: Machine) -> Verdict:
-    cards = answering(snapshot)
-    if not cards:
-        return NO_GPU
-    if not snapshot.demo and part_of(snapshot, PART) is None:
-        return skipped("a page of metrics lists none: who holds a card is taken for its user")
-    unlisted = [device for device in cards if not device.processes_known]
-    if unlisted:
-        return warned(f"{named(unlisted)}: the list of processes could not be read in full")
-    hidden = [device for device in cards if not device.processes and _used(device) > MUCH_MEMORY]
-    if hidden:
-        used = gib(sum(map(_used, hidden)))
-        advice = next_step(Fault(reason="no_host_pid"))
-        return warned(f"{named(hidden)}: {used} GiB in use, and the driver lists no process", advice)
-    total = sum(bool(process.kinds) for device in cards for process in device.processes)
-    return passed(f"{count(total, 'process', 'processes')} on {count(len(cards), 'GPU')}")
-
-
 def values(snapshot: Snapshot, _: Machine) -> Verdict:
-    lost = [one for one in snapshot.errors if one.source == PART and one.reason in LOSSES]
+    lost = [one for one in snapshot.errors if one.source == NVML.name and one.reason in LOSSES]
     if lost:
         return warned("; ".join(f"{one.reason}: {one.count}" for one in lost))
     return passed("no value had to be left out") if answering(snapshot) else NO_GPU
 
 
-def answering(snapshot: Snapshot) -> list[Device]:
-    return [device for device in snapshot.devices if device.fault is None]
+def _is_down(name: str, snapshot: Snapshot) -> bool:
+    return any(not part.up for part in snapshot.parts if part.name == name)
 
 
-def number(readings: tuple[Reading, ...], metric: str) -> float | None:
-    return next((one.value for one in readings if one.metric == metric and isfinite(one.value)), None)
+def _may_profile(card: Card) -> bool:
+    """Whether it is a Hopper or newer, or does not report its generation and profiles all the same."""
+    major = card.gpu.compute_capability.partition(".")[0]
+    profiles = number(card.readings, PROFILED) is not None
+    return profiles or (major.isascii() and major.isdigit() and int(major) >= HOPPER)
 
 
-def named(devices: list[Device], most: int = 4) -> str:
-    """Write `GPU 0, 2, 5`."""
-    more = f" and {len(devices) - most} more" if len(devices) > most else ""
-    return "GPU " + ", ".join(str(device.gpu.index) for device in devices[:most]) + more
-
-
-def count(things: int, one: str, many: str = "") -> str:
-    return f"{things} {one if things == 1 else many or one + 's'}"
-
-
-def _may_profile(device: Device) -> bool:
-    """Whether it is a Hopper or newer, or says nothing of its age and profiles all the same."""
-    major = device.gpu.compute_capability.partition(".")[0]
-    told = number(device.readings, PROFILED) is not None
-    return told or (major.isascii() and major.isdigit() and int(major) >= HOPPER)
-
-
-def _used(device: Device) -> float:
-    return number(device.readings, "memory_used_bytes") or 0.0
+def _used(card: Card) -> float:
+    return number(card.readings, "memory_used_bytes") or 0.0

@@ -11,44 +11,46 @@ _PAGE = """\
 
 <!-- Generated from src/podgpu/doctor/checks.py by `make docs`. Do not edit. -->
 
-`podgpu doctor` reads the node a few times, as `podgpu agent` would with the same options, and says what works, what
+`podgpu doctor` reads the node a few times, as `podgpu agent` would with the same options, and reports what works, what
 does not, and what to do. `podgpu doctor --url http://127.0.0.1:19400` judges the snapshot of a running agent instead.
 
 | status | meaning |
 |---|---|
 | `PASS` | it works |
-| `WARN` | less can be told than could be, or something wants a look |
-| `FAIL` | it does not work: GPUs, or whose they are, are missing from the numbers |
-| `SKIP` | it does not apply here, or another check must pass first |
+| `WARN` | less is known than could be, or something needs a look |
+| `FAIL` | it does not work: GPUs, or their users, are missing from the numbers |
+| `SKIP` | it does not apply here, or another check has to pass first |
 
 The exit code is 0 when no check fails, 1 when one does, and 2 for a mistake on the command line or an agent that cannot
 be read. `-o json` prints the same for machines: `schema`, `node`, `version`, `demo`, `taken_at`, `checks` with `id`,
 `status`, `detail` and `advice`, and `counts` by status.
 
-An id keeps its meaning once released. In `sharing.*` and `part.*` the star stands for a name: `sharing.mig`.
-What was found and the advice may quote names of pods and devices.
+Once released, an id keeps its meaning. In `sharing.*` and `part.*` the star stands for a name, as in `sharing.mig`.
+The details and the advice may quote names of pods and devices. A check that breaks is
+itself a failure, which says why; the others go on.
 """
+# By the first word of their ids.
 _AREAS = {
-    "nvml": "The driver",
-    "gpu": "The cards",
-    "mig": "MIG",
-    "proc": "Processes",
-    "kubelet": "The kubelet",
-    "api": "The API server",
-    "pods": "Pods",
-    "claims": "Claims",
-    "sharing": "Sharing systems",
-    "books": "The books",
-    "node": "The node",
-    "dialect": "Dialects",
-    "part": "Other parts",
+    "nvml.": "The driver",
+    "gpu.": "The cards",
+    "mig.": "MIG",
+    "proc.": "Processes",
+    "kubelet.": "The kubelet",
+    "api.": "The API server",
+    "pods.": "Pods",
+    "claims.": "Claims",
+    "sharing.": "Sharing systems",
+    "books.": "The books",
+    "node.": "The node",
+    "dialect.": "Dialects",
+    "part.": "Other parts",
 }
 
 
-def markdown() -> str:
+def markdown(checks: Iterable[Check] = CHECKS) -> str:
     """Write docs/doctor.md."""
-    groups = groupby(CHECKS, key=lambda check: check.id.partition(".")[0])
-    return "\n".join([_PAGE, *(_table(_AREAS[area], checks) for area, checks in groups)])
+    groups = groupby(checks, key=lambda check: check.id.partition(".")[0] + ".")
+    return "\n".join([_PAGE, *(_table(_AREAS[area], group) for area, group in groups)])
 
 
 def _table(title: str, checks: Iterable[Check]) -> str:

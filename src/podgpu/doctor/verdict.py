@@ -5,11 +5,12 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podgpu.catalog.parts import Part
 from podgpu.model import Fault, PartStatus, Snapshot
 from podgpu.views.advice import next_step
 from podgpu.views.glance import problem
 
-# These pass by themselves, or somebody wanted them.
+# These go away by themselves, or somebody asked for them.
 _PASSING = frozenset({"starting", "released", "not_synced", "not_ready", "throttled", "rate_limited"})
 
 
@@ -21,10 +22,10 @@ class Status(StrEnum):
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """What a snapshot does not tell of where it was taken. Of an agent elsewhere only `now` is known.
+    """Facts about the machine that are not in its snapshot. For an agent elsewhere only `now` is known.
 
-    `in_pod` is true in a pod of Kubernetes, `hides_processes` where /proc shows only our own. `missing_fields` are
-    those of the wanted DCGM counters that podgpu cannot give, None where no list was given.
+    `in_pod` is true in a Kubernetes pod, `hides_processes` where /proc shows only our own. `missing_fields` are the
+    requested DCGM counters that podgpu cannot provide, None where no list was given.
     """
 
     now: float
@@ -38,7 +39,7 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Struct, frozen=True):
-    """Without `advice` a warning or failure gets its check's own remedy."""
+    """A warning or failure without `advice` gets its check's own remedy."""
 
     status: Status
     detail: str
@@ -52,7 +53,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     advice: str = ""
 
 
-# A check with `*` in its id gives one verdict for each name that stands there.
+# A check with `*` in its id gives one verdict for each name that the star stands for.
 Judge = Callable[[Snapshot, Machine], Verdict | Mapping[str, Verdict]]
 
 
@@ -80,17 +81,26 @@ def skipped(detail: str) -> Verdict:
 
 
 def down(part: PartStatus) -> Verdict:
-    """A part that does not work, with its reason."""
-    fault = part.fault or Fault(reason="no_reason", detail="it is down and says no more")
+    """Judge a part that does not work by its reason."""
+    fault = part.fault or Fault(reason="no_reason", detail="it is down and gives no reason")
     say = warned if fault.reason in _PASSING else failed
     return say(problem(fault), next_step(fault, part.name))
 
 
-def part_of(snapshot: Snapshot, name: str) -> PartStatus | None:
-    return next((part for part in snapshot.parts if part.name == name), None)
+def state_of(part: Part, snapshot: Snapshot) -> PartStatus | None:
+    return next((one for one in snapshot.parts if one.name == part.name), None)
+
+
+def works(part: Part, snapshot: Snapshot) -> bool:
+    state = state_of(part, snapshot)
+    return state is not None and state.up
 
 
 def several(names: list[str], most: int = 3) -> str:
     """Write `a; b; c; 4 more`."""
     more = [f"{len(names) - most} more"] if len(names) > most else []
     return "; ".join([*names[:most], *more])
+
+
+def count(things: int, one: str, many: str = "") -> str:
+    return f"{things} {one if things == 1 else many or one + 's'}"

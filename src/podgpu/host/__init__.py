@@ -1,4 +1,5 @@
-"""Who is on this machine besides pods: containers of Docker and Podman, jobs of Slurm, users.
+"""Who is on this machine, according to the kernel and the files of the system.
 
-Names only, from files of the system. A name that cannot be read leaves the id, which is always known.
+`cgroup` and `procfs` find the owner of a process; the others name owners outside Kubernetes. A name that cannot be
+read leaves the id, which is always known.
 """

@@ -1,4 +1,4 @@
-"""Names of Docker's containers, by the file it keeps of each."""
+"""Names of Docker's containers, from the file that it keeps for each."""
 
 import re
 from pathlib import Path, PurePosixPath
@@ -12,12 +12,12 @@ from podgpu.host.names import believed
 FOLDER = PurePosixPath("/var/lib/docker")
 SETTINGS = "etc/docker/daemon.json"
 
-_CONFIG_BYTES = 2**20  # holds the environment and the labels too
+_CONFIG_BYTES = 2**20  # also holds the environment and the labels
 _SETTINGS_BYTES = 2**16
 _ID = re.compile("[0-9a-f]{64}")
 
 
-class _Container(Struct, rename="pascal"):
+class _DockerContainer(Struct, rename="pascal"):
     name: str
 
 
@@ -40,13 +40,13 @@ class Docker:
 
 def _name(text: bytes) -> str | None:
     try:
-        return believed(msgspec.json.decode(text, type=_Container).name.removeprefix("/"))
+        return believed(msgspec.json.decode(text, type=_DockerContainer).name.removeprefix("/"))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
 
 
 def _data_root(text: bytes) -> PurePosixPath:
-    """Where Docker keeps its state. It is often moved to a larger disk."""
+    """Return the folder of Docker's state, which is often moved to a larger disk."""
     try:
         given = PurePosixPath(msgspec.json.decode(text, type=_Settings).data_root)
     except (msgspec.MsgspecError, ValueError, RecursionError):

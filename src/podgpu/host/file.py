@@ -1,4 +1,4 @@
-"""Files of the system, read with bounds. What cannot be read is None."""
+"""Files of the system, read up to a limit. A file that cannot be read is None."""
 
 import os
 import stat
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-# A pipe would hold up the reader, a link could lead anywhere.
+# A pipe would block the reader, and a link could lead anywhere.
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -25,7 +25,7 @@ def content(path: Path, most: int) -> bytes | None:
 
 
 class Parsed(Generic[T]):
-    """What a file says, read again only when it has changed."""
+    """The parsed content of a file, read again only when it has changed."""
 
     def __init__(self, path: Path, most: int, parse: Callable[[bytes], T]) -> None:
         self._path = path
@@ -35,7 +35,7 @@ class Parsed(Generic[T]):
         self._value = parse(b"")
 
     def get(self) -> T:
-        """A file that is not there says what an empty one says."""
+        """Return the value. A missing file counts as an empty file."""
         seal = _seal(self._path)
         if seal != self._seal:
             self._value = self._parse(content(self._path, self._most) or b"")

@@ -5,27 +5,27 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-# Containers can be renamed, and a name that could not be read may be there later.
+# A container can be renamed, and a name that could not be read may be readable later.
 BELIEVED_SECONDS = 30.0
 MOST_KNOWN = 4096
 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")
-# A name like this would pass for another container's short id.
+# A name like this would look like another container's short id.
 _SHORT_ID = re.compile(r"[0-9a-f]{12}")
 
 
 def believed(name: str) -> str | None:
-    """Return the name if Docker and Podman could have given it."""
+    """Return the name if Docker or Podman could have given it."""
     return name if _NAME.fullmatch(name) and not _SHORT_ID.fullmatch(name) else None
 
 
-class _Known(Struct, frozen=True):
+class _KnownName(Struct, frozen=True):
     name: str | None
     read_at: float
 
 
 class Names:
-    """Remembers what `read` says of an id, also that it says nothing.
+    """Remembers the name that `read` gives for an id, or that it gives none.
 
     A container that is being removed keeps its name for as long as it is asked for.
     """
@@ -33,17 +33,17 @@ class Names:
     def __init__(self, read: Callable[[str], str | None], clock: Callable[[], float]) -> None:
         self._read = read
         self._clock = clock
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownName] = {}
 
     def get(self, container_id: str) -> str | None:
         now = self._clock()
         known = self._known.get(container_id)
         if known is None or now - known.read_at >= BELIEVED_SECONDS:
-            known = _Known(self._read(container_id) or (known.name if known else None), now)
+            known = _KnownName(self._read(container_id) or (known.name if known else None), now)
             self._keep(container_id, known)
         return known.name
 
-    def _keep(self, container_id: str, known: _Known) -> None:
+    def _keep(self, container_id: str, known: _KnownName) -> None:
         self._known.pop(container_id, None)
         self._known[container_id] = known
         if len(self._known) > MOST_KNOWN:

@@ -1,4 +1,4 @@
-"""Who a process outside Kubernetes belongs to, in a title: `docker/web`, `slurm/1234`, `user/alice`."""
+"""The owner of a process outside Kubernetes, as a title: `docker/web`, `slurm/1234`, `user/alice`."""
 
 import re
 import time
@@ -12,7 +12,7 @@ from podgpu.host.users import Users
 from podgpu.model import Holder
 
 _LONG_ID, _SHORT_ID = 64, 12
-# Only below this is the cgroup the user's own; whoever may run docker may put a container into anybody's slice.
+# Only below this the cgroup is the user's own: a user of Docker can put a container into any user's slice.
 _SESSION = re.compile(r"/user-([0-9]{1,10})\.slice/(?:user@\1\.service|session-[^/]*\.scope)/")
 
 
@@ -27,7 +27,7 @@ class Outsiders:
         }
 
     def title(self, holder: Holder) -> str:
-        """Return nothing where nobody can say."""
+        """Return an empty title if the owner is unknown."""
         owner = holder.owner
         if owner and owner.container_id and owner.runtime == "slurm":
             return f"slurm/{owner.container_id}"
@@ -36,7 +36,7 @@ class Outsiders:
         return "" if holder.user is None else f"user/{self._users.name(holder.user)}"
 
     def _container(self, container_id: str, runtime: str, cgroup: str) -> str:
-        """In his session a user may give a cgroup any container's id, so there it counts as one of his own."""
+        """Within a session, a user can name a cgroup after any container, so it counts as the user's own container."""
         names = self._names.get(runtime)
         system = runtime if names else "container"
         # Only ids of full length differ in their beginnings.

@@ -1,6 +1,6 @@
 """Names of the containers that root runs with Podman.
 
-Those of other users are not looked up: they keep their state where they may write what they like.
+Containers of other users are not looked up: users can write anything into their own state.
 """
 
 from pathlib import Path
@@ -12,13 +12,13 @@ from podgpu.host.file import Parsed
 from podgpu.host.names import believed
 
 FOLDER = "var/lib/containers/storage/overlay-containers"
-# Containers made with --rm are in a file of their own.
+# Containers started with --rm are in a separate file.
 FILES = ("containers.json", "volatile-containers.json")
 
 _MOST_BYTES = 2**24
 
 
-class _Container(Struct):
+class _PodmanContainer(Struct):
     id: str
     names: list[str] | None = None
 
@@ -34,7 +34,7 @@ class Podman:
 
 def _names(text: bytes) -> dict[str, str]:
     try:
-        containers = msgspec.json.decode(text, type=list[_Container])
+        containers = msgspec.json.decode(text, type=list[_PodmanContainer])
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return {}
-    return {one.id: name for one in containers for name in (one.names or ())[:1] if believed(name)}
+    return {each.id: name for each in containers for name in (each.names or ())[:1] if believed(name)}

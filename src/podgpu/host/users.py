@@ -1,4 +1,4 @@
-"""Names of users, by the machine's list of them. Users of a directory service are not in it."""
+"""Names of users, from the machine's own list. Users of a directory service are not in it."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ FILE = "etc/passwd"
 
 _MOST_BYTES = 2**22
 _NUMBER = re.compile(r"[0-9]{1,10}")
-# Not of digits alone: that would pass for another user's number.
+# Not digits alone: that would look like another user's number.
 _NAME = re.compile(r"(?![0-9]+$)[a-zA-Z0-9_.][a-zA-Z0-9_.@+$-]{0,63}")
 
 
@@ -18,12 +18,12 @@ class Users:
         self._file = Parsed(root / FILE, _MOST_BYTES, _names)
 
     def name(self, number: int) -> str:
-        """Return the user's name, or the number where there is none."""
+        """Return the user's name, or the number if there is no name."""
         return self._file.get().get(number, str(number))
 
 
 def _names(text: bytes) -> dict[int, str]:
-    """Of two names for one number the first counts, as everywhere on the system."""
+    """If two users share a number, the first name counts, as everywhere on the system."""
     names: dict[int, str] = {}
     for line in text.decode("utf-8", "replace").split("\n"):
         fields = line.split(":")

@@ -1,4 +1,4 @@
-"""The node's pods by the names of the kubelet's log folders: needs no rights but to read them.
+"""The node's pods by the names of the kubelet's log folders. It needs no right but to read them.
 
 A folder outlives its pod for a while, so a pod listed here may have ended.
 """
@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from podgpu import log
+from podgpu.kube.condition import Condition
+from podgpu.kube.pod_list import place
 from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 MOST_ENTRIES = 20_000
@@ -23,7 +25,7 @@ _SUBDOMAIN = r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?"
 _UID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}"
 _POD = re.compile(rf"({_LABEL})_({_SUBDOMAIN})_({_UID})")
 _CONTAINER = re.compile(_LABEL)
-# A link's name is cut at 255 characters, and with it the id: then it does not match.
+# A link's name is cut at 255 characters. If that cuts the id, it does not match.
 _LINK = re.compile(rf"({_SUBDOMAIN})_({_LABEL})_({_LABEL})-([0-9a-f]{{64}})\.log")
 _LOG_FILE = re.compile(r"(\d{1,9})\.log")
 
@@ -32,7 +34,7 @@ Ids = dict[tuple[str, str], tuple[int, str]]  # (pod folder, container) -> (rest
 
 @dataclass
 class Scan:
-    """One look at the folders. `skipped` counts the names that cannot be the kubelet's."""
+    """A single look at the folders. `skipped` counts the names that cannot be the kubelet's."""
 
     skipped: Counter[str] = field(default_factory=Counter)
     seen: int = 0
@@ -41,9 +43,7 @@ class Scan:
         folders = self._folders(root / "pods")
         ids = self._ids(root / "containers")
         found = (self._pod(folder, ids) for folder in folders)
-        return tuple(
-            sorted((pod for pod in found if pod), key=lambda pod: (pod.namespace, pod.name, pod.uid))
-        )
+        return tuple(sorted((pod for pod in found if pod), key=place))
 
     def _pod(self, folder: Path, ids: Ids) -> Pod | None:
         match = _POD.fullmatch(folder.name)
@@ -63,7 +63,7 @@ class Scan:
         try:
             names = sorted(each.name for each in self._folders(folder))
         except OSError:
-            return  # it went away between two looks
+            return  # it was removed in the meantime
         for name in names:
             if _CONTAINER.fullmatch(name):
                 _, container_id = ids.get((folder.name, name), (0, ""))
@@ -72,16 +72,16 @@ class Scan:
                 self.skipped["name"] += 1
 
     def _ids(self, folder: Path) -> Ids:
-        """Find the ids of the newest containers. The link's target has the UID, which its name lacks."""
+        """Find the ids of the newest containers. The pod's UID is in the link's target, not in its name."""
         ids: Ids = {}
         try:
             for entry in self._entries(folder):
-                place = _place(entry)
-                if place and place[1] >= ids.get(place[0], (0, ""))[0]:
-                    ids[place[0]] = place[1:]
+                link = _link(entry)
+                if link and link[1] >= ids.get(link[0], (0, ""))[0]:
+                    ids[link[0]] = link[1:]
         except OSError:
             return {}
-        return {} if self.skipped["too_many"] else ids  # the newest may be among those not seen
+        return {} if self.skipped["too_many"] else ids  # the newest may be among the unseen
 
     def _folders(self, folder: Path) -> list[Path]:
         return [Path(each.path) for each in self._entries(folder) if each.is_dir(follow_symlinks=False)]
@@ -96,8 +96,8 @@ class Scan:
                 yield entry
 
 
-def _place(entry: "os.DirEntry[str]") -> tuple[tuple[str, str], int, str] | None:
-    """Return ((pod folder, container), restarts, container id), if name and target tell of the same container."""
+def _link(entry: "os.DirEntry[str]") -> tuple[tuple[str, str], int, str] | None:
+    """Return ((pod folder, container), restarts, container id), if name and target agree."""
     link = _LINK.fullmatch(entry.name)
     try:
         target = Path(os.readlink(entry.path)) if link else None  # noqa: PTH115 - the entry's path is a str
@@ -116,13 +116,11 @@ class LogDirs:
     name = "log-dirs"
 
     def __init__(self, root: Path = Path("/var/log"), *, rescan_seconds: float = RESCAN_SECONDS) -> None:
-        self.errors: Counter[str] = Counter()
+        self._condition = Condition(self.name)
+        self.errors = self._condition.errors
         self._root = root
         self._rescan_seconds = rescan_seconds
         self._pods: tuple[Pod, ...] | None = None
-        self._fault: Fault | None = Fault(reason="starting")
-        self._read_at: float | None = None
-        self._seconds = 0.0
 
     async def run(self) -> None:
         while True:
@@ -130,35 +128,28 @@ class LogDirs:
             await asyncio.sleep(self._rescan_seconds)
 
     async def scan(self) -> None:
-        """Look once. In a thread: a disk may take its time."""
+        """Look once, in a thread: a disk may be slow."""
         began = time.monotonic()
         look = Scan()
         try:
-            self._pods = await asyncio.to_thread(look.pods, self._root)
+            found = await asyncio.to_thread(look.pods, self._root)
         except OSError as error:
             self._failed(error)
             return
+        self._pods = self._pods if found == self._pods else found
         self.errors.update(look.skipped)
-        self._fault = None
-        self._read_at = time.monotonic()
-        self._seconds = self._read_at - began
+        self._condition.seconds = time.monotonic() - began
+        self._condition.worked()
 
     def pods(self) -> tuple[Pod, ...] | None:
         return self._pods
 
     def status(self) -> PartStatus:
-        age = None if self._read_at is None else time.monotonic() - self._read_at
-        return PartStatus(
-            name=self.name,
-            up=self._fault is None,
-            fault=self._fault,
-            duration_seconds=self._seconds,
-            age_seconds=age,
-        )
+        return self._condition.status()
 
     def _failed(self, error: OSError) -> None:
         reason = {FileNotFoundError: "missing", PermissionError: "forbidden"}.get(type(error), "unreadable")
-        self.errors[reason] += 1
-        if self._fault is None or self._fault.reason != reason:
+        known = self._condition.fault
+        if known is None or known.reason != reason:
             log.warning("no log folders", source=self.name, reason=reason, path=self._root / "pods")
-        self._fault = Fault(reason=reason, detail=f"{self._root / 'pods'}: {error.strerror}")
+        self._condition.failed(Fault(reason=reason, detail=f"{self._root / 'pods'}: {error.strerror}"))

@@ -1,10 +1,11 @@
-"""The pods of a node by UID, as lists and events tell of them. Pure; bad input is counted, never raised."""
+"""The pods of a node by UID, from lists and events. No I/O; bad input is counted, never raised."""
 
 from collections import Counter
 
 import msgspec
 
-from podgpu.kube.apiserver import OBJECT_BYTES, Status
+from podgpu.kube.api import OBJECT_BYTES, ApiStatus
+from podgpu.kube.pod_list import PodList
 from podgpu.kube.pod_object import MALFORMED, decode_pod, to_pod
 from podgpu.model import Pod
 
@@ -16,16 +17,16 @@ class Event(msgspec.Struct):
     object: msgspec.Raw
 
 
-class Position(msgspec.Struct, rename="camel"):
+class BookmarkMetadata(msgspec.Struct, rename="camel"):
     resource_version: str = ""
 
 
 class Bookmark(msgspec.Struct):
-    metadata: Position
+    metadata: BookmarkMetadata
 
 
-class Known(msgspec.Struct, frozen=True):
-    """`version` is 0 where it could not be read; such a pod is believed in the order of arrival."""
+class KnownPod(msgspec.Struct, frozen=True):
+    """`version` is 0 if it could not be read. Then the order of arrival counts."""
 
     version: int
     pod: Pod
@@ -33,29 +34,26 @@ class Known(msgspec.Struct, frozen=True):
 
 _decode_event = msgspec.json.Decoder(Event).decode
 _decode_bookmark = msgspec.json.Decoder(Bookmark).decode
-_decode_status = msgspec.json.Decoder(Status).decode
+_decode_status = msgspec.json.Decoder(ApiStatus).decode
 
 
 class PodBook:
-    """Without a `node` the pods of all nodes."""
+    """Without a `node`, the pods of all nodes."""
 
     def __init__(self, node: str | None) -> None:
-        self.version = ""  # from where a watch goes on
+        self.version = ""  # where a watch goes on
         self.errors: Counter[str] = Counter()
         self._node = node
-        self._pods: dict[str, Known] = {}
-        # A UID never comes back: what is told of it after its end is late news.
+        self._pods = PodList()
+        self._versions: dict[str, int] = {}
+        # A UID never comes back: an event about it after its end is late.
         self._graves: dict[str, None] = {}
-        self._shown: tuple[Pod, ...] | None = None
 
     def pods(self) -> tuple[Pod, ...]:
-        if self._shown is None:
-            pods = (known.pod for known in self._pods.values())
-            self._shown = tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid)))
-        return self._shown
+        return self._pods.ordered()
 
-    def read(self, data: bytes | msgspec.Raw) -> Known | None:
-        """Decode one object; None for one that is malformed, too large or another node's."""
+    def read(self, data: bytes | msgspec.Raw) -> KnownPod | None:
+        """Decode an object. Return None if it is malformed, too large or another node's."""
         if memoryview(data).nbytes > OBJECT_BYTES:
             self.errors["too_large"] += 1
             return None
@@ -70,21 +68,21 @@ class PodBook:
         pod = to_pod(item)
         if self._node is None:
             pod = msgspec.structs.replace(pod, node=item.spec.node_name)
-        return Known(number(item.metadata.resource_version), pod)
+        return KnownPod(number(item.metadata.resource_version), pod)
 
-    def replace(self, listed: list[Known], version: str) -> None:
-        """Take a list for the truth: what is not in it has vanished."""
-        self._pods = {known.pod.uid: known for known in listed}
+    def replace(self, listed: list[KnownPod], version: str) -> None:
+        """Take a list as the truth: what is not in it is gone."""
+        self._pods.replace(known.pod for known in listed)
+        self._versions = {known.pod.uid: known.version for known in listed}
         self._graves.clear()
-        self._shown = None
         self.version = version
 
     def is_old(self, version: str) -> bool:
-        """Tell whether a list of that version knows less than we do."""
+        """Say whether a list of that version is older than what is known."""
         return 0 < number(version) < number(self.version)
 
-    def apply(self, line: bytes) -> Status | None:
-        """Take one line of a watch. Returns what the server says is wrong, if it says so."""
+    def apply(self, line: bytes) -> ApiStatus | None:
+        """Apply a line of a watch. Return the server's error if the line holds one."""
         try:
             event = _decode_event(line)
             if event.type == "ERROR":
@@ -111,17 +109,16 @@ class PodBook:
             self._keep(known)
         self._advance(str(known.version))
 
-    def _keep(self, new: Known) -> None:
+    def _keep(self, new: KnownPod) -> None:
         uid = new.pod.uid
-        old = self._pods.get(uid)
-        late = old is not None and 0 < new.version <= old.version
-        if not late and uid not in self._graves:
-            self._pods[uid] = new
-            self._shown = None
+        is_late = uid in self._versions and 0 < new.version <= self._versions[uid]
+        if not is_late and uid not in self._graves:
+            self._versions[uid] = new.version
+            self._pods.put(new.pod)
 
     def _bury(self, uid: str) -> None:
-        if self._pods.pop(uid, None):
-            self._shown = None
+        self._versions.pop(uid, None)
+        self._pods.drop(uid)
         self._graves[uid] = None
         if len(self._graves) > MOST_GRAVES:
             del self._graves[next(iter(self._graves))]
@@ -132,5 +129,5 @@ class PodBook:
 
 
 def number(version: str) -> int:
-    """Return the place in the history, 0 if it is none. Versions are compared in no other way."""
+    """Return the version as a number, or 0 if it is none. Versions are compared in no other way."""
     return int(version) if version.isascii() and version.isdigit() and len(version) < 20 else 0

@@ -13,7 +13,7 @@ _DEVICE_ID = re.compile(r"[\x21-\x7e]{1,512}")  # of a dynamic resource: driver,
 
 
 def to_pod(message: bytes | PodMessage) -> Pod:
-    """Raise ValueError for bytes that are no pod or do not say which."""
+    """Raise ValueError for bytes that are no pod, or a pod without an identity."""
     if isinstance(message, bytes):
         message = _decoded(message)
     metadata = message.metadata
@@ -43,7 +43,7 @@ def _decoded(data: bytes) -> PodMessage:
 
 
 def _static_hash(metadata: Metadata) -> str:
-    """Return a static or mirror pod's hash. On any other pod anybody may have written the annotation."""
+    """Return a static or mirror pod's hash. On any other pod, the annotation may come from its author."""
     found = metadata.annotations.get(CONFIG_HASH, "")
     return found if found in (metadata.uid, metadata.annotations.get(CONFIG_MIRROR)) else ""
 
@@ -71,7 +71,7 @@ def _listed(
     is_init: bool = False,
     is_ephemeral: bool = False,
 ) -> Iterator[PodContainer]:
-    spec_of, status_of = {one.name: one for one in specs}, {one.name: one for one in statuses}
+    spec_of, status_of = {spec.name: spec for spec in specs}, {status.name: status for status in statuses}
     for name in dict.fromkeys((*spec_of, *status_of)):
         spec, status = spec_of.get(name, ContainerSpec()), status_of.get(name, ContainerStatus())
         yield PodContainer(
@@ -81,20 +81,20 @@ def _listed(
             is_init=is_init,
             is_ephemeral=is_ephemeral,
             devices=tuple(dict.fromkeys(_devices(status))),  # each once, in their order
-            limits={key: one.text for key, one in spec.resources.limits.items() if "/" in key},
-            uses=tuple(ClaimUse(one.name, one.request) for one in spec.resources.claims),
+            limits={key: value.text for key, value in spec.resources.limits.items() if "/" in key},
+            uses=tuple(ClaimUse(claim.name, claim.request) for claim in spec.resources.claims),
         )
 
 
 def _resource_claims(message: PodMessage) -> dict[str, str]:
-    """The spec names a claim that was there before, the status one that was made from a template."""
-    named = {one.name: one.claim_name for one in message.spec.claims if one.claim_name}
-    return named | {one.name: one.claim_name for one in message.status.claims if one.claim_name}
+    """The spec names a claim that existed before; the status names a claim made from a template."""
+    named = {claim.name: claim.claim_name for claim in message.spec.claims if claim.claim_name}
+    return named | {claim.name: claim.claim_name for claim in message.status.claims if claim.claim_name}
 
 
 def _extended(claim: ExtendedClaim) -> Iterator[ExtendedUse]:
-    for one in claim.mappings:
-        yield ExtendedUse(container=one.container, resource=one.resource, request=one.request)
+    for use in claim.mappings:
+        yield ExtendedUse(container=use.container, resource=use.resource, request=use.request)
 
 
 def _devices(status: ContainerStatus) -> Iterator[tuple[str, str]]:

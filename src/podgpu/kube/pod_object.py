@@ -1,4 +1,4 @@
-"""A core/v1 Pod as the API server writes it. Only the fields named here ever come to life."""
+"""A core/v1 Pod as the API server writes it. Fields that are not named here are never decoded."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
@@ -14,7 +14,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
 
-# What a decoder raises for bytes that are not what they should be, hostile nesting included.
+# What a decoder raises for malformed bytes, hostile nesting included.
 MALFORMED = (MsgspecError, UnicodeDecodeError, RecursionError)
 
 Label = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
@@ -151,13 +151,13 @@ def controller(owners: Iterable[OwnerEntry]) -> OwnerReference | None:
 
 
 def _static_hash(annotations: dict[str, str]) -> str:
-    """Return the hash of a mirror pod. Without the kubelet's mirror mark anybody may have written it."""
+    """Return the hash of a mirror pod. Without the kubelet's mirror annotation it may come from the pod's author."""
     found = annotations.get(CONFIG_HASH, "")
     return found if found == annotations.get(CONFIG_MIRROR) else ""
 
 
 def kept(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what is bulky and tells nothing about GPUs."""
+    """Leave out what is bulky and says nothing about GPUs."""
     return {
         name: value
         for name, value in annotations.items()
@@ -180,8 +180,8 @@ def _listed(
     is_init: bool = False,
     is_ephemeral: bool = False,
 ) -> Iterator[PodContainer]:
-    spec_of = {one.name: one.resources or Resources() for one in specs or ()}
-    status_of = {one.name: one for one in statuses or ()}
+    spec_of = {spec.name: spec.resources or Resources() for spec in specs or ()}
+    status_of = {status.name: status for status in statuses or ()}
     for name in dict.fromkeys((*spec_of, *status_of)):
         resources, status = spec_of.get(name, Resources()), status_of.get(name, ContainerStatus(name=name))
         yield PodContainer(
@@ -192,22 +192,22 @@ def _listed(
             is_ephemeral=is_ephemeral,
             devices=tuple(dict.fromkeys(_devices(status))),  # each once, in their order
             limits={key: str(value) for key, value in (resources.limits or {}).items() if "/" in key},
-            uses=tuple(ClaimUse(one.name, one.request) for one in resources.claims or ()),
+            uses=tuple(ClaimUse(claim.name, claim.request) for claim in resources.claims or ()),
         )
 
 
 def _resource_claims(item: PodObject) -> dict[str, str]:
-    """The spec names a claim that was there before, the status one that was made from a template."""
+    """The spec names a claim that existed before; the status names a claim made from a template."""
     entries = (*(item.spec.resource_claims or ()), *(item.status.resource_claim_statuses or ()))
-    return {one.name: one.resource_claim_name for one in entries if one.resource_claim_name}
+    return {entry.name: entry.resource_claim_name for entry in entries if entry.resource_claim_name}
 
 
 def _extended(status: ExtendedClaim | None) -> tuple[str, tuple[ExtendedUse, ...]]:
     if status is None:
         return "", ()
     uses = (
-        ExtendedUse(container=one.container_name, resource=one.resource_name, request=one.request_name)
-        for one in status.request_mappings or ()
+        ExtendedUse(container=use.container_name, resource=use.resource_name, request=use.request_name)
+        for use in status.request_mappings or ()
     )
     return status.resource_claim_name, tuple(uses)
 

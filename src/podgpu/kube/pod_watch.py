@@ -1,34 +1,32 @@
-"""The node's pods by one list and one watch of the API server.
+"""The node's pods by a list and a watch of the API server.
 
 Three things keep the list true when the watch is not: a read deadline, a new list after every doubt, and a new
-list now and then without any.
+list from time to time without any doubt.
 """
 
 import asyncio
 import random
 import time
-from collections import Counter
 from dataclasses import dataclass
 
 import msgspec
 
-from podgpu.kube.apiserver import PAGE_BYTES, ApiFault, ApiServer
-from podgpu.kube.pod_book import Known, PodBook, Position
+from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.condition import Condition
+from podgpu.kube.pod_book import KnownPod, PodBook
 from podgpu.model import Fault, PartStatus, Pod
 
 PODS = "/api/v1/pods"
 PAGE = 500
 MOST_PAGES = 1000
-GO_ON = (
-    0,
-    429,
-    503,
-)  # after a lost connection or an overload the watch goes on where it was; else we list anew
+# After a lost connection or an overload the watch goes on where it was. Any other status means a new list.
+GO_ON = (0, 429, 503)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Seconds. Pauses double from `first_pause` to `longest_pause`, and start anew after `steady` good ones."""
+class WatchTiming:
+    """Seconds. Pauses double from `first_pause` to `longest_pause`, and start over after `steady` good seconds."""
 
     first_pause: float = 0.8
     longest_pause: float = 30.0
@@ -39,34 +37,23 @@ class Timing:
     relist: float = 600.0
 
 
-class ListPosition(Position, rename="camel"):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class PodPage(msgspec.Struct):
-    metadata: ListPosition
-    items: list[msgspec.Raw] | None = None
-
-
 class PodWatch:
-    """Without a `node` the pods of all nodes."""
+    """Without a `node`, the pods of all nodes."""
 
     name = "apiserver"
 
-    def __init__(self, api: ApiServer, node: str | None, *, timing: Timing | None = None) -> None:
+    def __init__(self, api: Api, node: str | None, *, timing: WatchTiming | None = None) -> None:
         self._api = api
-        self._timing = timing or Timing()
+        self._timing = timing or WatchTiming()
         self._book = PodBook(node)
         self._selector = {} if node is None else {"fieldSelector": f"spec.nodeName={node}"}
         self._page = PAGE
         self._failures = 0
         self._good_since: float | None = None
-        self._heard_at: float | None = None
         self._list_due = 0.0
-        self._list_seconds = 0.0
         self._cache_will_do = True
-        self._fault: Fault | None = Fault(reason="starting")
-        self._fault_since = time.monotonic()
+        self._condition = Condition(self.name, errors=self._book.errors)
+        self.errors = self._condition.errors
 
     async def run(self) -> None:
         while True:
@@ -77,20 +64,7 @@ class PodWatch:
         return self._book.pods() if self._book.version else None
 
     def status(self) -> PartStatus:
-        now = time.monotonic()
-        fault = self._fault and msgspec.structs.replace(self._fault, seconds=now - self._fault_since)
-        return PartStatus(
-            name=self.name,
-            up=fault is None,
-            fault=fault,
-            duration_seconds=self._list_seconds,
-            age_seconds=None if self._heard_at is None else now - self._heard_at,
-        )
-
-    @property
-    def errors(self) -> Counter[str]:
-        """Return how often what went wrong, skipped objects included."""
-        return self._book.errors
+        return self._condition.status()
 
     async def _round(self) -> float:
         """List if it is time, watch until that ends, and return how long to wait before the next round."""
@@ -101,7 +75,7 @@ class PodWatch:
             await self._watch()
         except ApiFault as fault:
             return self._failed(fault)
-        # A server that ends every watch at once must not be asked in a tight loop.
+        # Do not ask in a tight loop if the server ends every watch at once.
         return 0.0 if time.monotonic() - began > self._timing.first_pause else self._pause()
 
     async def _list(self) -> None:
@@ -110,11 +84,11 @@ class PodWatch:
             await self._listed({})
         self._cache_will_do = True
         self._list_due = time.monotonic() + self._timing.relist
-        self._list_seconds = time.monotonic() - began
+        self._condition.seconds = time.monotonic() - began
         self._recovered()
 
     async def _listed(self, freshness: dict[str, str]) -> bool:
-        """Take a list for the truth. One from the server's cache may be old: then False, and nothing is taken."""
+        """Take a list as the truth. Return False for an outdated list from the server's cache, which is not taken."""
         try:
             pods, version = await self._pages(freshness)
         except ApiFault as fault:
@@ -128,26 +102,27 @@ class PodWatch:
         self._page = min(PAGE, 2 * self._page)
         return True
 
-    async def _pages(self, freshness: dict[str, str]) -> tuple[list[Known], str]:
-        pods: list[Known] = []
-        query = {**self._selector, "limit": str(self._page), **freshness}
+    async def _pages(self, freshness: dict[str, str]) -> tuple[list[KnownPod], str]:
+        pods: list[KnownPod] = []
         version = ""
-        for _ in range(MOST_PAGES):
-            page = await self._api.get(PODS, PodPage, query, limit=PAGE_BYTES)
+        async for page in pages(
+            self._api,
+            PODS,
+            Page[msgspec.Raw],
+            self._selector,
+            size=self._page,
+            most=MOST_PAGES,
+            freshness=freshness,
+        ):
             pods += [known for item in page.items or () if (known := self._book.read(item))]
             version = version or page.metadata.resource_version
-            if not page.metadata.continue_:
-                break
-            query = {**self._selector, "limit": str(self._page), "continue": page.metadata.continue_}
-        else:
-            raise ApiFault("too_large", f"more than {MOST_PAGES} pages")
         if not version:
             raise ApiFault("garbage", "a list without a version")
         return pods, version
 
     async def _watch(self) -> None:
         left = min(
-            self._timing.watch * random.uniform(0.9, 1.1),  # noqa: S311 - nodes shall not come back in step
+            self._timing.watch * random.uniform(0.9, 1.1),  # noqa: S311 - so that nodes do not return in step
             self._list_due - time.monotonic(),
         )
         query = {
@@ -160,27 +135,23 @@ class PodWatch:
         async with self._api.stream(PODS, query, silence=self._timing.silence) as lines:
             self._recovered()
             async for line in lines:
-                self._heard_at = time.monotonic()
+                self._condition.worked()
                 self._take(line)
-                if self._heard_at >= self._list_due:
+                if time.monotonic() >= self._list_due:
                     return
 
     def _take(self, line: bytes | None) -> None:
         if line is None:
-            self._book.errors["too_large"] += 1
+            self.errors["too_large"] += 1
         elif (wrong := self._book.apply(line)) is not None:
             raise wrong.fault()
 
     def _recovered(self) -> None:
-        now = self._heard_at = time.monotonic()
-        self._good_since = self._good_since or now
-        self._fault = None
+        self._good_since = self._good_since or time.monotonic()
+        self._condition.worked()
 
     def _failed(self, fault: ApiFault) -> float:
-        self._book.errors[fault.reason] += 1
-        if self._fault is None or self._fault.reason != fault.reason:
-            self._fault_since = time.monotonic()
-        self._fault = Fault(reason=fault.reason, detail=fault.detail)
+        self._condition.failed(Fault(reason=fault.reason, detail=fault.detail))
         if fault.reason == "stalled" or fault.status not in GO_ON:
             self._list_due = 0.0
         if fault.reason == "gone":

@@ -1,20 +1,21 @@
-"""What the kubelet gave to whom: its pod-resources socket. It knows names, not UIDs."""
+"""Which container was given which device, by the kubelet's pod-resources socket. It knows names, not UIDs."""
 
 import asyncio
-import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 from msgspec import Struct
+from msgspec.structs import replace
 
-from podgpu.kube import kubelet_socket
-from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry, ListResponse
-from podgpu.model import Allocation, DynamicAllocation, Fault, PartStatus
+from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, ListResponse
+from podgpu.kube.condition import Condition
+from podgpu.kube.kubelet import device_lists, rpc
+from podgpu.kube.kubelet.connection import KubeletConnection
+from podgpu.kube.kubelet.device_lists import Rows
+from podgpu.model import Allocation, DynamicAllocation, PartStatus
 
 LIST = "/v1.PodResourcesLister/List"
 OLD_LIST = "/v1alpha1.PodResourcesLister/List"  # same numbers, fewer fields
@@ -22,12 +23,9 @@ ALLOCATABLE = "/v1.PodResourcesLister/GetAllocatableResources"
 ALLOCATABLE_SECONDS = 60.0
 LONGEST_PAUSE = 30.0
 
-_ID = re.compile(rb"[\x21-\x7e]{1,253}")
-_NAME = re.compile(rb"[\x21-\x7e]{1,317}")  # a resource's name: a domain, a slash and a word
-
 
 class Allocated(Struct, frozen=True, kw_only=True):
-    """`allocatable` are (resource, device id) pairs: the healthy devices, given to somebody or not."""
+    """`allocatable` are (resource, device id) pairs: the healthy devices, whether or not a container has them."""
 
     devices: tuple[Allocation, ...] = ()
     dynamic: tuple[DynamicAllocation, ...] = ()
@@ -42,21 +40,26 @@ class PodResources:
     def __init__(
         self, kubelet: Path, *, deadline: float = 2.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._socket = kubelet / "pod-resources" / "kubelet.sock"
+        self._connection = KubeletConnection(kubelet / "pod-resources" / "kubelet.sock")
         self._deadline = deadline
         self._clock = clock
+        self._condition = Condition(self.name, clock=clock)
+        self.errors = self._condition.errors
         self._allocated = Allocated()
-        self._fault: Fault | None = Fault(reason="starting")
+        self._answer = b""
+        self._given: Rows = frozenset()
+        self._claimed: Rows = frozenset()
+        self._offered: Rows = frozenset()
         self._asked = LIST
-        self.errors: Counter[str] = Counter()
-        self._good_at: float | None = None
         self._allocatable_at: float | None = None
-        self._seconds = 0.0
         self._pause = 0.0
         self._resume_at = 0.0
 
     async def read(self) -> Allocated:
-        """Ask the kubelet, at most `deadline` long. While it limits our rate, return what is known."""
+        """Ask the kubelet, for at most `deadline` seconds. While it limits our rate, return what is known.
+
+        The same object is returned for as long as nothing changes.
+        """
         started = self._clock()
         if self._pause and started < self._resume_at:
             return self._allocated
@@ -66,126 +69,90 @@ class PodResources:
         except Exception as error:
             self._note(error)
         else:
-            self._fault = None
             self._pause = 0.0
-        self._seconds = self._clock() - started
+        self._condition.seconds = self._clock() - started
         return self._allocated
 
     def status(self) -> PartStatus:
-        return PartStatus(
-            name=self.name,
-            up=self._fault is None,
-            fault=self._fault,
-            duration_seconds=self._seconds,
-            age_seconds=None if self._good_at is None else self._clock() - self._good_at,
-        )
+        return self._condition.status()
 
     async def close(self) -> None:
-        """Nothing is held between two readings."""
+        self._connection.close()
+        await asyncio.sleep(0)  # the event loop closes the descriptor in its next turn
 
     async def _refresh(self) -> None:
-        current, answer = await self._list()
-        devices = tuple(_allocations(self._texts(_given(answer))))
-        dynamic = tuple(_dynamic_allocations(self._texts(_claimed(answer))))
-        changed = (devices, dynamic) != (self._allocated.devices, self._allocated.dynamic)
-        self._allocated = msgspec.structs.replace(self._allocated, devices=devices, dynamic=dynamic)
-        self._good_at = self._clock()
-        if current and (changed or self._allocatable_due()):
+        is_v1, answer = await self._list()
+        changed = answer != self._answer and self._take(ListResponse.FromString(answer))
+        self._answer = answer
+        self._condition.worked()
+        if is_v1 and (changed or self._allocatable_due()):
             await self._refresh_allocatable()
 
-    async def _list(self) -> tuple[bool, ListResponse]:
+    async def _list(self) -> tuple[bool, bytes]:
         """Return whether the kubelet speaks v1, and its answer."""
         try:
-            return True, ListResponse.FromString(await self._ask(LIST))
+            return True, await self._ask(LIST)
         except GRPCError as error:
             if error.status is not Status.UNIMPLEMENTED:
                 raise
-        return False, ListResponse.FromString(await self._ask(OLD_LIST))
+        return False, await self._ask(OLD_LIST)
 
     async def _ask(self, method: str) -> bytes:
         self._asked = method
-        return await kubelet_socket.answer(self._socket, method)
+        return await self._connection.answer(method)
+
+    def _take(self, answer: ListResponse) -> bool:
+        """Return whether anything changed."""
+        given, claimed = device_lists.given(answer), device_lists.claimed(answer)
+        if (given, claimed) == (self._given, self._claimed):
+            return False
+        self._count_bad(given - self._given)
+        self._count_bad(claimed - self._claimed)
+        self._given, self._claimed = given, claimed
+        return self._publish(
+            replace(
+                self._allocated,
+                devices=device_lists.allocations(given),
+                dynamic=device_lists.dynamic_allocations(claimed),
+            )
+        )
+
+    def _publish(self, allocated: Allocated) -> bool:
+        changed = allocated != self._allocated
+        if changed:
+            self._allocated = allocated
+        return changed
+
+    def _count_bad(self, added: Rows) -> None:
+        """Count a bad id once, for as long as it is listed."""
+        if bad := device_lists.bad(added):
+            self.errors["bad_id"] += len(bad)
 
     def _allocatable_due(self) -> bool:
         return self._allocatable_at is None or self._clock() - self._allocatable_at >= ALLOCATABLE_SECONDS
 
     async def _refresh_allocatable(self) -> None:
-        """Without this answer the map is whole, so its failure is counted and takes nothing down."""
+        """The map is complete without this answer, so a failure is only counted."""
         self._allocatable_at = self._clock()
         try:
             answer = AllocatableResponse.FromString(await self._ask(ALLOCATABLE))
         except Exception as error:
-            self.errors[kubelet_socket.fault(error, ALLOCATABLE).reason] += 1
+            self.errors[rpc.fault(error, ALLOCATABLE).reason] += 1
             return
-        rows = self._texts(_pairs(answer.devices))
-        pairs = tuple((resource, device_id) for resource, device_id in rows)
-        self._allocated = msgspec.structs.replace(
-            self._allocated, allocatable=(*pairs, *self._awaited(pairs))
-        )
+        offered = device_lists.offered(answer)
+        self._count_bad(offered - self._offered)
+        self._offered = offered
+        pairs = tuple((resource, device_id) for resource, device_id in device_lists.texts(offered))
+        self._publish(replace(self._allocated, allocatable=(*pairs, *self._awaited(pairs))))
 
     def _awaited(self, offered: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-        """List what plugins offered that have not registered again after a kubelet's restart, but are in use."""
+        """Return the devices in use whose plugin has not registered again since the kubelet restarted."""
         silent = {each.resource for each in self._allocated.devices} - {resource for resource, _ in offered}
         return [pair for pair in self._allocated.allocatable if pair[0] in silent]
 
     def _note(self, error: Exception) -> None:
-        self._fault = kubelet_socket.fault(error, self._asked)
-        self.errors[self._fault.reason] += 1
-        if self._fault.reason == "rate_limited":
+        fault = rpc.fault(error, self._asked)
+        self._condition.failed(fault)
+        if fault.reason == "rate_limited":
             self._pause = min(2 * self._pause or 1.0, LONGEST_PAUSE)
             self._resume_at = self._clock() + self._pause
-
-    def _texts(self, rows: Iterable[tuple[bytes, ...]]) -> list[tuple[str, ...]]:
-        """Sort rows, each once: the kubelet lists a device once per NUMA node, in random order."""
-        distinct = set(rows)
-        sound = sorted(row for row in distinct if _sound(row))
-        if len(sound) < len(distinct):
-            self.errors["bad_id"] += len(distinct) - len(sound)
-        return [tuple(each.decode("ascii") for each in row) for row in sound]
-
-
-def _sound(row: tuple[bytes, ...]) -> bool:
-    *names, device_id = row
-    return _ID.fullmatch(device_id) is not None and all(_NAME.fullmatch(name) for name in names)
-
-
-def _given(answer: ListResponse) -> Iterator[tuple[bytes, ...]]:
-    for pod in answer.pods:
-        for container in pod.containers:
-            owner = pod.namespace, pod.name, container.name
-            yield from ((*owner, resource, each_id) for resource, each_id in _pairs(container.devices))
-
-
-def _pairs(devices: Iterable[DeviceEntry]) -> Iterator[tuple[bytes, bytes]]:
-    return ((each.resource, device_id) for each in devices for device_id in each.ids)
-
-
-def _claimed(answer: ListResponse) -> Iterator[tuple[bytes, ...]]:
-    for pod in answer.pods:
-        for container in pod.containers:
-            owner = pod.namespace, pod.name, container.name
-            for claim in container.claims:
-                for each in claim.devices:
-                    if each.device:  # a kubelet before 1.31 names only the claim
-                        yield *owner, claim.namespace, claim.name, each.driver, each.pool, each.device
-
-
-def _allocations(rows: Iterable[tuple[str, ...]]) -> Iterator[Allocation]:
-    for namespace, pod, container, resource, device_id in rows:
-        yield Allocation(
-            namespace=namespace, pod=pod, container=container, resource=resource, device_id=device_id
-        )
-
-
-def _dynamic_allocations(rows: Iterable[tuple[str, ...]]) -> Iterator[DynamicAllocation]:
-    for namespace, pod, container, claim_namespace, claim_name, driver, pool, device in rows:
-        yield DynamicAllocation(
-            namespace=namespace,
-            pod=pod,
-            container=container,
-            claim_namespace=claim_namespace,
-            claim_name=claim_name,
-            driver=driver,
-            pool=pool,
-            device=device,
-        )

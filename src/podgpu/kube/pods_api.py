@@ -1,22 +1,25 @@
-"""The node's pods by the kubelet's own Pods API: no API server is asked and no right is needed."""
+"""The node's pods by the kubelet's own Pods API, without the API server and without any rights."""
 
 import asyncio
 import random
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from podgpu.kube import kubelet_socket
+from grpclib.client import Channel
+
 from podgpu.kube._gen.pods_pb2 import ListResponse, WatchEvent
-from podgpu.kube.kubelet_socket import Call, Refused
+from podgpu.kube.condition import Condition
+from podgpu.kube.kubelet import rpc
+from podgpu.kube.kubelet.rpc import Call, Refused
+from podgpu.kube.pod_list import PodList
 from podgpu.kube.pod_message import to_pod
-from podgpu.model import Fault, PartStatus, Pod
+from podgpu.model import PartStatus, Pod
 
 FOLDER = "pods-api"  # in the kubelet's own
 LIST = "/v1alpha1.Pods/ListPods"
 WATCH = "/v1alpha1.Pods/WatchPods"
-RELIST_SECONDS = 300.0  # a watch that went silent unnoticed is found out by then
+RELIST_SECONDS = 300.0  # by then, a watch that fell silent unnoticed is replaced
 SYNC_SECONDS = 10.0
 ABSENT_SECONDS = 30.0
 LONGEST_PAUSE = 30.0
@@ -25,7 +28,7 @@ _ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
 
 
 class PodsApi:
-    """A list, then a watch; a list again whenever the watch is lost."""
+    """Lists, then watches, and lists again whenever the watch is lost."""
 
     name = "pods-api"
 
@@ -41,14 +44,10 @@ class PodsApi:
         self._deadline = deadline
         self._clock = clock
         self._sleep = sleep
-        self._pods: dict[str, Pod] = {}
-        self._listed: tuple[Pod, ...] | None = None
-        self._fault: Fault | None = Fault(reason="starting")
+        self._pods = PodList()
+        self._condition = Condition(self.name, clock=clock)
+        self.errors = self._condition.errors
         self._asked = LIST
-        self.errors: Counter[str] = Counter()
-        self._good_at: float | None = None
-        self._watching = False
-        self._seconds = 0.0
         self._failures = 0
 
     async def run(self) -> None:
@@ -60,60 +59,44 @@ class PodsApi:
                 await self._sleep(self._delay())
 
     def pods(self) -> tuple[Pod, ...] | None:
-        if self._listed is None and self._good_at is not None:
-            order = sorted(self._pods.values(), key=lambda pod: (pod.namespace, pod.name, pod.uid))
-            self._listed = tuple(order)
-        return self._listed
+        return self._pods.ordered() if self._condition.has_worked else None
 
     def status(self) -> PartStatus:
-        """Tell the state. While the watch runs, what is known is current, however long nothing happened."""
-        age = None if self._good_at is None else self._clock() - self._good_at
-        return PartStatus(
-            name=self.name,
-            up=self._fault is None,
-            fault=self._fault,
-            duration_seconds=self._seconds,
-            age_seconds=0.0 if self._watching else age,
-        )
+        return self._condition.status()
 
     async def _session(self) -> None:
         """List and watch, until it is time to list again or something fails."""
-        await self._list()
-        watch = asyncio.create_task(self._watch())
-        try:
-            await asyncio.wait({watch}, timeout=RELIST_SECONDS)
-            if watch.done():
-                await watch
-        finally:
-            watch.cancel()
-            await asyncio.gather(watch, return_exceptions=True)
+        with rpc.connected(self._socket) as channel:
+            await self._list(channel)
+            watch = asyncio.create_task(self._watch(channel))
+            try:
+                await asyncio.wait({watch}, timeout=RELIST_SECONDS)
+                if watch.done():
+                    await watch
+            finally:
+                watch.cancel()
+                await asyncio.gather(watch, return_exceptions=True)
 
-    async def _list(self) -> None:
+    async def _list(self, channel: Channel) -> None:
         self._asked = LIST
         started = self._clock()
         async with asyncio.timeout(self._deadline):
-            answer = ListResponse.FromString(await kubelet_socket.answer(self._socket, LIST))
-        pods = [pod for pod in map(self._pod, answer.pods) if pod]
-        self._seconds = self._clock() - started
-        self._publish({pod.uid: pod for pod in pods})
+            answer = ListResponse.FromString(await rpc.answer(channel, LIST))
+        self._publish(pod for pod in map(self._pod, answer.pods) if pod)
+        self._condition.seconds = self._clock() - started
 
-    async def _watch(self) -> None:
+    async def _watch(self, channel: Channel) -> None:
         self._asked = WATCH
-        try:
-            async with kubelet_socket.call(self._socket, WATCH) as events:
-                await self._sync(events)
-                self._watching = True
-                self._failures = 0
+        async with rpc.call(channel, WATCH) as events:
+            await self._sync(events)
+            self._failures = 0
+            with self._condition.kept_current():
                 async for data in events:
                     self._apply(WatchEvent.FromString(data))
-        finally:
-            if self._watching:
-                self._watching = False
-                self._good_at = self._clock()
         raise Refused("unavailable", "the kubelet ended the watch")
 
     async def _sync(self, events: Call) -> None:
-        """Take the pods a watch begins with, and forget those that went between the list and the watch."""
+        """Take the pods that a watch begins with, and drop those that ended between the list and the watch."""
         seen: set[str | None] = set()
         async with asyncio.timeout(SYNC_SECONDS):
             async for data in events:
@@ -122,11 +105,11 @@ class PodsApi:
                     break
                 seen.add(self._apply(event))
             else:
-                raise Refused("unavailable", "the watch ended before it had told all pods")
-        self._publish({uid: pod for uid, pod in self._pods.items() if uid in seen})
+                raise Refused("unavailable", "the watch ended before it had sent all pods")
+        self._publish(pod for pod in self._pods.ordered() if pod.uid in seen)
 
     def _apply(self, event: WatchEvent) -> str | None:
-        """Return the UID of the pod that the event tells of."""
+        """Return the UID of the event's pod."""
         if event.type not in (_ADDED, _MODIFIED, _DELETED):
             self.errors["unknown_event"] += 1
             return None
@@ -134,10 +117,9 @@ class PodsApi:
         if pod is None:
             return None
         if event.type == _DELETED:
-            self._pods.pop(pod.uid, None)
+            self._pods.drop(pod.uid)
         else:
-            self._pods[pod.uid] = pod
-        self._listed = None
+            self._pods.put(pod)
         return pod.uid
 
     def _pod(self, data: bytes) -> Pod | None:
@@ -147,20 +129,18 @@ class PodsApi:
             self.errors["bad_pod"] += 1
             return None
 
-    def _publish(self, pods: dict[str, Pod]) -> None:
-        self._pods = pods
-        self._listed = None
-        self._good_at = self._clock()
-        self._fault = None
+    def _publish(self, pods: Iterable[Pod]) -> None:
+        self._pods.replace(pods)
+        self._condition.worked()
 
     def _note(self, error: Exception) -> None:
-        self._fault = kubelet_socket.fault(error, self._asked)
-        self.errors[self._fault.reason] += 1
+        self._condition.failed(rpc.fault(error, self._asked))
         self._failures += 1
 
     def _delay(self) -> float:
-        """Wait longer each time. Where the API is switched off, a look every half minute is enough."""
-        if self._good_at is None and self._fault and self._fault.reason == "no_socket":
+        """Wait longer each time. Where the API is switched off, a try every half minute is enough."""
+        fault = self._condition.fault
+        if not self._condition.has_worked and fault and fault.reason == "no_socket":
             return ABSENT_SECONDS
         most = min(2.0**self._failures, LONGEST_PAUSE)
-        return random.uniform(most / 2, most)  # noqa: S311, it spreads load and guards nothing
+        return random.uniform(most / 2, most)  # noqa: S311 - it spreads load, it guards nothing

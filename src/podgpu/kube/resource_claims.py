@@ -1,6 +1,6 @@
 """Dynamic resources by the API server: the claims of this node's pods, and the devices that drivers offer here.
 
-Nothing is asked as long as no pod has a claim. It takes the right to get `resourceclaims` and to list
+Nothing is asked while no pod has a claim. This needs the right to get `resourceclaims` and to list
 `resourceslices`, both in `resource.k8s.io`.
 """
 
@@ -8,7 +8,6 @@ import asyncio
 import random
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +16,9 @@ from typing import TypeVar
 
 import msgspec
 
-from podgpu.kube.apiserver import PAGE_BYTES, ApiFault, ApiServer
+from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.condition import Condition
 from podgpu.kube.pod_object import MALFORMED
 from podgpu.kube.resource_objects import (
     decode_claim,
@@ -30,19 +31,19 @@ from podgpu.kube.resource_objects import (
 from podgpu.model import DynamicAllocation, Fault, PartStatus, Pod, PoolDevice, ResourceClaim
 
 GROUP = "/apis/resource.k8s.io"
-VERSIONS = ("v1", "v1beta2", "v1beta1")  # what came before is in another shape, and was never on by default
+VERSIONS = ("v1", "v1beta2", "v1beta1")  # earlier versions have another shape and were never on by default
 GRANT = "grant get on resourceclaims and list on resourceslices, both of resource.k8s.io"
 PAGE = 100
 MOST_PAGES = 50
-MOST_CLAIMS = 32  # of one pod
+MOST_CLAIMS = 32  # per pod
 
-# A pod's author chose the name: it becomes part of a path only if it cannot lead astray.
+# A pod's author chose the name, so it becomes part of a path only if it cannot lead elsewhere.
 _NAME = re.compile(r"[a-z0-9][-.a-z0-9]{0,252}")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class ClaimTiming:
     """Seconds. After failures the pauses double from `first_pause` to `longest_pause`."""
 
     refresh: float = 30.0
@@ -51,17 +52,8 @@ class Timing:
     forbidden_pause: float = 300.0
 
 
-class ListPosition(msgspec.Struct):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class SlicePage(msgspec.Struct):
-    metadata: ListPosition
-    items: list[msgspec.Raw] | None = None
-
-
-class Wanted(msgspec.Struct, frozen=True, order=True):
-    """A claim of a pod. Another pod with the same claim is news: it may have been given other devices by then."""
+class WantedClaim(msgspec.Struct, frozen=True, order=True):
+    """A claim of a pod. Another pod with the same claim makes a difference: its devices may have changed by then."""
 
     namespace: str
     name: str
@@ -69,55 +61,47 @@ class Wanted(msgspec.Struct, frozen=True, order=True):
 
 
 class ResourceClaims:
-    """A failure keeps what was told last and shows in `status`."""
+    """A failure keeps the last answers and shows in `status`."""
 
     name = "resource-claims"
 
-    def __init__(self, api: ApiServer, node: str, *, timing: Timing | None = None) -> None:
+    def __init__(self, api: Api, node: str, *, timing: ClaimTiming | None = None) -> None:
         self._api = api
-        self._timing = timing or Timing()
-        self._selector = {"fieldSelector": f"spec.nodeName={node}", "limit": str(PAGE)}
+        self._timing = timing or ClaimTiming()
+        self._selector = {"fieldSelector": f"spec.nodeName={node}"}
         self._version = ""
         self._users: frozenset[str] = frozenset()
-        self._wanted: frozenset[Wanted] = frozenset()
+        self._wanted: frozenset[WantedClaim] = frozenset()
         self._changed = asyncio.Event()
         self._claims: dict[tuple[str, str], ResourceClaim] = {}
+        self._shown: tuple[ResourceClaim, ...] | None = ()
         self._devices: tuple[PoolDevice, ...] = ()
         self._failures = 0
-        self._seconds = 0.0
-        self._good_at: float | None = None
-        self._fault: Fault | None = Fault(reason="starting")
-        self._fault_since = time.monotonic()
-        self.errors: Counter[str] = Counter()
+        self._condition = Condition(self.name)
+        self.errors = self._condition.errors
 
     def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation] = ()) -> None:
-        """Want the claims of pods, also those that the kubelet alone names: it makes them from templates."""
+        """Follow the claims of pods, and those made from templates, which only the kubelet's list names."""
         using = [pod for pod in pods if not pod.finished and _has_claim(pod)]
-        told = frozenset(_listed(listed))
-        users = frozenset(pod.uid for pod in using) | {one.pod for one in told}
-        wanted = frozenset(one for pod in using for one in _wanted(pod)) | told
+        by_kubelet = frozenset(_listed(listed))
+        users = frozenset(pod.uid for pod in using) | {claim.pod for claim in by_kubelet}
+        wanted = frozenset(claim for pod in using for claim in _wanted(pod)) | by_kubelet
         if (users, wanted) != (self._users, self._wanted):
             self._users, self._wanted = users, wanted
             self._changed.set()
 
     def claims(self) -> tuple[ResourceClaim, ...]:
-        return tuple(self._claims.values())
+        """Return the same tuple for as long as no claim changes."""
+        if self._shown is None:
+            self._shown = tuple(self._claims.values())
+        return self._shown
 
     def devices(self) -> tuple[PoolDevice, ...]:
+        """Return the same tuple for as long as no device changes."""
         return self._devices
 
     def status(self) -> PartStatus | None:
-        if not self._users:
-            return None
-        now = time.monotonic()
-        fault = self._fault and msgspec.structs.replace(self._fault, seconds=now - self._fault_since)
-        return PartStatus(
-            name=self.name,
-            up=fault is None,
-            fault=fault,
-            duration_seconds=self._seconds,
-            age_seconds=None if self._good_at is None else now - self._good_at,
-        )
+        return self._condition.status() if self._users else None
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -128,28 +112,28 @@ class ResourceClaims:
                 await asyncio.sleep(await self._round())
 
     async def _news(self) -> None:
-        """Wait until other claims are wanted or, if any are, until it is time to look at them again."""
+        """Wait until other claims are wanted, or until it is time to look at the same claims again."""
         # Not wait_for: in Python 3.11 it loses a cancellation that comes with the news.
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.refresh if self._users else None):
                 await self._changed.wait()
 
     async def _round(self) -> float:
-        """Ask for everything once, and return how long to be quiet whatever happens."""
+        """Ask for everything once, and return how long to wait in any case."""
         began = time.monotonic()
         try:
-            self._devices = tuple(self._pool_devices(await self._slices()))
+            devices = tuple(self._pool_devices(await self._slices()))
+            self._devices = self._devices if devices == self._devices else devices
             await self._ask_for_claims()
         except ApiFault as fault:
             return self._failed(fault)
-        self._good_at = time.monotonic()
-        self._seconds = self._good_at - began
+        self._condition.seconds = time.monotonic() - began
+        self._condition.worked()
         self._failures = 0
-        self._fault = None
         return 0.0
 
     async def _slices(self) -> list[msgspec.Raw]:
-        """List by the version that worked last, else by the newest that the server knows."""
+        """List with the version that worked last, or else with the newest that the server knows."""
         for version in dict.fromkeys((self._version or VERSIONS[0], *VERSIONS)):
             try:
                 found = await self._listed(f"{GROUP}/{version}/resourceslices")
@@ -162,15 +146,8 @@ class ResourceClaims:
         raise ApiFault("garbage", f"the server has no resource.k8s.io in {', '.join(VERSIONS)}")
 
     async def _listed(self, path: str) -> list[msgspec.Raw]:
-        items: list[msgspec.Raw] = []
-        query = self._selector
-        for _ in range(MOST_PAGES):
-            page = await self._api.get(path, SlicePage, query, limit=PAGE_BYTES)
-            items += page.items or ()
-            if not page.metadata.continue_:
-                return items
-            query = {**self._selector, "continue": page.metadata.continue_}
-        raise ApiFault("too_large", f"more than {MOST_PAGES} pages of resourceslices")
+        found = pages(self._api, path, Page[msgspec.Raw], self._selector, size=PAGE, most=MOST_PAGES)
+        return [item async for page in found for item in page.items or ()]
 
     def _pool_devices(self, items: Iterable[msgspec.Raw]) -> Iterator[PoolDevice]:
         slices = [found.spec for item in items if (found := self._decoded(decode_slice, item))]
@@ -180,22 +157,28 @@ class ResourceClaims:
                     yield to_device(spec, device)
 
     async def _ask_for_claims(self) -> None:
-        wanted = {(one.namespace, one.name) for one in self._wanted}
+        wanted = {(claim.namespace, claim.name) for claim in self._wanted}
         for place in self._claims.keys() - wanted:
-            del self._claims[place]
+            self._keep(place, None)
         faults: list[ApiFault] = []
         for place in sorted(wanted):
             try:
                 claim = await self._claim(*place)
-            except ApiFault as fault:  # rights may be given by namespace
+            except ApiFault as fault:  # rights may differ by namespace
                 faults.append(fault)
                 continue
-            if claim:
-                self._claims[place] = claim
-            else:
-                self._claims.pop(place, None)
+            self._keep(place, claim)
         if faults:
             raise faults[0]
+
+    def _keep(self, place: tuple[str, str], claim: ResourceClaim | None) -> None:
+        if self._claims.get(place) == claim:
+            return
+        if claim:
+            self._claims[place] = claim
+        else:
+            del self._claims[place]
+        self._shown = None
 
     async def _claim(self, namespace: str, name: str) -> ResourceClaim | None:
         path = f"{GROUP}/{self._version}/namespaces/{namespace}/resourceclaims/{name}"
@@ -207,7 +190,7 @@ class ResourceClaims:
             raise
         found = self._decoded(decode_claim, item)
         claim = to_claim(found) if found else None
-        # An answer about another claim is none.
+        # An answer about another claim does not count.
         return claim if claim and (claim.namespace, claim.name) == (namespace, name) else None
 
     def _decoded(self, decode: Callable[[msgspec.Raw], T], item: msgspec.Raw) -> T | None:
@@ -218,32 +201,31 @@ class ResourceClaims:
             return None
 
     def _failed(self, fault: ApiFault) -> float:
-        self.errors[fault.reason] += 1
-        if self._fault is None or self._fault.reason != fault.reason:
-            self._fault_since = time.monotonic()
         detail = f"{GRANT}: {fault.detail}" if fault.reason == "forbidden" else fault.detail
-        self._fault = Fault(reason=fault.reason, detail=detail)
+        self._condition.failed(Fault(reason=fault.reason, detail=detail))
         self._changed.set()
         longest = self._timing.first_pause * 2.0 ** min(self._failures, 16)
         self._failures += 1
-        pause = min(longest, self._timing.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311 - nodes shall not come back in step
+        pause = min(longest, self._timing.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311 - so that nodes do not return in step
         least = self._timing.forbidden_pause if fault.reason == "forbidden" else 0.0
         return max(pause, fault.retry_after, least)
 
 
 def _has_claim(pod: Pod) -> bool:
-    return bool(pod.resource_claims or pod.extended_claim or any(one.uses for one in pod.containers))
+    return bool(
+        pod.resource_claims or pod.extended_claim or any(container.uses for container in pod.containers)
+    )
 
 
-def _listed(listed: Iterable[DynamicAllocation]) -> Iterator[Wanted]:
-    for one in listed:
-        if _NAME.fullmatch(one.claim_name) and _NAME.fullmatch(one.claim_namespace):
-            yield Wanted(one.claim_namespace, one.claim_name, one.pod)
+def _listed(listed: Iterable[DynamicAllocation]) -> Iterator[WantedClaim]:
+    for entry in listed:
+        if _NAME.fullmatch(entry.claim_name) and _NAME.fullmatch(entry.claim_namespace):
+            yield WantedClaim(entry.claim_namespace, entry.claim_name, entry.pod)
 
 
-def _wanted(pod: Pod) -> Iterator[Wanted]:
-    """The kubelet does not tell the name of a claim that was made from a template: its own list has that one."""
+def _wanted(pod: Pod) -> Iterator[WantedClaim]:
+    """Claims made from a template may be missing here: then the kubelet's own list has them."""
     names = dict.fromkeys((pod.extended_claim, *pod.resource_claims.values()))
     sound = (name for name in names if _NAME.fullmatch(name) and _NAME.fullmatch(pod.namespace))
     for name in islice(sound, MOST_CLAIMS):
-        yield Wanted(pod.namespace, name, pod.uid)
+        yield WantedClaim(pod.namespace, name, pod.uid)

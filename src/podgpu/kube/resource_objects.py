@@ -11,7 +11,7 @@ from podgpu.model import ClaimedDevice, PoolDevice, ResourceClaim
 
 POD_NAME = "resource.kubernetes.io/pod-claim-name"
 
-# A request, or one of its alternatives: `gpu`, `gpu/small`. A pool: domains, with slashes between them.
+# A request or an alternative of it: `gpu`, `gpu/small`. A pool: domains with slashes between them.
 Request = Annotated[str, Meta(pattern=r"^[a-z0-9][-/a-z0-9]*\Z", max_length=127)]
 Pool = Annotated[str, Meta(pattern=r"^[a-z0-9][-./a-z0-9]*\Z", max_length=253)]
 
@@ -22,6 +22,8 @@ class ResultEntry(Struct, rename="camel"):
     pool: Pool
     device: Label
     admin_access: bool | None = None
+    share_id: Uid | None = field(default=None, name="shareID")
+    consumed_capacity: dict[str, str | int] | None = None
 
 
 class ResultList(Struct):
@@ -55,7 +57,7 @@ class ClaimObject(Struct):
 
 
 class AttributeValue(Struct):
-    """One of these. A list of values is none of them."""
+    """Exactly one field is set. A list of values sets none of these."""
 
     string: str | None = None
     version: str | None = None
@@ -68,8 +70,13 @@ class AttributeValue(Struct):
         return self.string or self.version or (None if self.number is None else str(self.number))
 
 
+class CapacityValue(Struct):
+    value: str | int = ""
+
+
 class BasicDevice(Struct):
     attributes: dict[str, AttributeValue] | None = None
+    capacity: dict[str, CapacityValue] | None = None
 
 
 class DeviceObject(BasicDevice, kw_only=True):
@@ -100,9 +107,9 @@ decode_device = Decoder(DeviceObject).decode
 
 
 def to_claim(item: ClaimObject) -> ResourceClaim | None:
-    """Return None for a claim that has been given nothing.
+    """Return None for a claim without an allocation.
 
-    A device with admin access is left out: who watches over a device that others hold does not hold it.
+    A device with admin access is left out: it is monitored, not held.
     """
     status = item.status or ClaimStatus()
     if status.allocation is None:
@@ -112,33 +119,48 @@ def to_claim(item: ClaimObject) -> ResourceClaim | None:
         namespace=item.metadata.namespace,
         name=item.metadata.name,
         pod_name=(item.metadata.annotations or {}).get(POD_NAME, ""),
-        devices=tuple(map(_claimed, (one for one in given.results or () if not one.admin_access))),
+        devices=tuple(map(_claimed, (result for result in given.results or () if not result.admin_access))),
         pod_uids=tuple(
-            one.uid for one in status.reserved_for or () if (one.api_group, one.resource) == ("", "pods")
+            user.uid for user in status.reserved_for or () if (user.api_group, user.resource) == ("", "pods")
         ),
     )
 
 
 def _claimed(result: ResultEntry) -> ClaimedDevice:
-    return ClaimedDevice(request=result.request, driver=result.driver, pool=result.pool, device=result.device)
+    consumed = result.consumed_capacity or {}
+    return ClaimedDevice(
+        request=result.request,
+        driver=result.driver,
+        pool=result.pool,
+        device=result.device,
+        share_id=result.share_id or "",
+        consumed={_bare(name, result.driver): str(value) for name, value in consumed.items()},
+    )
+
+
+def _bare(name: str, driver: str) -> str:
+    """Return a name without the driver's domain."""
+    return name.removeprefix(f"{driver}/")
 
 
 def newest(specs: Iterable[SliceSpec]) -> Iterator[SliceSpec]:
-    """While a driver writes a pool anew, slices of its last generation are still there: they count no more."""
+    """Leave out slices of an older generation, which remain while a driver rewrites its pool."""
     specs = tuple(specs)
     generations: dict[tuple[str, str], int] = {}
     for spec in specs:
         pool = spec.driver, spec.pool.name
         generations[pool] = max(spec.pool.generation, generations.get(pool, 0))
-    return (one for one in specs if one.pool.generation == generations[one.driver, one.pool.name])
+    return (spec for spec in specs if spec.pool.generation == generations[spec.driver, spec.pool.name])
 
 
 def to_device(spec: SliceSpec, item: DeviceObject) -> PoolDevice:
-    attributes = (item.basic or item).attributes or {}
-    texts = {name.removeprefix(f"{spec.driver}/"): value.text() for name, value in attributes.items()}
+    described = item.basic or item
+    texts = {_bare(name, spec.driver): value.text() for name, value in (described.attributes or {}).items()}
+    capacity = {_bare(name, spec.driver): str(one.value) for name, one in (described.capacity or {}).items()}
     return PoolDevice(
         driver=spec.driver,
         pool=spec.pool.name,
         device=item.name,
         attributes={name: text for name, text in texts.items() if text is not None},
+        capacity=capacity,
     )

@@ -1,7 +1,7 @@
-"""What a pod was made for: its owners walked to the topmost one that is known.
+"""What a pod was made for: its topmost known owner.
 
-The walk never waits for long. What the API server has not told yet is told by the nearest owner that is known, and by
-the label that a Deployment gives to its pods.
+The search never waits for long. Until the API server has answered, the nearest known owner stands in, and the label
+that a Deployment gives to its pods.
 """
 
 import asyncio
@@ -12,18 +12,18 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.kube.apiserver import ApiFault, ApiServer
+from podgpu.kube.api import Api, ApiFault
 from podgpu.kube.pod_object import OwnerEntry, controller
 from podgpu.model import OwnerReference, Pod, Workload
 
 DEEPEST = 6
-MOST_REQUESTS = 16  # started by one call
+MOST_REQUESTS = 16  # started per call
 AT_ONCE = 4
 KNOWN_SECONDS = 600.0
 UNKNOWN_SECONDS = 60.0
 DEADLINE_SECONDS = 2.0
 
-# The controllers of Kubernetes itself need no look into the discovery.
+# The controllers of Kubernetes itself need no discovery.
 PLURALS = {
     ("v1", "ReplicationController"): "replicationcontrollers",
     ("apps/v1", "ReplicaSet"): "replicasets",
@@ -35,7 +35,7 @@ PLURALS = {
 }
 # A ReplicaSet is named after its owner and this label's value.
 HASH_LABELS = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
-# An owner's words come from the pod's author: they become part of a path only if they cannot lead astray.
+# The pod's author may have written these, so they become part of a path only if they cannot lead elsewhere.
 _VERSION = re.compile(r"(?:[a-z0-9][-.a-z0-9]*/)?v[0-9][a-z0-9]*")
 _NAME = re.compile(r"[A-Za-z0-9][-.:A-Za-z0-9]{0,252}")
 _PLURAL = re.compile(r"[a-z0-9][-a-z0-9]*")
@@ -61,9 +61,9 @@ class ApiResources(Struct):
 
 
 class Above(Struct, frozen=True):
-    """Who owns an owner: `owner` is None for the topmost, and for one that could not be read (`told` is False)."""
+    """The owner of an owner. It is None for the topmost, and if the object could not be read (`is_known` is False)."""
 
-    told: bool
+    is_known: bool
     until: float
     owner: OwnerReference | None = None
 
@@ -74,12 +74,13 @@ class Discovered(Struct, frozen=True):
 
 
 class Workloads:
+    """Asks once per owner, not once per pod, and remembers answers. Failures are remembered for a shorter time."""
+
     name = "workloads"
-    """Ask once per owner, not once per pod; remember what was told and, shortly, what was not."""
 
     def __init__(
         self,
-        api: ApiServer | None,
+        api: Api | None,
         *,
         name_labels: Sequence[str] = (),
         deadline: float = DEADLINE_SECONDS,
@@ -111,7 +112,7 @@ class Workloads:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
-    async def _ask_until_known(self, api: ApiServer, pods: tuple[Pod, ...]) -> None:
+    async def _ask_until_known(self, api: Api, pods: tuple[Pod, ...]) -> None:
         ends = time.monotonic() + self._deadline
         left = MOST_REQUESTS
         while (now := time.monotonic()) < ends:
@@ -123,11 +124,11 @@ class Workloads:
             waited = [self._asking[uid] for uid in unknown if uid in self._asking]
             if not waited:
                 return
-            # What is not done in time goes on and is known the next time.
+            # Requests that take longer go on, and their answers are used the next time.
             await asyncio.wait(waited, timeout=ends - now, return_when=asyncio.FIRST_COMPLETED)
 
     def _unknown(self, pods: tuple[Pod, ...], now: float) -> dict[str, tuple[OwnerReference, str]]:
-        """Return the owners on the pods' ways up that are to be asked for, each with its namespace."""
+        """Return the owners above the pods that have to be asked for, each with its namespace."""
         unknown: dict[str, tuple[OwnerReference, str]] = {}
         for pod in pods:
             for owner in self._way(pod):
@@ -137,7 +138,7 @@ class Workloads:
         return unknown
 
     def _way(self, pod: Pod) -> list[OwnerReference]:
-        """Return the owners as far as they are known, from the nearest up."""
+        """Return the known owners, from the nearest to the topmost."""
         way: list[OwnerReference] = []
         seen: set[str] = set()
         owner = _first_owner(pod)
@@ -148,7 +149,7 @@ class Workloads:
             owner = above.owner if above else None
         return way
 
-    async def _ask(self, api: ApiServer, owner: OwnerReference, namespace: str) -> None:
+    async def _ask(self, api: Api, owner: OwnerReference, namespace: str) -> None:
         try:
             async with self._slots:
                 found = await self._found(api, owner, namespace)
@@ -160,7 +161,7 @@ class Workloads:
             self._asking.pop(owner.uid, None)
         self._learn(owner.uid, found)
 
-    async def _found(self, api: ApiServer, owner: OwnerReference, namespace: str) -> Owned | None:
+    async def _found(self, api: Api, owner: OwnerReference, namespace: str) -> Owned | None:
         if time.monotonic() < self._quiet_until:
             return None
         path = await self._path(api, owner, namespace)
@@ -173,14 +174,14 @@ class Workloads:
         old = self._above.get(uid)
         if found:
             owner = controller(found.metadata.owner_references or ())
-            self._above[uid] = Above(told=True, until=now + self._known_seconds, owner=owner)
+            self._above[uid] = Above(is_known=True, until=now + self._known_seconds, owner=owner)
         elif old:
-            # Who owns a UID does not change; that it cannot be read any more does not matter.
+            # The owner of a UID never changes, so a failure to read it again does not matter.
             self._above[uid] = replace(old, until=now + self._unknown_seconds)
         else:
-            self._above[uid] = Above(told=False, until=now + self._unknown_seconds)
+            self._above[uid] = Above(is_known=False, until=now + self._unknown_seconds)
 
-    async def _path(self, api: ApiServer, owner: OwnerReference, namespace: str) -> str | None:
+    async def _path(self, api: Api, owner: OwnerReference, namespace: str) -> str | None:
         version = owner.api_version
         if not _VERSION.fullmatch(version) or not _NAME.fullmatch(owner.name):
             return None
@@ -194,7 +195,7 @@ class Workloads:
                 return f"{root}{within}/{resource.name}/{owner.name}"
         return None
 
-    async def _resources(self, api: ApiServer, root: str) -> tuple[ApiResource, ...]:
+    async def _resources(self, api: Api, root: str) -> tuple[ApiResource, ...]:
         known = self._discovered.get(root)
         if known and known.until > time.monotonic():
             return known.resources
@@ -209,7 +210,7 @@ class Workloads:
         return resources
 
     def _forget(self, pods: tuple[Pod, ...]) -> None:
-        """Drop what no pod leads to any more, once its time is over."""
+        """Drop what no pod leads to any more, once it has expired."""
         now = time.monotonic()
         wanted = {owner.uid for pod in pods for owner in self._way(pod)}
         self._above = {uid: above for uid, above in self._above.items() if uid in wanted or above.until > now}
@@ -228,13 +229,13 @@ class Workloads:
             return Workload(kind="Pod", name=pod.name)
         top = way[-1]
         above = self._above.get(top.uid)
-        if len(way) == 1 and not (above and above.told):
+        if len(way) == 1 and not (above and above.is_known):
             return _by_hash(pod, top) or Workload(kind=top.kind, name=top.name)
         return Workload(kind=top.kind, name=top.name)
 
 
 def _first_owner(pod: Pod) -> OwnerReference | None:
-    """Return the pod's owner, if it has one that is a workload. A static pod's is the node it runs on."""
+    """Return the pod's owner if it is a workload. The owner of a static pod is its node."""
     if pod.owner and pod.owner.kind == "Node" and pod.owner.api_version in ("", "v1"):
         return None
     return pod.owner

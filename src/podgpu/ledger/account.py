@@ -5,7 +5,7 @@ from msgspec import Struct, field
 from podgpu.model import Claim, ContainerRef, Process
 
 
-class Account(Struct, frozen=True, order=True):
+class Account(Struct, frozen=True, order=True, gc=False):
     """One container's account with one device or MIG instance."""
 
     gpu: str
@@ -17,7 +17,7 @@ class Account(Struct, frozen=True, order=True):
 Party = Account | str
 
 
-class Interval(Struct, frozen=True, kw_only=True):
+class Interval(Struct, frozen=True, kw_only=True, gc=False):
     """What a device did since its previous reading. None is what it did not report.
 
     `is_gap` marks a time in which nobody watched: its energy is known, its users are not. `energy_us` is the time that
@@ -32,7 +32,7 @@ class Interval(Struct, frozen=True, kw_only=True):
     is_gap: bool = False
 
 
-class Entry(Struct, kw_only=True):
+class Entry(Struct, kw_only=True, gc=False):
     """One party's line for one cycle: who it is by claims and processes, and what it used. Counters are increases.
 
     `named_us` is the busy time of the looks that named it; `idle_mj` is the part of `energy_mj` that the card draws
@@ -54,7 +54,7 @@ class Entry(Struct, kw_only=True):
     allocated_us: int = 0
 
 
-class Sheet(Struct, frozen=True, kw_only=True):
+class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     """One device's books for one cycle; the entries of all parties add up to these totals exactly.
 
     `is_watched` says that every process on the device is listed and its owner known: whoever has none is idle.

@@ -15,7 +15,7 @@ from podgpu.ledger.usage import Usage, measured
 from podgpu.model import Device
 
 
-class Weights(Struct, kw_only=True):
+class Weights(Struct, kw_only=True, gc=False):
     """Party `p` has `of[p] / whole` of what was active; whoever is not named has the rest."""
 
     of: dict[Party, int] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Weights(Struct, kw_only=True):
         self.methods[party] = method
 
 
-class Clients(Struct, frozen=True):
+class Clients(Struct, frozen=True, gc=False):
     """The time that clients of MPS had together, None where it is not reported.
 
     Where it is not `certain` who served them, their time and others' cannot be separated.

@@ -11,32 +11,21 @@ and the chance of so many looks is added on both sides. What is booked, s * y, l
 there is no band, and where nothing was measured it is the whole of what is shared.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from math import sqrt
 
 from msgspec import Struct, field
 
 from podgpu.ledger.account import Account, Entry, Party, Sheet
+from podgpu.model import Band
 
+PERIOD_US = 60_000_000  # long enough for 300 looks
 LOOK_US = 200_000  # between two looks of the driver
 DEVIATIONS = 2  # of chance on each side: 95 % of periods
 EXACT = frozenset({"exclusive", "instance"})
 BY_LOOKS = frozenset({"measured", ""})  # without a method nothing is booked: no look named it
 
 Group = tuple[str, str]
-
-
-class Band(Struct, frozen=True, kw_only=True):
-    """Of one period, in microseconds and millijoules: what was booked, and what it is at least and at most."""
-
-    elapsed_us: int
-    booked_us: int
-    least_us: int
-    most_us: int
-    booked_mj: int
-    least_mj: int
-    most_mj: int
 
 
 class Looks(Struct, kw_only=True):
@@ -102,7 +91,6 @@ class Period(Struct, kw_only=True):
     def add(self, sheet: Sheet) -> None:
         self.elapsed_us += sheet.elapsed_us
         named_us = sum(entry.named_us or 0 for entry in sheet.entries.values())
-        shared = Shared(sheet)
         for party, entry in sheet.entries.items():
             line = self.lines.get(party) or self.lines.setdefault(party, Line())
             line.booked_us += entry.busy_us
@@ -113,29 +101,23 @@ class Period(Struct, kw_only=True):
             elif entry.method in EXACT:
                 _add_exact(line, entry)
             elif _may_have_run(entry, sheet):
-                line.most_us += shared.busy_us(party, entry)
-                line.most_mj += shared.active_mj(party, entry)
+                busy_us, active_mj = _shared(party, entry, sheet)
+                line.most_us += busy_us
+                line.most_mj += active_mj
 
     def bands(self) -> Mapping[Party, Band]:
         return {party: line.band(self.elapsed_us) for party, line in self.lines.items()}
 
 
-class Shared:
-    """What parties that cannot be told apart had together: on an instance, under an MPS server, or on the card."""
+def _shared(party: Party, entry: Entry, sheet: Sheet) -> tuple[int, int]:
+    """Return busy time and active energy of all who cannot be separated from the party.
 
-    def __init__(self, sheet: Sheet) -> None:
-        self._sheet = sheet
-        self._busy: Counter[Group] = Counter()
-        self._active: Counter[Group] = Counter()
-        for party, entry in sheet.entries.items():
-            self._busy[_group(party, entry)] += entry.busy_us
-            self._active[_group(party, entry)] += entry.energy_mj - entry.idle_mj
-
-    def busy_us(self, party: Party, entry: Entry) -> int:
-        return self._busy[_group(party, entry)] if entry.method == "weighted" else self._sheet.busy_us
-
-    def active_mj(self, party: Party, entry: Entry) -> int:
-        return self._active[_group(party, entry)] if entry.method == "weighted" else self._sheet.active_mj
+    They are on its instance, under its MPS server or, where nothing at all was measured, on the card.
+    """
+    if entry.method != "weighted":
+        return sheet.busy_us, sheet.active_mj
+    beside = [one for other, one in sheet.entries.items() if _group(other, one) == _group(party, entry)]
+    return sum(one.busy_us for one in beside), sum(one.energy_mj - one.idle_mj for one in beside)
 
 
 def _group(party: Party, entry: Entry) -> Group:

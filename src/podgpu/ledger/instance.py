@@ -8,8 +8,8 @@ from podgpu.ledger.reserved import PARTS
 from podgpu.model import Device, Instance
 
 
-class GpuInstance(Struct, frozen=True, kw_only=True):
-    """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. None is what is not reported."""
+class GpuInstance(Struct, frozen=True, kw_only=True, gc=False):
+    """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. Unknown is None."""
 
     migs: frozenset[str]
     parts: int

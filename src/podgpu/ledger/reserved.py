@@ -10,7 +10,7 @@ from podgpu.model import Claim
 PARTS = 1_000_000  # shares are counted in millionths, so that they add up exactly
 
 
-class Reserved(Struct, frozen=True, kw_only=True):
+class Reserved(Struct, frozen=True, kw_only=True, gc=False):
     """Shares of the whole card in parts, memory limits, and the claims they come from, by account."""
 
     shares: dict[Account, int]

@@ -16,9 +16,10 @@ def split(total: int, weights: Mapping[K, int]) -> dict[K, int]:
         return dict.fromkeys(weights, 0)
     parts = {key: total * weight // whole for key, weight in weights.items()}
     left = total - sum(parts.values())
-    by_remainder = sorted(weights, key=lambda key: (-(total * weights[key] % whole), _order(key)))
-    for key in by_remainder[:left]:
-        parts[key] += 1
+    if left:
+        by_remainder = sorted(weights, key=lambda key: (-(total * weights[key] % whole), _order(key)))
+        for key in by_remainder[:left]:
+            parts[key] += 1
     return parts
 
 

@@ -13,7 +13,7 @@ from podgpu.model import Device, Holder, Process
 T = TypeVar("T", int, float)
 
 
-class Usage(Struct, kw_only=True):
+class Usage(Struct, kw_only=True, gc=False):
     """What one party's processes add up to. None is what could not be measured for all of them.
 
     `is_client` says that some are clients of an MPS server, which has all of their time.
@@ -101,7 +101,7 @@ def _sm_us(process: Process, elapsed_us: int) -> int | None:
     """The driver's sampled time, never more than there was; a source may report the ratio alone."""
     if process.sm_busy_us is not None:
         return min(process.sm_busy_us, elapsed_us)
-    return None if process.sm_ratio is None else round(process.sm_ratio * elapsed_us)
+    return None if process.sm_ratio is None else round(min(process.sm_ratio, 1.0) * elapsed_us)
 
 
 def _added(one: T | None, other: T | None) -> T | None:

@@ -2,7 +2,7 @@
 
 from podgpu.config import Config
 from podgpu.errors import UserError
-from podgpu.kube.apiserver import ApiFault
+from podgpu.kube.api import ApiFault
 from podgpu.library.mount import routes
 from podgpu.library.node import Node
 from podgpu.library.page import fetch_page, read_page

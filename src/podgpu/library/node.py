@@ -37,12 +37,17 @@ class Node:
         """Whether the first attempt to read the node is over, whatever it found."""
         return self._agent.ready
 
+    @property
     def snapshot(self) -> Snapshot:
         """Return what is known now, never older than three intervals: the same object until there is a newer one.
 
         A part that fails is no exception. It is down in `parts`, with its reason.
         """
-        return self._agent.snapshot()
+        return self._agent.snapshot
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        """Wait until there is a newer snapshot than that, and return it."""
+        return await self._agent.changed(seen)
 
     async def release(self, seconds: float) -> bool:
         """Let go of the driver for that long, as for its upgrade. True once nothing of it is held any more."""
@@ -66,7 +71,7 @@ class Node:
 
     async def _first_snapshot(self, loop: asyncio.Task[None]) -> None:
         until = time.monotonic() + PATIENCE_SECONDS
-        while _is_starting(self.snapshot()) and time.monotonic() < until:
+        while _is_starting(self.snapshot) and time.monotonic() < until:
             done, _ = await asyncio.wait({loop}, timeout=GLANCE_SECONDS)
             if done:
                 loop.result()

@@ -1,9 +1,11 @@
 """A page of dcgm-exporter, fetched and read."""
 
 import time
+from collections.abc import Iterable
 
 from podgpu import __version__, sharing
-from podgpu.model import ErrorCount, Fault, PartStatus, Snapshot
+from podgpu.agent.join import Join
+from podgpu.model import Card, Claim, Device, ErrorCount, Fault, PartStatus, Snapshot
 from podgpu.sharing.inventory import Inventory
 from podgpu.sources.dcgm.page import Pages
 from podgpu.sources.dcgm.reading import read
@@ -28,7 +30,7 @@ def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
     """Read the cards on a page of any generation of dcgm-exporter, and who it says holds them.
 
     Nothing on a page raises. What was skipped is counted in `errors`. One page has no past and no processes: there
-    are readings and claims, and no bookings.
+    are readings, and tenants with their claims, but nothing is booked.
     """
     found = read(page.encode(errors="replace") if isinstance(page, str) else page)
     devices = tuple(card.device for card in found.cards)
@@ -42,10 +44,17 @@ def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
         version=__version__,
         driver_version=found.driver_version,
         nvml_version=found.nvml_version,
-        devices=devices,
-        claims=sharing.claims(Inventory(devices, told, source=name), sharing.systems()),
+        cards=_cards(devices, sharing.claims(Inventory(devices, told, source=name), sharing.systems())),
         parts=(PartStatus(name=name, up=fault is None, fault=fault),),
         errors=tuple(
             ErrorCount(source=name, reason=reason, count=count) for reason, count in found.errors.items()
         ),
     )
+
+
+def _cards(devices: Iterable[Device], claims: Iterable[Claim]) -> tuple[Card, ...]:
+    on_card: dict[str, list[Claim]] = {}
+    for claim in claims:
+        on_card.setdefault(claim.gpu, []).append(claim)
+    join = Join((), lambda _: None)
+    return tuple(join.card(device, None, on_card.get(device.gpu.uuid, ())) for device in devices)

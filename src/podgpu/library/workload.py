@@ -8,7 +8,9 @@ from typing import Self
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.kube.apiserver import ApiFault, ApiServer, detect
+from podgpu.kube.api import ApiFault
+from podgpu.kube.api.account import Account, in_cluster
+from podgpu.kube.api.server import ApiServer
 from podgpu.kube.pod_object import Label, PodObject, Subdomain, to_pod
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Workload
@@ -42,11 +44,11 @@ class WorkloadResolver:
         ca_file: Path | None = None,
         name_labels: Sequence[str] = (),
     ) -> None:
-        api = ApiServer(url, token_file=token_file, ca_file=ca_file) if url else detect(os.environ)
-        if api is None:
+        account = Account(url, token_file, ca_file) if url else in_cluster(os.environ)
+        if account is None:
             raise UserError("this process has no service account of a cluster; give the API server's url")
-        self._api = api
-        self._workloads = Workloads(api, name_labels=name_labels)
+        self._api = ApiServer(account.url, token_file=account.token_file, ca_file=account.ca_file)
+        self._workloads = Workloads(self._api, name_labels=name_labels)
 
     async def __aenter__(self) -> Self:
         return self

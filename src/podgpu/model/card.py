@@ -16,89 +16,100 @@ UNATTRIBUTED = ("idle", "overhead", "host", "container", "unknown")
 ENDED = "ended"
 
 
-class Booking(Struct, frozen=True, kw_only=True):
+class Band(Struct, frozen=True, kw_only=True, gc=False):
+    """How sure a booking is: over one period, what was booked, and what it must be at least and can be at most."""
+
+    elapsed_us: int  # length of the period
+    booked_us: int  # busy time that was booked
+    least_us: int  # busy time it had for certain
+    most_us: int  # busy time it can have had
+    booked_mj: int  # energy that was booked
+    least_mj: int  # energy it used for certain
+    most_mj: int  # energy it can have used
+
+
+class Booking(Struct, frozen=True, kw_only=True, gc=False):
     """What one container has of one card or MIG instance. Counters are totals over the agent's life, in integers.
 
     `busy_us`, `energy_mj`, `allocated_us` and `allocated_ratio` are parts of the whole card, also on a MIG instance;
-    `sm_ratio` is the instance's own there. A gauge that cannot be measured is None. `method` says how busy time and
-    active energy were found: measured, exclusive, instance, weighted, reserved, equal.
+    `sm_ratio` is the instance's own there. Methods: `measured`, `exclusive`, `instance`, `weighted`, `reserved`,
+    `equal`.
     """
 
-    method: str = ""
-    processes: int | None = None
-    memory_bytes: int | None = None
-    memory_limit_bytes: int | None = None
-    sm_ratio: float | None = None
-    power_watts: float | None = None
-    allocated_ratio: float | None = None
-    busy_us: int = 0
-    energy_mj: int = 0
-    allocated_us: int = 0
-    last_active_at: float | None = None
+    method: str = ""  # how busy time and active energy were found; empty where none were
+    processes: int | None = None  # those running now; absent if some may have been missed
+    memory_bytes: int | None = None  # held by its processes; absent if not measured
+    memory_limit_bytes: int | None = None  # the most it may hold; absent without a limit
+    sm_ratio: float | None = None  # 0 to 1, mean since the previous reading; absent if not measured
+    power_watts: float | None = None  # mean since the previous reading; absent if not measured
+    allocated_ratio: float | None = None  # 0 to 1, of the whole card; absent if it was given nothing
+    busy_us: int = 0  # microseconds of the card's busy time, so far
+    energy_mj: int = 0  # millijoules, so far
+    allocated_us: int = 0  # microseconds times the share it was given, so far
+    least_busy_us: int = 0  # busy time it had for certain, in the periods that are over
+    most_busy_us: int = 0  # busy time it can have had, in the periods that are over
+    least_energy_mj: int = 0  # energy it used for certain, in the periods that are over
+    most_energy_mj: int = 0  # energy it can have used, in the periods that are over
+    band: Band | None = None  # of the last period that is over; absent before the first
+    last_active_at: float | None = None  # seconds since 1970; absent if it never worked
 
 
-class Tenant(Struct, frozen=True, kw_only=True):
-    """A container on a card, or on the MIG instance whose UUID is `mig`: it holds a claim, has processes, or both.
+class Tenant(Struct, frozen=True, kw_only=True, gc=False):
+    """A container on a card, or on one of its MIG instances: it holds a claim, has processes, or both."""
 
-    `processes` includes those that ended since the previous reading; they have no `kinds`. `idle` is true if the
-    container certainly has no process there, false if it has one, and None if processes may have been missed.
-    `vgpu` is what the sharing library inside the container reports.
-    """
-
-    container: ContainerRef
-    mig: str = ""
-    workload: Workload | None = None
-    claims: tuple[Claim, ...] = ()
-    processes: tuple[Process, ...] = ()
-    booking: Booking = Booking()
-    idle: bool | None = None
-    vgpu: VirtualGpu | None = None
+    container: ContainerRef  # whose it is
+    mig: str = ""  # UUID of the MIG instance; empty for the whole card
+    workload: Workload | None = None  # what its pod was made for; absent if not known
+    claims: tuple[Claim, ...] = ()  # what it was given here
+    processes: tuple[Process, ...] = ()  # largest memory first; just ended ones have no `kinds`
+    booking: Booking = Booking()  # what it has and had of the card
+    idle: bool | None = None  # true: certainly no process here; false: it has one; absent: unknown
+    vgpu: VirtualGpu | None = None  # what the sharing library in the container reports; absent without one
 
     @property
     def running(self) -> list[Process]:
         return [process for process in self.processes if process.kinds]
 
 
-class Rest(Struct, frozen=True, kw_only=True):
+class Rest(Struct, frozen=True, kw_only=True, gc=False):
     """What is booked to no container for one reason, and the processes it comes from."""
 
-    reason: str
-    memory_bytes: int | None = None
-    busy_us: int = 0
-    energy_mj: int = 0
-    processes: tuple[Process, ...] = ()
+    reason: str  # `idle`, `overhead`, `host`, `container`, `unknown` or `ended`
+    memory_bytes: int | None = None  # held now; absent if none was booked
+    busy_us: int = 0  # microseconds of the card's busy time, so far
+    energy_mj: int = 0  # millijoules, so far
+    processes: tuple[Process, ...] = ()  # those it comes from, largest memory first
 
     @property
     def running(self) -> list[Process]:
         return [process for process in self.processes if process.kinds]
 
 
-class Balance(Struct, frozen=True, kw_only=True):
+class Balance(Struct, frozen=True, kw_only=True, gc=False):
     """What the books of the card add up to: its tenants, those that ended, and the rest."""
 
-    memory_bytes: int | None = None
-    busy_us: int = 0
-    energy_mj: int = 0
+    memory_bytes: int | None = None  # in use on the card; absent if the card does not report it
+    busy_us: int = 0  # microseconds, so far
+    energy_mj: int = 0  # millijoules, so far
 
 
-class Card(Struct, frozen=True, kw_only=True):
+class Card(Struct, frozen=True, kw_only=True, gc=False):
     """One card, read and booked. With a fault there are no readings: missing is absent, never stale.
 
-    `tenants` are there now, by instance and container. `ended` are former tenants whose counters are still shown, so
-    that their last increase is scraped. `rest` is booked to no container.
+    Former tenants are kept for a while, so that the last increase of their counters is scraped.
     """
 
-    gpu: Gpu
-    at: float = 0.0
-    seconds: float = 0.0
-    fault: Fault | None = None
-    ability: Ability = Ability()
-    readings: tuple[Reading, ...] = ()
-    instances: tuple[Instance, ...] = ()
-    tenants: tuple[Tenant, ...] = ()
-    ended: tuple[Tenant, ...] = ()
-    rest: tuple[Rest, ...] = ()
-    balance: Balance | None = None
+    gpu: Gpu  # what card it is
+    at: float = 0.0  # monotonic seconds of the node, when it was read
+    seconds: float = 0.0  # how long reading it took
+    fault: Fault | None = None  # why it could not be read; absent if it could
+    ability: Ability = Ability()  # what can be known about it
+    readings: tuple[Reading, ...] = ()  # values of the card, in base units
+    instances: tuple[Instance, ...] = ()  # its MIG instances
+    tenants: tuple[Tenant, ...] = ()  # those on it now; with a fault, those that hold a claim
+    ended: tuple[Tenant, ...] = ()  # former tenants whose counters are still shown
+    rest: tuple[Rest, ...] = ()  # what is booked to no container, by reason
+    balance: Balance | None = None  # what the books add up to; absent if nothing was booked yet
 
     @property
     def processes(self) -> Iterator[Process]:

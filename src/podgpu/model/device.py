@@ -8,100 +8,92 @@ from msgspec import Struct
 from podgpu.model.pod import Holder
 
 
-class Gpu(Struct, frozen=True, kw_only=True):
-    """Who a card is: facts that hold until the driver is loaded again or MIG is switched.
+class Gpu(Struct, frozen=True, kw_only=True, gc=False):
+    """Who a card is: facts that hold until the driver is loaded again or MIG is switched."""
 
-    `node` is where it is, if that is not the snapshot's own node.
-    """
-
-    uuid: str
-    index: int
-    minor: int | None = None
-    model: str = ""
-    pci_bus_id: str = ""
-    architecture: str = ""
-    compute_capability: str = ""
-    vbios: str = ""
-    mig_enabled: bool = False
-    multiprocessors: int | None = None
-    node: str = ""
+    uuid: str  # `GPU-…`
+    index: int  # the driver's number for it
+    minor: int | None = None  # N of `/dev/nvidiaN`; absent if not known
+    model: str = ""  # such as `NVIDIA H200`
+    pci_bus_id: str = ""  # domain:bus:device.function
+    architecture: str = ""  # such as `hopper`
+    compute_capability: str = ""  # such as `9.0`
+    vbios: str = ""  # version of the card's firmware
+    mig_enabled: bool = False  # whether it is in MIG mode
+    multiprocessors: int | None = None  # how many it has; absent if not known
+    node: str = ""  # where it is, if that is not the snapshot's own node
 
 
-class MigInstance(Struct, frozen=True, kw_only=True):
-    """One MIG device: a compute instance within a GPU instance. `start` is the first memory slice it lies on."""
+class MigInstance(Struct, frozen=True, kw_only=True, gc=False):
+    """One MIG device: a compute instance within a GPU instance."""
 
-    uuid: str
-    gpu_instance_id: int
-    compute_instance_id: int
-    profile: str = ""
-    multiprocessors: int | None = None
-    start: int | None = None
-
-
-class Reading(Struct, frozen=True, array_like=True):
-    """One value in base units. `metric` names a catalog row, `labels` are the values of its own labels."""
-
-    metric: str
-    value: float
-    labels: tuple[str, ...] = ()
+    uuid: str  # `MIG-…`
+    gpu_instance_id: int  # the driver's number for the GPU instance
+    compute_instance_id: int  # the driver's number for the compute instance in it
+    profile: str = ""  # such as `3g.71gb`
+    multiprocessors: int | None = None  # how many it has; absent if not known
+    start: int | None = None  # the first memory slice it lies on; absent if not known
 
 
-class Ability(Struct, frozen=True, kw_only=True):
-    """What can be known about a card. A source says what it can do; the join adds what the rest of the agent can.
+class Reading(Struct, frozen=True, array_like=True, gc=False):
+    """One value of a card or instance."""
 
-    `sees_processes`: the source can list the processes on the card. `sees_all`: its list was complete this time.
-    `knows_owners`: the owner of each process can be looked up. `hears_xids`: every XID is heard. `counts_busy` and
-    `counts_energy`: the card's busy time and energy are measured, so that they can be booked.
-    """
+    metric: str  # name of a row in metrics.md, without `podgpu_gpu_`
+    value: float  # in the base unit that the name ends in
+    labels: tuple[str, ...] = ()  # in the document a map from label to value; absent without labels
 
-    sees_processes: bool = False
-    sees_all: bool = False
-    knows_owners: bool = False
-    hears_xids: bool = False
-    counts_busy: bool = False
-    counts_energy: bool = False
+
+class Ability(Struct, frozen=True, kw_only=True, gc=False):
+    """What can be known about a card. A source says what it can do; the join adds what the rest of the agent can."""
+
+    sees_processes: bool = False  # the source can list the processes on the card
+    sees_all: bool = False  # its list was complete this time
+    knows_owners: bool = False  # the owner of each process can be looked up
+    hears_xids: bool = False  # no XID is missed
+    counts_busy: bool = False  # busy time is measured, so that it can be booked
+    counts_energy: bool = False  # energy is measured, so that it can be booked
 
 
 SEES_ALL = Ability(sees_processes=True, sees_all=True)
 
 
-class Process(Struct, frozen=True, kw_only=True):
-    """A process on the card. The ratios are means over the time since the previous reading.
+class Process(Struct, frozen=True, kw_only=True, gc=False):
+    """A process on the card, also one that worked since the previous reading and has ended.
 
-    A process without kinds has ended: it is no longer listed, but worked since the previous reading. `sm_busy_us` is
-    the time it had the multiprocessors for, as far as the driver sampled it. Whose it is (`holder`) and the UUID of the
-    MIG instance it is on (`mig`) no source knows: the join fills them in.
+    Whose it is and which instance it is on, no source knows: the join fills them in.
     """
 
-    pid: int
-    kinds: tuple[str, ...] = ()
-    memory_bytes: int | None = None
-    sm_busy_us: int | None = None
-    gpu_instance_id: int | None = None
-    compute_instance_id: int | None = None
-    sm_ratio: float | None = None
-    memory_ratio: float | None = None
-    encoder_ratio: float | None = None
-    decoder_ratio: float | None = None
-    mig: str = ""
-    holder: Holder | None = None
+    pid: int  # in the node's PID namespace
+    kinds: tuple[str, ...] = ()  # of `compute`, `graphics`, `mps`; empty if it has just ended
+    memory_bytes: int | None = None  # absent if not measured
+    sm_busy_us: int | None = None  # microseconds on the multiprocessors, sampled; absent if not measured
+    gpu_instance_id: int | None = None  # absent without MIG
+    compute_instance_id: int | None = None  # absent without MIG, or if the driver does not provide it
+    sm_ratio: float | None = None  # 0 to 1, mean since the previous reading; absent if not measured
+    memory_ratio: float | None = None  # 0 to 1, time with memory traffic; absent if not measured
+    encoder_ratio: float | None = None  # 0 to 1; absent if not measured
+    decoder_ratio: float | None = None  # 0 to 1; absent if not measured
+    mig: str = ""  # UUID of the MIG instance it is on; empty if on none, or not clear
+    holder: Holder | None = None  # whose it is; absent if nobody looked
 
 
-class Fault(Struct, frozen=True, kw_only=True):
-    """Why something gave no data. `reason` is one of a closed set, `call` the library call at fault."""
+class Fault(Struct, frozen=True, kw_only=True, gc=False):
+    """Why something gave no data. The reasons are a closed set."""
 
-    reason: str
-    call: str = ""
-    detail: str = ""
-    seconds: float = 0.0
-
-
-class Instance(Struct, frozen=True, kw_only=True):
-    mig: MigInstance
-    readings: tuple[Reading, ...] = ()
+    reason: str  # one of those in operations.md
+    call: str = ""  # the call at fault; empty if none was
+    detail: str = ""  # what the source said
+    seconds: float = 0.0  # for how long; 0 if not known
 
 
-class Device(Struct, frozen=True, kw_only=True):
+class Instance(Struct, frozen=True, kw_only=True, gc=False):
+    """A MIG instance, read."""
+
+    mig: MigInstance  # what instance it is
+    readings: tuple[Reading, ...] = ()  # values of the instance, in base units
+
+
+class Device(Struct, frozen=True, kw_only=True, gc=False):
     """One reading of one card, as a source reports it. With a fault there is nothing else.
 
     `at` is the monotonic time of the reading, comparable between processes of one machine.

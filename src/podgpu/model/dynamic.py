@@ -20,12 +20,18 @@ class DynamicAllocation(Struct, frozen=True, kw_only=True):
 
 
 class ClaimedDevice(Struct, frozen=True, kw_only=True):
-    """One device that a claim was given for one of its requests."""
+    """One device that a claim was given for one of its requests.
+
+    Of a device that several claims may have, `consumed` is what this one has of its capacity, as Kubernetes writes
+    quantities, and `share_id` names that part.
+    """
 
     request: str
     driver: str
     pool: str
     device: str
+    share_id: str = ""
+    consumed: dict[str, str] = {}
 
 
 class ResourceClaim(Struct, frozen=True, kw_only=True):
@@ -39,9 +45,13 @@ class ResourceClaim(Struct, frozen=True, kw_only=True):
 
 
 class PoolDevice(Struct, frozen=True, kw_only=True):
-    """One device of a ResourceSlice. `attributes` without their driver's domain, text and numbers as text."""
+    """One device of a ResourceSlice. `attributes` without their driver's domain, text and numbers as text.
+
+    `capacity` also without the domain, as Kubernetes writes quantities.
+    """
 
     driver: str
     pool: str
     device: str
     attributes: dict[str, str] = {}
+    capacity: dict[str, str] = {}

@@ -3,125 +3,115 @@
 from msgspec import Struct
 
 
-class ContainerRef(Struct, frozen=True, order=True):
+class ContainerRef(Struct, frozen=True, order=True, gc=False):
     """A container by name. Two pods of one name with two UIDs are two pods."""
 
-    namespace: str
-    pod: str
-    container: str
-    pod_uid: str = ""
+    namespace: str  # empty outside Kubernetes
+    pod: str  # empty outside Kubernetes
+    container: str  # outside Kubernetes a title, such as `docker/web`
+    pod_uid: str = ""  # empty if not known
 
 
-class OwnerReference(Struct, frozen=True, kw_only=True):
-    kind: str
-    name: str
-    uid: str
-    api_version: str = ""
+class OwnerReference(Struct, frozen=True, kw_only=True, gc=False):
+    """What made the pod, by its own account."""
+
+    kind: str  # such as `ReplicaSet`
+    name: str  # of the owner
+    uid: str  # of the owner
+    api_version: str = ""  # such as `apps/v1`; empty if not known
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class Workload(Struct, frozen=True, kw_only=True, gc=False):
     """What a pod was made for: its topmost owner, or the pod itself."""
 
-    kind: str
-    name: str
+    kind: str  # such as `Deployment`; `Pod` for a pod of its own
+    name: str  # of the workload
 
 
-class ClaimUse(Struct, frozen=True):
-    """A container's use of a resource claim, by the pod's own name for it. No `request` means all of them."""
+class ClaimUse(Struct, frozen=True, gc=False):
+    """A container's use of a resource claim."""
 
-    claim: str
-    request: str = ""
+    claim: str  # the pod's own name for it
+    request: str = ""  # one of its requests; empty for all of them
 
 
-class PodContainer(Struct, frozen=True, kw_only=True):
-    """`devices` are (resource, device id) pairs from the pod's own status, where Kubernetes tells them.
+class PodContainer(Struct, frozen=True, kw_only=True, gc=False):
+    """One container of a pod.
 
-    For a dynamic resource the pair is (`claim:NAME/REQUEST`, `DRIVER/POOL/DEVICE`). `limits` are those on extended
-    resources, `nvidia.com/gpu` and the like, as Kubernetes writes quantities.
+    For a dynamic resource a pair of `devices` is (`claim:NAME/REQUEST`, `DRIVER/POOL/DEVICE`).
     """
 
-    name: str
-    container_id: str = ""
-    running: bool = False
-    is_init: bool = False
-    is_ephemeral: bool = False
-    devices: tuple[tuple[str, str], ...] = ()
-    limits: dict[str, str] = {}
-    uses: tuple[ClaimUse, ...] = ()
+    name: str  # of the container
+    container_id: str = ""  # the runtime's id; empty until it was created
+    running: bool = False  # whether it runs now
+    is_init: bool = False  # whether it is an init container
+    is_ephemeral: bool = False  # whether it is an ephemeral container
+    devices: tuple[tuple[str, str], ...] = ()  # (resource, device id), where the status has them
+    limits: dict[str, str] = {}  # on extended resources, as Kubernetes writes quantities
+    uses: tuple[ClaimUse, ...] = ()  # resource claims it uses
 
 
-class ExtendedUse(Struct, frozen=True, kw_only=True):
+class ExtendedUse(Struct, frozen=True, kw_only=True, gc=False):
     """An extended resource of a container that is served by a request of the pod's special resource claim."""
 
-    container: str
-    resource: str
-    request: str
+    container: str  # name of the container
+    resource: str  # the extended resource
+    request: str  # the request of the claim that serves it
 
 
-class Pod(Struct, frozen=True, kw_only=True):
-    """`static_hash` is the UID that a static pod's cgroup carries; the API server knows it by another.
+class Pod(Struct, frozen=True, kw_only=True, gc=False):
+    """A pod on this node. Its containers are in the order of its spec only where the spec is known."""
 
-    `containers` come as the pod's spec lists them, init containers first and ephemeral ones last, where the spec is
-    known. `resource_claims` goes from the pod's own name for a claim to the ResourceClaim's. `node` is where it runs,
-    if pods of all nodes are listed.
-    """
-
-    namespace: str
-    name: str
-    uid: str
-    phase: str = ""
-    static_hash: str = ""
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    owner: OwnerReference | None = None
-    containers: tuple[PodContainer, ...] = ()
-    resource_claims: dict[str, str] = {}
-    extended_claim: str = ""
-    extended: tuple[ExtendedUse, ...] = ()
-    node: str = ""
-    workload: Workload | None = None
+    namespace: str  # of the pod
+    name: str  # of the pod
+    uid: str  # as the API server knows it
+    phase: str = ""  # such as `Running`; empty if not known
+    static_hash: str = ""  # the UID that a static pod's cgroup carries; empty for other pods
+    labels: dict[str, str] = {}  # those that `--kube.pod-labels` allows
+    annotations: dict[str, str] = {}  # never in the document: people keep secrets in them
+    owner: OwnerReference | None = None  # its controller; absent without one
+    containers: tuple[PodContainer, ...] = ()  # in the order of the spec, init containers first
+    resource_claims: dict[str, str] = {}  # from the pod's own name for a claim to the ResourceClaim's
+    extended_claim: str = ""  # the claim made for its extended resources; empty without one
+    extended: tuple[ExtendedUse, ...] = ()  # extended resources that this claim serves
+    node: str = ""  # where it runs, if pods of all nodes are listed
+    workload: Workload | None = None  # what it was made for; absent if not known
 
     @property
     def finished(self) -> bool:
         return self.phase in ("Succeeded", "Failed")
 
 
-class Allocation(Struct, frozen=True, kw_only=True):
+class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     """One device the kubelet gave to one container, by the plugin's own id for it."""
 
-    namespace: str
-    pod: str
-    container: str
-    resource: str
-    device_id: str
+    namespace: str  # of the pod
+    pod: str  # its name
+    container: str  # the container that was given the device
+    resource: str  # such as `nvidia.com/gpu`
+    device_id: str  # the device plugin's own id
 
 
-class Owner(Struct, frozen=True, kw_only=True):
-    """What a process's cgroup says. No `pod_uid` means a container, or a Slurm job, outside Kubernetes."""
+class Owner(Struct, frozen=True, kw_only=True, gc=False):
+    """What a process's cgroup says. Without a pod it is a container, or a Slurm job, outside Kubernetes."""
 
-    pod_uid: str | None = None
-    container_id: str | None = None
-    runtime: str | None = None
-    qos: str | None = None
+    pod_uid: str | None = None  # absent outside Kubernetes
+    container_id: str | None = None  # absent if the cgroup names none
+    runtime: str | None = None  # such as `containerd`; absent if not known
+    qos: str | None = None  # the pod's quality of service; absent if not known
 
 
-class Holder(Struct, frozen=True, kw_only=True):
-    """A process on a GPU and whose it is, with the evidence.
+class Holder(Struct, frozen=True, kw_only=True, gc=False):
+    """A process on a GPU and whose it is, with the evidence."""
 
-    `kind` is one of `pod`, `container` (outside Kubernetes), `host` and `unknown`; for `unknown`, `reason` says why.
-    `container` is set when the pod's name is known too. `command` is the process's own name for itself, `user` the
-    number of its user, `title` who it is outside Kubernetes: `docker/NAME`, `slurm/JOB`, `user/NAME`. `serves` tells
-    that it is an MPS server: its time is its clients'.
-    """
-
-    pid: int
-    kind: str
-    start_time: int | None = None
-    owner: Owner | None = None
-    container: ContainerRef | None = None
-    cgroup: str = ""
-    reason: str = ""
-    command: str = ""
-    user: int | None = None
-    title: str = ""
-    serves: bool = False
+    pid: int  # in the node's PID namespace
+    kind: str  # `pod`, `container` (outside Kubernetes), `host` or `unknown`
+    start_time: int | None = None  # in clock ticks after boot; absent if not known
+    owner: Owner | None = None  # what its cgroup says; absent if that is nothing
+    container: ContainerRef | None = None  # absent if its name is not known
+    cgroup: str = ""  # the line of `/proc/PID/cgroup` that says so
+    reason: str = ""  # for `unknown`, why; one of those in operations.md
+    command: str = ""  # the process's own name for itself
+    user: int | None = None  # number of its user; absent if not known
+    title: str = ""  # outside Kubernetes: `docker/NAME`, `slurm/JOB`, `user/NAME`
+    serves: bool = False  # true for an MPS server, whose time is its clients'

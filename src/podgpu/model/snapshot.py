@@ -10,49 +10,48 @@ SCHEMA = 2
 
 
 class PartStatus(Struct, frozen=True, kw_only=True):
-    """The state of one part the agent depends on. `age_seconds` is None until it worked once."""
+    """The state of one part that the agent depends on."""
 
-    name: str
-    up: bool
-    fault: Fault | None = None
-    duration_seconds: float = 0.0
-    age_seconds: float | None = None
+    name: str  # as in operations.md
+    up: bool  # whether it worked the last time
+    fault: Fault | None = None  # why not, or what is missing; absent if nothing is
+    duration_seconds: float = 0.0  # how long the last reading took
+    age_seconds: float | None = None  # since it last worked; absent until it worked once
 
 
 class ErrorCount(Struct, frozen=True, kw_only=True):
-    source: str
-    reason: str
-    count: int
+    """How often a part met an error."""
+
+    source: str  # the part it happened in
+    reason: str  # one of those in operations.md
+    count: int  # how often, since the agent started
 
 
 class SharingStatus(Struct, frozen=True, kw_only=True):
-    """A way to share GPUs that there is a sign of on this node. `missing` says what it takes to book by it."""
+    """A way to share GPUs that there is a sign of on this node."""
 
-    system: str
-    claims: int = 0
-    missing: str = ""
+    system: str  # as in sharing.md
+    claims: int = 0  # how many it understood
+    missing: str = ""  # what it takes to book by it; empty if nothing is missing
+    doubts: tuple[str, ...] = ()  # what cannot be known about its claims, and what would settle it
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """Everything a view may show, joined. `demo` is true when the numbers are made up.
+    """Everything a view may show, joined."""
 
-    `pods` are those with a claim or a process on a GPU. `unclaimed` are device ids that no sharing system understood,
-    `sharing` the systems that were found.
-    """
-
-    node: str
-    taken_at: float
-    interval_seconds: float
-    version: str
-    demo: bool = False
-    driver_version: str = ""
-    nvml_version: str = ""
-    cards: tuple[Card, ...] = ()
-    pods: tuple[Pod, ...] = ()
-    unclaimed: tuple[Allocation, ...] = ()
-    sharing: tuple[SharingStatus, ...] = ()
-    parts: tuple[PartStatus, ...] = ()
-    errors: tuple[ErrorCount, ...] = ()
+    node: str  # name of the node
+    taken_at: float  # seconds since 1970
+    interval_seconds: float  # between two snapshots
+    version: str  # of podgpu
+    demo: bool = False  # true if the numbers are made up
+    driver_version: str = ""  # empty if not known
+    nvml_version: str = ""  # empty if not known
+    cards: tuple[Card, ...] = ()  # every GPU, and who is on it
+    pods: tuple[Pod, ...] = ()  # those with a claim or a process on a GPU
+    unclaimed: tuple[Allocation, ...] = ()  # devices given by ids that no sharing system understood
+    sharing: tuple[SharingStatus, ...] = ()  # the sharing systems that there is a sign of
+    parts: tuple[PartStatus, ...] = ()  # what the agent depends on
+    errors: tuple[ErrorCount, ...] = ()  # counted by part and reason
 
     def node_of(self, gpu: Gpu) -> str:
         return gpu.node or self.node

@@ -1,6 +1,9 @@
-"""Answers other than pages, and the headers that every answer carries."""
+"""Answers, the headers that each of them carries, and how they are written."""
 
-from aiohttp import web
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
 
 HEADERS = {
     # Live numbers: a cached page would be a wrong one.
@@ -14,26 +17,38 @@ TEXT = "text/plain; charset=utf-8"
 RETRY_SECONDS = "1"
 
 
-def text(status: int, line: str, **headers: str) -> web.Response:
-    return body(status, f"{line}\n".encode(), TEXT, **headers)
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    body: bytes
+    content_type: str = TEXT
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """List the headers that say what the answer is, without those that say how it is sent."""
+        return {**HEADERS, "Content-Type": self.content_type, **self.headers}
 
 
-def body(status: int, content: bytes, content_type: str, **headers: str) -> web.Response:
-    """Header names are given with underscores: `Retry_After`."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return web.Response(
-        status=status, body=content, headers={**HEADERS, "Content-Type": content_type, **named}
-    )
+def text(status: int, line: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status, f"{line}\n".encode(), TEXT, headers or {})
 
 
-def busy(line: str) -> web.Response:
-    return text(503, line, Retry_After=RETRY_SECONDS)
+def busy(line: str) -> Response:
+    return text(503, line, {"Retry-After": RETRY_SECONDS})
 
 
-def raw(status: str, line: str) -> bytes:
-    """Spell out a whole answer, for a connection that is closed before it may ask."""
-    head = {**HEADERS, "Content-Type": TEXT, "Content-Length": str(len(line) + 1), "Connection": "close"}
-    if status.startswith("503"):
-        head["Retry-After"] = RETRY_SECONDS
-    fields = "".join(f"{name}: {value}\r\n" for name, value in head.items())
-    return f"HTTP/1.1 {status}\r\n{fields}\r\n{line}\n".encode()
+def encode(response: Response, *, connection: str | None, head_only: bool = False) -> bytes:
+    """Spell out an answer in one piece: a head by itself would wake the client twice.
+
+    `connection` is the header of that name.
+    """
+    framing = {"Date": time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())}
+    if response.status != HTTPStatus.NOT_MODIFIED:
+        framing["Content-Length"] = str(len(response.body))
+    if connection is not None:
+        framing["Connection"] = connection
+    fields = "".join(f"{name}: {value}\r\n" for name, value in (response.fields | framing).items())
+    status = HTTPStatus(response.status)
+    head = f"HTTP/1.1 {status.value} {status.phrase}\r\n{fields}\r\n".encode("latin-1")
+    return head if head_only else head + response.body

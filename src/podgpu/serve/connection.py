@@ -1,156 +1,150 @@
-"""One client's connection: aiohttp's, with the deadlines it lacks.
-
-aiohttp has a single timer for the silence before a request. It gives an unfinished head as long as an idle
-connection, does not bound a head as a whole, and lets a client that never reads its answer stay for ever.
-"""
+"""One client's connection: reads its requests one after the other, and keeps it to its deadlines."""
 
 import asyncio
-from typing import Any, cast
-
-from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
+from typing import cast
 
 from podgpu.serve import answer
+from podgpu.serve.answer import Response
+from podgpu.serve.crowd import Crowd
+from podgpu.serve.desk import Desk
+from podgpu.serve.head import Head, Refusal, too_long
 from podgpu.serve.limits import Limits
-
-_FULL = answer.raw("503 Service Unavailable", "too many connections; try again in a second")
-_LONG = answer.raw("431 Request Header Fields Too Large", "the request head is too long")
+from podgpu.serve.request import Request
 
 
-class Crowd:
-    """All connections of a server, over all its addresses."""
-
-    def __init__(self, limits: Limits, max_connections: int) -> None:
-        self._limits = limits
-        self._max_connections = max_connections
-        self._present: set[Connection] = set()
-
-    def __len__(self) -> int:
-        return len(self._present)
-
-    def admit(self, connection: "Connection", now: float) -> bool:
-        if len(self._present) >= self._max_connections and not self._make_room(now):
-            return False
-        self._present.add(connection)
-        return True
-
-    def leave(self, connection: "Connection") -> None:
-        self._present.discard(connection)
-
-    def sweep(self, now: float) -> None:
-        for connection in list(self._present):
-            connection.check(now)
-
-    def abort(self) -> None:
-        for connection in list(self._present):
-            connection.abort()
-
-    def _make_room(self, now: float) -> bool:
-        """Part with the connection that has been without a request the longest.
-
-        Otherwise a few hundred silent connections could keep the liveness probe out and get the agent killed.
-        """
-        quiet = [(one.quiet_since, one) for one in self._present if one.quiet_since is not None]
-        since, connection = min(quiet, key=lambda pair: pair[0], default=(now, None))
-        if connection is None or now - since < self._limits.settle_seconds:
-            return False
-        connection.abort()
-        return True
-
-
-class Connection(RequestHandler):
+class Connection(asyncio.Protocol):
     """`quiet_since` is None while a request is in progress."""
 
-    __slots__ = ("_crowd", "_head_bytes", "_head_since", "_limits", "_stalled_since", "_wire", "quiet_since")
+    _wire: asyncio.Transport
 
-    def __init__(self, server: web.Server, crowd: Crowd, limits: Limits, **settings: Any) -> None:
-        super().__init__(server, **settings)
+    __slots__ = (
+        "_ahead",
+        "_crowd",
+        "_desk",
+        "_drained",
+        "_head",
+        "_head_since",
+        "_limits",
+        "_loop",
+        "_serving",
+        "_stalled_since",
+        "_wire",
+        "quiet_since",
+    )
+
+    def __init__(self, desk: Desk, crowd: Crowd, limits: Limits) -> None:
+        self._desk = desk
         self._crowd = crowd
         self._limits = limits
-        # The base class forgets its transport when it begins to close, which may take for ever.
-        self._wire: asyncio.Transport | None = None
-        self._head_bytes = 0
+        self._loop = asyncio.get_running_loop()
+        self._ahead = b""
+        self._head: Head | None = None
         self._head_since: float | None = None
+        self._serving: asyncio.Task[None] | None = None
         self._stalled_since: float | None = None
+        self._drained: asyncio.Future[None] | None = None
         self.quiet_since: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        wire = cast("asyncio.Transport", transport)
         now = self._loop.time()
+        self._wire = cast("asyncio.Transport", transport)
         if not self._crowd.admit(self, now):
-            wire.write(_FULL)
-            wire.close()
+            self._dismiss(answer.busy("too many connections; try again in a second"))
             return
-        self._wire = wire
         self._head_since = self.quiet_since = now
         # An answer counts as taken when the kernel has all of it; only then is the next request begun.
-        wire.set_write_buffer_limits(high=0)
-        super().connection_made(transport)
+        # Not 0, at which a TLS transport with nothing to write would count as full.
+        self._wire.set_write_buffer_limits(high=1)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._crowd.leave(self)
-        super().connection_lost(exc)
+        self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Count requests sent ahead of their answers as one head, until the first of them is complete."""
-        if self._head_since is None:
-            self._head_since = self._loop.time()
-        self._head_bytes += len(data)
-        if self._head_bytes > self._limits.head_bytes:
-            self._refuse_head()
+        if self._wire.is_closing():
             return
-        heads = self._request_count
-        super().data_received(data)
-        if self._request_count > heads:
-            self._head_bytes = 0
-            self._head_since = self.quiet_since = None
-
-    async def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        try:
-            return await super().finish_response(request, resp, start_time)
-        finally:
-            self.quiet_since = self._loop.time()
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Answer what is not HTTP. Not logged: any client could fill the log with it."""
-        response = answer.text(
-            status, "this is not a valid HTTP request" if status < 500 else "the request failed"
-        )
-        response.force_close()
-        return response
+        self._ahead += data
+        self._advance()
+        # Requests sent ahead of their answers count as one head.
+        if len(self._ahead) > self._limits.head_bytes:
+            self._refuse(too_long())
 
     def pause_writing(self) -> None:
-        super().pause_writing()
         self._stalled_since = self._loop.time()
 
     def resume_writing(self) -> None:
-        super().resume_writing()
         self._stalled_since = None
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
 
     def check(self, now: float) -> None:
-        """Cut a client that is late with taking its answer or with sending its request's head."""
+        """Cut a client that is late with taking its answer, with sending its request's head, or with asking again."""
+        limits = self._limits
         if self._stalled_since is not None:
-            if now - self._stalled_since > self._limits.write_seconds:
-                self.abort()
-        elif self._head_since is not None and now - self._head_since > self._limits.head_seconds:
+            late = now - self._stalled_since > limits.write_seconds
+        elif self._head_since is not None:
+            late = now - self._head_since > limits.head_seconds
+        else:
+            late = self.quiet_since is not None and now - self.quiet_since > limits.idle_seconds
+        if late:
             self.abort()
 
     def abort(self) -> None:
         self._crowd.leave(self)
-        if self._wire is not None:
-            self._wire.abort()
+        self._wire.abort()
 
-    def _refuse_head(self) -> None:
-        if self.quiet_since is None or self._wire is None:
-            self.abort()  # an answer is on its way: another would end up in the midst of it
+    def _advance(self) -> None:
+        """Read on, up to the end of the next request."""
+        if not self._ahead or self._serving is not None or self._wire.is_closing():
             return
-        self._wire.write(_LONG)
-        self.force_close()
+        if self._head_since is None:
+            self._head_since = self._loop.time()
+        head = self._head = self._head or Head(self._limits)
+        try:
+            self._ahead = head.feed(self._ahead)
+            if head.complete:
+                self._begin(head)
+        except Refusal as refusal:
+            self._refuse(refusal)
+
+    def _begin(self, head: Head) -> None:
+        peer = self._wire.get_extra_info("peername")
+        request = head.request(peer[0] if isinstance(peer, tuple) else None)
+        self._head = self._head_since = self.quiet_since = None
+        self._serving = self._loop.create_task(self._serve(request, head))
+
+    async def _serve(self, request: Request, head: Head) -> None:
+        async def send(response: Response, *, closing: bool) -> None:
+            await self._send(response, head, closing=closing, head_only=request.method == "HEAD")
+
+        try:
+            await self._desk(request, send)
+        finally:
+            self._serving = None
+            self.quiet_since = self._loop.time()
+        self._advance()
+
+    async def _send(self, response: Response, head: Head, *, closing: bool, head_only: bool) -> None:
+        """Return when the kernel has taken the answer, or when there is nobody left to take it."""
+        if self._wire.is_closing():
+            return
+        closing = closing or not head.keeps_alive
+        word = "close" if closing else "keep-alive" if head.version == "1.0" else None
+        self._wire.write(answer.encode(response, connection=word, head_only=head_only))
+        if self._stalled_since is not None:
+            self._drained = self._loop.create_future()
+            await self._drained
+        if closing:
+            self._wire.close()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Not logged: any client could fill the log with it."""
+        if self._serving is not None:
+            self.abort()  # an answer is on its way: another would end up in the midst of it
+        else:
+            self._dismiss(answer.text(refusal.status, refusal.line))
+
+    def _dismiss(self, response: Response) -> None:
+        self._ahead = b""
+        self._wire.write(answer.encode(response, connection="close"))
+        self._wire.close()

@@ -1,19 +1,24 @@
 """Where an address's requests are taken: finds the route, keeps the caps, answers what goes wrong."""
 
-import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import PurePath
 from time import monotonic
+from typing import Protocol
 
-from aiohttp import web
-
+from podgpu import log
 from podgpu.serve import answer
+from podgpu.serve.answer import Response
 from podgpu.serve.load import Load
+from podgpu.serve.request import Request
 from podgpu.serve.routes import Route
 
 LOG_SECONDS = 60.0
 
-log = logging.getLogger(__name__)
+
+class Send(Protocol):
+    async def __call__(self, response: Response, *, closing: bool) -> None:
+        """Write the answer and wait until it is taken; then end the connection, if it is closing."""
 
 
 class Desk:
@@ -22,24 +27,13 @@ class Desk:
         self._load = load
         self._logged: dict[str, float] = {}
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def __call__(self, request: Request, send: Send) -> None:
+        # The answer is sent from here, so that the request counts until it is taken.
         with self._load.request(), ExitStack() as stack:
             response = await self._respond(request, stack)
-            if self._load.stopping:
-                response.force_close()
-            try:
-                # Written here, not by the caller, so that the request counts until its answer is taken.
-                await response.prepare(request)
-                await response.write_eof()
-            except ConnectionError:
-                pass  # the client has gone
-        return response
+            await send(response, closing=self._load.stopping)
 
-    async def _respond(self, request: web.BaseRequest, stack: ExitStack) -> web.Response:
-        if request.body_exists:
-            response = answer.text(413, "a request must not have a body")
-            response.force_close()
-            return response
+    async def _respond(self, request: Request, stack: ExitStack) -> Response:
         route = self._routes.get(request.path)
         if route is None:
             return answer.text(404, "\n".join(("no such page; there are:", *self._routes)))
@@ -51,15 +45,28 @@ class Desk:
             stack.enter_context(self._load.page())
         return await self._run(route, request)
 
-    async def _run(self, route: Route, request: web.BaseRequest) -> web.Response:
+    async def _run(self, route: Route, request: Request) -> Response:
         try:
-            return await route.handler(request)
-        except Exception:
-            self._complain(request.path)
+            return await route.run(request)
+        except Exception as error:
+            self._complain(request.path, error)
             return answer.text(500, "this page failed; the agent's log says why")
 
-    def _complain(self, path: str) -> None:
+    def _complain(self, path: str, error: Exception) -> None:
         now = monotonic()
         if now - self._logged.get(path, -LOG_SECONDS) >= LOG_SECONDS:
             self._logged[path] = now
-            log.exception("%s failed; further failures within a minute are not logged", path)
+            log.error(
+                "a page failed; further failures of it within a minute are not logged",
+                page=path,
+                error=error,
+                at=_place(error),
+            )
+
+
+def _place(error: Exception) -> str:
+    """Say in which line the error was raised: the page's reader cannot know."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

@@ -13,6 +13,8 @@ class Limits:
 
     head_seconds: float = 5.0
     head_bytes: int = 16 * 1024
+    line_bytes: int = 8 * 1024
+    header_count: int = 64
     idle_seconds: float = 75.0
     write_seconds: float = 10.0
     settle_seconds: float = 1.0

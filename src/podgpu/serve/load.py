@@ -36,6 +36,8 @@ class Load:
             self._tasks.discard(task)
 
     async def finish(self, seconds: float) -> None:
-        """Wait for the requests in progress, but no longer than that."""
+        """Wait for the requests in progress, but no longer than that; then cancel them."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=seconds)
+            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in late:
+                task.cancel()

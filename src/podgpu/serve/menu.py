@@ -9,7 +9,7 @@ from podgpu.option import OptionsOf
 from podgpu.option.address import NATIVE
 from podgpu.views import native
 from podgpu.views.dialects import Dialect, Document, Families, dialects, options_class
-from podgpu.views.family import Family
+from podgpu.views.series import Family
 
 PREFIX = "/metrics/"
 

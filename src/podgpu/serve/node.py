@@ -10,8 +10,12 @@ class Node(Protocol):
     def ready(self) -> bool:
         """Whether the first attempt to read the node is over, whatever it found."""
 
+    @property
     def snapshot(self) -> Snapshot:
-        """Cheap, and never older than three intervals. The same object until there is a newer one."""
+        """The newest one published: the same object until there is a newer one."""
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        """Wait until a newer snapshot than that is published, and return it."""
 
     async def release(self, seconds: float) -> bool:
         """Let go of the driver for that long. True when the sampler is gone."""

@@ -11,7 +11,7 @@ from podgpu.model import Snapshot
 from podgpu.serve.menu import NATIVE_ALONE, Menu
 from podgpu.views import budget, exposition, json, page
 from podgpu.views.exposition import Format
-from podgpu.views.family import Family
+from podgpu.views.series import Family
 
 _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 _FASTEST = 1
@@ -22,6 +22,11 @@ class Page:
     body: bytes
     content_type: str
     gzipped: bool = False
+
+    @property
+    def etag(self) -> str:
+        """Name these very bytes. They keep their hash, so it is computed once; another process has other names."""
+        return f'"{hash(self.body):x}"'
 
 
 class _Key(NamedTuple):

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 
 import msgspec
-from aiohttp import web
 
 from podgpu.serve import answer
+from podgpu.serve.answer import Response
 from podgpu.serve.load import Load
 from podgpu.serve.menu import PREFIX
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Page, Pages
+from podgpu.serve.request import Request
 from podgpu.views.negotiate import gzip_accepted, page_format
 
 RELEASE_SECONDS = 300
@@ -20,7 +21,7 @@ MAX_RELEASE_SECONDS = 3600
 
 _READ = ("GET", "HEAD")
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
+Handler = Callable[[Request], Response | Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,14 @@ class Route:
     methods: tuple[str, ...] = _READ
     vital: bool = False
 
-    def refusal(self, method: str) -> web.Response | None:
+    def refusal(self, method: str) -> Response | None:
         if method in self.methods:
             return None
-        return answer.text(405, f"use {' or '.join(self.methods)}", Allow=", ".join(self.methods))
+        return answer.text(405, f"use {' or '.join(self.methods)}", {"Allow": ", ".join(self.methods)})
+
+    async def run(self, request: Request) -> Response:
+        response = self.handler(request)
+        return response if isinstance(response, Response) else await response
 
 
 class Routes:
@@ -67,38 +72,39 @@ class Routes:
         }
 
     def _metrics(self, path: str) -> Handler:
-        async def metrics(request: web.BaseRequest) -> web.Response:
-            form = page_format(request.headers.get("Accept"))
-            return _answer(self._pages.metrics(self._node.snapshot(), path, form, gzipped=_gzipped(request)))
+        def metrics(request: Request) -> Response:
+            form = page_format(request.headers.get("accept"))
+            page = self._pages.metrics(self._node.snapshot, path, form, gzipped=_gzipped(request))
+            return _answer(page, request)
 
         return metrics
 
     def _document(self, path: str) -> Handler:
-        async def document(request: web.BaseRequest) -> web.Response:
-            snapshot, gzipped = self._node.snapshot(), _gzipped(request)
-            return _answer(self._pages.document(snapshot, path, request.query, gzipped=gzipped))
+        def document(request: Request) -> Response:
+            snapshot, gzipped = self._node.snapshot, _gzipped(request)
+            return _answer(self._pages.document(snapshot, path, request.query, gzipped=gzipped), request)
 
         return document
 
-    async def _status(self, request: web.BaseRequest) -> web.Response:
-        snapshot = self._node.snapshot()
+    def _status(self, request: Request) -> Response:
+        snapshot = self._node.snapshot
         age = max(0, int(time.time() - snapshot.taken_at))
-        return _answer(self._pages.html(snapshot, age, gzipped=_gzipped(request)))
+        return _answer(self._pages.html(snapshot, age, gzipped=_gzipped(request)), request)
 
-    async def _snapshot(self, request: web.BaseRequest) -> web.Response:
-        return _answer(self._pages.json(self._node.snapshot(), gzipped=_gzipped(request)))
+    def _snapshot(self, request: Request) -> Response:
+        return _answer(self._pages.json(self._node.snapshot, gzipped=_gzipped(request)), request)
 
-    async def _healthy(self, _request: web.BaseRequest) -> web.Response:
+    def _healthy(self, _request: Request) -> Response:
         return answer.text(200, "healthy")
 
-    async def _ready(self, _request: web.BaseRequest) -> web.Response:
+    def _ready(self, _request: Request) -> Response:
         if self._load.stopping:
             return answer.busy("stopping")
         return (
             answer.text(200, "ready") if self._node.ready else answer.busy("the node has not been read yet")
         )
 
-    async def _release(self, request: web.BaseRequest) -> web.Response:
+    async def _release(self, request: Request) -> Response:
         if not _from_this_machine(request):
             return answer.text(403, "only a program on this node may release the driver; use 127.0.0.1")
         seconds = _release_seconds(request.query.get("seconds", str(RELEASE_SECONDS)))
@@ -106,21 +112,29 @@ class Routes:
             return answer.text(400, f"seconds must be a whole number from 1 to {MAX_RELEASE_SECONDS}")
         released = await self._node.release(seconds)
         outcome = msgspec.json.encode({"released": released, "seconds": seconds}) + b"\n"
-        return answer.body(200 if released else 503, outcome, "application/json")
+        return Response(200 if released else 503, outcome, "application/json")
 
 
-def _answer(page: Page) -> web.Response:
-    encoding = {"Content_Encoding": "gzip"} if page.gzipped else {}
-    return answer.body(200, page.body, page.content_type, **encoding)
+def _answer(page: Page, request: Request) -> Response:
+    headers = {"ETag": page.etag}
+    if page.gzipped:
+        headers["Content-Encoding"] = "gzip"
+    if _known(page.etag, request.headers.get("if-none-match", "")):
+        return Response(304, b"", page.content_type, headers)
+    return Response(200, page.body, page.content_type, headers)
 
 
-def _gzipped(request: web.BaseRequest) -> bool:
-    return gzip_accepted(request.headers.get("Accept-Encoding"))
+def _known(etag: str, held: str) -> bool:
+    return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in held.split(","))
 
 
-def _from_this_machine(request: web.BaseRequest) -> bool:
+def _gzipped(request: Request) -> bool:
+    return gzip_accepted(request.headers.get("accept-encoding"))
+
+
+def _from_this_machine(request: Request) -> bool:
     """From loopback, and not from a page of another site in a browser there: those carry an Origin."""
-    if request.remote is None or "Origin" in request.headers:
+    if request.remote is None or "origin" in request.headers:
         return False
     peer = ip_address(request.remote.partition("%")[0])
     if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:

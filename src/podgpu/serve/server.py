@@ -1,17 +1,15 @@
 """The HTTP server: several addresses, one set of pages, one set of caps."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-from aiohttp import web
+from functools import partial
 
 from podgpu.errors import UserError
 from podgpu.option.address import Address
 from podgpu.serve import listen
-from podgpu.serve.connection import Connection, Crowd
+from podgpu.serve.connection import Connection
+from podgpu.serve.crowd import Crowd
 from podgpu.serve.desk import Desk
 from podgpu.serve.limits import DEFAULT, Limits
 from podgpu.serve.load import Load
@@ -20,14 +18,8 @@ from podgpu.serve.node import Node
 from podgpu.serve.pages import Pages
 from podgpu.serve.routes import Routes
 
-MAX_HEADERS = 64
-MAX_LINE_BYTES = 8 * 1024
 # For requests that were sent before the stop to be read and begun.
 LAST_CALL_SECONDS = 0.05
-# What aiohttp may take to cancel a request that outlived its deadline.
-CANCEL_SECONDS = 0.1
-
-log = logging.getLogger(__name__)
 
 
 class Server:
@@ -46,7 +38,6 @@ class Server:
         self._load = Load(max_requests)
         self._crowd = Crowd(limits, max_connections)
         self._routes = Routes(agent, Pages(series_limit, menu), self._load)
-        self._fronts: list[_Front] = []
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.Task[None] | None = None
         self.addresses: tuple[Address, ...] = ()
@@ -75,7 +66,6 @@ class Server:
         if len(self._crowd):
             await asyncio.sleep(LAST_CALL_SECONDS)
             await self._load.finish(self._limits.stop_seconds)
-        await asyncio.gather(*(front.shutdown(CANCEL_SECONDS) for front in self._fronts))
         self._crowd.abort()
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -89,37 +79,16 @@ class Server:
             )
 
     async def _listen(self, address: Address) -> None:
-        front = _Front(Desk(self._routes.table(address.dialect), self._load), self._crowd, self._limits)
-        self._fronts.append(front)
+        desk = Desk(self._routes.table(address.dialect), self._load)
+        connect = partial(Connection, desk, self._crowd, self._limits)
         sockets = await listen.sockets(address)
         self.addresses += (replace(address, port=sockets[0].getsockname()[1]),)
         loop = asyncio.get_running_loop()
         for one in sockets:
-            self._listeners.append(await loop.create_server(front, sock=one, backlog=listen.BACKLOG))
+            self._listeners.append(await loop.create_server(connect, sock=one, backlog=listen.BACKLOG))
 
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self._limits.sweep_seconds)
             self._crowd.sweep(loop.time())
-
-
-class _Front(web.Server):
-    """Makes our connections where aiohttp would make its own."""
-
-    def __init__(self, desk: Desk, crowd: Crowd, limits: Limits) -> None:
-        super().__init__(desk)
-        self._crowd = crowd
-        self._limits = limits
-
-    def __call__(self) -> Connection:
-        settings: dict[str, Any] = {
-            "access_log": None,
-            "logger": log,
-            "keepalive_timeout": self._limits.idle_seconds,
-            "lingering_time": 0,
-            "max_headers": MAX_HEADERS,
-            "max_line_size": MAX_LINE_BYTES,
-            "max_field_size": MAX_LINE_BYTES,
-        }
-        return Connection(self, self._crowd, self._limits, loop=self._loop, **settings)

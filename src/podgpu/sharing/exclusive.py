@@ -1,6 +1,6 @@
 """Whole GPUs: the device plugin's id is the card's UUID.
 
-Where cards have no names of their own it is `all` (WSL: every card) or `tegra` (the one that is built in).
+Where cards have no names of their own, it is `all` (WSL: every card) or `tegra` (the built-in card).
 """
 
 from collections.abc import Iterator
@@ -28,6 +28,6 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 def _cards(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
     if allocation.device_id in inventory.gpus:
         return (allocation.device_id,)
-    cards = tuple(device.gpu.uuid for device in inventory.devices)
-    is_meant = allocation.device_id == EVERY or (allocation.device_id == BUILT_IN and len(cards) == 1)
-    return cards if is_meant and allocation.resource.startswith(VENDOR) else ()
+    is_alone = len(inventory.cards) == 1
+    is_meant = allocation.device_id == EVERY or (allocation.device_id == BUILT_IN and is_alone)
+    return inventory.cards if is_meant and allocation.resource.startswith(VENDOR) else ()

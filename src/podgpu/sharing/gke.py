@@ -1,12 +1,15 @@
 """Google's device plugin on GKE: `nvidiaN` is /dev/nvidiaN, which need not be the N-th card.
 
 `nvidia0/gi3` is a MIG instance, `nvidia0/vgpu1` one of several replicas of a card, `nvidia0/gi3/vgpu1` one of an
-instance. A container's share is what it holds of all replicas, held or not.
+instance. A container's share is what it holds of all replicas, held or not. The ids are the same for time-sharing and
+for MPS, which keeps a container to its part of memory and threads.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+
+import msgspec
 
 from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
@@ -16,6 +19,8 @@ SIGNS: tuple[str, ...] = ()
 NEEDS = "device ids like nvidia0, by the number in /dev"
 RESOURCE = "nvidia.com/gpu"
 COMPUTE_INSTANCE = 0  # of a GPU instance the plugin hands out this one alone
+MIB = 1 << 20
+UNLIMITED = "whether MPS limits those who share a card shows only while a process of theirs is on it"
 
 _ID = re.compile(r"nvidia(?P<minor>[0-9]{1,4})(?:/gi(?P<gi>[0-9]{1,4}))?(?:/vgpu(?P<number>[0-9]{1,4}))?")
 
@@ -26,12 +31,42 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
     replicas = inventory.parts(partial(_replica, inventory))
-    for allocation in inventory.allocations:
-        device = _device(inventory, allocation.resource, allocation.device_id)
-        if device:
-            is_replica = _replica(inventory, allocation.resource, allocation.device_id) is not None
-            share = 1 / replicas[device] if is_replica else 1.0
-            yield inventory.claim(allocation, device, system=NAME, share=share)
+    for device, given in _given(inventory):
+        if _replica(inventory, given[0].resource, given[0].device_id) is None:
+            yield from (inventory.claim(one, device, system=NAME) for one in given)
+        elif inventory.served.get(device):
+            yield _limited(device, given, replicas[device], inventory)
+        else:
+            share = 1 / replicas[device]
+            yield from (inventory.claim(one, device, system=NAME, share=share) for one in given)
+
+
+def doubts(inventory: Inventory) -> Iterator[str]:
+    shared = (
+        device for device, given in _given(inventory) if _replica(inventory, RESOURCE, given[0].device_id)
+    )
+    if any(device in inventory.gpus and device not in inventory.served for device in shared):
+        yield UNLIMITED
+
+
+def _given(inventory: Inventory) -> Iterator[tuple[str, list[Allocation]]]:
+    """Yield what each container has of each card or instance."""
+    given: dict[tuple[str, str, str, str], list[Allocation]] = {}
+    for one in inventory.allocations:
+        if device := _device(inventory, one.resource, one.device_id):
+            given.setdefault((one.namespace, one.pod, one.container, device), []).append(one)
+    return ((device, held) for (*_, device), held in given.items())
+
+
+def _limited(device: str, given: Sequence[Allocation], replicas: int, inventory: Inventory) -> Claim:
+    """A container's limits are those of all its replicas together, in whole MiB and whole per cent."""
+    held, memory = len(given), inventory.memory.get(device)
+    return msgspec.structs.replace(
+        inventory.claim(given[0], device, system=NAME, share=held / replicas),
+        memory_limit_bytes=None if memory is None else memory * held // replicas // MIB * MIB,
+        core_limit_ratio=held * 100 // replicas / 100 or None,
+        device_id=", ".join(one.device_id for one in given),
+    )
 
 
 def _device(inventory: Inventory, resource: str, device_id: str) -> str | None:

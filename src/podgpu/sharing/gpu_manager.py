@@ -1,14 +1,16 @@
 """Tencent's gpu-manager: hundredths of a card and blocks of its memory, by ids that name no card.
 
-The card is noted on the pod, by its /dev minor, under the place that the container has in the pod's spec. Where the
-spec is not known or says otherwise, a note counts if it can be only one container's, or if it makes no difference whose
-it is. What cannot be placed stays unexplained.
+The cards are noted on the pod, by their numbers in /dev, under the container's position in the pod's spec. Where the
+spec is not known or does not fit, a note counts if only one container can be meant, or if it makes no difference which.
+Other ids stay unexplained.
+
+A part of a card is limited to its cores, unless the pod has a limit of its own: then it may use as much as that while
+others are idle.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -24,11 +26,13 @@ BLOCK = 256 << 20
 CARDS = "tencent.com/predicate-gpu-idx-"
 SIGNS: tuple[str, ...] = ("tencent.com/vcuda-", CARDS)
 NEEDS = "the kubelet's list of devices, and the pods' annotations"
-# The scheduler notes a plan; gpu-manager puts what it did in its place and says so here.
+# The scheduler writes a plan; gpu-manager replaces it with what it did, and says so here.
 ASSIGNED = "tencent.com/gpu-assigned"
+CORE_LIMIT = "tencent.com/vcuda-core-limit"
 CORES_OF_CARD = 100
 
 _ID = re.compile(rf"{re.escape(CORE)}-[0-9]+|{re.escape(MEMORY)}-{BLOCK}-[0-9]+")
+_LIMIT = re.compile(r"[1-9][0-9]{0,3}")
 _NOTE = re.compile(rf"{re.escape(CARDS)}[0-9]+")
 
 
@@ -57,11 +61,11 @@ class Place(Struct, frozen=True):
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return _is_own(allocation) and _container(allocation) in _places(inventory)
+    return _is_own(allocation) and _container(allocation) in inventory.once(_places)
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    for place in _places(inventory).values():
+    for place in inventory.once(_places).values():
         held, cards = place.holding, place.cards
         for card in cards:
             share = held.cores / CORES_OF_CARD / len(cards)
@@ -70,9 +74,18 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
                 claim,
                 # Whole cards come with all of their memory, whatever was asked for.
                 memory_limit_bytes=None if held.is_whole else held.blocks * BLOCK,
+                core_limit_ratio=None if held.is_whole else _core_limit(held, inventory),
                 device_id=f"{CORE}-* ({held.cores} of {len(cards) * CORES_OF_CARD} cores)",
                 source="annotation",
             )
+
+
+def _core_limit(held: Holding, inventory: Inventory) -> float | None:
+    pod = inventory.pod(held.allocation)
+    text = pod.annotations.get(CORE_LIMIT, "") if pod else ""
+    if not text:
+        return held.cores / CORES_OF_CARD
+    return min(int(text), CORES_OF_CARD) / CORES_OF_CARD if _LIMIT.fullmatch(text) else None
 
 
 def _is_own(allocation: Allocation) -> bool:
@@ -83,7 +96,6 @@ def _container(allocation: Allocation) -> tuple[str, str, str]:
     return allocation.namespace, allocation.pod, allocation.container
 
 
-@lru_cache(maxsize=1)  # each of some thousand ids asks for it
 def _places(inventory: Inventory) -> dict[tuple[str, str, str], Place]:
     by_pod: dict[tuple[str, str], list[Holding]] = {}
     for holding in _holdings(inventory):

@@ -1,16 +1,19 @@
 """Aliyun gpushare: memory units of a card, one device id each, `UUID-_-N`.
 
-The kubelet picks ids as it likes: only how many it gave to which container holds. The card is the one that the
-scheduler noted on the pod, by its /dev minor. A newer note spreads a container over several cards, by its place in the
-spec: `{"PLACE": {"MINOR": UNITS}}`. Whoever may edit the pod may write there, so it counts only up to what the kubelet
-gave. Only where the pod is not known or bears no note does the id's own UUID have to do.
+The kubelet picks ids as it likes: only the number that a container got is reliable. The card is the one that the
+scheduler noted on the pod, by a number. Plugins up to 0.3.0 take it for the number in /dev, newer ones hand it to
+NVIDIA's runtime, which takes it for NVML's index. Nothing on the node shows the version. So where these are
+two different cards, it stays undecided which of them the pod has.
 
-A unit is a GiB or a MiB. The plugin does not tell, but a card has as many of one as it has memory.
+A newer note spreads a container over several cards, by its place in the spec: `{"PLACE": {"NUMBER": UNITS}}`. Anyone
+who may edit the pod can write there, so it counts only up to what the kubelet gave. Only where the pod is not known or
+has no note, the id's own UUID is used.
+
+A unit is a GiB or a MiB. The plugin does not say which, but the number of units of a card shows it.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -24,11 +27,15 @@ SIGNS: tuple[str, ...] = ("aliyun.com/gpu-", "ALIYUN_COM_GPU_", "scheduler.frame
 NEEDS = "the kubelet's list of devices, and the pods' annotations"
 RESOURCE = "aliyun.com/gpu-mem"
 SPREAD = "scheduler.framework.gpushare.allocation"
-MINOR = "ALIYUN_COM_GPU_MEM_IDX"
+NUMBER = "ALIYUN_COM_GPU_MEM_IDX"
 UNITS_OF_CARD = "ALIYUN_COM_GPU_MEM_DEV"
 SEPARATOR = "-_-"
 GIB, MIB = 1 << 30, 1 << 20
 MOST_GIB = 1024  # a card of more units than this is counted in MiB
+UNDECIDED = (
+    "which card is meant is not known for {count}: the number on the pod is the index of one card and the number in "
+    "/dev of another, and only the plugin's version says which of them counts"
+)
 NEAR = 0.05  # by how much the units may miss the memory: the plugin rounds, the driver keeps some for itself
 
 Units = Annotated[int, Meta(ge=1, lt=1 << 24)]
@@ -36,10 +43,10 @@ Container: TypeAlias = tuple[str, str, str]
 
 
 class Holding(Struct, frozen=True, kw_only=True):
-    """A container's units on each card. `allocation` is one of its ids."""
+    """A container's units on each card, by each reading of the note. `allocation` is one of its ids."""
 
     allocation: Allocation
-    cards: Mapping[str, int]
+    readings: tuple[Mapping[str, int], ...]
     source: str
 
 
@@ -47,17 +54,34 @@ _decode = msgspec.json.Decoder(dict[str, dict[str, Units]]).decode
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return allocation.resource == RESOURCE and _container(allocation) in _holdings(inventory)
+    return allocation.resource == RESOURCE and _container(allocation) in inventory.once(_holdings)
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
     """One claim per container and card: its units together."""
-    offered = _offered(inventory)
-    for holding in _holdings(inventory).values():
-        noted = _number(inventory.pod(holding.allocation), UNITS_OF_CARD)
-        for card, units in holding.cards.items():
-            of_card = offered[card] or noted or _by_memory(card, inventory)
-            yield _claim(holding, card, units, of_card, inventory)
+    for holding in inventory.once(_holdings).values():
+        if len(holding.readings) == 1:
+            yield from _claims(holding, holding.readings[0], inventory)
+
+
+def undecided(inventory: Inventory) -> Iterator[tuple[tuple[Claim, ...], ...]]:
+    """Yield for each container of which two cards may be meant what it would claim by either reading."""
+    for holding in inventory.once(_holdings).values():
+        if len(holding.readings) > 1:
+            yield tuple(tuple(_claims(holding, cards, inventory)) for cards in holding.readings)
+
+
+def doubts(inventory: Inventory) -> Iterator[str]:
+    count = len(list(undecided(inventory)))
+    if count:
+        yield UNDECIDED.format(count="1 container" if count == 1 else f"{count} containers")
+
+
+def _claims(holding: Holding, cards: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
+    noted = _number(inventory.pod(holding.allocation), UNITS_OF_CARD)
+    for card, units in cards.items():
+        of_card = inventory.once(_offered)[card] or noted or _by_memory(card, inventory)
+        yield _claim(holding, card, units, of_card, inventory)
 
 
 def _claim(holding: Holding, card: str, units: int, of_card: int, inventory: Inventory) -> Claim:
@@ -82,7 +106,6 @@ def _container(allocation: Allocation) -> Container:
     return allocation.namespace, allocation.pod, allocation.container
 
 
-@lru_cache(maxsize=1)  # each of some thousand ids asks for it
 def _holdings(inventory: Inventory) -> dict[Container, Holding]:
     given: dict[Container, list[Allocation]] = {}
     for one in inventory.allocations:
@@ -93,7 +116,7 @@ def _holdings(inventory: Inventory) -> dict[Container, Holding]:
         container: _holding(ids, inventory, is_alone=pods[container[:2]] == 1)
         for container, ids in given.items()
     }
-    return {container: holding for container, holding in found.items() if holding.cards}
+    return {container: holding for container, holding in found.items() if holding.readings}
 
 
 def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> Holding:
@@ -102,19 +125,25 @@ def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> 
     source = "annotation"
     if pod and SPREAD in pod.annotations:
         noted = _spread(pod, ids[0].container, is_alone=is_alone)
-        cards = _here(noted, inventory) if sum(noted.values()) <= len(ids) else {}
-    elif pod and MINOR in pod.annotations:
-        cards = _here({pod.annotations[MINOR]: len(ids)}, inventory)
+        readings = _readings(noted, inventory) if sum(noted.values()) <= len(ids) else ()
+    elif pod and NUMBER in pod.annotations:
+        readings = _readings({pod.annotations[NUMBER]: len(ids)}, inventory)
     else:
         named = Counter(one.device_id.partition(SEPARATOR)[0] for one in ids)
         cards = {card: units for card, units in named.items() if card in inventory.gpus}
-        source = "podresources"
-    return Holding(allocation=ids[0], cards=cards, source=source)
+        readings, source = (cards,) if cards else (), inventory.source
+    return Holding(allocation=ids[0], readings=readings, source=source)
 
 
-def _here(units: Mapping[str, int], inventory: Inventory) -> dict[str, int]:
-    by_minor = inventory.by_minor
-    return {by_minor[minor]: count for minor, count in units.items() if minor in by_minor}
+def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[str, int], ...]:
+    """Return units by card, as each version reads them. A reading with a card that is not here gives way."""
+    found = [
+        {cards[number]: count for number, count in units.items() if number in cards}
+        for cards in (inventory.by_minor, inventory.by_index)
+    ]
+    here = [cards for cards in found if cards]
+    whole = [cards for cards in here if len(cards) == len(units)] or here
+    return tuple(cards for place, cards in enumerate(whole) if cards not in whole[:place])
 
 
 def _spread(pod: Pod, container: str, *, is_alone: bool) -> Mapping[str, int]:
@@ -140,10 +169,9 @@ def _offered(inventory: Inventory) -> Counter[str]:
 
 def _by_memory(card: str, inventory: Inventory) -> int:
     """Count them as the plugin does: a card's whole GiB or MiB."""
-    return inventory.memory.get(card, 0) // (MIB if _is_in_mib(inventory) else GIB)
+    return inventory.memory.get(card, 0) // (MIB if inventory.once(_is_in_mib) else GIB)
 
 
-@lru_cache(maxsize=1)
 def _is_in_mib(inventory: Inventory) -> bool:
     """Tell by an id whose number is higher than any card has GiB."""
     most = max(inventory.memory.values(), default=0) // GIB

@@ -1,39 +1,48 @@
 """What a sharing system may look at: the node's devices, what the kubelet gave out, and the pods."""
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from msgspec import Struct, field
 
+from podgpu.catalog.parts import PODRESOURCES
 from podgpu.model import (
     Allocation,
     Claim,
     ContainerRef,
     Device,
     DynamicAllocation,
+    MigInstance,
     Pod,
     PoolDevice,
     ResourceClaim,
     VirtualGpu,
 )
 
+CLIENT, SHARER = "mps", "compute"  # kinds of processes
+MODE, ONE_PROCESS = "compute_mode", 3.0
 # The readings of a card that sharing systems look at.
-READINGS = frozenset({"memory_total_bytes", "compute_mode"})
+READINGS = frozenset({"memory_total_bytes", MODE})
+
+_UUID_START = re.compile("GPU-|MIG-")
+
 E = TypeVar("E", bound=tuple[object, ...])  # what a note gives one container, device by device
+T = TypeVar("T")
 
 
 class Host(Struct, frozen=True, kw_only=True):
-    """The node itself. `pod_uid` tells in which pod a process is, by its cgroup."""
+    """The node itself. `pod_uid` returns the pod of a process, by its cgroup."""
 
     root: Path
     pod_uid: Callable[[int], str | None]
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """What systems left on the node, and how often what was wrong with it."""
+    """What systems left on the node, and the number of errors of each kind."""
 
     vgpus: tuple[VirtualGpu, ...] = ()
     errors: Counter[str] = field(default_factory=Counter)
@@ -47,10 +56,24 @@ def by_number(entries: Sequence[E], given: Mapping[str, int]) -> dict[str, E]:
     return {one: next(iter(fitting[count])) for one, count in given.items() if len(fitting[count]) == 1}
 
 
+def _is_served(device: Device) -> bool | None:
+    """Recognise a plugin's MPS by the card's mode, which admits only its server; else by clients.
+
+    A tenant of a time-sliced card may bring its own MPS, which limits nobody: then there are other processes beside it.
+    """
+    mode = next((one.value for one in device.readings if one.metric == MODE), None)
+    if mode == ONE_PROCESS:
+        return True
+    sharers = [process.kinds for process in device.processes if SHARER in process.kinds]
+    if not any(CLIENT in process.kinds for process in device.processes):
+        return None if mode is None and not sharers else False
+    return mode is None and sum(CLIENT not in kinds for kinds in sharers) <= 1
+
+
 class Inventory:
     """`ratios` say into how many parts a card is cut: one number for all cards, or one for each by its index.
 
-    `source` is who told the allocations.
+    `source` is where the allocations come from.
     """
 
     def __init__(
@@ -65,7 +88,7 @@ class Inventory:
         pool_devices: Iterable[PoolDevice] = (),
         vgpus: Iterable[VirtualGpu] = (),
         ratios: Iterable[float] = (),
-        source: str = "podresources",
+        source: str = PODRESOURCES.name,
     ) -> None:
         self.devices = tuple(devices)
         self.pods = tuple(pods)
@@ -74,9 +97,16 @@ class Inventory:
         self.pool_devices = tuple(pool_devices)
         self.vgpus = tuple(vgpus)
         self.ratios = tuple(ratios)
-        self._source = source
+        self.source = source
         self._given = tuple(allocations)
         self._given_dynamically = tuple(dynamic)
+        self._known: dict[Callable[[Inventory], object], object] = {}
+
+    def once(self, function: Callable[["Inventory"], T]) -> T:
+        """Call a function with this inventory, or return what it returned before. It must be a module's own."""
+        if function not in self._known:
+            self._known[function] = function(self)
+        return cast("T", self._known[function])
 
     @cached_property
     def _ended(self) -> set[tuple[str, str]]:
@@ -111,6 +141,25 @@ class Inventory:
         return frozenset(device.gpu.uuid for device in self.devices)
 
     @cached_property
+    def cards(self) -> tuple[str, ...]:
+        """The UUIDs of the cards, in their order."""
+        return tuple(device.gpu.uuid for device in self.devices)
+
+    @cached_property
+    def _lengths(self) -> frozenset[int]:
+        return frozenset(map(len, (*self.gpus, *self.instances)))
+
+    def named(self, text: str) -> Iterator[str]:
+        """Yield the cards and MIG instances whose UUIDs stand in a text."""
+        for start in (found.start() for found in _UUID_START.finditer(text)):
+            ends = (start + length for length in self._lengths)
+            yield from (
+                text[start:end]
+                for end in ends
+                if text[start:end] in self.gpus or text[start:end] in self.instances
+            )
+
+    @cached_property
     def instances(self) -> dict[str, str]:
         """MIG UUID -> the UUID of its card."""
         return {
@@ -118,8 +167,13 @@ class Inventory:
         }
 
     @cached_property
+    def migs(self) -> dict[str, tuple[MigInstance, ...]]:
+        """A card's UUID -> its MIG instances."""
+        return {device.gpu.uuid: tuple(one.mig for one in device.instances) for device in self.devices}
+
+    @cached_property
     def mig_names(self) -> dict[str, str]:
-        """What a plugin may call a MIG instance -> its UUID. Before R470 its place on the card was its name."""
+        """A plugin's name for a MIG instance -> its UUID. Before R470 it was named after its place on the card."""
         place = {
             f"MIG-{device.gpu.uuid}/{one.mig.gpu_instance_id}/{one.mig.compute_instance_id}": one.mig.uuid
             for device in self.devices
@@ -134,6 +188,11 @@ class Inventory:
         return {str(gpu.minor): gpu.uuid for gpu in known}
 
     @cached_property
+    def by_index(self) -> dict[str, str]:
+        """NVML's index, as text -> the card's UUID."""
+        return {str(device.gpu.index): device.gpu.uuid for device in self.devices}
+
+    @cached_property
     def memory(self) -> dict[str, int]:
         """A card's UUID -> its memory in bytes."""
         return {
@@ -143,11 +202,22 @@ class Inventory:
             if one.metric == "memory_total_bytes"
         }
 
+    @cached_property
+    def served(self) -> dict[str, bool]:
+        """A card's UUID -> whether an MPS server has it. Cards of which that is not known are left out."""
+        said = {device.gpu.uuid: _is_served(device) for device in self.devices}
+        return {uuid: served for uuid, served in said.items() if served is not None}
+
+    @cached_property
+    def enforced(self) -> dict[tuple[str, str, str], int | None]:
+        """Limits of memory that a library in the container keeps in a file, by pod UID, container and card."""
+        return {(one.pod_uid, one.container, one.gpu): one.memory_limit_bytes for one in self.vgpus}
+
     def parts(self, read: Callable[[str, str], tuple[str, int] | None]) -> Counter[str]:
         """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
 
         After a kubelet restart nothing is offered for a while, nor ever of a device that is not healthy. Numbers begin
-        at 0, so the highest that was given out still tells how many there are at least, and a plugin cuts all its
+        at 0, so the highest one that was given out is a lower bound, and a plugin cuts all its
         devices alike: a share must not grow because the others are not known.
         """
         given = [read(one.resource, one.device_id) for one in self.allocations]
@@ -168,7 +238,7 @@ class Inventory:
         return alive
 
     def pod(self, allocation: Allocation) -> Pod | None:
-        """Return the pod that holds an allocation. The kubelet tells no UID: of two pods of that name, neither."""
+        """Return the pod that holds an allocation. The kubelet lists no UID, so two pods of that name are none."""
         found = self._alive.get((allocation.namespace, allocation.pod), [])
         return found[0] if len(found) == 1 else None
 
@@ -186,5 +256,5 @@ class Inventory:
             resource=allocation.resource,
             device_id=allocation.device_id,
             system=system,
-            source=self._source,
+            source=self.source,
         )

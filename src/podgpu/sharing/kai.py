@@ -1,16 +1,21 @@
 """KAI Scheduler and Run:ai: fractions of a card, for pods that the kubelet gave nothing.
 
-For each shared card a reservation pod holds the whole of it. Whoever has a part of it bears the label of its group. So
-the card of a group is the one that the kubelet gave its reservation pod; where the kubelet's list is missing, what that
-pod's own note says has to do. The fraction, or the MiB, is what the pod asked for, of each of its cards.
+A reservation pod holds each shared card as a whole. Pods with a part of it carry the label of its group. So the card of
+a group is the one that the kubelet gave its reservation pod. Where the kubelet's list is missing, or its
+ids are not UUIDs, the note that the reservation pod wrote on itself names the card. The fraction, or the MiB, is what
+the pod asked for, of each of its cards. Reservation pods themselves have nothing of their cards.
 
-Tenants can write labels and notes on their own pods, but none into the namespace of the reservation pods: a group
-without a reservation pod there leads nowhere. Reservation pods themselves have nothing of their cards.
+Reservation pods have a namespace of their own, where tenants can write nothing. An administrator may rename it. In any
+other namespace a reservation pod must look like one in all respects: its name, its container, the label of a group that
+another pod is in, and a note that agrees with the kubelet. It never counts for a group that the usual namespace has.
+
+By default nothing enforces a fraction. Where HAMi's library does, its file in the container has the limit.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -28,11 +33,15 @@ CONTAINER = "gpu-fraction-container-name"
 RECEIVED = "received-resource-type"
 RESERVATION_NAMESPACES = ("kai-resource-reservation", "runai-reservation")
 RESERVATION_PODS = ("gpu-reservation-", "runai-reservation-gpu-")  # what their names begin with
+RESERVATION_CONTAINER = "resource-reservation"
 RESERVED_CARD = "run.ai/reserve_for_gpu_index"  # in truth its UUID
+GPUS = "nvidia.com/"
 MIB = 1 << 20
 
-_FRACTION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,9})?|\.[0-9]{1,9}")
+_FRACTION = re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][-+]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[0-9]{1,8}")
+
+PodName: TypeAlias = tuple[str, str]  # namespace, name
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -44,31 +53,24 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    pod = inventory.pod(allocation)
-    return pod is not None and _is_reservation(pod) and allocation.device_id in inventory.gpus
+    return (allocation.namespace, allocation.pod) in inventory.once(_reservations)
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    cards = _cards(inventory)
-    for pod in inventory.pods:
-        request = _request(pod) if cards and _is_fraction(pod) else None
-        groups = _groups(pod)
+    cards, reservations = _cards(inventory), inventory.once(_reservations)
+    for pod in inventory.pods if cards else ():
+        is_tenant = _is_fraction(pod) and (pod.namespace, pod.name) not in reservations
+        request, groups = _request(pod) if is_tenant else None, _groups(pod)
         if request and len(groups) == _number(pod, CARDS, otherwise=1):
             for group in sorted(groups & cards.keys()):
                 yield _claim(pod, group, cards[group], request, inventory)
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
-    """Whoever claims a card for a reservation pod is mistaken."""
+    """Withdraw the claims of reservation pods."""
     holder = claim.container
-    if holder.namespace not in RESERVATION_NAMESPACES:
-        return False
-    known = [pod for pod in inventory.pods if (pod.namespace, pod.name) == (holder.namespace, holder.pod)]
-    return holder.pod.startswith(RESERVATION_PODS) or any(map(_is_reservation, known))
-
-
-def _is_reservation(pod: Pod) -> bool:
-    return pod.namespace in RESERVATION_NAMESPACES and GROUP in pod.labels
+    by_name = holder.namespace in RESERVATION_NAMESPACES and holder.pod.startswith(RESERVATION_PODS)
+    return by_name or (holder.namespace, holder.pod) in inventory.once(_reservations)
 
 
 def _is_fraction(pod: Pod) -> bool:
@@ -76,19 +78,59 @@ def _is_fraction(pod: Pod) -> bool:
     return received == "Fraction" and not pod.finished and pod.namespace not in RESERVATION_NAMESPACES
 
 
+def _reservations(inventory: Inventory) -> dict[PodName, str]:
+    """Return the card of each reservation pod; none, where it is not known yet."""
+    given: defaultdict[PodName, list[Allocation]] = defaultdict(list)
+    for one in inventory.allocations:
+        if one.resource.startswith(GPUS):
+            given[one.namespace, one.pod].append(one)
+    labelled = [pod for pod in inventory.pods if GROUP in pod.labels and not pod.finished]
+    usual = [pod for pod in labelled if pod.namespace in RESERVATION_NAMESPACES]
+    wanted = {
+        group for pod in inventory.pods if _is_fraction(pod) and _request(pod) for group in _groups(pod)
+    }
+    others = wanted - {pod.labels[GROUP] for pod in usual}
+    unusual = [
+        pod
+        for pod in labelled
+        if pod.labels[GROUP] in others and _looks_like_one(pod, given[pod.namespace, pod.name])
+    ]
+    is_listed = bool(inventory.allocations)
+    found = ((pod, given[pod.namespace, pod.name]) for pod in (*usual, *unusual))
+    return {(pod.namespace, pod.name): _card(pod, ids, inventory, is_listed=is_listed) for pod, ids in found}
+
+
+def _looks_like_one(pod: Pod, given: list[Allocation]) -> bool:
+    """Whether a pod outside the usual namespace is a reservation pod. It holds one card and asks for no fraction."""
+    noted = pod.annotations.get(RESERVED_CARD, "")
+    ids = [one.device_id for one in given]
+    return (
+        pod.name.startswith(RESERVATION_PODS)
+        and [one.name for one in pod.containers] == [RESERVATION_CONTAINER]
+        and _request(pod) is None
+        and bool(noted)
+        and len(ids) <= 1
+        and all(one == noted or not one.startswith("GPU-") for one in ids)
+    )
+
+
+def _card(pod: Pod, given: list[Allocation], inventory: Inventory, *, is_listed: bool) -> str:
+    """Return what the kubelet gave, else what the pod noted, if the kubelet gave it one or was not asked."""
+    cards = {one.device_id for one in given if one.device_id in inventory.gpus}
+    if cards:
+        return cards.pop() if len(cards) == 1 else ""
+    noted = pod.annotations.get(RESERVED_CARD, "")
+    return noted if noted in inventory.gpus and len(given) == is_listed else ""
+
+
 def _cards(inventory: Inventory) -> dict[str, str]:
-    """Return the card of each group. A group with several is none's."""
+    """Return the card of each group. A group with several cards has none."""
+    reserved = inventory.once(_reservations)
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for allocation in inventory.allocations:
-        pod = inventory.pod(allocation)
-        if pod and explains(allocation, inventory):
-            found[pod.labels[GROUP]].add(allocation.device_id)
-    if not inventory.allocations:
-        for pod in inventory.pods:
-            card = pod.annotations.get(RESERVED_CARD)
-            if card in inventory.gpus and _is_reservation(pod) and not pod.finished:
-                found[pod.labels[GROUP]].add(card)
-    return {group: next(iter(cards)) for group, cards in found.items() if len(cards) == 1}
+    for pod in inventory.pods:
+        if card := reserved.get((pod.namespace, pod.name)):
+            found[pod.labels.get(GROUP, "")].add(card)
+    return {group: next(iter(cards)) for group, cards in found.items() if group and len(cards) == 1}
 
 
 def _groups(pod: Pod) -> set[str]:
@@ -114,12 +156,12 @@ def _number(pod: Pod, annotation: str, *, otherwise: int) -> int:
 
 def _claim(pod: Pod, group: str, card: str, request: Request, inventory: Inventory) -> Claim:
     total = inventory.memory.get(card, 0)
-    share = request.share or (min(1.0, request.size / total) if total else 0.0)
+    container = _container(pod)
     return Claim(
         gpu=card,
-        container=ContainerRef(pod.namespace, pod.name, _container(pod), pod.uid),
-        share=share,
-        memory_limit_bytes=request.size or int(request.share * total) or None,
+        container=ContainerRef(pod.namespace, pod.name, container, pod.uid),
+        share=request.share or (min(1.0, request.size / total) if total else 0.0),
+        memory_limit_bytes=request.size or inventory.enforced.get((pod.uid, container, card)),
         resource=request.name,
         device_id=group,
         system=NAME,
@@ -128,7 +170,7 @@ def _claim(pod: Pod, group: str, card: str, request: Request, inventory: Invento
 
 
 def _container(pod: Pod) -> str:
-    """Return the one that is named, else the first of the spec; none, where that cannot be told."""
+    """Return the container that is named, else the first of the spec; none, if the spec is not known."""
     named = pod.annotations.get(CONTAINER)
     fitting = (
         one.name

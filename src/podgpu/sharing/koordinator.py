@@ -1,10 +1,9 @@
-"""Koordinator: the scheduler notes on the pod which part of which card it gave. There are no device ids.
+"""Koordinator: the scheduler writes on the pod which part of which card it has. There are no device ids.
 
-The note is the pod's. Its claims go to the container that the kubelet lists with a GPU, else to the one that asks for a
-GPU in the spec, else to the pod's only container, else to the pod: a container without a name.
+The note applies to the whole pod. Its claims go to the container that the kubelet lists with a GPU, else to the only
+container that asks for a GPU, else to the pod's only container, else to the pod: a container without a name.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -15,6 +14,7 @@ from msgspec import Meta, Struct
 
 from podgpu.model import Allocation, Claim, ContainerRef, Pod, PodContainer
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.quantity import quantity, size
 
 NAME = "koordinator"
 ANNOTATION = "scheduling.koordinator.sh/device-allocated"
@@ -24,21 +24,13 @@ NEEDS = "the pods' annotations"
 CORE = "koordinator.sh/gpu-core"
 MEMORY = "koordinator.sh/gpu-memory"
 MEMORY_RATIO = "koordinator.sh/gpu-memory-ratio"
+ISOLATION = "koordinator.sh/gpu-isolation-provider"
 WHOLE_GPU = "nvidia.com/gpu"
 PERCENT = 100
-MOST_BYTES = 1 << 44  # no card has as much
-
-_QUANTITY = re.compile(r"(?P<number>[0-9]{1,18}(?:\.[0-9]{1,9})?)(?P<unit>[A-Za-z]{0,2}|[eE][0-9]{1,2})")
-_UNITS = (
-    {"": Fraction(1), "m": Fraction(1, 1000)}
-    | {unit: Fraction(1000**power) for power, unit in enumerate("kMGTPE", 1)}
-    | {f"{unit}i": Fraction(1024**power) for power, unit in enumerate("KMGTPE", 1)}
-    | {f"{mark}{power}": Fraction(10**power) for mark in "eE" for power in range(19)}
-)
 
 
 class Entry(Struct):
-    """`id` is the card's UUID, or something else that helps nobody."""
+    """`id` is the card's UUID, or something of no use here."""
 
     minor: Annotated[int, Meta(ge=0, lt=1 << 16)] | None = None
     id: str = ""
@@ -56,6 +48,7 @@ class Part(Struct, frozen=True, kw_only=True):
     resource: str
     share: float
     memory_limit_bytes: int | None
+    core_limit_ratio: float | None
 
 
 _decode = msgspec.json.Decoder(Note).decode
@@ -69,7 +62,7 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 def claims(inventory: Inventory) -> Iterator[Claim]:
     listed = _listed(inventory)
     for pod in inventory.pods:
-        # Anybody can write a note, nobody a kubelet's list: a pod that was given a card by its UUID needs no note.
+        # Tenants can write notes but not the kubelet's list: a pod that was given a card by its UUID needs no note.
         noted = ANNOTATION in pod.annotations and not pod.finished
         if noted and not _names_a_card(listed[pod.uid], inventory):
             container = ContainerRef(pod.namespace, pod.name, _container(pod, listed[pod.uid]), pod.uid)
@@ -79,6 +72,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
                     container=container,
                     share=part.share,
                     memory_limit_bytes=part.memory_limit_bytes,
+                    core_limit_ratio=part.core_limit_ratio,
                     resource=part.resource,
                     device_id=part.name,
                     system=NAME,
@@ -96,8 +90,7 @@ def _listed(inventory: Inventory) -> defaultdict[str, list[Allocation]]:
 
 
 def _names_a_card(allocations: Iterable[Allocation], inventory: Inventory) -> bool:
-    uuids = (*inventory.gpus, *inventory.instances)
-    return any(uuid in allocation.device_id for allocation in allocations for uuid in uuids)
+    return any(True for allocation in allocations for _ in inventory.named(allocation.device_id))
 
 
 def _container(pod: Pod, allocations: Iterable[Allocation]) -> str:
@@ -111,7 +104,7 @@ def _asking(pod: Pod) -> set[str]:
     asking = {
         one.name
         for one in pod.containers
-        if any(_is_gpu(resource) and _quantity(limit) for resource, limit in one.limits.items())
+        if any(_is_gpu(resource) and quantity(limit) for resource, limit in one.limits.items())
     }
     return asking.intersection(one.name for one in _lasting(pod)) or asking
 
@@ -125,14 +118,14 @@ def _is_gpu(resource: str) -> bool:
 
 
 def _parts(pod: Pod, inventory: Inventory) -> dict[str, Part]:
-    """Return what the note gives, by the card's UUID. A card that it names twice has been written by no scheduler."""
+    """Return what the note gives, by the card's UUID. No scheduler names a card twice, so such a card is skipped."""
     entries = _entries(pod.annotations.get(ANNOTATION, ""))
     cards = [_card(entry, inventory) for entry in entries]
     times = Counter(cards)
     return {
         card: part
         for card, entry in zip(cards, entries, strict=True)
-        if card and times[card] == 1 and (part := _part(entry))
+        if card and times[card] == 1 and (part := _part(entry, pod))
     }
 
 
@@ -151,29 +144,27 @@ def _card(entry: Entry, inventory: Inventory) -> str | None:
     return entry.id if entry.id in inventory.gpus and by_minor in (None, entry.id) else None
 
 
-def _part(entry: Entry) -> Part | None:
-    for resource in (CORE, MEMORY_RATIO):
-        percent = _quantity(entry.resources.get(resource, ""))
-        if percent:
-            return Part(
-                name=entry.id if entry.minor is None else f"minor {entry.minor}",
-                resource=resource,
-                share=float(min(percent / PERCENT, Fraction(1))),
-                memory_limit_bytes=_bytes(entry.resources.get(MEMORY, "")),
-            )
-    return None
+def _part(entry: Entry, pod: Pod) -> Part | None:
+    """Read a share: of the cores, else of the memory.
 
-
-def _bytes(value: str | int) -> int | None:
-    size = _quantity(value)
-    return int(size) if size and 1 <= size <= MOST_BYTES else None
-
-
-def _quantity(value: str | int) -> Fraction | None:
-    """Read a Kubernetes quantity that is more than nothing: `8Gi`, `1500m`, `16e9`."""
-    if isinstance(value, int):
-        return Fraction(value) if value > 0 else None
-    found = _QUANTITY.fullmatch(value)
-    if found is None or found["unit"] not in _UNITS:
+    Koordinator counts in whole per cent, rounded down. So a share may be 0, and the bytes beside it are the limit.
+    """
+    percents = {name: quantity(entry.resources.get(name, "")) for name in (CORE, MEMORY_RATIO)}
+    memory = size(entry.resources.get(MEMORY, ""))
+    named = next((name for name, percent in percents.items() if percent), None)
+    if named is None and not (memory and MEMORY_RATIO in entry.resources):
         return None
-    return Fraction(found["number"]) * _UNITS[found["unit"]] or None
+    percent = percents.get(named or "") or Fraction(0)
+    return Part(
+        name=entry.id if entry.minor is None else f"minor {entry.minor}",
+        resource=named or MEMORY,
+        share=float(min(percent / PERCENT, Fraction(1))),
+        memory_limit_bytes=memory,
+        core_limit_ratio=_core_limit(percents[CORE], pod),
+    )
+
+
+def _core_limit(percent: Fraction | None, pod: Pod) -> float | None:
+    """Cores are limited by a library in the container, if the pod asks for one. A whole card needs none."""
+    is_limited = bool(pod.labels.get(ISOLATION)) and percent is not None and percent < PERCENT
+    return float(percent / PERCENT) if is_limited and percent else None

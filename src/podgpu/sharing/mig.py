@@ -1,6 +1,6 @@
 """MIG instances: the device plugin's id is the instance's UUID, or its place on the card with old drivers.
 
-The resource may be `nvidia.com/gpu`, where all instances of the node are alike, or one for each profile.
+The resource is `nvidia.com/gpu` where all instances of the node are alike, or there is one for each profile.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Virtual GPUs of a plugin that says nothing about them: the ratio, so many of each card, is a setting of this node.
+"""Virtual GPUs of a plugin that provides no details: the ratio, their number for each card, is a setting of this node.
 
-Such a plugin hands out a card's UUID more than once, or the UUID with something behind it. A container with two of a
-card's four virtual GPUs holds half of the card. A card without a ratio is nobody's by this.
+Such a plugin hands out a card's UUID more than once, or the UUID with a suffix. A container with two of a
+card's four virtual GPUs holds half of the card. A card without a ratio has no claims of this kind.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ SIGNS: tuple[str, ...] = ()
 NEEDS = "the ratio, and device ids that begin with the UUID of a card"
 WHOLE_CARDS = "exclusive"  # the system that takes a UUID for a whole card
 VENDOR = "nvidia.com/"
-REPLICA = "::"  # of these NVIDIA's own plugin tells how many there are
+REPLICA = "::"  # NVIDIA's own plugin offers all of these, so their number is known
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return _card(allocation, _ratios(inventory)) is not None
+    return _card(allocation, inventory) is not None
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    ratios = _ratios(inventory)
+    ratios = inventory.once(_ratios)
     for allocation in inventory.allocations if ratios else ():
-        card = _card(allocation, ratios)
+        card = _card(allocation, inventory)
         if card:
             claim = inventory.claim(allocation, card, system=NAME, share=1 / ratios[card])
             limit = int(inventory.memory.get(card, 0) / ratios[card]) or None
@@ -36,7 +36,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
     is_by_uuid = claim.system == WHOLE_CARDS and claim.device_id == claim.gpu
-    return is_by_uuid and _ratios(inventory).get(claim.gpu, 1) != 1
+    return is_by_uuid and inventory.once(_ratios).get(claim.gpu, 1) != 1
 
 
 def _ratios(inventory: Inventory) -> dict[str, float]:
@@ -48,9 +48,11 @@ def _ratios(inventory: Inventory) -> dict[str, float]:
     return {gpu.uuid: given[gpu.index] for gpu in gpus if gpu.index < len(given)}
 
 
-def _card(allocation: Allocation, ratios: dict[str, float]) -> str | None:
-    card = next((one for one in ratios if allocation.device_id.startswith(one)), None)
-    if card is None:
+def _card(allocation: Allocation, inventory: Inventory) -> str | None:
+    ratios = inventory.once(_ratios)
+    named = inventory.named(allocation.device_id) if ratios else ()
+    card = max((one for one in named if allocation.device_id.startswith(one)), key=len, default="")
+    if card not in ratios:
         return None
     behind = allocation.device_id.removeprefix(card)
     is_own = _is_part(allocation, behind) if behind else ratios[card] != 1
@@ -58,6 +60,6 @@ def _card(allocation: Allocation, ratios: dict[str, float]) -> str | None:
 
 
 def _is_part(allocation: Allocation, behind: str) -> bool:
-    """Leave replicas alone, of which another system tells how many there are."""
+    """Leave out replicas: another system knows how many there are."""
     is_form = allocation.resource.startswith(VENDOR) and not behind[0].isalnum()
     return is_form and not behind.startswith(REPLICA)

@@ -2,71 +2,67 @@
 
 A container's share is what it holds of all replicas, held or not. The id alone counts: the plugin may give replicas
 any resource name. It is the same for time-slicing and for MPS, which keeps each client to its part of memory and SMs.
+Where cards have no names of their own, `all::N` is a replica of all of them (WSL), `tegra::N` of the one that is built
+in.
 """
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
 import msgspec
 
-from podgpu.model import Allocation, Claim, Device
+from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
 
 NAME = "time-slicing"
 MPS = "mps"
 SIGNS: tuple[str, ...] = ("nvidia.com/gpu.shared",)
 NEEDS = "device ids like UUID::N"
-CLIENT, SHARER = "mps", "compute"  # kinds of processes
-MODE, ONE_PROCESS = "compute_mode", 3.0
+VENDOR = "nvidia.com/"  # other plugins may have an `all` too
+EVERY, BUILT_IN = "all", "tegra"
+MIB = 1 << 20
 
 _ID = re.compile(r"(?P<device>.+)::(?P<number>[0-9]{1,6})")
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    return _replica(inventory, allocation.resource, allocation.device_id) is not None
+    return bool(_devices(allocation, inventory))
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    replicas = inventory.parts(partial(_replica, inventory))
-    served = {device.gpu.uuid for device in inventory.devices if _is_served(device)}
+    replicas = inventory.parts(_replica)
     for allocation in inventory.allocations:
-        replica = _replica(inventory, allocation.resource, allocation.device_id)
-        if replica:
-            device, _ = replica
-            claim = inventory.claim(allocation, device, system=NAME, share=1 / replicas[device])
-            yield _limited(claim, replicas[device], inventory) if device in served else claim
+        for device in _devices(allocation, inventory):
+            name, _ = _replica(allocation.resource, allocation.device_id) or ("", 0)
+            claim = inventory.claim(allocation, device, system=NAME, share=1 / replicas[name])
+            yield _limited(claim, replicas[name], inventory) if inventory.served.get(device) else claim
 
 
-def _replica(inventory: Inventory, _resource: str, device_id: str) -> tuple[str, int] | None:
-    """Return the UUID of the card or the MIG instance, and which of its replicas it is."""
+def _replica(_resource: str, device_id: str) -> tuple[str, int] | None:
+    """Return the name of what it is a replica of, and which one it is."""
     found = _ID.fullmatch(device_id)
-    if found is None:
-        return None
-    named = found["device"]
-    device = named if named in inventory.gpus else inventory.mig_names.get(named)
-    return (device, int(found["number"])) if device else None
+    return (found["device"], int(found["number"])) if found else None
 
 
-def _is_served(device: Device) -> bool:
-    """Tell the plugin's MPS by the card's mode, which lets its server alone in; where that is not told, by clients.
-
-    A tenant of a time-sliced card may bring an MPS of its own, which limits nobody: beside it there are others.
-    """
-    mode = next((one.value for one in device.readings if one.metric == MODE), None)
-    if mode is not None:
-        return mode == ONE_PROCESS
-    sharers = [process.kinds for process in device.processes if SHARER in process.kinds]
-    clients = any(CLIENT in process.kinds for process in device.processes)
-    return clients and sum(CLIENT not in kinds for kinds in sharers) <= 1
+def _devices(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
+    """Return the UUIDs of the cards or the MIG instance, if this node has them."""
+    replica = _replica(allocation.resource, allocation.device_id)
+    if replica is None:
+        return ()
+    name, _ = replica
+    is_meant = name == EVERY or (name == BUILT_IN and len(inventory.cards) == 1)
+    if is_meant and allocation.resource.startswith(VENDOR):
+        return inventory.cards
+    device = name if name in inventory.gpus else inventory.mig_names.get(name)
+    return (device,) if device else ()
 
 
 def _limited(claim: Claim, replicas: int, inventory: Inventory) -> Claim:
-    """The plugin's MPS server pins a client to one replica's part of the memory, and of the threads."""
+    """The plugin's MPS server pins a client to one replica's part of the memory, in MiB, and of the threads, in %."""
     memory = inventory.memory.get(claim.gpu)
     return msgspec.structs.replace(
         claim,
         system=MPS,
-        memory_limit_bytes=None if memory is None else memory // replicas,
-        core_limit_ratio=1 / replicas,
+        memory_limit_bytes=None if memory is None else memory // replicas // MIB * MIB,
+        core_limit_ratio=100 // replicas / 100 or None,
     )

@@ -11,6 +11,7 @@ and where it applies:
     IS_DEFAULT          the source that is taken unless the user chooses another
     IS_DEMO             its numbers are made up
     NAMES_HOLDERS       its report says which pod holds which card
+    SEES_PROCESSES      false if it cannot list the processes on a card
     LENDS_PROFILING, BORROWS_PROFILING
                         it may be combined with another for the profiling counters of the cards, see `merged`
     spans_nodes(options) the setting that makes it speak for all nodes, as the user wrote it; empty if it does not

@@ -24,6 +24,7 @@ class Entry:
     is_default: bool = False
     is_demo: bool = False
     names_holders: bool = False
+    sees_processes: bool = True
     lends_profiling: bool = False
     borrows_profiling: bool = False
     spans_nodes: Callable[[OptionsOf], str] = lambda _: ""
@@ -77,6 +78,7 @@ def _entry(folder: str) -> Entry:
         is_default=getattr(module, "IS_DEFAULT", False),
         is_demo=getattr(module, "IS_DEMO", False),
         names_holders=getattr(module, "NAMES_HOLDERS", False),
+        sees_processes=getattr(module, "SEES_PROCESSES", True),
         lends_profiling=getattr(module, "LENDS_PROFILING", False),
         borrows_profiling=getattr(module, "BORROWS_PROFILING", False),
         spans_nodes=lambda options: spans_nodes(own(options)),
@@ -91,6 +93,7 @@ def _combined(first: Entry, second: Entry) -> Entry:
         open=partial(_open_both, first, second),
         sections=(*first.sections, *second.sections),
         names_holders=first.names_holders or second.names_holders,
+        sees_processes=first.sees_processes or second.sees_processes,
     )
 
 

@@ -18,6 +18,7 @@ _POD_LABELS = (*Scope.AGENT.labels, *catalog.families()[POD_INFO][0].label_names
 _NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
 _ENERGY = "energy_joules_total"
 _NOBODY = ContainerRef("", "", "")
+_LEAST, _MOST = ("least",), ("most",)
 
 Place = tuple[str, str, str]
 Entry = tuple[Scope, Labels, Iterable[Reading]]
@@ -70,11 +71,16 @@ def _containers(card: Card, place: Place) -> Iterator[Entry]:
 
 
 def _counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
+    books = [one.booking for one in group]
     if able.counts_busy:
-        yield _seconds("busy_seconds_total", sum(one.booking.busy_us for one in group))
-    yield _seconds("allocated_seconds_total", sum(one.booking.allocated_us for one in group))
+        yield _seconds("busy_seconds_total", sum(one.busy_us for one in books))
+        yield _seconds("busy_bound_seconds_total", sum(one.least_busy_us for one in books), _LEAST)
+        yield _seconds("busy_bound_seconds_total", sum(one.most_busy_us for one in books), _MOST)
+    yield _seconds("allocated_seconds_total", sum(one.allocated_us for one in books))
     if able.counts_energy:
-        yield _joules(_ENERGY, sum(one.booking.energy_mj for one in group))
+        yield _joules(_ENERGY, sum(one.energy_mj for one in books))
+        yield _joules("energy_bound_joules_total", sum(one.least_energy_mj for one in books), _LEAST)
+        yield _joules("energy_bound_joules_total", sum(one.most_energy_mj for one in books), _MOST)
 
 
 def _gauges(live: Sequence[Tenant]) -> Iterator[Reading]:

@@ -51,8 +51,6 @@ def _lines(family: Family) -> str:
 
 def _block(key: Key) -> str:
     """`{a="b",c="d"}`, or nothing without labels."""
-    if len(key) == 2:  # most series of a page that have labels of their own
-        return f"{{{key[0].text},{key[1].text}}}"
     text = ",".join([labels.text for labels in key if labels.text])
     return f"{{{text}}}" if text else ""
 

@@ -1,19 +1,15 @@
-"""The snapshot for a terminal: one line a GPU, below it who uses it."""
+"""The snapshot for a terminal: a line for each GPU, and below it those who use it."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from io import StringIO
-from typing import TYPE_CHECKING, Literal
 
-from podgpu.model import Booking, Device, Holder, Instance, Snapshot
+from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
 from podgpu.views.advice import next_step
 from podgpu.views.glance import UNKNOWN, gib, glance, memory, percent, problem, watts, whole
 from podgpu.views.outsider import is_outsider, named
-from podgpu.views.tenancy import REASONS, Rest, Tenancy, Tenant, full_name, pids, tenancy
+from podgpu.views.rest import REASONS, present
+from podgpu.views.tenant import UNSEEN, UNSEEN_MEANS, any_unseen, by_instance, full_name, is_unseen, pids
 from podgpu.views.text import line, shortened
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 MAX_PIDS = 3
 MAX_NAMED = 2
@@ -25,6 +21,7 @@ _NUMBERS: tuple[tuple[str, int], ...] = (("SHARE", 5), ("UTIL", 4), ("MEMORY GiB
 _METHOD, _PIDS = 9, 24
 _GAP = 2
 _NAME_MOST = 60
+_PLAIN, _BOLD, _DIM, _RED = "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m"
 
 
 def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
@@ -41,17 +38,19 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
         emoji=False,
     )
     console.print(_title(snapshot), style="bold")
-    if snapshot.devices:
-        console.print(_Grid(width).filled(snapshot))
+    if snapshot.cards:
+        out.write(_Grid(width, colour=colour).filled(snapshot))
     else:
         console.print("No GPU found.")
+    if any_unseen(snapshot.cards):
+        console.print(f"{UNSEEN}: {UNSEEN_MEANS}.", style="dim")
     for note in _notes(snapshot):
         console.print(note, style="red")
     return "\n".join(text.rstrip() for text in out.getvalue().splitlines()) + "\n"
 
 
 def _title(snapshot: Snapshot) -> str:
-    count = len(snapshot.devices)
+    count = len(snapshot.cards)
     words = ["DEMO" if snapshot.demo else "", line(snapshot.node), f"{count} GPU" + "s" * (count != 1)]
     if snapshot.driver_version:
         words.append(f"driver {line(snapshot.driver_version)}")
@@ -59,94 +58,102 @@ def _title(snapshot: Snapshot) -> str:
 
 
 class _Grid:
-    """Rows of a name, numbers, the method and, where there is room, PIDs."""
+    """Rows of a name, numbers, the method and, where there is room, PIDs.
 
-    def __init__(self, width: int) -> None:
-        self._wide = width >= WIDE
-        taken = sum(size + _GAP for _, size in _NUMBERS) + _GAP + _METHOD
-        taken += _GAP + _PIDS if self._wide else 0
-        self._name_width = min(max(width - taken, 12), _NAME_MOST)
-        self._table = self._empty()
+    A column has a fixed size, and a long name is cut: it must not push the numbers off the screen. So rows are written
+    one by one; rich's own table takes twenty times as long, which shows with a thousand cards.
+    """
 
-    def filled(self, snapshot: Snapshot) -> Table:
-        for device in snapshot.devices:
-            self._add_device(device, tenancy(snapshot, device), snapshot.holders)
-        return self._table
+    def __init__(self, width: int, *, colour: bool) -> None:
+        wide = (("PIDS", _PIDS),) if width >= WIDE else ()
+        after = (*_NUMBERS, ("METHOD", _METHOD), *wide)
+        self._name_width = min(max(width - sum(size + _GAP for _, size in after), 12), _NAME_MOST)
+        self._sizes = (self._name_width, *(size for _, size in after))
+        self._colour = colour
+        self._lines: list[str] = []
+        self._add("GPU", *(heading for heading, _ in after), style=_BOLD)
 
-    def _empty(self) -> Table:
-        from rich.table import Table
+    def filled(self, snapshot: Snapshot) -> str:
+        for card in snapshot.cards:
+            self._add_card(card)
+        return "".join(self._lines)
 
-        grid = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
-        columns: list[tuple[str, int, Literal["left", "right"]]] = [("GPU", self._name_width, "left")]
-        columns += [(heading, size, "right") for heading, size in _NUMBERS]
-        columns.append(("METHOD", _METHOD, "left"))
-        columns += [("PIDS", _PIDS, "left")] if self._wide else []
-        for heading, size, side in columns:
-            # A long name is cut; it must not push the numbers off the screen.
-            grid.add_column(heading, justify=side, no_wrap=True, overflow="ellipsis", width=size)
-        return grid
-
-    def _add_device(self, device: Device, who: Tenancy, holders: tuple[Holder, ...]) -> None:
-        name = f"{device.gpu.index}  {line(device.gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
-        name = f"{line(device.gpu.node)}  {name}" if device.gpu.node else name
-        if device.fault is not None:
-            self._add(f"{name}  {line(device.fault.reason)}", style="red")
+    def _add_card(self, card: Card) -> None:
+        gpu = card.gpu
+        name = f"{gpu.index}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
+        name = f"{line(gpu.node)}  {name}" if gpu.node else name
+        if card.fault is not None:
+            self._add(f"{name}  {line(card.fault.reason)}", style=_RED)
             return
-        seen = glance(device.readings)
-        facts = ["MIG"] * device.gpu.mig_enabled
+        seen = glance(card.readings)
+        facts = ["MIG"] * gpu.mig_enabled
         facts += [] if seen.temperature_celsius is None else [whole(seen.temperature_celsius, "°C")]
         numbers = ("", percent(seen.utilization_ratio), memory(seen), whole(seen.power_watts, "W"))
-        self._add("  ".join([name, *facts]), *numbers, style="bold")
-        for instance in device.instances:
-            self._add_instance(instance, who)
-        listed = {instance.mig.uuid for instance in device.instances}
-        self._add_tenants([one for one in who.tenants if one.booking.mig not in listed], indent=3)
-        for rest in who.rest:
-            if rest.present:
-                self._add_rest(rest, named(rest.processes, holders, MAX_NAMED))
+        self._add("  ".join([name, *facts]), *numbers, style=_BOLD)
+        tenants = by_instance(card)
+        for instance in card.instances:
+            self._add_instance(card, instance, tenants.get(instance.mig.uuid, ()))
+        self._add_tenants(card, tenants.get("", ()), indent=3)
+        for rest in present(card):
+            self._add_rest(rest)
 
-    def _add_instance(self, instance: Instance, who: Tenancy) -> None:
+    def _add_instance(self, card: Card, instance: Instance, tenants: Sequence[Tenant]) -> None:
         mig, seen = instance.mig, glance(instance.readings)
         name = f"   {line(mig.profile) or UNKNOWN}  {mig.gpu_instance_id}/{mig.compute_instance_id}"
         self._add(name, "", percent(seen.sm_active_ratio), memory(seen))
-        self._add_tenants([one for one in who.tenants if one.booking.mig == mig.uuid], indent=5)
+        self._add_tenants(card, tenants, indent=5)
 
-    def _add_tenants(self, tenants: list[Tenant], indent: int) -> None:
+    def _add_tenants(self, card: Card, tenants: Sequence[Tenant], indent: int) -> None:
         for tenant in tenants:
             booking = tenant.booking
-            name = " " * indent + shortened(full_name(booking.container), self._name_width - indent)
+            name = " " * indent + shortened(full_name(tenant.container), self._name_width - indent)
             used = gib(booking.memory_bytes)
             if booking.memory_limit_bytes is not None:
                 used = f"{used} / {gib(booking.memory_limit_bytes)}"
-            numbers = (_share(booking), percent(booking.sm_ratio), used)
-            method = "idle" if tenant.idle else line(booking.method)
-            self._add(name, *numbers, watts(booking.power_watts), method, pids(tenant.processes, MAX_PIDS))
+            numbers = (_share(tenant), percent(booking.sm_ratio), used, watts(booking.power_watts))
+            self._add(name, *numbers, _method(tenant, card), pids(tenant.running, MAX_PIDS))
 
-    def _add_rest(self, rest: Rest, whose: str) -> None:
-        reason = rest.remainder.reason
-        count = max(rest.remainder.processes, len(rest.processes))
-        words = (REASONS.get(reason, line(reason)), f"({count})" if count else "", whose)
+    def _add_rest(self, rest: Rest) -> None:
+        running = rest.running
+        count = f"({len(running)})" if running else ""
+        words = (REASONS.get(rest.reason, line(rest.reason)), count, named(running, MAX_NAMED))
         name = "   " + " ".join(filter(None, words))
-        used = gib(rest.remainder.memory_bytes) if rest.remainder.memory_bytes else ""
-        self._add(name, "", "", used, "", "", pids(rest.processes, MAX_PIDS), style="dim")
+        used = gib(rest.memory_bytes) if rest.memory_bytes else ""
+        self._add(name, "", "", used, "", "", pids(running, MAX_PIDS), style=_DIM)
 
-    def _add(self, *cells: str, style: str | None = None) -> None:
-        from rich.text import Text
+    def _add(self, *cells: str, style: str = "") -> None:
+        sizes = zip(cells, self._sizes, strict=False)
+        row = (" " * _GAP).join([_fitted(cell, size, n) for n, (cell, size) in enumerate(sizes)])
+        self._lines.append(f"{style}{row}{_PLAIN}\n" if style and self._colour else f"{row}\n")
 
-        # Text, not str: a name in square brackets is a name, not markup.
-        self._table.add_row(*(Text(cell) for cell in cells[: len(self._table.columns)]), style=style)
+
+def _fitted(cell: str, size: int, column: int) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    length = cell_len(cell)
+    if length > size:
+        cell, length = f"{set_cell_size(cell, size - 1)}…", size
+    is_number = 0 < column <= len(_NUMBERS)
+    return " " * (size - length) + cell if is_number else cell + " " * (size - length)
 
 
-def _share(booking: Booking) -> str:
-    """Who is outside Kubernetes is given nothing by anybody: that is no finding."""
-    if booking.allocated_ratio is None:
-        return "" if is_outsider(booking.container) else "none"
-    return percent(booking.allocated_ratio)
+def _share(tenant: Tenant) -> str:
+    """Nobody gives a share to those outside Kubernetes, so that they have none is no finding."""
+    if tenant.booking.allocated_ratio is None:
+        return "" if is_outsider(tenant.container) else "none"
+    return percent(tenant.booking.allocated_ratio)
+
+
+def _method(tenant: Tenant, card: Card) -> str:
+    """How its numbers were found; whether it has a process there at all comes first."""
+    if is_unseen(tenant, card):
+        return UNSEEN
+    return "idle" if tenant.idle else line(tenant.booking.method)
 
 
 def _notes(snapshot: Snapshot) -> list[str]:
     """Why something is missing, and what to do about it."""
-    faults = [(f"GPU {device.gpu.index}", device.fault, "") for device in snapshot.devices]
+    faults = [(f"GPU {card.gpu.index}", card.fault, "") for card in snapshot.cards]
     faults += [(line(part.name), part.fault, part.name) for part in snapshot.parts if not part.up]
     notes = [
         f"{name}: {problem(fault)}. {next_step(fault, part)}"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from podgpu.kube import endpoints
-from podgpu.kube.apiserver import ApiServer
+from podgpu.kube.api.server import ApiServer
 from podgpu.kube.endpoints import MOST_PODS, Endpoints
 from podgpu.model import Fault
 from tests.fakeapi.server import FakeApi
@@ -117,7 +117,7 @@ async def test_the_question_names_labels_node_and_phase() -> None:
 async def test_a_namespace_keeps_out_pods_that_only_have_the_labels() -> None:
     path = "/api/v1/namespaces/gpu-operator/pods"
     async with FakeApi(
-        pods=[pod(ip="10.6.6.6", namespace="tenant")], objects={path: {"items": [pod()]}}
+        pods=[pod(ip="10.6.6.6", namespace="tenant")], objects={path: {"metadata": {}, "items": [pod()]}}
     ) as fake:
         finding = finder(fake, namespace="gpu-operator")
         assert await asked(finding) == (("http://10.0.0.5:9400/metrics",), None)

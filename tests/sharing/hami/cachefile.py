@@ -1,4 +1,4 @@
-"""Writes the files of HAMi's library, both layouts, at the places where its headers put the numbers."""
+"""Writes the files of HAMi's library, all five layouts, at the places where its headers put the numbers."""
 
 import struct
 from dataclasses import dataclass, field
@@ -19,59 +19,95 @@ class Process:
     status: int = 1
 
 
+@dataclass(frozen=True)
+class Offsets:
+    """As a compiler lays out the library's structs. Of a slot: its memory, activity and status, and their sizes."""
+
+    size: int
+    count: int
+    uuids: int
+    memory: int
+    cores: int
+    slots: int
+    slot: int
+    used: int
+    used_size: int
+    util: int | None
+    util_size: int
+    status: int
+    process_count: int
+    last_kernel: int | None = None
+    version: tuple[int, int] | None = None
+
+
+_V1 = (2008952, 56, 64, 1600, 1728, 1856, 1960, 8, 64, 1160, 48, 1928, 2008896, 2008912)
+LAYOUTS = {
+    "first": Offsets(804680, 48, 56, 1592, 1720, 1848, 784, 8, 40, None, 0, 776, 804664),
+    "old": Offsets(1197896, 48, 56, 1592, 1720, 1848, 1168, 8, 40, 776, 24, 1160, 1197880),
+    "1.1": Offsets(*_V1, (1, 1)),
+    "2.8.1": Offsets(
+        2008984, 88, 96, 1632, 1760, 1888, 1960, 16, 64, 1168, 48, 1936, 2008928, 2008944, (1, 1)
+    ),
+    "1.2": Offsets(*_V1, (1, 2)),
+}
+
+
 @dataclass
 class CacheFile:
+    """`version` is written where it is given, else the layout's own."""
+
     uuids: list[str | bytes] = field(default_factory=lambda: [ONE])
     memory: list[int] = field(default_factory=lambda: [8 * GIB])
     cores: list[int] = field(default_factory=lambda: [30])
     processes: list[Process] = field(default_factory=list)
     last_kernel: int = 1_760_000_000
     magic: int = 19920718
-    version: tuple[int, int] = (1, 1)
+    version: tuple[int, int] | None = None
     count: int | None = None
     process_count: int | None = None
 
     def new(self) -> bytes:
-        data = bytearray(2008952)
-        struct.pack_into("<3i", data, 0, self.magic, *self.version)
-        self._cards(data, 56, 64, 1600, 1728)
-        for index, process in enumerate(self.processes):
-            start = 1856 + index * 1960
-            struct.pack_into("<2i", data, start, index + 1, process.pid)
-            struct.pack_into("<i", data, start + 1928, process.status)
-            for card, (context, module, buffer, total, sm) in enumerate(process.cards):
-                struct.pack_into("<5Q", data, start + 8 + card * 64, context, module, buffer, 0, total)
-                struct.pack_into("<Q", data, start + 1160 + card * 48 + 16, sm)
-        struct.pack_into("<i", data, 2008896, self._process_count)
-        struct.pack_into("<Q", data, 2008912, self.last_kernel)
-        return bytes(data)
+        return self.bytes_of("1.1")
 
     def old(self) -> bytes:
-        data = bytearray(1197896)
+        return self.bytes_of("old")
+
+    def bytes_of(self, layout: str) -> bytes:
+        at = LAYOUTS[layout]
+        data = bytearray(at.size + 1)  # the library writes one byte behind its struct
         struct.pack_into("<i", data, 0, self.magic)
-        self._cards(data, 48, 56, 1592, 1720)
+        if at.version:
+            struct.pack_into("<2i", data, 4, *(self.version or at.version))
+        self._cards(data, at)
         for index, process in enumerate(self.processes):
-            start = 1848 + index * 1168
-            struct.pack_into("<2i", data, start, index + 1, process.pid)
-            struct.pack_into("<i", data, start + 1160, process.status)
-            for card, (context, module, buffer, total, sm) in enumerate(process.cards):
-                struct.pack_into("<5Q", data, start + 8 + card * 40, context, module, buffer, 0, total)
-                struct.pack_into("<Q", data, start + 776 + card * 24 + 16, sm)
-        struct.pack_into("<i", data, 1197880, self._process_count)
+            self._process(data, at, at.slots + index * at.slot, process)
+        struct.pack_into("<i", data, at.process_count, self._process_count)
+        if at.last_kernel:
+            struct.pack_into("<Q", data, at.last_kernel, self.last_kernel)
         return bytes(data)
+
+    def _process(self, data: bytearray, at: Offsets, start: int, process: Process) -> None:
+        struct.pack_into("<2i", data, start, 1, process.pid)
+        struct.pack_into("<i", data, start + at.status, process.status)
+        for card, (context, module, buffer, total, sm) in enumerate(process.cards):
+            struct.pack_into(
+                "<5Q", data, start + at.used + card * at.used_size, context, module, buffer, 0, total
+            )
+            if at.util is not None:
+                struct.pack_into("<Q", data, start + at.util + card * at.util_size + 16, sm)
 
     @property
     def _process_count(self) -> int:
         return len(self.processes) if self.process_count is None else self.process_count
 
-    def _cards(self, data: bytearray, count: int, uuids: int, memory: int, cores: int) -> None:
-        struct.pack_into("<Q", data, count, len(self.uuids) if self.count is None else self.count)
+    def _cards(self, data: bytearray, at: Offsets) -> None:
+        struct.pack_into("<Q", data, at.count, len(self.uuids) if self.count is None else self.count)
         for index, uuid in enumerate(self.uuids):
             struct.pack_into(
-                "96s", data, uuids + index * 96, uuid if isinstance(uuid, bytes) else uuid.encode()
+                "96s", data, at.uuids + index * 96, uuid if isinstance(uuid, bytes) else uuid.encode()
             )
-        struct.pack_into(f"<{len(self.memory)}Q", data, memory, *self.memory)
-        struct.pack_into(f"<{len(self.cores)}Q", data, cores, *self.cores)
+        struct.pack_into(f"<{len(self.memory)}Q", data, at.memory, *self.memory)
+        struct.pack_into(f"<{len(self.cores)}Q", data, at.cores, *self.cores)
 
 
 def folder(root: Path, pod: str = POD, container: str = "main") -> Path:

@@ -18,7 +18,7 @@ from podgpu.model import (
     Reading,
     VirtualGpu,
 )
-from podgpu.sharing import hami, unclaimed
+from podgpu.sharing import hami, system_of, unclaimed
 from podgpu.sharing.hami.note import NOTE
 from podgpu.sharing.inventory import Inventory
 
@@ -102,7 +102,8 @@ def test_a_file_gives_card_share_and_limits() -> None:
     )
     assert (claim.container.pod, claim.container.container, claim.container.pod_uid) == ("p", "c", "uid-p")
     assert (claim.system, claim.source, claim.device_id) == ("hami", "cache", "uid-p_c/0")
-    assert unclaimed(node, [hami]) == ()
+    assert unclaimed(node, [system_of(hami)]) == ()
+    assert claim.index == 0
 
 
 @pytest.mark.parametrize("cores", [None, 1.0])
@@ -135,7 +136,7 @@ def test_a_note_that_is_not_borne_out_is_not_replaced_by_a_file() -> None:
     ("allocations", "pods"),
     [
         ([], [pod("p")]),
-        (held("p", container="other"), [pod("p")]),
+        (held("p", container="other") + held("p", container="third"), [pod("p")]),
         (held("q"), [pod("p"), pod("q")]),
         (held("p"), []),
         (held("p"), [pod("p", phase="Failed")]),
@@ -145,6 +146,20 @@ def test_a_file_counts_only_for_a_container_with_an_id_of_a_known_pod(
     allocations: list[Allocation], pods: list[Pod]
 ) -> None:
     assert found([vgpu("p")], allocations, pods) == []
+
+
+def test_a_file_in_a_folder_of_another_name_is_of_the_only_container_with_ids() -> None:
+    """HAMi 2.10 names it after a container that comes before, if that one has no GPU."""
+    (claim,) = found([vgpu("p", container="sidecar")], held("p", container="main"))
+    assert (claim.container.container, claim.gpu) == ("main", ONE)
+
+
+def test_files_of_several_containers_count_if_each_of_them_has_one() -> None:
+    given = held("p", container="a") + held("p", container="b")
+    files = [vgpu("p", memory=10 * GIB, container="a"), vgpu("p", memory=20 * GIB, container="b")]
+    assert {claim.container.container for claim in found(files, given)} == {"a", "b"}
+    assert found(files[:1], given) == []
+    assert found([files[0], vgpu("p", container="sidecar")], given) == []
 
 
 def test_a_whole_card_bears_out_nothing() -> None:

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given as chosen
 from hypothesis import strategies as st
 
-from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, PodContainer, Reading
+from podgpu.model import (
+    Allocation,
+    Claim,
+    Device,
+    Gpu,
+    Instance,
+    MigInstance,
+    Pod,
+    PodContainer,
+    Reading,
+)
 from podgpu.sharing import hami
 from podgpu.sharing.hami.note import MIG_NOTE, NOTE
 from podgpu.sharing.inventory import Inventory
@@ -110,6 +120,13 @@ def test_a_note_without_amounts_limits_nothing() -> None:
 
 def test_a_container_may_have_parts_of_several_cards() -> None:
     assert places(found(f"{ONE},NVIDIA,1,1:{TWO},NVIDIA,1,1:;", {"c": 2})) == {"c": [ONE, TWO]}
+
+
+def test_cards_are_numbered_as_the_scheduler_listed_them() -> None:
+    listed = found(f"{TWO},NVIDIA,1,1:{ONE},NVIDIA,1,1:;", {"c": 2})
+    assert [(claim.gpu, claim.index) for claim in listed] == [(TWO, 0), (ONE, 1)]
+    (second,) = found(f"unreadable:{ONE},NVIDIA,1,1:;", {"c": 2})
+    assert (second.gpu, second.index) == (ONE, 1)
 
 
 @pytest.mark.parametrize("note", [f"{TWO},NVIDIA,1,1:;;", f";{TWO},NVIDIA,1,1:;", f";;{TWO},NVIDIA,1,1:"])
@@ -271,7 +288,7 @@ def test_only_ids_of_its_own_form_are_explained() -> None:
             ("nvidia.com/gpu", ONE),
             ("nvidia.com/gpu", f"{ONE}::0"),
             ("nvidia.com/gpu", f"{ONE}-x"),
-            ("example.com/gpu", f"{ONE}-0"),
+            ("example.com/gpu", ONE),
         )
     ]
     assert hami.explains(seen.allocations[0], seen)

@@ -1,6 +1,7 @@
 """From a page to the books and to the terminal: who is booked for what, where nobody can see processes."""
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +11,10 @@ import pytest
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
-from podgpu.kube.procfs import Procfs
+from podgpu.assembly.agent import open_agent
+from podgpu.catalog.parts import DCGM, PROCFS
+from podgpu.config.precedence import load
+from podgpu.host.procfs import Procfs
 from podgpu.model import Fault, Snapshot
 from podgpu.sources.dcgm.source import DcgmPages
 from tests.agent.stage import check_balance
@@ -55,7 +59,7 @@ async def two_cycles(agent: Agent, exporter: FakeExporter, later: bytes) -> Snap
     exporter.page = later
     await asyncio.sleep(INTERVAL)
     await agent.cycle()
-    snapshot = agent.snapshot()
+    snapshot = agent.snapshot
     check_balance(snapshot)
     return snapshot
 
@@ -63,18 +67,23 @@ async def two_cycles(agent: Agent, exporter: FakeExporter, later: bytes) -> Snap
 async def test_who_holds_the_card_alone_is_taken_for_its_user() -> None:
     async with FakeExporter(page("train")) as exporter, agent_over(exporter) as agent:
         snapshot = await two_cycles(agent, exporter, page("train", joules=7))
-    [booking] = snapshot.bookings
-    assert (booking.container.pod, booking.method, booking.energy_mj) == ("train", "exclusive", 7000)
+    [card] = snapshot.cards
+    [tenant] = card.tenants
+    booking = tenant.booking
+    assert (tenant.container.pod, booking.method, booking.energy_mj) == ("train", "exclusive", 7000)
     assert booking.busy_us == pytest.approx(booking.allocated_us / 2, abs=2)
     assert (booking.memory_bytes, booking.sm_ratio) == (None, None)
-    [claim] = snapshot.claims
+    [claim] = tenant.claims
     assert (claim.source, claim.device_id) == ("dcgm", "GPU-1")
+    assert (tenant.idle, booking.processes) == (None, None)
 
 
 async def test_those_who_share_a_card_are_booked_by_what_they_were_given() -> None:
     async with FakeExporter(page("a", "b")) as exporter, agent_over(exporter) as agent:
         snapshot = await two_cycles(agent, exporter, page("a", "b", joules=8))
-    assert {(one.container.pod, one.method, one.energy_mj) for one in snapshot.bookings} == {
+    [card] = snapshot.cards
+    found = {(one.container.pod, one.booking.method, one.booking.energy_mj) for one in card.tenants}
+    assert found == {
         ("a", "reserved", 4000),
         ("b", "reserved", 4000),
     }
@@ -83,34 +92,39 @@ async def test_those_who_share_a_card_are_booked_by_what_they_were_given() -> No
 async def test_memory_that_no_process_was_seen_to_hold_is_whose_nobody_knows() -> None:
     async with FakeExporter(page("train")) as exporter, agent_over(exporter) as agent:
         snapshot = await two_cycles(agent, exporter, page("train", joules=7))
-    memory = {one.reason: one.memory_bytes for one in snapshot.remainders if one.memory_bytes}
+    memory = {one.reason: one.memory_bytes for one in snapshot.cards[0].rest if one.memory_bytes}
     assert memory == {"unknown": 4 << 30}
 
 
 async def test_what_nobody_holds_is_booked_to_nobody() -> None:
     async with FakeExporter(page()) as exporter, agent_over(exporter) as agent:
         snapshot = await two_cycles(agent, exporter, page(joules=7))
-    assert snapshot.bookings == ()
-    assert {one.reason: one.energy_mj for one in snapshot.remainders if one.energy_mj} == {"unknown": 7000}
+    [card] = snapshot.cards
+    assert (card.tenants, card.ended) == ((), ())
+    assert {one.reason: one.energy_mj for one in card.rest if one.energy_mj} == {"unknown": 7000}
 
 
 async def test_the_kubelet_knows_better_than_the_page() -> None:
     kubelet = Kubelet(chat="GPU-1")
     async with FakeExporter(page("train")) as exporter, agent_over(exporter, kubelet) as agent:
         snapshot = await two_cycles(agent, exporter, page("train", joules=7))
-    assert [one.container.pod for one in snapshot.bookings] == ["chat"]
-    assert [claim.source for claim in snapshot.claims] == ["podresources"]
+    [tenant] = snapshot.cards[0].tenants
+    assert tenant.container.pod == "chat"
+    assert [claim.source for claim in tenant.claims] == ["podresources"]
 
 
 async def test_proc_is_no_part_of_it() -> None:
-    async with FakeExporter(page("train")) as exporter, agent_over(exporter) as agent:
+    async with FakeExporter(page("train")) as exporter:
+        agent = open_agent(load({"source": ["dcgm"], "dcgm_url": [exporter.url]}, {}))
         await agent.cycle()
-        assert [part.name for part in agent.snapshot().parts] == ["dcgm"]
+        assert PROCFS.name not in [part.name for part in agent.snapshot.parts]
         exporter.status = 500
         await agent.cycle()
-        [part] = agent.snapshot().parts
-        assert part.fault is not None
-        assert (part.name, part.fault.reason) == ("dcgm", "page_refused")
+        names = {part.name: part.fault for part in agent.snapshot.parts}
+        await agent.close()
+    fault = names[DCGM.name]
+    assert fault is not None and fault.reason == "page_refused"
+    assert PROCFS.name not in names
 
 
 async def podgpu(*arguments: str) -> tuple[int, str]:
@@ -118,7 +132,7 @@ async def podgpu(*arguments: str) -> tuple[int, str]:
         *(sys.executable, "-m", "podgpu", *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        env={"COLUMNS": "100", "PATH": "/usr/bin:/bin"},
+        env={**os.environ, "COLUMNS": "100"},
     )
     output, _ = await process.communicate()
     return process.returncode or 0, output.decode()

@@ -3,6 +3,7 @@
 import pytest
 from msgspec import Struct
 
+from podgpu.model import Ability
 from podgpu.sources.dcgm.reading import read
 from tests.sources.dcgm.exporter import RECORDED, recorded
 from tests.sources.dcgm.found import MIB, Key, names, values
@@ -220,4 +221,4 @@ def test_a_recorded_page_is_read_as_a_person_reads_it(name: str) -> None:
     instances = {one.mig.gpu_instance_id: one for one in card.device.instances}
     assert {number: (one.mig.profile, values(one)) for number, one in instances.items()} == expected.instances
     assert card.device.gpu.mig_enabled == bool(instances)
-    assert not card.device.processes_known
+    assert card.device.ability == Ability()

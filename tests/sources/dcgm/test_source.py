@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from podgpu.agent.join import bare
 from podgpu.model import Fault, Report, Snapshot
 from podgpu.sources.dcgm.reading import MOST_CARDS
 from podgpu.sources.dcgm.source import AT_ONCE, DcgmPages
@@ -63,7 +64,7 @@ async def test_a_page_is_a_report() -> None:
     assert report.fault is None
     assert [device.gpu.model for device in report.devices] == ["Tesla T4"]
     assert [one.pod for one in report.allocations] == ["gpu-test"]
-    assert not report.sees_processes
+    assert not report.devices[0].ability.sees_processes
     assert 0 < report.devices[0].seconds <= report.seconds < 5
 
 
@@ -209,7 +210,9 @@ async def test_cards_of_several_nodes_keep_their_numbers_and_name_their_node() -
         report = await source.read()
         await source.close()
     assert {(one.gpu.node, one.gpu.index) for one in report.devices} >= {("", 0), ("node-2", 0)}
-    snapshot = Snapshot(node="node-1", taken_at=0.0, interval_seconds=1.0, version="", devices=report.devices)
+    snapshot = Snapshot(
+        node="node-1", taken_at=0.0, interval_seconds=1.0, version="", cards=tuple(map(bare, report.devices))
+    )
     text = render(native.families(snapshot, {}), Format.TEXT).decode()
     up = [line for line in text.splitlines() if line.startswith("podgpu_gpu_up{")]
     assert {line.partition('node="')[2].partition('"')[0] for line in up} == {"node-1", "node-2"}

@@ -60,10 +60,10 @@ async def test_a_release_cuts_a_reading_short(stage: Stage) -> None:
     await asyncio.sleep(0.5)
     assert await agent.release(60)
     await asyncio.sleep(0.1)
-    (part,) = agent.snapshot().parts
+    (part,) = agent.snapshot.parts
     assert part.fault
     assert part.fault.reason == "released"
-    assert agent.snapshot().errors == ()
+    assert agent.snapshot.errors == ()
     running.cancel()
     await agent.close()
 

@@ -1,7 +1,11 @@
-"""A node with every quirk that the pages of dcgm-exporter must tell or survive."""
+"""A node with every quirk that the pages of dcgm-exporter must show or survive."""
+
+from msgspec.structs import replace
 
 from podgpu.model import (
+    SEES_ALL,
     Booking,
+    Card,
     Claim,
     ClaimUse,
     ContainerRef,
@@ -10,12 +14,13 @@ from podgpu.model import (
     Gpu,
     Instance,
     MigInstance,
-    PartStatus,
     Pod,
     PodContainer,
     Reading,
     Snapshot,
+    Tenant,
 )
+from tests.tree import card
 
 GIB = 2**30
 
@@ -28,9 +33,9 @@ def mig_uuid(number: int) -> str:
     return f"MIG-00000000-0000-5000-8000-{number:012d}"
 
 
-def card(index: int, *, model: str = "NVIDIA H200", mig_enabled: bool = False) -> Gpu:
+def gpu(index: int, *, model: str = "NVIDIA H200", mig_enabled: bool = False) -> Gpu:
     bus = f"00000000:{0x18 + index:02X}:00.0"
-    # The number of /dev/nvidiaN is another one.
+    # Not the number of /dev/nvidiaN.
     return Gpu(
         uuid=uuid(index),
         index=index,
@@ -43,7 +48,7 @@ def card(index: int, *, model: str = "NVIDIA H200", mig_enabled: bool = False) -
 
 
 def readings(load: float) -> tuple[Reading, ...]:
-    """All that the default counters tell."""
+    """All that the default counters show."""
     return (
         Reading("clock_hertz", 1_980e6, ("sm",)),
         Reading("clock_hertz", 3_201e6, ("memory",)),
@@ -100,61 +105,108 @@ SLICE = ContainerRef("team-b", "notebook", "jupyter", "uid-notebook")
 CLAIMANT = ContainerRef("team-c", "dynamic", "ctr", "uid-dynamic")
 PART = ContainerRef("team-c", "part", "ctr", "uid-part")
 
-EXCLUSIVE = Device(
-    gpu=card(0),
-    readings=(
-        *readings(0.97),
-        Reading("xid_last_code", 31),
-        Reading("xid_errors_total", 2, ("31",)),
-        Reading("xid_errors_total", 1, ("13",)),
+DOCKER = ContainerRef("", "", "docker/web")
+
+
+def held(
+    container: ContainerRef, gpu: int, *, share: float = 1.0, number: int = 1, system: str = "", mig: str = ""
+) -> tuple[Claim, ...]:
+    """Claims on a card, or on an instance of it."""
+    return (Claim(gpu=uuid(gpu), mig=mig, container=container, share=share, system=system),) * number
+
+
+def claimed(container: ContainerRef, gpu: int, device_id: str, mig: str = "") -> tuple[Claim, ...]:
+    """A claim by dynamic resource allocation."""
+    return (
+        Claim(
+            gpu=uuid(gpu),
+            mig=mig,
+            container=container,
+            system="dra",
+            resource="gpu.nvidia.com",
+            device_id=device_id,
+        ),
+    )
+
+
+def heard(device: Device, *tenants: Tenant, ended: tuple[Tenant, ...] = ()) -> Card:
+    """A card of which every XID is heard."""
+    able = replace(device, ability=replace(SEES_ALL, hears_xids=True))
+    return card(able, tenants=tenants, ended=ended)
+
+
+EXCLUSIVE = heard(
+    Device(
+        gpu=gpu(0),
+        readings=(
+            *readings(0.97),
+            Reading("xid_last_code", 31),
+            Reading("xid_errors_total", 2, ("31",)),
+            Reading("xid_errors_total", 1, ("13",)),
+        ),
+    ),
+    Tenant(
+        container=TRAIN,
+        claims=held(TRAIN, 0, system="exclusive"),
+        booking=Booking(memory_bytes=30 * GIB, sm_ratio=0.9, power_watts=600.0),
     ),
 )
-IDLE = Device(gpu=card(1), readings=readings(0.0))
-SHARED = Device(gpu=card(2), readings=readings(0.8))
-SPLIT = Device(
-    gpu=card(3, mig_enabled=True),
-    # A card in MIG mode tells no utilisation. Its memory is not that of its instances.
-    readings=tuple(one for one in readings(0.5) if one.metric != "utilization_ratio"),
-    instances=(
-        instance(1, 3, "2g.35gb", 10 * GIB),
-        instance(2, 5, "1c.2g.35gb", 8 * GIB),
-        instance(3, 5, "1c.2g.35gb", 8 * GIB, compute=1),
-        instance(4, 9, "1g.18gb", 0.25 * GIB),
-    ),
-)
-DYNAMIC = Device(gpu=card(4, model='a "quoted"\\\nname'), readings=readings(0.1))
-STUCK = Device(gpu=card(5), fault=Fault(reason="timeout", call="nvmlDeviceGetPowerUsage"))
-EMPTY_MIG = Device(gpu=card(6, mig_enabled=True), readings=(Reading("power_watts", 70.0),))
-
-CLAIMS = (
-    Claim(gpu=uuid(0), container=TRAIN, system="exclusive"),
-    Claim(gpu=uuid(2), container=CHAT, share=0.25, system="replicas"),
-    Claim(gpu=uuid(2), container=CHAT, share=0.25, system="replicas"),
-    Claim(gpu=uuid(2), container=BATCH, share=0.25, system="replicas"),
-    Claim(gpu=uuid(3), mig=mig_uuid(1), container=SLICE, system="mig"),
-    # Two containers on the two halves of one GPU instance.
-    Claim(gpu=uuid(3), mig=mig_uuid(2), container=CHAT, system="mig"),
-    Claim(gpu=uuid(3), mig=mig_uuid(3), container=BATCH, system="mig"),
-    Claim(
-        gpu=uuid(3), mig=mig_uuid(4), container=PART, system="dra", resource="gpu.nvidia.com",
-        device_id="pool/a/gpu-3-mig-1g18gb-19-0",
-    ),
-    Claim(
-        gpu=uuid(4), container=CLAIMANT, system="dra", resource="gpu.nvidia.com", device_id="gpu-node-1/gpu-4"
-    ),
-)  # fmt: skip
-
-BOOKINGS = (
-    Booking(gpu=uuid(0), container=TRAIN, memory_bytes=30 * GIB, sm_ratio=0.9, power_watts=600.0),
-    Booking(gpu=uuid(2), container=CHAT, memory_bytes=20 * GIB, sm_ratio=0.504, power_watts=300.25),
-    Booking(gpu=uuid(2), container=BATCH, memory_bytes=None, sm_ratio=None, power_watts=50.0),
-    Booking(gpu=uuid(2), container=STRANGER, memory_bytes=2 * GIB, sm_ratio=0.2),
-    Booking(gpu=uuid(2), container=TRAIN, memory_bytes=GIB, sm_ratio=0.5, ended=True),
+IDLE = heard(Device(gpu=gpu(1), readings=readings(0.0)))
+SHARED = heard(
+    Device(gpu=gpu(2), readings=readings(0.8)),
     # Outside Kubernetes.
-    Booking(gpu=uuid(2), container=ContainerRef("", "", "docker/web"), memory_bytes=GIB),
-    Booking(gpu=uuid(3), mig=mig_uuid(2), container=CHAT, memory_bytes=5 * GIB, power_watts=20.0),
-    Booking(gpu=uuid(3), mig=mig_uuid(3), container=BATCH, memory_bytes=2 * GIB, power_watts=10.0),
+    Tenant(container=DOCKER, booking=Booking(memory_bytes=GIB)),
+    Tenant(
+        container=CHAT,
+        claims=held(CHAT, 2, share=0.25, number=2, system="replicas"),
+        booking=Booking(memory_bytes=20 * GIB, sm_ratio=0.504, power_watts=300.25),
+    ),
+    Tenant(
+        container=BATCH,
+        claims=held(BATCH, 2, share=0.25, system="replicas"),
+        booking=Booking(power_watts=50.0),
+    ),
+    Tenant(container=STRANGER, booking=Booking(memory_bytes=2 * GIB, sm_ratio=0.2)),
+    ended=(Tenant(container=TRAIN, booking=Booking(memory_bytes=GIB, sm_ratio=0.5)),),
 )
+SPLIT = heard(
+    Device(
+        gpu=gpu(3, mig_enabled=True),
+        # A card in MIG mode reports no utilisation. Its memory is not that of its instances.
+        readings=tuple(one for one in readings(0.5) if one.metric != "utilization_ratio"),
+        instances=(
+            instance(1, 3, "2g.35gb", 10 * GIB),
+            instance(2, 5, "1c.2g.35gb", 8 * GIB),
+            instance(3, 5, "1c.2g.35gb", 8 * GIB, compute=1),
+            instance(4, 9, "1g.18gb", 0.25 * GIB),
+        ),
+    ),
+    Tenant(container=SLICE, mig=mig_uuid(1), claims=held(SLICE, 3, mig=mig_uuid(1), system="mig")),
+    # Two containers on the two halves of one GPU instance.
+    Tenant(
+        container=CHAT,
+        mig=mig_uuid(2),
+        claims=held(CHAT, 3, mig=mig_uuid(2), system="mig"),
+        booking=Booking(memory_bytes=5 * GIB, power_watts=20.0),
+    ),
+    Tenant(
+        container=BATCH,
+        mig=mig_uuid(3),
+        claims=held(BATCH, 3, mig=mig_uuid(3), system="mig"),
+        booking=Booking(memory_bytes=2 * GIB, power_watts=10.0),
+    ),
+    Tenant(
+        container=PART,
+        mig=mig_uuid(4),
+        claims=claimed(PART, 3, "pool/a/gpu-3-mig-1g18gb-19-0", mig=mig_uuid(4)),
+    ),
+)
+DYNAMIC = heard(
+    Device(gpu=gpu(4, model='a "quoted"\\\nname'), readings=readings(0.1)),
+    Tenant(container=CLAIMANT, claims=claimed(CLAIMANT, 4, "gpu-node-1/gpu-4")),
+)
+STUCK = heard(Device(gpu=gpu(5), fault=Fault(reason="timeout", call="nvmlDeviceGetPowerUsage")))
+EMPTY_MIG = heard(Device(gpu=gpu(6, mig_enabled=True), readings=(Reading("power_watts", 70.0),)))
 
 PODS = (
     Pod(
@@ -189,9 +241,6 @@ NODE = Snapshot(
     version="0.1.0",
     driver_version="580.159.04",
     nvml_version="13.580.159.04",
-    devices=(EXCLUSIVE, IDLE, SHARED, SPLIT, DYNAMIC, STUCK, EMPTY_MIG),
-    claims=CLAIMS,
-    bookings=BOOKINGS,
+    cards=(EXCLUSIVE, IDLE, SHARED, SPLIT, DYNAMIC, STUCK, EMPTY_MIG),
     pods=PODS,
-    parts=(PartStatus(name="nvml", up=True),),
 )

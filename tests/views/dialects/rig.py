@@ -1,68 +1,182 @@
-"""What the tests of dialects share: nodes of scenarios, and what every page must be."""
+"""What the tests of dialects share: nodes of scenarios, nodes made at random, and what every page must be."""
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from pathlib import Path
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from podgpu.model import Booking, Claim, ContainerRef, Snapshot, VirtualGpu
+from podgpu import catalog
+from podgpu.agent.accounts import Accounts
+from podgpu.agent.join import Join
+from podgpu.ledger.account import Interval
+from podgpu.ledger.book import book
+from podgpu.model import (
+    Booking,
+    Card,
+    Claim,
+    ContainerRef,
+    Device,
+    Fault,
+    Gpu,
+    Holder,
+    Instance,
+    MigInstance,
+    Pod,
+    Process,
+    Reading,
+    Rest,
+    Snapshot,
+    Tenant,
+    VirtualGpu,
+)
 from podgpu.views.exposition import Format, render
-from podgpu.views.family import Family, count
+from podgpu.views.series import Family, Labels, count
 from tests.fakekubelet.kubelet import kubelet_root
 from tests.scenarios.play import play
 from tests.scenarios.script import NodeScript, read
+from tests.tree import card
 from tests.views.test_exposition import PARSERS
-from tests.views.test_native import MAYBE, RATIOS, SNAPSHOTS
 
 PROMTOOL = shutil.which("promtool")
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
+NAMES = st.text(st.characters(), max_size=6)
+MAYBE = st.none() | st.integers(0, 2**50)
+RATIOS = st.none() | st.floats(0, 1)
+READINGS = st.lists(
+    st.sampled_from(catalog.device_rows()).flatmap(
+        lambda row: st.builds(
+            Reading, st.just(row.name), st.floats(), st.tuples(*(NAMES for _ in row.label_names))
+        )
+    ),
+    max_size=6,
+).map(tuple)
 # Few names, so that pods meet on cards, and some are made again under their old name.
-REFS = st.builds(ContainerRef, st.just("a"), st.sampled_from("xy"), st.just("c"), st.sampled_from("12"))
-CARDS = st.sampled_from(["GPU-1", "GPU-2"])
-SYSTEMS = st.sampled_from(["hami", "mig"])
-NODES = st.builds(
-    lambda snapshot, claims, bookings, vgpus: replace(
-        snapshot,
-        claims=(*snapshot.claims, *claims),
-        bookings=(*snapshot.bookings, *bookings),
-        vgpus=tuple(vgpus),
-    ),
-    SNAPSHOTS,
-    st.lists(
-        st.builds(Claim, gpu=CARDS, container=REFS, share=RATIOS.filter(bool), system=SYSTEMS), max_size=4
-    ),
-    st.lists(
-        st.builds(
-            Booking,
-            gpu=CARDS,
-            container=REFS,
-            processes=st.integers(0, 2),
-            memory_bytes=MAYBE,
-            sm_ratio=RATIOS,
-            ended=st.booleans(),
+REFS = st.builds(
+    ContainerRef, st.just("a"), st.sampled_from("xy"), st.just("c"), st.sampled_from("12")
+) | st.builds(ContainerRef, NAMES, NAMES, NAMES, NAMES)
+PROCESSES = st.lists(
+    st.builds(
+        Process,
+        pid=st.integers(1, 5),
+        kinds=st.sampled_from([("compute",), ()]),
+        memory_bytes=MAYBE,
+        holder=st.none()
+        | st.builds(
+            Holder, pid=st.just(1), kind=st.sampled_from(["pod", "host"]), container=st.none() | REFS
         ),
-        max_size=4,
     ),
-    st.lists(
-        st.builds(
-            VirtualGpu,
-            pod_uid=st.sampled_from("12"),
-            container=st.just("c"),
-            gpu=CARDS,
-            index=st.integers(0, 2),
-            memory_used_bytes=MAYBE,
-            context_bytes=MAYBE,
-            sm_ratio=RATIOS,
-            last_kernel_at=RATIOS,
-        ),
-        max_size=4,
-    ),
+    max_size=2,
+).map(tuple)
+CLAIMS = st.builds(
+    Claim,
+    gpu=NAMES,
+    container=REFS,
+    share=st.floats(0, 1),
+    memory_limit_bytes=MAYBE,
+    system=st.sampled_from(["hami", "dra", "mig"]),
+    index=st.none() | st.integers(0, 2),
 )
+BOOKINGS = st.builds(Booking, memory_bytes=MAYBE, sm_ratio=RATIOS, power_watts=RATIOS)
+VGPUS = st.builds(
+    VirtualGpu,
+    pod_uid=st.just("1"),
+    container=st.just("c"),
+    gpu=NAMES,
+    index=st.integers(0, 2),
+    memory_used_bytes=MAYBE,
+    context_bytes=MAYBE,
+    sm_ratio=RATIOS,
+    last_kernel_at=RATIOS,
+)
+DEVICES = st.builds(
+    Device,
+    gpu=st.builds(
+        Gpu, uuid=NAMES | st.sampled_from(["GPU-1", "GPU-2"]), index=st.integers(0, 2), model=NAMES
+    ),
+    fault=st.none() | st.builds(Fault, reason=NAMES, call=NAMES),
+    readings=READINGS,
+    instances=st.lists(
+        st.builds(
+            Instance,
+            mig=st.builds(
+                MigInstance,
+                uuid=NAMES,
+                gpu_instance_id=st.integers(0, 2),
+                compute_instance_id=st.just(0),
+                profile=NAMES,
+            ),
+            readings=READINGS,
+        ),
+        max_size=2,
+    ).map(tuple),
+)
+
+
+@st.composite
+def cards(draw: st.DrawFn) -> Card:
+    device = draw(DEVICES)
+    places = ["", *(one.mig.uuid for one in device.instances)]
+    tenants = st.builds(
+        Tenant,
+        container=REFS,
+        mig=st.sampled_from(places),
+        claims=st.lists(CLAIMS, max_size=2).map(tuple),
+        processes=PROCESSES,
+        booking=BOOKINGS,
+        idle=st.none() | st.booleans(),
+        vgpu=st.none() | VGPUS,
+    )
+    return card(
+        device,
+        tenants=[_at_home(one, device.gpu) for one in draw(st.lists(tenants, max_size=4))],
+        ended=draw(st.lists(st.builds(Tenant, container=REFS, booking=BOOKINGS), max_size=1)),
+        rest=draw(st.lists(st.builds(Rest, reason=NAMES, processes=PROCESSES), max_size=1)),
+    )
+
+
+def _at_home(one: Tenant, gpu: Gpu) -> Tenant:
+    claims = (replace(claim, gpu=gpu.uuid, mig=one.mig, container=one.container) for claim in one.claims)
+    return replace(one, claims=tuple(claims))
+
+
+NODES = st.builds(
+    Snapshot,
+    node=NAMES,
+    taken_at=st.just(1.0),
+    interval_seconds=st.just(5.0),
+    version=NAMES,
+    cards=st.lists(cards(), max_size=3).map(tuple),
+    pods=st.lists(st.builds(Pod, namespace=NAMES, name=NAMES, uid=NAMES), max_size=2).map(tuple),
+)
+
+
+def joined(
+    device: Device,
+    claims: Iterable[Claim] = (),
+    holders: Iterable[Holder] = (),
+    *,
+    vgpus: Iterable[VirtualGpu] = (),
+    knows_owners: bool = True,
+) -> Card:
+    """A card as the agent books and joins it in its first cycle. `claims` may be those of other cards too."""
+    able = replace(device, ability=replace(device.ability, knows_owners=knows_owners))
+    own = [claim for claim in claims if claim.gpu == device.gpu.uuid]
+    accounts = Accounts()
+    if device.fault is None:
+        sheet = book(able, Interval(elapsed_us=0), own, {one.pid: one for one in holders})
+        accounts.post([(sheet, None)], 0.0, 0.0)
+    return Join(vgpus, lambda _: None).card(able, accounts.cards.get(device.gpu.uuid), own)
+
+
+def rebooked(one: Card, **changes: object) -> Card:
+    """The card with these numbers booked to each of its tenants."""
+    tenants = (replace(tenant, booking=replace(tenant.booking, **changes)) for tenant in one.tenants)
+    return replace(one, tenants=tuple(tenants))
 
 
 def script(name: str) -> NodeScript:
@@ -79,8 +193,13 @@ def text(families: Sequence[Family]) -> str:
 
 
 def values(families: Sequence[Family], name: str) -> dict[str, float]:
-    """The samples of a family by their labels, empty if it is not there."""
-    return next((family.samples for family in families if family.name == name), {})
+    """The samples of a family by their labels, as they are printed. Empty if it is not there."""
+    samples = next((family.samples for family in families if family.name == name), {})
+    return {block(*key): value for key, value in samples.items()}
+
+
+def block(*labels: Labels) -> str:
+    return f"{{{','.join(one.text for one in labels)}}}"
 
 
 def check_series(families: Sequence[Family]) -> None:
@@ -93,7 +212,7 @@ def check_series(families: Sequence[Family]) -> None:
 
 
 def complaints(families: Sequence[Family]) -> set[str]:
-    """The names that promtool finds fault with, where it is installed."""
+    """The names that promtool complains about, where it is installed."""
     if PROMTOOL is None:
         return set()
     page = render(families, Format.TEXT)

@@ -5,12 +5,23 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.config.precedence import load
-from podgpu.model import Booking, Claim, ContainerRef, MigInstance, PartStatus, Reading, Snapshot
+from podgpu.model import Booking, Card, Claim, ContainerRef, MigInstance, Process, Reading, Snapshot, Tenant
 from podgpu.views.dialects.cadvisor import Options, families
-from podgpu.views.family import labels_text
+from podgpu.views.series import Labels
 from tests.conftest import Golden
-from tests.views.dialects.rig import NODES, check_series, complaints, played, script, text, values
-from tests.views.quirks import BUSY, GIB, LLAMA, MIG_A, NOTEBOOK, SLICE, SNAPSHOT, SPLIT, STUCK
+from tests.views.dialects.rig import (
+    NODES,
+    block,
+    check_series,
+    complaints,
+    played,
+    rebooked,
+    script,
+    text,
+    values,
+)
+from tests.views.hardware import GIB
+from tests.views.quirks import BUSY, LLAMA, MIG_A, NOTEBOOK, SLICE, SNAPSHOT, SPLIT, STUCK
 
 DEFAULT = load({}, {}).of(Options)
 OF_CARD = load({"dialect_cadvisor_values": ["card"]}, {}).of(Options)
@@ -23,7 +34,11 @@ DUTY = "container_accelerator_duty_cycle"
 def labels(container: ContainerRef, device: str) -> str:
     names = ("acc_id", "container", "make", "model", "namespace", "pod")
     facts = (device, container.container, "nvidia", "NVIDIA H200", container.namespace, container.pod)
-    return labels_text(names, facts)
+    return block(Labels(names, facts))
+
+
+def node(*cards: Card) -> Snapshot:
+    return replace(SNAPSHOT, cards=cards)
 
 
 ON_BUSY, ON_SLICE = labels(LLAMA, BUSY.gpu.uuid), labels(SLICE, MIG_A)
@@ -41,7 +56,7 @@ def test_tenants_of_a_card_have_their_own_numbers() -> None:
     assert (values(page, DUTY)[ON_BUSY], values(page, DUTY)[other]) == (80.0, 15.0)
 
 
-def test_tenants_of_a_card_have_its_numbers_by_option() -> None:
+def test_tenants_of_a_card_show_the_cards_numbers_by_option() -> None:
     page = families(SNAPSHOT, OF_CARD)
     other = labels(NOTEBOOK, BUSY.gpu.uuid)
     assert values(page, USED)[ON_BUSY] == values(page, USED)[other] == 30.5 * GIB
@@ -49,49 +64,48 @@ def test_tenants_of_a_card_have_its_numbers_by_option() -> None:
 
 
 @pytest.mark.parametrize("config", [DEFAULT, OF_CARD])
-def test_the_total_is_that_of_the_device_that_was_given(config: Options) -> None:
+def test_the_total_is_the_memory_of_the_device_that_was_given(config: Options) -> None:
     page = values(families(SNAPSHOT, config), TOTAL)
     assert (page[ON_BUSY], page[ON_SLICE]) == (150754820096, 70 * GIB)
 
 
-def test_a_pod_made_again_under_its_name_is_added_to_the_former_but_its_card_is_one() -> None:
-    again = Booking(gpu=BUSY.gpu.uuid, container=replace(LLAMA, pod_uid="new"), processes=1, memory_bytes=GIB)
-    page = families(replace(SNAPSHOT, bookings=(*SNAPSHOT.bookings, again)), DEFAULT)
+def test_a_recreated_pod_is_added_to_the_former_one_but_its_card_counts_once() -> None:
+    again = Tenant(
+        container=replace(LLAMA, pod_uid="new"),
+        processes=(Process(pid=1, kinds=("compute",)),),
+        booking=Booking(memory_bytes=GIB),
+        idle=False,
+    )
+    page = families(node(replace(BUSY, tenants=(*BUSY.tenants, again))), DEFAULT)
     assert (values(page, USED)[ON_BUSY], values(page, TOTAL)[ON_BUSY]) == (21 * GIB, 150754820096)
 
 
 def test_what_is_not_measured_is_left_out() -> None:
-    hidden = tuple(replace(one, memory_bytes=None, sm_ratio=None) for one in SNAPSHOT.bookings)
-    page = families(replace(SNAPSHOT, bookings=hidden), DEFAULT)
+    hidden = (rebooked(one, memory_bytes=None, sm_ratio=None) for one in SNAPSHOT.cards)
+    page = families(node(*hidden), DEFAULT)
     assert (values(page, USED), values(page, DUTY)) == ({}, {})
 
 
 def test_an_idle_holder_uses_nothing() -> None:
-    idle = replace(
-        SNAPSHOT,
-        devices=(replace(BUSY, processes=()),),
-        bookings=(),
-        parts=(PartStatus(name="procfs", up=True),),
-    )
-    page = families(idle, DEFAULT)
+    idle = replace(BUSY.tenants[0], processes=(), booking=Booking(), idle=True)
+    page = families(node(replace(BUSY, tenants=(idle,))), DEFAULT)
     assert (values(page, USED), values(page, DUTY)) == ({ON_BUSY: 0.0}, {ON_BUSY: 0.0})
 
 
 @pytest.mark.parametrize("config", [DEFAULT, OF_CARD])
-def test_a_card_that_is_down_says_nothing(config: Options) -> None:
-    claim = Claim(gpu=STUCK.gpu.uuid, container=LLAMA)
-    assert text(families(replace(SNAPSHOT, devices=(STUCK,), claims=(claim,)), config)) == ""
+def test_a_card_that_is_down_has_no_series(config: Options) -> None:
+    held = Tenant(container=LLAMA, claims=(Claim(gpu=STUCK.gpu.uuid, container=LLAMA),))
+    assert text(families(node(replace(STUCK, tenants=(held,))), config)) == ""
 
 
 def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> None:
-    """There is one number for the two: alone there, who has a half of it is twice as busy."""
+    """Both halves share one number. A container alone on one half of the GPU instance is twice as busy there."""
     place, unsized = SPLIT.instances[0], replace(SPLIT.instances[0].mig, multiprocessors=None)
     beside = replace(place.mig, uuid="MIG-beside", compute_instance_id=1)
-    bookings = tuple(replace(one, sm_ratio=0.25) for one in SNAPSHOT.bookings)
 
     def duty(*migs: MigInstance) -> float | None:
-        device = replace(SPLIT, instances=tuple(replace(place, mig=mig) for mig in migs))
-        page = families(replace(SNAPSHOT, devices=(device,), bookings=bookings), DEFAULT)
+        split = replace(SPLIT, instances=tuple(replace(place, mig=mig) for mig in migs))
+        page = families(node(rebooked(split, sm_ratio=0.25)), DEFAULT)
         return values(page, DUTY).get(ON_SLICE)
 
     assert duty(place.mig) == duty(unsized) == 25.0
@@ -99,20 +113,20 @@ def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> Non
     assert duty(unsized, beside) is None
 
 
-def test_a_number_that_is_none_is_left_out() -> None:
+def test_a_value_that_is_not_a_number_is_left_out() -> None:
     broken = replace(BUSY, readings=(Reading("memory_used_bytes", float("nan")),))
-    assert values(families(replace(SNAPSHOT, devices=(broken,)), OF_CARD), USED) == {}
+    assert values(families(node(broken), OF_CARD), USED) == {}
 
 
-async def test_slices_have_accelerators_of_their_own(golden: Golden, tmp_path: Path) -> None:
+async def test_each_slice_is_an_accelerator(golden: Golden, tmp_path: Path) -> None:
     golden("dialects/cadvisor/mig.txt", text(families(await played(script("mig"), tmp_path), DEFAULT)))
 
 
-def test_promtool_finds_nothing_to_say() -> None:
+def test_promtool_has_no_complaints() -> None:
     assert complaints(families(SNAPSHOT, DEFAULT)) == complaints(families(SNAPSHOT, OF_CARD)) == set()
 
 
 @given(NODES)
-def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot) -> None:
+def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
     check_series(families(snapshot, DEFAULT))
     check_series(families(snapshot, OF_CARD))

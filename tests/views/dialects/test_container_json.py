@@ -13,13 +13,25 @@ from msgspec.structs import replace
 
 from podgpu.config import Config
 from podgpu.config.precedence import load
-from podgpu.model import Booking, Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Workload
+from podgpu.model import (
+    Booking,
+    Claim,
+    ContainerRef,
+    Device,
+    Gpu,
+    Process,
+    Reading,
+    Snapshot,
+    Tenant,
+    Workload,
+)
 from podgpu.option.address import Address
 from podgpu.serve.menu import menu
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.dialects.container_json import DOCUMENTS
 from tests.conftest import Golden
 from tests.serve.rig import StubNode, connected, serving
+from tests.tree import card
 from tests.views.dialects.rig import played, script
 from tests.views.quirks import SNAPSHOT
 
@@ -79,7 +91,7 @@ ALL_OF_A_CARD = (
     Reading("clock_hertz", 1_980e6, ("sm",)),
     Reading("clock_hertz", 3_201e6, ("memory",)),
 )
-# What is to be read of it, as the README lists the fields.
+# The values it gives, as the README lists the fields.
 VALUES = {
     "sm_active": 0.5,
     "sm_occupancy": 0.25,
@@ -121,36 +133,28 @@ def rows(
     return found
 
 
-def node(*claims: Claim, readings: tuple[Reading, ...] = ALL_OF_A_CARD) -> Snapshot:
+def node(*tenants: Tenant, readings: tuple[Reading, ...] = ALL_OF_A_CARD) -> Snapshot:
     return Snapshot(
         node="n",
         taken_at=1_760_000_000.25,
         interval_seconds=5.0,
         version="t",
-        devices=(Device(gpu=CARD, readings=readings),),
-        claims=claims,
-        workloads={CHAT.pod_uid: Workload(kind="Deployment", name="chat")},
+        cards=(card(Device(gpu=CARD, readings=readings), tenants=tenants),),
     )
 
 
-def held(container: ContainerRef, share: float = 1.0) -> Claim:
-    return Claim(gpu=CARD.uuid, container=container, share=share)
+def held(container: ContainerRef, share: float = 1.0, booking: Booking | None = None) -> Tenant:
+    return Tenant(
+        container=container,
+        workload=Workload(kind="Deployment", name="chat") if container == CHAT else None,
+        claims=(Claim(gpu=CARD.uuid, container=container, share=share),),
+        booking=booking or Booking(),
+    )
 
 
-SHARED = replace(
-    node(held(BATCH, 0.5), held(CHAT, 0.5)),
-    bookings=(
-        Booking(
-            gpu=CARD.uuid,
-            container=CHAT,
-            processes=1,
-            memory_bytes=500 * 2**20,
-            sm_ratio=0.7,
-            power_watts=200.0,
-        ),
-        Booking(gpu=CARD.uuid, container=BATCH, power_watts=40.0),
-    ),
-)
+BUSY = Booking(processes=1, memory_bytes=500 * 2**20, sm_ratio=0.7, power_watts=200.0)
+ON_CHAT, ON_BATCH = held(CHAT, 0.5, BUSY), held(BATCH, 0.5, Booking(power_watts=40.0))
+SHARED = node(ON_CHAT, ON_BATCH)
 
 
 @pytest.mark.parametrize(("name", "query"), [("default", {}), ("missing-null", {"missing": "null"})])
@@ -198,7 +202,7 @@ def test_a_card_without_a_pod_has_a_row_without_one() -> None:
     assert not OMITTED_IF_EMPTY & row.keys()
 
 
-def test_missing_values_are_0_or_null_as_one_likes() -> None:
+def test_missing_values_are_0_or_null_as_the_query_asks() -> None:
     snapshot = node(readings=(Reading("power_watts", 5.0), Reading("utilization_ratio", float("nan"))))
     for query, missing in (({}, 0.0), ({"missing": "null"}, None), ({"missing": "zero"}, 0.0)):
         (row,) = rows(snapshot, query)
@@ -207,7 +211,7 @@ def test_missing_values_are_0_or_null_as_one_likes() -> None:
 
 
 def test_without_data_the_array_is_empty() -> None:
-    assert document(replace(SNAPSHOT, devices=()), DEFAULT, {}) == b"[]\n"
+    assert document(replace(SNAPSHOT, cards=()), DEFAULT, {}) == b"[]\n"
     assert document(SNAPSHOT, DEFAULT, {"pod": "nobody"}) == b"[]\n"
     assert rows(node(held(CHAT), readings=())) == []
 
@@ -226,7 +230,7 @@ def test_without_data_the_array_is_empty() -> None:
         ({"pod": "", "colour": "red"}, ["chat", "batch"]),
     ],
 )
-def test_filters_are_exact_and_all_must_hold(query: dict[str, str], pods: list[str]) -> None:
+def test_filters_are_exact_and_all_must_match(query: dict[str, str], pods: list[str]) -> None:
     assert [row["pod"] for row in rows(SHARED, query)] == pods
 
 
@@ -236,7 +240,7 @@ def test_a_shared_card_has_a_row_for_each_container_with_the_values_of_the_card(
     assert [chat[name] for name in NUMBERS] == [batch[name] for name in NUMBERS] == list(VALUES.values())
 
 
-def test_values_are_the_containers_own_if_they_are_to_be_split() -> None:
+def test_each_container_has_its_own_values_by_option() -> None:
     chat, batch = rows(SHARED, {"missing": "null"}, SPLIT)
     split = ("gpu_utilization", "framebuffer_used", "power_usage")
     assert [chat[name] for name in split] == [70.0, 500.0, 200.0]
@@ -246,32 +250,33 @@ def test_values_are_the_containers_own_if_they_are_to_be_split() -> None:
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 1e308])
-def test_what_is_no_number_is_missing(wrong: float) -> None:
-    first, *others = SHARED.bookings
-    broken = replace(SHARED, bookings=(replace(first, sm_ratio=wrong), *others))
+def test_a_value_that_is_not_a_number_is_missing(wrong: float) -> None:
+    broken = node(replace(ON_CHAT, booking=replace(BUSY, sm_ratio=wrong)), ON_BATCH)
     assert [row["gpu_utilization"] for row in rows(broken, {"missing": "null"}, SPLIT)] == [None, None]
-    absurd = replace(SHARED, devices=(Device(gpu=CARD, readings=(Reading("utilization_ratio", wrong),)),))
+    absurd = node(ON_CHAT, ON_BATCH, readings=(Reading("utilization_ratio", wrong),))
     assert rows(absurd) == []
 
 
-def test_who_is_alone_on_a_card_has_all_of_it() -> None:
-    alone = replace(SHARED, claims=SHARED.claims[1:], bookings=SHARED.bookings[:1])
-    (row,) = rows(alone, config=SPLIT)
+def test_a_container_alone_on_a_card_has_the_cards_values() -> None:
+    (row,) = rows(node(ON_CHAT), config=SPLIT)
     assert row["framebuffer_used"] == 600.0
 
 
-def test_who_uses_a_card_that_it_was_not_given_has_a_row() -> None:
-    assert [row["pod"] for row in rows(replace(SHARED, claims=()))] == ["chat", "batch"]
+def test_a_container_that_uses_a_card_it_was_not_given_has_a_row() -> None:
+    unclaimed = node(replace(ON_CHAT, claims=()), replace(ON_BATCH, claims=()))
+    assert [row["pod"] for row in rows(unclaimed)] == ["chat", "batch"]
 
 
-def test_who_has_ended_or_is_outside_kubernetes_has_none() -> None:
-    outside = Booking(gpu=CARD.uuid, container=ContainerRef("", "", "docker/web"), processes=1)
-    ended = replace(SHARED.bookings[0], ended=True)
-    (row,) = rows(replace(node(), bookings=(outside, ended)))
+def test_ended_containers_and_those_outside_kubernetes_have_no_row() -> None:
+    process = Process(pid=1, kinds=("compute",))
+    outside = Tenant(container=ContainerRef("", "", "docker/web"), processes=(process,), idle=False)
+    ended = Tenant(container=CHAT, booking=BUSY)
+    left = card(Device(gpu=CARD, readings=ALL_OF_A_CARD), tenants=[outside], ended=[ended])
+    (row,) = rows(replace(node(), cards=(left,)))
     assert (row["pod"], row["container"]) == ("", "")
 
 
-async def test_instances_share_the_uuid_of_their_card_and_tell_no_utilization(tmp_path: Path) -> None:
+async def test_instances_share_the_uuid_of_their_card_and_report_no_utilization(tmp_path: Path) -> None:
     found = rows(await played(script("mig"), tmp_path), {"missing": "null"})
     assert len({row["device_uuid"] for row in found}) == 2
     assert len({(row["device_uuid"], row["mig_instance_id"]) for row in found}) == 7
@@ -298,12 +303,11 @@ words = st.text(max_size=300)
 def test_no_name_and_no_query_breaks_the_document(model: str, pod: str, query: dict[str, str]) -> None:
     container = ContainerRef(pod, pod, pod, pod)
     device = Device(gpu=Gpu(uuid=model, index=0, model=model), readings=ALL_OF_A_CARD)
-    snapshot = replace(
-        node(),
-        node=model,
-        devices=(device,),
+    tenant = Tenant(
+        container=container,
+        workload=Workload(kind=pod, name=pod),
         claims=(Claim(gpu=model, container=container),),
-        workloads={pod: Workload(kind=pod, name=pod)},
     )
+    snapshot = replace(node(), node=model, cards=(card(device, tenants=[tenant]),))
     assert len(rows(snapshot, query)) <= 1
     assert len(rows(snapshot)) == 1

@@ -15,14 +15,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from podgpu.catalog import CATALOG
 from podgpu.config import Config
 from podgpu.config.precedence import load
-from podgpu.model import Claim, ContainerRef, Device, Gpu, PartStatus, Reading, Snapshot
+from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
 from podgpu.serve.menu import menu
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.exposition import Format, render
 from tests.catalog.dcgm import DEFAULT_COUNTERS, LABELS, LEFT_OUT, OPTIONAL_COUNTERS, RENAMED_IN_4_9
 from tests.conftest import Golden
-from tests.views.dialects.dcgm_node import EXCLUSIVE, NODE, uuid
+from tests.tree import card
+from tests.views.dialects.dcgm_node import EXCLUSIVE, IDLE, NODE, uuid
+from tests.views.dialects.rig import values
 
 PROMTOOL = shutil.which("promtool")
 DEFAULT = load({}, {}).of(Options)
@@ -62,7 +64,7 @@ def test_the_page(name: str, golden: Golden) -> None:
     golden(f"dialects/{name}.prom", page(*PAGES[name]))
 
 
-# What it says of names that are not ours to choose.
+# Complaints about names that are not ours to choose.
 INHERITED = (
     "label names should be written in 'snake_case' not 'camelCase'",
     'counter metrics should have "_total" suffix',
@@ -72,7 +74,7 @@ INHERITED = (
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 @pytest.mark.parametrize("name", PAGES)
-def test_promtool_has_nothing_to_say_but_of_inherited_names(name: str) -> None:
+def test_promtool_complains_about_inherited_names_only(name: str) -> None:
     assert PROMTOOL is not None
     done = subprocess.run(
         [PROMTOOL, "check", "metrics"], input=page(*PAGES[name]), capture_output=True, check=False
@@ -84,18 +86,18 @@ def test_promtool_has_nothing_to_say_but_of_inherited_names(name: str) -> None:
 def test_the_default_counters_are_those_of_dcgm_exporter() -> None:
     given_by_default = set(DEFAULT_COUNTERS) - set(LEFT_OUT)
     found = {family.name: (family.kind.value, family.help) for family in dcgm.families(NODE, DEFAULT)}
-    # No card of the node says how fast it receives.
+    # No card of the node reports how fast it receives.
     assert given_by_default - set(found) == {"DCGM_FI_PROF_PCIE_RX_BYTES"}
     assert found == {name: DEFAULT_COUNTERS[name] for name in found}
 
 
-def test_those_of_4_9_are_the_same_by_their_new_names_and_the_size_of_the_memory() -> None:
+def test_4_9_has_the_same_counters_by_new_names_and_the_size_of_the_memory() -> None:
     old = {family.name for family in dcgm.families(NODE, DEFAULT)}
     new = {family.name for family in dcgm_4_9.families(NODE, DEFAULT)}
     assert new == {RENAMED_IN_4_9.get(name, name) for name in old} | {"DCGM_FI_DEV_FB_CAPACITY_BYTES"}
 
 
-def test_labels_come_in_the_order_of_dcgm_exporter() -> None:
+def test_labels_are_in_the_order_of_dcgm_exporter() -> None:
     text = page(dcgm).decode()
     device = (
         f'gpu="0",UUID="{uuid(0)}",pci_bus_id="00000000:18:00.0",device="nvidia0",modelName="NVIDIA H200"'
@@ -107,7 +109,7 @@ def test_labels_come_in_the_order_of_dcgm_exporter() -> None:
     )
 
 
-def test_4_9_writes_the_hostname_small_and_names_the_driver_anew() -> None:
+def test_4_9_has_a_lower_case_hostname_and_a_new_name_for_the_driver() -> None:
     ((labels, value),) = rows("DCGM_FI_DEV_GPU_UTIL_RATIO", 0, dcgm_4_9)
     assert value == 0.97
     assert labels["hostname"] == "gpu-node-1"
@@ -115,7 +117,7 @@ def test_4_9_writes_the_hostname_small_and_names_the_driver_anew() -> None:
     assert not {"Hostname", "DCGM_FI_DRIVER_VERSION"} & labels.keys()
 
 
-def test_4_8_3_wrote_it_small_too() -> None:
+def test_the_hostname_of_4_8_3_is_lower_case_too() -> None:
     small = load({"dcgm_hostname_label": ["hostname"]}, {}).of(Options)
     assert page(dcgm, small) == page(dcgm).replace(b"Hostname=", b"hostname=")
 
@@ -125,7 +127,7 @@ def test_a_gpu_without_a_pod_has_no_pod_labels() -> None:
     assert not {"pod", "namespace", "container"} & labels.keys()
 
 
-def test_values_are_whole_in_the_units_of_dcgm() -> None:
+def test_values_are_whole_numbers_in_the_units_of_dcgm() -> None:
     told = {name: rows(name, 0)[0][1] for name in ("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_DEC_UTIL")}
     assert told == {"DCGM_FI_DEV_SM_CLOCK": 1980, "DCGM_FI_DEV_DEC_UTIL": 57}
     assert rows("DCGM_FI_DEV_FB_USED", 0)[0][1] == 30719  # MiB are cut, as an integer division does
@@ -135,30 +137,28 @@ def test_values_are_whole_in_the_units_of_dcgm() -> None:
     assert rows("DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", 0, dcgm_4_9)[0][1] == 123_456_789.012
 
 
-def test_the_last_xid_is_put_into_words() -> None:
+def test_the_last_xid_has_its_meaning_in_words() -> None:
     ((labels, value),) = rows("DCGM_FI_DEV_XID_ERRORS", 0)
     assert (value, labels["err_code"], labels["err_msg"]) == (31, "31", "GPU memory page fault")
-    strange = replace(NODE, devices=(replace(EXCLUSIVE, readings=(Reading("xid_last_code", 999),)),))
+    strange = replace(NODE, cards=(replace(EXCLUSIVE, readings=(Reading("xid_last_code", 999),)),))
     assert rows("DCGM_FI_DEV_XID_ERRORS", 0, snapshot=strange)[0][0]["err_msg"] == "Unknown Error"
 
 
 @pytest.mark.parametrize(
     ("dialect", "name"), [(dcgm, "DCGM_FI_DEV_XID_ERRORS"), (dcgm_4_9, "DCGM_FI_DEV_XID_ERROR")]
 )
-def test_a_card_without_an_xid_says_so_where_one_would_have_been_heard(
-    dialect: ModuleType, name: str
-) -> None:
+def test_a_card_without_an_xid_shows_0_if_one_would_have_been_heard(dialect: ModuleType, name: str) -> None:
     ((labels, value),) = rows(name, 1, dialect)
     assert (value, labels["err_code"], labels["err_msg"]) == (0, "0", "No Error")
     assert [value for _, value in rows(name, 3, dialect)] == [0] * 3  # the card's, for each GPU instance
     assert rows(name, 5, dialect) == []  # it is down
 
 
-@pytest.mark.parametrize("parts", [(), (PartStatus(name="dcgm", up=True),)])
-def test_a_card_that_nobody_listens_to_has_no_xid(parts: tuple[PartStatus, ...]) -> None:
-    deaf = replace(NODE, parts=parts)
-    assert rows("DCGM_FI_DEV_XID_ERRORS", 1, snapshot=deaf) == []
-    assert b'dcgm_xid_errors{gpu="1"' not in page(dcgm_1_x, DEFAULT, deaf)
+def test_a_card_whose_xids_are_not_heard_shows_none() -> None:
+    deaf = replace(IDLE, ability=replace(IDLE.ability, hears_xids=False))
+    node = replace(NODE, cards=(EXCLUSIVE, deaf))
+    assert rows("DCGM_FI_DEV_XID_ERRORS", 1, snapshot=node) == []
+    assert b'dcgm_xid_errors{gpu="1"' not in page(dcgm_1_x, DEFAULT, node)
 
 
 def test_a_gpu_instance_has_rows_instead_of_its_card() -> None:
@@ -171,7 +171,7 @@ def test_a_gpu_instance_has_rows_instead_of_its_card() -> None:
     assert {one["UUID"] for one, _ in found} == {uuid(3)}
 
 
-def test_a_gpu_instance_repeats_what_only_the_card_knows() -> None:
+def test_a_gpu_instance_repeats_what_only_the_card_reports() -> None:
     assert [value for _, value in rows("DCGM_FI_DEV_POWER_USAGE", 3)] == [390.5] * 3
     assert [value for _, value in rows("DCGM_FI_DEV_SM_CLOCK", 3)] == [1980] * 3
 
@@ -180,12 +180,12 @@ def test_a_gpu_instance_repeats_what_only_the_card_knows() -> None:
     "name",
     ["GPU_UTIL", "MEM_COPY_UTIL", "ENC_UTIL", "DEC_UTIL", "CORRECTABLE_REMAPPED_ROWS", "ROW_REMAP_FAILURE"],
 )
-def test_a_gpu_instance_does_not_have_what_dcgm_has_of_cards_alone(name: str) -> None:
+def test_a_gpu_instance_does_not_repeat_what_dcgm_reports_for_cards_only(name: str) -> None:
     assert rows(f"DCGM_FI_DEV_{name}", 3) == []
     assert len(rows(f"DCGM_FI_DEV_{name}", 1)) == 1
 
 
-def test_a_gpu_instance_never_shows_its_cards_memory() -> None:
+def test_a_gpu_instance_never_shows_the_memory_of_its_card() -> None:
     assert rows("DCGM_FI_DEV_FB_RESERVED", 3) == []  # the card tells it, the instances do not
 
 
@@ -199,7 +199,7 @@ def test_a_card_that_is_down_is_not_on_the_page() -> None:
     assert uuid(5).encode() not in page(dcgm)
 
 
-def test_a_shared_card_names_no_pod_unless_asked_to() -> None:
+def test_a_shared_card_names_no_pod_by_default() -> None:
     for name in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_TEMP"):
         ((labels, _),) = rows(name, 2)
         assert "pod" not in labels
@@ -216,7 +216,7 @@ def test_a_resource_claim_is_named_with_its_device() -> None:
     }
 
 
-def test_a_claimed_instance_is_named_too_and_the_status_tells_which_claim_of_two() -> None:
+def test_a_claimed_instance_is_named_and_the_status_says_which_of_two_claims_it_is() -> None:
     labels = rows("DCGM_FI_DEV_FB_USED", 3)[2][0]
     assert labels["dra_claim_name"] == "part-two-bbbbb"
     assert (labels["dra_pool_name"], labels["dra_device_name"]) == ("pool/a", "gpu-3-mig-1g18gb-19-0")
@@ -240,23 +240,23 @@ def test_a_file_of_counters_chooses_families_types_help_and_labels(tmp_path: Pat
         "DCGM_FI_NVML_VERSION, label, NVML\n"
         "DCGM_FI_DEV_VBIOS_VERSION, label, VBIOS\n",
     )
-    found = dcgm.families(replace(NODE, devices=(EXCLUSIVE,)), config)
+    found = dcgm.families(replace(NODE, cards=(EXCLUSIVE,)), config)
     assert [(one.name, one.kind.value, one.help) for one in found] == [
         ("DCGM_FI_DEV_POWER_VIOLATION", "counter", "Held down by power (in ns)."),
         ("DCGM_FI_DEV_GPU_TEMP", "counter", "Heat"),
         ("DCGM_EXP_XID_ERRORS_TOTAL", "counter", "XIDs"),
     ]
-    heat, xids = found[1], found[2]
+    heat, xids = (values(found, one.name) for one in found[1:])
     assert 'Hostname="gpu-node-1",DCGM_FI_DEV_VBIOS_VERSION="96.00",DCGM_FI_NVML_VERSION="13.' in next(
-        iter(heat.samples)
+        iter(heat)
     )
-    assert [text.partition("container=")[2] for text in xids.samples] == [
+    assert [text.partition("container=")[2] for text in xids] == [
         '"main",namespace="team-a",pod="train-0",xid="31"}',
         '"main",namespace="team-a",pod="train-0",xid="13"}',
     ]
 
 
-def test_one_file_does_for_both_generations(tmp_path: Path) -> None:
+def test_one_file_serves_both_generations(tmp_path: Path) -> None:
     config = listed(
         tmp_path / "counters.csv",
         "DCGM_FI_DEV_GPU_UTIL, gauge, Old words\n"
@@ -277,7 +277,7 @@ def test_one_file_does_for_both_generations(tmp_path: Path) -> None:
     assert b'DCGM_FI_DRIVER_VERSION="580' in page(dcgm, config)
 
 
-def test_what_cannot_be_given_is_named(tmp_path: Path) -> None:
+def test_fields_that_cannot_be_provided_are_listed(tmp_path: Path) -> None:
     config = listed(
         tmp_path / "counters.csv",
         "DCGM_FI_DEV_GPU_TEMP, gauge, known\n"
@@ -295,7 +295,7 @@ def test_what_cannot_be_given_is_named(tmp_path: Path) -> None:
     assert dcgm.unavailable(None) == ()
 
 
-def test_of_all_counters_of_dcgm_exporter_only_the_known_ones_are_missing(tmp_path: Path) -> None:
+def test_only_known_counters_of_dcgm_exporter_are_missing(tmp_path: Path) -> None:
     counters = DEFAULT_COUNTERS | OPTIONAL_COUNTERS
     lines = [f'{name}, {kind}, "{words}"' for name, (kind, words) in counters.items()]
     config = listed(
@@ -338,14 +338,9 @@ def test_no_name_breaks_a_page(model: str, node: str, pod: str, device_id: str, 
         resource=pod,
         device_id=device_id,
     )
-    snapshot = replace(
-        NODE,
-        node=node,
-        devices=(Device(gpu=gpu, readings=(Reading("power_watts", 5.0),)),),
-        claims=(claim,),
-        parts=(),
-        driver_version=node,
-    )
+    device = Device(gpu=gpu, readings=(Reading("power_watts", 5.0),))
+    tenant = Tenant(container=claim.container, claims=(claim,))
+    snapshot = replace(NODE, node=node, cards=(card(device, tenants=[tenant]),), driver_version=node)
     for dialect in (dcgm, dcgm_4_9, dcgm_1_x):
         text = page(dialect, DEFAULT, snapshot).decode()
         (family,) = text_string_to_metric_families(text)

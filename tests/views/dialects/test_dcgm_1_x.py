@@ -6,13 +6,14 @@ from msgspec.structs import replace
 
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric
-from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot
+from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
 from podgpu.views.dialects import dcgm_1_x
 from podgpu.views.exposition import Format, render
 from tests.catalog.dcgm import VERSION_1
+from tests.tree import card
 from tests.views.dialects.dcgm_node import NODE, uuid
 
-# As its README shows it. There another program has sorted the labels.
+# As shown in its README, where another program has sorted the labels.
 README = """\
 # HELP dcgm_gpu_temp GPU temperature (in C).
 # TYPE dcgm_gpu_temp gauge
@@ -54,11 +55,13 @@ def node_of_the_readme() -> Snapshot:
         taken_at=0.0,
         interval_seconds=5.0,
         version="0",
-        devices=tuple(
-            Device(gpu=Gpu(uuid=card, index=index), readings=readings(33 + index))
-            for index, card in enumerate(CARDS)
+        cards=tuple(
+            card(
+                Device(gpu=Gpu(uuid=one, index=index), readings=readings(33 + index)),
+                tenants=[Tenant(container=container, claims=(Claim(gpu=one, container=container),))],
+            )
+            for index, one in enumerate(CARDS)
         ),
-        claims=tuple(Claim(gpu=card, container=container) for card in CARDS),
     )
 
 
@@ -74,12 +77,12 @@ def as_shown(line: str) -> str:
     return f"{name}{{{','.join(sorted(labels.split(',')))}}} {float(value):g}"
 
 
-def test_the_sample_of_the_readme_comes_out_of_the_facts_it_shows() -> None:
+def test_the_facts_of_the_readmes_sample_give_the_sample() -> None:
     ours = [as_shown(line) for line in text(node_of_the_readme()).splitlines()]
     assert sorted(ours) == sorted(README.splitlines())
 
 
-def test_labels_come_as_it_wrote_them_itself() -> None:
+def test_labels_are_in_the_order_of_the_exporter_itself() -> None:
     line = (
         f'dcgm_gpu_temp{{gpu="0",uuid="{CARDS[0]}",pod_name="pod1",pod_namespace="default",'
         'container_name="pod1-ctr"} 33.0\n'
@@ -98,15 +101,14 @@ def test_a_card_split_by_mig_has_one_row_and_no_pod() -> None:
     assert used == [f'dcgm_fb_used{{gpu="3",uuid="{uuid(3)}"}} 30719.0']
 
 
-def test_a_card_without_an_xid_says_0() -> None:
+def test_a_card_without_an_xid_shows_0() -> None:
     assert f'dcgm_xid_errors{{gpu="1",uuid="{uuid(1)}"}} 0.0' in text(NODE).splitlines()
 
 
-def test_all_forty_names_are_there_once_a_card_tells_everything() -> None:
+def test_all_forty_names_are_there_if_a_card_reports_everything() -> None:
     readings = tuple(_reading(row) for row in CATALOG if row.dcgm1x)
-    page = dcgm_1_x.families(
-        replace(NODE, devices=(Device(gpu=Gpu(uuid="GPU-a", index=0), readings=readings),)), None
-    )
+    told = card(Device(gpu=Gpu(uuid="GPU-a", index=0), readings=readings))
+    page = dcgm_1_x.families(replace(NODE, cards=(told,)), None)
     assert {one.name: (one.kind.value, one.help) for one in page} == VERSION_1
 
 
@@ -114,6 +116,6 @@ def _reading(row: Metric) -> Reading:
     return Reading(row.name, 1.0, row.label_values)
 
 
-def test_it_is_also_where_it_always_was() -> None:
+def test_it_is_served_at_its_old_path_too() -> None:
     assert set(dcgm_1_x.PAGES) == {"/metrics/dcgm-1.x", "/gpu/metrics"}
     assert len({id(view) for view in dcgm_1_x.PAGES.values()}) == 1

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from podgpu.model import Booking, Reading
+from podgpu.model import Booking, ContainerRef, Reading, Snapshot, Tenant
 from podgpu.views.dialects import dcgm, dcgm_4_9
-from tests.views.dialects.dcgm_node import BATCH, CHAT, EXCLUSIVE, NODE, SHARED, STRANGER, uuid
+from tests.views.dialects.dcgm_node import BATCH, CHAT, EXCLUSIVE, NODE, SHARED, STRANGER
 from tests.views.dialects.test_dcgm import DEFAULT, PER_CONTAINER, Row, page, rows
 
 
@@ -28,12 +28,12 @@ def test_a_shared_card_is_split_by_what_was_measured() -> None:
     assert pods(rows("DCGM_FI_DEV_POWER_USAGE", 2, config=PER_CONTAINER)) == {
         "chat": 300.25, "batch": 50, "": 220.25,
     }  # fmt: skip
-    # Nobody can say whose heat it is.
+    # Heat is not booked to anybody.
     assert pods(rows("DCGM_FI_DEV_GPU_TEMP", 2, config=PER_CONTAINER)) == {"": 56}
 
 
 @pytest.mark.parametrize("dialect", [dcgm, dcgm_4_9])
-def test_splitting_leaves_every_sum_as_it_was(dialect: ModuleType) -> None:
+def test_splitting_changes_no_sum(dialect: ModuleType) -> None:
     whole, split = (
         {family.name: sum(family.samples.values()) for family in dialect.families(NODE, config)}
         for config in (DEFAULT, PER_CONTAINER)
@@ -45,43 +45,50 @@ def test_splitting_leaves_every_sum_as_it_was(dialect: ModuleType) -> None:
     ("ratios", "shown"),
     [((0.8, 0.7), [52, 45, 0]), ((0.97, 0.97), [48, 49, 0]), ((1.0, 0.0), [97, 0, 0])],
 )
-def test_parts_that_exceed_a_card_together_are_cut_by_one_ratio(
+def test_parts_that_exceed_the_card_are_all_cut_by_the_same_ratio(
     ratios: tuple[float, float], shown: list[float]
 ) -> None:
-    bookings = tuple(
-        Booking(gpu=uuid(0), container=one, sm_ratio=ratio)
+    tenants = tuple(
+        Tenant(container=one, booking=Booking(sm_ratio=ratio))
         for one, ratio in zip((CHAT, BATCH), ratios, strict=True)
     )
-    busy = replace(NODE, devices=(EXCLUSIVE,), claims=(), bookings=bookings)
+    busy = replace(NODE, cards=(replace(EXCLUSIVE, tenants=tenants),))
     found = rows("DCGM_FI_DEV_GPU_UTIL", 0, config=PER_CONTAINER, snapshot=busy)
     assert [value for _, value in found] == shown
 
 
 NUMBERS = st.none() | st.floats()
-SPLITS = st.lists(
-    st.builds(
-        Booking,
-        gpu=st.just(uuid(2)),
-        container=st.sampled_from([CHAT, BATCH, STRANGER]),
-        memory_bytes=st.none() | st.integers(0, 2**64),
-        sm_ratio=NUMBERS,
-        power_watts=NUMBERS,
-    ),
-    max_size=5,
-).map(tuple)
+BOOKINGS = st.builds(
+    Booking, memory_bytes=st.none() | st.integers(0, 2**64), sm_ratio=NUMBERS, power_watts=NUMBERS
+)
+Booked = dict[ContainerRef, Booking]
+# A container of the same name as one with a claim is the same pod, made again.
+SPLITS = st.dictionaries(
+    st.sampled_from([CHAT, BATCH, STRANGER, replace(CHAT, pod_uid="new"), replace(STRANGER, pod_uid="new")]),
+    BOOKINGS,
+)
+
+
+def shared(booked: Booked) -> Snapshot:
+    """The shared card with its claims, and these bookings alone."""
+    claims = {one.container: one.claims for one in SHARED.tenants if one.claims}
+    tenants = tuple(
+        Tenant(container=one, claims=claims.get(one, ()), booking=booked.get(one, Booking()))
+        for one in {**claims, **booked}
+    )
+    return replace(NODE, cards=(replace(SHARED, tenants=tenants),))
 
 
 @given(SPLITS)
-def test_no_booking_breaks_a_page(bookings: tuple[Booking, ...]) -> None:
-    node = replace(NODE, devices=(SHARED,), bookings=bookings)
+def test_no_booking_breaks_a_page(booked: Booked) -> None:
     for dialect in (dcgm, dcgm_4_9):
-        for family in dialect.families(node, PER_CONTAINER):
+        for family in dialect.families(shared(booked), PER_CONTAINER):
             assert all(isfinite(value) for value in family.samples.values())
 
 
-@given(SPLITS.map(lambda found: tuple(one for one in found if _is_sound(one))))
-def test_however_a_card_is_used_its_rows_add_up(bookings: tuple[Booking, ...]) -> None:
-    node = replace(NODE, devices=(SHARED,), bookings=bookings)
+@given(SPLITS.map(lambda found: {one: booking for one, booking in found.items() if _is_sound(booking)}))
+def test_however_a_card_is_used_its_rows_add_up(booked: Booked) -> None:
+    node = shared(booked)
     for name in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_POWER_USAGE"):
         ((_, whole),) = rows(name, 2, snapshot=node)
         found = [value for _, value in rows(name, 2, config=PER_CONTAINER, snapshot=node)]
@@ -95,22 +102,22 @@ def _is_sound(one: Booking) -> bool:
 
 def test_a_value_too_large_for_a_number_is_left_out() -> None:
     huge = replace(EXCLUSIVE, readings=(Reading("utilization_ratio", 1e308), Reading("power_watts", 1.0)))
-    assert rows("DCGM_FI_DEV_GPU_UTIL", 0, snapshot=replace(NODE, devices=(huge,))) == []
+    assert rows("DCGM_FI_DEV_GPU_UTIL", 0, snapshot=replace(NODE, cards=(huge,))) == []
 
 
 def test_a_card_of_one_container_is_not_split() -> None:
-    alone = replace(NODE, devices=(EXCLUSIVE,))
+    alone = replace(NODE, cards=(EXCLUSIVE,))
     assert page(dcgm, PER_CONTAINER, alone) == page(dcgm, DEFAULT, alone)
 
 
-def test_a_shared_gpu_instance_is_split_by_memory_alone() -> None:
+def test_only_the_memory_of_a_shared_gpu_instance_is_split() -> None:
     config = PER_CONTAINER
-    shared = [row for row in rows("DCGM_FI_DEV_FB_USED", 3, config=config) if row[0]["GPU_I_ID"] == "5"]
-    assert pods(shared) == {"chat": 5120, "batch": 2048, "": 1024}
+    found = [row for row in rows("DCGM_FI_DEV_FB_USED", 3, config=config) if row[0]["GPU_I_ID"] == "5"]
+    assert pods(found) == {"chat": 5120, "batch": 2048, "": 1024}
     # Its power is the card's.
     assert [value for _, value in rows("DCGM_FI_DEV_POWER_USAGE", 3, config=config)] == [390.5] * 3
 
 
-def test_what_nobody_measured_stays_whole() -> None:
-    blind = replace(NODE, devices=(SHARED,), bookings=())
+def test_what_was_not_measured_is_not_split() -> None:
+    blind = shared({})
     assert page(dcgm, PER_CONTAINER, blind) == page(dcgm, DEFAULT, blind)

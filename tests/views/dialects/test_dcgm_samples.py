@@ -1,4 +1,4 @@
-"""Real pages of dcgm-exporter: what one of them tells goes in, and the same rows come out."""
+"""Real pages of dcgm-exporter: the facts of a page go in, and the same rows come out."""
 
 import re
 from pathlib import Path
@@ -11,6 +11,7 @@ from podgpu.catalog import device_rows
 from podgpu.catalog.row import Metric
 from podgpu.config.precedence import load
 from podgpu.model import (
+    Card,
     Claim,
     ClaimUse,
     ContainerRef,
@@ -22,14 +23,16 @@ from podgpu.model import (
     PodContainer,
     Reading,
     Snapshot,
+    Tenant,
 )
 from podgpu.views.dialects import dcgm, dcgm_1_x
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.exposition import Format, render
+from tests.tree import card
 
 SAMPLES = Path(__file__).parents[2] / "recorded" / "dcgm-exporter"
 
-# Files of the generation that `dcgm` speaks for, and what of them it is told by options.
+# Files of the generation that `dcgm` stands in for, and the options that each needs.
 SAME_GENERATION = {
     "k8s_busy_t4_no_help_lines": {},
     "k8s_idle_l40s_helm": {},
@@ -38,12 +41,12 @@ SAME_GENERATION = {
     "vgpu_grid_a100_10c": {},
     "k8s_484_lowercase_hostname_t4": {"dcgm_hostname_label": ["hostname"]},
 }
-# An older one: the exporter's own name was a label by hand; the bus and the words for XIDs came later.
+# An older one: it has the exporter's own name as a label, and not yet the bus and the meaning of XIDs.
 OLDER = re.compile(r',(?:DCGM_FI_PROCESS_NAME|pci_bus_id|err_code|err_msg)="[^"]*"')
 
 LINE = re.compile(r"(\w+)\{(.*)\} (\S+)")
 LABEL = re.compile(r'(\w+)="([^"]*)"')
-# Memory is told in whole MiB, so that used, free and the rest come out as they went in.
+# Memory is in whole MiB, so that used, free and the rest come out as they went in.
 ROWS: dict[str, Metric] = {}
 for row in reversed(device_rows()):
     for alias in filter(None, (row.dcgm, row.dcgm1x)):
@@ -82,13 +85,17 @@ def snapshot(sample: list[Line]) -> Snapshot:
         interval_seconds=5.0,
         version="0",
         driver_version=first.get("DCGM_FI_DRIVER_VERSION", ""),
-        devices=tuple(_device([one for one in sample if uuid in one.text]) for uuid in uuids),
-        claims=tuple(
-            Claim(gpu=uuid, container=ContainerRef(first["namespace"], first["pod"], first["container"]))
-            for uuid in uuids
-            if "pod" in first
-        ),
+        cards=tuple(_card([one for one in sample if uuid in one.text], first) for uuid in uuids),
     )
+
+
+def _card(sample: list[Line], first: dict[str, str]) -> Card:
+    device = _device(sample)
+    if "pod" not in first:
+        return card(device)
+    container = ContainerRef(first["namespace"], first["pod"], first["container"])
+    claim = Claim(gpu=device.gpu.uuid, container=container)
+    return card(device, tenants=[Tenant(container=container, claims=(claim,))])
 
 
 def _device(sample: list[Line]) -> Device:
@@ -130,7 +137,7 @@ def test_rows_come_out_as_they_went_in(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAME_GENERATION)
-def test_help_and_type_are_theirs(name: str) -> None:
+def test_help_and_type_are_those_of_dcgm_exporter(name: str) -> None:
     text = (SAMPLES / f"{name}.prom").read_text()
     theirs = [one for one in lines(text) if one.name in ROWS]
     comments = {
@@ -148,10 +155,10 @@ def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -
     theirs = [one for one in lines(text) if one.name in ROWS]
     assert len(theirs) > 200
     node = snapshot(theirs)
-    split, whole, *others = node.devices
-    # What the others tell the split card could tell too: of that, too, its instances show no more than theirs do.
+    split, whole, *others = node.cards
+    # The split card may report what the others do. Even then its instances show no more than theirs.
     split = replace(split, readings=(*whole.readings, *split.readings))
-    page = dcgm.families(replace(node, devices=(split, whole, *others)), load({}, {}).of(Options))
+    page = dcgm.families(replace(node, cards=(split, whole, *others)), load({}, {}).of(Options))
 
     def bare(line: Line) -> tuple[str, str, float]:
         # The power of one of theirs was read a moment later.
@@ -162,7 +169,7 @@ def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -
     assert sorted(map(bare, found)) == sorted(map(bare, theirs))
 
 
-def test_a_claims_labels_stand_where_theirs_do() -> None:
+def test_the_labels_of_a_claim_are_where_dcgm_exporter_has_them() -> None:
     first, second = lines((SAMPLES / "dra_gh200_k8s_docs.prom").read_text())
     labels = first.labels
     container = ContainerRef(labels["namespace"], labels["pod"], labels["container"], "uid")
@@ -172,19 +179,22 @@ def test_a_claims_labels_stand_where_theirs_do() -> None:
         model=labels["modelName"],
         pci_bus_id=labels["pci_bus_id"],
     )
+    claim = Claim(
+        gpu=gpu.uuid,
+        container=container,
+        system="dra",
+        resource=labels["dra_driver_name"],
+        device_id=f"{labels['dra_pool_name']}/{labels['dra_device_name']}",
+    )
     node = Snapshot(
         node=labels["Hostname"],
         taken_at=0.0,
         interval_seconds=5.0,
         version="0",
-        devices=(Device(gpu=gpu, readings=(reading(first),)),),
-        claims=(
-            Claim(
-                gpu=gpu.uuid,
-                container=container,
-                system="dra",
-                resource=labels["dra_driver_name"],
-                device_id=f"{labels['dra_pool_name']}/{labels['dra_device_name']}",
+        cards=(
+            card(
+                Device(gpu=gpu, readings=(reading(first),)),
+                tenants=[Tenant(container=container, claims=(claim,))],
             ),
         ),
         pods=(

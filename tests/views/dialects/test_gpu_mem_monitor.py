@@ -10,9 +10,8 @@ from podgpu.config.precedence import load
 from podgpu.model import ContainerRef, Device, Gpu, Holder, Owner, Process, Snapshot
 from podgpu.views.dialects.gpu_mem_monitor import NAME, PAGES, Options
 from tests.conftest import Golden
-from tests.views.dialects.rig import check_series, complaints, played, script, text, values
+from tests.views.dialects.rig import NODES, check_series, complaints, joined, played, script, text, values
 from tests.views.quirks import SNAPSHOT
-from tests.views.test_native import SNAPSHOTS
 
 README = load({}, {}).of(Options)
 LATER = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {"HOST_IP": "10.244.19.248"}).of(Options)
@@ -25,7 +24,7 @@ LISTED = ((0, 159584, 2635), (2, 41728, 5133), (2, 152095, 3565), (6, 3148, 3887
 
 
 def node(*devices: Device, holders: tuple[Holder, ...] = ()) -> Snapshot:
-    return replace(SNAPSHOT, devices=devices, holders=holders)
+    return replace(SNAPSHOT, cards=tuple(joined(device, holders=holders) for device in devices))
 
 
 def process(pid: int, memory: int | None = 5 * MIB, kinds: tuple[str, ...] = ("compute",)) -> Process:
@@ -52,7 +51,7 @@ async def test_a_shared_card_with_a_host_process_and_a_docker_container(
 
 
 def test_the_line_of_the_readme() -> None:
-    """Without the labels that Prometheus had added there, and with the value that was lost."""
+    """Without the labels that Prometheus had added, and with a value, which is missing there."""
     card = Gpu(uuid="GPU-78d64296-8254-ef39-35ec-cb35bd6e6192", index=0, model="GeForce GTX 1080 Ti")
     holder = of_pod(31563, "xmcvt", "xmcvt-speech-speed-detect-77b7bbdb96-sjjdq")
     page = families(node(Device(gpu=card, processes=(process(31563),)), holders=(holder,)), README)
@@ -65,7 +64,7 @@ def test_the_line_of_the_readme() -> None:
     )
 
 
-def test_the_processes_of_the_readme_are_told_apart_on_the_cards_they_share() -> None:
+def test_the_processes_of_the_readme_each_have_a_series_on_the_cards_they_share() -> None:
     devices = [
         Device(
             gpu=Gpu(uuid=f"GPU-{index}", index=index, model="TITAN V"),
@@ -82,7 +81,7 @@ def test_the_processes_of_the_readme_are_told_apart_on_the_cards_they_share() ->
     }
 
 
-def test_programs_outside_kubernetes_have_the_names_of_their_time() -> None:
+def test_programs_outside_kubernetes_are_named_as_in_each_version() -> None:
     device = Device(gpu=CARD, processes=(process(1), process(2)))
     holders = (
         Holder(pid=1, kind="host"),
@@ -95,7 +94,7 @@ def test_programs_outside_kubernetes_have_the_names_of_their_time() -> None:
         assert 'pod_name="null",pod_namespace="null"' in labels
 
 
-def test_on_a_machine_without_kubernetes_they_are_no_pods_either() -> None:
+def test_programs_on_a_machine_without_kubernetes_are_named_so_too() -> None:
     titled = Holder(pid=1, kind="container", container=ContainerRef("", "", "docker/web"), title="docker/web")
     (labels,) = values(
         families(node(Device(gpu=CARD, processes=(process(1),)), holders=(titled,)), LATER), NAME
@@ -111,7 +110,7 @@ def test_a_process_of_an_unknown_owner_has_no_pod() -> None:
         assert 'pod_name="",pod_namespace=""' in labels
 
 
-def test_memory_that_is_not_known_is_left_out_and_so_is_who_has_ended() -> None:
+def test_unknown_memory_and_ended_processes_are_left_out() -> None:
     device = Device(gpu=CARD, processes=(process(1, None), process(2, kinds=())))
     assert text(families(node(device), README)) == ""
 
@@ -121,12 +120,12 @@ def test_a_process_on_two_instances_of_a_card_is_added_up() -> None:
     assert list(values(families(node(device), README), NAME).values()) == [7.0]
 
 
-def test_mebibytes_are_whole_as_nvidia_smi_has_them() -> None:
+def test_memory_is_in_whole_mebibytes_as_in_nvidia_smi() -> None:
     device = Device(gpu=CARD, processes=(process(1, 3 * MIB - 1),))
     assert list(values(families(node(device), README), NAME).values()) == [2.0]
 
 
-def test_the_address_of_the_node_may_be_told_in_several_ways() -> None:
+def test_the_address_of_the_node_can_be_set_in_several_ways() -> None:
     wanted = {"dialect_gpu_mem_monitor_labels": ["later"]}
     device = Device(gpu=CARD, processes=(process(1),))
     for config, address in (
@@ -138,10 +137,10 @@ def test_the_address_of_the_node_may_be_told_in_several_ways() -> None:
         assert labels.startswith(f'{{hostIP="{address}",')
 
 
-def test_promtool_finds_fault_with_the_inherited_name_alone() -> None:
+def test_promtool_complains_about_the_inherited_name_only() -> None:
     assert complaints(families(SNAPSHOT, README)) <= {NAME}
 
 
-@given(SNAPSHOTS, st.sampled_from([README, LATER]))
-def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot, config: Options) -> None:
+@given(NODES, st.sampled_from([README, LATER]))
+def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot, config: Options) -> None:
     check_series(families(snapshot, config))

@@ -7,21 +7,33 @@ from msgspec.structs import replace
 from podgpu.config.precedence import load
 from podgpu.model import (
     Booking,
+    Card,
     Claim,
     ContainerRef,
     Device,
     Gpu,
     Instance,
     MigInstance,
-    PartStatus,
     Reading,
     Snapshot,
+    Tenant,
     VirtualGpu,
 )
 from podgpu.views.dialects.hami import Options, families
-from podgpu.views.family import labels_text
+from podgpu.views.series import Labels
 from tests.conftest import Golden
-from tests.views.dialects.rig import NODES, check_series, complaints, played, script, text, values
+from tests.tree import card
+from tests.views.dialects.rig import (
+    NODES,
+    block,
+    check_series,
+    complaints,
+    joined,
+    played,
+    script,
+    text,
+    values,
+)
 
 NEW = load({}, {}).of(Options)
 LEGACY = load({"dialect_hami_names": ["legacy"]}, {}).of(Options)
@@ -39,26 +51,33 @@ OLD_SAMPLE = {
     "vdeviceid": "0",
 }
 
-NODE = Snapshot(
-    node="n",
-    taken_at=1000.0,
-    interval_seconds=5.0,
-    version="test",
-    devices=(
-        Device(
-            gpu=Gpu(uuid=CARD, index=0, model="NVIDIA H200"),
-            readings=(
-                Reading("memory_used_bytes", 30 * GIB),
-                Reading("utilization_ratio", 0.07),
-                Reading("memory_utilization_ratio", 0.25),
-                Reading("temperature_celsius", 50.0, ("gpu",)),
-            ),
-        ),
+DEVICE = Device(
+    gpu=Gpu(uuid=CARD, index=0, model="NVIDIA H200"),
+    readings=(
+        Reading("memory_used_bytes", 30 * GIB),
+        Reading("utilization_ratio", 0.07),
+        Reading("memory_utilization_ratio", 0.25),
+        Reading("temperature_celsius", 50.0, ("gpu",)),
     ),
-    claims=(Claim(gpu=CARD, container=POD, system="hami", memory_limit_bytes=16 * GIB, share=0.3),),
-    bookings=(Booking(gpu=CARD, container=POD, processes=1, memory_bytes=9 * GIB, sm_ratio=0.5),),
-    parts=(PartStatus(name="procfs", up=True),),
 )
+CLAIM = Claim(gpu=CARD, container=POD, system="hami", memory_limit_bytes=16 * GIB, share=0.3, index=0)
+HELD = Tenant(
+    container=POD,
+    claims=(CLAIM,),
+    booking=Booking(processes=1, memory_bytes=9 * GIB, sm_ratio=0.5),
+    idle=False,
+)
+
+
+def node(*cards: Card) -> Snapshot:
+    return Snapshot(node="n", taken_at=1000.0, interval_seconds=5.0, version="test", cards=cards)
+
+
+def held_by(*tenants: Tenant) -> Snapshot:
+    return node(card(DEVICE, tenants=tenants))
+
+
+NODE = held_by(HELD)
 LIBRARY = VirtualGpu(
     pod_uid="u1",
     container="main",
@@ -71,12 +90,12 @@ LIBRARY = VirtualGpu(
     sm_ratio=0.9,
     last_kernel_at=990.0,
 )
-WITH_LIBRARY = replace(NODE, vgpus=(LIBRARY,))
+INSIDE = replace(HELD, vgpu=LIBRARY)
+WITH_LIBRARY = held_by(INSIDE)
 
 
 def labels(pairs: dict[str, str]) -> str:
-    pairs = {**pairs, "zone": "vGPU"}
-    return labels_text(sorted(pairs), [pairs[name] for name in sorted(pairs)])
+    return block(Labels.by_name({**pairs, "zone": "vGPU"}))
 
 
 def value(snapshot: Snapshot, name: str, pairs: dict[str, str] = SAMPLE) -> float | None:
@@ -89,14 +108,15 @@ async def test_a_node_of_hami(golden: Golden, tmp_path: Path) -> None:
     golden("dialects/hami/legacy.txt", text(families(snapshot, LEGACY)))
 
 
-def test_both_is_the_new_names_and_then_the_old_ones() -> None:
+def test_both_are_the_new_names_and_then_the_old_ones() -> None:
     assert text(families(WITH_LIBRARY, BOTH)) == (
         text(families(WITH_LIBRARY, NEW)) + text(families(WITH_LIBRARY, LEGACY))
     )
 
 
 def test_every_series_is_in_the_zone() -> None:
-    assert all('zone="vGPU"' in one for family in families(WITH_LIBRARY, BOTH) for one in family.samples)
+    page = families(WITH_LIBRARY, BOTH)
+    assert all('zone="vGPU"' in one for family in page for one in values(page, family.name))
 
 
 def test_memory_in_use_is_what_the_library_counts() -> None:
@@ -106,19 +126,19 @@ def test_memory_in_use_is_what_the_library_counts() -> None:
         assert value(WITH_LIBRARY, name, OLD_SAMPLE) == 8 * GIB
 
 
-def test_memory_in_use_is_what_the_driver_measured_where_the_library_is_silent() -> None:
+def test_without_the_library_memory_in_use_is_what_the_driver_reports() -> None:
     assert value(NODE, "hami_vgpu_memory_used_bytes") == 9 * GIB
 
 
 def test_the_limit_is_the_schedulers_whatever_the_tenant_writes() -> None:
     assert value(WITH_LIBRARY, "hami_vgpu_memory_limit_bytes") == 16 * GIB
-    unlimited = replace(WITH_LIBRARY, claims=(Claim(gpu=CARD, container=POD, system="hami"),))
+    unlimited = held_by(replace(INSIDE, claims=(Claim(gpu=CARD, container=POD, system="hami", index=0),)))
     assert value(unlimited, "hami_vgpu_memory_limit_bytes") == 99 * GIB
 
 
-def test_utilization_is_what_the_driver_measured_in_percent() -> None:
+def test_utilization_is_what_the_driver_reports_in_percent() -> None:
     assert value(WITH_LIBRARY, "hami_container_device_utilization_ratio") == 50.0
-    unmeasured = replace(WITH_LIBRARY, bookings=(replace(NODE.bookings[0], sm_ratio=None),))
+    unmeasured = held_by(replace(INSIDE, booking=replace(HELD.booking, sm_ratio=None)))
     assert value(unmeasured, "hami_container_device_utilization_ratio") == 90.0
 
 
@@ -134,12 +154,12 @@ def test_only_the_library_knows_the_kinds_of_memory_and_the_last_kernel() -> Non
     assert value(WITH_LIBRARY, "Device_last_kernel_of_container", OLD_SAMPLE) == 10
 
 
-def test_a_kernel_of_the_future_was_just_now() -> None:
-    ahead = replace(NODE, vgpus=(replace(LIBRARY, last_kernel_at=1e12),))
+def test_a_kernel_in_the_future_counts_as_just_run() -> None:
+    ahead = held_by(replace(HELD, vgpu=replace(LIBRARY, last_kernel_at=1e12)))
     assert value(ahead, "hami_container_last_kernel_elapsed_seconds") == 0.0
 
 
-def test_a_host_gpu_is_in_percent() -> None:
+def test_the_utilization_of_a_host_gpu_is_in_percent() -> None:
     host = {"device_index": "0", "device_type": "NVIDIA H200", "device_uuid": CARD, "node": "n"}
     old = {"deviceidx": "0", "devicetype": "NVIDIA H200", "deviceuuid": CARD, "nodeid": "n"}
     assert value(NODE, "hami_host_gpu_utilization_ratio", host) == 7.0
@@ -148,56 +168,54 @@ def test_a_host_gpu_is_in_percent() -> None:
     assert value(NODE, "hami_host_gpu_memory_controller_utilization_ratio", host) == 25.0
 
 
-def test_a_model_without_its_maker_is_given_it() -> None:
-    tesla = replace(NODE.devices[0], gpu=Gpu(uuid=CARD, index=0, model="Tesla T4"))
+def test_the_maker_is_put_in_front_of_a_model_that_lacks_it() -> None:
+    tesla = card(replace(DEVICE, gpu=Gpu(uuid=CARD, index=0, model="Tesla T4")))
     host = {"device_index": "0", "device_type": "NVIDIA-Tesla T4", "device_uuid": CARD, "node": "n"}
-    assert value(replace(NODE, devices=(tesla,)), "hami_host_gpu_utilization_ratio", host) == 7.0
+    assert value(node(tesla), "hami_host_gpu_utilization_ratio", host) == 7.0
 
 
-def test_cards_are_counted_as_the_scheduler_listed_them() -> None:
+def test_cards_are_numbered_as_the_scheduler_listed_them() -> None:
     other = Device(gpu=Gpu(uuid="GPU-1", index=1))
-    claims = tuple(
-        Claim(gpu=gpu, container=POD, system="hami", memory_limit_bytes=1) for gpu in ("GPU-1", CARD)
-    )
-    snapshot = replace(NODE, devices=(*NODE.devices, other), claims=claims)
+    claim = replace(CLAIM, memory_limit_bytes=1)
+    first = Tenant(container=POD, claims=(replace(claim, gpu="GPU-1", index=0),))
+    second = Tenant(container=POD, claims=(replace(claim, index=1),))
+    snapshot = node(card(DEVICE, tenants=[second]), card(other, tenants=[first]))
     name = "hami_vgpu_memory_limit_bytes"
     assert value(snapshot, name, {**SAMPLE, "device_uuid": "GPU-1", "vdevice_index": "0"}) == 1
     assert value(snapshot, name, {**SAMPLE, "device_uuid": CARD, "vdevice_index": "1"}) == 1
 
 
-def test_a_card_that_the_container_does_not_hold_is_not_its_own_however_it_writes_so() -> None:
+def test_a_library_that_names_a_card_its_container_does_not_hold_is_not_believed() -> None:
+    others = replace(CLAIM, system="time-slicing")
     forged = replace(LIBRARY, pod_uid="u2")
-    other = replace(NODE, vgpus=(forged,), claims=(), bookings=())
+    other = node(joined(DEVICE, [others], vgpus=[forged]))
     assert not [one for one in families(other, BOTH) if not one.name.startswith(("hami_host", "Host"))]
 
 
-def test_what_others_than_hami_gave_is_not_shown() -> None:
-    other = replace(NODE, claims=(replace(NODE.claims[0], system="time-slicing"),))
+def test_what_other_systems_gave_is_not_shown() -> None:
+    other = held_by(replace(HELD, claims=(replace(CLAIM, system="time-slicing"),)))
     assert value(other, "hami_vgpu_memory_used_bytes") is None
 
 
 def test_a_slice_is_named() -> None:
     mig = MigInstance(uuid="MIG-1", gpu_instance_id=3, compute_instance_id=0, profile="1g.18gb")
-    device = replace(NODE.devices[0], instances=(Instance(mig=mig),))
-    claim = Claim(gpu=CARD, mig="MIG-1", container=POD, system="hami")
-    snapshot = replace(NODE, devices=(device,), claims=(claim,), bookings=(), vgpus=(LIBRARY,))
+    device = replace(DEVICE, instances=(Instance(mig=mig),))
+    claim = Claim(gpu=CARD, mig="MIG-1", container=POD, system="hami", index=0)
+    snapshot = node(card(device, tenants=[Tenant(container=POD, mig="MIG-1", claims=(claim,))]))
     ids = {"mig_uuid": "MIG-1", "profile": "1g.18gb", "gpu_instance_id": "3", "compute_instance_id": "0"}
     assert value(snapshot, "hami_mig_device_info", {**SAMPLE, **ids}) == 1.0
     assert value(snapshot, "MigInfo", {**OLD_SAMPLE, "instanceid": "3"}) == 1.0
 
 
-def test_a_pod_made_again_under_its_name_is_added_to_the_former() -> None:
+def test_a_recreated_pod_is_added_to_the_former_one_of_its_name() -> None:
     again = replace(POD, pod_uid="u2")
-    snapshot = replace(
-        WITH_LIBRARY,
-        claims=(*NODE.claims, replace(NODE.claims[0], container=again)),
-        vgpus=(LIBRARY, replace(LIBRARY, pod_uid="u2", last_kernel_at=995.0)),
-    )
+    newer = replace(LIBRARY, pod_uid="u2", last_kernel_at=995.0)
+    snapshot = held_by(INSIDE, Tenant(container=again, claims=(replace(CLAIM, container=again),), vgpu=newer))
     assert value(snapshot, "hami_vgpu_memory_used_bytes") == 16 * GIB
     assert value(snapshot, "hami_container_last_kernel_elapsed_seconds") == 5.0
 
 
-def test_promtool_finds_fault_with_the_inherited_names_alone() -> None:
+def test_promtool_complains_about_inherited_names_only() -> None:
     assert complaints(families(WITH_LIBRARY, NEW)) == set()
     legacy = {family.name for family in families(WITH_LIBRARY, LEGACY)}
     assert complaints(families(WITH_LIBRARY, LEGACY)) <= legacy
@@ -205,5 +223,5 @@ def test_promtool_finds_fault_with_the_inherited_names_alone() -> None:
 
 @pytest.mark.parametrize("config", [NEW, LEGACY, BOTH])
 @given(snapshot=NODES)
-def test_no_snapshot_makes_a_series_twice(config: Options, snapshot: Snapshot) -> None:
+def test_no_snapshot_gives_a_series_twice(config: Options, snapshot: Snapshot) -> None:
     check_series(families(snapshot, config))

@@ -5,20 +5,32 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.config.precedence import load
-from podgpu.model import Booking, Claim, ContainerRef, Device, Gpu, Snapshot
+from podgpu.model import (
+    Booking,
+    Claim,
+    ContainerRef,
+    Device,
+    Gpu,
+    Instance,
+    MigInstance,
+    Process,
+    Snapshot,
+    Tenant,
+)
 from podgpu.views.dialects.pod_gpu_map import (
     PAGES,
+    MapRow,
     Options,
-    Row,
     deprecated_families,
     map_family,
     metric_name,
     node_families,
     rows,
 )
-from podgpu.views.family import Family
+from podgpu.views.series import Family
 from tests.conftest import GOLDEN, Golden
-from tests.views.dialects.rig import NODES, check_series, complaints, played, script, text
+from tests.tree import card
+from tests.views.dialects.rig import NODES, check_series, complaints, joined, played, script, text
 from tests.views.quirks import SNAPSHOT, STUCK
 
 DEFAULT = load({}, {}).of(Options)
@@ -36,25 +48,34 @@ def readme(name: str) -> list[str]:
     return (GOLDEN / "dialects/pod-gpu-map" / name).read_text().splitlines()
 
 
-def readme_rows(lines: list[str]) -> list[Row]:
-    """The rows that its README shows, those that stand there twice too."""
-    return [Row(*re.findall('"([^"]*)"', line)) for line in lines if "{" in line]
+def readme_rows(lines: list[str]) -> list[MapRow]:
+    """The rows of its README, including those that occur twice."""
+    return [MapRow(*re.findall('"([^"]*)"', line)) for line in lines if "{" in line]
 
 
-def held(card: str, pod: str, container: str = "main", uid: str = "1", mig: str = "") -> Claim:
-    return Claim(gpu=card, container=ContainerRef("default", pod, container, uid), mig=mig)
+MODELS = {CARD: "4080ti", OTHER: "2080ti"}
+DEVICES = tuple(
+    Device(gpu=Gpu(uuid=uuid, index=index, model=model)) for index, (uuid, model) in enumerate(MODELS.items())
+)
 
 
-def node(*claims: Claim, name: str = "ti") -> Snapshot:
-    cards = (Gpu(uuid=CARD, index=0, model="4080ti"), Gpu(uuid=OTHER, index=1, model="2080ti"))
+def held(uuid: str, pod: str, container: str = "main", uid: str = "1", mig: str = "") -> Claim:
+    return Claim(gpu=uuid, container=ContainerRef("default", pod, container, uid), mig=mig)
+
+
+def node(*claims: Claim, name: str = "ti", devices: tuple[Device, ...] = DEVICES) -> Snapshot:
     return Snapshot(
         node=name,
         taken_at=0.0,
         interval_seconds=5.0,
         version="test",
-        devices=tuple(Device(gpu=card) for card in cards),
-        claims=claims,
+        cards=tuple(joined(device, claims) for device in devices),
     )
+
+
+def using(pod: ContainerRef) -> Tenant:
+    processes = (Process(pid=1, kinds=("compute",)),)
+    return Tenant(container=pod, processes=processes, booking=Booking(processes=1), idle=False)
 
 
 def test_the_page(golden: Golden) -> None:
@@ -69,17 +90,17 @@ def test_the_page_of_nodes(golden: Golden) -> None:
     golden("dialects/pod-gpu-map/nodes.txt", text(page(path="/metrics/nodes")))
 
 
-def test_the_readme_less_its_duplicates() -> None:
+def test_the_map_of_the_readme_without_its_duplicates() -> None:
     lines = readme("readme-map.txt")
     assert text([map_family(readme_rows(lines))]).splitlines() == list(dict.fromkeys(lines))
 
 
-def test_the_readme_of_nodes_less_its_duplicates() -> None:
+def test_the_nodes_of_the_readme_without_their_duplicates() -> None:
     lines = readme("readme-nodes.txt")
     assert text(node_families(readme_rows(lines))).splitlines() == list(dict.fromkeys(lines))
 
 
-def test_the_readme_of_deprecated_names_less_its_duplicates() -> None:
+def test_the_deprecated_names_of_the_readme_without_duplicates() -> None:
     lines = readme("readme-deprecated.txt")
     mapped = readme_rows(lines)
     families = deprecated_families(mapped)
@@ -104,28 +125,36 @@ def test_a_pod_with_two_cards_has_two_rows() -> None:
 
 
 def test_a_pod_that_uses_what_it_was_not_given_has_a_row() -> None:
-    used = Booking(gpu=CARD, container=ContainerRef("default", "thief", "main", "9"), processes=1)
-    assert [row.pod_name for row in rows(replace(node(), bookings=(used,)))] == ["thief"]
+    thief = using(ContainerRef("default", "thief", "main", "9"))
+    used = replace(node(), cards=(card(DEVICES[0], tenants=[thief]),))
+    assert [row.pod_name for row in rows(used)] == ["thief"]
 
 
-def test_who_has_ended_has_no_row() -> None:
-    ended = Booking(gpu=CARD, container=ContainerRef("default", "done", "main", "9"), processes=1, ended=True)
-    assert rows(replace(node(), bookings=(ended,))) == []
+def test_a_pod_that_neither_holds_nor_uses_a_card_has_no_row() -> None:
+    left = replace(using(ContainerRef("default", "left", "main", "9")), processes=(Process(pid=1),))
+    assert rows(replace(node(), cards=(card(DEVICES[0], tenants=[left]),))) == []
 
 
-def test_who_is_outside_kubernetes_is_no_pod() -> None:
-    outside = Booking(gpu=CARD, container=ContainerRef("", "", "docker/web"), processes=1)
-    assert rows(replace(node(), bookings=(outside,))) == []
+def test_an_ended_pod_has_no_row() -> None:
+    ended = Tenant(container=ContainerRef("default", "done", "main", "9"))
+    assert rows(replace(node(), cards=(card(DEVICES[0], ended=[ended]),))) == []
+
+
+def test_a_container_outside_kubernetes_has_no_row() -> None:
+    outside = using(ContainerRef("", "", "docker/web"))
+    assert rows(replace(node(), cards=(card(DEVICES[0], tenants=[outside]),))) == []
 
 
 def test_a_slice_is_named_by_its_own_uuid() -> None:
-    (row,) = rows(node(held(CARD, "a", mig="MIG-1")))
+    mig = MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0)
+    split = replace(DEVICES[0], instances=(Instance(mig=mig),))
+    (row,) = rows(node(held(CARD, "a", mig="MIG-1"), devices=(split,)))
     assert (row.gpu_id, row.gpu_model) == ("MIG-1", "4080ti")
 
 
 def test_a_card_that_is_down_is_still_held() -> None:
-    claim = held(STUCK.gpu.uuid, "a")
-    assert len(rows(replace(SNAPSHOT, devices=(STUCK,), claims=(claim,)))) == 1
+    stuck = Device(gpu=STUCK.gpu, fault=STUCK.fault)
+    assert len(rows(node(held(STUCK.gpu.uuid, "a"), devices=(stuck,)))) == 1
 
 
 def test_without_gpu_pods_the_pages_are_empty() -> None:
@@ -139,7 +168,7 @@ def test_a_node_makes_a_legal_name() -> None:
     assert re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", metric_name("ü\n\ud800"))
 
 
-def test_nodes_of_like_names_share_a_family() -> None:
+def test_nodes_with_similar_names_share_a_family() -> None:
     mapped = [*rows(node(held(CARD, "a"), name="a-1")), *rows(node(held(CARD, "a"), name="a.1"))]
     (family,) = node_families(mapped)
     assert len(family.samples) == 2
@@ -151,12 +180,12 @@ async def test_pods_on_one_slice_share_its_uuid(tmp_path: Path) -> None:
     assert len(set(devices.values())) == len(devices) - 1
 
 
-def test_promtool_finds_nothing_to_say() -> None:
+def test_promtool_has_no_complaints() -> None:
     assert complaints(page()) == set()
     assert complaints(page(path="/metrics/nodes")) == set()
 
 
 @given(NODES)
-def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot) -> None:
+def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
     check_series(PAGES["/metrics/pod-gpu-map"](snapshot, DEPRECATED))
     check_series(PAGES["/metrics/nodes"](snapshot, DEFAULT))

@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from podgpu.config.precedence import load
 from podgpu.model import (
+    SEES_ALL,
     Booking,
+    Card,
     Claim,
     ContainerRef,
     Device,
@@ -18,16 +20,16 @@ from podgpu.model import (
     Holder,
     Instance,
     MigInstance,
-    PartStatus,
     Process,
     Reading,
     Snapshot,
+    Tenant,
 )
 from podgpu.views.dialects.vgpu_monitor import PAGES, TOTAL, USED, UTILIZATION, Options
 from tests.conftest import Golden
-from tests.views.dialects.rig import check_series, complaints, played, script, text, values
+from tests.tree import card
+from tests.views.dialects.rig import NODES, check_series, complaints, joined, played, script, text, values
 from tests.views.quirks import SNAPSHOT
-from tests.views.test_native import SNAPSHOTS
 
 DEFAULT = load({}, {}).of(Options)
 SLOTS = load({"dialect_vgpu_monitor_gpu_id": ["slot"]}, {}).of(Options)
@@ -44,24 +46,34 @@ CARD = Gpu(uuid="GPU-0", index=0, multiprocessors=100)
 OTHER = Gpu(uuid="GPU-1", index=1)
 MEMORY = (Reading("memory_total_bytes", 24576 * MIB),)
 NOTEBOOK = ContainerRef("team-a", "notebook", "main", "uid-1")
-SEEN = (PartStatus(name="procfs", up=True),)
+DEVICE = Device(gpu=CARD, readings=MEMORY)
+PROCESSES = (Process(pid=1, kinds=("compute",)),)
 
 
-def node(*claims: Claim, bookings: tuple[Booking, ...] = (), **facts: object) -> Snapshot:
-    """Two cards of 24 GiB and nothing on them that could not be seen."""
-    devices = (Device(gpu=CARD, readings=MEMORY), Device(gpu=OTHER, readings=MEMORY))
-    plain = Snapshot(
-        node="n", taken_at=1.0, interval_seconds=5.0, version="t", devices=devices, parts=SEEN, claims=claims
-    )
-    return replace(plain, bookings=bookings, **facts)
+def node(*cards: Card) -> Snapshot:
+    return Snapshot(node="n", taken_at=1.0, interval_seconds=5.0, version="t", cards=cards)
 
 
-def held(gpu: Gpu = CARD, share: float = 0.5, container: ContainerRef = NOTEBOOK, number: int = 0) -> Claim:
+def claim(gpu: Gpu = CARD, share: float = 0.5, container: ContainerRef = NOTEBOOK, number: int = 0) -> Claim:
     return Claim(gpu=gpu.uuid, container=container, share=share, device_id=f"{gpu.uuid}-{number}")
 
 
-def used(ratio: float | None = 0.5, memory: int | None = 4096 * MIB, gpu: Gpu = CARD) -> Booking:
-    return Booking(gpu=gpu.uuid, container=NOTEBOOK, processes=1, sm_ratio=ratio, memory_bytes=memory)
+def idle(*claims: Claim, gpu: Gpu = CARD) -> Card:
+    """A card of 24 GiB that is held, and that nobody uses."""
+    return joined(Device(gpu=gpu, readings=MEMORY), claims)
+
+
+def used(*claims: Claim, ratio: float | None = 0.5, memory: int | None = 4096 * MIB, gpu: Gpu = CARD) -> Card:
+    """A card of 24 GiB that the notebook uses."""
+    return card(Device(gpu=gpu, readings=MEMORY), tenants=[tenant(*claims, ratio=ratio, memory=memory)])
+
+
+def tenant(
+    *claims: Claim, ratio: float | None = 0.5, memory: int | None = 4096 * MIB, **facts: object
+) -> Tenant:
+    booking = Booking(processes=1, sm_ratio=ratio, memory_bytes=memory)
+    plain = Tenant(container=NOTEBOOK, claims=claims, processes=PROCESSES, booking=booking, idle=False)
+    return replace(plain, **facts)
 
 
 def shown(snapshot: Snapshot, config: Options = DEFAULT) -> dict[str, dict[str, float]]:
@@ -84,7 +96,7 @@ async def test_the_page_of_a_scenario(
 
 
 def test_the_lines_of_the_readme() -> None:
-    lines = text(families(node(held(), bookings=(used(),)), DEFAULT)).splitlines()
+    lines = text(families(node(used(claim())), DEFAULT)).splitlines()
     assert lines == [
         "# HELP pod_gpu_sm_util GPU SM utilization per pod (Aggregated physical utilization)",
         "# TYPE pod_gpu_sm_util gauge",
@@ -98,15 +110,17 @@ def test_the_lines_of_the_readme() -> None:
     ]
 
 
-def test_multiplied_utilization_is_that_of_the_share() -> None:
-    assert shown(node(held(), bookings=(used(),)), MULTIPLIED)[UTILIZATION] == {
-        '{gpu_id="0",pod="notebook"}': 100.0
-    }
-    assert UTILIZATION not in shown(node(bookings=(used(),)), MULTIPLIED)
+def test_multiplied_utilization_is_part_of_the_share() -> None:
+    assert shown(node(used(claim())), MULTIPLIED)[UTILIZATION] == {'{gpu_id="0",pod="notebook"}': 100.0}
+    assert UTILIZATION not in shown(node(used()), MULTIPLIED)
 
 
-def test_an_idle_pod_uses_nothing_where_that_can_be_seen() -> None:
-    assert shown(node(held())) == {
+def test_a_ratio_too_large_for_a_number_is_left_out() -> None:
+    assert UTILIZATION not in shown(node(used(claim(share=1e-310))), MULTIPLIED)
+
+
+def test_a_pod_that_is_seen_to_be_idle_uses_nothing() -> None:
+    assert shown(node(idle(claim()))) == {
         UTILIZATION: {'{gpu_id="0",pod="notebook"}': 0.0},
         USED: {'{gpu_id="0",pod="notebook"}': 0.0},
         TOTAL: {'{gpu_id="0",pod="notebook"}': 12288.0},
@@ -114,53 +128,55 @@ def test_an_idle_pod_uses_nothing_where_that_can_be_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    "facts",
+    "silent",
     [
-        {"parts": ()},
-        {"devices": (Device(gpu=CARD, readings=MEMORY, processes_known=False),)},
+        joined(DEVICE, [claim()], knows_owners=False),
+        joined(replace(DEVICE, ability=replace(SEES_ALL, sees_all=False)), [claim()]),
         # This one might be the pod's.
-        {"devices": (Device(gpu=CARD, readings=MEMORY, processes=(Process(pid=1, kinds=("compute",)),)),)},
+        joined(replace(DEVICE, processes=PROCESSES), [claim()]),
     ],
 )
-def test_what_cannot_be_seen_is_absent(facts: dict[str, object]) -> None:
-    assert shown(replace(node(held()), **facts)).keys() == {TOTAL}
+def test_what_cannot_be_seen_is_absent(silent: Card) -> None:
+    assert shown(node(silent)).keys() == {TOTAL}
 
 
-def test_a_process_of_somebody_else_does_not_hide_that_a_pod_is_idle() -> None:
-    device = Device(gpu=CARD, processes=(Process(pid=1, kinds=("compute",)),))
+def test_a_pod_is_idle_beside_a_process_of_somebody_else() -> None:
+    device = Device(gpu=CARD, processes=PROCESSES)
     holder = Holder(pid=1, kind="host")
-    assert shown(node(held(), devices=(device,), holders=(holder,))).keys() == {UTILIZATION, USED}
+    assert shown(node(joined(device, [claim()], [holder]))).keys() == {UTILIZATION, USED}
 
 
-def test_what_is_not_measured_of_a_process_is_absent() -> None:
-    assert shown(node(held(), bookings=(used(None, None),))).keys() == {TOTAL}
+def test_what_is_not_measured_is_absent() -> None:
+    assert shown(node(used(claim(), ratio=None, memory=None))).keys() == {TOTAL}
 
 
-def test_a_card_that_is_silent_tells_nothing() -> None:
+def test_a_card_that_is_down_has_no_series() -> None:
     device = Device(gpu=CARD, fault=Fault(reason="timeout"))
-    assert shown(node(held(), devices=(device,))) == {}
+    assert shown(node(joined(device, [claim()]))) == {}
 
 
 def test_a_pod_that_has_ended_is_gone_at_once() -> None:
-    assert shown(node(bookings=(replace(used(), ended=True),))) == {}
+    assert shown(node(card(DEVICE, ended=[tenant()]))) == {}
 
 
 def test_a_pod_that_uses_what_it_was_not_given_has_no_memory_of_its_own() -> None:
-    assert shown(node(bookings=(used(),))).keys() == {UTILIZATION, USED}
+    assert shown(node(used())).keys() == {UTILIZATION, USED}
 
 
 def test_two_containers_of_a_pod_are_added_up() -> None:
     second = replace(NOTEBOOK, container="second")
-    bookings = (used(0.25), replace(used(0.125), container=second))
-    found = shown(node(held(share=0.25), held(share=0.25, container=second), bookings=bookings))
+    tenants = [
+        tenant(claim(share=0.25), ratio=0.25),
+        tenant(claim(share=0.25, container=second), ratio=0.125, container=second),
+    ]
+    found = shown(node(card(DEVICE, tenants=tenants)))
     assert [list(one.values()) for one in found.values()] == [[37.5], [8192.0], [12288.0]]
 
 
-def test_two_cards_of_one_index_are_not_added_up() -> None:
-    """They are from two pages, each of which counts its cards from 0."""
+def test_two_cards_with_the_same_index_are_not_added_up() -> None:
+    """They come from two pages, each of which counts its cards from 0."""
     twin = replace(OTHER, index=0)
-    devices = tuple(Device(gpu=gpu, readings=MEMORY) for gpu in (CARD, twin))
-    snapshot = node(held(), held(twin), bookings=(used(0.25), used(0.5, gpu=twin)), devices=devices)
+    snapshot = node(used(claim(), ratio=0.25), used(claim(twin), ratio=0.5, gpu=twin))
     assert shown(snapshot)[UTILIZATION] == {
         '{gpu_id="GPU-0",pod="notebook"}': 25.0,
         '{gpu_id="GPU-1",pod="notebook"}': 50.0,
@@ -168,14 +184,14 @@ def test_two_cards_of_one_index_are_not_added_up() -> None:
 
 
 def test_a_limit_is_the_memory_that_a_pod_was_given() -> None:
-    limited = replace(held(), memory_limit_bytes=3000 * MIB)
-    assert list(shown(node(limited))[TOTAL].values()) == [3000.0]
+    limited = replace(claim(), memory_limit_bytes=3000 * MIB)
+    assert list(shown(node(idle(limited)))[TOTAL].values()) == [3000.0]
 
 
 def test_slots_count_what_a_pod_has_and_share_what_it_uses() -> None:
-    """As the code does: a card that a pod has twice is two slots, each with half of the memory and all of the work."""
-    claims = (held(OTHER, 0.25, number=1), held(OTHER, 0.25, number=0), held(CARD, 1.0))
-    found = shown(node(*claims, bookings=(used(gpu=OTHER),)), SLOTS)
+    """As in the code: a card that a pod has twice is two slots, each with half of the memory and all of the work."""
+    twice = used(claim(OTHER, 0.25, number=1), claim(OTHER, 0.25, number=0), gpu=OTHER)
+    found = shown(node(idle(claim(CARD, 1.0)), twice), SLOTS)
     labels = [f'{{gpu_id="{slot}",pod="notebook"}}' for slot in range(3)]
     assert found == {
         UTILIZATION: dict(zip(labels, (0.0, 50.0, 50.0), strict=True)),
@@ -184,10 +200,10 @@ def test_slots_count_what_a_pod_has_and_share_what_it_uses() -> None:
     }
 
 
-def test_pods_of_one_name_are_told_apart_by_their_namespace() -> None:
+def test_pods_with_the_same_name_have_their_namespace_as_a_label() -> None:
     twin = ContainerRef("team-b", "notebook", "main", "uid-2")
     single = ContainerRef("team-b", "single", "main", "uid-3")
-    snapshot = node(held(), held(container=twin), held(container=single))
+    snapshot = node(idle(claim(), claim(container=twin), claim(container=single)))
     twins = [
         '{gpu_id="0",namespace="team-a",pod="notebook"}',
         '{gpu_id="0",namespace="team-b",pod="notebook"}',
@@ -200,7 +216,7 @@ def test_pods_of_one_name_are_told_apart_by_their_namespace() -> None:
 
 
 def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> None:
-    """There is one number for the two: it is the pod's, if the pod is alone there."""
+    """Both halves share one number, which is the pod's if it is alone there."""
     halves = tuple(
         Instance(
             mig=MigInstance(
@@ -209,20 +225,19 @@ def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> Non
         )
         for number in range(2)
     )
-    device = Device(gpu=CARD, readings=MEMORY, instances=halves)
-    snapshot = node(
-        replace(held(share=1.0), mig="MIG-0"), bookings=(replace(used(), mig="MIG-0"),), devices=(device,)
-    )
+    on_half = tenant(replace(claim(share=1.0), mig="MIG-0"), mig="MIG-0")
+    split = card(replace(DEVICE, instances=halves), tenants=[on_half])
+    snapshot = node(split)
     assert list(shown(snapshot)[UTILIZATION].values()) == [20.0]
     assert list(shown(snapshot, MULTIPLIED)[UTILIZATION].values()) == [100.0]
-    unsized = replace(device, gpu=replace(CARD, multiprocessors=None))
-    assert UTILIZATION not in shown(replace(snapshot, devices=(unsized,)))
+    unsized = replace(split, gpu=replace(CARD, multiprocessors=None))
+    assert UTILIZATION not in shown(node(unsized))
 
 
-def test_promtool_has_nothing_to_say() -> None:
+def test_promtool_has_no_complaints() -> None:
     assert complaints(families(SNAPSHOT, DEFAULT)) == set()
 
 
-@given(SNAPSHOTS, st.sampled_from([DEFAULT, AS_THE_CODE, NAMESPACED]))
-def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot, config: Options) -> None:
+@given(NODES, st.sampled_from([DEFAULT, AS_THE_CODE, NAMESPACED]))
+def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot, config: Options) -> None:
     check_series(families(snapshot, config))

@@ -1,4 +1,4 @@
-"""Where pods with certain labels answer, on one node or on all: their addresses, by the API server."""
+"""The addresses of pods with certain labels, on a node or on all nodes, by the API server."""
 
 import ipaddress
 import time
@@ -7,69 +7,61 @@ from collections.abc import Mapping
 
 import msgspec
 
-from podgpu.kube.apiserver import PAGE_BYTES, ApiFault, ApiServer
+from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api.pages import Page, pages
 from podgpu.kube.pod_object import Label, Subdomain
 from podgpu.model import Fault
 
-LIST_SECONDS = 30.0  # between two looks for new pods
-SOON = 10.0  # the same as long as there are none
+LIST_SECONDS = 30.0  # between two lists
+SOON = 10.0  # the same while no pod is found
 PAGE = 500
-MOST_PAGES = 10
-MOST_PODS = 4  # asked on one node: there is one, and one more while it is replaced
+MOST_PAGES = 100
+MOST_PODS = 4  # per node: usually there is a single pod, and a second while it is replaced
 PORT_NAME = "metrics"
 
 
-class Port(msgspec.Struct, rename="camel"):
+class EndpointPort(msgspec.Struct, rename="camel"):
     container_port: int = 0
     name: str = ""
 
 
-class Container(msgspec.Struct):
-    ports: list[Port] | None = None
+class EndpointContainer(msgspec.Struct):
+    ports: list[EndpointPort] | None = None
 
 
-class Spec(msgspec.Struct, rename="camel"):
+class EndpointSpec(msgspec.Struct, rename="camel"):
     node_name: str = ""
-    containers: list[Container] | None = None
+    containers: list[EndpointContainer] | None = None
 
 
-class Status(msgspec.Struct, rename="camel"):
+class EndpointStatus(msgspec.Struct, rename="camel"):
     phase: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
 
 
-class Metadata(msgspec.Struct, rename="camel"):
+class EndpointMetadata(msgspec.Struct, rename="camel"):
     name: Subdomain
     namespace: Label
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
 
 
-class Item(msgspec.Struct):
-    metadata: Metadata
-    spec: Spec = msgspec.field(default_factory=Spec)
-    status: Status = msgspec.field(default_factory=Status)
-
-
-class Position(msgspec.Struct):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class Items(msgspec.Struct):
-    items: list[Item] | None = None
-    metadata: Position = msgspec.field(default_factory=Position)
+class EndpointPod(msgspec.Struct):
+    metadata: EndpointMetadata
+    spec: EndpointSpec = msgspec.field(default_factory=EndpointSpec)
+    status: EndpointStatus = msgspec.field(default_factory=EndpointStatus)
 
 
 class Endpoints:
-    """Lists anew now and then. While the API server is away the last list holds.
+    """Lists from time to time. While the API server does not answer, the last list holds.
 
-    Anybody who may run a pod with these labels is believed, so better name the `namespace` they are in. Of too many
-    on a node the oldest are asked: the real one is mostly there before anybody who pretends. Without a `node`, those of
-    all nodes are.
+    Every pod with these labels is believed, so it is better to name the `namespace` they are in. If a node has too
+    many, the oldest are asked: the real exporter usually starts before a pod that pretends to be one. Without a
+    `node`, the pods of all nodes are asked.
     """
 
     def __init__(
-        self, api: ApiServer, *, node: str | None, selector: str, namespace: str = "", port: int, path: str
+        self, api: Api, *, node: str | None, selector: str, namespace: str = "", port: int, path: str
     ) -> None:
         self._api = api
         self._node = node
@@ -82,7 +74,7 @@ class Endpoints:
         self._list_due = 0.0
 
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:
-        """Return the addresses, each with its node, and why there are none if there are none."""
+        """Return the addresses, each with its node, or a fault if there are none."""
         if time.monotonic() >= self._list_due:
             await self._look()
             self._list_due = time.monotonic() + (LIST_SECONDS if self._nodes else SOON)
@@ -98,28 +90,26 @@ class Endpoints:
         except ApiFault as fault:
             self._fault = Fault(reason=fault.reason, detail=f"API server: {fault.detail}")
 
-    async def _listed(self) -> list[Item]:
+    async def _listed(self) -> list[EndpointPod]:
         within = f"/namespaces/{self._namespace}" if self._namespace else ""
         there = "" if self._node is None else f"spec.nodeName={self._node},"
         query = {
             "labelSelector": self._selector,
             "fieldSelector": f"{there}status.phase=Running",
-            "limit": str(PAGE),
         }
-        items: list[Item] = []
-        position = {"resourceVersion": "0"}
-        for _ in range(MOST_PAGES):
-            found = await self._api.get(
-                f"/api/v1{within}/pods", Items, {**query, **position}, limit=PAGE_BYTES
-            )
-            items += found.items or ()
-            if not found.metadata.continue_:
-                break
-            position = {"continue": found.metadata.continue_}
-        return items
+        found = pages(
+            self._api,
+            f"/api/v1{within}/pods",
+            Page[EndpointPod],
+            query,
+            size=PAGE,
+            most=MOST_PAGES,
+            freshness={"resourceVersion": "0"},
+        )
+        return [item async for page in found for item in page.items or ()]
 
-    def _chosen(self, items: list[Item]) -> dict[str, str]:
-        """Return addresses with their nodes, of each node only so many."""
+    def _chosen(self, items: list[EndpointPod]) -> dict[str, str]:
+        """Return addresses with their nodes, at most MOST_PODS per node."""
         nodes: dict[str, str] = {}
         asked: Counter[str] = Counter()
         for item in sorted(filter(self._is_meant, items), key=lambda item: _age(item.metadata)):
@@ -129,16 +119,16 @@ class Endpoints:
                 nodes[url] = node
         return nodes
 
-    def _is_meant(self, item: Item) -> bool:
-        """The server's cache may not have heard the question out; on another node there are other GPUs."""
+    def _is_meant(self, item: EndpointPod) -> bool:
+        """Check again: the server answers from a cache that may be outdated, and other nodes have other GPUs."""
         return (
             self._node in (None, item.spec.node_name)
             and item.status.phase == "Running"
             and item.metadata.deletion_timestamp is None
         )
 
-    def _url(self, item: Item) -> str:
-        """An address that leads to the pod, or nothing. Without a host, it would lead to ourselves."""
+    def _url(self, item: EndpointPod) -> str:
+        """Return the pod's address, or nothing if it would not lead to the pod but, for example, to ourselves."""
         address = _address(item.status.pod_ip)
         if address is None or any(
             (address.is_loopback, address.is_unspecified, address.is_multicast, address.is_link_local)
@@ -147,7 +137,7 @@ class Endpoints:
         host = f"[{address}]" if address.version == 6 else str(address)
         return f"http://{host}:{self._own_port(item) or self._port}{self._path}"
 
-    def _own_port(self, item: Item) -> int:
+    def _own_port(self, item: EndpointPod) -> int:
         ports = [port for container in item.spec.containers or () for port in container.ports or ()]
         named = (port.container_port for port in ports if port.name == PORT_NAME)
         return next((port for port in named if 0 < port < 1 << 16), 0)
@@ -158,12 +148,12 @@ class Endpoints:
         return f"no running pod with {self._selector} on {on}{where}"
 
 
-def _age(metadata: Metadata) -> tuple[str, str, str]:
+def _age(metadata: EndpointMetadata) -> tuple[str, str, str]:
     return metadata.creation_timestamp, metadata.namespace, metadata.name
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """None for what is none, and for one with a zone, which no pod has. An IPv4 address may be dressed as IPv6."""
+    """Return None for no address, and for an address with a zone, which no pod has. IPv6 may wrap IPv4."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

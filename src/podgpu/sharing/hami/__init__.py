@@ -1,16 +1,16 @@
 """HAMi: parts of a card's memory and cores.
 
-The kubelet's ids are `UUID-N`, picked as it likes: only how many it gave to which container holds. Which cards these
-are the scheduler noted on the pod. Where no note can be seen, the file says it that the library in the container keeps.
-Others than HAMi can write both, so neither counts for more than the kubelet gave.
+The kubelet picks ids `UUID-N` as it likes: only the number that a container got is reliable. The scheduler writes the
+cards on the pod. Where such notes cannot be seen, the file has them that the library in the container keeps. Tenants
+can write both, so neither counts for more than the kubelet gave.
 
 A share is the part of the cores, if these are limited, else the part of the card's memory. Where that is not known it
 is 0: the limit is a fact, a share would be a guess.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -20,47 +20,69 @@ from podgpu.sharing.hami.cache import observe
 from podgpu.sharing.hami.note import NOTE, Slice, matched
 from podgpu.sharing.inventory import Inventory
 
-__all__ = ["NAME", "NEEDS", "SIGNS", "claims", "explains", "observe"]
+__all__ = ["NAME", "NEEDS", "SIGNS", "claims", "explains", "observe", "withdraws"]
 
 NAME = "hami"
 SIGNS: tuple[str, ...] = ("hami.io/vgpu-", "nvidia.com/gpumem", "nvidia.com/gpucores")
 NEEDS = "the kubelet's list of devices, and the pods' annotations or the node's /usr/local/vgpu"
 VENDOR = "nvidia.com/"
 ALL_CORES = 100
+GIB, NEAR_GIB = 1 << 30, 1.5  # profiles are named after whole GB
 ROUNDING = 1e-6
 
-_ID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-[0-9]{1,5}")
+_UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_ID = re.compile(rf"{_UUID}-[0-9]{{1,5}}")
+_REPLICA = re.compile(rf"{_UUID}::[0-9]{{1,5}}")
+_PROFILE = re.compile(r"[0-9]+g\.(?P<size>[0-9]+)gb.*")
 
 Given: TypeAlias = dict[str, dict[str, list[Allocation]]]  # what the kubelet gave, by pod UID and container
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
-    pod = inventory.pod(allocation) if _is_own(allocation) else None
-    held = (claim.container for claim in _claims(inventory))
-    return pod is not None and any(
-        (one.pod_uid, one.container) == (pod.uid, allocation.container) for one in held
-    )
+    pod = inventory.pod(allocation) if _is_own(allocation, inventory) else None
+    return pod is not None and (pod.uid, allocation.container) in inventory.once(_holders)
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    yield from _claims(inventory)
+    yield from inventory.once(_claims)
 
 
-@lru_cache(maxsize=1)  # each id asks for it
+def withdraws(claim: Claim, inventory: Inventory) -> bool:
+    """In its MPS mode HAMi has the ids of NVIDIA's plugin, and does not keep to them."""
+    holder = claim.container.pod_uid, claim.container.container
+    return (
+        claim.system != NAME
+        and _REPLICA.fullmatch(claim.device_id) is not None
+        and (holder in inventory.once(_holders))
+    )
+
+
+def _holders(inventory: Inventory) -> set[tuple[str, str]]:
+    return {(one.container.pod_uid, one.container.container) for one in inventory.once(_claims)}
+
+
 def _claims(inventory: Inventory) -> tuple[Claim, ...]:
     given = _given(inventory)
     noted = list(_by_note(given, inventory))
     return (*noted, *_within(list(_by_cache(given, inventory)), noted))
 
 
-def _is_own(allocation: Allocation) -> bool:
-    return allocation.resource.startswith(VENDOR) and _ID.fullmatch(allocation.device_id) is not None
+def _is_own(allocation: Allocation, inventory: Inventory) -> bool:
+    """Whether an id is HAMi's. The resource may have any name, if the pod has a note.
+
+    Ids like those of NVIDIA's plugin are HAMi's only on a node that its library has left a file on.
+    """
+    if _ID.fullmatch(allocation.device_id) and allocation.resource.startswith(VENDOR):
+        return True
+    pod = inventory.pod(allocation)
+    form = _REPLICA if inventory.vgpus and "::" in allocation.device_id else _ID
+    return pod is not None and NOTE in pod.annotations and form.fullmatch(allocation.device_id) is not None
 
 
 def _given(inventory: Inventory) -> Given:
     given: Given = {}
-    for one in filter(_is_own, inventory.allocations):
-        if pod := inventory.pod(one):
+    for one in inventory.allocations:
+        if _is_own(one, inventory) and (pod := inventory.pod(one)):
             given.setdefault(pod.uid, {}).setdefault(one.container, []).append(one)
     return given
 
@@ -68,44 +90,67 @@ def _given(inventory: Inventory) -> Given:
 def _by_note(given: Given, inventory: Inventory) -> Iterator[Claim]:
     for pod in inventory.pods:
         held = given.get(pod.uid, {}) if NOTE in pod.annotations else {}
-        entries = matched(pod, {container: len(ids) for container, ids in held.items()}) if held else {}
-        for container, entry in entries.items():
-            for each in entry:
-                if each and each.card in inventory.gpus:
-                    yield _claim(held[container][0], each, "annotation", inventory)
+        if held:
+            counts = {container: len(ids) for container, ids in held.items()}
+            resources = {one.resource for ids in held.values() for one in ids}
+            for container, entry in matched(pod, counts, resources).items():
+                for index, each in enumerate(entry):
+                    if each and each.card in inventory.gpus:
+                        claim = _claim(held[container][0], each, "annotation", inventory)
+                        yield msgspec.structs.replace(claim, index=index)
 
 
 def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:
-    """Claim what a container's own file names, for pods without a note, and no more cards than it has ids."""
-    unnoted = {pod.uid for pod in inventory.pods if NOTE not in pod.annotations}
-    files: dict[tuple[str, str], list[VirtualGpu]] = {}
+    """Claim what a container's own file names, where notes cannot be seen, and no more cards than it has ids."""
+    unnoted = {pod.uid for pod in inventory.pods if not pod.annotations}
+    files: dict[str, dict[str, list[VirtualGpu]]] = {}
     for vgpu in inventory.vgpus:
         if vgpu.pod_uid in unnoted:
-            files.setdefault((vgpu.pod_uid, vgpu.container), []).append(vgpu)
-    shared = _shared(inventory)
-    for (uid, container), vgpus in files.items():
-        held = given.get(uid, {}).get(container, [])
-        if len(vgpus) <= len(held):
-            for vgpu in vgpus:
-                if vgpu.gpu in shared:
-                    yield _claim(held[0], _slice(vgpu), "cache", inventory)
+            files.setdefault(vgpu.pod_uid, {}).setdefault(vgpu.container, []).append(vgpu)
+    shared = _shared(inventory) if files else set()
+    for uid, folders in files.items():
+        for held, vgpus in _owned(folders, given.get(uid, {})):
+            if len(vgpus) <= len(held):
+                for vgpu in vgpus:
+                    if vgpu.gpu in shared:
+                        claim = _claim(held[0], _slice(vgpu), "cache", inventory)
+                        yield msgspec.structs.replace(claim, index=vgpu.index)
+
+
+def _owned(
+    folders: dict[str, list[VirtualGpu]], given: dict[str, list[Allocation]]
+) -> Iterator[tuple[list[Allocation], list[VirtualGpu]]]:
+    """Yield whose the files of a pod are.
+
+    HAMi 2.10 names a folder after the wrong container, if one without a GPU comes before it. So with several containers
+    a folder counts only if each container with ids has one, and no other has.
+    """
+    if len(folders) == len(given) == 1:
+        yield next(iter(given.values())), next(iter(folders.values()))
+    elif folders.keys() == given.keys():
+        yield from ((given[name], vgpus) for name, vgpus in folders.items())
 
 
 def _shared(inventory: Inventory) -> set[str]:
-    """The cards that a file may name: whole ones, of which nobody holds anything by another system's id."""
-    others = [one.device_id for one in inventory.allocations if not _is_own(one)]
-    whole = inventory.gpus - set(inventory.instances.values())
-    return {card for card in whole if not any(card in device_id for device_id in others)}
+    """The cards that a file may name: whole ones that no other system's id mentions."""
+    foreign = (one.device_id for one in inventory.allocations if not _is_own(one, inventory))
+    others = {card for device_id in foreign for card in inventory.named(device_id)}
+    return set(inventory.gpus) - set(inventory.instances.values()) - others
 
 
 def _within(cached: Sequence[Claim], noted: Sequence[Claim]) -> Iterator[Claim]:
-    """Make files share what notes leave of a card: who writes a large number into his own takes from nobody.
+    """Let files share what notes leave of a card, so that a large number in one file takes nothing from the others.
 
-    If that is too little for all of them, each may have an equal part of it.
+    If that is too little for all of them, each has at most an equal part of it.
     """
-    for card in dict.fromkeys(claim.gpu for claim in cached):
-        rivals = [claim for claim in cached if claim.gpu == card]
-        left = max(0.0, 1.0 - sum(claim.share for claim in noted if claim.gpu == card))
+    taken: defaultdict[str, float] = defaultdict(float)
+    for claim in noted:
+        taken[claim.gpu] += claim.share
+    by_card: defaultdict[str, list[Claim]] = defaultdict(list)
+    for claim in cached:
+        by_card[claim.gpu].append(claim)
+    for card, rivals in by_card.items():
+        left = max(0.0, 1.0 - taken[card])
         suffices = sum(claim.share for claim in rivals) <= left + ROUNDING
         most = 1.0 if suffices else left / len(rivals)
         for claim in rivals:
@@ -124,15 +169,28 @@ def _slice(vgpu: VirtualGpu) -> Slice:
 
 
 def _claim(allocation: Allocation, one: Slice, source: str, inventory: Inventory) -> Claim:
-    is_instance = inventory.instances.get(one.mig) == one.card
-    device, share = (one.mig, 1.0) if is_instance else (one.card, _share(one, inventory))
+    instance = _instance(one, inventory)
+    share = 1.0 if instance else _share(one, inventory)
     return msgspec.structs.replace(
-        inventory.claim(allocation, device, system=NAME, share=share),
+        inventory.claim(allocation, instance or one.card, system=NAME, share=share),
         memory_limit_bytes=one.memory or None,
-        core_limit_ratio=None if is_instance or not one.cores else one.cores / ALL_CORES,
+        core_limit_ratio=None if instance or not one.cores else one.cores / ALL_CORES,
         device_id=one.text,
         source=source,
     )
+
+
+def _instance(one: Slice, inventory: Inventory) -> str | None:
+    """Return the MIG instance, if the note has its UUID, or its place and it is as large as noted."""
+    if inventory.instances.get(one.mig) == one.card:
+        return one.mig
+    instances = inventory.migs.get(one.card, ())
+    if one.place is None or one.place >= len(instances):
+        return None
+    found = instances[one.place]
+    profile = _PROFILE.fullmatch(found.profile)
+    is_as_large = profile is not None and abs(int(profile["size"]) - one.memory / GIB) <= NEAR_GIB
+    return found.uuid if is_as_large else None
 
 
 def _share(one: Slice, inventory: Inventory) -> float:

@@ -1,8 +1,8 @@
 """Finds and reads the files that HAMi's library keeps for each container, in a folder `POD UID_CONTAINER`.
 
-The folder's name is HAMi's; what is in it is the tenant's, who can write there whatever he likes while it is read. So
-nothing is followed, waited for or mapped: a file that shrinks under a map kills who looks at it. A process counts if
-its cgroup is in the folder's pod, as the PIDs are the tenant's too.
+HAMi names the folder, but the tenant can write anything into it, even while it is read. So nothing is followed, waited
+for or mapped: a mapped file that shrinks kills the reader. Tenants can write the PIDs too, so a process counts only if
+its cgroup is in the folder's pod.
 """
 
 import errno
@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
@@ -18,7 +18,8 @@ from podgpu.model import VirtualGpu
 from podgpu.sharing.hami.region import PERCENT, Card, Refused, Region, Slot, parse
 from podgpu.sharing.inventory import Host, Observation
 
-FOLDER = "usr/local/vgpu/containers"
+# HAMi's, and that of Volcano's plugin since 1.12.
+FOLDERS = ("usr/local/vgpu/containers", "usr/local/vgpu/vgpu/containers")
 SUFFIX = ".cache"
 MOST_FOLDERS = 1024
 MOST_FILES = 64
@@ -40,12 +41,13 @@ class Look:
         self._host = host
 
     def vgpus(self) -> Iterator[VirtualGpu]:
-        try:
-            with _opened(str(self._host.root / FOLDER), os.O_DIRECTORY) as parent:
-                for name in self._folders(parent):
-                    yield from self._folder(parent, name)
-        except OSError as error:
-            self._count(error)
+        for folder in FOLDERS:
+            try:
+                with _opened(str(self._host.root / folder), os.O_DIRECTORY) as parent:
+                    for name in self._folders(parent):
+                        yield from self._folder(parent, name)
+            except OSError as error:
+                self._count(error)
 
     def _folders(self, parent: int) -> list[str]:
         names = _names(parent, MOST_FOLDERS)
@@ -72,7 +74,7 @@ class Look:
         if region.refused:
             self.errors["memory"] += region.refused
         slots = [slot for slot in region.slots if self._is_in_pod(slot.pid, uid)]
-        # Where nobody could be believed, nothing is known. Where nobody is there, nothing is used.
+        # If no process could be verified, nothing is known. If there is no process, nothing is used.
         is_known = bool(slots) or not (region.slots or region.refused)
         for index, card in enumerate(region.cards):
             yield _vgpu(region, slots if is_known else None, uid, container, index, card)
@@ -84,7 +86,7 @@ class Look:
         return found == uid
 
     def _count(self, error: OSError) -> None:
-        """What is not there is no error: neither HAMi, nor a container that has just ended."""
+        """A missing file or folder is no error: there may be no HAMi, or the container has just ended."""
         if error.errno != errno.ENOENT:
             self.errors["link" if error.errno in (errno.ELOOP, errno.ENOTDIR) else "unreadable"] += 1
 
@@ -104,17 +106,18 @@ def _vgpu(
         context_bytes=None if uses is None else sum(use.context for use in uses),
         module_bytes=None if uses is None else sum(use.module for use in uses),
         buffer_bytes=None if uses is None else sum(use.buffer for use in uses),
-        sm_ratio=None if uses is None else _sm_ratio(card, sum(use.sm for use in uses)),
+        sm_ratio=None if uses is None else _sm_ratio(card, [use.sm for use in uses]),
         last_kernel_at=region.last_kernel_at,
         pids=tuple(sorted({slot.pid for slot in slots or ()})),
     )
 
 
-def _sm_ratio(card: Card, percent: int) -> float | None:
-    """It is written only where there is a limit. 100 may be none, and then 0 may be what nobody wrote."""
-    if card.cores is None or (card.cores == PERCENT and not percent):
+def _sm_ratio(card: Card, percents: Sequence[int | None]) -> float | None:
+    """It is written only if there is a limit. 100 may be no limit, and then 0 may mean that it was never written."""
+    known = [percent for percent in percents if percent is not None]
+    if card.cores is None or len(known) < len(percents) or (card.cores == PERCENT and not any(known)):
         return None
-    return min(percent, PERCENT) / PERCENT
+    return min(sum(known), PERCENT) / PERCENT
 
 
 def _region(parent: int, name: str) -> Region | None:
@@ -138,7 +141,7 @@ def _read(folder: int, name: str) -> Region:
 
 
 def _names(folder: int, most: int) -> list[str]:
-    """List one more than there may be, so that too many can be told."""
+    """List one more than there may be, so that too many can be detected."""
     with os.scandir(folder) as entries:
         return sorted(entry.name for entry in islice(entries, most + 1))
 

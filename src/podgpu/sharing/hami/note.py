@@ -1,12 +1,14 @@
 """HAMi's note on a pod: an entry for each container ended by `;`, a device of it by `:`.
 
-A device is `UUID,TYPE,MiB,CORES%`. Whoever may edit the pod may write there, so an entry counts only for a container
-with as many ids as it has devices. Entries are in the order of the spec, if they are as many as the containers there.
-Else containers with equally many ids and different entries cannot be told apart, and have none.
+A device is `UUID,TYPE,MiB,CORES%`. Anyone who may edit the pod can write there, so an entry counts only for a container
+with as many ids as it has devices. Whose an entry is depends on the version. Up to 2.9 every container has one, empty
+or `,,0,0:` if it asks for no GPU, in older versions without the init containers. From 2.10 on only those have one that
+ask. The version is not known, so an entry counts if all readings that fit the kubelet's list agree on it. Where the
+spec is not known, containers with equally many ids and different entries cannot be distinguished, and have none.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -14,23 +16,26 @@ from msgspec import Struct, field
 
 from podgpu.model import Pod
 from podgpu.sharing.inventory import by_number
+from podgpu.sharing.quantity import quantity
 
 NOTE = "hami.io/vgpu-devices-allocated"
 MIG_NOTE = "hami.io/vgpu-mig-allocations"
 MIB = 1 << 20
 MOST_MIB = 1 << 24
 MOST_ENTRIES = 512  # no pod has as many containers
+NO_DEVICE = ("", ",,0,0")
 
-# In MIG mode older versions put template and slot in brackets after the UUID.
+# In MIG mode versions before 2.10 put the template and the instance's place in it in brackets after the UUID.
 _DEVICE = re.compile(
-    r"([-0-9A-Za-z]{1,64})(?:\[[-0-9]{0,16}\])?,[\x20-\x2b\x2d-\x7e]{1,80},([0-9]{1,8}),([0-9]{1,3})"
+    r"(?P<card>[-0-9A-Za-z]{1,64})(?:\[(?:[0-9]{1,4}-(?P<place>[0-9]{1,3})|[-0-9]{0,16})\])?"
+    r",[\x20-\x2b\x2d-\x7e]{1,80},(?P<mib>[0-9]{1,8}),(?P<cores>[0-9]{1,3})"
 )
 
 
 class Slice(Struct, frozen=True, kw_only=True):
     """What a container has of a card: bytes and percent, 0 where there is no limit.
 
-    `mig` is the UUID of an instance, if the note names one.
+    `mig` is the UUID of an instance, if the note names one; `place` its place among the card's, if it has that.
     """
 
     text: str
@@ -38,6 +43,7 @@ class Slice(Struct, frozen=True, kw_only=True):
     memory: int
     cores: int
     mig: str = ""
+    place: int | None = None
 
 
 class MigNote(Struct, rename="camel"):
@@ -49,25 +55,39 @@ class MigNote(Struct, rename="camel"):
 Entry: TypeAlias = tuple[Slice | None, ...]  # one container's devices; None cannot be read
 
 
-def matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
-    """Find the entry of each container that was given ids, by their numbers."""
+def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> dict[str, Entry]:
+    """Find the entry of each container that was given ids of these resources, by their numbers."""
     if pod.annotations[NOTE].count(";") > MOST_ENTRIES:
         return {}
     entries = _entries(pod)
-    return _by_order(pod, given, entries) or _by_number(pod, given, entries)
+    fitting = [placed for placed in _readings(pod, entries, resources) if _fits(placed, given, pod)]
+    if not fitting:
+        return _by_number(pod, given, entries)
+    found = {name: {placed[name] for placed in fitting} for name in fitting[0] if name in given}
+    return {name: next(iter(options)) for name, options in found.items() if len(options) == 1}
 
 
-def _by_order(pod: Pod, given: Mapping[str, int], entries: Sequence[Entry]) -> dict[str, Entry]:
-    """Newer versions of HAMi count the init containers too. A pod without a phase is not known by its spec."""
+def _readings(pod: Pod, entries: Sequence[Entry], resources: Collection[str]) -> Iterator[dict[str, Entry]]:
+    """Yield the ways to place all entries. A pod without a phase is not known by its spec."""
     listed = [one for one in pod.containers if pod.phase and not one.is_ephemeral]
-    for containers in (listed, [one for one in listed if not one.is_init]):
-        if len(entries) == len(containers) and given.keys() <= {one.name for one in containers}:
-            placed = list(zip(containers, entries, strict=True))
-            # The kubelet lists only those init containers that keep running.
-            listed_ones = [(one, entry) for one, entry in placed if one.name in given or not one.is_init]
-            if all(len(entry) == given.get(one.name, 0) for one, entry in listed_ones):
-                return {one.name: entry for one, entry in placed if one.name in given}
-    return {}
+    lasting = [one for one in listed if not one.is_init]
+    for containers in (listed, lasting):
+        if containers and len(entries) == len(containers):
+            yield {one.name: entry for one, entry in zip(containers, entries, strict=True)}
+    asking = [one.name for one in listed if any(quantity(one.limits.get(name, "")) for name in resources)]
+    full = [entry for entry in entries if entry]
+    if asking and len(full) == len(asking):
+        yield dict(zip(asking, full, strict=True))
+
+
+def _fits(placed: Mapping[str, Entry], given: Mapping[str, int], pod: Pod) -> bool:
+    """Whether entries are as long as they must be. The kubelet lists only those init containers that keep running."""
+    init = {one.name for one in pod.containers if one.is_init}
+    return given.keys() <= placed.keys() and all(
+        len(entry) == given.get(name, 0)
+        for name, entry in placed.items()
+        if name in given or name not in init
+    )
 
 
 def _by_number(pod: Pod, given: Mapping[str, int], entries: Sequence[Entry]) -> dict[str, Entry]:
@@ -93,7 +113,7 @@ def _entries(pod: Pod) -> list[Entry]:
     return [
         tuple(
             _slice(device, migs.get((place, index), ""))
-            for index, device in enumerate(filter(None, entry.split(":")))
+            for index, device in enumerate(one for one in entry.split(":") if one not in NO_DEVICE)
         )
         for place, entry in enumerate(pod.annotations.get(NOTE, "").removesuffix(";").split(";"))
     ]
@@ -101,10 +121,11 @@ def _entries(pod: Pod) -> list[Entry]:
 
 def _slice(text: str, mig: str) -> Slice | None:
     match = _DEVICE.fullmatch(text)
-    mib, cores = (int(match[2]), int(match[3])) if match else (0, 0)
+    mib, cores = (int(match["mib"]), int(match["cores"])) if match else (0, 0)
     if match is None or mib > MOST_MIB or cores > 100:
         return None
-    return Slice(text=text, card=match[1], memory=mib * MIB, cores=cores, mig=mig)
+    place = None if match["place"] is None else int(match["place"])
+    return Slice(text=text, card=match["card"], memory=mib * MIB, cores=cores, mig=mig, place=place)
 
 
 def _migs(pod: Pod) -> dict[tuple[int, int], str]:

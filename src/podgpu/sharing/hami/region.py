@@ -3,7 +3,8 @@
 A tenant can write every one of them. Whatever they are, `parse` returns something plausible or raises `Refused`.
 
 Numbers are little-endian. After the cards' UUIDs and limits come 1024 slots, one for each process, those in use first;
-then the number of those in use. Newer files have a version, wider slots and the time of the last kernel.
+then the number of those in use. Newer files have a version, wider slots and the time of the last kernel. There are five
+layouts: two without a version, 1.1, 1.2, and one of HAMi 2.8.1 that also says 1.1 and differs in size.
 """
 
 import re
@@ -14,13 +15,12 @@ from typing import TypeAlias
 from msgspec import Struct
 
 MAGIC = 19920718
-VERSIONS = ((1, 1), (1, 2))
 MOST_CARDS, UUID_BYTES, ALL_SLOTS = 16, 96, 1024
 MOST_SLOTS = 256  # a card has no room for more contexts
 MOST_BYTES = 1 << 44  # no card has as much
 MOST_SECONDS = 1 << 33  # a time after this is none
 PERCENT = 100
-MEMORY, PID, FREE = 8, 4, 0  # in a slot
+PID, FREE = 4, 0  # in a slot
 SM, LAST_KERNEL = 16, 16
 
 _UUID = re.compile(rb"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -35,12 +35,18 @@ class Refused(Exception):
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """`cards` is where their number is. The others are sizes: of a slot, and of what it says of one card."""
+    """Where things are in a file. `cards` is the offset of their number, `memory_at` that of the memory in a slot.
+
+    The others are sizes: of a slot, and of what it says of one card's memory and activity. Activity of size 0 is not
+    written. `versions` are empty where the file has no version.
+    """
 
     cards: int
     slot: int
     memory: int
     activity: int
+    memory_at: int = 8
+    versions: tuple[tuple[int, int], ...] = ()
 
     @property
     def uuids(self) -> int:
@@ -61,17 +67,21 @@ class Layout(Struct, frozen=True, kw_only=True):
     @property
     def activities(self) -> int:
         """Between memory and activity is the memory that HAMi's monitor found itself."""
-        return MEMORY + MOST_CARDS * (self.memory + 8)
+        return self.memory_at + MOST_CARDS * (self.memory + 8)
 
     @property
     def status(self) -> int:
         return self.activities + MOST_CARDS * self.activity
 
 
-OLD, NEW = 1_197_896, 2_008_952  # the size of the file tells its layout
+# A layout is recognised by the size of the file. The library seeks to the end of its struct and writes a byte there, so
+# a file is one byte longer than the struct.
 LAYOUTS = {
-    OLD: Layout(cards=48, slot=1168, memory=40, activity=24),
-    NEW: Layout(cards=56, slot=1960, memory=64, activity=48),
+    804_681: Layout(cards=48, slot=784, memory=40, activity=0),
+    1_197_897: Layout(cards=48, slot=1168, memory=40, activity=24),
+    2_008_953: Layout(cards=56, slot=1960, memory=64, activity=48, versions=((1, 1), (1, 2))),
+    # HAMi 2.8.1 alone: it has a second lock before the cards, and a counter in each slot before the memory.
+    2_008_985: Layout(cards=88, slot=1960, memory=64, activity=48, memory_at=16, versions=((1, 1),)),
 }
 
 
@@ -84,13 +94,16 @@ class Card(Struct, frozen=True, kw_only=True):
 
 
 class Use(Struct, frozen=True, kw_only=True):
-    """What a process has of one card: bytes, and the percentage of time that it used the multiprocessors."""
+    """What a process has of one card: bytes, and the percentage of time that it used the multiprocessors.
+
+    The oldest files do not have that percentage.
+    """
 
     context: int
     module: int
     buffer: int
     total: int
-    sm: int
+    sm: int | None
 
 
 class Slot(Struct, frozen=True, kw_only=True):
@@ -101,7 +114,7 @@ class Slot(Struct, frozen=True, kw_only=True):
 
 
 class Region(Struct, frozen=True, kw_only=True):
-    """`refused` counts the slots that told of more memory than a card can have."""
+    """`refused` counts the slots with more memory than a card can have."""
 
     cards: tuple[Card, ...]
     slots: tuple[Slot, ...] = ()
@@ -115,7 +128,7 @@ def parse(size: int, read: Read) -> Region:
     if layout is None:
         raise Refused("size")
     head = _piece(read, 0, layout.slots)
-    _check(head, size)
+    _check(head, layout)
     cards = tuple(_cards(head, layout))
     if len({card.uuid for card in cards}) < len(cards):
         raise Refused("uuid")
@@ -129,7 +142,7 @@ def parse(size: int, read: Read) -> Region:
         cards=cards,
         slots=slots,
         refused=len(found) - len(slots),
-        last_kernel_at=_time(_long(tail, LAST_KERNEL)) if size == NEW else None,
+        last_kernel_at=_time(_long(tail, LAST_KERNEL)) if layout.versions else None,
     )
 
 
@@ -140,10 +153,10 @@ def _piece(read: Read, offset: int, length: int) -> bytes:
     return data
 
 
-def _check(head: bytes, size: int) -> None:
+def _check(head: bytes, layout: Layout) -> None:
     if _int(head, 0) != MAGIC:
         raise Refused("magic")
-    if size == NEW and (_int(head, 4), _int(head, 8)) not in VERSIONS:
+    if layout.versions and (_int(head, 4), _int(head, 8)) not in layout.versions:
         raise Refused("version")
 
 
@@ -176,10 +189,16 @@ def _slots(data: bytes, layout: Layout, cards: int) -> Iterator[Slot | None]:
 
 def _use(data: bytes, start: int, layout: Layout, index: int) -> Use:
     context, module, buffer, _, total = struct.unpack_from(
-        "<5Q", data, start + MEMORY + index * layout.memory
+        "<5Q", data, start + layout.memory_at + index * layout.memory
     )
-    sm = _long(data, start + layout.activities + index * layout.activity + SM)
-    return Use(context=context, module=module, buffer=buffer, total=total, sm=min(sm, PERCENT))
+    sm = _long(data, start + layout.activities + index * layout.activity + SM) if layout.activity else None
+    return Use(
+        context=context,
+        module=module,
+        buffer=buffer,
+        total=total,
+        sm=None if sm is None else min(sm, PERCENT),
+    )
 
 
 def _time(seconds: int) -> float | None:

@@ -12,6 +12,7 @@ from podgpu.sources import Site, Source, Whereabouts
 NAME = "dcgm"
 HELP = "the page of a dcgm-exporter"
 NAMES_HOLDERS = True
+SEES_PROCESSES = False
 LENDS_PROFILING = True
 PORT, PATH = 9400, "/metrics"  # of dcgm-exporter, unless its pod names another port
 

@@ -154,7 +154,9 @@ class Crew:
         if seat is None:
             worker = Worker(f"gpu{found.index}", self._results)
             self._seats[uuid] = Seat(worker, GpuReader(found.raw, uuid, found.index, worker.journal))
-        elif not seat.worker.busy and (seat.reader.fault or seat.absent or seat.reader.gpu.index != found.index):
+        elif not seat.worker.busy and (
+            seat.reader.fault or seat.absent or seat.reader.gpu.index != found.index
+        ):
             seat.reader.reopen(found.raw, found.index)
 
     def _errors(self) -> Counter[str]:

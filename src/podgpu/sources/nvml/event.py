@@ -11,7 +11,9 @@ import pynvml
 
 from podgpu.model import XidEvent
 
-WAIT_MILLISECONDS = 1000  # each wait costs a tenth of a millisecond; nobody can register or shut down meanwhile
+WAIT_MILLISECONDS = (
+    1000  # each wait costs a tenth of a millisecond; nobody can register or shut down meanwhile
+)
 PAUSE_SECONDS = 0.2  # after a wait that failed
 MOST_KEPT = 10_000
 

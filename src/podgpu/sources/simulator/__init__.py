@@ -36,4 +36,6 @@ def tenants(kubelet: str, pods_api: str, procfs: str) -> Tenants:
     from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, DemoProcesses
 
     pods = DemoPods(pods_api)
-    return Tenants(allocations=DemoKubelet(kubelet), pods=pods, processes=DemoProcesses(procfs), workloads=pods)
+    return Tenants(
+        allocations=DemoKubelet(kubelet), pods=pods, processes=DemoProcesses(procfs), workloads=pods
+    )

@@ -1,4 +1,4 @@
-"""Other systems' pages from the same snapshot: one file per dialect, found by itself."""
+"""Drop-in pages for other systems, from the same snapshot. Each module is a dialect and needs no registration."""
 
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from podgpu.model import Snapshot
-from podgpu.views.family import Family
+from podgpu.views.series import Family
 
 # The second argument is an instance of the dialect's own Options, or None if it declares none.
 Families = Callable[[Snapshot, Any], Sequence[Family]]
@@ -15,13 +15,13 @@ Document = Callable[[Snapshot, Any, Mapping[str, str]], bytes]
 
 
 class Dialect(Protocol):
-    """A module of this package with these names, unless its own begins with an underscore.
+    """A module of this package with these names. A module whose own name begins with an underscore is no dialect.
 
-    Paths lead to metrics or to JSON documents. The page at `/metrics/NAME` is also that of an address which was given
-    the dialect NAME, at `/metrics` there; the others are where the system that it speaks for had its own.
+    Paths lead to metrics or to JSON documents. An address that was given the dialect NAME serves the page
+    `/metrics/NAME` at `/metrics`. The other paths are those of the system that the dialect stands in for.
 
     A dialect with options declares them as `Options`, a frozen dataclass with a field for each (see `podgpu.option`).
-    The flags, the environment, the file and the docs have them at once; several dialects may share one class.
+    Flags, environment, file and docs then have them; several dialects may share one class.
     """
 
     PAGES: Mapping[str, Families]

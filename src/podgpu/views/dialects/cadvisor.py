@@ -1,6 +1,7 @@
 """cAdvisor's accelerator metrics, as it had them up to 0.46.
 
-There, every container showed the whole card's numbers. Here they are its own, unless the option asks for the card's.
+cAdvisor showed the numbers of the whole card for every container. Here each container has its own, unless the option
+asks for the card's.
 """
 
 from collections.abc import Mapping
@@ -11,8 +12,8 @@ from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
-from podgpu.views.dialects._holding import Holding, add, holdings, percent
-from podgpu.views.family import Family, labels_text
+from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants
+from podgpu.views.series import Family, Labels
 
 LABELS = ("acc_id", "container", "make", "model", "namespace", "pod")
 MAKE = "nvidia"
@@ -39,15 +40,15 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
         "duty_cycle",
         "Percent of time over the past sample period during which the accelerator was actively processing.",
     )
-    for one in holdings(snapshot):
+    for one in pod_tenants(snapshot):
         labels = _labels(one)
-        _put(total, labels, one.reading("memory_total_bytes"))
+        total.put(one.reading("memory_total_bytes"), labels)
         if is_of_card:
-            _put(used, labels, one.reading("memory_used_bytes"))
-            _put(duty, labels, percent(_device_ratio(one)))
+            used.put(one.reading("memory_used_bytes"), labels)
+            duty.put(percent(_device_ratio(one)), labels)
         else:
-            add(used, labels, one.memory_bytes)
-            add(duty, labels, percent(one.sm_ratio))
+            used.add(one.memory_bytes, labels)
+            duty.add(percent(one.sm_ratio), labels)
     return [total, used, duty]
 
 
@@ -55,19 +56,14 @@ def _family(name: str, help_text: str) -> Family:
     return Family(f"container_accelerator_{name}", Kind.GAUGE, help_text, Worth.CORE)
 
 
-def _labels(one: Holding) -> str:
-    container, model = one.container, one.device.gpu.model
+def _labels(one: PodTenant) -> Labels:
+    container, model = one.container, one.gpu.model
     values = (one.uuid, container.container, MAKE, model, container.namespace, container.pod)
-    return labels_text(LABELS, values)
+    return Labels(LABELS, values)
 
 
-def _put(family: Family, labels: str, value: float | None) -> None:
-    if value is not None:
-        family.samples[labels] = value
-
-
-def _device_ratio(one: Holding) -> float | None:
-    """An instance has no utilization but what the profiling counters say."""
+def _device_ratio(one: PodTenant) -> float | None:
+    """A MIG instance reports no utilization, only profiling counters."""
     return one.reading("graphics_engine_active_ratio" if one.mig else "utilization_ratio")
 
 

@@ -1,9 +1,9 @@
-"""The JSON of GPU metrics by container that zxporter's gpu-exporter made of dcgm-exporter's page.
+"""The JSON of GPU metrics by container that zxporter's gpu-exporter made from the page of dcgm-exporter.
 
-A row is a card or a GPU instance, with its own values, for each container that holds or uses it.
+There is a row for each container and each card or GPU instance that it holds or uses, with the values of the latter.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,12 +12,12 @@ import msgspec
 from podgpu import catalog
 from podgpu.catalog.row import Call, Kind
 from podgpu.catalog.units import BYTES_PER_SECOND
-from podgpu.model import Booking, ContainerRef, Snapshot
+from podgpu.model import ContainerRef, Snapshot
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm.counters import Counter, every
-from podgpu.views.dialects._dcgm.entity import Entity, entities, told
+from podgpu.views.dialects._dcgm.entity import Entity, entities, printed
+from podgpu.views.dialects._dcgm.occupant import Occupant, is_booked
 from podgpu.views.dialects._dcgm.options import Options
-from podgpu.views.dialects._dcgm.tenancy import Tenancy, is_booked, used
 from podgpu.views.text import clean
 
 Object = dict[str, str | float | None]
@@ -59,7 +59,7 @@ _FIELDS = {
 
 
 def _rate(name: str, metric: str) -> Counter:
-    """Make a field of a rate that the catalog has no name of DCGM's for."""
+    """A field for a rate that has no DCGM name in the catalog."""
     rows = tuple(row for row in catalog.device_rows() if row.name == metric)
     return Counter(name, Kind.GAUGE, "", BYTES_PER_SECOND, rows)
 
@@ -80,18 +80,22 @@ _MASKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """`bookings` are the container's own, where the entity is split among several."""
+class ContainerRow:
+    """A container on an entity, or an entity that nobody is on. `split` asks for the container's own values."""
 
     entity: Entity
-    container: ContainerRef
-    bookings: tuple[Booking, ...] | None = None
+    occupant: Occupant | None = None
+    split: bool = False
+
+    @property
+    def container(self) -> ContainerRef:
+        return self.occupant.container if self.occupant else _NOBODY
 
     @property
     def place(self) -> tuple[int, int, ContainerRef]:
         instances = self.entity.instances
         instance = instances[0].mig.gpu_instance_id if instances else -1
-        return self.entity.device.gpu.index, instance, self.container
+        return self.entity.card.gpu.index, instance, self.container
 
     def values(self) -> dict[str, float | None]:
         return {field: self._value(field, name) for field, name in _FIELDS.items()}
@@ -101,10 +105,10 @@ class Row:
             return _event_mask(self.entity)
         counter = _COUNTERS[name]
         row = counter.rows[0]
-        if self.bookings is None or not is_booked(row.name) or not self.entity.owns(row):
+        if self.occupant is None or not self.split or not is_booked(row.name) or not self.entity.owns(row):
             return self.entity.values(counter).get(())
-        own = used(row.name, self.bookings)
-        return None if own is None else told(own, counter.unit)
+        own = self.occupant.used(row.name)
+        return None if own is None else printed(own, counter.unit)
 
 
 def document(snapshot: Snapshot, options: Options, query: Mapping[str, str]) -> bytes:
@@ -118,25 +122,19 @@ def document(snapshot: Snapshot, options: Options, query: Mapping[str, str]) -> 
     return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
 
 
-def _rows(snapshot: Snapshot, *, split: bool) -> list[Row]:
-    tenancy = Tenancy.of(snapshot)
-    rows = [row for entity in entities(snapshot.devices) for row in _shared(entity, tenancy, split=split)]
+def _rows(snapshot: Snapshot, *, split: bool) -> list[ContainerRow]:
+    rows = [row for entity in entities(snapshot.cards) for row in _rows_of(entity, split=split)]
     return sorted(rows, key=lambda row: row.place)
 
 
-def _shared(entity: Entity, tenancy: Tenancy, *, split: bool) -> Iterator[Row]:
-    bookings = tenancy.bookings(entity)
-    containers = {name: own[0].container for name, own in bookings.items()}
-    containers |= {name: claim.container for name, claim in tenancy.claims(entity).items()}
-    if not containers:
-        yield Row(entity, _NOBODY)
-    for name, container in containers.items():
-        own = tuple(bookings.get(name, ())) if split and len(containers) > 1 else None
-        yield Row(entity, container, own)
+def _rows_of(entity: Entity, *, split: bool) -> list[ContainerRow]:
+    present = entity.occupants
+    is_split = split and len(present) > 1
+    return [ContainerRow(entity, one, is_split) for one in present] or [ContainerRow(entity)]
 
 
-def _object(snapshot: Snapshot, row: Row, missing: float | None) -> Object | None:
-    """Write a row, in the order of the document. There is none for what does not say anything."""
+def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None) -> Object | None:
+    """A row in the order of the document. None if it has no values at all."""
     values = row.values()
     if all(value is None for value in values.values()):
         return None
@@ -145,9 +143,9 @@ def _object(snapshot: Snapshot, row: Row, missing: float | None) -> Object | Non
     return {**_identity(snapshot, row), **numbers, "timestamp": taken_at}
 
 
-def _identity(snapshot: Snapshot, row: Row) -> dict[str, str]:
-    gpu, instances, container = row.entity.device.gpu, row.entity.instances, row.container
-    workload = snapshot.workloads.get(container.pod_uid) if container.pod_uid else None
+def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
+    gpu, instances, container = row.entity.card.gpu, row.entity.instances, row.container
+    workload = row.occupant.workload if row.occupant else None
     facts = {
         "node_name": snapshot.node_of(gpu),
         "model_name": gpu.model,
@@ -169,8 +167,8 @@ _OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "worklo
 
 
 def _event_mask(entity: Entity) -> float | None:
-    """Put the bits together again that the readings took apart."""
-    events = {one.labels: one.value for one in entity.device.readings if one.metric == _CLOCK_EVENT}
+    """Put the bits back together that the readings took apart."""
+    events = {one.labels: one.value for one in entity.card.readings if one.metric == _CLOCK_EVENT}
     known = events.keys() & _MASKS.keys()
     return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
 

@@ -1,4 +1,4 @@
-"""dcgm-exporter up to 4.8: its names, units, labels and counters file."""
+"""dcgm-exporter up to 4.8, with its names, units, labels and file of counters."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm import page
 from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation, unavailable
 from podgpu.views.dialects._dcgm.options import Options
-from podgpu.views.family import Family
+from podgpu.views.series import Family
 
 __all__ = ["DOCUMENTS", "PAGES", "Options", "families", "unavailable"]
 

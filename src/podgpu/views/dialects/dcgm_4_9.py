@@ -1,4 +1,4 @@
-"""dcgm-exporter since 4.9: names that tell their unit, base units, and `hostname` in small letters."""
+"""dcgm-exporter since 4.9: names that end in their unit, base units, and a lower-case `hostname`."""
 
 from collections.abc import Mapping
 
@@ -7,9 +7,9 @@ from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm import page
 from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation
 from podgpu.views.dialects._dcgm.options import Options
-from podgpu.views.family import Family
+from podgpu.views.series import Family
 
-# The card's memory is shown by default since then.
+# Since then the size of the memory is shown by default.
 GENERATION = Generation(
     lambda row: row.dcgm49, lambda fact: fact.dcgm49, (*DEFAULTS, "DCGM_FI_DEV_FB_CAPACITY_BYTES")
 )

@@ -1,4 +1,4 @@
-"""Tencent's gpu-manager: what containers asked for and what they use, in cards, percent of cards and MiB."""
+"""Tencent's gpu-manager: what each container requested and uses, in cards, percent of a card and MiB."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.catalog.row import Kind, Worth
-from podgpu.model import ContainerRef, Gpu, Pod, Snapshot
+from podgpu.model import Card, ContainerRef, Gpu, Pod, Snapshot
 from podgpu.views.dialects import Document, Families
-from podgpu.views.dialects._holding import Holding, add, card_names, holdings, percent, reading
-from podgpu.views.family import Family, labels_text
+from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
+from podgpu.views.series import Family, Labels
 from podgpu.views.text import clean
 
 CORE, MEMORY = "tencent.com/vcuda-core", "tencent.com/vcuda-memory"
@@ -21,48 +21,52 @@ TOTAL = "total"
 _DIGITS = 9
 
 
-class Card(Struct, frozen=True):
-    """A container's use of one card: percent of all of it, and MiB. None is what could not be measured."""
+class CardUse(Struct, frozen=True):
+    """A container's use of one card: percent of the whole card, and MiB. None if it could not be measured."""
 
-    holdings: tuple[Holding, ...]
+    tenants: tuple[PodTenant, ...]
+
+    @property
+    def card(self) -> Card:
+        return self.tenants[0].card
 
     @property
     def gpu(self) -> Gpu:
-        return self.holdings[0].device.gpu
+        return self.card.gpu
 
     @property
     def percent(self) -> float | None:
-        return percent(_sum(one.card_ratio for one in self.holdings))
+        return percent(_sum(one.card_ratio for one in self.tenants))
 
     @property
     def mib(self) -> int | None:
-        return _mib(_sum(one.memory_bytes for one in self.holdings))
+        return _mib(_sum(one.memory_bytes for one in self.tenants))
 
 
-class Tenant(Struct, frozen=True, kw_only=True):
-    """A container. `asked` are its limits, for pods that ask for cards in gpu-manager's words."""
+class ContainerUse(Struct, frozen=True, kw_only=True):
+    """A container on all its cards. `limits` are set if its pod requests cards from gpu-manager."""
 
     container: ContainerRef
-    cards: tuple[Card, ...] = ()
-    asked: Mapping[str, str] | None = None
+    cards: tuple[CardUse, ...] = ()
+    limits: Mapping[str, str] | None = None
 
     @property
-    def given(self) -> list[Holding]:
-        return [one for card in self.cards for one in card.holdings if one.claims]
+    def given(self) -> list[PodTenant]:
+        return [one for card in self.cards for one in card.tenants if one.claims]
 
     @property
     def requested_cards(self) -> float | None:
-        if self.asked is not None:
-            cores = _whole(self.asked.get(CORE, "0"))
+        if self.limits is not None:
+            cores = _whole(self.limits.get(CORE, "0"))
             return None if cores is None else cores / CORES_OF_CARD
         return _sum(_share(one) for one in self.given) if self.given else None
 
     @property
     def requested_mib(self) -> float | None:
-        """Who asks for no memory may have all that the card has."""
-        if self.asked is None:
+        """A container that requests no memory may use all of its cards'."""
+        if self.limits is None:
             return _mib(_sum(_limit(one) for one in self.given)) if self.given else None
-        blocks = _whole(self.asked.get(MEMORY, "0"))
+        blocks = _whole(self.limits.get(MEMORY, "0"))
         if blocks == 0 and self.requested_cards != 0:
             return _mib(_sum(one.reading("memory_total_bytes") for one in self.given)) if self.given else None
         return None if blocks is None else blocks * BLOCK_MIB
@@ -74,26 +78,26 @@ def families(snapshot: Snapshot, _options: None) -> list[Family]:
     memory = _family("container_gpu_memory_total", "gpu memory usage in MiB")
     mib = _family("container_request_gpu_memory", "request of gpu memory in MiB")
     names = card_names(snapshot, "gpu")
-    for one in _tenants(snapshot):
+    for one in _containers(snapshot):
         for card in one.cards:
             name = names[card.gpu.uuid]
-            add(utilization, _labels(snapshot, one, "gpu", name), card.percent)
-            add(memory, _labels(snapshot, one, "gpu_memory", name), card.mib)
+            utilization.add(card.percent, _labels(snapshot, one, "gpu", name))
+            memory.add(card.mib, _labels(snapshot, one, "gpu_memory", name))
         if one.cards:
-            add(utilization, _labels(snapshot, one, "gpu", TOTAL), _sum(card.percent for card in one.cards))
-            add(memory, _labels(snapshot, one, "gpu_memory", TOTAL), _sum(card.mib for card in one.cards))
-        add(cards, _labels(snapshot, one, "req_of_gpu", TOTAL), one.requested_cards)
-        add(mib, _labels(snapshot, one, "req_of_gpu_memory", TOTAL), one.requested_mib)
+            utilization.add(_sum(card.percent for card in one.cards), _labels(snapshot, one, "gpu", TOTAL))
+            memory.add(_sum(card.mib for card in one.cards), _labels(snapshot, one, "gpu_memory", TOTAL))
+        cards.add(one.requested_cards, _labels(snapshot, one, "req_of_gpu", TOTAL))
+        mib.add(one.requested_mib, _labels(snapshot, one, "req_of_gpu_memory", TOTAL))
     return [utilization, cards, memory, mib]
 
 
 def usage(snapshot: Snapshot, _options: None, _query: Mapping[str, str]) -> bytes:
-    """Write pods by their UID, as JSON.
+    """Pods by UID, as JSON.
 
-    What is not known is left out, and so are user and cluster: annotations and environments stay in the agent.
+    Unknown values are left out. So are user and cluster, which would take annotations and environment variables.
     """
     found: dict[str, dict[str, Any]] = {}
-    for one in _tenants(snapshot):
+    for one in _containers(snapshot):
         if uid := one.container.pod_uid:
             blank: dict[str, Any] = {"stat": {}, "project": clean(one.container.namespace), "spec": {}}
             pod = found.setdefault(clean(uid), blank)
@@ -104,47 +108,46 @@ def usage(snapshot: Snapshot, _options: None, _query: Mapping[str, str]) -> byte
     return msgspec.json.encode({"usage": found})
 
 
-def _tenants(snapshot: Snapshot) -> Iterator[Tenant]:
-    held: dict[ContainerRef, dict[str, list[Holding]]] = {}
-    for one in holdings(snapshot):
-        held.setdefault(one.container, {}).setdefault(one.device.gpu.uuid, []).append(one)
-    asked = {ref: limits for pod in snapshot.pods for ref, limits in _asked(pod)}
-    for ref in sorted({*held, *asked}):
-        cards = tuple(Card(tuple(group)) for group in held.get(ref, {}).values())
-        limits = asked.get(ref, {})
-        # What it holds without having asked for cores it has by another system.
-        yield Tenant(container=ref, cards=cards, asked=limits if CORE in limits or not cards else None)
+def _containers(snapshot: Snapshot) -> Iterator[ContainerUse]:
+    held: dict[ContainerRef, dict[str, list[PodTenant]]] = {}
+    for one in pod_tenants(snapshot):
+        held.setdefault(one.container, {}).setdefault(one.gpu.uuid, []).append(one)
+    requested = {ref: limits for pod in snapshot.pods for ref, limits in _requested(pod)}
+    for ref in sorted({*held, *requested}):
+        cards = tuple(CardUse(tuple(group)) for group in held.get(ref, {}).values())
+        limits = requested.get(ref, {})
+        # A container that holds a card and requests no cores was given the card by another system.
+        yield ContainerUse(container=ref, cards=cards, limits=limits if CORE in limits or not cards else None)
 
 
-def _asked(pod: Pod) -> Iterator[tuple[ContainerRef, Mapping[str, str]]]:
-    """Beside a container that asks for cores, one that does not asks for 0."""
+def _requested(pod: Pod) -> Iterator[tuple[ContainerRef, Mapping[str, str]]]:
+    """In a pod that requests cores, a container that does not requests 0."""
     if not pod.finished and any(CORE in one.limits for one in pod.containers):
         for one in pod.containers:
             if not (one.is_init or one.is_ephemeral):
                 yield ContainerRef(pod.namespace, pod.name, one.name, pod.uid), one.limits
 
 
-def _device(card: Card) -> dict[str, Any]:
-    first = card.holdings[0].device
+def _device(use: CardUse) -> dict[str, Any]:
     return _known(
         {
-            "id": clean(first.gpu.pci_bus_id) or None,
-            "card_idx": str(card.gpu.index),
-            "gpu": card.percent,
-            "mem": card.mib,
-            "pids": sorted(process.pid for one in card.holdings for process in one.processes),
-            "device_mem": _mib(reading(first.readings, "memory_total_bytes")),
+            "id": clean(use.gpu.pci_bus_id) or None,
+            "card_idx": str(use.gpu.index),
+            "gpu": use.percent,
+            "mem": use.mib,
+            "pids": sorted(process.pid for one in use.tenants for process in one.tenant.running),
+            "device_mem": _mib(reading(use.card.readings, "memory_total_bytes")),
         }
     )
 
 
-def _share(one: Holding) -> float | None:
-    """A share of 0 is one that its system could not tell."""
-    shares = [claim.share for claim in one.claims]
-    return None if one.part is None or not all(shares) else sum(shares) * one.part
+def _share(one: PodTenant) -> float | None:
+    """A share of 0 is one that its system does not know."""
+    part, shares = one.part, [claim.share for claim in one.claims]
+    return None if part is None or not all(shares) else sum(shares) * part
 
 
-def _limit(one: Holding) -> float | None:
+def _limit(one: PodTenant) -> float | None:
     known = [claim.memory_limit_bytes for claim in one.claims if claim.memory_limit_bytes]
     return sum(known) if len(known) == len(one.claims) else one.reading("memory_total_bytes")
 
@@ -158,7 +161,7 @@ def _mib(size: float | None) -> int | None:
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """A sum of which a part is unknown is unknown."""
+    """If one value is unknown, so is the sum."""
     listed = list(values)
     known = [value for value in listed if value is not None]
     return sum(known) if len(known) == len(listed) else None
@@ -168,7 +171,7 @@ def _family(name: str, help_text: str) -> Family:
     return Family(name, Kind.GAUGE, help_text, Worth.CORE)
 
 
-def _labels(snapshot: Snapshot, one: Tenant, key: str, value: str) -> str:
+def _labels(snapshot: Snapshot, one: ContainerUse, key: str, value: str) -> Labels:
     ref = one.container
     pairs = {
         "container_name": ref.container,
@@ -177,8 +180,7 @@ def _labels(snapshot: Snapshot, one: Tenant, key: str, value: str) -> str:
         "pod_name": ref.pod,
         key: value,
     }
-    names = sorted(pairs)
-    return labels_text(names, [pairs[name] for name in names])
+    return Labels.by_name(pairs)
 
 
 def _known(facts: Mapping[str, Any]) -> dict[str, Any]:

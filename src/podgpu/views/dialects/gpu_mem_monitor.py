@@ -1,4 +1,4 @@
-"""nvidia-gpu-mem-monitor: the memory of each process, under the name of its pod."""
+"""nvidia-gpu-mem-monitor: the memory of each process, with the name of its pod."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,32 +6,33 @@ from dataclasses import dataclass
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.catalog.units import MIB
-from podgpu.model import Device, Holder, Snapshot
+from podgpu.model import Card, Holder, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
-from podgpu.views.family import Family, labels_text
+from podgpu.views.series import Family, Labels
 
 NAME = "pod_used_gpu_mem_MB"
 HELP = ". Pod使用的GPU显存大小"
 
-Pod = tuple[str, str]
+# What the labels for a pod and for its namespace say.
+PodTexts = tuple[str, str]
 
-_NOBODY_KNOWS: Pod = ("", "")
+_UNKNOWN: PodTexts = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
-    """A set of labels; `outside` is what it says instead of a pod and its namespace, by the holder's kind."""
+class Wording:
+    """Names of labels, and what stands for pod and namespace outside Kubernetes, by the holder's kind."""
 
     names: tuple[str, ...]
-    outside: Mapping[str, Pod]
+    outside: Mapping[str, PodTexts]
 
 
-README = Labels(
+README = Wording(
     ("app_pid", "gpu_name", "gpu_uuid", "pod_name", "pod_namespace"),
     {"host": ("null", "null"), "container": ("null", "null")},
 )
-LATER = Labels(
+LATER = Wording(
     ("hostIP", "app_pid", "gpu_name", "UUID", "gpu", "pod", "namespace"),
     {"host": ("服务器直接运行的程序", "null"), "container": ("docker run运行的程序", "null")},
 )
@@ -62,40 +63,38 @@ class Options:
 
 
 def families(snapshot: Snapshot, options: Options) -> list[Family]:
-    labels = LATER if options.labels == "later" else README
-    samples: dict[str, float] = {}
-    for facts, memory in _processes(snapshot, labels, options.node_ip or ""):
-        text = labels_text(labels.names, [facts[name] for name in labels.names])
+    wording = LATER if options.labels == "later" else README
+    page = Family(NAME, Kind.GAUGE, HELP, Worth.CORE)
+    for facts, memory in _processes(snapshot, wording, options.node_ip or ""):
         # A process on two instances of a card is listed once for each.
-        samples[text] = samples.get(text, 0.0) + memory
-    return [Family(NAME, Kind.GAUGE, HELP, Worth.CORE, samples)] if samples else []
+        page.add(memory, Labels(wording.names, [facts[name] for name in wording.names]))
+    return [page] if page.samples else []
 
 
-def _processes(snapshot: Snapshot, labels: Labels, address: str) -> Iterator[tuple[dict[str, str], int]]:
-    holders = {holder.pid: holder for holder in snapshot.holders}
-    for device in snapshot.devices:
-        card = _card(device) | {"hostIP": address}
-        for process in sorted(device.processes, key=lambda one: one.pid):
+def _processes(snapshot: Snapshot, wording: Wording, address: str) -> Iterator[tuple[dict[str, str], int]]:
+    for card in snapshot.cards:
+        place = _place(card) | {"hostIP": address}
+        for process in sorted(card.processes, key=lambda one: one.pid):
             if process.kinds and process.memory_bytes is not None:
-                pod = _pod(holders.get(process.pid), labels)
-                facts = card | {"app_pid": str(process.pid)} | _both_names(pod)
+                pod = _pod(process.holder, wording)
+                facts = place | {"app_pid": str(process.pid)} | _both_names(pod)
                 yield facts, int(process.memory_bytes / MIB.factor)
 
 
-def _card(device: Device) -> dict[str, str]:
-    gpu = device.gpu
+def _place(card: Card) -> dict[str, str]:
+    gpu = card.gpu
     return {"gpu_name": gpu.model, "gpu_uuid": gpu.uuid, "UUID": gpu.uuid, "gpu": str(gpu.index)}
 
 
-def _pod(holder: Holder | None, labels: Labels) -> Pod:
+def _pod(holder: Holder | None, wording: Wording) -> PodTexts:
     if holder is None:
-        return _NOBODY_KNOWS
-    if holder.kind in labels.outside:
-        return labels.outside[holder.kind]
-    return (holder.container.pod, holder.container.namespace) if holder.container else _NOBODY_KNOWS
+        return _UNKNOWN
+    if holder.kind in wording.outside:
+        return wording.outside[holder.kind]
+    return (holder.container.pod, holder.container.namespace) if holder.container else _UNKNOWN
 
 
-def _both_names(pod: Pod) -> dict[str, str]:
+def _both_names(pod: PodTexts) -> dict[str, str]:
     name, namespace = pod
     return {"pod_name": name, "pod": name, "pod_namespace": namespace, "namespace": namespace}
 

@@ -1,8 +1,8 @@
-"""HAMi's monitor of a node: its names since 2.9, or those before, or both.
+"""HAMi's monitor of a node: with its names since 2.9, with those before, or with both.
 
-The library in a container counts the memory that it holds the container to, and that count is shown, as it is there.
-Where it tells none it is the driver's. Limits and utilization are the library's only where nobody else tells them: a
-tenant can write what he likes into its file.
+As in HAMi, memory in use is what the library inside the container counts, since that is what it enforces; without the
+library it is what the driver reports. A tenant can write anything into the library's file, so limits and utilization
+come from it only if there is no other source.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,16 +14,16 @@ from msgspec import Struct
 
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
-from podgpu.model import Snapshot, VirtualGpu
+from podgpu.model import Snapshot, Tenant, VirtualGpu
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
-from podgpu.views.dialects._holding import Holding, holdings, percent, reading
-from podgpu.views.family import Family, labels_text
+from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants, reading
+from podgpu.views.series import Family, Labels
 
 SYSTEM = "hami"
 MAKE = "NVIDIA"
 ZONE = {"zone": "vGPU"}
-# What the labels were called before 2.9. Others there were none.
+# The names of labels before 2.9. There were no others.
 LEGACY_LABELS = {
     "container": "ctrname",
     "device_index": "deviceidx",
@@ -40,7 +40,7 @@ Pairs = Mapping[str, str]
 
 
 class Naming(NamedTuple):
-    """One family's names. `joined` makes one value of those of two pods of one name."""
+    """The names of one family. `joined` makes one value from those of two pods with the same name."""
 
     name: str
     help: str
@@ -49,25 +49,29 @@ class Naming(NamedTuple):
     joined: Callable[[float, float], float] = add
 
 
-class Sample(NamedTuple):
-    naming: Naming
+class Samples(NamedTuple):
+    """Values that share their labels."""
+
     pairs: Pairs
-    value: float | None
+    values: Mapping[Naming, float | None]
 
 
-class Part(Struct, frozen=True, kw_only=True):
-    """A container's part of a card. `vgpu` is what its own library says of it."""
+class CardPart(Struct, frozen=True):
+    """A container's part of a card. `index` is its number among the container's parts."""
 
-    holding: Holding
+    on: PodTenant
     index: int
-    vgpu: VirtualGpu | None = None
+
+    @property
+    def vgpu(self) -> VirtualGpu | None:
+        return self.on.tenant.vgpu
 
     @property
     def pairs(self) -> Pairs:
-        container = self.holding.container
+        container = self.on.container
         return {
             "container": container.container,
-            "device_uuid": self.holding.device.gpu.uuid,
+            "device_uuid": self.on.gpu.uuid,
             "namespace": container.namespace,
             "pod": container.pod,
             "vdevice_index": str(self.index),
@@ -75,20 +79,20 @@ class Part(Struct, frozen=True, kw_only=True):
 
     @property
     def used(self) -> float | None:
-        told = self.vgpu.memory_used_bytes if self.vgpu else None
-        return self.holding.memory_bytes if told is None else told
+        counted = self.vgpu.memory_used_bytes if self.vgpu else None
+        return self.on.memory_bytes if counted is None else counted
 
     @property
     def limit(self) -> float | None:
-        granted = [claim.memory_limit_bytes for claim in self.holding.claims if claim.memory_limit_bytes]
-        told = self.vgpu.memory_limit_bytes if self.vgpu else None
-        return sum(granted) if granted else told
+        granted = [claim.memory_limit_bytes for claim in self.on.claims if claim.memory_limit_bytes]
+        written = self.vgpu.memory_limit_bytes if self.vgpu else None
+        return sum(granted) if granted else written
 
     @property
     def sm_percent(self) -> float | None:
-        measured = self.holding.sm_ratio
-        told = self.vgpu.sm_ratio if self.vgpu else None
-        return percent(told if measured is None else measured)
+        measured = self.on.sm_ratio
+        written = self.vgpu.sm_ratio if self.vgpu else None
+        return percent(written if measured is None else measured)
 
 
 HOST_USED = Naming(
@@ -169,14 +173,18 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
     names = options.names
     chosen = samples if names in ("new", "both") else []
     if names in ("legacy", "both"):
-        chosen = [*chosen, *(_in_old_words(one) for one in samples if one.naming.legacy)]
+        chosen = [*chosen, *map(_with_old_names, samples)]
     page: dict[str, Family] = {}
-    for naming, pairs, value in chosen:
-        if value is not None:
-            family = page.setdefault(naming.name, _family(naming))
-            labels = _labels(pairs)
-            before = family.samples.get(labels)
-            family.samples[labels] = value if before is None else naming.joined(before, value)
+    for pairs, values in chosen:
+        labels = Labels.by_name({**pairs, **ZONE})
+        for naming, value in values.items():
+            if value is not None:
+                _put(
+                    page.get(naming.name) or page.setdefault(naming.name, _family(naming)),
+                    naming,
+                    value,
+                    labels,
+                )
     return list(page.values())
 
 
@@ -184,72 +192,87 @@ def _family(naming: Naming) -> Family:
     return Family(naming.name, Kind.GAUGE, naming.help, Worth.CORE)
 
 
-def _labels(pairs: Pairs) -> str:
-    texts = {**pairs, **ZONE}
-    names = sorted(texts)
-    return labels_text(names, [texts[name] for name in names])
+def _put(family: Family, naming: Naming, value: float, labels: Labels) -> None:
+    before = family.samples.get((labels,))
+    family.put(value if before is None else naming.joined(before, value), labels)
 
 
-def _in_old_words(one: Sample) -> Sample:
-    naming = Naming(one.naming.legacy, one.naming.legacy_help, joined=one.naming.joined)
+def _with_old_names(one: Samples) -> Samples:
     pairs = {LEGACY_LABELS[key]: text for key, text in one.pairs.items() if key in LEGACY_LABELS}
-    return Sample(naming, pairs, one.value)
+    values = {
+        Naming(naming.legacy, naming.legacy_help, joined=naming.joined): value
+        for naming, value in one.values.items()
+        if naming.legacy
+    }
+    return Samples(pairs, values)
 
 
-def _hosts(snapshot: Snapshot) -> Iterator[Sample]:
-    for device in {one.gpu.uuid: one for one in snapshot.devices}.values():
-        gpu, said = device.gpu, device.readings
+def _hosts(snapshot: Snapshot) -> Iterator[Samples]:
+    for card in snapshot.cards:
+        gpu, readings = card.gpu, card.readings
         pairs = {
             "device_index": str(gpu.index),
             "device_uuid": gpu.uuid,
             "device_type": gpu.model if gpu.model.startswith(MAKE) else f"{MAKE}-{gpu.model}",
             "node": snapshot.node_of(gpu),
         }
-        yield Sample(HOST_USED, pairs, reading(said, "memory_used_bytes"))
-        yield Sample(HOST_UTILIZATION, pairs, percent(reading(said, "utilization_ratio")))
-        yield Sample(HOST_CONTROLLER, pairs, percent(reading(said, "memory_utilization_ratio")))
-        yield Sample(HOST_TEMPERATURE, pairs, reading(said, "temperature_celsius", ("gpu",)))
-        yield Sample(HOST_POWER, pairs, reading(said, "power_watts"))
+        values = {
+            HOST_USED: reading(readings, "memory_used_bytes"),
+            HOST_UTILIZATION: percent(reading(readings, "utilization_ratio")),
+            HOST_CONTROLLER: percent(reading(readings, "memory_utilization_ratio")),
+            HOST_TEMPERATURE: reading(readings, "temperature_celsius", ("gpu",)),
+            HOST_POWER: reading(readings, "power_watts"),
+        }
+        yield Samples(pairs, values)
 
 
-def _containers(snapshot: Snapshot) -> Iterator[Sample]:
+def _containers(snapshot: Snapshot) -> Iterator[Samples]:
     for part in _parts(snapshot):
-        pairs, vgpu = part.pairs, part.vgpu
-        yield Sample(USED, pairs, part.used)
-        yield Sample(LIMIT, pairs, part.limit)
-        yield Sample(DEVICE_MEMORY, pairs, part.used)
-        yield Sample(UTILIZATION, pairs, part.sm_percent)
-        if vgpu:
-            yield Sample(CONTEXT, pairs, vgpu.context_bytes)
-            yield Sample(MODULE, pairs, vgpu.module_bytes)
-            yield Sample(BUFFER, pairs, vgpu.buffer_bytes)
-        if vgpu and vgpu.last_kernel_at is not None:
-            yield Sample(LAST_KERNEL, pairs, max(0.0, snapshot.taken_at - vgpu.last_kernel_at))
-        if instance := part.holding.instance:
+        pairs = part.pairs
+        values = {
+            USED: part.used,
+            LIMIT: part.limit,
+            DEVICE_MEMORY: part.used,
+            UTILIZATION: part.sm_percent,
+        }
+        yield Samples(pairs, values | _of_library(part.vgpu, snapshot.taken_at))
+        if instance := part.on.instance:
             mig = {
                 "compute_instance_id": str(instance.mig.compute_instance_id),
                 "gpu_instance_id": str(instance.mig.gpu_instance_id),
                 "mig_uuid": instance.mig.uuid,
                 "profile": instance.mig.profile,
             }
-            yield Sample(MIG, {**pairs, **mig}, 1.0)
+            yield Samples({**pairs, **mig}, {MIG: 1.0})
 
 
-def _parts(snapshot: Snapshot) -> Iterator[Part]:
-    """List what HAMi gave, and cards whose holder has its library.
+def _of_library(vgpu: VirtualGpu | None, now: float) -> dict[Naming, float | None]:
+    """What only the library inside the container knows."""
+    if vgpu is None:
+        return {}
+    last = vgpu.last_kernel_at
+    return {
+        CONTEXT: vgpu.context_bytes,
+        MODULE: vgpu.module_bytes,
+        BUFFER: vgpu.buffer_bytes,
+        LAST_KERNEL: None if last is None else max(0.0, now - last),
+    }
 
-    A tenant can write any card into the library's file: it counts for cards that the container holds or uses.
-    """
-    vgpus = {(one.pod_uid, one.container, one.gpu): one for one in snapshot.vgpus}
-    places = [(one.container, one.gpu, one.mig) for one in snapshot.claims if one.system == SYSTEM]
-    for one in holdings(snapshot):
-        ref, card = one.container, one.device.gpu.uuid
-        vgpu = None if one.mig or not ref.pod_uid else vgpus.get((ref.pod_uid, ref.container, card))
-        own = list(dict.fromkeys(place[1:] for place in places if place[0] == ref))
-        if vgpu:
-            yield Part(holding=one, index=vgpu.index, vgpu=vgpu)
-        elif (card, one.mig) in own:
-            yield Part(holding=one, index=own.index((card, one.mig)))
+
+def _parts(snapshot: Snapshot) -> Iterator[CardPart]:
+    """The parts that HAMi gave, and the cards of containers that have its library inside."""
+    for one in pod_tenants(snapshot):
+        index = _index(one.tenant)
+        if index is not None:
+            yield CardPart(one, index)
+
+
+def _index(tenant: Tenant) -> int | None:
+    """As the library counts, or else in the order that the scheduler noted."""
+    if tenant.vgpu:
+        return tenant.vgpu.index
+    noted = (claim.index for claim in tenant.claims if claim.system == SYSTEM)
+    return next((index for index in noted if index is not None), None)
 
 
 PAGES: Mapping[str, Families] = {"/metrics/hami": families}

@@ -1,4 +1,4 @@
-"""pod-gpu-exporter: a row for each pod and GPU, as a metric that is always 1."""
+"""pod-gpu-exporter: a series for each pod and GPU, whose value is always 1."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,8 +11,8 @@ from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
-from podgpu.views.dialects._holding import holdings
-from podgpu.views.family import Family, labels_text
+from podgpu.views.dialects._pod_tenant import pod_tenants
+from podgpu.views.series import Family, Labels
 
 LABELS = ("gpu_id", "gpu_model", "namespace", "node", "pod_name")
 MAP, MAP_HELP = "pod_and_gpu_map_info", "Provide a mapping relationship between pod and gpu"
@@ -21,6 +21,21 @@ DEPRECATED = "POD_GPU_MAP_INFO_"
 DEPRECATED_HELP = "pod gpu map info - please use labels value to match pod and gpu"
 
 _NOT_IN_A_NAME = re.compile("[^a-zA-Z0-9_]")
+
+
+class MapRow(Struct, frozen=True, order=True):
+    """A pod and a device that it holds or uses."""
+
+    gpu_id: str
+    gpu_model: str
+    namespace: str
+    node: str
+    pod_name: str
+
+    @property
+    def labels(self) -> Labels:
+        values = (self.gpu_id, self.gpu_model, self.namespace, self.node, self.pod_name)
+        return Labels(LABELS, values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,57 +51,42 @@ class Options:
     )
 
 
-class Row(Struct, frozen=True, order=True):
-    """A pod and a device that it holds or uses."""
-
-    gpu_id: str
-    gpu_model: str
-    namespace: str
-    node: str
-    pod_name: str
-
-    @property
-    def labels(self) -> str:
-        values = (self.gpu_id, self.gpu_model, self.namespace, self.node, self.pod_name)
-        return labels_text(LABELS, values)
-
-
-def rows(snapshot: Snapshot) -> list[Row]:
-    """List each row once, in the order of the cards."""
+def rows(snapshot: Snapshot) -> list[MapRow]:
+    """Each row once, in the order of the cards."""
     return list(
         dict.fromkeys(
-            Row(
+            MapRow(
                 one.uuid,
-                one.device.gpu.model,
+                one.gpu.model,
                 one.container.namespace,
-                snapshot.node_of(one.device.gpu),
+                snapshot.node_of(one.gpu),
                 one.container.pod,
             )
-            for one in holdings(snapshot)
+            for one in pod_tenants(snapshot)
         )
     )
 
 
-def map_family(mapped: Iterable[Row]) -> Family:
-    return Family(MAP, Kind.INFO, MAP_HELP, Worth.VITAL, {row.labels: 1.0 for row in mapped})
+def map_family(mapped: Iterable[MapRow]) -> Family:
+    return Family(MAP, Kind.INFO, MAP_HELP, Worth.VITAL, {(row.labels,): 1.0 for row in mapped})
 
 
-def node_families(mapped: Iterable[Row]) -> list[Family]:
-    """Make a family of each node. Nodes whose names become one share it: the label tells them apart."""
+def node_families(mapped: Iterable[MapRow]) -> list[Family]:
+    """A family for each node. Nodes whose names become the same share one, and the label tells them apart."""
     found: dict[str, Family] = {}
     for row in mapped:
         name = metric_name(row.node)
         family = found.setdefault(name, Family(name, Kind.INFO, NODE_HELP, Worth.VITAL))
-        family.samples[row.labels] = 1.0
+        family.put(1.0, row.labels)
     return list(found.values())
 
 
-def deprecated_families(mapped: Iterable[Row]) -> list[Family]:
-    """Make a family of each row, as the first version did, whose value is 0."""
-    texts = dict.fromkeys(row.labels for row in mapped)
+def deprecated_families(mapped: Iterable[MapRow]) -> list[Family]:
+    """A family for each row, as in the first version. The value is 0."""
+    series = dict.fromkeys(row.labels for row in mapped)
     return [
-        Family(f"{DEPRECATED}{number}", Kind.GAUGE, DEPRECATED_HELP, Worth.DETAIL, {text: 0.0})
-        for number, text in enumerate(texts)
+        Family(f"{DEPRECATED}{number}", Kind.GAUGE, DEPRECATED_HELP, Worth.DETAIL, {(labels,): 0.0})
+        for number, labels in enumerate(series)
     ]
 
 

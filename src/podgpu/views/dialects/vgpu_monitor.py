@@ -1,7 +1,7 @@
-"""k8s-vgpu-monitor: what each pod uses of its virtual GPUs, and how much memory they have."""
+"""k8s-vgpu-monitor: how much each pod uses of its virtual GPUs, and the size of their memory."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from podgpu import option
@@ -10,12 +10,12 @@ from podgpu.catalog.units import MIB
 from podgpu.model import Claim, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
-from podgpu.views.dialects._holding import Holding, card_names, holdings, percent
-from podgpu.views.family import Family, labels_text
+from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants
+from podgpu.views.series import Family, Labels
 
 UTILIZATION, USED, TOTAL = "pod_gpu_sm_util", "pod_gpu_memory_used", "pod_total_gpu_memory"
 
-# The README's words, wrong unit and all: memory is in MiB.
+# As in the README, with its wrong unit: memory is in MiB.
 _HELP = {
     UTILIZATION: "GPU SM utilization per pod (Aggregated physical utilization)",
     USED: "GPU memory usage per pod (Aggregated physical usage, likely in Bytes)",
@@ -24,12 +24,13 @@ _HELP = {
 _MULTIPLIED_HELP = {UTILIZATION: "GPU SM utilization per pod"}
 _MEMORY = "memory_total_bytes"
 
-Pod = tuple[str, str]
+# A pod's namespace and name.
+PodName = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """What a pod has of a card. Ratios are parts of the whole card. None is what is not known."""
+class PodRow:
+    """What a pod has of a card or of a virtual GPU. Ratios are parts of the whole card. None is unknown."""
 
     gpu_id: str
     sm_ratio: float | None
@@ -84,35 +85,34 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
         for row in _by_slot(pods[pod]) if slots else _by_card(pods[pod], names):
             labels = _labels(row.gpu_id, namespace, pod)
             for name, value in _values(row, multiplied=multiplied).items():
-                page[name].samples[labels] = value
+                page[name].put(value, labels)
     return [family for family in page.values() if family.samples]
 
 
-def _pods(snapshot: Snapshot) -> dict[Pod, list[Holding]]:
-    found: dict[Pod, list[Holding]] = {}
-    for holding in sorted(holdings(snapshot), key=_order):
-        found.setdefault((holding.container.namespace, holding.container.pod), []).append(holding)
+def _pods(snapshot: Snapshot) -> dict[PodName, list[PodTenant]]:
+    found: dict[PodName, list[PodTenant]] = {}
+    for one in sorted(pod_tenants(snapshot), key=_order):
+        found.setdefault((one.container.namespace, one.container.pod), []).append(one)
     return dict(sorted(found.items()))
 
 
-def _order(holding: Holding) -> tuple[int, int, int]:
-    instance = holding.instance
+def _order(one: PodTenant) -> tuple[int, int, int]:
+    instance = one.instance
     place = (instance.mig.gpu_instance_id, instance.mig.compute_instance_id) if instance else (-1, -1)
-    return holding.device.gpu.index, *place
+    return one.gpu.index, *place
 
 
-def _namespaces(pods: Iterable[Pod], *, always: bool) -> dict[Pod, str]:
-    """Return the namespace to show for each pod. Without it, two pods of one name would be one series."""
+def _namespaces(pods: Iterable[PodName], *, always: bool) -> dict[PodName, str]:
+    """The namespace to show for each pod. Without it, two pods of the same name would be one series."""
     bearers = Counter(name for _, name in pods)
     return {pod: pod[0] if always or bearers[pod[1]] > 1 else "" for pod in pods}
 
 
-def _by_card(held: Sequence[Holding], names: Mapping[str, str]) -> Iterator[Row]:
-    """Make one row of all that a pod has on a card."""
-    for uuid in dict.fromkeys(one.device.gpu.uuid for one in held):
-        here = [one for one in held if one.device.gpu.uuid == uuid]
+def _by_card(held: Iterable[PodTenant], names: Mapping[str, str]) -> Iterator[PodRow]:
+    """One row for all that a pod has on a card."""
+    for uuid, here in _grouped(held, lambda one: one.gpu.uuid).items():
         parts = [(one, claim) for one in here for claim in one.claims]
-        yield Row(
+        yield PodRow(
             gpu_id=names[uuid],
             sm_ratio=_sum(one.card_ratio for one in here),
             share=_sum(_share(one, claim) for one, claim in parts),
@@ -121,58 +121,66 @@ def _by_card(held: Sequence[Holding], names: Mapping[str, str]) -> Iterator[Row]
         )
 
 
-def _by_slot(held: Sequence[Holding]) -> Iterator[Row]:
-    """Make a row of each virtual GPU. In which of a card's the work is done nobody can say: all show it."""
+def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
+    """One row for each virtual GPU. Which one of a device does the work is unknown, so each of them shows it."""
+    devices = _grouped(held, lambda one: one.uuid)
     parts = [(one, claim) for one in held for claim in sorted(one.claims, key=lambda claim: claim.device_id)]
-    beside = Counter(one.uuid for one, _ in parts)
-    for slot, (holding, claim) in enumerate(parts):
-        here = [one for one in held if one.uuid == holding.uuid]
+    slots = Counter(one.uuid for one, _ in parts)
+    for slot, (tenant, claim) in enumerate(parts):
+        here = devices[tenant.uuid]
         used = _sum(one.memory_bytes for one in here)
-        yield Row(
+        yield PodRow(
             gpu_id=str(slot),
             sm_ratio=_sum(one.card_ratio for one in here),
-            share=_share(holding, claim),
-            used_bytes=None if used is None else used / beside[holding.uuid],
-            total_bytes=_size(holding, claim),
+            share=_share(tenant, claim),
+            used_bytes=None if used is None else used / slots[tenant.uuid],
+            total_bytes=_size(tenant, claim),
         )
 
 
+def _grouped(held: Iterable[PodTenant], key: Callable[[PodTenant], str]) -> dict[str, list[PodTenant]]:
+    found: dict[str, list[PodTenant]] = {}
+    for one in held:
+        found.setdefault(key(one), []).append(one)
+    return found
+
+
 def _sum(values: Iterable[float | None]) -> float | None:
-    """Add up. Of nothing there is no sum, and one of which a part is unknown is unknown."""
+    """Add up. Nothing has no sum, and if one value is unknown, so is the sum."""
     listed = list(values)
     known = [value for value in listed if value is not None]
     return sum(known) if known and len(known) == len(listed) else None
 
 
-def _share(holding: Holding, claim: Claim) -> float | None:
-    return None if holding.part is None else claim.share * holding.part
+def _share(one: PodTenant, claim: Claim) -> float | None:
+    part = one.part
+    return None if part is None else claim.share * part
 
 
-def _size(holding: Holding, claim: Claim) -> float | None:
-    """Return the limit that the pod was given, if there is one, else a part of the memory as large as its share."""
+def _size(one: PodTenant, claim: Claim) -> float | None:
+    """The limit that the pod was given. Without one, a part of the memory as large as its share."""
     if claim.memory_limit_bytes is not None:
         return claim.memory_limit_bytes
-    whole = holding.reading(_MEMORY)
+    whole = one.reading(_MEMORY)
     return None if whole is None else whole * claim.share
 
 
-def _values(row: Row, *, multiplied: bool) -> dict[str, float]:
-    told = {
+def _values(row: PodRow, *, multiplied: bool) -> dict[str, float | None]:
+    return {
         UTILIZATION: percent(row.multiplied if multiplied else row.sm_ratio),
         USED: _mib(row.used_bytes),
         TOTAL: _mib(row.total_bytes),
     }
-    return {name: value for name, value in told.items() if value is not None}
 
 
 def _mib(size: float | None) -> float | None:
     return None if size is None else float(int(size / MIB.factor))
 
 
-def _labels(gpu_id: str, namespace: str, pod: Pod) -> str:
+def _labels(gpu_id: str, namespace: str, pod: PodName) -> Labels:
     if namespace:
-        return labels_text(("gpu_id", "namespace", "pod"), (gpu_id, *pod))
-    return labels_text(("gpu_id", "pod"), (gpu_id, pod[1]))
+        return Labels(("gpu_id", "namespace", "pod"), (gpu_id, *pod))
+    return Labels(("gpu_id", "pod"), (gpu_id, pod[1]))
 
 
 PAGES: Mapping[str, Families] = {"/metrics/vgpu-monitor": families}

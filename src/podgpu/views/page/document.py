@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from podgpu.catalog.parts import PARTS
 from podgpu.model import Allocation, PartStatus, Snapshot
 from podgpu.views.glance import seconds
 from podgpu.views.page.card import cards
@@ -58,7 +59,9 @@ def _banners(snapshot: Snapshot, age: float) -> str:
     if snapshot.demo:
         demo = '<p class="banner"><b>DEMO</b> These numbers are made up. No GPU of this machine is read.</p>'
     if age > STALE_INTERVALS * snapshot.interval_seconds:
-        stale = '<p class="banner stale"><b>Stale</b> The agent takes no more readings. Read its log.</p>'
+        stale = (
+            '<p class="banner stale"><b>Stale</b> The agent has stopped taking readings. Read its log.</p>'
+        )
     return demo + stale
 
 
@@ -68,17 +71,20 @@ def _parts(title: str, parts: Sequence[PartStatus]) -> str:
 
 def _part(part: PartStatus) -> str:
     reason = f'<span class="why">{why(part.fault, part.name)}</span>' if part.fault is not None else ""
+    purpose = PARTS[part.name].purpose if part.name in PARTS else ""
+    about = " ".join(filter(None, (purpose, _worked(part))))
     return (
         f"<li>{pill('up', 'good') if part.up else pill('down', 'bad')}<b>{text(part.name)}</b>"
-        f'<span class="soft">{_worked(part)}</span>{reason}</li>'
+        f'<span class="soft">{about}</span>{reason}</li>'
     )
 
 
 def _worked(part: PartStatus) -> str:
-    """A part that is up and tells no time is asked afresh each cycle: there is no last time to speak of."""
+    """A part that is up without an age is asked again each cycle: there is no last time to speak of."""
     if part.age_seconds is None:
-        return "" if part.up else "never worked"
-    return f"worked {seconds(part.age_seconds)} ago, took {seconds(part.duration_seconds)}"
+        return "" if part.up else "It has never worked."
+    took = f", in {seconds(part.duration_seconds)}" if part.up else ""
+    return f"Last worked {seconds(part.age_seconds)} ago{took}."
 
 
 def _unclaimed(allocations: tuple[Allocation, ...]) -> str:
@@ -88,8 +94,8 @@ def _unclaimed(allocations: tuple[Allocation, ...]) -> str:
     if len(allocations) > MAX_UNCLAIMED:
         rows += f"<li>+{len(allocations) - MAX_UNCLAIMED} more</li>"
     return (
-        '<h2>Devices that were given, but not understood</h2><p class="soft">No sharing system knows these ids, '
-        f'so they count as no claim.</p><ul class="list box">{rows}</ul>'
+        '<h2>Allocated devices that no sharing system knows</h2><p class="soft">Nothing is booked by these '
+        f'ids.</p><ul class="list box">{rows}</ul>'
     )
 
 

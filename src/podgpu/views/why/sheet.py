@@ -4,9 +4,10 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from podgpu.model import ENDED, Balance, Booking, Device, Remainder, Snapshot
+from podgpu.model import ENDED, Balance, Card, Rest, Tenant
 from podgpu.views.glance import UNKNOWN
-from podgpu.views.tenancy import REASONS, full_name
+from podgpu.views.rest import REASONS
+from podgpu.views.tenant import full_name
 from podgpu.views.text import line, shortened
 
 _HEADINGS = ("memory bytes", "busy seconds", "energy joules")
@@ -21,11 +22,11 @@ class _Row(Struct, frozen=True):
     energy_mj: int
 
 
-def sheet(snapshot: Snapshot, uuid: str, width: int, indent: int) -> list[str]:
-    device = next((one for one in snapshot.devices if one.gpu.uuid == uuid), None)
-    rows = [_booking(one, device) for one in snapshot.bookings if one.gpu == uuid]
-    rows += [_remainder(one) for one in snapshot.remainders if one.gpu == uuid and _counts(one)]
-    balance = next((one for one in snapshot.balances if one.gpu == uuid), None)
+def sheet(card: Card, width: int, indent: int) -> list[str]:
+    profiles, balance = _profiles(card), card.balance
+    rows = [_tenant(one, profiles) for one in card.tenants]
+    rows += [_tenant(one, profiles, "ended:") for one in card.ended]
+    rows += [_rest(one) for one in card.rest if one.memory_bytes or one.busy_us or one.energy_mj]
     if not rows or balance is None:
         return []
     total = _Row("sum", _memory(rows), sum(one.busy_us for one in rows), sum(one.energy_mj for one in rows))
@@ -37,30 +38,27 @@ def sheet(snapshot: Snapshot, uuid: str, width: int, indent: int) -> list[str]:
     return [f"{margin}{text}" for text in (head, *written, _verdict(total, balance))]
 
 
-def profile(device: Device | None, mig: str) -> str:
-    instances = device.instances if device else ()
-    return next((line(one.mig.profile) for one in instances if one.mig.uuid == mig), "")
+def profile(card: Card, mig: str) -> str:
+    return _profiles(card).get(mig, "")
 
 
 def decimal(number: int, places: int) -> str:
     return f"{Decimal(number).scaleb(-places):f}"
 
 
-def _booking(one: Booking, device: Device | None) -> _Row:
-    ended = "ended:" if one.ended else ""
-    name = " ".join(filter(None, (ended, profile(device, one.mig), full_name(one.container))))
-    return _Row(name, one.memory_bytes, one.busy_us, one.energy_mj)
+def _profiles(card: Card) -> dict[str, str]:
+    return {one.mig.uuid: line(one.mig.profile) for one in card.instances}
 
 
-def _counts(one: Remainder) -> bool:
-    return bool(one.memory_bytes or one.busy_us or one.energy_mj)
+def _tenant(one: Tenant, profiles: dict[str, str], standing: str = "") -> _Row:
+    name = " ".join(filter(None, (standing, profiles.get(one.mig, ""), full_name(one.container))))
+    return _Row(name, one.booking.memory_bytes, one.booking.busy_us, one.booking.energy_mj)
 
 
-def _remainder(one: Remainder) -> _Row:
+def _rest(one: Rest) -> _Row:
     name = REASONS.get(one.reason, line(one.reason))
-    return _Row(
-        name if one.reason == ENDED else f"no pod: {name}", one.memory_bytes, one.busy_us, one.energy_mj
-    )
+    name = name if one.reason == ENDED else f"no pod: {name}"
+    return _Row(name, one.memory_bytes, one.busy_us, one.energy_mj)
 
 
 def _memory(rows: list[_Row]) -> int | None:

@@ -1,10 +1,12 @@
 """What each method measures and what it estimates, in sentences."""
 
+from podgpu.views.tenant import UNSEEN, UNSEEN_MEANS
+
 METHODS = {
     "measured": (
         "Busy time and active energy are divided by the SM time that the driver measured for each process. It takes "
-        "a few samples a second, so short bursts blur. That two kernels may draw unequal power in equal time is not "
-        "seen."
+        "a few samples a second, so short bursts blur. Kernels that draw unequal power in equal time are not told "
+        "apart."
     ),
     "exclusive": (
         "It is alone on the GPU, so the GPU's busy time and active energy are its own. The card measures both; "
@@ -26,17 +28,21 @@ METHODS = {
         "Use could not be measured by process, and no claim is known. Busy time and active energy are divided "
         "equally: an estimate."
     ),
-    "": "No use is booked to it now. Of the idle energy it bears the share that it was given.",
+    "": "No use is booked to it now. It is charged for the idle energy of the share that it was given.",
 }
-UNSEEN = "No process can be seen, so the holder of the claim is taken for the user."
+BLIND = f"{UNSEEN}: No process can be seen, so the holder of the claim is taken for the user."
+UNSURE = (
+    f"{UNSEEN}: {UNSEEN_MEANS}. Not every process on this GPU could be listed, or traced to its container."
+)
+SILENT = "The GPU does not answer, so what is used of it now is unknown. The counters are those of before."
 NOT_USED = "It holds this and has no process there."
 NOT_GIVEN = (
     "It uses this without having been given it: no claim is known. Look for a privileged container or for "
     "NVIDIA_VISIBLE_DEVICES=all."
 )
-INIT = "It is an init container. What these are given the kubelet does not list; the pod was given this card."
+INIT = "It is an init container. The kubelet does not list what these are given; the pod was given this card."
 SERVER = "It is the MPS server. Its time is booked to its clients, its memory as overhead."
-NO_CONTAINER = "Which of the pod's containers this is could not be found out, so it is booked as unknown."
+NO_CONTAINER = "It is not known which of the pod's containers this is, so it is booked as unknown."
 ENDED = (
     "It is no longer there, or the GPU does not answer. Its counters stay for a while, so that their last increase "
     "is scraped."

@@ -1,4 +1,4 @@
-"""Which families a page has: dcgm-exporter's default counters, or those of a file that is written for it."""
+"""Which families a page has: the default counters of dcgm-exporter, or those listed in a file for it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _ROWS = catalog.device_rows()
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """One family. Its value is the sum of its rows'."""
+    """One family. Its value is the sum over its rows."""
 
     name: str
     kind: Kind
@@ -37,7 +37,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """How a version of dcgm-exporter names rows and facts, and what it shows unless told otherwise."""
+    """How a version of dcgm-exporter names rows and facts, and what it shows by default."""
 
     alias: AliasOf
     fact_name: Callable[[Fact], str]
@@ -45,7 +45,7 @@ class Generation:
 
 
 def every(alias: AliasOf) -> tuple[Counter, ...]:
-    """List every family that the rows have an alias for."""
+    """Every family that the rows have an alias for."""
     grouped: dict[str, tuple[Metric, ...]] = {}
     for row in _ROWS:
         if found := alias(row):
@@ -55,7 +55,7 @@ def every(alias: AliasOf) -> tuple[Counter, ...]:
 
 @lru_cache(maxsize=8)
 def select(generation: Generation, collectors: Collectors | None) -> Selection:
-    """A field may be listed by its name of any generation: one file does for all pages."""
+    """A field may be listed by its name in any generation, so one file serves all pages."""
     wanted = collectors.listed if collectors else _by_name(generation.defaults)
     counters: dict[str, Counter] = {}
     facts: dict[str, Fact] = {}
@@ -64,12 +64,12 @@ def select(generation: Generation, collectors: Collectors | None) -> Selection:
             facts.setdefault(generation.fact_name(fact), fact)
         elif (rows := _rows(one)) and (alias := generation.alias(rows[0])):
             counters.setdefault(alias.name, _counter(alias, rows, one))
-    # Labels come sorted by name, whatever their order in the file.
+    # Labels are sorted by name, whatever their order in the file.
     return Selection(tuple(counters.values()), tuple(sorted(facts.items(), key=lambda item: item[0])))
 
 
 def unavailable(collectors: Collectors | None) -> tuple[str, ...]:
-    """Name the fields of the file that no page can give."""
+    """The fields of the file that no page can provide."""
     listed = collectors.listed if collectors else ()
     return tuple(one.field for one in listed if not _fact(one) and not _rows(one))
 
@@ -89,10 +89,10 @@ def _rows(one: Collector) -> tuple[Metric, ...]:
     return _ROWS_BY_FIELD.get(one.field, ()) if one.type != "label" else ()
 
 
-def _counter(alias: Alias, rows: tuple[Metric, ...], told: Collector | None = None) -> Counter:
-    """Type and HELP are as the file tells them, if it speaks of the field by this very name."""
-    if told and told.type and told.field == alias.name:
-        return Counter(alias.name, Kind(told.type), told.help, alias.unit, rows)
+def _counter(alias: Alias, rows: tuple[Metric, ...], listed: Collector | None = None) -> Counter:
+    """Type and HELP are those of the file, if it lists the field by this very name."""
+    if listed and listed.type and listed.field == alias.name:
+        return Counter(alias.name, Kind(listed.type), listed.help, alias.unit, rows)
     return Counter(alias.name, alias.kind, alias.help, alias.unit, rows)
 
 
@@ -106,7 +106,7 @@ def _rows_by_field() -> dict[str, tuple[Metric, ...]]:
 
 _ROWS_BY_FIELD = _rows_by_field()
 
-# default-counters.csv, as far as podgpu reads it: of its fields only the vGPU licence is missing.
+# default-counters.csv without the vGPU licence, the only one of its fields that podgpu does not read.
 DEFAULTS = (
     "DCGM_FI_DEV_SM_CLOCK",
     "DCGM_FI_DEV_MEM_CLOCK",

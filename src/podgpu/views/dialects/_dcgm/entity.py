@@ -1,14 +1,17 @@
-"""What has rows of its own: a card, or each GPU instance of a card that is split by MIG."""
+"""What a row is about: a card, or a GPU instance of a card that is split by MIG."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 
 from podgpu.catalog.row import Metric, Unit
 from podgpu.catalog.units import JOULES, MIB, RATIO, WATTS
-from podgpu.model import Device, Instance, Reading
+from podgpu.model import Card, Instance, Reading, Tenant
 from podgpu.views.dialects._dcgm.counters import Counter
+from podgpu.views.dialects._dcgm.occupant import Occupant, occupants
+from podgpu.views.outsider import is_outsider
 
 # DCGM repeats a card's value for each of its instances, but not these.
 _CARD_ALONE = frozenset(
@@ -29,59 +32,79 @@ _FRACTIONS = (WATTS, RATIO, JOULES)
 _COMPUTE_PART = re.compile(r"[0-9]+c\.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entity:
-    """`instances` are the compute instances of one GPU instance, none for a whole card."""
+    """`instances` are the compute instances of one GPU instance; a whole card has none. `tenants` are those on it."""
 
-    device: Device
+    card: Card
     instances: tuple[Instance, ...] = ()
+    tenants: tuple[Tenant, ...] = ()
 
-    @property
-    def migs(self) -> tuple[str, ...]:
-        """What claims and bookings call it: UUIDs of MIG devices, or nothing for a whole card."""
-        return tuple(one.mig.uuid for one in self.instances) or ("",)
+    @cached_property
+    def occupants(self) -> list[Occupant]:
+        """The pods' containers on it."""
+        return occupants(one for one in self.tenants if not is_outsider(one.container))
 
     @property
     def profile(self) -> str:
-        """The GPU instance's: that of a compute instance within it begins with its own part."""
+        """The profile of the GPU instance. That of a compute instance has its own part in front of it."""
         return _COMPUTE_PART.sub("", self.instances[0].mig.profile, count=1) if self.instances else ""
 
     def owns(self, row: Metric) -> bool:
-        """Whether its value of the row is its own, and not the card's."""
+        """Whether the value is its own, not that of its card."""
         return row.mig or not self.instances
 
     def values(self, counter: Counter) -> dict[tuple[str, ...], float]:
-        """Return the values in the counter's unit, by those of the row's own labels: most often one, by none."""
+        """The values in the counter's unit, by the values of the row's own labels. Most rows have no such labels."""
         totals: dict[tuple[str, ...], float] = {}
         for row in counter.rows:
             for labels, value in self._row(row).items():
                 totals[labels] = totals.get(labels, 0.0) + value
-        named = {labels: told(value, counter.unit) for labels, value in totals.items()}
+        named = {labels: printed(value, counter.unit) for labels, value in totals.items()}
         return {labels: value for labels, value in named.items() if value is not None}
 
     def _row(self, row: Metric) -> dict[tuple[str, ...], float]:
         fitting = (one for one in self._readings(row) if _fits(one, row))
         return {one.labels if row.own_labels else (): one.value for one in fitting}
 
-    def _readings(self, row: Metric) -> tuple[Reading, ...]:
+    def _readings(self, row: Metric) -> list[Reading]:
         if self.instances and row.mig:
-            return self.instances[0].readings  # memory and activity are those of the GPU instance
-        return () if self.instances and row.name in _CARD_ALONE else self.device.readings
+            return self._of_instance.get(row.name, [])
+        return [] if self.instances and row.name in _CARD_ALONE else self._of_card.get(row.name, [])
+
+    @cached_property
+    def _of_card(self) -> dict[str, list[Reading]]:
+        return _by_metric(self.card.readings)
+
+    @cached_property
+    def _of_instance(self) -> dict[str, list[Reading]]:
+        """Memory and activity are those of the GPU instance, which its first compute instance reports."""
+        return _by_metric(self.instances[0].readings)
 
 
-def entities(devices: Iterable[Device]) -> Iterator[Entity]:
-    for device in devices:
-        parts: dict[int, tuple[Instance, ...]] = {}
-        for one in device.instances:
-            place = one.mig.gpu_instance_id
-            parts[place] = (*parts.get(place, ()), one)
-        yield from (Entity(device, instances) for instances in parts.values() or [()])
+def entities(cards: Iterable[Card]) -> Iterator[Entity]:
+    for card in cards:
+        tenants: dict[str, list[Tenant]] = {}
+        for tenant in card.tenants:
+            tenants.setdefault(tenant.mig, []).append(tenant)
+        parts: dict[int, list[Instance]] = {}
+        for one in card.instances:
+            parts.setdefault(one.mig.gpu_instance_id, []).append(one)
+        for instances in parts.values():
+            present = [tenant for one in instances for tenant in tenants.get(one.mig.uuid, ())]
+            yield Entity(card, tuple(instances), tuple(present))
+        if not parts:
+            yield whole(card)
 
 
-def told(value: float, unit: Unit) -> float | None:
-    """Turn a base value into what DCGM says. Most are whole numbers: MiB are cut, the rest is rounded.
+def whole(card: Card) -> Entity:
+    return Entity(card, (), tuple(one for one in card.tenants if not one.mig))
 
-    There is none for what is too large for a number.
+
+def printed(value: float, unit: Unit) -> float | None:
+    """Turn a base value into what DCGM prints. Most are whole numbers: MiB are cut, the rest is rounded.
+
+    None if it is too large for a number.
     """
     quotient = value / unit.factor
     if not isfinite(quotient):
@@ -93,8 +116,15 @@ def rounded(quotient: float, unit: Unit) -> float:
     return round(quotient, DECIMALS) if unit in _FRACTIONS else float(round(quotient))
 
 
+def _by_metric(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
+    found: dict[str, list[Reading]] = {}
+    for one in readings:
+        found.setdefault(one.metric, []).append(one)
+    return found
+
+
 def _fits(reading: Reading, row: Metric) -> bool:
-    if reading.metric != row.name or not isfinite(reading.value):
+    if not isfinite(reading.value):
         return False
     return (
         len(reading.labels) == len(row.own_labels) if row.own_labels else reading.labels == row.label_values

@@ -1,4 +1,4 @@
-"""What a file of counters can make a label of: facts about a card or its driver."""
+"""Facts about a card or its driver, which a file of counters can turn into labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from podgpu.model import Gpu, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """`dcgm49` is its name since 4.9. What is not known is empty, and no label."""
+    """`dcgm49` is its name since 4.9. An unknown value is empty and makes no label."""
 
     dcgm: str
     dcgm49: str

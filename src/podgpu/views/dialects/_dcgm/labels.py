@@ -1,17 +1,17 @@
-"""The labels of a row, in dcgm-exporter's order: the device, the node, facts, then the rest by name."""
+"""The labels of a row, in dcgm-exporter's order: the device, the node, facts, then the others by name."""
 
 from collections.abc import Mapping
 
 from podgpu.model import Claim, ContainerRef, Pod, PodContainer, Snapshot
 from podgpu.views.dialects._dcgm.counters import Selection
 from podgpu.views.dialects._dcgm.entity import Entity
-from podgpu.views.family import pairs_text
+from podgpu.views.series import Key, Labels
 
 DYNAMIC = "dra"
 
 
-def device_pairs(snapshot: Snapshot, entity: Entity, selection: Selection, hostname: str) -> str:
-    gpu = entity.device.gpu
+def device_labels(snapshot: Snapshot, entity: Entity, selection: Selection, hostname: str) -> Labels:
+    gpu = entity.card.gpu
     pairs = {
         "gpu": str(gpu.index),
         "UUID": gpu.uuid,
@@ -23,9 +23,13 @@ def device_pairs(snapshot: Snapshot, entity: Entity, selection: Selection, hostn
         pairs["GPU_I_PROFILE"] = entity.profile
         pairs["GPU_I_ID"] = str(entity.instances[0].mig.gpu_instance_id)
     pairs[hostname] = snapshot.node_of(gpu)
-    told = {name: fact.value(snapshot, gpu) for name, fact in selection.facts}
-    pairs |= {name: value for name, value in told.items() if value}
-    return pairs_text(list(pairs), list(pairs.values()))
+    facts = {name: fact.value(snapshot, gpu) for name, fact in selection.facts}
+    pairs |= {name: value for name, value in facts.items() if value}
+    return Labels.of(pairs)
+
+
+def key(device: Labels, others: Mapping[str, str]) -> Key:
+    return (device, Labels.by_name(others)) if others else (device,)
 
 
 def container_labels(container: ContainerRef) -> dict[str, str]:
@@ -33,7 +37,7 @@ def container_labels(container: ContainerRef) -> dict[str, str]:
 
 
 def claim_labels(claim: Claim, entity: Entity, pods: Mapping[str, Pod]) -> dict[str, str]:
-    """Name the container, and the resource claim if that is how it came by the device."""
+    """Name the container, and its resource claim if it was given the device by one. `pods` are by UID."""
     labels = container_labels(claim.container)
     if claim.system != DYNAMIC:
         return labels
@@ -46,23 +50,18 @@ def claim_labels(claim: Claim, entity: Entity, pods: Mapping[str, Pod]) -> dict[
     return labels
 
 
-def sorted_pairs(labels: Mapping[str, str]) -> str:
-    names = sorted(labels)
-    return pairs_text(names, [labels[name] for name in names])
-
-
 def _resource_claim(claim: Claim, pod: Pod | None) -> str:
-    """Name the ResourceClaim, if there is no doubt which one it is."""
+    """Name the ResourceClaim. Empty if there is any doubt which one it is."""
     containers = pod.containers if pod else ()
     one = next((one for one in containers if one.name == claim.container.container), None)
     if pod is None or one is None:
         return ""
-    names = _told(claim, pod, one) or _used(pod, one)
+    names = _in_status(claim, pod, one) or _used(pod, one)
     return names.pop() if len(names) == 1 else ""
 
 
-def _told(claim: Claim, pod: Pod, container: PodContainer) -> set[str]:
-    """Return the claims that the pod's status names for this very device."""
+def _in_status(claim: Claim, pod: Pod, container: PodContainer) -> set[str]:
+    """The claims that the pod's status names for this very device."""
     place = f"{claim.resource}/{claim.device_id}"
     own_names = {
         resource.removeprefix("claim:").partition("/")[0]

@@ -1,12 +1,10 @@
-"""How dcgm-exporter tells XID errors: 0 before the first one, and each in words."""
+"""How dcgm-exporter shows XID errors: 0 before the first, and each with its meaning in words."""
 
 from msgspec.structs import replace
 
-from podgpu.model import Device, Reading, Snapshot
+from podgpu.model import Card, Reading
 
 LAST = "xid_last_code"
-# Sources that hear of every XID. What a page of another exporter says, it says itself.
-LISTENERS = frozenset({"nvml", "simulator"})
 
 UNKNOWN = "Unknown Error"
 
@@ -47,17 +45,11 @@ _WORDS = {
 }
 
 
-def heard(snapshot: Snapshot) -> tuple[Device, ...]:
-    """Return the cards, with 0 for the last XID of those that are listened to and had none."""
-    if any(part.name in LISTENERS for part in snapshot.parts):
-        return tuple(map(_heard, snapshot.devices))
-    return snapshot.devices
-
-
-def _heard(device: Device) -> Device:
-    if device.fault is not None or any(one.metric == LAST for one in device.readings):
-        return device
-    return replace(device, readings=(*device.readings, Reading(LAST, 0.0)))
+def heard(card: Card) -> Card:
+    """The card with 0 as its last XID, if it had none and every XID of it is heard."""
+    if not card.ability.hears_xids or card.fault or any(one.metric == LAST for one in card.readings):
+        return card
+    return replace(card, readings=(*card.readings, Reading(LAST, 0.0)))
 
 
 def words(code: int) -> str:

@@ -1,0 +1,95 @@
+"""The parts that the agent learns from, one row each. No other module may know a part by its name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_TOO_LARGE = "An answer is larger than the agent takes. Please report this with the detail."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """`purpose` is what the agent gets from it.
+
+    `next_steps` goes from a fault's reason to what to do, where the reason means something special in this part.
+    """
+
+    name: str
+    purpose: str
+    next_steps: Mapping[str, str] = field(default_factory=dict)
+
+
+NVML = Part(name="nvml", purpose="Reads the GPUs through the driver's library.")
+DCGM = Part(
+    name="dcgm",
+    purpose="Reads the GPUs from a dcgm-exporter page.",
+    next_steps={
+        "no_exporter": "No running dcgm-exporter was found. See --dcgm.selector and --dcgm.namespace, "
+        "and for one node --node-name.",
+        "no_gpu": "The page shows no GPU, as while dcgm-exporter starts. If this lasts, read its log.",
+        "page_garbage": "That is not a page of metrics. Check that the address leads to dcgm-exporter itself.",
+        "page_late": "No whole page within --dcgm.timeout. See whether dcgm-exporter hangs in the driver.",
+        "page_refused": "An answer other than 200; redirects are not followed. Check the path in --dcgm.url.",
+        "page_too_large": "The page is larger than --dcgm.max-bytes. Raise it, or let dcgm-exporter export less.",
+        "page_unreachable": "No connection to dcgm-exporter. Check the address and network policies.",
+    },
+)
+SIMULATOR = Part(name="simulator", purpose="Makes up the GPUs of the demo.")
+PODRESOURCES = Part(name="podresources", purpose="Asks the kubelet which container was given which device.")
+PODS_API = Part(
+    name="pods-api",
+    purpose="Asks the kubelet for the names, labels and annotations of pods.",
+    next_steps={
+        "no_socket": "Needs Kubernetes 1.37 with the kubelet's Pods API; the API server can report the same.",
+    },
+)
+APISERVER = Part(
+    name="apiserver",
+    purpose="Asks the API server for the names, labels and annotations of pods.",
+    next_steps={
+        "garbage": "The answer makes no sense. Check that the address leads to an API server.",
+        "gone": "The list of pods grew too old. It is read again by itself; nothing to do unless this lasts.",
+        "too_large": _TOO_LARGE,
+    },
+)
+LOG_DIRS = Part(
+    name="log-dirs",
+    purpose="Reads the names of pods from the kubelet's log folders.",
+    next_steps={
+        "forbidden": "Run the agent as root, so that it may read the kubelet's log folders.",
+        "missing": "Mount the node's /var/log/pods read-only into the agent's pod, or set --path.logs.",
+        "unreadable": "The kubelet's log folders cannot be read. Check the node's disk.",
+    },
+)
+RESOURCE_CLAIMS = Part(
+    name="resource-claims",
+    purpose="Asks the API server which devices pods were given by dynamic resource allocation.",
+    next_steps={
+        "forbidden": "Let the agent's service account get resourceclaims and list resourceslices: "
+        "docs/operations.md has the role.",
+        "garbage": "The API server offers no version of resource.k8s.io that podgpu knows. "
+        "Kubernetes 1.32 and later have one.",
+        "too_large": _TOO_LARGE,
+    },
+)
+PROCFS = Part(name="procfs", purpose="Finds the container that each process belongs to, by its cgroup.")
+WORKLOADS = Part(name="workloads", purpose="Finds what each pod was made for, such as a Deployment.")
+SHARING = Part(name="sharing", purpose="Understands the device ids and annotations of sharing systems.")
+ATTRIBUTION = Part(name="attribution", purpose="Books the GPUs' use to containers.")
+
+PARTS: dict[str, Part] = {
+    part.name: part
+    for part in (
+        NVML,
+        DCGM,
+        SIMULATOR,
+        PODRESOURCES,
+        PODS_API,
+        APISERVER,
+        LOG_DIRS,
+        RESOURCE_CLAIMS,
+        PROCFS,
+        WORKLOADS,
+        SHARING,
+        ATTRIBUTION,
+    )
+}

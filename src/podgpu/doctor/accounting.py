@@ -1,0 +1,69 @@
+"""Whether the books balance, and how much in them has no known owner."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from podgpu.doctor.look import NO_GPU, holders
+from podgpu.doctor.verdict import Machine, Verdict, count, failed, passed, skipped, warned
+from podgpu.model import Balance, Booking, Card, Fault, Rest, Snapshot
+from podgpu.views.advice import next_step
+from podgpu.views.glance import percent
+from podgpu.views.text import line
+
+MUCH = 0.1  # of the cards' memory, busy time or energy
+NOT_YET = skipped("nothing is booked yet")
+
+
+def balance(snapshot: Snapshot, _: Machine) -> Verdict:
+    booked = _booked(snapshot)
+    if not booked:
+        return NOT_YET if snapshot.cards else NO_GPU
+    wrong = [line(card.gpu.uuid) for card, balance in booked if not _adds_up(card, balance)]
+    if wrong:
+        return failed(f"they do not on {', '.join(wrong)}")
+    return passed(f"exactly, on {count(len(booked), 'GPU')}")
+
+
+def unattributed(snapshot: Snapshot, _: Machine) -> Verdict:
+    booked = _booked(snapshot)
+    if not booked:
+        return NOT_YET if snapshot.cards else NO_GPU
+    # Where processes cannot be listed, nothing is known about anybody's memory.
+    listed = [(card, balance) for card, balance in booked if card.ability.sees_processes]
+    parts = {
+        "memory": _part(listed, "memory_bytes"),
+        "busy time": _part(booked, "busy_us"),
+        "energy": _part(booked, "energy_mj"),
+    }
+    much = [f"{percent(part)} of the {what}" for what, part in parts.items() if part > MUCH]
+    if not much:
+        return passed(f"at most {percent(max(parts.values()))} has no known owner")
+    reasons = Counter(one.reason for one in holders(snapshot) if one.reason and one.container is None)
+    listing = ", ".join(f"{number} {line(reason)}" for reason, number in reasons.most_common(3))
+    advice = next_step(Fault(reason="no_host_pid")) if "no_host_pid" in reasons else ""
+    found = f"no known owner: {', '.join(much)}" + (f"; processes: {listing}" if listing else "")
+    return warned(found, advice)
+
+
+def _booked(snapshot: Snapshot) -> list[tuple[Card, Balance]]:
+    return [(card, card.balance) for card in snapshot.cards if card.balance]
+
+
+def _adds_up(card: Card, balance: Balance) -> bool:
+    rows: list[Booking | Rest] = [one.booking for one in (*card.tenants, *card.ended)]
+    rows += card.rest
+    memory = sum(one.memory_bytes or 0 for one in rows)
+    return (
+        balance.memory_bytes in (None, memory)
+        and sum(one.busy_us for one in rows) == balance.busy_us
+        and sum(one.energy_mj for one in rows) == balance.energy_mj
+    )
+
+
+def _part(booked: Iterable[tuple[Card, Balance]], quantity: str) -> float:
+    """Return how much of a quantity is booked as unknown. Where nothing is booked, nothing is."""
+    unknown = total = 0
+    for card, balance in booked:
+        total += getattr(balance, quantity) or 0
+        unknown += sum(getattr(one, quantity) or 0 for one in card.rest if one.reason == "unknown")
+    return unknown / total if total else 0.0

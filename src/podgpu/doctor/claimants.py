@@ -1,0 +1,62 @@
+"""Whether it is understood who was given a GPU: claims, and the systems that share cards."""
+
+from podgpu.catalog.parts import PODRESOURCES, RESOURCE_CLAIMS
+from podgpu.doctor.look import claims
+from podgpu.doctor.verdict import (
+    Machine,
+    Verdict,
+    count,
+    down,
+    passed,
+    several,
+    skipped,
+    state_of,
+    warned,
+    works,
+)
+from podgpu.model import Snapshot
+from podgpu.views.tenant import full_name
+from podgpu.views.text import line
+
+
+def rights(snapshot: Snapshot, _: Machine) -> Verdict:
+    state = state_of(RESOURCE_CLAIMS, snapshot)
+    if state is None:
+        return skipped("no pod has a resource claim")
+    return passed("resource claims can be read") if state.up else down(state)
+
+
+def missing(snapshot: Snapshot, _: Machine) -> Verdict:
+    if not works(PODRESOURCES, snapshot):
+        return skipped("needs kubelet.socket")
+    users = [
+        f"{full_name(tenant.container)} on GPU {card.gpu.index}"
+        for card in snapshot.cards
+        for tenant in card.tenants
+        if tenant.running and not tenant.claims and tenant.container.namespace
+    ]
+    if users:
+        return warned(f"using a GPU without a claim: {several(users)}")
+    return passed("everybody on a GPU was given it")
+
+
+def systems(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:
+    return {line(one.system): _system(one.claims, line(one.missing)) for one in snapshot.sharing}
+
+
+def unknown_ids(snapshot: Snapshot, _: Machine) -> Verdict:
+    found = [f"{full_name(one)}: {line(one.device_id)} of {line(one.resource)}" for one in snapshot.unclaimed]
+    if found:
+        return warned(several(found))
+    return (
+        passed("every device id is understood")
+        if any(claims(snapshot))
+        else skipped("no device was given out")
+    )
+
+
+def _system(number: int, needs: str) -> Verdict:
+    if not needs:
+        return passed(count(number, "claim"))
+    advice = f"Nothing, as long as no pod uses it. To book by it, podgpu needs {needs}."
+    return warned("there are signs of it, but no claim", advice)

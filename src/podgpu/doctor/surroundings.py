@@ -1,0 +1,47 @@
+"""The node's clock, the counters that were asked for, and the parts that no other check covers."""
+
+from podgpu.catalog.parts import NVML, PODRESOURCES, PROCFS, RESOURCE_CLAIMS
+from podgpu.doctor.kubernetes import SOURCES
+from podgpu.doctor.verdict import Machine, Verdict, down, passed, several, skipped, warned
+from podgpu.model import Snapshot
+from podgpu.views.glance import seconds
+from podgpu.views.text import line
+
+# Beyond the age that a snapshot may have anyway.
+CLOCK_SECONDS = 10.0
+STALE_INTERVALS = 3
+CHECKED = frozenset(part.name for part in (NVML, PROCFS, PODRESOURCES, *SOURCES, RESOURCE_CLAIMS))
+
+
+def clock(snapshot: Snapshot, machine: Machine) -> Verdict:
+    if machine.is_remote:
+        return _compared(snapshot, machine)
+    if machine.clock_synchronised is None:
+        return skipped("the kernel does not report it")
+    return (
+        passed("the kernel keeps it in step")
+        if machine.clock_synchronised
+        else warned("nothing keeps it right")
+    )
+
+
+def dcgm_fields(_: Snapshot, machine: Machine) -> Verdict:
+    if machine.missing_fields is None:
+        return skipped("no list of counters is given")
+    if machine.missing_fields:
+        return warned(f"not available: {several(list(machine.missing_fields))}")
+    return passed("every counter on the list is available")
+
+
+def parts(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:
+    return {line(one.name): down(one) for one in snapshot.parts if one.name not in CHECKED and not one.up}
+
+
+def _compared(snapshot: Snapshot, machine: Machine) -> Verdict:
+    """An old snapshot and a clock that is behind look alike."""
+    age = machine.now - snapshot.taken_at
+    if age < -CLOCK_SECONDS:
+        return warned(f"the agent's clock is {seconds(-age)} ahead of this machine's")
+    if age > STALE_INTERVALS * snapshot.interval_seconds + CLOCK_SECONDS:
+        return warned(f"by this machine's clock the snapshot is {seconds(age)} old")
+    return passed("the agent's clock agrees with this machine's")

@@ -1,0 +1,57 @@
+"""Whether the processes on the cards can be seen and told apart."""
+
+from podgpu.catalog.parts import PROCFS
+from podgpu.doctor.look import holders
+from podgpu.doctor.verdict import (
+    Machine,
+    Verdict,
+    count,
+    down,
+    failed,
+    passed,
+    several,
+    skipped,
+    state_of,
+    warned,
+)
+from podgpu.model import Fault, Holder, Snapshot
+from podgpu.views.advice import next_step
+from podgpu.views.text import line
+
+# Reasons for an unknown process that another check reports, or that go away by themselves.
+REPORTED_ELSEWHERE = frozenset({"no_host_pid", "hidden", "exited"})
+NOT_LOOKED_AT = skipped("nobody looks processes up")
+
+
+def host_pid(snapshot: Snapshot, _: Machine) -> Verdict:
+    state = state_of(PROCFS, snapshot)
+    if state is None:
+        return NOT_LOOKED_AT
+    return passed("podgpu sees the node's processes by their own PIDs") if state.up else down(state)
+
+
+def hidden(snapshot: Snapshot, machine: Machine) -> Verdict:
+    if state_of(PROCFS, snapshot) is None:
+        return NOT_LOOKED_AT
+    found = [holder for holder in holders(snapshot) if holder.reason == "hidden"]
+    advice = next_step(Fault(reason="hidden"))
+    if found:
+        return failed(f"/proc hides {count(len(found), 'process', 'processes')} on a GPU", advice)
+    if machine.hides_processes:
+        return warned("/proc shows only our own processes", advice)
+    return passed("/proc hides no process")
+
+
+def owners(snapshot: Snapshot, _: Machine) -> Verdict:
+    found = holders(snapshot)
+    if not found:
+        return skipped("no process is on a GPU, or none can be seen")
+    strange = [one for one in found if one.reason and one.reason not in REPORTED_ELSEWHERE]
+    if strange:
+        return warned(several([_described(one) for one in strange], most=2))
+    return passed(f"{count(len(found), 'process', 'processes')} looked up, nothing unusual")
+
+
+def _described(holder: Holder) -> str:
+    evidence = f" ({line(holder.cgroup)})" if holder.cgroup else ""
+    return f"PID {holder.pid}: {line(holder.reason)}{evidence}"

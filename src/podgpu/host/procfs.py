@@ -1,0 +1,234 @@
+"""The owners of the processes on a GPU, by /proc."""
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from pathlib import Path
+
+from msgspec import Struct
+
+from podgpu.host import cgroup
+from podgpu.model import Fault, Holder
+
+# How long a process's cgroup is believed: a process can be moved, but hardly ever is.
+BELIEVED_SECONDS = 60.0
+EVIDENCE = 512
+
+NO_HOST_PID = Fault(reason="no_host_pid", detail="process attribution off: run the pod with hostPID: true")
+
+# Fixed in the kernel's interface: the inode numbers of the first namespace of each type.
+_INITIAL_PID = 4026531836
+_INITIAL_CGROUP = 4026531835
+
+_STAT = 1024
+_CGROUP = 65536
+_PF_EXITING = 0x4
+_GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError)
+
+_Judge = Callable[[str], cgroup.Verdict]
+
+
+class _Stat(Struct, frozen=True):
+    command: str
+    start_time: int
+    zombie: bool
+    exiting: bool
+
+
+class _KnownProcess(Struct, frozen=True):
+    """A process as it was read. `inode` and `made_at` are those of its `stat` file.
+
+    The kernel makes that file anew for each process, with another number and time, so together they distinguish
+    a process from the next with its PID. To read the start time each time would cost three times as much.
+    """
+
+    path: str
+    inode: int
+    made_at: int
+    start_time: int
+    read_at: float
+    holder: Holder
+
+
+class Procfs:
+    name = "procfs"
+    """Remembers each process by (PID, start time) for as long as its PID is asked for."""
+
+    def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._root = root
+        self._prefix = f"{root}/"
+        self._clock = clock
+        self._known: dict[int, _KnownProcess] = {}
+        # The reader's own namespaces, which stay the same for as long as it runs.
+        self._namespaces: dict[str, int] = {}
+        self._pid_levels = 0
+
+    def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
+        """Return the owner of each PID.
+
+        While there is a `fault`, a PID may mean different processes here and to the driver. Then all are unknown.
+        """
+        known, self._known = self._known, {}
+        if self.fault():
+            return {pid: _unknown(pid, NO_HOST_PID.reason) for pid in pids}
+        private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
+        # The processes of a container share the same text.
+        judge = cache(partial(cgroup.judge, private=private))
+        now = self._clock()
+        return {pid: self._holder(pid, known.get(pid), now, judge) for pid in pids}
+
+    def pod_uid(self, pid: int) -> str | None:
+        """Return the pod of a process, by its present cgroup."""
+        try:
+            text = _content(f"{self._prefix}{pid}/cgroup", _CGROUP).decode("utf-8", "replace")
+        except OSError:
+            return None
+        owner = None if self.fault() else cgroup.judge(text).owner
+        return owner.pod_uid if owner else None
+
+    def fault(self) -> Fault | None:
+        """Return a fault if the PIDs of `root` are not those that the driver reports.
+
+        The driver reports PIDs in the reader's own namespace, and only of processes inside it (before R535: the
+        machine's PIDs). That works if the namespace is the node's. It does not work if
+
+        - `root` belongs to an outer namespace, as a mounted /host/proc does: then the reader has a PID in both;
+        - or the namespace is not the machine's first and its PID 1 lives in the reader's own pod or container.
+
+        A node that is itself a container (kind) is not in the first namespace either. There, PID 1 is the node's
+        init, which lives in no pod, and all is well. That the requested PIDs exist proves nothing: small numbers
+        exist in every namespace.
+        """
+        if self._in_two_namespaces():
+            return NO_HOST_PID
+        if self._namespace("pid") in (None, _INITIAL_PID):
+            return None
+        return NO_HOST_PID if self._first_process_is_ours() else None
+
+    def _holder(self, pid: int, known: _KnownProcess | None, now: float, judge: _Judge) -> Holder:
+        try:
+            if known is None or not _is_current(known, now):
+                known = self._read(pid, known, now, judge)
+        except _GONE:
+            return _unknown(pid, "hidden" if self._hides() else "exited")
+        except PermissionError:
+            return _unknown(pid, "hidden")
+        except (OSError, ValueError, IndexError):
+            return _unknown(pid, "unreadable")
+        self._known[pid] = known
+        return known.holder
+
+    def _read(self, pid: int, known: _KnownProcess | None, now: float, judge: _Judge) -> _KnownProcess:
+        """Read both files through a descriptor of the folder, which never leads to a later process with that PID."""
+        path = f"{self._prefix}{pid}"
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            file = os.stat("stat", dir_fd=folder)
+            stat = _stat(_content("stat", _STAT, folder))
+            if known and known.start_time == stat.start_time and (stat.zombie or stat.exiting):
+                return known
+            text = _content("cgroup", _CGROUP, folder).decode("utf-8", "replace")
+            user = os.fstat(folder).st_uid
+        finally:
+            os.close(folder)
+        holder = _judged(pid, stat, judge(text), user)
+        if known and known.holder == holder:
+            holder = known.holder
+        return _KnownProcess(f"{path}/stat", file.st_ino, file.st_mtime_ns, stat.start_time, now, holder)
+
+    def _hides(self) -> bool:
+        """With hidepid=2 the processes of others seem not to exist, not even PID 1."""
+        return _exists(self._root / "self") and not _exists(self._root / "1")
+
+    def _namespace(self, kind: str) -> int | None:
+        if kind not in self._namespaces:
+            try:
+                link = os.readlink(f"{self._prefix}self/ns/{kind}")  # noqa: PTH115 - as all paths here
+                self._namespaces[kind] = int(link.removeprefix(f"{kind}:[").removesuffix("]"))
+            except (OSError, ValueError):
+                return None
+        return self._namespaces[kind]
+
+    def _in_two_namespaces(self) -> bool:
+        if not self._pid_levels:
+            try:
+                status = _content(f"{self._prefix}self/status", _CGROUP)
+            except OSError:
+                return False
+            numbers = next((line for line in status.split(b"\n") if line.startswith(b"NSpid:")), b"")
+            self._pid_levels = len(numbers.split()[1:])
+        return self._pid_levels > 1
+
+    def _first_process_is_ours(self) -> bool:
+        try:
+            first = _content(f"{self._prefix}1/cgroup", _CGROUP).decode("utf-8", "replace")
+            ours = _content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
+        except OSError:
+            return False
+        verdict = cgroup.judge(first)
+        neighbour = verdict.reason == cgroup.PRIVATE and verdict.owner is not None
+        return first == ours or verdict.kind == "pod" or neighbour
+
+
+def _judged(pid: int, stat: _Stat, verdict: cgroup.Verdict, user: int) -> Holder:
+    kind, owner, reason = verdict.kind, verdict.owner, verdict.reason
+    if stat.zombie:
+        kind, owner, reason = "unknown", None, "zombie"
+    elif stat.exiting and owner is None:
+        # cgroup v1 shows `/` for every process that is exiting.
+        kind, reason = "unknown", "exited"
+    return Holder(
+        pid=pid,
+        kind=kind,
+        start_time=stat.start_time,
+        owner=owner,
+        cgroup=_evidence(verdict.line),
+        reason=reason,
+        command=_evidence(stat.command),
+        user=user,
+    )
+
+
+def _unknown(pid: int, reason: str) -> Holder:
+    return Holder(pid=pid, kind="unknown", reason=reason)
+
+
+def _evidence(line: str) -> str:
+    """A container chooses the names of its cgroups and commands: they must not control a terminal or a log."""
+    shown = line[:EVIDENCE]
+    return shown if shown.isprintable() else "".join(filter(str.isprintable, shown))
+
+
+def _is_current(known: _KnownProcess, now: float) -> bool:
+    if now - known.read_at >= BELIEVED_SECONDS:
+        return False
+    file = os.stat(known.path)  # noqa: PTH116 - a Path costs more than the call
+    return file.st_ino == known.inode and file.st_mtime_ns == known.made_at
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _stat(line: bytes) -> _Stat:
+    """Count fields from the last parenthesis: the name in field 2 may hold spaces and parentheses."""
+    end = line.rindex(b")")
+    command = line[line.index(b"(") + 1 : end].decode("utf-8", "replace")
+    fields = line[end + 1 :].split(None, 20)
+    state, flags = fields[0], int(fields[6])
+    return _Stat(command, int(fields[19]), state in (b"Z", b"X", b"x"), bool(flags & _PF_EXITING))
+
+
+def _content(path: str, size: int, folder: int | None = None) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return os.read(descriptor, size)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,61 @@
+"""The API server as the parts see it. The client that talks to it is in `server`: it is loaded where there is one."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, TypeVar
+
+import msgspec
+
+OBJECT_BYTES = 2 << 20
+DETAIL_LENGTH = 300
+
+REASONS = {
+    "unreachable": "no connection, no answer in time, or a server error",
+    "unauthorized": "no usable token, or the token was refused",
+    "forbidden": "the service account lacks the right",
+    "throttled": "too many requests",
+    "gone": "the version to go on from is no longer kept",
+    "stalled": "an open watch fell silent",
+    "garbage": "an answer that makes no sense",
+    "tls": "the server's certificate is not trusted",
+    "too_large": "an answer beyond the size limit",
+}
+_BY_STATUS = {401: "unauthorized", 403: "forbidden", 410: "gone", 429: "throttled"}
+
+T = TypeVar("T")
+
+
+class ApiFault(Exception):
+    """Why the API server gave nothing. `reason` is in REASONS; `status` is the HTTP status, or 0 without an answer."""
+
+    def __init__(self, reason: str, detail: str = "", *, status: int = 0, retry_after: float = 0.0) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail[:DETAIL_LENGTH]
+        self.status = status
+        self.retry_after = retry_after
+
+
+class ApiStatus(msgspec.Struct):
+    """The API server's own error object."""
+
+    code: int = 0
+    message: str = ""
+
+    def fault(self, retry_after: float = 0.0) -> ApiFault:
+        reason = _BY_STATUS.get(self.code) or ("unreachable" if self.code >= 500 else "garbage")
+        return ApiFault(reason, self.message, status=self.code, retry_after=retry_after)
+
+
+class Api(Protocol):
+    async def get(
+        self, path: str, kind: type[T], query: Mapping[str, str] | None = None, *, limit: int = OBJECT_BYTES
+    ) -> T:
+        """GET one object. Raises ApiFault."""
+
+    def stream(
+        self, path: str, query: Mapping[str, str], *, silence: float
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes | None]]:
+        """Stream an answer line by line; a line that is too long is None. Silence for that long is a stall."""
+
+    async def close(self) -> None: ...

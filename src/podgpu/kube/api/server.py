@@ -1,0 +1,208 @@
+"""The API server over HTTP: GET an object, stream lines, and a closed set of reasons for failures.
+
+The token is read for every request, so a rotated token is used at once. It never leaves this file.
+"""
+
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import aiohttp
+import msgspec
+
+from podgpu.kube.api import OBJECT_BYTES, ApiFault, ApiStatus
+from podgpu.kube.pod_object import MALFORMED
+
+REFUSAL_BYTES = 4 << 10
+LONGEST_RETRY_AFTER = 300.0
+CONNECTIONS = 8
+
+T = TypeVar("T")
+
+
+class ApiServer:
+    def __init__(
+        self,
+        url: str,
+        *,
+        token_file: Path | None = None,
+        ca_file: Path | None = None,
+        connect_seconds: float = 5.0,
+        answer_seconds: float = 30.0,
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._token_file = token_file
+        self._ca_file = ca_file
+        self._connect_seconds = connect_seconds
+        self._answer_seconds = answer_seconds
+        self._session: aiohttp.ClientSession | None = None
+        self._trust: tuple[tuple[int, int], ssl.SSLContext] | None = None
+
+    async def get(
+        self, path: str, kind: type[T], query: Mapping[str, str] | None = None, *, limit: int = OBJECT_BYTES
+    ) -> T:
+        patience = aiohttp.ClientTimeout(total=self._answer_seconds, sock_connect=self._connect_seconds)
+        async with self._answer(path, query, patience) as response:
+            body = await _body(response, limit)
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except MALFORMED as error:
+            raise ApiFault("garbage", f"{path}: {error}") from None
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, query: Mapping[str, str], *, silence: float
+    ) -> AsyncIterator[AsyncIterator[bytes | None]]:
+        """Give the answer line by line, with None for a line that is too long. `silence` seconds make a stall."""
+        patience = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds, sock_read=silence)
+        async with self._answer(path, query, patience) as response:
+            try:
+                yield _lines(response)
+            except aiohttp.SocketTimeoutError:
+                raise ApiFault("stalled", f"nothing for {silence:g} s") from None
+            finally:
+                response.close()
+
+    async def close(self) -> None:
+        if self._session:
+            await self._session.close()
+            self._session = None
+
+    @asynccontextmanager
+    async def _answer(
+        self, path: str, query: Mapping[str, str] | None, patience: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        with _faults():
+            response = await self._request(path, query, patience)
+            if response.status == 401:
+                response.close()
+                response = await self._request(path, query, patience)
+            async with response:
+                if response.status != 200:
+                    raise await _refusal(response)
+                yield response
+
+    async def _request(
+        self, path: str, query: Mapping[str, str] | None, patience: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=CONNECTIONS)
+            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return await self._session.get(
+            self._url + path,
+            params=query,
+            headers=self._headers(),
+            ssl=self._context(),
+            timeout=patience,
+            allow_redirects=False,
+        )
+
+    def _headers(self) -> dict[str, str]:
+        # Without compression, the size limits apply to what is received.
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "podgpu"}
+        if self._token_file:
+            headers["Authorization"] = f"Bearer {_token(self._token_file)}"
+        return headers
+
+    def _context(self) -> ssl.SSLContext | bool:
+        """Return the certificates to trust, read again when the file has changed."""
+        if self._ca_file is None:
+            return True
+        try:
+            found = self._ca_file.stat()
+            version = found.st_mtime_ns, found.st_ino
+            if self._trust is None or self._trust[0] != version:
+                self._trust = version, ssl.create_default_context(cafile=str(self._ca_file))
+        except OSError as error:  # ssl.SSLError is a subclass
+            raise ApiFault("tls", f"cannot use {self._ca_file}: {error.strerror or error}") from None
+        return self._trust[1]
+
+
+class Lines:
+    """Cuts chunks of any size into lines. A line beyond the limit is dropped and becomes None."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+        self._dropping = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
+        first, *others = chunk.split(b"\n")
+        self._append(first)
+        for part in others:
+            yield self._taken()
+            self._append(part)
+
+    def _append(self, part: bytes) -> None:
+        self._dropping = self._dropping or len(self._rest) + len(part) > self._limit
+        if self._dropping:
+            self._rest.clear()
+        else:
+            self._rest += part
+
+    def _taken(self) -> bytes | None:
+        line = None if self._dropping else bytes(self._rest)
+        self._dropping = False
+        self._rest.clear()
+        return line
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes | None]:
+    lines = Lines(OBJECT_BYTES)
+    async for chunk in response.content.iter_any():
+        for line in lines.feed(chunk):
+            yield line
+
+
+async def _body(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > limit:
+            response.close()
+            raise ApiFault("too_large", f"more than {limit >> 20} MiB")
+    return bytes(body)
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> ApiFault:
+    """Turn any answer but 200 into a fault, with the API server's own message if it sent one."""
+    message = f"HTTP {response.status}"
+    try:
+        sent = msgspec.json.decode(await response.content.read(REFUSAL_BYTES), type=ApiStatus).message
+        message = f"{message}: {sent}" if sent else message
+    except (*MALFORMED, aiohttp.ClientError, TimeoutError):
+        pass  # the status says enough
+    response.close()
+    return ApiStatus(response.status, message).fault(_retry_after(response))
+
+
+def _retry_after(response: aiohttp.ClientResponse) -> float:
+    given = response.headers.get("Retry-After", "")
+    # The server may choose the pause, but not switch us off.
+    return min(float(given), LONGEST_RETRY_AFTER) if given.isascii() and given.isdigit() else 0.0
+
+
+def _token(path: Path) -> str:
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ApiFault("unauthorized", f"cannot read {path}: {type(error).__name__}") from None
+    if not token.isprintable() or not token:
+        raise ApiFault("unauthorized", f"{path} holds no token")
+    return token
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except aiohttp.ClientSSLError as error:
+        raise ApiFault("tls", str(error)) from None
+    except (aiohttp.ClientResponseError, aiohttp.InvalidURL) as error:
+        raise ApiFault("garbage", str(error)) from None
+    except TimeoutError:
+        raise ApiFault("unreachable", "no answer in time") from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise ApiFault("unreachable", str(error) or type(error).__name__) from None

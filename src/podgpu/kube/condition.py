@@ -1,0 +1,66 @@
+"""Whether a part works: why not and for how long, how old its knowledge is, and what went wrong so far."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from podgpu.model import Fault, PartStatus
+
+
+class Condition:
+    """`seconds` is how long the last attempt took. A part that has not worked yet is `starting`."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        errors: Counter[str] | None = None,
+    ) -> None:
+        self.errors: Counter[str] = Counter() if errors is None else errors
+        self.seconds = 0.0
+        self.fault: Fault | None = Fault(reason="starting")
+        self._name = name
+        self._clock = clock
+        self._failing_since = clock()
+        self._good_at: float | None = None
+        self._is_current = False
+
+    @property
+    def has_worked(self) -> bool:
+        return self._good_at is not None
+
+    def worked(self) -> None:
+        self.fault = None
+        self._good_at = self._clock()
+
+    def failed(self, fault: Fault) -> None:
+        """Count the failure. A fault lasts for as long as its reason stays the same."""
+        self.errors[fault.reason] += 1
+        if self.fault is None or self.fault.reason != fault.reason:
+            self._failing_since = self._clock()
+        self.fault = fault
+
+    @contextmanager
+    def kept_current(self) -> Iterator[None]:
+        """Let nothing age while a watch is open: silence means that nothing happened."""
+        self._is_current = True
+        try:
+            yield
+        finally:
+            self._is_current = False
+            self._good_at = self._clock()
+
+    def status(self) -> PartStatus:
+        now = self._clock()
+        age = None if self._good_at is None else now - self._good_at
+        return PartStatus(
+            name=self._name,
+            up=self.fault is None,
+            fault=self.fault and replace(self.fault, seconds=now - self._failing_since),
+            duration_seconds=self.seconds,
+            age_seconds=0.0 if self._is_current else age,
+        )

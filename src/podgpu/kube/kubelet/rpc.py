@@ -1,0 +1,150 @@
+"""A gRPC call over one of the kubelet's sockets, and a short reason when it fails."""
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from google.protobuf.message import DecodeError
+from grpclib.client import Channel, Stream
+from grpclib.const import Cardinality, Status
+from grpclib.encoding.base import CodecBase
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+from grpclib.metadata import decode_metadata
+
+from podgpu.model import Fault
+
+LARGEST_ANSWER = 16 * 1024 * 1024  # what the kubelet's own clients accept
+_DETAIL_CHARACTERS = 200
+_HEAD = struct.Struct(">?I")
+
+_REASONS = {
+    Status.DEADLINE_EXCEEDED: "deadline",
+    Status.FAILED_PRECONDITION: "not_synced",
+    Status.PERMISSION_DENIED: "permission",
+    Status.RESOURCE_EXHAUSTED: "rate_limited",
+    Status.UNAUTHENTICATED: "permission",
+    Status.UNIMPLEMENTED: "unimplemented",
+}
+
+
+class Refused(Exception):
+    """An answer that is not accepted."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class _Plain(CodecBase):
+    """Passes bytes through, so that an answer that is too large is refused before it is decoded."""
+
+    __content_subtype__ = "proto"
+
+    def encode(self, message: bytes, message_type: type[bytes]) -> bytes:
+        return message
+
+    def decode(self, data: bytes, message_type: type[bytes]) -> bytes:
+        return data
+
+
+class Call(Stream[bytes, bytes]):
+    """A call whose answers are limited in size. grpclib has no such limit."""
+
+    def __init__(self, channel: Channel, method: str) -> None:
+        super().__init__(
+            channel,
+            method,
+            decode_metadata([]),
+            Cardinality.UNARY_STREAM,
+            bytes,
+            bytes,
+            codec=_Plain(),
+            status_details_codec=None,
+            dispatch=channel.__dispatch__,
+        )
+
+    async def recv_message(self) -> bytes | None:
+        if self.initial_metadata is None:
+            await self.recv_initial_metadata()
+        with self._wrapper:
+            head = await self._stream.recv_data(_HEAD.size)
+        if not head:
+            return None
+        compressed, size = _HEAD.unpack(head)
+        if compressed:
+            self._refuse("garbage", "a compressed answer to a call that asked for none")
+        if size > LARGEST_ANSWER:
+            self._refuse("too_large", f"an answer of {size} bytes; at most {LARGEST_ANSWER} are accepted")
+        with self._wrapper:
+            return await self._stream.recv_data(size)
+
+    def _refuse(self, reason: str, detail: str) -> NoReturn:
+        self._channel.close()  # so that nothing more of the answer comes
+        raise Refused(reason, detail)
+
+
+@contextlib.contextmanager
+def connected(socket: Path) -> Iterator[Channel]:
+    """Give a connection that is opened by its first call."""
+    channel = open_channel(socket)
+    try:
+        yield channel
+    finally:
+        channel.close()
+
+
+def open_channel(socket: Path) -> Channel:
+    return Channel(path=str(socket), codec=_Plain())
+
+
+@contextlib.asynccontextmanager
+async def call(channel: Channel, method: str) -> AsyncIterator[Call]:
+    """Send the empty request that each of the kubelet's methods used here takes."""
+    answers = Call(channel, method)
+    async with answers:
+        await answers.send_message(b"", end=True)
+        yield answers
+
+
+async def answer(channel: Channel, method: str) -> bytes:
+    """Return a call's only answer.
+
+    The call is a task of its own, because grpclib wakes a waiting call by cancelling its task.
+    """
+    return await asyncio.create_task(_only_answer(channel, method))
+
+
+async def _only_answer(channel: Channel, method: str) -> bytes:
+    async with call(channel, method) as answers:
+        found = await answers.recv_message()
+    if found is None:
+        raise Refused("garbage", "the call ended without an answer")
+    return found
+
+
+def fault(error: Exception, method: str) -> Fault:
+    reason, detail = _explained(error)
+    return Fault(reason=reason, call=method.rpartition("/")[2], detail=detail[:_DETAIL_CHARACTERS])
+
+
+def _explained(error: Exception) -> tuple[str, str]:
+    match error:
+        case Refused():
+            return error.reason, str(error)
+        case GRPCError():
+            return _REASONS.get(error.status, "unavailable"), f"{error.status.name}: {error.message or ''}"
+        case TimeoutError():
+            return "deadline", "no answer in time"
+        case FileNotFoundError() | NotADirectoryError():
+            return "no_socket", str(error)
+        case PermissionError():
+            return "permission", str(error)
+        case OSError() | StreamTerminatedError():
+            return "unavailable", str(error)
+        case DecodeError():
+            return "garbage", str(error)
+        case _:  # anything else that a broken peer makes the libraries raise
+            return "garbage", repr(error)

@@ -1,0 +1,18 @@
+"""What a client asks for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`path` and `query` are decoded, and the first value of a repeated query name counts.
+
+    Header names are in lower case, and repeated headers are joined by commas. `remote` is the client's IP address.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    remote: str | None

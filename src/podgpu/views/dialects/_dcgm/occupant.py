@@ -1,0 +1,62 @@
+"""Whose pod a row names, and how a shared card is split among those on it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+
+from podgpu.model import Booking, Claim, ContainerRef, Tenant, Workload
+
+# Readings of a device that are also booked to containers. Energy is not split here: a row would change from the card's
+# counter to a container's, and back, as others come and go.
+_BOOKED: Mapping[str, Callable[[Booking], float | None]] = {
+    "utilization_ratio": lambda one: one.sm_ratio,
+    "memory_used_bytes": lambda one: one.memory_bytes,
+    "power_watts": lambda one: one.power_watts,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """One container, by name, on one card or GPU instance.
+
+    It can be several tenants: it may hold two compute instances, or its pod was made again under the same name.
+    """
+
+    tenants: tuple[Tenant, ...]
+
+    @property
+    def claim(self) -> Claim | None:
+        return next((claim for tenant in self.tenants for claim in tenant.claims), None)
+
+    @property
+    def container(self) -> ContainerRef:
+        claim = self.claim
+        return claim.container if claim else self.tenants[0].container
+
+    @property
+    def workload(self) -> Workload | None:
+        return next((one.workload for one in self.tenants if one.container == self.container), None)
+
+    def used(self, metric: str) -> float | None:
+        """What is booked to it of a device's reading, in base units. None if that is unknown."""
+        values = (_BOOKED[metric](one.booking) for one in self.tenants)
+        known = [value for value in values if value is not None and 0 <= value < inf]
+        return float(sum(known)) if known else None
+
+
+def is_booked(metric: str) -> bool:
+    return metric in _BOOKED
+
+
+def occupants(tenants: Iterable[Tenant]) -> list[Occupant]:
+    by_name: dict[tuple[str, str, str], list[Tenant]] = {}
+    for tenant in tenants:
+        one = tenant.container
+        by_name.setdefault((one.namespace, one.pod, one.container), []).append(tenant)
+    return [Occupant(tuple(group)) for group in by_name.values()]
+
+
+def only_holder(present: Iterable[Occupant]) -> Claim | None:
+    """The claim of the only container that was given the device. If there are several, a row names none of them."""
+    claims = [claim for one in present if (claim := one.claim)]
+    return claims[0] if len(claims) == 1 else None

@@ -1,0 +1,186 @@
+"""Kubernetes may go away; the numbers and their names stay, and say how old they are."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from podgpu.agent.attribution import Attribution
+from podgpu.agent.loop import Agent
+from podgpu.kube.api.server import ApiServer
+from podgpu.kube.pod_watch import PodWatch
+from podgpu.model import Device, Gpu, PartStatus, Report, Snapshot, Workload
+from podgpu.views.native import families
+from tests.agent.stage import StillPods, agent_over, check_balance, claims, pod_resources, snapshot_when
+from tests.fakeapi.recorded import NODE, listed, owners
+from tests.fakeapi.server import FakeApi
+from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
+from tests.fakekubelet.rig import given
+from tests.fakenvml.node import FakeNode, h200
+
+LIST = "/v1.PodResourcesLister/List"
+OUTAGE_SECONDS = 3.0
+
+
+def answer(**pods: str) -> Reply:
+    """A kubelet's answer: each pod by its name, with its one GPU. Answers written one after another are one."""
+    return Reply(b"".join(given(uuid.encode(), pod=name.encode()) for name, uuid in pods.items()))
+
+
+Series = tuple[str | tuple[str, str], ...]
+
+
+def has_power(snapshot: Snapshot) -> bool:
+    """Whether there are two claims, and what the first container draws was measured."""
+    tenants = [tenant for card in snapshot.cards for tenant in card.tenants]
+    return len(tenants) == 2 and bool(tenants[0].booking.power_watts)
+
+
+def workloads(snapshot: Snapshot) -> dict[str, Workload]:
+    return {pod.uid: pod.workload for pod in snapshot.pods if pod.workload}
+
+
+def part(snapshot: Snapshot, name: str) -> PartStatus:
+    return next(one for one in snapshot.parts if one.name == name)
+
+
+def container_series(snapshot: Snapshot) -> set[Series]:
+    """Every container series of the page, by name and labels."""
+    return {
+        (family.name, *(pair for one in labels for pair in zip(one.names, one.values, strict=True)))
+        for family in families(snapshot, {})
+        if family.name.startswith("podgpu_container_")
+        for labels in family.samples
+    }
+
+
+@asynccontextmanager
+async def two_pods(
+    library: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, pods: dict[str, str]
+) -> AsyncIterator[tuple[FakeKubelet, Agent]]:
+    node = FakeNode([h200(number) for number in range(2)])
+    with kubelet_root() as root:
+        kubelet = FakeKubelet(root)
+        kubelet.replies[LIST] = answer(**pods)
+        await kubelet.start()
+        try:
+            async with agent_over(
+                library, folder, node, monkeypatch, kubelet=kubelet, pod_sources=[]
+            ) as agent:
+                yield kubelet, agent
+        finally:
+            await kubelet.stop()
+
+
+PODS = {"train": h200(0).uuid, "serve": h200(1).uuid}
+
+
+async def test_the_map_outlives_the_kubelet_and_is_fresh_when_it_is_back(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two_pods(library, tmp_path, monkeypatch, PODS) as (kubelet, agent):
+        before = await snapshot_when(agent, "two claims", has_power)
+        await kubelet.stop()
+        await snapshot_when(agent, "the kubelet is missed", lambda one: not part(one, "podresources").up)
+        await asyncio.sleep(OUTAGE_SECONDS)
+        during = agent.snapshot
+        assert claims(during) == claims(before)
+        assert container_series(during) == container_series(before), "a series was renamed or lost"
+        assert (part(during, "podresources").age_seconds or 0) >= OUTAGE_SECONDS
+        check_balance(during)
+
+        kubelet.replies[LIST] = answer(serve=PODS["serve"])
+        await kubelet.start()
+        after = await asyncio.wait_for(
+            snapshot_when(agent, "fresh again", lambda one: part(one, "podresources").up), 10
+        )
+        assert [claim.container.pod for claim in claims(after)] == ["serve"]
+
+
+async def test_a_deleted_pod_is_gone_at_the_next_cycle(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its gauges go at once; its counters stay, so that the last increase is scraped."""
+    async with two_pods(library, tmp_path, monkeypatch, PODS) as (kubelet, agent):
+        await snapshot_when(agent, "two claims", has_power)
+        kubelet.replies[LIST] = answer(serve=PODS["serve"])
+        after = await snapshot_when(agent, "one claim", lambda one: len(claims(one)) == 1)
+        assert {name for name, *labels in container_series(after) if ("pod", "train") in labels} == {
+            "podgpu_container_busy_seconds_total",
+            "podgpu_container_energy_joules_total",
+            "podgpu_container_allocated_seconds_total",
+        }
+        check_balance(after)
+
+
+async def test_names_outlive_the_api_server(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pods = listed()
+    card = h200(0)
+    card.uuid = "GPU-7f3c9a12-52d4-4b8e-9c60-1a2b3c4d5e62"
+    with kubelet_root() as root:
+        async with FakeKubelet(root) as kubelet, contextlib.AsyncExitStack() as stack:
+            kubelet.replies = pod_resources("kubernetes-1.36.4")
+            version = int(pods["metadata"]["resourceVersion"])
+            server = FakeApi(pods=pods["items"], version=version, objects=owners())
+            await stack.enter_async_context(server)
+            api = ApiServer(server.url)
+            async with agent_over(
+                library,
+                tmp_path,
+                FakeNode([card]),
+                monkeypatch,
+                kubelet=kubelet,
+                pod_sources=[PodWatch(api, NODE)],
+                api=api,
+            ) as agent:
+                before = await snapshot_when(agent, "rank-0 is named", workloads)
+                await server.stop()
+                await snapshot_when(
+                    agent, "the API server is missed", lambda one: not part(one, "apiserver").up
+                )
+                await asyncio.sleep(OUTAGE_SECONDS)
+                during = agent.snapshot
+                assert workloads(during) == workloads(before)
+                assert [pod.uid for pod in during.pods] == [pod.uid for pod in before.pods]
+                assert (part(during, "apiserver").age_seconds or 0) >= OUTAGE_SECONDS
+
+
+class OnceOnly:
+    """A source that answers once, with an error it counted, and then never again."""
+
+    name, demo = "nvml", False
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    async def read(self) -> Report:
+        if self._asked:
+            await asyncio.Event().wait()
+        self._asked = True
+        return Report(devices=(Device(gpu=Gpu(uuid="GPU-1", index=0)),), errors={"gpm_sample": 2})
+
+    async def release(self, seconds: float) -> bool:
+        return True
+
+    async def close(self) -> None:
+        return
+
+
+async def test_a_reading_that_grew_too_old_loses_its_cards_and_keeps_its_counts() -> None:
+    kubelet = StillPods(())
+    attribution = Attribution(interval=0.05, pod_sources=[kubelet])
+    agent = Agent(OnceOnly(), node="n", interval=0.05, attribution=attribution)
+    await agent.cycle()
+    assert agent.snapshot.cards
+    await asyncio.sleep(0.3)
+    snapshot = agent.snapshot
+    fault = part(snapshot, "nvml").fault
+    assert (snapshot.cards, fault and fault.reason) == ((), "stale")
+    assert part(snapshot, kubelet.name).up
+    assert [(one.reason, one.count) for one in snapshot.errors] == [("gpm_sample", 2)]
+    await agent.close()

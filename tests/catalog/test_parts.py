@@ -1,0 +1,63 @@
+"""A part's name is written down in the catalog and in the part itself, and nowhere else."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from podgpu.catalog.parts import PARTS, Part
+
+SOURCE = Path(__file__).parents[2] / "src" / "podgpu"
+CATALOG = "catalog/parts.py"
+
+# Where each part lives. A folder is the part's as a whole.
+HOMES = {
+    "nvml": ("sources/nvml", "agent/sampler.py"),
+    "dcgm": ("sources/dcgm", "catalog/listing.py", "views/dialects/dcgm.py"),
+    "simulator": ("sources/simulator",),
+    "podresources": ("kube/podresources.py", "agent/demo.py"),
+    "pods-api": ("kube/pods_api.py",),
+    "apiserver": ("kube/pod_watch.py",),
+    "log-dirs": ("kube/log_dirs.py",),
+    "resource-claims": ("kube/resource_claims.py",),
+    "procfs": ("host/procfs.py",),
+    "workloads": ("kube/workloads.py",),
+    "sharing": ("sharing/__init__.py",),
+    "attribution": ("agent/loop.py",),
+}
+
+
+def literals(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def is_at_home(place: str, name: str) -> bool:
+    return any(place == home or place.startswith(f"{home}/") for home in (CATALOG, *HOMES[name]))
+
+
+def strangers() -> Iterator[str]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        place = path.relative_to(SOURCE).as_posix()
+        for number, text in literals(path):
+            if text in PARTS and not is_at_home(place, text):
+                yield f"{place}:{number}: {text}"
+
+
+def test_nobody_but_a_part_itself_knows_its_name() -> None:
+    assert list(strangers()) == []
+
+
+def test_a_name_that_is_found_outside_would_be_noticed() -> None:
+    assert not is_at_home("views/page/card.py", "procfs")
+    assert not is_at_home("sources/nvml_other.py", "nvml")
+    assert (SOURCE / CATALOG).exists() and set(HOMES) == set(PARTS)
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_a_part_is_filed_under_its_name_and_described_in_sentences(part: Part) -> None:
+    assert PARTS[part.name] is part
+    for sentence in (part.purpose, *part.next_steps.values()):
+        assert sentence[0].isupper() and sentence.endswith(".")

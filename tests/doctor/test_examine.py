@@ -1,0 +1,55 @@
+"""Each check is judged by itself: one that breaks spoils no other, and a new one is a function and a row."""
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu.doctor import CHECKS, Finding, Machine, Status, examine, sheet
+from podgpu.doctor.listing import markdown
+from podgpu.doctor.look import named, number
+from podgpu.doctor.verdict import Check, Verdict, passed, warned
+from podgpu.model import Snapshot
+from tests.doctor.node import HERE, SOUND, WHOLE, with_readings
+
+
+def breaks(_: Snapshot, __: Machine) -> Verdict:
+    raise ZeroDivisionError("nine\x1b[31m lives\n")
+
+
+@pytest.mark.parametrize("name", ["gpu.broken", "gpu.*"])
+def test_a_check_that_breaks_fails_by_itself_and_the_others_go_on(name: str) -> None:
+    before, after = CHECKS[:5], CHECKS[5:]
+    broken = Check(name, "It never works.", "Nothing helps.", breaks)
+    findings = examine(SOUND, HERE, (*before, broken, *after))
+    (finding,) = (one for one in findings if one.id == name)
+    assert finding.status is Status.FAIL
+    assert (
+        finding.detail
+        == "this check broke, which is a bug in podgpu: ZeroDivisionError: nine\ufffd[31m lives "
+    )
+    assert "report" in finding.advice
+    assert [one for one in findings if one.id != name] == list(examine(SOUND, HERE))
+
+
+def test_one_that_breaks_halfway_through_its_names_is_one_failure() -> None:
+    nonsense = Check(
+        "part.*", "It never works.", "Nothing helps.", lambda *_: {"a": passed("fine"), "b": None}
+    )
+    assert [(one.id, one.status) for one in examine(SOUND, HERE, [nonsense])] == [("part.*", Status.FAIL)]
+
+
+def heat(snapshot: Snapshot, _: Machine) -> Verdict:
+    hot = [card for card in snapshot.cards if (number(card.readings, "temperature_celsius") or 0) > 90]
+    return warned(f"{named(hot)}: too hot") if hot else passed("all are cool")
+
+
+def test_a_new_check_is_one_function_and_one_row() -> None:
+    row = Check("gpu.heat", "No card is too hot.", "Look at the fans.", heat)
+    checks = (*CHECKS, row)
+    hot = replace(SOUND, cards=(with_readings(WHOLE, temperature_celsius=95.0),))
+    assert examine(SOUND, HERE, checks)[-1] == Finding(
+        id="gpu.heat", status=Status.PASS, detail="all are cool"
+    )
+    finding = examine(hot, HERE, checks)[-1]
+    assert (finding.detail, finding.advice) == ("GPU 0: too hot", "Look at the fans.")
+    assert "gpu.heat" in sheet.text(hot, (finding,), 80, colour=False)
+    assert "| `gpu.heat` | No card is too hot. | Look at the fans. |" in markdown(checks)

@@ -1,0 +1,219 @@
+"""The same against the running kernel: real processes, namespaces and cgroups."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from podgpu.host.procfs import BELIEVED_SECONDS, Procfs
+from podgpu.model import Owner
+
+PROC = Path("/proc")
+POD = "121157b5-c67d-4c3e-9052-cb27bbb711fb"
+OTHER_POD = "4c9f1974-5c46-44c2-b42f-3bbf0e98eef9"
+ID = "1cd3449e930b8a28c7595240fa32ba20c84f36d059e5fbe63104ad40057992d1"
+OTHER_ID = "bacb920470900725e0aa7d914fee5eb0854315448b024b6b8420ad8429c607ba"
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process
+        process.kill()
+
+
+def test_a_real_process_lives_becomes_a_zombie_and_is_gone(child: subprocess.Popen[bytes]) -> None:
+    procfs = Procfs(PROC)
+    alive = procfs.holders([child.pid])[child.pid]
+    assert alive.start_time is not None and alive.cgroup
+    assert alive.kind != "unknown" or alive.reason == "private_cgroup_namespace"
+    child.kill()
+    _until(lambda: b") Z " in (PROC / str(child.pid) / "stat").read_bytes())
+    assert procfs.holders([child.pid])[child.pid] == alive
+    stranger = Procfs(PROC).holders([child.pid])[child.pid]
+    assert (stranger.kind, stranger.reason) == ("unknown", "zombie")
+    child.wait()
+    assert procfs.holders([child.pid])[child.pid].reason == "exited"
+
+
+def test_real_processes_are_told_apart_by_their_start(child: subprocess.Popen[bytes]) -> None:
+    holders = Procfs(PROC).holders([child.pid, os.getpid()])
+    ours, theirs = holders[os.getpid()].start_time, holders[child.pid].start_time
+    assert ours is not None and theirs is not None and ours <= theirs
+
+
+def test_many_cycles_leave_no_descriptor_open(child: subprocess.Popen[bytes]) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        Procfs(PROC).holders([child.pid, 2**22 + 1])
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def _unshared(script: str, *flags: str, before: str = "") -> str:
+    """Run a script in namespaces of its own, and return what it prints."""
+    python = [sys.executable, "-c", textwrap.dedent(script)]
+    command = ["sh", "-c", f'{before}exec unshare "$@"', "sh", *flags, *python]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode and done.stderr.startswith(("unshare", "sh")):
+        pytest.skip(f"no namespaces here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+READER = """
+    import os, sys
+    from pathlib import Path
+    from podgpu.host.procfs import Procfs
+    procfs = Procfs(Path("/proc"))
+    fault = procfs.fault()
+    pid = PID or os.getpid()
+    holder = procfs.holders([pid])[pid]
+    print(fault.reason if fault else None, holder.kind, holder.owner and holder.owner.pod_uid, holder.reason)
+"""
+
+REUSE = """
+    import os, signal, tempfile
+    from pathlib import Path
+    from podgpu.host.procfs import Procfs
+
+    def fork():
+        pid = os.fork()
+        if pid == 0:
+            signal.pause()
+        return pid
+
+    first = fork()
+    # Through a link, as the namespace itself is a fault.
+    root = Path(tempfile.mkdtemp())
+    (root / str(first)).symlink_to(f"/proc/{first}")
+    procfs = Procfs(root)
+    before = procfs.holders([first])[first]
+    same = procfs.holders([first])[first]
+    os.kill(first, signal.SIGKILL)
+    os.waitpid(first, 0)
+    Path("/proc/sys/kernel/ns_last_pid").write_text(str(first - 1))
+    # Start times count in hundredths.
+    __import__("time").sleep(0.05)
+    second = fork()
+    after = procfs.holders([second])[second]
+    os.kill(second, signal.SIGKILL)
+    (root / str(first)).unlink()
+    root.rmdir()
+    print(first == second, same == before, after.start_time > before.start_time)
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+@pytest.mark.parametrize("flags", [("--pid", "--fork", "--mount-proc"), ("--pid", "--fork")])
+def test_a_real_pid_namespace_is_noticed(flags: tuple[str, ...]) -> None:
+    assert _unshared(READER.replace("PID", "0"), *flags) == "no_host_pid unknown None no_host_pid"
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+def test_a_real_pid_that_is_used_again_is_noticed() -> None:
+    assert _unshared(REUSE, "--pid", "--fork", "--mount-proc") == "True True True"
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+def test_a_real_private_cgroup_namespace_is_noticed() -> None:
+    assert _unshared(READER.replace("PID", "0"), "--cgroup").endswith("unknown None private_cgroup_namespace")
+
+
+HIDDEN = """
+    import os, subprocess, tempfile
+    from pathlib import Path
+    from podgpu.host.procfs import Procfs
+    root = Path(tempfile.mkdtemp())
+    root.chmod(0o755)
+    subprocess.run(["mount", "-t", "proc", "-o", "hidepid=2", "proc", str(root)], check=True)
+    os.setgroups([])
+    os.setegid(65534)
+    os.seteuid(65534)
+    reason = Procfs(root).holders([os.getppid()])[os.getppid()].reason
+    os.seteuid(0)
+    subprocess.run(["umount", str(root)], check=True)
+    root.rmdir()
+    print(reason)
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+def test_a_real_proc_that_hides_processes_is_noticed() -> None:
+    assert _unshared(HIDDEN, "--mount") == "hidden"
+
+
+@pytest.fixture
+def hierarchy() -> Iterator[Path]:
+    """A cgroup of our own in a real hierarchy."""
+    mounts = [Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/systemd")]
+    root = next((mount for mount in mounts if (mount / "cgroup.procs").exists()), None)
+    if root is None:
+        pytest.skip("no cgroup hierarchy that needs no controller")
+    top = root / f"podgpu-test-{os.getpid()}"
+    try:
+        top.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made here: {error}")
+    yield top
+    for folder, _, _ in os.walk(top, topdown=False):
+        _until(lambda folder=folder: not (Path(folder) / "cgroup.procs").read_text())  # type: ignore[misc]
+        Path(folder).rmdir()
+
+
+def _place(process: subprocess.Popen[bytes], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        (folder / "cgroup.procs").write_text(str(process.pid))
+    except OSError as error:
+        pytest.skip(f"no process can be moved here: {error}")
+
+
+def test_a_real_process_in_a_pods_cgroup_is_the_pods(hierarchy: Path, child: subprocess.Popen[bytes]) -> None:
+    now = 0.0
+    procfs = Procfs(PROC, lambda: now)
+    container = hierarchy / f"kubepods/burstable/pod{POD}/{ID}"
+    _place(child, container)
+    holder = procfs.holders([child.pid])[child.pid]
+    assert (holder.kind, holder.owner) == ("pod", Owner(pod_uid=POD, container_id=ID, qos="burstable"))
+    # It makes a cgroup below its own and calls it another pod's.
+    _place(child, container / f"kubepods/pod{OTHER_POD}/{OTHER_ID}")
+    now += BELIEVED_SECONDS
+    again = procfs.holders([child.pid])[child.pid]
+    assert again.owner == holder.owner
+    assert OTHER_POD in again.cgroup
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    assert procfs.holders([child.pid])[child.pid].reason == "exited"
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+@pytest.mark.parametrize(
+    "reader", [f"kubepods/burstable/pod{OTHER_POD}/{OTHER_ID}", f"kubepods/pod{OTHER_POD}/{OTHER_ID}"]
+)
+def test_a_pod_is_seen_from_the_private_cgroup_namespace_of_another(
+    hierarchy: Path, child: subprocess.Popen[bytes], reader: str
+) -> None:
+    """The paths are relative there, and part of what names a pod is hidden."""
+    _place(child, hierarchy / f"kubepods/burstable/pod{POD}/{ID}")
+    (hierarchy / reader).mkdir(parents=True)
+    found = _unshared(
+        READER.replace("PID", str(child.pid)),
+        "--cgroup",
+        before=f"echo $$ > {hierarchy / reader}/cgroup.procs; ",
+    )
+    assert found.endswith(f"pod {POD}")
+    child.kill()

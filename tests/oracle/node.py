@@ -1,0 +1,121 @@
+"""Puts a case in front of podgpu the way a node does: the kubelet's sockets, and objects of the API server."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from podgpu.kube._gen.podresources_pb2 import (
+    AllocatableResponse,
+    ClaimDevice,
+    ClaimEntry,
+    ContainerEntry,
+    DeviceEntry,
+    ListResponse,
+    PodEntry,
+)
+from podgpu.kube._gen.pods_pb2 import ListResponse as PodList
+from podgpu.kube.pod_object import decode_pod, to_pod
+from podgpu.kube.podresources import Allocated, PodResources
+from podgpu.kube.pods_api import PodsApi
+from podgpu.kube.resource_objects import (
+    decode_claim,
+    decode_device,
+    decode_slice,
+    newest,
+    to_claim,
+    to_device,
+)
+from podgpu.model import Pod, PoolDevice, ResourceClaim
+from podgpu.sharing.inventory import Inventory
+from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
+from tests.oracle.case import Case, device
+from tests.oracle.pod_bytes import encoded
+
+SECONDS = 30.0  # there may be thousands of ids, and the machine may be busy
+
+
+async def inventory(case: Case) -> Inventory:
+    """Read the node. Both sources of pods are read, and they must agree."""
+    with kubelet_root() as root:
+        async with FakeKubelet(root) as kubelet:
+            kubelet.replies.update(_replies(case))
+            reader = PodResources(root, deadline=SECONDS)
+            allocated = await reader.read()
+            streamed = await _streamed(root)
+    assert reader.status().up and not reader.errors, reader.status()
+    pods = [to_pod(decode_pod(pod)) for pod in case.pods or ()]
+    assert sorted(pods, key=_order) == list(streamed)
+    return _inventory(case, allocated, pods)
+
+
+def _inventory(case: Case, allocated: Allocated, pods: list[Pod]) -> Inventory:
+    return Inventory(
+        [device(gpu, case.kind) for gpu in case.gpus],
+        allocated.devices,
+        allocated.allocatable,
+        pods,
+        dynamic=allocated.dynamic,
+        resource_claims=_claims(case),
+        pool_devices=_pool(case),
+    )
+
+
+def _order(pod: Pod) -> tuple[str, str, str]:
+    return pod.namespace, pod.name, pod.uid
+
+
+async def _streamed(root: Path) -> tuple[Pod, ...]:
+    api = PodsApi(root, deadline=SECONDS)
+    task = asyncio.create_task(api.run())
+    try:
+        async with asyncio.timeout(SECONDS):
+            while (pods := api.pods()) is None:  # noqa: ASYNC110, it has no event to wait for
+                await asyncio.sleep(0)
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    assert not api.errors["bad_pod"]
+    return pods
+
+
+def _replies(case: Case) -> dict[str, Reply]:
+    offered = [
+        DeviceEntry(resource=resource.encode(), ids=[one.encode() for one in ids])
+        for resource, ids in (case.allocatable or {}).items()
+    ]
+    pods = [encoded(msgspec.json.decode(pod)) for pod in case.pods or ()]
+    return {
+        "/v1.PodResourcesLister/List": Reply(ListResponse(pods=_entries(case)).SerializeToString()),
+        "/v1.PodResourcesLister/GetAllocatableResources": Reply(
+            AllocatableResponse(devices=offered).SerializeToString()
+        ),
+        "/v1alpha1.Pods/ListPods": Reply(PodList(pods=pods).SerializeToString()),
+    }
+
+
+def _entries(case: Case) -> Iterator[PodEntry]:
+    for one in case.given or ():
+        devices = [DeviceEntry(resource=one.resource.encode(), ids=[id_.encode() for id_ in one.ids])]
+        yield _entry(one.namespace, one.pod, ContainerEntry(name=one.container.encode(), devices=devices))
+    for row in case.dynamic:
+        claimed = ClaimDevice(driver=row.driver.encode(), pool=row.pool.encode(), device=row.device.encode())
+        claim = ClaimEntry(name=row.claim.encode(), namespace=row.namespace.encode(), devices=[claimed])
+        yield _entry(row.namespace, row.pod, ContainerEntry(name=row.container.encode(), claims=[claim]))
+
+
+def _entry(namespace: str, pod: str, container: ContainerEntry) -> PodEntry:
+    return PodEntry(name=pod.encode(), namespace=namespace.encode(), containers=[container])
+
+
+def _claims(case: Case) -> Iterator[ResourceClaim]:
+    found = (to_claim(decode_claim(msgspec.json.encode(one))) for one in case.claims)
+    return (one for one in found if one)
+
+
+def _pool(case: Case) -> Iterator[PoolDevice]:
+    for spec in newest(decode_slice(msgspec.json.encode(one)).spec for one in case.slices):
+        yield from (to_device(spec, decode_device(one)) for one in spec.devices or ())

@@ -1,0 +1,87 @@
+"""Compares claims with the truth, and says in one word how they fare."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from podgpu.model import Claim
+from tests.oracle.case import Right
+
+RIGHT, WRONG, NOT_UNDERSTOOD = "right", "wrong", "not-understood"
+ROUNDING = 1e-6
+IN_INSTANCE = ("share", "memory")  # its cores are the hardware's, whatever a note says of the card's
+PERCENT = 100
+
+Place: TypeAlias = tuple[str, str, str, str, str]  # namespace, pod, container, card, instance
+
+
+class Sum(Struct):
+    """All that one container has of one card or instance. None is nothing said."""
+
+    share: float | None = None
+    memory: float | None = None
+    cores: float | None = None
+
+    def add(self, share: float | None, memory: float | None, cores: float | None) -> None:
+        self.share = _plus(self.share, share)
+        self.memory = _plus(self.memory, memory)
+        self.cores = _plus(self.cores, cores)
+
+
+class Difference(Struct, frozen=True):
+    """`verdict` is wrong, or not understood where nothing is claimed of what is true."""
+
+    verdict: str
+    place: Place
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {'/'.join(self.place)}: {self.text}"
+
+
+def differences(truth: Iterable[Right], claims: Iterable[Claim]) -> Iterator[Difference]:
+    true, claimed = _true(truth), _claimed(claims)
+    for place in sorted(true.keys() | claimed.keys()):
+        if place not in true:
+            yield Difference(WRONG, place, "claims what is not its own")
+        elif place not in claimed:
+            yield Difference(NOT_UNDERSTOOD, place, "claims nothing")
+        else:
+            yield from _between(place, true[place], claimed[place])
+
+
+def verdict(found: Iterable[Difference]) -> str:
+    verdicts = {one.verdict for one in found}
+    return next((one for one in (WRONG, NOT_UNDERSTOOD) if one in verdicts), RIGHT)
+
+
+def _between(place: Place, true: Sum, claimed: Sum) -> Iterator[Difference]:
+    for name in IN_INSTANCE if place[-1] else Sum.__struct_fields__:
+        is_so, is_said = getattr(true, name), getattr(claimed, name)
+        if is_so is not None and abs(is_so - (is_said or 0)) > ROUNDING:
+            kind = WRONG if is_said else NOT_UNDERSTOOD
+            yield Difference(kind, place, f"{name} is {is_so}, claimed {is_said}")
+
+
+def _true(truth: Iterable[Right]) -> dict[Place, Sum]:
+    sums: defaultdict[Place, Sum] = defaultdict(Sum)
+    for one in truth:
+        place = one.namespace, one.pod, one.container, one.gpu, one.mig
+        sums[place].add(one.share, one.memory, one.cores)
+    return sums
+
+
+def _claimed(claims: Iterable[Claim]) -> dict[Place, Sum]:
+    sums: defaultdict[Place, Sum] = defaultdict(Sum)
+    for one in claims:
+        holder = one.container
+        place = holder.namespace, holder.pod, holder.container, one.gpu, one.mig
+        cores = None if one.core_limit_ratio is None else one.core_limit_ratio * PERCENT
+        sums[place].add(one.share or None, one.memory_limit_bytes, cores)
+    return sums
+
+
+def _plus(total: float | None, more: float | None) -> float | None:
+    return total if more is None else more + (total or 0)

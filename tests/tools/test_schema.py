@@ -1,0 +1,46 @@
+"""docs/snapshot.md says everything about the document, and nothing that is not there."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from podgpu import model
+from podgpu.views import json
+from tests.views.quirks import SNAPSHOT
+from tools.schema import Table, markdown, tables
+
+PAGE = Path(__file__).parents[2] / "docs" / "snapshot.md"
+TABLES = {table.name: table for table in tables()}
+
+
+def test_the_page_in_the_docs_is_fresh() -> None:
+    assert PAGE.read_text(encoding="utf-8") == markdown(), "run make docs"
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_every_struct_and_every_field_is_described(table: Table) -> None:
+    assert table.description.endswith((".", ":"))
+    assert [one.name for one in table.fields if not one.comment] == []
+    assert [one.name for one in table.fields] == list(getattr(model, table.name).__struct_fields__)
+
+
+def test_every_struct_of_the_tree_has_a_table() -> None:
+    expected = {"Snapshot", "Card", "Tenant", "Booking", "Rest", "Balance", "Process", "Holder", "VirtualGpu"}
+    assert expected <= TABLES.keys()
+    assert "Device" not in TABLES and "Report" not in TABLES
+
+
+def test_a_field_that_may_be_absent_says_so() -> None:
+    idle = next(one for one in TABLES["Tenant"].fields if one.name == "idle")
+    assert idle.kind == "boolean, may be absent"
+    assert (
+        next(one for one in TABLES["Card"].fields if one.name == "tenants").kind
+        == "list of [Tenant](#tenant)"
+    )
+
+
+def test_the_document_has_the_fields_of_the_page() -> None:
+    document = msgspec.json.decode(json.encode(SNAPSHOT))
+    assert set(document) - {"schema"} == {one.name for one in TABLES["Snapshot"].fields}
+    assert set(document["cards"][0]) <= {one.name for one in TABLES["Card"].fields}
