@@ -10,6 +10,7 @@ from podgpu.sources import registry
 
 HELP = "Serve a simulated node, to look around without a GPU."
 SHOWN = "kube_pod_labels"  # the demo has pods, and they have labels
+TEAM = "team"
 OWN = {option.name for section in registry.demo().sections for option in options_of(section).values()}
 OPTIONS = tuple(
     name for name, option in ALL.items() if option.group not in (SOURCE, KUBERNETES) or name in {SHOWN, *OWN}
@@ -19,7 +20,8 @@ OPTIONS = tuple(
 def run(config: Config, _: Namespace) -> int:
     from podgpu.cli._service import serve
 
-    return serve(replace(config, source=registry.demo().name), _greet)
+    labels = config.kube_pod_labels or (TEAM,)
+    return serve(replace(config, source=registry.demo().name, kube_pod_labels=labels), _greet)
 
 
 def _greet(addresses: Sequence[Address]) -> None:

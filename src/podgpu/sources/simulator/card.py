@@ -74,13 +74,17 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """`xid_at` are the seconds of each round at which the driver raises XID 31."""
+    """`xid_at` are the seconds of each round at which the driver raises XID 31.
+
+    `warmth` is by how many degrees the air that cools it is too warm.
+    """
 
     index: int
     residents: tuple[Resident, ...]
     slices: tuple[Slice, ...] = ()
     corrected_errors: int = 0
     xid_at: tuple[int, ...] = ()
+    warmth: int = 0
 
     @property
     def uuid(self) -> str:

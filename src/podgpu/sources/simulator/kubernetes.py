@@ -1,4 +1,4 @@
-"""The demo's Kubernetes: pods, device ids and owners for the simulator's tenants, as demo.yaml tells them."""
+"""The demo's Kubernetes: pods, device ids and owners for the simulator's tenants, as demo.yaml has them."""
 
 import re
 from collections import Counter
@@ -36,8 +36,9 @@ class Given(Struct, frozen=True):
 
 
 class ScriptedPod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`workload` is KIND/NAME."""
+    """`workload` is KIND/NAME, `team` the value of the label of that name."""
 
+    team: str
     workload: str = ""
     annotations: dict[str, str] = {}
 
@@ -79,9 +80,7 @@ class DemoPods:
         return
 
     def pods(self) -> tuple[Pod, ...]:
-        residents = (resident for card in CARDS for resident in card.residents)
-        tenants = dict.fromkeys(one.tenant for one in residents if not one.tenant.startswith("host:"))
-        return tuple(map(_pod, tenants))
+        return tuple(map(_pod, dict.fromkeys(one.to for one in script().given)))
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True, age_seconds=0.0)
@@ -141,20 +140,20 @@ def _uuid(index: int, instance: str | None) -> str:
 
 def _pod(tenant: str) -> Pod:
     namespace, name, container = tenant.split("/")
-    scripted = script().pods.get(f"{namespace}/{name}", ScriptedPod())
+    scripted = script().pods[f"{namespace}/{name}"]
     return Pod(
         namespace=namespace,
         name=name,
         uid=_uid(tenant),
         phase="Running",
-        labels={"app": _workload(namespace, name).name},
+        labels={"app": _workload(namespace, name).name, "team": scripted.team},
         annotations={key: _named(note) for key, note in scripted.annotations.items()},
         containers=(PodContainer(name=container, container_id=_container_id(tenant), running=True),),
     )
 
 
 def _workload(namespace: str, pod: str) -> Workload:
-    scripted = script().pods.get(f"{namespace}/{pod}", ScriptedPod())
+    scripted = script().pods[f"{namespace}/{pod}"]
     kind, _, name = (scripted.workload or f"Pod/{pod}").partition("/")
     return Workload(kind=kind, name=name)
 

@@ -1,4 +1,4 @@
-"""A moment of a card, told in the catalog's words.
+"""A moment of a card, in the catalog's words.
 
 Left out is what such a card does not say: fan speed, retired pages, thresholds in degrees.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from podgpu.catalog import device_rows
 from podgpu.model import Reading
 from podgpu.sources.simulator.card import Slice
-from podgpu.sources.simulator.tape import IDLE_CLOCK, MAX_CLOCK, Activity, Moment, Quantity
+from podgpu.sources.simulator.tape import HOT_CELSIUS, IDLE_CLOCK, MAX_CLOCK, Activity, Moment, Quantity
 
 Values = dict[tuple[str, ...], float]
 
@@ -18,7 +18,6 @@ MEMORY_RESERVED = 644_939_776
 # What a card, or a MIG instance, holds beyond the sum of its processes.
 MEMORY_OVERHEAD = 15_138_816
 POWER_LIMIT = 700
-SLOWDOWN_CELSIUS = 87
 DECODERS = 7
 # Work keeps nearly all multiprocessors busy while it runs, but not quite.
 SPREAD = 0.93
@@ -69,7 +68,7 @@ _STANDING: Values = {(row.name, *row.label_values): 0 for row in device_rows() i
 
 
 def card_readings(moment: Moment) -> tuple[Reading, ...]:
-    # A partitioned card tells its instances' use through GPM alone.
+    # A partitioned card reports its instances' use through GPM alone.
     use = {} if moment.card.slices else _use(moment.activities)
     overhead = MEMORY_OVERHEAD * max(1, len(moment.card.slices))
     return _readings(
@@ -89,11 +88,6 @@ def slice_readings(moment: Moment, part: Slice) -> tuple[Reading, ...]:
         _memory(part.profile.memory_bytes, 0, MEMORY_OVERHEAD, inside)
         | _profile([(activity, 1.0) for activity in inside], part.profile.decoders)
     )
-
-
-def percent_down(ratio: float) -> float:
-    """In whole percent, as the driver tells a process's use: together never more than the card's."""
-    return math.floor(ratio * 100) / 100
 
 
 def _readings(values: Values) -> tuple[Reading, ...]:
@@ -131,7 +125,8 @@ def _profile(weighted: list[tuple[Activity, float]], decoders: int) -> Values:
     # Jobs fill the first decoder before they take the next.
     decoding = mean(lambda work: work.decoder) * decoders
     return {
-        ("graphics_engine_active_ratio",): round(active, 4),
+        # Rounded down: the card was never busy without one of its processes.
+        ("graphics_engine_active_ratio",): math.floor(active * 1e4) / 1e4,
         ("sm_active_ratio",): round(active * SPREAD, 4),
         ("sm_occupancy_ratio",): mean(lambda work: work.occupancy),
         ("tensor_active_ratio",): tensor,
@@ -154,12 +149,12 @@ def _clamped(ratio: float) -> float:
 def _electrics(moment: Moment) -> Values:
     graphics = moment.clock_megahertz * 1e6
     return {
-        ("power_watts",): moment.power_milliwatts / 1000,
-        ("power_instant_watts",): moment.power_milliwatts / 1000,
+        ("power_watts",): moment.power_watts,
+        ("power_instant_watts",): moment.power_instant_watts,
         ("energy_joules_total",): moment.energy_millijoules / 1000,
         ("temperature_celsius", "gpu"): moment.temperature,
         ("temperature_celsius", "memory"): moment.memory_temperature,
-        ("temperature_margin_celsius",): SLOWDOWN_CELSIUS - moment.temperature,
+        ("temperature_margin_celsius",): HOT_CELSIUS - moment.temperature,
         ("clock_hertz", "sm"): graphics,
         ("clock_hertz", "graphics"): graphics,
         ("clock_hertz", "video"): max(IDLE_CLOCK, moment.clock_megahertz * 7 // 9) * 1e6,
@@ -168,8 +163,11 @@ def _electrics(moment: Moment) -> Values:
 
 def _health(moment: Moment) -> Values:
     values: Values = {
-        ("throttle_seconds_total", "power"): moment.throttled_nanoseconds / 1e9,
-        ("clock_event", "software_power_cap"): moment.throttled,
+        ("throttle_seconds_total", "power"): moment.capped_nanoseconds / 1e9,
+        ("throttle_seconds_total", "thermal"): moment.hot_nanoseconds / 1e9,
+        ("throttle_seconds_total", "software_thermal"): moment.hot_nanoseconds / 1e9,
+        ("clock_event", "software_power_cap"): moment.is_capped,
+        ("clock_event", "software_thermal"): moment.is_hot,
         ("clock_event", "idle"): moment.clock_megahertz == IDLE_CLOCK,
     }
     if moment.card.corrected_errors:

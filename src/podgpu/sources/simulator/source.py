@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from podgpu.model import SEES_ALL, Device, Gpu, Instance, MigInstance, Process, Report, XidEvent
 from podgpu.sources.simulator import NAME
 from podgpu.sources.simulator.card import Card
-from podgpu.sources.simulator.motion import ROUND
+from podgpu.sources.simulator.motion import ROUND, Window
 from podgpu.sources.simulator.node import CARDS
-from podgpu.sources.simulator.readings import card_readings, percent_down, slice_readings
+from podgpu.sources.simulator.readings import card_readings, slice_readings
 from podgpu.sources.simulator.tape import Activity, Moment, Tape
 
 DRIVER_VERSION = "580.159.04"
@@ -19,9 +19,10 @@ ABLE = replace(SEES_ALL, hears_xids=True)
 
 
 class Simulator:
-    """The demo node. What it shows depends on the seed and the time since its start alone.
+    """The demo node. What it shows depends on the seed and on when it is read, as of a real card.
 
-    Only XID events depend on when it was asked: each is told once. `wall` dates them.
+    Use and power are means since the reading before, at first since the start. Each XID event is reported once, and
+    `wall` dates it.
     """
 
     name = NAME
@@ -34,17 +35,19 @@ class Simulator:
         self._clock = clock
         self._started = clock()
         self._started_at = wall()
-        self._told = 0.0
+        self._read_at = 0.0
 
     async def read(self) -> Report:
         elapsed = self._clock() - self._started
-        told, self._told = self._told, elapsed
+        before, self._read_at = self._read_at, elapsed
+        # Without any time in between there is no mean.
+        window = Window(before if before < elapsed else elapsed - 1, elapsed)
         return Report(
-            devices=tuple(_device(tape.at(elapsed), elapsed) for tape in self._tapes),
+            devices=tuple(_device(tape.at(window), elapsed) for tape in self._tapes),
             events=tuple(
                 XidEvent(uuid=card.uuid, xid=MMU_FAULT, at=self._started_at + second)
                 for card in CARDS
-                for second in _faults(card, after=told, until=elapsed)
+                for second in _faults(card, after=before, until=elapsed)
             ),
             driver_version=DRIVER_VERSION,
             nvml_version=NVML_VERSION,
@@ -104,7 +107,7 @@ def _instances(moment: Moment) -> Iterator[Instance]:
 def _process(activity: Activity) -> Process:
     resident = activity.resident
     if resident.instance is not None:
-        # The driver tells no process's utilisation once a card is partitioned.
+        # The driver reports no process's utilisation once a card is partitioned.
         return Process(
             pid=resident.pid,
             kinds=resident.kinds,
@@ -116,8 +119,9 @@ def _process(activity: Activity) -> Process:
         pid=resident.pid,
         kinds=resident.kinds,
         memory_bytes=activity.memory_bytes,
-        sm_ratio=percent_down(activity.load),
-        memory_ratio=percent_down(activity.load * resident.work.dram),
+        sm_busy_us=activity.busy_us,
+        sm_ratio=activity.load,
+        memory_ratio=activity.load * resident.work.dram,
         encoder_ratio=0.0,
-        decoder_ratio=percent_down(activity.load * resident.work.decoder),
+        decoder_ratio=activity.load * resident.work.decoder,
     )

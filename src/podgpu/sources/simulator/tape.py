@@ -1,18 +1,24 @@
-"""One card over one round: what its processes do, and what power, heat and traffic follow from it."""
+"""One card over one round: what its processes do, and what power, heat and traffic follow from it.
+
+Use and power are means over the time since the reading before, and counters are their integrals: so what is divided
+among the processes is what the card really did.
+"""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
 from podgpu.sources.simulator.card import Card, Resident, Work
-from podgpu.sources.simulator.motion import ROUND, Meter, lagged, position, wave
+from podgpu.sources.simulator.motion import ROUND, Meter, Window, lagged, position, wave
 
 MULTIPROCESSORS = 132
 IDLE_WATTS = 84
 CAP_WATTS = 690
 IDLE_CLOCK = 345
 MAX_CLOCK = 1980
+HOT_CLOCK = 1305
+HOT_CELSIUS = 87
 # Kernels of several processes never fill a card to the last percent.
 CEILING = 0.99
 # The driver hands out memory in pages of this size.
@@ -28,12 +34,13 @@ _TRAFFIC: tuple[Quantity, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one resident does in one moment.
+    """What one resident did since the reading before.
 
     `load` is of the multiprocessors it runs on, `weight` their part of the card.
     """
 
     resident: Resident
+    busy_us: int
     load: float
     weight: float
     memory_bytes: int
@@ -41,23 +48,26 @@ class Activity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A card at one time."""
+    """A card at one time. Power and rates are means since the reading before."""
 
     card: Card
     activities: tuple[Activity, ...]
-    power_milliwatts: int
-    throttled: bool
+    power_watts: float
+    power_instant_watts: float
+    is_capped: bool
+    is_hot: bool
     clock_megahertz: int
     temperature: int
     memory_temperature: int
     energy_millijoules: int
-    throttled_nanoseconds: int
+    capped_nanoseconds: int
+    hot_nanoseconds: int
     pcie_transmit_bytes: int
     pcie_receive_bytes: int
     nvlink_bytes: int
-    pcie_transmit_rate: int
-    pcie_receive_rate: int
-    nvlink_rate: int
+    pcie_transmit_rate: float
+    pcie_receive_rate: float
+    nvlink_rate: float
     rounds: int
 
 
@@ -70,45 +80,54 @@ class Tape:
         self._card = card
         self._weights = tuple(_weight(card, resident) for resident in card.residents)
         self._loads = _loads(card, random)
+        self._busy = tuple(Meter(round(load * 1e6) for load in loads) for loads in self._loads)
         self._demand = [IDLE_WATTS + self._total(lambda work: work.watts, second) for second in range(ROUND)]
         self._power = [round(1000 * _drawn(watts, random)) for watts in self._demand]
-        inlet = 27 + random.random() * 4
+        inlet = 27 + random.random() * 4 + card.warmth
         self._heat = lagged([inlet + power / 18_000 for power in self._power], 25)
-        self._transmit, self._receive, self._nvlink = (
+        transmit, receive, nvlink = (
             [int(self._total(quantity, second)) for second in range(ROUND)] for quantity in _TRAFFIC
         )
         self._energy = Meter(self._power, start=random.randrange(10**11, 10**12))
-        self._throttle = Meter(10**9 if watts > CAP_WATTS else 0 for watts in self._demand)
-        self._transmitted = Meter(self._transmit, start=random.randrange(10**12, 10**13))
-        self._received = Meter(self._receive, start=random.randrange(10**12, 10**13))
-        self._linked = Meter(self._nvlink, start=0)
+        self._capped = Meter(10**9 if watts > CAP_WATTS else 0 for watts in self._demand)
+        self._hot = Meter(10**9 if heat >= HOT_CELSIUS else 0 for heat in self._heat)
+        self._transmitted = Meter(transmit, start=random.randrange(10**12, 10**13))
+        self._received = Meter(receive, start=random.randrange(10**12, 10**13))
+        self._linked = Meter(nvlink, start=0)
 
-    def at(self, elapsed: float) -> Moment:
-        rounds, second, _ = position(elapsed)
+    def at(self, window: Window) -> Moment:
+        second, now = window.last_second, window.end
         return Moment(
             card=self._card,
-            activities=self._activities(second),
-            power_milliwatts=self._power[second],
-            throttled=self._demand[second] > CAP_WATTS,
-            clock_megahertz=_clock(self._demand[second]),
+            activities=tuple(self._activities(window)),
+            power_watts=self._energy.rate(window) / 1000,
+            power_instant_watts=self._power[second] / 1000,
+            is_capped=self._demand[second] > CAP_WATTS,
+            is_hot=self._heat[second] >= HOT_CELSIUS,
+            clock_megahertz=_clock(self._demand[second], self._heat[second]),
             temperature=round(self._heat[second]),
             memory_temperature=round(self._heat[second] * 1.08 + 3),
-            energy_millijoules=self._energy.at(elapsed),
-            throttled_nanoseconds=self._throttle.at(elapsed),
-            pcie_transmit_bytes=self._transmitted.at(elapsed),
-            pcie_receive_bytes=self._received.at(elapsed),
-            nvlink_bytes=self._linked.at(elapsed),
-            pcie_transmit_rate=self._transmit[second],
-            pcie_receive_rate=self._receive[second],
-            nvlink_rate=self._nvlink[second],
-            rounds=rounds,
+            energy_millijoules=self._energy.at(now),
+            capped_nanoseconds=self._capped.at(now),
+            hot_nanoseconds=self._hot.at(now),
+            pcie_transmit_bytes=self._transmitted.at(now),
+            pcie_receive_bytes=self._received.at(now),
+            nvlink_bytes=self._linked.at(now),
+            pcie_transmit_rate=self._transmitted.rate(window),
+            pcie_receive_rate=self._received.rate(window),
+            nvlink_rate=self._linked.rate(window),
+            rounds=position(now)[0],
         )
 
-    def _activities(self, second: int) -> tuple[Activity, ...]:
-        return tuple(
-            Activity(resident, loads[second], weight, _memory(resident, second))
-            for resident, loads, weight in zip(self._card.residents, self._loads, self._weights, strict=True)
-        )
+    def _activities(self, window: Window) -> Iterator[Activity]:
+        for resident, busy, weight in zip(self._card.residents, self._busy, self._weights, strict=True):
+            yield Activity(
+                resident=resident,
+                busy_us=busy.during(window),
+                load=busy.rate(window) / 1e6,
+                weight=weight,
+                memory_bytes=_memory(resident, window.last_second),
+            )
 
     def _total(self, quantity: Quantity, second: int) -> float:
         return sum(
@@ -137,10 +156,12 @@ def _drawn(demand: float, random: Random) -> float:
     return min(demand, CAP_WATTS) + random.random() * 2
 
 
-def _clock(demand: float) -> int:
-    """Slow down, in steps, once the card wants more than it may draw."""
+def _clock(demand: float, heat: float) -> int:
+    """Slow down once the card is too hot and, in steps, once it wants more than it may draw."""
     if demand <= IDLE_WATTS:
         return IDLE_CLOCK
+    if heat >= HOT_CELSIUS:
+        return HOT_CLOCK
     return max(1200, MAX_CLOCK - 30 * int(max(0.0, demand - CAP_WATTS)))
 
 
