@@ -47,8 +47,10 @@ class Prometheus:
         found = self._ask("targets", state="active")["activeTargets"]
         return {one["labels"]["job"]: one for one in found}
 
-    def query(self, expression: str) -> list[tuple[Labels, float]]:
-        found = self._ask("query", query=expression)["result"]
+    def query(self, expression: str, at: float | None = None) -> list[tuple[Labels, float]]:
+        """What it answers, now or for a time in the past."""
+        when = {} if at is None else {"time": str(at)}
+        found = self._ask("query", query=expression, **when)["result"]
         return [(one["metric"], float(one["value"][1])) for one in found]
 
     def types(self, metric: str) -> dict[str, str]:
