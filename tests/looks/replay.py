@@ -58,12 +58,12 @@ def verdicts(name: str, recorded: dict[str, Any], cycle: float) -> Iterator[Verd
         party.container.pod: band for party, band in period.bands().items() if not isinstance(party, str)
     }
     busy = sum(look.busy for look in looks) / len(looks)
-    for number, share in enumerate(_true_shares(recorded)):
+    for number, share in enumerate(true_shares(recorded)):
         kind = recorded["tenants"][number][0]
-        yield _verdict(f"{name} {number} {kind}", share * busy, bands[f"tenant-{number}"])
+        yield verdict(f"{name} {number} {kind}", share * busy, bands[f"tenant-{number}"])
 
 
-def _verdict(name: str, true: float, band: Band) -> Verdict:
+def verdict(name: str, true: float, band: Band) -> Verdict:
     booked, least, most = (part / band.elapsed_us for part in (band.booked_us, band.least_us, band.most_us))
     return Verdict(name, true, booked, least, most)
 
@@ -110,7 +110,7 @@ def _holder(pid: int, number: int) -> Holder:
     )
 
 
-def _true_shares(recorded: dict[str, Any]) -> list[float]:
+def true_shares(recorded: dict[str, Any]) -> list[float]:
     """Shares of the card's busy time. Kernels done are time used where all run the same kernel."""
     if len({tenant[0] for tenant in recorded["tenants"]}) == 1:
         done = [log["steps"] for log in recorded["logs"]]
