@@ -243,12 +243,13 @@ def test_while_the_energy_counter_stands_the_power_is_what_it_was() -> None:
 
 def power(card: Card) -> Mapping[str, float]:
     """What each party draws, by its name."""
-    found: Counter[str] = Counter()
+    found: dict[str, float] = {}
     for tenant in card.tenants:
-        found[tenant.container.pod] += tenant.booking.power_watts or 0
+        pod = tenant.container.pod
+        found[pod] = found.get(pod, 0.0) + (tenant.booking.power_watts or 0.0)
     for rest in card.rest:
-        found[rest.reason] += rest.power_watts or 0
-    return dict(+found)
+        found[rest.reason] = rest.power_watts or 0.0
+    return {name: watts for name, watts in found.items() if watts}
 
 
 def test_power_is_the_cards_own_divided_as_its_energy_was() -> None:

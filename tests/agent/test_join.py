@@ -200,11 +200,11 @@ def test_who_holds_a_card_holds_it_since_its_pod_started() -> None:
 
 
 def test_the_cards_busy_time_is_that_of_all_on_it() -> None:
-    card = joined(device(RUNS, OTHER), OF_A | HOST, CLAIM)
+    card = joined(device(RUNS, replace(OTHER, sm_busy_us=30)), OF_A | HOST, CLAIM)
     ratios = {one.reason: one.sm_ratio for one in card.rest if one.sm_ratio is not None}
     assert card.balance and card.balance.busy_ratio == 0.5
-    assert [one.booking.sm_ratio for one in card.tenants] == [None]
-    assert ratios == {"unknown": 0.5}
+    assert [one.booking.sm_ratio for one in card.tenants] == [0.01]
+    assert ratios == {"host": 0.03, "unknown": 0.46}
 
 
 def test_tenants_stand_by_instance_and_name_and_the_largest_process_first() -> None:
