@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -188,6 +189,19 @@ def test_no_entry_is_negative_or_above_its_device(
             assert 0 <= entry.memory_bytes <= sheet.memory_bytes
 
 
+@given(cases())
+def test_the_ratios_of_all_are_the_cards_and_never_above_one(case: Case) -> None:
+    """Of one base, on MIG too: parts of the whole card's time. Of whom nothing is known, nothing is booked."""
+    device, interval, some_claims, found = case
+    sheet = book(device, interval, some_claims, found)
+    known = [entry.sm_ratio for entry in sheet.entries.values() if entry.sm_ratio is not None]
+    if not sheet.knows_busy or not interval.elapsed_us:
+        assert known == []
+        return
+    assert all(0 <= ratio <= 1 for ratio in known)
+    assert sum(known) == pytest.approx(sheet.busy_us / interval.elapsed_us)
+
+
 @given(cases(), st.randoms(use_true_random=False))
 def test_the_order_of_what_comes_in_does_not_matter(case: Case, random: st.DrawFn) -> None:
     device, interval, some_claims, found = case
@@ -363,7 +377,8 @@ def test_instances_are_weighed_by_activity_and_size() -> None:
     one, two = sheet.entries[Account(GPU, "MIG-0", A)], sheet.entries[Account(GPU, "MIG-1", B)]
     assert (one.busy_us, two.busy_us, sheet.busy_us) == (300, 200, 500)
     assert (one.energy_mj, two.energy_mj) == (600, 400)
-    assert (one.share, one.allocated_us, one.sm_ratio, one.method) == (0.6, 600, 0.5, "instance")
+    assert (one.share, one.allocated_us, one.method) == (0.6, 600, "instance")
+    assert (one.sm_ratio, one.instance_ratio, two.sm_ratio, two.instance_ratio) == (0.3, 0.5, 0.2, 1.0)
 
 
 def test_energy_far_above_idle_is_nobodys_when_nobody_was_seen_at_work() -> None:

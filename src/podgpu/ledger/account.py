@@ -21,12 +21,13 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
     """What a device did since its previous reading. None is what it did not report.
 
     `is_gap` marks a time in which nobody watched: its energy is known, its users are not. `energy_us` is the time that
-    the energy is of: longer than the interval where the counter moves now and then, 0 where it stood still.
+    the energy is of: longer than the interval where the counter moves now and then, 0 where it stood still, None where
+    it was never seen to move before, so that nobody knows when the energy began to be drawn.
     """
 
     elapsed_us: int
     energy_mj: int | None = None
-    energy_us: int = 0
+    energy_us: int | None = 0
     idle_mj: int = 0
     busy_us: int | None = None
     is_gap: bool = False
@@ -35,8 +36,9 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
 class Entry(Struct, kw_only=True, gc=False):
     """One party's line for one cycle: who it is by claims and processes, and what it used. Counters are increases.
 
-    `named_us` is the busy time of the looks that named it; `idle_mj` is the part of `energy_mj` that the card draws
-    without doing anything.
+    `sm_ratio` is the booked busy time as a part of the card's time, None where nobody knows what it did;
+    `instance_ratio` is the activity of a MIG instance that it is alone on. `named_us` is the busy time of the looks
+    that named it; `idle_mj` is the part of `energy_mj` that the card draws without doing anything.
     """
 
     claims: list[Claim] = field(default_factory=list)
@@ -44,6 +46,7 @@ class Entry(Struct, kw_only=True, gc=False):
     running: int = 0
     memory_bytes: int | None = None
     sm_ratio: float | None = None
+    instance_ratio: float | None = None
     share: float | None = None
     memory_limit_bytes: int | None = None
     method: str = ""
@@ -58,6 +61,7 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     """One device's books for one cycle; the entries of all parties add up to these totals exactly.
 
     `is_watched` says that every process on the device is listed and its owner known: whoever has none is idle.
+    `knows_busy` says that the device was seen to be busy or not; if it was not, 0 means nothing.
     """
 
     gpu: str
@@ -68,3 +72,4 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     elapsed_us: int = 0
     active_mj: int = 0
     is_watched: bool = False
+    knows_busy: bool = False

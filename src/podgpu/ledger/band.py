@@ -105,6 +105,20 @@ class Period(Struct, kw_only=True):
                 line.most_us += busy_us
                 line.most_mj += active_mj
 
+    def whole(self) -> Band:
+        """What the card itself did is sure."""
+        busy_us = sum(line.booked_us for line in self.lines.values())
+        energy_mj = sum(line.booked_mj for line in self.lines.values())
+        return Band(
+            elapsed_us=self.elapsed_us,
+            booked_us=busy_us,
+            least_us=busy_us,
+            most_us=busy_us,
+            booked_mj=energy_mj,
+            least_mj=energy_mj,
+            most_mj=energy_mj,
+        )
+
     def bands(self) -> Mapping[Party, Band]:
         return {party: line.band(self.elapsed_us) for party, line in self.lines.items()}
 

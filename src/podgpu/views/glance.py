@@ -80,3 +80,11 @@ def seconds(value: float | None) -> str:
     if value < 120:
         return f"{value:.0f} s"
     return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.0f} h"
+
+
+def age(value: float) -> str:
+    """Short enough for a column: `42s`, `35m`, `12h`, `9d`."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if value >= 2 * size:
+            return f"{value // size:.0f}{unit}"
+    return f"{max(value, 0):.0f}s"

@@ -22,7 +22,14 @@ MEANINGS = {
 _ORDER = {reason: number for number, reason in enumerate(UNATTRIBUTED)}
 
 
+_LEAST_WATTS, _LEAST_RATIO = 0.5, 0.005  # what is less would be written as 0
+
+
 def present(card: Card) -> list[Rest]:
-    """List what is on the card now; counters alone are history."""
-    found = [rest for rest in card.rest if rest.memory_bytes or rest.running]
+    """List what is on the card now, as far as it shows; counters alone are history."""
+    found = [rest for rest in card.rest if rest.memory_bytes or rest.running or _shows(rest)]
     return sorted(found, key=lambda rest: _ORDER.get(rest.reason, len(_ORDER)))
+
+
+def _shows(rest: Rest) -> bool:
+    return (rest.power_watts or 0) >= _LEAST_WATTS or (rest.sm_ratio or 0) >= _LEAST_RATIO
