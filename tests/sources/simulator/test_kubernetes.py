@@ -70,6 +70,12 @@ def test_teams_and_namespaces_differ() -> None:
     )
 
 
+def test_some_pods_have_just_started_and_some_run_for_days() -> None:
+    ages = sorted(-(pod.started_at or 0.0) for pod in DemoPods("pods", lambda: 0.0).pods())
+    assert ages[0] < 1800
+    assert ages[-1] > 7 * 86400
+
+
 @pytest.mark.parametrize(
     ("pattern", "ids"),
     [

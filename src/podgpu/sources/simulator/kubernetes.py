@@ -1,8 +1,9 @@
 """The demo's Kubernetes: pods, device ids and owners for the simulator's tenants, as demo.yaml has them."""
 
 import re
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from uuid import NAMESPACE_OID, uuid5
@@ -36,9 +37,13 @@ class Given(Struct, frozen=True):
 
 
 class ScriptedPod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`workload` is KIND/NAME, `team` the value of the label of that name."""
+    """`workload` is KIND/NAME, `team` the value of the label of that name.
+
+    `hours` is for how long it has run when the demo starts.
+    """
 
     team: str
+    hours: float
     workload: str = ""
     annotations: dict[str, str] = {}
 
@@ -72,15 +77,16 @@ class DemoKubelet:
 
 
 class DemoPods:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, wall: Callable[[], float] = time.time) -> None:
         self.name = name
         self.errors: Counter[str] = Counter()
+        self._born = wall()
 
     async def run(self) -> None:
         return
 
     def pods(self) -> tuple[Pod, ...]:
-        return tuple(map(_pod, dict.fromkeys(one.to for one in script().given)))
+        return tuple(_pod(tenant, self._born) for tenant in dict.fromkeys(one.to for one in script().given))
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True, age_seconds=0.0)
@@ -138,7 +144,7 @@ def _uuid(index: int, instance: str | None) -> str:
     return card.uuid if instance is None else card.slice_uuid(int(instance))
 
 
-def _pod(tenant: str) -> Pod:
+def _pod(tenant: str, born: float) -> Pod:
     namespace, name, container = tenant.split("/")
     scripted = script().pods[f"{namespace}/{name}"]
     return Pod(
@@ -146,6 +152,7 @@ def _pod(tenant: str) -> Pod:
         name=name,
         uid=_uid(tenant),
         phase="Running",
+        started_at=born - scripted.hours * 3600,
         labels={"app": _workload(namespace, name).name, "team": scripted.team},
         annotations={key: _named(note) for key, note in scripted.annotations.items()},
         containers=(PodContainer(name=container, container_id=_container_id(tenant), running=True),),
