@@ -330,11 +330,11 @@ def test_corrected_memory_errors_are_on_one_card() -> None:
 
 
 def test_an_xid_comes_soon_and_again_every_few_minutes() -> None:
-    told = play([0.0, 19.9, 20.0, 20.1, 500.0, 900.0, ROUND + 100.0])
+    told = play([0.0, 2.9, 3.0, 3.1, 500.0, 900.0, ROUND + 100.0])
     assert [len(one.events) for one in told] == [0, 0, 1, 0, 1, 1, 1]
     events = [event for one in told for event in one.events]
     assert {(event.uuid, event.xid) for event in events} == {(CARDS[XID_CARD].uuid, 31)}
-    assert [event.at - BORN for event in events] == [20, 420, 820, ROUND + 20]
+    assert [event.at - BORN for event in events] == [3, 420, 820, ROUND + 3]
 
 
 @settings(max_examples=10, deadline=None)

@@ -57,7 +57,7 @@ CARDS = (
     _training(1, "research/pretrain-1/trainer", 20873, warmth=22),
     Card(
         index=2,
-        xid_at=(20, 420, 820),
+        xid_at=(3, 420, 820),
         residents=(
             Resident(
                 pid=31552,
