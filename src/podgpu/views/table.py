@@ -151,7 +151,8 @@ class _Grid:
         words = (REASONS.get(rest.reason, line(rest.reason)), count, named(running, MAX_NAMED))
         name = "   " + " ".join(filter(None, words))
         used = gib(rest.memory_bytes) if rest.memory_bytes else ""
-        util = "" if rest.sm_ratio is None else str(uses.of_rest(rest))
+        use = uses.of_rest(rest)
+        util = str(use) if use.shows else ""
         power = "" if rest.power_watts is None else watts(rest.power_watts)
         self._add(name, "", util, used, power, "", pids(running, MAX_PIDS), style=_DIM)
 

@@ -10,6 +10,8 @@ from msgspec import Struct
 from podgpu.model import Band, Card, Rest, Tenant
 from podgpu.views.glance import UNKNOWN, percent
 
+LEAST_SHOWN = 0.005  # of the card's time
+
 
 class Use(Struct, frozen=True):
     """Parts of the whole card's time. `least` and `most` are the bounds, None where there is no doubt."""
@@ -24,6 +26,11 @@ class Use(Struct, frozen=True):
         if self.least is None or self.most is None:
             return ""
         return f"{self.least * 100:.0f}–{self.most * 100:.0f}"
+
+    @property
+    def shows(self) -> bool:
+        """Whether it would not be written as 0."""
+        return self.ratio is not None and self.ratio >= LEAST_SHOWN
 
     def __str__(self) -> str:
         if self.ratio is None:

@@ -47,9 +47,10 @@ class Column:
         if running:
             details.append(f"pid {pids(running, MAX_PIDS)}")
         count = str(len(running)) if running else ""
-        use = "" if rest.sm_ratio is None else use_cell(self._uses.of_rest(rest))
+        use = self._uses.of_rest(rest)
+        util = use_cell(use) if use.shows else ""
         power = "" if rest.power_watts is None else watts(rest.power_watts)
-        values = (use, _memory(rest.memory_bytes, None), power, *[""] * 4, count)
+        values = (util, _memory(rest.memory_bytes, None), power, *[""] * 4, count)
         name = REASONS.get(rest.reason, text(rest.reason))
         return (
             f'<tr class="who rest">{EMPTY}<td class="left wide" colspan="2">{name} '
