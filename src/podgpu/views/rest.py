@@ -1,7 +1,7 @@
 """What is booked to no container, for a screen: in which order, and each reason in words."""
 
 from podgpu.model import ENDED, UNATTRIBUTED, Card, Rest
-from podgpu.views.use import Use
+from podgpu.views.glance import Use
 
 REASONS = {
     "idle": "idle",

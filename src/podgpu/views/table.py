@@ -5,7 +5,7 @@ from io import StringIO
 
 from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
 from podgpu.views.advice import next_step
-from podgpu.views.glance import UNKNOWN, age, gib, glance, memory, percent, problem, watts, whole
+from podgpu.views.glance import UNKNOWN, Uses, age, gib, glance, memory, percent, problem, watts, whole
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present
 from podgpu.views.tenant import (
@@ -19,7 +19,6 @@ from podgpu.views.tenant import (
     pids,
 )
 from podgpu.views.text import line, shortened
-from podgpu.views.use import Uses
 
 MAX_PIDS = 3
 MAX_NAMED = 2

@@ -1,12 +1,11 @@
 """Rows below a card: the containers on it, and what belongs to none."""
 
 from podgpu.model import Card, Rest, Tenant
-from podgpu.views.glance import UNKNOWN, gib, percent, seconds, watts
+from podgpu.views.glance import UNKNOWN, Uses, gib, percent, seconds, watts
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.page.markup import EMPTY, bar, cells, pill, text, use_cell
 from podgpu.views.rest import MEANINGS, REASONS
 from podgpu.views.tenant import UNSEEN, idle_seconds, is_unseen, pids
-from podgpu.views.use import Uses
 
 MAX_PIDS = 6
 MAX_NAMED = 4
