@@ -234,6 +234,12 @@ def test_since_when_a_holder_is_idle(last: float | None, held: float | None, wor
     assert row.split("|")[1] == " · ".join(filter(None, ("ml/llama-0/server StatefulSet llama", words)))
 
 
+def test_nobody_is_called_idle_of_whom_nothing_is_known() -> None:
+    unknown = Booking(bookable=False)
+    _, row, *_ = rows(with_first(booking=unknown, held_since=1.0, processes=(), idle=None))
+    assert "idle" not in row
+
+
 def test_a_share_that_is_not_known_is_not_called_none() -> None:
     _, row, *_ = rows(with_first(booking=Booking(bookable=False)))
     assert row.split("|")[2] == "share not known"
