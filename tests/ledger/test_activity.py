@@ -1,6 +1,7 @@
 """Who was active: on instances, where nobody can be seen, and in times that nobody watched."""
 
 import pytest
+from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.ledger.account import Account, Interval, Sheet
@@ -18,6 +19,7 @@ from podgpu.model import (
     Process,
     Reading,
 )
+from tests.ledger.test_book import Case, cases
 from tests.tree import WATCHED
 
 GPU = "GPU-1"
@@ -156,3 +158,16 @@ def test_where_no_process_can_be_seen_the_claimant_is_the_user(ability: Ability)
     interval = Interval(elapsed_us=1000, energy_mj=1000, busy_us=800)
     sheet = book(card, interval, [claim(A)], unseen)
     assert of(sheet, A) == (800, 1000, "exclusive")
+
+
+@given(cases())
+def test_the_ratios_of_all_are_the_cards_and_never_above_one(case: Case) -> None:
+    """Of one base, on MIG too: parts of the whole card's time. Of whom nothing is known, nothing is booked."""
+    device, interval, some_claims, found = case
+    sheet = book(device, interval, some_claims, found)
+    known = [entry.sm_ratio for entry in sheet.entries.values() if entry.sm_ratio is not None]
+    if not sheet.knows_busy or not interval.elapsed_us:
+        assert known == []
+        return
+    assert all(0 <= ratio <= 1 for ratio in known)
+    assert sum(known) == pytest.approx(sheet.busy_us / interval.elapsed_us)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -187,19 +186,6 @@ def test_no_entry_is_negative_or_above_its_device(
         assert 0 <= entry.allocated_us <= interval.elapsed_us
         if entry.memory_bytes is not None and sheet.memory_bytes is not None:
             assert 0 <= entry.memory_bytes <= sheet.memory_bytes
-
-
-@given(cases())
-def test_the_ratios_of_all_are_the_cards_and_never_above_one(case: Case) -> None:
-    """Of one base, on MIG too: parts of the whole card's time. Of whom nothing is known, nothing is booked."""
-    device, interval, some_claims, found = case
-    sheet = book(device, interval, some_claims, found)
-    known = [entry.sm_ratio for entry in sheet.entries.values() if entry.sm_ratio is not None]
-    if not sheet.knows_busy or not interval.elapsed_us:
-        assert known == []
-        return
-    assert all(0 <= ratio <= 1 for ratio in known)
-    assert sum(known) == pytest.approx(sheet.busy_us / interval.elapsed_us)
 
 
 @given(cases(), st.randoms(use_true_random=False))

@@ -22,7 +22,7 @@ BREACHES = {
     "sources": "kube",
     "kube": "catalog",
     "host": "kube",
-    "sharing": "catalog",
+    "sharing": "kube",
     "ledger": "sharing",
     "agent": "views",
     "views": "config",

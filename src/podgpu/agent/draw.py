@@ -5,6 +5,8 @@ So the power of all adds up to the card's at any moment, and the only one on a c
 
 from msgspec import Struct
 
+DECIMALS = 6  # of a watt
+
 
 class Draw(Struct, frozen=True, kw_only=True):
     """`energy_mj` is what the card's counter moved by the last time it moved, in `energy_us` if that is known.
@@ -20,6 +22,8 @@ class Draw(Struct, frozen=True, kw_only=True):
         """Return the power of whoever was booked this part of the energy, None if that is unknown."""
         if part_mj is None or self.energy_mj is None:
             return None
-        if self.power_watts is not None:
-            return self.power_watts * (part_mj / self.energy_mj) if self.energy_mj else 0.0
-        return part_mj * 1e3 / self.energy_us if self.energy_us else None
+        if self.power_watts is None:
+            return part_mj * 1e3 / self.energy_us if self.energy_us else None
+        if part_mj == self.energy_mj:
+            return self.power_watts
+        return round(self.power_watts * part_mj / self.energy_mj, DECIMALS)

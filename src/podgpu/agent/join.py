@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from podgpu.agent.accounts import CardBooks, Totals
 from podgpu.agent.draw import Draw
 from podgpu.ledger.account import Account, Sheet
+from podgpu.ledger.instance import parts_of
 from podgpu.model import (
     Ability,
     Balance,
@@ -110,7 +111,8 @@ def _ability(device: Device, balance: Balance | None) -> Ability:
     metrics = {one.metric for one in device.readings}
     activity = metrics
     if device.instances:
-        activity = {one.metric for instance in device.instances for one in instance.readings}
+        sized = [one for one in device.instances if parts_of(device, one) is not None]
+        activity = {one.metric for instance in sized for one in instance.readings}
     return replace(
         device.ability,
         counts_energy=bool(balance and balance.energy_mj) or ENERGY in metrics,

@@ -129,9 +129,9 @@ def _rest(one: Rest, card: Card) -> Iterator[Reading]:
 
 
 def _used(one: Rest, labels: tuple[str, ...], able: Ability) -> Iterator[Reading]:
-    if able.counts_busy and one.reason not in _NEVER_BUSY:
+    if able.counts_busy and (one.busy_us or one.reason not in _NEVER_BUSY):
         yield _seconds("busy_seconds_total", one.busy_us, labels)
-    if able.counts_energy and one.reason not in _NEVER_DRAWS:
+    if able.counts_energy and (one.energy_mj or one.reason not in _NEVER_DRAWS):
         yield _joules(_ENERGY, one.energy_mj, labels)
 
 

@@ -1,6 +1,7 @@
 """What is booked to no container, for a screen: in which order, and each reason in words."""
 
 from podgpu.model import ENDED, UNATTRIBUTED, Card, Rest
+from podgpu.views.glance import Use
 
 REASONS = {
     "idle": "idle",
@@ -22,7 +23,7 @@ MEANINGS = {
 _ORDER = {reason: number for number, reason in enumerate(UNATTRIBUTED)}
 
 
-_LEAST_WATTS, _LEAST_RATIO = 0.5, 0.005  # what is less would be written as 0
+_LEAST_WATTS = 0.5  # what is less is not worth a line
 
 
 def present(card: Card) -> list[Rest]:
@@ -32,4 +33,4 @@ def present(card: Card) -> list[Rest]:
 
 
 def _shows(rest: Rest) -> bool:
-    return (rest.power_watts or 0) >= _LEAST_WATTS or (rest.sm_ratio or 0) >= _LEAST_RATIO
+    return (rest.power_watts or 0) >= _LEAST_WATTS or Use(rest.sm_ratio).shows

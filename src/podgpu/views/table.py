@@ -5,7 +5,7 @@ from io import StringIO
 
 from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
 from podgpu.views.advice import next_step
-from podgpu.views.glance import UNKNOWN, age, gib, glance, memory, percent, problem, watts, whole
+from podgpu.views.glance import UNKNOWN, Uses, age, gib, glance, memory, percent, problem, watts, whole
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present
 from podgpu.views.tenant import (
@@ -19,7 +19,6 @@ from podgpu.views.tenant import (
     pids,
 )
 from podgpu.views.text import line, shortened
-from podgpu.views.use import Uses
 
 MAX_PIDS = 3
 MAX_NAMED = 2
@@ -151,7 +150,8 @@ class _Grid:
         words = (REASONS.get(rest.reason, line(rest.reason)), count, named(running, MAX_NAMED))
         name = "   " + " ".join(filter(None, words))
         used = gib(rest.memory_bytes) if rest.memory_bytes else ""
-        util = "" if rest.sm_ratio is None else str(uses.of_rest(rest))
+        use = uses.of_rest(rest)
+        util = str(use) if use.shows else ""
         power = "" if rest.power_watts is None else watts(rest.power_watts)
         self._add(name, "", util, used, power, "", pids(running, MAX_PIDS), style=_DIM)
 

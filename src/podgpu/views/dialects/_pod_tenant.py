@@ -61,11 +61,9 @@ class PodTenant(Struct, frozen=True):
 
     @property
     def card_ratio(self) -> float | None:
-        """Part of the whole card: the booked one, which may be added up."""
-        booked = self.tenant.booking.sm_ratio
-        if booked is None:
-            return 0.0 if self.tenant.idle is True else None
-        return booked if isfinite(booked) else None
+        """The same as a part of the whole card."""
+        sm_ratio, part = self.sm_ratio, self.part
+        return None if sm_ratio is None or part is None else sm_ratio * part
 
     @property
     def part(self) -> float | None:

@@ -3,12 +3,11 @@
 from collections import Counter
 
 from podgpu.model import Card, Instance, Snapshot
-from podgpu.views.glance import UNKNOWN, Glance, glance, memory, percent, whole
+from podgpu.views.glance import UNKNOWN, Glance, Use, Uses, glance, memory, percent, whole
 from podgpu.views.page.markup import COLUMNS, EMPTY, bar, cells, pill, text, use_cell, why
 from podgpu.views.page.tenant import Column
 from podgpu.views.rest import present
 from podgpu.views.tenant import UNSEEN, UNSEEN_MEANS, any_unseen, by_instance
-from podgpu.views.use import Use, Uses
 
 _LEGEND = (
     "Utilisation is of the time since the previous reading, and of the whole card for containers too; that of a MIG "

@@ -5,9 +5,8 @@ from html import escape
 
 from podgpu.model import Fault
 from podgpu.views.advice import next_step
-from podgpu.views.glance import UNKNOWN, percent, problem
+from podgpu.views.glance import UNKNOWN, Use, percent, problem
 from podgpu.views.text import line
-from podgpu.views.use import Use
 
 COLUMNS = ("Utilisation", "Memory GiB", "Power", "Temperature", "SM", "Tensor", "DRAM", "Processes")
 EMPTY = '<td class="empty"></td>'

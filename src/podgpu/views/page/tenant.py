@@ -1,12 +1,11 @@
 """Rows below a card: the containers on it, and what belongs to none."""
 
 from podgpu.model import Card, Rest, Tenant
-from podgpu.views.glance import UNKNOWN, gib, percent, seconds, watts
+from podgpu.views.glance import UNKNOWN, Uses, gib, percent, seconds, watts
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.page.markup import EMPTY, bar, cells, pill, text, use_cell
 from podgpu.views.rest import MEANINGS, REASONS
 from podgpu.views.tenant import UNSEEN, idle_seconds, is_unseen, pids
-from podgpu.views.use import Uses
 
 MAX_PIDS = 6
 MAX_NAMED = 4
@@ -47,9 +46,10 @@ class Column:
         if running:
             details.append(f"pid {pids(running, MAX_PIDS)}")
         count = str(len(running)) if running else ""
-        use = "" if rest.sm_ratio is None else use_cell(self._uses.of_rest(rest))
+        use = self._uses.of_rest(rest)
+        util = use_cell(use) if use.shows else ""
         power = "" if rest.power_watts is None else watts(rest.power_watts)
-        values = (use, _memory(rest.memory_bytes, None), power, *[""] * 4, count)
+        values = (util, _memory(rest.memory_bytes, None), power, *[""] * 4, count)
         name = REASONS.get(rest.reason, text(rest.reason))
         return (
             f'<tr class="who rest">{EMPTY}<td class="left wide" colspan="2">{name} '

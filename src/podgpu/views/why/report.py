@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot
-from podgpu.views.glance import gib, percent, problem, seconds, watts
+from podgpu.views.glance import gib, of_band, percent, problem, seconds, watts
 from podgpu.views.outsider import is_outsider, outsider_names
 from podgpu.views.rest import REASONS
 from podgpu.views.text import line
-from podgpu.views.use import of_band
 from podgpu.views.why import words
 from podgpu.views.why.chain import Case, Chain
 from podgpu.views.why.lines import fact, path
