@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep check format docs proto bench gpu-wheels gpu-test lock clean
+.PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -24,6 +24,9 @@ test: $(READY) ## run all tests
 
 deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
 	PODGPU_TEST_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis tests/ledger tests/agent tests/views tests/serve
+
+soak-demo: $(READY) ## let Prometheus watch the demo for five minutes, second by second
+	PODGPU_SOAK_SECONDS=300 $(BIN)/python -m pytest -q tests/e2e/test_documented.py
 
 check: $(READY) ## lint, types, walls, generated docs, shape
 	$(BIN)/ruff check .

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu.agent.accounts import GRACE_SECONDS, Accounts
 from podgpu.agent.join import Join
-from podgpu.ledger.account import Account, Entry, Party, Sheet
-from podgpu.model import ENDED, Booking, Card, ContainerRef, Device, Gpu, Tenant
+from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
+from podgpu.model import ENDED, Booking, Card, Claim, ContainerRef, Device, Gpu, Reading, Tenant
 from tests.agent.stage import check_card
 
 GPU = "GPU-1"
@@ -20,20 +21,27 @@ def rank(uid: str) -> Account:
     return Account(GPU, "", ContainerRef("ns", "rank-0", "main", uid))
 
 
-def sheet(entries: Mapping[Party, Entry], gpu: str = GPU) -> tuple[Sheet, int]:
+def sheet(
+    entries: Mapping[Party, Entry], gpu: str = GPU, energy_us: int | None = CYCLE, **interval: bool
+) -> tuple[Sheet, Interval]:
     busy = sum(entry.busy_us for entry in entries.values())
     energy = sum(entry.energy_mj for entry in entries.values())
-    return Sheet(gpu=gpu, entries=dict(entries), memory_bytes=None, busy_us=busy, energy_mj=energy), CYCLE
+    booked = Sheet(gpu=gpu, entries=dict(entries), memory_bytes=None, busy_us=busy, energy_mj=energy)
+    return booked, Interval(elapsed_us=CYCLE, energy_mj=energy, energy_us=energy_us, **interval)
 
 
-def works(*parties: Party) -> tuple[Sheet, int]:
+def works(*parties: Party) -> tuple[Sheet, Interval]:
     return sheet({party: Entry(busy_us=10, energy_mj=20, allocated_us=30) for party in parties})
 
 
-def cards(accounts: Accounts) -> list[Card]:
-    """The cards as the join shows them."""
-    join = Join((), lambda _: None)
-    return [join.card(Device(gpu=Gpu(uuid=gpu, index=0)), books, ()) for gpu, books in accounts.cards.items()]
+def cards(accounts: Accounts, watts: float | None = None) -> list[Card]:
+    """The cards as the join shows them; `watts` is what each reports as its power."""
+    join = Join((), {}, {})
+    power = () if watts is None else (Reading("power_watts", watts),)
+    return [
+        join.card(Device(gpu=Gpu(uuid=gpu, index=0), readings=power), books, ())
+        for gpu, books in accounts.cards.items()
+    ]
 
 
 def tenants(accounts: Accounts) -> list[Tenant]:
@@ -198,18 +206,19 @@ def test_the_last_time_it_was_active_is_that_of_the_last_cycle_in_which_it_was()
             Entry(energy_mj=5, allocated_us=5),
             Entry(busy_us=1),
             Entry(energy_mj=5, sm_ratio=0.0),
-            Entry(sm_ratio=0.01),
+            Entry(named_us=1),
             Entry(),
+            Entry(instance_ratio=0.01),
         )
     ):
         accounts.post([sheet({rank("a"): entry})], float(second), 100.0 + second)
         found += [booking.last_active_at for booking in bookings(accounts)]
-    assert found == [None, 101.0, 101.0, 103.0, 103.0]
+    assert found == [None, 101.0, 101.0, 103.0, 103.0, 105.0]
 
 
-def test_power_is_unknown_where_no_time_was_measured() -> None:
+def test_power_is_unknown_where_no_energy_was_measured() -> None:
     accounts = Accounts()
-    accounts.post([(sheet({rank("a"): Entry()})[0], None)], 0.0, 0.0)
+    accounts.post([(sheet({rank("a"): Entry()})[0], Interval(elapsed_us=CYCLE))], 0.0, 0.0)
     (booking,) = bookings(accounts)
     assert booking.power_watts is None
 
@@ -218,13 +227,96 @@ def test_while_the_energy_counter_stands_the_power_is_what_it_was() -> None:
     """A page moves its counter every 30 s: between two steps it looks as if nothing was drawn, and then all at once."""
     accounts = Accounts()
     watts = []
+    half_a_minute = 30_000_000
     for energy_mj, energy_us in (
         (0, 0),
-        (12_000_000, 30_000_000),
+        (99_000_000, None),  # the first step: nobody knows when it began
         (0, 0),
-        (3_000_000, 30_000_000),
-        (0, None),
+        (12_000_000, half_a_minute),
+        (0, 0),
+        (3_000_000, half_a_minute),
     ):
-        accounts.post([(sheet({rank("a"): Entry(energy_mj=energy_mj)})[0], energy_us)], 0.0, 0.0)
+        accounts.post([sheet({rank("a"): Entry(energy_mj=energy_mj)}, energy_us=energy_us)], 0.0, 0.0)
         watts += [booking.power_watts for booking in bookings(accounts)]
-    assert watts == [None, 400.0, 400.0, 100.0, None]
+    assert watts == [None, None, None, 400.0, 400.0, 100.0]
+
+
+def power(card: Card) -> Mapping[str, float]:
+    """What each party draws, by its name."""
+    found: dict[str, float] = {}
+    for tenant in card.tenants:
+        pod = tenant.container.pod
+        found[pod] = found.get(pod, 0.0) + (tenant.booking.power_watts or 0.0)
+    for rest in card.rest:
+        found[rest.reason] = rest.power_watts or 0.0
+    return {name: watts for name, watts in found.items() if watts}
+
+
+def test_power_is_the_cards_own_divided_as_its_energy_was() -> None:
+    """So an only tenant has what its card has, whatever the counter says about the time before."""
+    accounts = Accounts()
+    accounts.post([sheet({rank("a"): Entry(energy_mj=333_000)}, energy_us=None)], 0.0, 0.0)
+    assert power(cards(accounts, 130.1)[0]) == {"rank-0": 130.1}
+    accounts.post([sheet({rank("a"): Entry(), "host": Entry()}, energy_us=0)], 5.0, 5.0)
+    assert power(cards(accounts, 691.3)[0]) == {"rank-0": 691.3}
+    accounts.post([sheet({rank("a"): Entry(energy_mj=3000), "host": Entry(energy_mj=1000)})], 9.0, 9.0)
+    assert power(cards(accounts, 200.0)[0]) == {"rank-0": 150.0, "host": 50.0}
+
+
+def test_while_the_counter_stands_the_power_of_who_left_is_nobodys_known() -> None:
+    accounts = Accounts()
+    job = Account(GPU, "", ContainerRef("ns", "job", "main", "j"))
+    accounts.post([sheet({rank("a"): Entry(energy_mj=3000), job: Entry(energy_mj=1000)})], 0.0, 0.0)
+    accounts.post([sheet({job: Entry()}, energy_us=0)], 5.0, 5.0)
+    assert power(cards(accounts, 200.0)[0]) == {"job": 50.0, "unknown": 150.0}
+    accounts.post([sheet({rank("a"): Entry(), job: Entry()}, energy_us=0)], 10.0, 10.0)
+    assert power(cards(accounts, 200.0)[0]) == {"job": 50.0, "unknown": 150.0}, "it is back, as somebody new"
+
+
+def test_after_a_gap_nobodys_power_is_known() -> None:
+    accounts = Accounts()
+    accounts.post([works(rank("a"))], 0.0, 0.0)
+    accounts.post([sheet({"unknown": Entry(energy_mj=9)}, is_gap=True)], 900.0, 900.0)
+    assert power(cards(accounts, 200.0)[0]) == {}
+
+
+def test_a_silent_card_has_no_power_to_divide() -> None:
+    accounts = Accounts()
+    accounts.post([works(rank("a"), "host")], 0.0, 0.0)
+    accounts.post([], 5.0, 5.0)
+    assert power(cards(accounts)[0]) == {}
+
+
+STEPS = st.lists(
+    st.tuples(st.dictionaries(PARTIES, ENTRIES), st.sampled_from([CYCLE, 0, None]), st.booleans()),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(STEPS, st.floats(0, 2000))
+def test_the_power_of_all_is_the_cards_at_any_moment(
+    cycles: list[tuple[dict[Party, Entry], int | None, bool]], watts: float
+) -> None:
+    """Or nobody's is known. A counter that stands books nothing."""
+    accounts = Accounts()
+    for second, (entries, energy_us, is_gap) in enumerate(cycles):
+        booked = {party: Entry() for party in entries} if energy_us == 0 else entries
+        accounts.post([sheet(booked, energy_us=energy_us, is_gap=is_gap)], float(second), 0.0)
+        for card in cards(accounts, watts):
+            found = power(card)
+            assert all(0 <= one <= watts * (1 + 1e-9) for one in found.values())
+            total = accounts.cards[GPU].moved_mj
+            assert sum(found.values()) == pytest.approx(watts if total else 0.0)
+
+
+def test_of_who_holds_an_instance_of_unknown_size_no_counter_says_anything() -> None:
+    accounts = Accounts()
+    held = Account(GPU, "MIG-1", ContainerRef("ns", "slice", "main", "s"))
+    entry = Entry(claims=[Claim(gpu=GPU, mig="MIG-1", container=held.container)])
+    accounts.post([sheet({held: entry, "unknown": Entry(energy_mj=5000)})], 0.0, 0.0)
+    (booking,) = bookings(accounts)
+    assert (booking.bookable, booking.power_watts) == (False, None)
+    assert power(cards(accounts, 100.0)[0]) == {"unknown": 100.0}
+    accounts.post([sheet({"unknown": Entry(energy_mj=5000)})], 5.0, 0.0)
+    assert [one.bookable for one in bookings(accounts)] == [False], "also when it has ended"

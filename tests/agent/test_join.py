@@ -51,11 +51,13 @@ class Books:
     def __init__(self, vgpus: Iterable[VirtualGpu] = ()) -> None:
         self._accounts = Accounts()
         self._now = 0.0
-        self._join = Join(vgpus, lambda one: Workload(kind="Job", name=one.pod) if one == A else None)
+        self._join = Join(vgpus, {A.pod_uid: Workload(kind="Job", name=A.pod)}, {A.pod_uid: 1000.0})
 
-    def cycle(self, device: Device, holders: dict[int, Holder], *claims: Claim) -> Card:
+    def cycle(
+        self, device: Device, holders: dict[int, Holder], *claims: Claim, interval: Interval = CYCLE
+    ) -> Card:
         self._now += 5.0
-        sheets = [] if device.fault else [(book(device, CYCLE, claims, holders), CYCLE.energy_us)]
+        sheets = [] if device.fault else [(book(device, interval, claims, holders), interval)]
         self._accounts.post(sheets, self._now, self._now)
         return self._join.card(device, self._accounts.cards.get(GPU), claims)
 
@@ -123,7 +125,7 @@ def test_on_a_silent_card_those_who_hold_it_are_there_and_nothing_is_known_of_th
         }
         assert one.booking == Booking(method=was[one.container].method, **counters)
     assert card.balance and before.balance
-    assert replace(before.balance, memory_bytes=None) == card.balance
+    assert replace(before.balance, memory_bytes=None, busy_ratio=None) == card.balance
 
 
 def test_on_a_silent_card_that_was_never_booked_its_holders_are_there() -> None:
@@ -189,6 +191,22 @@ def test_a_claim_on_an_instance_is_where_its_process_is() -> None:
     assert (tenant.mig, tenant.claims, tenant.idle) == ("MIG-3", (claim,), False)
 
 
+def test_who_holds_a_card_holds_it_since_its_pod_started() -> None:
+    """Whoever uses a card without having been given it holds nothing."""
+    (tenant,) = joined(device(), {}, CLAIM).tenants
+    assert (tenant.held_since, tenant.booking.last_active_at) == (1000.0, None)
+    (user,) = joined(device(RUNS), OF_A).tenants
+    assert (user.held_since, user.booking.last_active_at) == (None, 5.0)
+
+
+def test_the_cards_busy_time_is_that_of_all_on_it() -> None:
+    card = joined(device(RUNS, replace(OTHER, sm_busy_us=30)), OF_A | HOST, CLAIM)
+    ratios = {one.reason: one.sm_ratio for one in card.rest if one.sm_ratio is not None}
+    assert card.balance and card.balance.busy_ratio == 0.5
+    assert [one.booking.sm_ratio for one in card.tenants] == [0.01]
+    assert ratios == {"host": 0.03, "unknown": 0.46}
+
+
 def test_tenants_stand_by_instance_and_name_and_the_largest_process_first() -> None:
     processes = [replace(RUNS, pid=pid, memory_bytes=size) for pid, size in ((1, 5), (2, 9), (3, 9), (4, 1))]
     holders = {pid: Holder(pid=pid, kind="pod", container=A) for pid in (1, 2, 3)}
@@ -228,7 +246,7 @@ def test_a_librarys_file_counts_where_its_container_is_a_tenant() -> None:
 def test_a_card_that_reports_no_energy_or_activity_counts_none(
     readings: tuple[Reading, ...], counts: tuple[bool, bool]
 ) -> None:
-    card = Join((), lambda _: None).card(replace(device(), readings=readings), None, ())
+    card = Join((), {}, {}).card(replace(device(), readings=readings), None, ())
     assert (card.ability.counts_busy, card.ability.counts_energy) == counts
 
 

@@ -141,12 +141,26 @@ def test_the_intervals_add_up_to_the_counter(steps: list[tuple[float, float]]) -
 
 def test_a_counter_that_moves_in_steps_is_believed_for_all_the_time_since_it_moved() -> None:
     """A page may show the counter of half a minute ago: a step is six intervals' energy, and their idle part."""
-    standing = [joules(5.0 * number, 100.0) for number in range(6)]
+    standing = [joules(-5.0, 0.0), *(joules(5.0 * number, 100.0) for number in range(6))]
     found = between(*standing, joules(30.0, 100.0 + 30 * 400.0, utilization_ratio=1.0))
     assert found.energy_mj == 30 * 400_000
     assert found.idle_mj == round(30 * 0.12 * LIMIT * 1e3)
     assert (found.elapsed_us, found.energy_us) == (5_000_000, 30_000_000)
     assert between(*standing).energy_us == 0
+
+
+def test_the_first_step_of_a_counter_has_no_known_beginning() -> None:
+    """It may have stood for long before the agent began to look."""
+    first = joules(5.0, 1000.0)
+    assert between(joules(0.0, 0.0), first).energy_us is None
+    assert between(joules(0.0, 0.0), first, joules(10.0, 3000.0)).energy_us == 5_000_000
+    began_anew = between(joules(0.0, 0.0), first, joules(10.0, 0.0), joules(15.0, 10.0))
+    assert began_anew.energy_us == 5_000_000
+
+
+def test_without_a_counter_idle_energy_is_that_of_the_interval_alone() -> None:
+    quiet = [device(5.0 * number, power_watts=100.0, utilization_ratio=0.0) for number in range(4)]
+    assert between(*quiet).idle_mj == 500_000
 
 
 def test_a_leap_beyond_all_the_time_since_it_moved_is_not_believed() -> None:

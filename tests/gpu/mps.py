@@ -26,10 +26,10 @@ from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.podresources import Allocated
 from podgpu.model import Allocation, PartStatus, Snapshot
 from podgpu.sources.nvml.sampler import Sampler
-from tests.gpu import tenants
-from tests.gpu.tenants import INTERVAL, A, B, Load, at_work, balances, memory_of_nvidia_smi
+from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked, fresh, memory_of_nvidia_smi
 
 SECONDS = 20.0
+A, B = Tenant("a", "tensor", 0.5, 0.0, 0.0), Tenant("b", "tensor", 0.03, 0.07, 0.5)
 REPLICAS = {"a": (0, 1, 2), "b": (3,)}
 
 
@@ -92,9 +92,9 @@ async def observe(loads: list[Load], folder: Path) -> tuple[Snapshot, Snapshot]:
     )
     running = asyncio.create_task(agent.run())
     await asyncio.sleep(2 * INTERVAL)
-    before = await tenants.fresh(agent)
+    before = await fresh(agent)
     await asyncio.sleep(SECONDS)
-    after = await tenants.fresh(agent)
+    after = await fresh(agent)
     running.cancel()
     await agent.close()
     return before, after
@@ -109,7 +109,7 @@ def main() -> int:
         kinds = "+".join(process.kinds)
         print(f"driver: pid {process.pid:<7} {kinds:<12} sampled {100 * (process.sm_ratio or 0):5.1f} %")
     for load in loads:
-        was, now = tenants.booked(before, load), tenants.booked(after, load)
+        was, now = booked(before.cards[0], load), booked(after.cards[0], load)
         share = 100 * (now.busy_us - was.busy_us) / 1e6 / elapsed
         joules = (now.energy_mj - was.energy_mj) / 1e3
         equal = "equal" if (now.memory_bytes or 0) >> 20 == memory[load.process.pid] else "DIFFERS"
@@ -119,8 +119,8 @@ def main() -> int:
     systems = ", ".join(
         sorted({claim.system for tenant in after.cards[0].tenants for claim in tenant.claims})
     )
-    print(f"system: {systems}; sums {'exact' if balances(after) else 'OFF'}")
-    return 0 if balances(after) else 1
+    print(f"system: {systems}; sums {'exact' if balances(after.cards[0]) else 'OFF'}")
+    return 0 if balances(after.cards[0]) else 1
 
 
 if __name__ == "__main__":

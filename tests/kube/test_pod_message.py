@@ -26,6 +26,7 @@ from podgpu.kube._gen.pods_pb2 import (
     Resources,
     Running,
     State,
+    Time,
 )
 from podgpu.kube.pod_message import to_pod
 from podgpu.kube.pod_object import LARGEST_ANNOTATION
@@ -76,6 +77,13 @@ def test_each_container_has_its_own_request_of_a_claim() -> None:
     assert "kubectl.kubernetes.io/last-applied-configuration" not in pods["share-1"].annotations
     assert pods["static-probe-gpu-node-1"].static_hash == "8cceda714945681a1f8c3ea195825933"
     assert rank.static_hash == ""
+
+
+@pytest.mark.parametrize(("time", "seconds"), [(Time(seconds=60, nanos=500_000_000), 60.5), (Time(), None)])
+def test_when_a_pod_started(time: Time, seconds: float | None) -> None:
+    metadata = Metadata(name="p", namespace="ns", uid="u")
+    assert to_pod(PodMessage(metadata=metadata, status=PodStatus(start_time=time))).started_at == seconds
+    assert to_pod(PodMessage(metadata=metadata)).started_at is None
 
 
 def test_init_and_debug_containers_are_containers_too() -> None:

@@ -1,4 +1,5 @@
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ def test_a_recorded_pod_is_read_whole() -> None:
         name="nightly-manual-22spb",
         uid="a929f714-e746-4631-ad63-3234b6484c75",
         phase="Running",
+        started_at=datetime(2026, 11, 15, 3, 5, 22, tzinfo=UTC).timestamp(),
         labels={
             "batch.kubernetes.io/controller-uid": "5edee0c8-7bbb-42fa-b379-092e16953992",
             "batch.kubernetes.io/job-name": "nightly-manual",
@@ -127,6 +129,24 @@ def test_a_pod_that_cannot_be_is_none(field: str, value: object) -> None:
     item["metadata"][field] = value
     with pytest.raises(MALFORMED):
         made(item)
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("1970-01-01T00:01:00Z", 60.0),
+        ("1970-01-01T02:01:00.5+02:00", 60.5),
+        ("1970-01-01T00:01:00", None),
+        ("yesterday", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_when_a_pod_started(written: str | None, seconds: float | None) -> None:
+    """What is no time is not known; the pod is there all the same."""
+    item = pod("p", UID)
+    item["status"]["startTime"] = written
+    assert made(item).started_at == seconds
 
 
 def test_nulls_are_absences() -> None:

@@ -5,6 +5,7 @@ import struct
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import pytest
 from grpclib.const import Status
@@ -150,6 +151,7 @@ async def test_the_recorded_h200(kubelet: FakeKubelet, sleeper: Sleeper) -> None
         name="chat-gpu-node-h200",
         uid="85bec38f25412cdcb410457a072a3498",
         phase="Running",
+        started_at=datetime(2026, 11, 15, 4, 2, 12, tzinfo=UTC).timestamp(),
         static_hash="85bec38f25412cdcb410457a072a3498",
         labels={"app": "chat"},
         annotations={

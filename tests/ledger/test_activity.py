@@ -1,6 +1,7 @@
 """Who was active: on instances, where nobody can be seen, and in times that nobody watched."""
 
 import pytest
+from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.ledger.account import Account, Interval, Sheet
@@ -18,6 +19,7 @@ from podgpu.model import (
     Process,
     Reading,
 )
+from tests.ledger.test_book import Case, cases
 from tests.tree import WATCHED
 
 GPU = "GPU-1"
@@ -70,16 +72,18 @@ def test_compute_instances_of_one_gpu_instance_share_what_it_did() -> None:
     assert sheet.busy_us == 360
     assert of(sheet, A, "MIG-1-0") == (120, 333, "weighted")
     assert of(sheet, B, "MIG-1-1") == (240, 667, "weighted")
-    assert sheet.entries[Account(GPU, "MIG-1-0", A)].sm_ratio is None
+    entry = sheet.entries[Account(GPU, "MIG-1-0", A)]
+    assert (entry.sm_ratio, entry.instance_ratio) == (0.12, None)
 
 
 def test_the_only_user_of_a_gpu_instance_did_all_of_it() -> None:
     card = split_card(instance(1, 0, 0.5), instance(1, 1), processes=(on(2, 1, 1),))
     sheet = book(card, CYCLE, [claim(A, "MIG-1-0"), claim(B, "MIG-1-1")], HOLDERS)
     assert of(sheet, B, "MIG-1-1") == (200, 1000, "instance")
-    assert sheet.entries[Account(GPU, "MIG-1-1", B)].sm_ratio == 0.5
+    user, holder = sheet.entries[Account(GPU, "MIG-1-1", B)], sheet.entries[Account(GPU, "MIG-1-0", A)]
+    assert (user.sm_ratio, user.instance_ratio) == (0.2, 0.5), "of the card, and of the instance"
     assert of(sheet, A, "MIG-1-0")[0] == 0
-    assert sheet.entries[Account(GPU, "MIG-1-0", A)].sm_ratio is None
+    assert (holder.sm_ratio, holder.instance_ratio) == (0.0, None)
 
 
 def test_without_profiling_size_stands_in_for_the_activity_of_those_who_are_there() -> None:
@@ -88,6 +92,7 @@ def test_without_profiling_size_stands_in_for_the_activity_of_those_who_are_ther
     sheet = book(card, CYCLE, [], HOLDERS)
     assert of(sheet, A, "MIG-1-0") == (0, 750, "reserved")
     assert of(sheet, B, "MIG-2-0") == (0, 250, "reserved")
+    assert [one.sm_ratio for one in sheet.entries.values()] == [None] * len(sheet.entries)
 
 
 def test_an_instance_that_tells_nothing_adds_to_nobodys_bill() -> None:
@@ -96,6 +101,25 @@ def test_an_instance_that_tells_nothing_adds_to_nobodys_bill() -> None:
     assert of(sheet, B, "MIG-2-0")[1] == 0
     assert of(sheet, A, "MIG-1-0")[1] == 333
     assert sheet.entries["unknown"].energy_mj == 667
+    assert sheet.entries[Account(GPU, "MIG-2-0", B)].sm_ratio is None
+
+
+def test_instances_of_unknown_size_are_booked_to_nobody() -> None:
+    """A dcgm-exporter page does not give the number of multiprocessors: neither shares nor parts are known."""
+    unsized = [
+        Instance(mig=replace(one.mig, multiprocessors=None), readings=one.readings)
+        for one in (instance(1, activity=0.5), instance(2, activity=1.0))
+    ]
+    card = replace(split_card(*unsized), ability=Ability())
+    sheet = book(card, replace(CYCLE, idle_mj=100), [claim(A, "MIG-1-0"), claim(B, "MIG-2-0")], {})
+    for container, mig in ((A, "MIG-1-0"), (B, "MIG-2-0")):
+        entry = sheet.entries[Account(GPU, mig, container)]
+        assert (entry.share, entry.sm_ratio, entry.method) == (None, None, "")
+        assert (entry.busy_us, entry.energy_mj, entry.allocated_us) == (0, 0, 0)
+        assert [one.mig for one in entry.claims] == [mig]
+    assert sheet.entries[Account(GPU, "MIG-1-0", A)].instance_ratio == 0.5
+    assert sheet.entries["unknown"].energy_mj == 1000
+    assert not sheet.knows_busy
 
 
 def test_two_claimants_without_a_process_do_not_both_have_the_instances_activity() -> None:
@@ -105,7 +129,8 @@ def test_two_claimants_without_a_process_do_not_both_have_the_instances_activity
         [claim(A, "MIG-1-0", 0.5), claim(B, "MIG-1-0", 0.5)],
         {},
     )
-    assert [sheet.entries[Account(GPU, "MIG-1-0", one)].sm_ratio for one in (A, B)] == [None, None]
+    entries = [sheet.entries[Account(GPU, "MIG-1-0", one)] for one in (A, B)]
+    assert [(one.sm_ratio, one.instance_ratio) for one in entries] == [(0.05, None)] * 2
     assert of(sheet, A, "MIG-1-0") == (50, 500, "weighted")
 
 
@@ -133,3 +158,16 @@ def test_where_no_process_can_be_seen_the_claimant_is_the_user(ability: Ability)
     interval = Interval(elapsed_us=1000, energy_mj=1000, busy_us=800)
     sheet = book(card, interval, [claim(A)], unseen)
     assert of(sheet, A) == (800, 1000, "exclusive")
+
+
+@given(cases())
+def test_the_ratios_of_all_are_the_cards_and_never_above_one(case: Case) -> None:
+    """Of one base, on MIG too: parts of the whole card's time. Of whom nothing is known, nothing is booked."""
+    device, interval, some_claims, found = case
+    sheet = book(device, interval, some_claims, found)
+    known = [entry.sm_ratio for entry in sheet.entries.values() if entry.sm_ratio is not None]
+    if not sheet.knows_busy or not interval.elapsed_us:
+        assert known == []
+        return
+    assert all(0 <= ratio <= 1 for ratio in known)
+    assert sum(known) == pytest.approx(sheet.busy_us / interval.elapsed_us)

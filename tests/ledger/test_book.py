@@ -363,7 +363,8 @@ def test_instances_are_weighed_by_activity_and_size() -> None:
     one, two = sheet.entries[Account(GPU, "MIG-0", A)], sheet.entries[Account(GPU, "MIG-1", B)]
     assert (one.busy_us, two.busy_us, sheet.busy_us) == (300, 200, 500)
     assert (one.energy_mj, two.energy_mj) == (600, 400)
-    assert (one.share, one.allocated_us, one.sm_ratio, one.method) == (0.6, 600, 0.5, "instance")
+    assert (one.share, one.allocated_us, one.method) == (0.6, 600, "instance")
+    assert (one.sm_ratio, one.instance_ratio, two.sm_ratio, two.instance_ratio) == (0.3, 0.5, 0.2, 1.0)
 
 
 def test_energy_far_above_idle_is_nobodys_when_nobody_was_seen_at_work() -> None:

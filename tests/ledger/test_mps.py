@@ -57,9 +57,11 @@ def test_the_servers_time_is_divided_among_the_clients_by_their_claims() -> None
     assert server.pid == 9 and server.holder and server.holder.serves
 
 
-def test_what_each_client_used_cannot_be_measured_and_is_not_zero() -> None:
+def test_what_each_client_used_is_estimated_or_unknown_and_is_not_zero() -> None:
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS)
-    assert sheet.entries[Account(GPU, "", A)].sm_ratio is None
+    assert [sheet.entries[Account(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, 0.495]
+    sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5)], HOLDERS)
+    assert [sheet.entries[Account(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, None]
 
 
 def test_a_client_without_a_claim_leaves_the_others_no_more_than_theirs() -> None:

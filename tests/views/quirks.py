@@ -4,6 +4,8 @@ from podgpu.agent.join import bare
 from podgpu.model import (
     ENDED,
     Allocation,
+    Balance,
+    Band,
     Booking,
     Claim,
     ContainerRef,
@@ -33,6 +35,21 @@ FORMER = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000
 SLICE = ContainerRef("ml", "embed-5d8c7b9f4-qqqqq", "main", "33333333-aaaa-4000-8000-000000000003")
 IDLER = ContainerRef("team-c", "dev-0", "shell", "44444444-aaaa-4000-8000-000000000004")
 EVIL = ContainerRef("<b>", '"\\\n\x1b[31m\ud800', "[red]" + "x" * 300, "evil")
+
+
+def band(booked: float, least: float | None = None, most: float | None = None) -> Band:
+    """Of the last full minute, as parts of it. Without bounds there is no doubt."""
+    times = [round(60_000_000 * (booked if part is None else part)) for part in (booked, least, most)]
+    energies = [time // 200 for time in times]
+    return Band(
+        elapsed_us=60_000_000,
+        booked_us=times[0],
+        least_us=times[1],
+        most_us=times[2],
+        booked_mj=energies[0],
+        least_mj=energies[1],
+        most_mj=energies[2],
+    )
 
 
 def _cgroup(container: ContainerRef, number: int) -> str:
@@ -93,6 +110,7 @@ BUSY = card(
                 memory_limit_bytes=70 * GIB,
                 sm_ratio=0.8,
                 power_watts=512.25,
+                band=band(0.78, 0.61, 0.9),
                 allocated_ratio=0.5,
                 busy_us=100_000,
                 energy_mj=100,
@@ -117,6 +135,7 @@ BUSY = card(
                 memory_bytes=10 * GIB,
                 sm_ratio=0.15,
                 power_watts=8.125,
+                band=band(0.12, 0.0, 0.3),
                 busy_us=200_000,
                 energy_mj=200,
             ),
@@ -126,7 +145,7 @@ BUSY = card(
     # Ended, and made again under its name: both have one series.
     ended=(Tenant(container=FORMER, booking=Booking(busy_us=7, energy_mj=9_000_001, allocated_us=5)),),
     rest=(
-        Rest(reason="idle", energy_mj=84_000),
+        Rest(reason="idle", energy_mj=84_000, power_watts=84.625),
         Rest(reason="overhead", memory_bytes=GIB // 2 - 10 * (GIB // 100)),
         Rest(
             reason="host",
@@ -136,6 +155,9 @@ BUSY = card(
                     Holder(pid=426, kind="host", start_time=7, cgroup="0::/system.slice/nvidia-mps.service"),
                 ),
             ),
+            sm_ratio=0.02,
+            power_watts=85.0,
+            band=band(0.04, 0.01, 0.1),
             busy_us=3,
             energy_mj=4,
         ),
@@ -157,6 +179,13 @@ BUSY = card(
             busy_us=999_999,
         ),
         Rest(reason=ENDED, busy_us=11, energy_mj=22),
+    ),
+    balance=Balance(
+        memory_bytes=30 * GIB + GIB // 2,
+        busy_ratio=0.97,
+        busy_us=1_300_020,
+        energy_mj=9_084_327,
+        band=band(0.94),
     ),
 )
 
@@ -195,8 +224,10 @@ SPLIT = card(
                 method="instance",
                 processes=1,
                 memory_bytes=16 * GIB,
-                sm_ratio=0.5,
+                sm_ratio=0.2,
+                instance_ratio=0.5,
                 power_watts=90.0,
+                band=band(0.2),
                 allocated_ratio=3 / 7,
                 busy_us=1,
                 energy_mj=1,
@@ -209,6 +240,7 @@ SPLIT = card(
             container=IDLER,
             mig=MIG_B,
             workload=Workload(kind="Pod", name="dev-0"),
+            held_since=1759900000.0,
             claims=(
                 Claim(
                     gpu=hardware.SPLIT.gpu.uuid,

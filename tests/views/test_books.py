@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -111,7 +112,11 @@ def test_a_tenth_of_a_second_and_two_are_three() -> None:
 
 def test_every_container_series_carries_the_same_labels() -> None:
     names = {"node", "gpu", "uuid", "mig", "namespace", "pod", "container"}
-    own = {"podgpu_container_info": {"method", "pod_uid"}}
+    own = {
+        "podgpu_container_info": {"method", "pod_uid"},
+        "podgpu_container_busy_bound_seconds_total": {"bound"},
+        "podgpu_container_energy_bound_joules_total": {"bound"},
+    }
     for family, samples in series(SNAPSHOT, processes=True).items():
         if family.startswith("podgpu_container_"):
             extra = own.get(family, {"pid"} if "_process_" in family else set())
@@ -132,6 +137,8 @@ def test_a_pod_that_ended_leaves_its_counters_and_nothing_else() -> None:
     assert found == {
         "podgpu_container_busy_seconds_total",
         "podgpu_container_energy_joules_total",
+        "podgpu_container_busy_bound_seconds_total",
+        "podgpu_container_energy_bound_joules_total",
         "podgpu_container_allocated_seconds_total",
     }
 
@@ -146,7 +153,43 @@ def test_the_method_is_on_the_info_and_on_no_counter() -> None:
     assert of(SNAPSHOT, "container_info", *facts) == [1.0]
     for name, rows in catalog_families().items():
         if rows[0].scope is Scope.CONTAINER and rows[0].kind is Kind.COUNTER:
-            assert rows[0].label_names == (), name
+            assert set(rows[0].label_names) <= {"bound"}, name
+
+
+def test_who_cannot_be_booked_has_no_counters() -> None:
+    """The size of its MIG instance is not known: 0 would be a lie."""
+    unsized = Tenant(container=LLAMA, mig="MIG-1", booking=Booking(bookable=False, processes=1))
+    found = {name for name in series(node(alone(unsized))) if name.startswith("podgpu_container_")}
+    assert found == {"podgpu_container_info", "podgpu_container_processes"}
+
+
+def test_what_was_never_booked_has_no_counters() -> None:
+    holder = replace(alone(Tenant(container=LLAMA), rest=[Rest(reason="unknown")]), balance=None)
+    names = {name for name in series(node(holder)) if "container_" in name or "unattributed_" in name}
+    assert names == {"podgpu_container_info", "podgpu_unattributed_processes"}
+
+
+@pytest.mark.parametrize(
+    ("family", "reasons"),
+    [
+        ("processes", {"overhead", "host", "container", "unknown"}),
+        ("busy_seconds_total", {"host", "container", "unknown"}),
+        ("energy_joules_total", {"idle", "host", "container", "unknown"}),
+        ("sm_utilization_ratio", {"host"}),
+        ("power_watts", {"idle", "host"}),
+    ],
+)
+def test_what_can_mean_nothing_for_a_reason_is_not_there(family: str, reasons: set[str]) -> None:
+    found = series(node(BUSY))[f"podgpu_unattributed_{family}"]
+    assert {dict(labels)["reason"] for labels in found} == reasons
+
+
+def test_since_when_it_is_held_and_how_busy_the_card_is() -> None:
+    assert of(SNAPSHOT, "container_held_since_timestamp_seconds", ("pod", "dev-0")) == [1759900000.0]
+    assert of(SNAPSHOT, "container_held_since_timestamp_seconds", ("pod", "llama-0")) == []
+    assert of(SNAPSHOT, "gpu_busy_ratio", ("gpu", "0")) == [0.97]
+    slices = ("container_sm_utilization_ratio", "container_instance_utilization_ratio")
+    assert [of(SNAPSHOT, name, ("pod", SLICE.pod)) for name in slices] == [[0.2], [0.5]]
 
 
 def test_what_is_unknown_is_absent() -> None:

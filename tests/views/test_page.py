@@ -6,9 +6,9 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.agent.join import bare
-from podgpu.model import Device, PartStatus, Process, Snapshot, Tenant
+from podgpu.model import Booking, Device, PartStatus, Process, Snapshot, Tenant
 from podgpu.views.page import html
-from tests.views.quirks import BUSY, SNAPSHOT
+from tests.views.quirks import BUSY, SNAPSHOT, band
 from tests.views.test_native import SNAPSHOTS
 
 VOID = {"meta", "br"}
@@ -65,7 +65,7 @@ def test_the_stuck_call_and_the_next_step_are_named() -> None:
 
 def test_numbers_and_instances_are_there() -> None:
     text = Outline(html(SNAPSHOT, 1.0)).text
-    for fact in ("97%", "30.5 / 140.4", "690 W", "56 °C", "89%", "3g.71gb"):
+    for fact in ("94%", "30.5 / 140.4", "690 W", "56 °C", "89%", "3g.71gb"):
         assert fact in text
 
 
@@ -78,7 +78,8 @@ def rows(snapshot: Snapshot) -> list[str]:
 def test_a_container_has_its_share_use_power_and_method_below_its_card() -> None:
     (row,) = [row for row in rows(SNAPSHOT) if "llama-0" in row]
     assert row == (
-        "|ml/llama-0/server StatefulSet llama · pid 424|50% share measured|80%|20.0 / 70.0|512 W|||||1|"
+        "|ml/llama-0/server StatefulSet llama · pid 424|50% share measured"
+        "|78% (61–90), at least and at most 61 to 90 percent|20.0 / 70.0|512 W|||||1|"
     )
 
 
@@ -138,7 +139,7 @@ def test_a_process_that_has_just_ended_is_not_listed() -> None:
 def test_the_rest_is_told_by_reason_and_a_pod_that_ended_is_not() -> None:
     words = [row.split("|")[1].split(" ")[0] for row in rows(SNAPSHOT)]
     gpu_0 = words[words.index("NVIDIA") + 1 :]
-    assert gpu_0[2:6] == ["overhead", "host", "other", "unknown"]
+    assert gpu_0[2:7] == ["idle", "overhead", "host", "other", "unknown"]
     assert sum("llama-0" in row for row in rows(SNAPSHOT)) == 1
 
 
@@ -185,6 +186,60 @@ def test_a_part_that_is_up_never_says_that_it_never_worked() -> None:
     assert "never worked" in Outline(html(broken, 1.0)).text
 
 
-def test_the_page_says_why_a_container_may_draw_more_than_its_card() -> None:
-    assert "means since the previous reading" in Outline(html(SNAPSHOT, 1.0)).text
-    assert "means since the previous reading" not in Outline(html(replace(SNAPSHOT, cards=()), 1.0)).text
+def test_the_page_says_of_what_time_its_numbers_are() -> None:
+    words = "since the previous reading"
+    assert words in Outline(html(SNAPSHOT, 1.0)).text
+    assert words not in Outline(html(replace(SNAPSHOT, cards=()), 1.0)).text
+
+
+def test_a_doubt_is_a_whisker_on_the_bar() -> None:
+    bars = re.findall('<span class="bar" aria-hidden="true">(.*?)</span>', html(SNAPSHOT, 1.0).decode())
+    assert '<i style="width:78%"></i><b style="left:61%;width:29%"></b>' in bars
+    assert '<i style="width:94%"></i>' in bars, "the card's own is sure"
+    assert "at least and at most" not in Outline(html(with_first(booking=EXACT), 1.0)).text
+
+
+EXACT = replace(BUSY.tenants[0].booking, band=band(0.78))
+
+
+def test_without_a_doubt_numbers_are_of_the_time_since_the_previous_reading() -> None:
+    card, tenant, *_ = rows(with_first(booking=EXACT))
+    assert (card.split("|")[3], tenant.split("|")[3]) == ("97%", "80%")
+
+
+def test_use_of_a_slice_is_of_the_card_and_of_the_slice() -> None:
+    found = {row.split("|")[1].split(" ")[0]: row.split("|")[3] for row in rows(SNAPSHOT)}
+    assert found["ml/embed-5d8c7b9f4-qqqqq/main"] == "20%50% of its instance"
+    assert [row.split("|")[3] for row in rows(SNAPSHOT) if "3g.71gb" in row] == ["50%"]
+
+
+def test_host_processes_have_use_and_power() -> None:
+    (row,) = [row for row in rows(SNAPSHOT) if row.startswith("|host processes")]
+    assert row.split("|")[2:5] == ["4% (1–10), at least and at most 1 to 10 percent", "-", "85 W"]
+
+
+@pytest.mark.parametrize(
+    ("last", "held", "words"),
+    [
+        (SNAPSHOT.taken_at - 2400, None, "idle for 40 min"),
+        (None, SNAPSHOT.taken_at - 2400, "idle for 40 min, no use was seen"),
+        (None, SNAPSHOT.taken_at - 30, ""),
+        (SNAPSHOT.taken_at - 5, SNAPSHOT.taken_at - 2400, ""),
+        (None, None, ""),
+    ],
+)
+def test_since_when_a_holder_is_idle(last: float | None, held: float | None, words: str) -> None:
+    booking = replace(BUSY.tenants[0].booking, last_active_at=last)
+    _, row, *_ = rows(with_first(booking=booking, held_since=held, processes=(), idle=True))
+    assert row.split("|")[1] == " · ".join(filter(None, ("ml/llama-0/server StatefulSet llama", words)))
+
+
+def test_nobody_is_called_idle_of_whom_nothing_is_known() -> None:
+    unknown = Booking(bookable=False)
+    _, row, *_ = rows(with_first(booking=unknown, held_since=1.0, processes=(), idle=None))
+    assert "idle" not in row
+
+
+def test_a_share_that_is_not_known_is_not_called_none() -> None:
+    _, row, *_ = rows(with_first(booking=Booking(bookable=False)))
+    assert row.split("|")[2] == "share not known"

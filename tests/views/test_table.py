@@ -2,6 +2,7 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from podgpu.model import Booking
 from podgpu.views.table import table
 from tests.conftest import Golden
 from tests.views.quirks import BUSY, SNAPSHOT
@@ -15,11 +16,12 @@ def test_the_table(golden: Golden, width: int) -> None:
 
 
 def test_everybody_on_a_card_stands_below_it() -> None:
-    names = [text[:30].strip() for text in table(SNAPSHOT, 80, colour=False).splitlines()]
-    assert names[2:9] == [
+    names = [text[:24].strip() for text in table(SNAPSHOT, 80, colour=False).splitlines()]
+    assert names[2:10] == [
         "0  H200  56 °C",
         "ml/llama-0/server",
-        "team-b/not…f6b5f-x2x7k/jupy",
+        "team-b/…x2x7k/jupyter",
+        "idle",
         "overhead",
         "host processes (1)",
         "other containers (4)",
@@ -50,9 +52,42 @@ def test_a_demo_says_so_and_no_gpu_too() -> None:
 
 def test_idle_is_said_of_a_proven_one_only() -> None:
     first = BUSY.tenants[0]
-    for idle, word in ((True, "idle"), (None, "unseen"), (False, "measured")):
+    for idle, word in ((True, "idle 0s"), (None, "unseen"), (False, "measured")):
         card = replace(BUSY, tenants=(replace(first, idle=idle),))
         text = table(replace(SNAPSHOT, cards=(card,)), 80, colour=False)
         (row,) = [row for row in text.splitlines() if "llama-0" in row]
-        assert row.split()[-1] == word
+        assert row[69:].split() == word.split()
         assert ("unseen: it holds a share, but whether" in text) is (idle is None)
+
+
+def utils(text: str) -> dict[str, str]:
+    """The column of utilisation at a width of 80 with bounds, by the first word of the row."""
+    return {row.split()[0]: row[33:46].strip() for row in text.splitlines()[2:-2]}
+
+
+def test_on_a_card_with_a_doubt_all_numbers_are_of_the_last_minute() -> None:
+    found = utils(table(replace(SNAPSHOT, cards=(BUSY,)), 80, colour=False))
+    assert (found["0"], found["ml/llama-0/server"], found["host"]) == ("94%", "78% (61–90)", "4% (1–10)")
+
+
+def test_a_tenant_that_came_within_the_minute_makes_them_those_of_the_previous_reading() -> None:
+    first, second = BUSY.tenants
+    new = replace(second, booking=replace(second.booking, band=None))
+    text = table(replace(SNAPSHOT, cards=(replace(BUSY, tenants=(first, new)),)), 80, colour=False)
+    rows = [row for row in text.splitlines() if "llama-0" in row or "H200" in row]
+    assert ["97%" in rows[0], "80%" in rows[1], "(" in rows[1]] == [True, True, False]
+
+
+def test_since_when_a_holder_is_idle() -> None:
+    booking = replace(BUSY.tenants[0].booking, last_active_at=None)
+    idler = replace(BUSY.tenants[0], idle=True, held_since=SNAPSHOT.taken_at - 7300, booking=booking)
+    text = table(replace(SNAPSHOT, cards=(replace(BUSY, tenants=(idler,)),)), 80, colour=False)
+    (row,) = [row for row in text.splitlines() if "llama-0" in row]
+    assert row.endswith("  idle 2h")
+
+
+def test_a_share_that_is_not_known_is_a_dash() -> None:
+    unsized = replace(BUSY.tenants[0], booking=Booking(bookable=False))
+    text = table(replace(SNAPSHOT, cards=(replace(BUSY, tenants=(unsized,)),)), 80, colour=False)
+    (row,) = [row for row in text.splitlines() if "llama-0" in row]
+    assert row.split()[1:] == ["-", "-", "-", "-"]

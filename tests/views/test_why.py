@@ -52,7 +52,8 @@ def test_every_link_of_the_chain_is_named() -> None:
         "pid 424, compute, 20.0 GiB, SM 80%, started 424000 ticks after boot",
         "0::/kubepods.slice/kubepods-burstable.slice",
         "busy 0.100000 s, 0.100 J, allocated 1800.000001 s",
-        "measured. Busy time and active energy are divided by the SM time",
+        "78% (61–90%) of the last 60 s, by looks",
+        "measured. Busy time and active energy are divided by looks.",
         "The books balance.",
     ):
         assert link in text

@@ -6,15 +6,20 @@ from operator import itemgetter
 import msgspec
 from msgspec import Struct, field
 
-from podgpu.ledger.account import Account, Entry, Party, Sheet
-from podgpu.model import ENDED, UNATTRIBUTED
+from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
+from podgpu.ledger.band import PERIOD_US, Period
+from podgpu.model import ENDED, UNATTRIBUTED, Band
 
 GRACE_SECONDS = 300.0  # enough for the last increase to be scraped
 MOST_ENDED = 5000
 
 
 class Totals(Struct, gc=False):
-    """`entry` is the party's line of this cycle; None for a party that ended, or whose card is silent."""
+    """`entry` is the party's line of this cycle; None for a party that ended, or whose card is silent.
+
+    `moved_mj` is its part of what the card's energy counter moved by the last time it moved. `is_bookable` is false for
+    who was never booked anything, since it holds a MIG instance of unknown size.
+    """
 
     busy_us: int = 0
     energy_mj: int = 0
@@ -22,24 +27,40 @@ class Totals(Struct, gc=False):
     seen_at: float = 0.0
     last_active_at: float | None = None
     method: str = ""
-    power_watts: float | None = None
+    moved_mj: int | None = None
+    is_bookable: bool = True
+    least_busy_us: int = 0
+    most_busy_us: int = 0
+    least_energy_mj: int = 0
+    most_energy_mj: int = 0
+    band: Band | None = None
     entry: Entry | None = None
 
-    def add(self, entry: Entry, energy_us: int | None, now: float, wall: float) -> None:
+    def add(self, entry: Entry, now: float, wall: float) -> None:
         self.entry = entry
         self.seen_at = now
         self.busy_us += entry.busy_us
         self.energy_mj += entry.energy_mj
         self.allocated_us += entry.allocated_us
         self.method = entry.method or ("reserved" if entry.share else "")
-        if energy_us is None:
-            self.power_watts = None
-        elif energy_us:
-            self.power_watts = entry.energy_mj * 1e3 / energy_us
-        if entry.busy_us or entry.sm_ratio:
+        is_unsized = bool(entry.claims) and entry.share is None
+        self.is_bookable = not is_unsized or bool(self.busy_us or self.energy_mj)
+        if entry.busy_us or entry.named_us or entry.instance_ratio:
             self.last_active_at = wall
 
+    def bound(self, band: Band) -> None:
+        """Add what a period that is over proves."""
+        self.band = band
+        self.least_busy_us += band.least_us
+        self.most_busy_us += band.most_us
+        self.least_energy_mj += band.least_mj
+        self.most_energy_mj += band.most_mj
+
     def take(self, other: "Totals") -> None:
+        self.least_busy_us += other.least_busy_us
+        self.most_busy_us += other.most_busy_us
+        self.least_energy_mj += other.least_energy_mj
+        self.most_energy_mj += other.most_energy_mj
         self.busy_us += other.busy_us
         self.energy_mj += other.energy_mj
         self.allocated_us += other.allocated_us
@@ -49,13 +70,18 @@ class Totals(Struct, gc=False):
 class CardBooks(Struct, gc=False):
     """Totals of one card: by account, by reason for what has none, and of the card itself.
 
-    `sheet` is this cycle's; None while the card is silent.
+    `sheet` is this cycle's; None while the card is silent. `moved_mj` is what its energy counter moved by the last time
+    it moved, `moved_us` the time that this is of; None is unknown. `last_period` is the one that bands are of.
     """
 
     tenants: dict[Account, Totals] = field(default_factory=dict)
     rest: dict[str, Totals] = field(default_factory=dict)
     whole: Totals = field(default_factory=Totals)
+    period: Period = field(default_factory=Period)
+    last_period: Band | None = None
     sheet: Sheet | None = None
+    moved_mj: int | None = None
+    moved_us: int | None = None
 
     def close_cycle(self) -> None:
         """Gauges are those of one cycle alone."""
@@ -63,12 +89,39 @@ class CardBooks(Struct, gc=False):
         for totals in (*self.tenants.values(), *self.rest.values()):
             totals.entry = None
 
-    def post(self, sheet: Sheet, energy_us: int | None, now: float, wall: float) -> None:
+    def post(self, sheet: Sheet, interval: Interval, now: float, wall: float) -> None:
         self.sheet = sheet
         self.whole.busy_us += sheet.busy_us
         self.whole.energy_mj += sheet.energy_mj
         for party, entry in sheet.entries.items():
-            self._totals(party).add(entry, energy_us, now, wall)
+            self._totals(party).add(entry, now, wall)
+        self._note_energy(interval)
+        self.period.add(sheet)
+        if self.period.elapsed_us >= PERIOD_US:
+            self._close_period()
+
+    def _note_energy(self, interval: Interval) -> None:
+        """Keep who had which part of the energy while the counter stands; whoever comes meanwhile has none yet."""
+        is_known = interval.energy_mj is not None and not interval.is_gap
+        stands = is_known and interval.energy_us == 0
+        if not stands:
+            self.moved_mj = interval.energy_mj if is_known else None
+            self.moved_us = interval.energy_us
+        for totals in (*self.tenants.values(), *self.rest.values()):
+            if totals.entry is None or not (is_known and totals.is_bookable):
+                totals.moved_mj = None
+            elif not stands:
+                totals.moved_mj = totals.entry.energy_mj
+
+    def _close_period(self) -> None:
+        for totals in (*self.tenants.values(), *self.rest.values()):
+            totals.band = None
+        self.last_period = self.period.whole()
+        for party, band in self.period.bands().items():
+            # Whoever was buried since is not made anew.
+            is_known = party in self.tenants if isinstance(party, Account) else True
+            self._totals(party if is_known else ENDED).bound(band)
+        self.period = Period()
 
     def _totals(self, party: Party) -> Totals:
         if isinstance(party, Account):
@@ -114,17 +167,16 @@ class Accounts:
     def __init__(self) -> None:
         self.cards: dict[str, CardBooks] = {}
 
-    def post(self, sheets: Iterable[tuple[Sheet, int | None]], now: float, wall: float) -> None:
-        """Add one cycle's sheets, each with the microseconds that its energy covers.
+    def post(self, sheets: Iterable[tuple[Sheet, Interval]], now: float, wall: float) -> None:
+        """Add one cycle's sheets, each with the interval that it is of.
 
-        None is unknown, and so is the power then. 0 is a counter that stood still: the power is what it was. A card
-        without a sheet is silent or away: nobody is known to have ended there.
+        A card without a sheet is silent or away: nobody is known to have ended there.
         """
         for books in self.cards.values():
             books.close_cycle()
-        for sheet, energy_us in sheets:
+        for sheet, interval in sheets:
             books = self.cards.get(sheet.gpu) or self.cards.setdefault(sheet.gpu, _opened())
-            books.post(sheet, energy_us, now, wall)
+            books.post(sheet, interval, now, wall)
         self._bury_ended(now)
 
     def forget(self, cards: Iterable[str]) -> None:

@@ -188,7 +188,7 @@ class Attribution:
         self._accounts.post(self._sheets(able, rights, holders), time.monotonic(), wall)
         involved = _involved(pods, rights.claims, holders.values())
         workloads = await self._workloads_of(involved)
-        join = Join(inventory.vgpus, lambda container: workloads.get(container.pod_uid))
+        join = Join(inventory.vgpus, workloads, {pod.uid: pod.started_at for pod in involved})
         return Attributed(
             cards=tuple(
                 join.card(
@@ -231,16 +231,14 @@ class Attribution:
 
     def _sheets(
         self, devices: Sequence[Device], rights: Rights, holders: Mapping[int, Holder]
-    ) -> list[tuple[Sheet, int | None]]:
-        sheets: list[tuple[Sheet, int | None]] = []
+    ) -> list[tuple[Sheet, Interval]]:
+        sheets: list[tuple[Sheet, Interval]] = []
         for device in devices:
             if device.fault is None:
                 interval = self._meter.interval(device) or Interval(elapsed_us=0)
-                is_power_known = interval.energy_mj is not None and not interval.is_gap
                 claims = rights.by_card.get(device.gpu.uuid, ())
                 serve = servers(device, holders, lambda: rights.pods)
-                sheet = book(device, interval, claims, holders, serve)
-                sheets.append((sheet, interval.energy_us if is_power_known else None))
+                sheets.append((book(device, interval, claims, holders, serve), interval))
         return sheets
 
     def _shown(self, pod: Pod, workloads: Mapping[str, Workload]) -> Pod:

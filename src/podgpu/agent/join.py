@@ -3,19 +3,20 @@
 "Who is on this card" is answered here, once. Whatever comes after walks the answer.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from podgpu.agent.accounts import CardBooks, Totals
-from podgpu.ledger.account import Account
+from podgpu.agent.draw import Draw
+from podgpu.ledger.account import Account, Sheet
+from podgpu.ledger.instance import parts_of
 from podgpu.model import (
     Ability,
     Balance,
     Booking,
     Card,
     Claim,
-    ContainerRef,
     Device,
     Process,
     Rest,
@@ -26,8 +27,6 @@ from podgpu.model import (
 
 ENERGY = "energy_joules_total"
 ACTIVITY = frozenset({"utilization_ratio", "graphics_engine_active_ratio"})
-
-WorkloadOf = Callable[[ContainerRef], Workload | None]
 
 
 def bare(device: Device) -> Card:
@@ -46,11 +45,17 @@ def bare(device: Device) -> Card:
 
 
 class Join:
-    """What the join of all cards of a cycle has in common."""
+    """What the join of all cards of a cycle has in common. Workloads and start times are by the UID of the pod."""
 
-    def __init__(self, vgpus: Iterable[VirtualGpu], workload_of: WorkloadOf) -> None:
+    def __init__(
+        self,
+        vgpus: Iterable[VirtualGpu],
+        workloads: Mapping[str, Workload],
+        started_at: Mapping[str, float | None],
+    ) -> None:
         self._vgpus = {(one.gpu, one.pod_uid, one.container): one for one in vgpus}
-        self._workload_of = workload_of
+        self._workloads = workloads
+        self._started_at = started_at
 
     def card(self, device: Device, books: CardBooks | None, claims: Iterable[Claim]) -> Card:
         """`claims` are those on this card: if it is silent, or not booked, nothing else says who is there."""
@@ -60,6 +65,7 @@ class Join:
         else:
             held = {account: totals.entry.claims for account, totals in books.tenants.items() if totals.entry}
         books = books or CardBooks()
+        draw = _draw(device, books)
         accounts = sorted({*books.tenants, *held})
         return Card(
             gpu=device.gpu,
@@ -69,22 +75,23 @@ class Join:
             ability=_ability(device, balance),
             readings=device.readings,
             instances=device.instances,
-            tenants=tuple(self._tenant(one, books, held[one]) for one in accounts if one in held),
-            ended=tuple(self._tenant(one, books, ()) for one in accounts if one not in held),
-            rest=tuple(_rest(reason, totals) for reason, totals in sorted(books.rest.items())),
+            tenants=tuple(self._tenant(one, books, draw, held[one]) for one in accounts if one in held),
+            ended=tuple(self._tenant(one, books, draw, ()) for one in accounts if one not in held),
+            rest=tuple(_rests(books, draw)),
             balance=balance,
         )
 
-    def _tenant(self, account: Account, books: CardBooks, claims: Iterable[Claim]) -> Tenant:
+    def _tenant(self, account: Account, books: CardBooks, draw: Draw, claims: Iterable[Claim]) -> Tenant:
         totals = books.tenants.get(account, _NOTHING)
-        idle = _idle(totals, books)
+        idle, claims, uid = _idle(totals, books), tuple(claims), account.container.pod_uid
         return Tenant(
             container=account.container,
             mig=account.mig,
-            workload=self._workload_of(account.container),
-            claims=tuple(claims),
+            workload=self._workloads.get(uid),
+            held_since=self._started_at.get(uid) if claims else None,
+            claims=claims,
             processes=_largest_first(totals.entry.processes) if totals.entry else (),
-            booking=_booking(totals, idle=idle),
+            booking=_booking(totals, draw, idle=idle),
             idle=idle,
             vgpu=self._vgpu(account),
         )
@@ -104,7 +111,8 @@ def _ability(device: Device, balance: Balance | None) -> Ability:
     metrics = {one.metric for one in device.readings}
     activity = metrics
     if device.instances:
-        activity = {one.metric for instance in device.instances for one in instance.readings}
+        sized = [one for one in device.instances if parts_of(device, one) is not None]
+        activity = {one.metric for instance in sized for one in instance.readings}
     return replace(
         device.ability,
         counts_energy=bool(balance and balance.energy_mj) or ENERGY in metrics,
@@ -115,9 +123,22 @@ def _ability(device: Device, balance: Balance | None) -> Ability:
 def _balance(books: CardBooks) -> Balance:
     return Balance(
         memory_bytes=books.sheet.memory_bytes if books.sheet else None,
+        busy_ratio=_busy_ratio(books.sheet) if books.sheet else None,
         busy_us=books.whole.busy_us,
         energy_mj=books.whole.energy_mj,
+        band=books.last_period,
     )
+
+
+def _busy_ratio(sheet: Sheet) -> float | None:
+    return min(sheet.busy_us / sheet.elapsed_us, 1.0) if sheet.knows_busy and sheet.elapsed_us else None
+
+
+def _draw(device: Device, books: CardBooks) -> Draw:
+    if books.sheet is None:
+        return Draw()
+    power = next((one.value for one in device.readings if one.metric == "power_watts"), None)
+    return Draw(energy_mj=books.moved_mj, energy_us=books.moved_us, power_watts=power)
 
 
 def _by_account(claims: Iterable[Claim]) -> dict[Account, list[Claim]]:
@@ -135,37 +156,54 @@ def _idle(totals: Totals, books: CardBooks) -> bool | None:
     return True if books.sheet.is_watched else None
 
 
-def _booking(totals: Totals, *, idle: bool | None) -> Booking:
+def _booking(totals: Totals, draw: Draw, *, idle: bool | None) -> Booking:
     entry = totals.entry
-    if entry is None:
-        return Booking(
-            method=totals.method,
-            busy_us=totals.busy_us,
-            energy_mj=totals.energy_mj,
-            allocated_us=totals.allocated_us,
-        )
-    return Booking(
+    counters = Booking(
         method=totals.method,
+        bookable=totals.is_bookable,
+        busy_us=totals.busy_us,
+        energy_mj=totals.energy_mj,
+        allocated_us=totals.allocated_us,
+        least_busy_us=totals.least_busy_us,
+        most_busy_us=totals.most_busy_us,
+        least_energy_mj=totals.least_energy_mj,
+        most_energy_mj=totals.most_energy_mj,
+    )
+    if entry is None:
+        return counters
+    return replace(
+        counters,
         processes=None if idle is None else entry.running,
         memory_bytes=entry.memory_bytes,
         memory_limit_bytes=entry.memory_limit_bytes,
         sm_ratio=entry.sm_ratio,
-        power_watts=totals.power_watts,
+        instance_ratio=entry.instance_ratio,
+        power_watts=draw.watts(totals.moved_mj),
         allocated_ratio=entry.share,
-        busy_us=totals.busy_us,
-        energy_mj=totals.energy_mj,
-        allocated_us=totals.allocated_us,
+        band=totals.band,
         last_active_at=totals.last_active_at,
     )
 
 
-def _rest(reason: str, totals: Totals) -> Rest:
+def _rests(books: CardBooks, draw: Draw) -> Iterator[Rest]:
+    """What nobody who is there was booked of the last energy is nobody's known: it may be of one that has ended."""
+    known = [totals.moved_mj or 0 for totals in (*books.tenants.values(), *books.rest.values())]
+    lost_mj = (books.moved_mj or 0) - sum(known)
+    for reason, totals in sorted(books.rest.items()):
+        drawn_mj = (totals.moved_mj or 0) + (lost_mj if reason == "unknown" else 0)
+        yield _rest(reason, totals, draw.watts(drawn_mj or None))
+
+
+def _rest(reason: str, totals: Totals, power_watts: float | None) -> Rest:
     entry = totals.entry
     return Rest(
         reason=reason,
         memory_bytes=entry.memory_bytes if entry else None,
+        sm_ratio=entry.sm_ratio or None if entry else None,
+        power_watts=power_watts,
         busy_us=totals.busy_us,
         energy_mj=totals.energy_mj,
+        band=totals.band,
         processes=_largest_first(entry.processes) if entry else (),
     )
 

@@ -14,14 +14,16 @@ MOST_OVER_LIMIT = 1.5  # a card that drew more than this times its limit did not
 
 
 class Last(Struct, frozen=True, gc=False):
-    """The previous reading: when, what the energy counter said, and when it last moved.
+    """The previous reading: when, what the energy counter said, and since when it said so.
 
-    A page that is scraped may show a counter that moves every 30 s.
+    A page that is scraped may show a counter that moves every 30 s. `has_moved` says that it was seen to move then; if
+    not, it may have said the same for long before.
     """
 
     at: float
     energy_mj: int | None
     moved_at: float
+    has_moved: bool = False
 
 
 class Meter:
@@ -54,7 +56,7 @@ class Meter:
         return Interval(
             elapsed_us=round(elapsed * 1e6),
             energy_mj=energy,
-            energy_us=round(since * 1e6),
+            energy_us=None if since is None else round(since * 1e6),
             # A counter that moves now and then brings the idle energy of the whole time since.
             idle_mj=round(idle_watts * (now.at - before.moved_at) * 1e3),
             busy_us=None if is_gap or busy is None else round(min(busy, 1.0) * elapsed * 1e6),
@@ -72,14 +74,19 @@ class Meter:
 def _now(at: float, readings: dict[str, float], before: Last | None) -> Last:
     energy = readings.get("energy_joules_total")
     counted = None if energy is None else round(energy * 1000)
-    stands = before is not None and counted == before.energy_mj and at >= before.at
-    return Last(at, counted, before.moved_at if before and stands else at)
+    if before is None or at < before.at or None in (counted, before.energy_mj):
+        return Last(at, counted, at)
+    if counted == before.energy_mj:
+        return Last(at, counted, before.moved_at, before.has_moved)
+    return Last(at, counted, at, has_moved=True)
 
 
-def _energy(before: Last, now: Last, readings: dict[str, float], *, is_gap: bool) -> tuple[int | None, float]:
-    """The counter's increase and since when; where there is no counter, or it jumped, what the power meter says.
+def _energy(
+    before: Last, now: Last, readings: dict[str, float], *, is_gap: bool
+) -> tuple[int | None, float | None]:
+    """The counter's increase and the time it is of; where there is no counter, or it jumped, what the power meter says.
 
-    Of a gap the power of now says nothing.
+    Of a gap the power of now says nothing. The time is None if nobody knows when the increase began.
     """
     elapsed = now.at - before.at
     power = readings.get("power_watts")
@@ -90,4 +97,6 @@ def _energy(before: Last, now: Last, readings: dict[str, float], *, is_gap: bool
     increase, since = now.energy_mj - before.energy_mj, now.at - before.moved_at
     if limit is not None and increase > MOST_OVER_LIMIT * limit * since * 1e3:
         return by_power, elapsed
-    return increase, since if increase else 0.0
+    if not increase:
+        return 0, 0.0
+    return increase, since if before.has_moved else None

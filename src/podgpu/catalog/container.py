@@ -2,6 +2,16 @@
 
 from podgpu.catalog.row import Kind, Metric, Scope, Worth
 
+
+def _bounds(name: str, help_text: str) -> tuple[Metric, ...]:
+    return tuple(
+        Metric(
+            name=name, kind=Kind.COUNTER, help=help_text, scope=Scope.CONTAINER, labels=(("bound", bound),)
+        )
+        for bound in ("least", "most")
+    )
+
+
 CONTAINERS: tuple[Metric, ...] = (
     Metric(
         name="info",
@@ -26,9 +36,17 @@ CONTAINERS: tuple[Metric, ...] = (
     Metric(
         name="sm_utilization_ratio",
         kind=Kind.GAUGE,
-        help="Share of the time since the last reading during which its kernels ran.",
+        help="Share of the whole card's time since the previous reading in which it was busy, on MIG too. Those of all "
+        "containers and of what is unattributed add up to podgpu_gpu_busy_ratio.",
         scope=Scope.CONTAINER,
         worth=Worth.CORE,
+    ),
+    Metric(
+        name="instance_utilization_ratio",
+        kind=Kind.GAUGE,
+        help="SM activity of its MIG instance since the previous reading, as a share of the instance. Not to be added "
+        "up. Absent without MIG, and where it is not alone there.",
+        scope=Scope.CONTAINER,
     ),
     Metric(
         name="busy_seconds_total",
@@ -40,7 +58,8 @@ CONTAINERS: tuple[Metric, ...] = (
     Metric(
         name="power_watts",
         kind=Kind.GAUGE,
-        help="Mean power booked to it since the last reading.",
+        help="Its part of the card's power now, divided as the energy that was counted last. Those of all containers "
+        "and of what is unattributed add up to podgpu_gpu_power_watts.",
         scope=Scope.CONTAINER,
         worth=Worth.CORE,
     ),
@@ -54,7 +73,8 @@ CONTAINERS: tuple[Metric, ...] = (
     Metric(
         name="allocated_ratio",
         kind=Kind.GAUGE,
-        help="Share of the whole card it was given. Absent when it uses a card it was not given.",
+        help="Share of the whole card it was given. Absent when it uses a card it was not given, and where the size of "
+        "its MIG instance is not known.",
         scope=Scope.CONTAINER,
         worth=Worth.CORE,
     ),
@@ -64,6 +84,15 @@ CONTAINERS: tuple[Metric, ...] = (
         help="Share of the whole card it was given, times time, used or not.",
         scope=Scope.CONTAINER,
         worth=Worth.CORE,
+    ),
+    *_bounds(
+        "busy_bound_seconds_total",
+        "Busy time of the GPU it had at least and at most, by what the driver's looks prove. The same where it is "
+        "alone. Moves once a minute.",
+    ),
+    *_bounds(
+        "energy_bound_joules_total",
+        "Energy it used at least and at most, by the bounds of its busy time. Moves once a minute.",
     ),
     Metric(
         name="processes",
@@ -75,6 +104,12 @@ CONTAINERS: tuple[Metric, ...] = (
         name="last_active_timestamp_seconds",
         kind=Kind.GAUGE,
         help="When it last used the device, in seconds since 1970. Absent until it did.",
+        scope=Scope.CONTAINER,
+    ),
+    Metric(
+        name="held_since_timestamp_seconds",
+        kind=Kind.GAUGE,
+        help="When the pod that was given the device started, in seconds since 1970. Absent where that is not known.",
         scope=Scope.CONTAINER,
     ),
 )
@@ -95,6 +130,21 @@ UNATTRIBUTED: tuple[Metric, ...] = (
         scope=Scope.UNATTRIBUTED,
         own_labels=("reason",),
         worth=Worth.CORE,
+    ),
+    Metric(
+        name="sm_utilization_ratio",
+        kind=Kind.GAUGE,
+        help="Share of the card's time since the previous reading that is booked to no container, by reason. Absent if "
+        "none is.",
+        scope=Scope.UNATTRIBUTED,
+        own_labels=("reason",),
+    ),
+    Metric(
+        name="power_watts",
+        kind=Kind.GAUGE,
+        help="Part of the card's power now that is no container's, by reason. Absent if there is none.",
+        scope=Scope.UNATTRIBUTED,
+        own_labels=("reason",),
     ),
     Metric(
         name="energy_joules_total",
@@ -137,6 +187,13 @@ BALANCES: tuple[Metric, ...] = (
         worth=Worth.CORE,
     ),
     Metric(
+        name="busy_ratio",
+        kind=Kind.GAUGE,
+        help="Share of the time since the previous reading in which the GPU was busy, as it is booked; with MIG, its "
+        "instances by their size.",
+        worth=Worth.CORE,
+    ),
+    Metric(
         name="booked_busy_seconds_total",
         kind=Kind.COUNTER,
         help="All busy time that is booked: containers, unattributed and ended add up to it exactly.",
@@ -173,7 +230,7 @@ PROCESSES: tuple[Metric, ...] = (
     Metric(
         name="sm_utilization_ratio",
         kind=Kind.GAUGE,
-        help="Share of the time since the last reading during which its kernels ran. Off by default.",
+        help="Share of the time since the previous reading in which the driver saw it run. Off by default.",
         scope=Scope.PROCESS,
         own_labels=("pid",),
         worth=Worth.DETAIL,

@@ -9,7 +9,8 @@ from podgpu.option.address import NATIVE, Address
 from podgpu.sources import registry
 
 HELP = "Serve a simulated node, to look around without a GPU."
-SHOWN = "kube_pod_labels"  # show the labels of the demo's pods
+SHOWN = "kube_pod_labels"  # the demo has pods, and they have labels
+TEAM = "team"
 OWN = {option.name for section in registry.demo().sections for option in options_of(section).values()}
 OPTIONS = tuple(
     name for name, option in ALL.items() if option.group not in (SOURCE, KUBERNETES) or name in {SHOWN, *OWN}
@@ -19,7 +20,8 @@ OPTIONS = tuple(
 def run(config: Config, _: Namespace) -> int:
     from podgpu.cli._service import serve
 
-    return serve(replace(config, source=registry.demo().name), _greet)
+    labels = config.kube_pod_labels or (TEAM,)
+    return serve(replace(config, source=registry.demo().name, kube_pod_labels=labels), _greet)
 
 
 def _greet(addresses: Sequence[Address]) -> None:
@@ -32,6 +34,6 @@ def _greet(addresses: Sequence[Address]) -> None:
 
 
 def _url(address: Address) -> str:
-    """Return a URL that works on this machine, even if the address means every interface."""
+    """Give a URL that works on this machine, also for 'every interface'."""
     host = "localhost" if address.host in ("", "0.0.0.0", "::") else address.host  # noqa: S104
     return f"http://{replace(address, host=host, dialect=NATIVE)}"

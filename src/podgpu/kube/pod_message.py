@@ -5,7 +5,14 @@ from collections.abc import Iterable, Iterator
 
 from google.protobuf.message import DecodeError
 
-from podgpu.kube._gen.pods_pb2 import ContainerSpec, ContainerStatus, ExtendedClaim, Metadata, PodMessage
+from podgpu.kube._gen.pods_pb2 import (
+    ContainerSpec,
+    ContainerStatus,
+    ExtendedClaim,
+    Metadata,
+    PodMessage,
+    Time,
+)
 from podgpu.kube.pod_object import CONFIG_HASH, CONFIG_MIRROR, kept
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
 
@@ -24,6 +31,7 @@ def to_pod(message: bytes | PodMessage) -> Pod:
         name=metadata.name,
         uid=metadata.uid,
         phase=message.status.phase,
+        started_at=_moment(message.status.start_time) if message.status.HasField("start_time") else None,
         static_hash=_static_hash(metadata),
         labels=dict(metadata.labels),
         annotations=kept(metadata.annotations),
@@ -40,6 +48,11 @@ def _decoded(data: bytes) -> PodMessage:
         return PodMessage.FromString(data)
     except DecodeError as error:
         raise ValueError("not a pod") from error
+
+
+def _moment(time: Time) -> float | None:
+    """A time before 1970 was left empty."""
+    return time.seconds + time.nanos / 1e9 if time.seconds > 0 else None
 
 
 def _static_hash(metadata: Metadata) -> str:

@@ -1,6 +1,7 @@
 """A core/v1 Pod as the API server writes it. Fields that are not named here are never decoded."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, MsgspecError, Struct, field
@@ -104,6 +105,7 @@ class ContainerStatus(Struct, rename="camel"):
 
 class PodStatus(Struct, rename="camel"):
     phase: str = ""
+    start_time: str | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     container_statuses: list[ContainerStatus] | None = None
     ephemeral_container_statuses: list[ContainerStatus] | None = None
@@ -129,6 +131,7 @@ def to_pod(item: PodObject) -> Pod:
         name=metadata.name,
         uid=metadata.uid,
         phase=item.status.phase,
+        started_at=_moment(item.status.start_time or ""),
         static_hash=_static_hash(annotations),
         labels=metadata.labels or {},
         annotations=kept(annotations),
@@ -148,6 +151,15 @@ def controller(owners: Iterable[OwnerEntry]) -> OwnerReference | None:
                 kind=owner.kind, name=owner.name, uid=owner.uid, api_version=owner.api_version
             )
     return None
+
+
+def _moment(text: str) -> float | None:
+    """Read a time as Kubernetes writes it; what is no time is not known, and costs nothing else."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.timestamp() if moment.tzinfo else None
 
 
 def _static_hash(annotations: dict[str, str]) -> str:

@@ -21,30 +21,39 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
     """What a device did since its previous reading. None is what it did not report.
 
     `is_gap` marks a time in which nobody watched: its energy is known, its users are not. `energy_us` is the time that
-    the energy is of: longer than the interval where the counter moves now and then, 0 where it stood still.
+    the energy is of: longer than the interval where the counter moves now and then, 0 where it stood still, None where
+    it was never seen to move before, so that nobody knows when the energy began to be drawn.
     """
 
     elapsed_us: int
     energy_mj: int | None = None
-    energy_us: int = 0
+    energy_us: int | None = 0
     idle_mj: int = 0
     busy_us: int | None = None
     is_gap: bool = False
 
 
 class Entry(Struct, kw_only=True, gc=False):
-    """One party's line for one cycle: who it is by claims and processes, and what it used. Counters are increases."""
+    """One party's line for one cycle: who it is by claims and processes, and what it used. Counters are increases.
+
+    `sm_ratio` is the booked busy time as a part of the card's time, None where nobody knows what it did;
+    `instance_ratio` is the activity of a MIG instance that it is alone on. `named_us` is the busy time of the looks
+    that named it; `idle_mj` is the part of `energy_mj` that the card draws without doing anything.
+    """
 
     claims: list[Claim] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     running: int = 0
     memory_bytes: int | None = None
     sm_ratio: float | None = None
+    instance_ratio: float | None = None
     share: float | None = None
     memory_limit_bytes: int | None = None
     method: str = ""
+    named_us: int | None = None
     busy_us: int = 0
     energy_mj: int = 0
+    idle_mj: int = 0
     allocated_us: int = 0
 
 
@@ -52,6 +61,7 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     """One device's books for one cycle; the entries of all parties add up to these totals exactly.
 
     `is_watched` says that every process on the device is listed and its owner known: whoever has none is idle.
+    `knows_busy` says that the device was seen to be busy or not; if it was not, 0 means nothing.
     """
 
     gpu: str
@@ -59,4 +69,7 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     memory_bytes: int | None
     busy_us: int
     energy_mj: int
+    elapsed_us: int = 0
+    active_mj: int = 0
     is_watched: bool = False
+    knows_busy: bool = False

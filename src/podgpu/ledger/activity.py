@@ -16,11 +16,15 @@ from podgpu.model import Device
 
 
 class Weights(Struct, kw_only=True, gc=False):
-    """Party `p` has `of[p] / whole` of what was active; whoever is not named has the rest."""
+    """Party `p` has `of[p] / whole` of what was active; whoever is not named has the rest.
+
+    Whoever is `hidden` may have some of the rest: nobody knows what it did.
+    """
 
     of: dict[Party, int] = field(default_factory=dict)
     whole: int = 0
     methods: dict[Party, str] = field(default_factory=dict)
+    hidden: set[Party] = field(default_factory=set)
 
     def give(self, party: Party, weight: int, method: str) -> None:
         self.of[party] = self.of.get(party, 0) + weight
@@ -60,17 +64,19 @@ def weigh(
         return _on_one(list(reserved.shares), {}, reserved, None)
     if not clients.certain:
         sampled = sum(usage.sm_us or 0 for usage in usages.values()) + (clients.time_us or 0)
-        return _by_measure(usages, max(interval.busy_us or 0, sampled))
+        weights = _by_measure(usages, max(interval.busy_us or 0, sampled))
+        weights.hidden.update(_clients(usages))
+        return weights
     weights = _on_one(list(usages), usages, reserved, interval.busy_us)
     return _with_clients(weights, usages, reserved, clients.time_us, interval.busy_us or 0)
 
 
 def busy_us(device: Device, interval: Interval) -> int | None:
-    """Return the time the device was busy; with MIG, the instances' times weighed by their size."""
+    """Return the time the device was busy, None if that is unknown; with MIG, the instances' times by their size."""
     if interval.is_gap or not device.instances:
         return interval.busy_us
-    activity = sum(one.activity or 0 for one in gpu_instances(device))
-    return min(activity, PARTS) * interval.elapsed_us // PARTS
+    known = [one.activity for one in gpu_instances(device) if one.activity is not None]
+    return min(sum(known), PARTS) * interval.elapsed_us // PARTS if known else None
 
 
 def on_instance(
@@ -79,7 +85,7 @@ def on_instance(
     """List who uses an instance; where nobody can be seen, who was given a part of it."""
     if visible:
         return [party for party, usage in usages.items() if usage.migs & one.migs]
-    return [account for account in reserved.shares if account.mig in one.migs]
+    return [account for account in reserved.claims if account.mig in one.migs]
 
 
 def _on_one(
@@ -101,14 +107,22 @@ def _with_clients(
     weights: Weights, usages: Mapping[Party, Usage], reserved: Reserved, time: int | None, busy: int
 ) -> Weights:
     """Divide the time of MPS clients among them by their claims: nobody can measure it for each."""
-    clients = [party for party, usage in usages.items() if usage.is_client]
-    if not clients or not time or len(usages) == 1 or "measured" not in weights.methods.values():
+    clients = _clients(usages)
+    if not clients or len(usages) == 1 or "measured" not in weights.methods.values():
+        return weights
+    if not time:
+        weights.hidden.update(clients if time is None else ())
         return weights
     within = _by_reservation(clients, reserved.shares, PARTS)
+    weights.hidden.update(party for party in clients if party not in within.of)
     for party in clients:
         weights.give(party, time * within.of.get(party, 0) // within.whole, "weighted")
     weights.whole = max(sum(usage.sm_us or 0 for usage in usages.values()) + time, busy)
     return weights
+
+
+def _clients(usages: Mapping[Party, Usage]) -> list[Party]:
+    return [party for party, usage in usages.items() if usage.is_client]
 
 
 def _of_those_seen(device: Device, usages: Mapping[Party, Usage], busy: int | None) -> Weights:
@@ -137,20 +151,24 @@ def _by_instance(
 ) -> Weights:
     """Activity of each instance by its share of the card; within an instance nothing can be measured.
 
-    Where no instance tells its activity, its size stands in for it if somebody is there.
+    Where no instance tells its activity, its size stands in for it if somebody is there. Where the size of one is not
+    known, neither is anybody's part.
     """
     weights = Weights()
     instances = gpu_instances(device)
+    sized = [(one, one.parts) for one in instances if one.parts is not None]
+    if len(sized) < len(instances):
+        return weights
     told = any(one.activity is not None for one in instances)
-    for one in instances:
+    for one, parts in sized:
         parties = on_instance(one, usages, reserved, visible=visible)
         activity = one.activity
         if activity is None:
-            activity = one.parts if parties else 0
+            activity = parts if parties else 0
         weights.whole += activity
         if told and one.activity is None:
             continue  # it may have done anything, and that is on nobody's bill
-        within = _by_reservation(parties, reserved.shares, one.parts)
+        within = _by_reservation(parties, reserved.shares, parts)
         for party, weight in within.of.items():
             weights.give(party, activity * weight // within.whole, _method(one, parties))
     return weights

@@ -31,7 +31,7 @@ def book(
     """Book one cycle of a card. `claims` are those on this card, `servers` the PIDs of its MPS servers."""
     rights = reserved(claims, parts_by_instance(device))
     used = usages(device, holders, interval.elapsed_us, servers)
-    entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.shares)}
+    entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.claims)}
     serve = serving(device, holders, servers)
     if serve:
         entries["overhead"] = Entry(processes=serve, running=len(serve))
@@ -42,16 +42,22 @@ def book(
     weights = weigh(device, used, rights, interval, clients=clients)
     for party, method in weights.methods.items():
         entries[party].method = method
-    busy = busy_us(device, interval) or 0
+    watched, known = is_watched(device, used), busy_us(device, interval)
+    busy = known or 0
     for party, part in _divided(busy, weights).items():
         _entry(entries, party).busy_us = part
+    if known is not None:
+        _tell_ratios(entries, weights, interval.elapsed_us, is_watched=watched)
     return Sheet(
         gpu=device.gpu.uuid,
         memory_bytes=_book_memory(device, used, entries),
         busy_us=busy,
-        energy_mj=_book_energy(interval, busy, weights, rights, entries),
+        energy_mj=interval.energy_mj or 0,
+        elapsed_us=interval.elapsed_us,
+        active_mj=_book_energy(interval, busy, weights, rights, entries),
         entries=entries,
-        is_watched=is_watched(device, used),
+        is_watched=watched,
+        knows_busy=known is not None,
     )
 
 
@@ -63,10 +69,11 @@ def _describe(
         if usage:
             entry.processes = usage.processes
             entry.running = usage.running
-            entry.sm_ratio = None if usage.sm_ratio is None else min(usage.sm_ratio, 1.0)
-        if isinstance(party, Account) and party in rights.shares:
+            entry.named_us = None if usage.is_client else usage.sm_us
+        if isinstance(party, Account) and party in rights.claims:
             entry.claims = rights.claims[party]
             entry.memory_limit_bytes = rights.memory_limits.get(party)
+        if isinstance(party, Account) and party in rights.shares:
             entry.share = rights.shares[party] / PARTS
             # Who held it in a time that nobody watched is not known.
             held_us = 0 if interval.is_gap else interval.elapsed_us
@@ -83,7 +90,18 @@ def _describe_instances(
         )
         for party, entry in entries.items():
             if isinstance(party, Account) and party.mig in one.migs:
-                entry.sm_ratio = one.sm_active if parties == [party] else None
+                entry.instance_ratio = one.sm_active if parties == [party] else None
+
+
+def _tell_ratios(
+    entries: Mapping[Party, Entry], weights: Weights, elapsed_us: int, *, is_watched: bool
+) -> None:
+    """Say which part of the card's time is booked to each; of whom nobody knows what it did, nothing is said."""
+    for party, entry in entries.items():
+        is_weighed = party in weights.methods and party not in weights.hidden
+        is_away = is_watched and not entry.processes
+        if elapsed_us and (is_weighed or is_away or not isinstance(party, Account)):
+            entry.sm_ratio = min(entry.busy_us / elapsed_us, 1.0)
 
 
 def _book_memory(device: Device, used: Mapping[Party, Usage], entries: dict[Party, Entry]) -> int | None:
@@ -104,17 +122,22 @@ def _book_memory(device: Device, used: Mapping[Party, Usage], entries: dict[Part
 def _book_energy(
     interval: Interval, busy: int, weights: Weights, rights: Reserved, entries: dict[Party, Entry]
 ) -> int:
+    """Return how much of the energy is active, beyond what the idle card draws."""
     energy = interval.energy_mj or 0
     works = busy > 0 or sum(weights.of.values()) > 0 or interval.is_gap
     idle = min(energy, _most_idle(interval, works=works))
     held = sum(rights.shares.values())
     shares: dict[Party, int] = {"unknown": held} if interval.is_gap else dict(rights.shares.items())
-    shares["idle"] = max(0, PARTS - held)
+    # Of a card with instances of unknown size nobody knows how much is not held.
+    free = "idle" if rights.are_sized else "unknown"
+    shares[free] = shares.get(free, 0) + max(0, PARTS - held)
     for party, part in split(idle, shares).items():
-        _entry(entries, party).energy_mj += part
+        entry = _entry(entries, party)
+        entry.idle_mj = part
+        entry.energy_mj += part
     for party, part in _divided(energy - idle, weights).items():
         _entry(entries, party).energy_mj += part
-    return energy
+    return energy - idle
 
 
 def _most_idle(interval: Interval, *, works: bool) -> int:

@@ -9,17 +9,22 @@ from podgpu.model import Device, Instance
 
 
 class GpuInstance(Struct, frozen=True, kw_only=True, gc=False):
-    """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. Unknown is None."""
+    """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. Unknown is None.
+
+    A dcgm-exporter page does not give the number of multiprocessors, so nobody knows how large its instances are.
+    """
 
     migs: frozenset[str]
-    parts: int
+    parts: int | None
     active: float | None
     sm_active: float | None
 
     @property
     def activity(self) -> int | None:
         """Parts of the whole card's time."""
-        return None if self.active is None else round(min(self.active, 1.0) * self.parts)
+        return (
+            None if self.active is None or self.parts is None else round(min(self.active, 1.0) * self.parts)
+        )
 
 
 def gpu_instances(device: Device) -> list[GpuInstance]:
@@ -29,7 +34,7 @@ def gpu_instances(device: Device) -> list[GpuInstance]:
     return [
         GpuInstance(
             migs=frozenset(one.mig.uuid for one in group),
-            parts=sum(parts_of(device, one) for one in group),
+            parts=_together(parts_of(device, one) for one in group),
             active=_spoken(group, "graphics_engine_active_ratio"),
             sm_active=_spoken(group, "sm_active_ratio"),
         )
@@ -37,15 +42,25 @@ def gpu_instances(device: Device) -> list[GpuInstance]:
     ]
 
 
-def parts_by_instance(device: Device) -> dict[str, int]:
+def parts_by_instance(device: Device) -> dict[str, int | None]:
     return {one.mig.uuid: parts_of(device, one) for one in device.instances}
 
 
-def parts_of(device: Device, instance: Instance) -> int:
-    """Return an instance's share of its card by multiprocessors."""
-    own = instance.mig.multiprocessors or 0
-    whole = device.gpu.multiprocessors or sum(one.mig.multiprocessors or 0 for one in device.instances)
-    return min(PARTS, own * PARTS // whole) if whole else 0
+def parts_of(device: Device, instance: Instance) -> int | None:
+    """Return an instance's share of its card by multiprocessors, None where their number is not known."""
+    own = instance.mig.multiprocessors
+    whole = device.gpu.multiprocessors or _together(one.mig.multiprocessors for one in device.instances)
+    return min(PARTS, own * PARTS // whole) if own and whole else None
+
+
+def _together(numbers: Iterable[int | None]) -> int | None:
+    """A sum of which a part is unknown is unknown."""
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total
 
 
 def _spoken(group: Iterable[Instance], metric: str) -> float | None:

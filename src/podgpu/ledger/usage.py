@@ -1,7 +1,6 @@
 """Who is on a device and what they were measured to use."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -9,8 +8,6 @@ from msgspec.structs import replace
 from podgpu.ledger.account import Account, Party
 from podgpu.ledger.mps import CLIENT
 from podgpu.model import Device, Holder, Process
-
-T = TypeVar("T", int, float)
 
 
 class Usage(Struct, kw_only=True, gc=False):
@@ -23,7 +20,6 @@ class Usage(Struct, kw_only=True, gc=False):
     running: int = 0
     memory_bytes: int | None = 0
     sm_us: int | None = 0
-    sm_ratio: float | None = 0.0
     migs: set[str] = field(default_factory=set)
     is_client: bool = False
 
@@ -61,7 +57,6 @@ def _add(usage: Usage, process: Process, elapsed_us: int, *, is_client: bool) ->
         usage.memory_bytes = _added(usage.memory_bytes, process.memory_bytes)
     usage.sm_us = _added(usage.sm_us, _sm_us(process, elapsed_us))
     usage.is_client |= is_client
-    usage.sm_ratio = None if usage.is_client else _added(usage.sm_ratio, process.sm_ratio)
 
 
 def serving(device: Device, holders: Mapping[int, Holder], servers: Collection[int]) -> list[Process]:
@@ -104,5 +99,5 @@ def _sm_us(process: Process, elapsed_us: int) -> int | None:
     return None if process.sm_ratio is None else round(min(process.sm_ratio, 1.0) * elapsed_us)
 
 
-def _added(one: T | None, other: T | None) -> T | None:
+def _added(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other

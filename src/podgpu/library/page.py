@@ -58,5 +58,5 @@ def _cards(devices: Iterable[Device], claims: Iterable[Claim]) -> tuple[Card, ..
     on_card: dict[str, list[Claim]] = {}
     for claim in claims:
         on_card.setdefault(claim.gpu, []).append(claim)
-    join = Join((), lambda _: None)
+    join = Join((), {}, {})
     return tuple(join.card(device, None, on_card.get(device.gpu.uuid, ())) for device in devices)

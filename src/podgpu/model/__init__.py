@@ -3,7 +3,7 @@
 What there is thousands of has `gc=False`: a tree has no cycles, so the garbage collector need not walk it.
 """
 
-from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Booking, Card, Rest, Tenant
+from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Band, Booking, Card, Rest, Tenant
 from podgpu.model.claim import Claim
 from podgpu.model.device import (
     SEES_ALL,
@@ -41,6 +41,7 @@ __all__ = [
     "Ability",
     "Allocation",
     "Balance",
+    "Band",
     "Booking",
     "Card",
     "Claim",

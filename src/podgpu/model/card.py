@@ -16,24 +16,57 @@ UNATTRIBUTED = ("idle", "overhead", "host", "container", "unknown")
 ENDED = "ended"
 
 
+class Band(Struct, frozen=True, kw_only=True, gc=False):
+    """How sure a booking is: over one period, what was booked, and what it must be at least and can be at most."""
+
+    elapsed_us: int  # length of the period
+    booked_us: int  # busy time that was booked
+    least_us: int  # busy time it had for certain
+    most_us: int  # busy time it can have had
+    booked_mj: int  # energy that was booked
+    least_mj: int  # energy it used for certain
+    most_mj: int  # energy it can have used
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there is any doubt about the busy time."""
+        return self.elapsed_us > 0 and self.least_us < self.most_us
+
+    def ratio(self, busy_us: int) -> float:
+        """A busy time of the period, as a part of it."""
+        return busy_us / self.elapsed_us if self.elapsed_us else 0.0
+
+
 class Booking(Struct, frozen=True, kw_only=True, gc=False):
     """What one container has of one card or MIG instance. Counters are totals over the agent's life, in integers.
 
-    `busy_us`, `energy_mj`, `allocated_us` and `allocated_ratio` are parts of the whole card, also on a MIG instance;
-    `sm_ratio` is the instance's own there. Methods: `measured`, `exclusive`, `instance`, `weighted`, `reserved`,
-    `equal`.
+    All but `instance_ratio` are parts of the whole card, also on a MIG instance: they may be added up. Methods:
+    `measured`, `exclusive`, `instance`, `weighted`, `reserved`, `equal`.
     """
 
     method: str = ""  # how busy time and active energy were found; empty where none were
     processes: int | None = None  # those running now; absent if some may have been missed
     memory_bytes: int | None = None  # held by its processes; absent if not measured
     memory_limit_bytes: int | None = None  # the most it may hold; absent without a limit
-    sm_ratio: float | None = None  # 0 to 1, mean since the previous reading; absent if not measured
-    power_watts: float | None = None  # mean since the previous reading; absent if not measured
-    allocated_ratio: float | None = None  # 0 to 1, of the whole card; absent if it was given nothing
+    sm_ratio: float | None = (
+        None  # 0 to 1, of the card's time since the previous reading; absent if not known
+    )
+    instance_ratio: float | None = (
+        None  # 0 to 1, SM activity of the MIG instance it is alone on; absent elsewhere
+    )
+    power_watts: float | None = None  # its part of the card's power now; absent if not known
+    allocated_ratio: float | None = (
+        None  # 0 to 1, of the whole card; absent if it was given nothing, or not known
+    )
+    bookable: bool = True  # false if the size of its MIG instance is not known: its counters say nothing
     busy_us: int = 0  # microseconds of the card's busy time, so far
     energy_mj: int = 0  # millijoules, so far
     allocated_us: int = 0  # microseconds times the share it was given, so far
+    least_busy_us: int = 0  # busy time it had for certain, in the periods that are over
+    most_busy_us: int = 0  # busy time it can have had, in the periods that are over
+    least_energy_mj: int = 0  # energy it used for certain, in the periods that are over
+    most_energy_mj: int = 0  # energy it can have used, in the periods that are over
+    band: Band | None = None  # of the last period that is over; absent before the first
     last_active_at: float | None = None  # seconds since 1970; absent if it never worked
 
 
@@ -43,6 +76,9 @@ class Tenant(Struct, frozen=True, kw_only=True, gc=False):
     container: ContainerRef  # whose it is
     mig: str = ""  # UUID of the MIG instance; empty for the whole card
     workload: Workload | None = None  # what its pod was made for; absent if not known
+    held_since: float | None = (
+        None  # seconds since 1970, when its pod started; absent without a claim, or if not known
+    )
     claims: tuple[Claim, ...] = ()  # what it was given here
     processes: tuple[Process, ...] = ()  # largest memory first; just ended ones have no `kinds`
     booking: Booking = Booking()  # what it has and had of the card
@@ -59,8 +95,13 @@ class Rest(Struct, frozen=True, kw_only=True, gc=False):
 
     reason: str  # `idle`, `overhead`, `host`, `container`, `unknown` or `ended`
     memory_bytes: int | None = None  # held now; absent if none was booked
+    sm_ratio: float | None = (
+        None  # 0 to 1, of the card's time since the previous reading; absent if none was booked
+    )
+    power_watts: float | None = None  # its part of the card's power now; absent if none was booked
     busy_us: int = 0  # microseconds of the card's busy time, so far
     energy_mj: int = 0  # millijoules, so far
+    band: Band | None = None  # of the last period that is over; absent before the first
     processes: tuple[Process, ...] = ()  # those it comes from, largest memory first
 
     @property
@@ -72,8 +113,10 @@ class Balance(Struct, frozen=True, kw_only=True, gc=False):
     """What the books of the card add up to: its tenants, those that ended, and the rest."""
 
     memory_bytes: int | None = None  # in use on the card; absent if the card does not report it
+    busy_ratio: float | None = None  # 0 to 1, mean since the previous reading; absent if not measured
     busy_us: int = 0  # microseconds, so far
     energy_mj: int = 0  # millijoules, so far
+    band: Band | None = None  # of the last period that is over, without any doubt; absent before the first
 
 
 class Card(Struct, frozen=True, kw_only=True, gc=False):

@@ -66,6 +66,7 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     name: str  # of the pod
     uid: str  # as the API server knows it
     phase: str = ""  # such as `Running`; empty if not known
+    started_at: float | None = None  # seconds since 1970, when the node took it on; absent if not known
     static_hash: str = ""  # the UID that a static pod's cgroup carries; empty for other pods
     labels: dict[str, str] = {}  # those that `--kube.pod-labels` allows
     annotations: dict[str, str] = {}  # never in the document: people keep secrets in them

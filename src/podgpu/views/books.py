@@ -18,6 +18,12 @@ _POD_LABELS = (*Scope.AGENT.labels, *catalog.families()[POD_INFO][0].label_names
 _NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
 _ENERGY = "energy_joules_total"
 _NOBODY = ContainerRef("", "", "")
+_LEAST, _MOST = ("least",), ("most",)
+# What cannot be booked for a reason has no series: capacity that nobody was given has no processes and is never busy,
+# and memory that no process accounts for draws no power.
+_NEVER_RUNS = frozenset({"idle"})
+_NEVER_BUSY = frozenset({"idle", "overhead"})
+_NEVER_DRAWS = frozenset({"overhead"})
 
 Place = tuple[str, str, str]
 Entry = tuple[Scope, Labels, Iterable[Reading]]
@@ -64,17 +70,25 @@ def _containers(card: Card, place: Place) -> Iterator[Entry]:
             merged.setdefault(named, ([], []))[number].append(tenant)
     for names, (live, ended) in sorted(merged.items()):
         subject = Labels(Scope.CONTAINER.labels, (*place, *names))
-        yield Scope.CONTAINER, subject, _counters([*live, *ended], card.ability)
+        if card.balance is not None:  # else nothing was ever booked
+            yield Scope.CONTAINER, subject, _counters([*live, *ended], card.ability)
         if live and card.fault is None:
             yield Scope.CONTAINER, subject, _gauges(live)
 
 
 def _counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
+    books = [one.booking for one in group if one.booking.bookable]
+    if not books:
+        return
     if able.counts_busy:
-        yield _seconds("busy_seconds_total", sum(one.booking.busy_us for one in group))
-    yield _seconds("allocated_seconds_total", sum(one.booking.allocated_us for one in group))
+        yield _seconds("busy_seconds_total", sum(one.busy_us for one in books))
+        yield _seconds("busy_bound_seconds_total", sum(one.least_busy_us for one in books), _LEAST)
+        yield _seconds("busy_bound_seconds_total", sum(one.most_busy_us for one in books), _MOST)
+    yield _seconds("allocated_seconds_total", sum(one.allocated_us for one in books))
     if able.counts_energy:
-        yield _joules(_ENERGY, sum(one.booking.energy_mj for one in group))
+        yield _joules(_ENERGY, sum(one.energy_mj for one in books))
+        yield _joules("energy_bound_joules_total", sum(one.least_energy_mj for one in books), _LEAST)
+        yield _joules("energy_bound_joules_total", sum(one.most_energy_mj for one in books), _MOST)
 
 
 def _gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
@@ -82,6 +96,7 @@ def _gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
         yield Reading("info", 1.0, (one.booking.method, one.container.pod_uid))
     books = [one.booking for one in live]
     active = [one.last_active_at for one in books if one.last_active_at is not None]
+    held = [one.held_since for one in live if one.held_since is not None]
     # Where two pods have one name, one may hold the claim and the other the processes.
     users = [one for one in books if one.processes] or books
     yield from _known(
@@ -89,30 +104,39 @@ def _gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
             "memory_used_bytes": _total([one.memory_bytes for one in users]),
             "memory_limit_bytes": _added([one.memory_limit_bytes for one in books]),
             "sm_utilization_ratio": _total([one.sm_ratio for one in users]),
+            "instance_utilization_ratio": _total([one.instance_ratio for one in users]),
             "power_watts": _total([one.power_watts for one in books]),
             "allocated_ratio": _added([one.allocated_ratio for one in books]),
             "processes": _total([one.processes for one in books]),
             "last_active_timestamp_seconds": max(active, default=None),
+            "held_since_timestamp_seconds": min(held, default=None),
         }
     )
 
 
 def _rest(one: Rest, card: Card) -> Iterator[Reading]:
     reason = (one.reason,)
-    seen = len(one.running) if card.fault is None and card.ability.knows_owners else None
-    yield from _known({"memory_bytes": one.memory_bytes, "processes": seen}, reason)
-    yield from _used(one, reason, card.ability)
+    is_seen = card.fault is None and card.ability.knows_owners and one.reason not in _NEVER_RUNS
+    gauges = {
+        "memory_bytes": one.memory_bytes,
+        "sm_utilization_ratio": one.sm_ratio,
+        "power_watts": one.power_watts,
+        "processes": len(one.running) if is_seen else None,
+    }
+    yield from _known(gauges, reason)
+    if card.balance is not None:
+        yield from _used(one, reason, card.ability)
 
 
 def _used(one: Rest, labels: tuple[str, ...], able: Ability) -> Iterator[Reading]:
-    if able.counts_busy:
+    if able.counts_busy and (one.busy_us or one.reason not in _NEVER_BUSY):
         yield _seconds("busy_seconds_total", one.busy_us, labels)
-    if able.counts_energy:
+    if able.counts_energy and (one.energy_mj or one.reason not in _NEVER_DRAWS):
         yield _joules(_ENERGY, one.energy_mj, labels)
 
 
 def _balance(one: Balance, able: Ability) -> Iterator[Reading]:
-    yield from _known({"booked_memory_bytes": one.memory_bytes})
+    yield from _known({"booked_memory_bytes": one.memory_bytes, "busy_ratio": one.busy_ratio})
     if able.counts_busy:
         yield _seconds("booked_busy_seconds_total", one.busy_us)
     if able.counts_energy:

@@ -1,6 +1,7 @@
 """What is booked to no container, for a screen: in which order, and each reason in words."""
 
 from podgpu.model import ENDED, UNATTRIBUTED, Card, Rest
+from podgpu.views.glance import Use
 
 REASONS = {
     "idle": "idle",
@@ -22,7 +23,14 @@ MEANINGS = {
 _ORDER = {reason: number for number, reason in enumerate(UNATTRIBUTED)}
 
 
+_LEAST_WATTS = 0.5  # what is less is not worth a line
+
+
 def present(card: Card) -> list[Rest]:
-    """List what is on the card now; counters alone are history."""
-    found = [rest for rest in card.rest if rest.memory_bytes or rest.running]
+    """List what is on the card now, as far as it shows; counters alone are history."""
+    found = [rest for rest in card.rest if rest.memory_bytes or rest.running or _shows(rest)]
     return sorted(found, key=lambda rest: _ORDER.get(rest.reason, len(_ORDER)))
+
+
+def _shows(rest: Rest) -> bool:
+    return (rest.power_watts or 0) >= _LEAST_WATTS or Use(rest.sm_ratio).shows

@@ -28,6 +28,15 @@ def is_unseen(tenant: Tenant, card: Card) -> bool:
     return tenant.idle is None and card.ability.sees_processes
 
 
+def idle_seconds(tenant: Tenant, now: float) -> float | None:
+    """How long it has not used the card: since it was last active, or since it holds it. None if that is unknown."""
+    if not tenant.idle and tenant.booking.sm_ratio is None:
+        return None
+    since = tenant.booking.last_active_at
+    since = tenant.held_since if since is None else since
+    return None if since is None else max(now - since, 0.0)
+
+
 def full_name(container: ContainerRef | Allocation) -> str:
     """`namespace/pod/container`; somebody outside Kubernetes has the last alone, a nameless container none."""
     return "/".join(line(part) for part in (container.namespace, container.pod, container.container) if part)

@@ -72,7 +72,9 @@ async def test_who_holds_the_card_alone_is_taken_for_its_user() -> None:
     booking = tenant.booking
     assert (tenant.container.pod, booking.method, booking.energy_mj) == ("train", "exclusive", 7000)
     assert booking.busy_us == pytest.approx(booking.allocated_us / 2, abs=2)
-    assert (booking.memory_bytes, booking.sm_ratio) == (None, None)
+    assert booking.memory_bytes is None
+    assert booking.sm_ratio == pytest.approx(0.5, abs=1e-3)
+    assert booking.power_watts is None, "nobody knows when the first step began"
     [claim] = tenant.claims
     assert (claim.source, claim.device_id) == ("dcgm", "GPU-1")
     assert (tenant.idle, booking.processes) == (None, None)
@@ -146,7 +148,7 @@ async def test_the_terminal_shows_the_card_and_its_pod() -> None:
     title, _, card, tenant = output.splitlines()
     assert title == "n1  1 GPU"
     assert card.split() == ["0", "Tesla", "T4", "43", "°C", "0%", "0.0", "/", "-", "16", "W"]
-    assert tenant.split() == ["default/gpu-test/gpu-test", "100%", "-", "-", "16", "W", "exclusive"]
+    assert tenant.split() == ["default/gpu-test/gpu-test", "100%", "0%", "-", "16", "W", "exclusive"]
 
 
 async def test_a_page_that_does_not_answer_is_said_on_the_terminal() -> None:

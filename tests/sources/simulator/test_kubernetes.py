@@ -9,7 +9,10 @@ from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, _ids, scr
 from podgpu.sources.simulator.source import Simulator
 
 TENANTS = {
-    process.tenant for card in CARDS for process in card.processes if not process.tenant.startswith("host:")
+    resident.tenant
+    for card in CARDS
+    for resident in card.processes
+    if not resident.tenant.startswith("host:")
 }
 
 
@@ -19,7 +22,7 @@ async def inventory() -> Inventory:
     return Inventory(report.devices, given.devices, given.allocatable, DemoPods().pods())
 
 
-async def test_exactly_the_pods_on_a_card_hold_a_part_of_it() -> None:
+async def test_who_is_on_a_card_holds_a_part_of_it_and_so_does_one_who_idles() -> None:
     node = await inventory()
     index = {device.gpu.uuid: device.gpu.index for device in node.devices}
     held = {
@@ -32,7 +35,8 @@ async def test_exactly_the_pods_on_a_card_hold_a_part_of_it() -> None:
         for one in card.processes
         if one.tenant in TENANTS
     }
-    assert held == on
+    assert held - on == {(6, "speech", "asr-2", "server")}
+    assert on < held
 
 
 async def test_every_device_that_was_given_is_understood() -> None:
@@ -43,10 +47,10 @@ async def test_several_sharing_systems_can_be_seen_side_by_side() -> None:
     assert len({claim.system for claim in claims(await inventory(), systems())}) >= 5
 
 
-async def test_nothing_is_scripted_for_a_pod_that_is_not_there() -> None:
-    pods = {tenant.rpartition("/")[0] for tenant in TENANTS}
-    assert script().pods.keys() <= pods
-    assert {one.to for one in script().given} <= TENANTS
+async def test_every_pod_is_scripted_and_was_given_a_device() -> None:
+    given = {one.to for one in script().given}
+    assert script().pods.keys() == {tenant.rpartition("/")[0] for tenant in given}
+    assert given >= TENANTS
 
 
 async def test_pods_belong_to_workloads_and_those_made_by_hand_to_themselves() -> None:
@@ -55,6 +59,21 @@ async def test_pods_belong_to_workloads_and_those_made_by_hand_to_themselves() -
     named = {pod.name: found[pod.uid] for pod in pods.pods()}
     assert (named["ocr-0"].kind, named["ocr-0"].name) == ("StatefulSet", "ocr")
     assert (named["notebook-5"].kind, named["notebook-5"].name) == ("Pod", "notebook-5")
+
+
+def test_teams_and_namespaces_differ() -> None:
+    pods = DemoPods().pods()
+    teams = {pod.labels["team"] for pod in pods}
+    assert len(teams) >= 4
+    assert len({(pod.namespace, pod.labels["team"]) for pod in pods}) > max(
+        len(teams), len({pod.namespace for pod in pods})
+    )
+
+
+def test_some_pods_have_just_started_and_some_run_for_days() -> None:
+    ages = sorted(-(pod.started_at or 0.0) for pod in DemoPods(lambda: 0.0).pods())
+    assert ages[0] < 1800
+    assert ages[-1] > 7 * 86400
 
 
 @pytest.mark.parametrize(

@@ -168,9 +168,10 @@ def joined(
     own = [claim for claim in claims if claim.gpu == device.gpu.uuid]
     accounts = Accounts()
     if device.fault is None:
-        sheet = book(able, Interval(elapsed_us=0), own, {one.pid: one for one in holders})
-        accounts.post([(sheet, None)], 0.0, 0.0)
-    return Join(vgpus, lambda _: None).card(able, accounts.cards.get(device.gpu.uuid), own)
+        first = Interval(elapsed_us=0)
+        sheet = book(able, first, own, {one.pid: one for one in holders})
+        accounts.post([(sheet, first)], 0.0, 0.0)
+    return Join(vgpus, {}, {}).card(able, accounts.cards.get(device.gpu.uuid), own)
 
 
 def rebooked(one: Card, **changes: object) -> Card:

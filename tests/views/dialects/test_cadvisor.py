@@ -81,7 +81,7 @@ def test_a_recreated_pod_is_added_to_the_former_one_but_its_card_counts_once() -
 
 
 def test_what_is_not_measured_is_left_out() -> None:
-    hidden = (rebooked(one, memory_bytes=None, sm_ratio=None) for one in SNAPSHOT.cards)
+    hidden = (rebooked(one, memory_bytes=None, sm_ratio=None, instance_ratio=None) for one in SNAPSHOT.cards)
     page = families(node(*hidden), DEFAULT)
     assert (values(page, USED), values(page, DUTY)) == ({}, {})
 
@@ -105,7 +105,7 @@ def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> Non
 
     def duty(*migs: MigInstance) -> float | None:
         split = replace(SPLIT, instances=tuple(replace(place, mig=mig) for mig in migs))
-        page = families(node(rebooked(split, sm_ratio=0.25)), DEFAULT)
+        page = families(node(rebooked(split, instance_ratio=0.25)), DEFAULT)
         return values(page, DUTY).get(ON_SLICE)
 
     assert duty(place.mig) == duty(unsized) == 25.0

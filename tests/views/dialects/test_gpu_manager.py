@@ -71,13 +71,26 @@ def node(*cards: Card, limits: dict[str, str] | None = None, **facts: object) ->
     return replace(plain, **facts)
 
 
-def booked(index: int = 0, *, sm: float | None = 0.5, mib: int | None = 100, **facts: object) -> Tenant:
+def booked(
+    index: int = 0,
+    *,
+    sm: float | None = 0.5,
+    mib: int | None = 100,
+    instance: float | None = None,
+    **facts: object,
+) -> Tenant:
     """The container holds the card and uses it."""
+    booking = Booking(
+        processes=1,
+        memory_bytes=None if mib is None else mib * MIB,
+        sm_ratio=sm,
+        instance_ratio=instance,
+    )
     plain = Tenant(
         container=WORK,
         claims=(Claim(gpu=CARDS[index], container=WORK),),
         processes=(Process(pid=42, kinds=("compute",)),),
-        booking=Booking(processes=1, memory_bytes=None if mib is None else mib * MIB, sm_ratio=sm),
+        booking=booking,
         idle=False,
     )
     return replace(plain, **facts)
@@ -251,7 +264,7 @@ def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> Non
         )
         for number in range(2)
     )
-    snapshot = node(card(device(instances=halves), tenants=[booked(sm=0.25, mig="MIG-0")]))
+    snapshot = node(card(device(instances=halves), tenants=[booked(instance=0.25, mig="MIG-0")]))
     assert series(snapshot, UTILIZATION, "gpu") == {"gpu0": 10, "total": 10}
 
 
@@ -264,7 +277,7 @@ def test_a_ratio_that_is_not_a_number_is_left_out() -> None:
 def test_use_of_a_slice_is_shown_as_part_of_the_card() -> None:
     mig = MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0, multiprocessors=25)
     instance = Instance(mig=mig, readings=(Reading("memory_total_bytes", 20 * GIB),))
-    snapshot = node(card(device(instances=(instance,)), tenants=[booked(sm=0.8, mig="MIG-1")]))
+    snapshot = node(card(device(instances=(instance,)), tenants=[booked(instance=0.8, mig="MIG-1")]))
     assert series(snapshot, UTILIZATION, "gpu") == {"gpu0": 20, "total": 20}
     assert series(snapshot, REQUESTED_CARDS, "req_of_gpu") == {"total": 0.25}
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory") == {"total": 20 * 1024}

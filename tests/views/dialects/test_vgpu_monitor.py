@@ -225,7 +225,8 @@ def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> Non
         )
         for number in range(2)
     )
-    on_half = tenant(replace(claim(share=1.0), mig="MIG-0"), mig="MIG-0")
+    booking = Booking(processes=1, sm_ratio=0.1, instance_ratio=0.5)
+    on_half = tenant(replace(claim(share=1.0), mig="MIG-0"), mig="MIG-0", booking=booking)
     split = card(replace(DEVICE, instances=halves), tenants=[on_half])
     snapshot = node(split)
     assert list(shown(snapshot)[UTILIZATION].values()) == [20.0]

@@ -130,20 +130,30 @@ class Reference(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., uid: _Optional[str] = ..., api_version: _Optional[str] = ..., controller: _Optional[bool] = ...) -> None: ...
 
 class PodStatus(_message.Message):
-    __slots__ = ("phase", "containers", "init_containers", "ephemeral_containers", "claims", "extended_claim")
+    __slots__ = ("phase", "start_time", "containers", "init_containers", "ephemeral_containers", "claims", "extended_claim")
     PHASE_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     INIT_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     EPHEMERAL_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     CLAIMS_FIELD_NUMBER: _ClassVar[int]
     EXTENDED_CLAIM_FIELD_NUMBER: _ClassVar[int]
     phase: str
+    start_time: Time
     containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     init_containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     ephemeral_containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     claims: _containers.RepeatedCompositeFieldContainer[ClaimStatus]
     extended_claim: ExtendedClaim
-    def __init__(self, phase: _Optional[str] = ..., containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., ephemeral_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[ClaimStatus, _Mapping]]] = ..., extended_claim: _Optional[_Union[ExtendedClaim, _Mapping]] = ...) -> None: ...
+    def __init__(self, phase: _Optional[str] = ..., start_time: _Optional[_Union[Time, _Mapping]] = ..., containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., ephemeral_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[ClaimStatus, _Mapping]]] = ..., extended_claim: _Optional[_Union[ExtendedClaim, _Mapping]] = ...) -> None: ...
+
+class Time(_message.Message):
+    __slots__ = ("seconds", "nanos")
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    NANOS_FIELD_NUMBER: _ClassVar[int]
+    seconds: int
+    nanos: int
+    def __init__(self, seconds: _Optional[int] = ..., nanos: _Optional[int] = ...) -> None: ...
 
 class ClaimStatus(_message.Message):
     __slots__ = ("name", "claim_name")

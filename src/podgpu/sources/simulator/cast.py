@@ -1,4 +1,4 @@
-"""The demo's eight cards and the processes on them. Data only."""
+"""The cast: eight cards and who is on them. Data only."""
 
 from dataclasses import replace
 
@@ -38,32 +38,33 @@ VIDEO = Work(
     pcie_transmit=140 * MIB, pcie_receive=220 * MIB,
 )  # fmt: skip
 
-# Training pauses now and then to write a checkpoint; a server's load follows its callers.
+# A training step pauses now and then to write its checkpoint; a server follows its callers, mostly in short bursts.
 STEPS = Rhythm(0.97, every=300, duty=0.94, rest=0.04, spread=0.02)
 FEED = Rhythm(0.02, every=60, duty=0.9, spread=0.4)
 CALLS = Rhythm(0.82, every=12, duty=0.55, rest=0.03, spread=0.8)
 BATCHES = Rhythm(0.46, every=40, duty=0.65, spread=0.5)
 CELLS = Rhythm(0.55, every=100, duty=0.22, spread=0.9)
 TRICKLE = Rhythm(0.24, every=20, duty=0.8, rest=0.05, spread=0.5)
+BURSTS = Rhythm(0.7, every=4, duty=0.3, spread=0.9)
 NOTHING = Rhythm(0.0, spread=0.0)
 
-# Named as `nvidia-smi mig -lgip` names them on an H200.
+# As `nvidia-smi mig -lgip` names them on this card.
 ONE = Profile("1g.18gb", 16, 16 * GIB, decoders=1)
 THREE = Profile("3g.71gb", 60, 69 * GIB + 256 * MIB, decoders=3)
 
 
-def _training(index: int, tenant: str, pid: int) -> SimulatedCard:
+def _training(index: int, tenant: str, pid: int, *, warmth: int = 0) -> SimulatedCard:
     trainer = SimulatedProcess(pid=pid, tenant=tenant, memory_bytes=118 * GIB, work=TRAINING, rhythm=STEPS)
     loader = SimulatedProcess(pid=pid + 44, tenant=tenant, memory_bytes=874 * MIB, work=LOADING, rhythm=FEED)
-    return SimulatedCard(index=index, processes=(trainer, loader))
+    return SimulatedCard(index=index, processes=(trainer, loader), warmth=warmth)
 
 
 CARDS = (
     _training(0, "research/pretrain-0/trainer", 20411),
-    _training(1, "research/pretrain-1/trainer", 20873),
+    _training(1, "research/pretrain-1/trainer", 20873, warmth=22),
     SimulatedCard(
         index=2,
-        xid_at=(90, 690),
+        xid_at=(3, 420, 820),
         processes=(
             SimulatedProcess(
                 pid=31552,
@@ -171,14 +172,15 @@ CARDS = (
                 memory_bytes=28 * GIB,
                 swing_bytes=4 * GIB,
                 work=CHAT,
-                rhythm=Rhythm(0.38, every=12, duty=0.7, rest=0.02, spread=0.6),
+                rhythm=TRICKLE,
             ),
             SimulatedProcess(
                 pid=60655,
                 tenant="assist/guard-84fdd-t6n2c/server",
-                memory_bytes=17 * GIB,
+                # Its limit is 40 GiB.
+                memory_bytes=38 * GIB + 900 * MIB,
                 work=SCORING,
-                rhythm=TRICKLE,
+                rhythm=BURSTS,
             ),
             SimulatedProcess(
                 pid=61102,
@@ -198,7 +200,7 @@ CARDS = (
                 tenant="speech/asr-0/server",
                 memory_bytes=24 * GIB,
                 work=CHAT,
-                rhythm=TRICKLE,
+                rhythm=BURSTS,
             ),
             SimulatedProcess(
                 pid=70541,
@@ -206,7 +208,7 @@ CARDS = (
                 memory_bytes=24 * GIB,
                 swing_bytes=3 * GIB,
                 work=CHAT,
-                rhythm=Rhythm(0.3, every=24, duty=0.5, spread=0.7),
+                rhythm=Rhythm(0.5, every=24, duty=0.5, spread=0.7),
             ),
             SimulatedProcess(
                 pid=1874,

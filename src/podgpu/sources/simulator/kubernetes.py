@@ -1,8 +1,9 @@
-"""The demo's Kubernetes: the pods, device ids and owners in demo.yaml, for the processes of the simulator."""
+"""The demo's Kubernetes: pods, device ids and owners for the simulator's tenants, as demo.yaml has them."""
 
 import re
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from uuid import NAMESPACE_OID, uuid5
@@ -37,14 +38,19 @@ class Given(Struct, frozen=True):
 
 
 class ScriptedPod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`workload` is KIND/NAME."""
+    """`workload` is KIND/NAME, `team` the value of the label of that name.
 
+    `hours` is for how long it has run when the demo starts.
+    """
+
+    team: str
+    hours: float
     workload: str = ""
     annotations: dict[str, str] = {}
 
 
 class ScriptedDevice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`to` is NAMESPACE/POD/CONTAINER, or empty if no container has the device."""
+    """`to` is NAMESPACE/POD/CONTAINER, where the device is given to somebody."""
 
     resource: str
     id: str
@@ -52,7 +58,7 @@ class ScriptedDevice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The content of demo.yaml. The keys of `pods` are NAMESPACE/POD."""
+    """What demo.yaml holds. `pods` goes by NAMESPACE/POD."""
 
     pods: dict[str, ScriptedPod]
     given: tuple[ScriptedDevice, ...]
@@ -75,16 +81,15 @@ class DemoKubelet:
 class DemoPods:
     name = parts.PODS_API.name
 
-    def __init__(self) -> None:
+    def __init__(self, wall: Callable[[], float] = time.time) -> None:
         self.errors: Counter[str] = Counter()
+        self._born = wall()
 
     async def run(self) -> None:
         return
 
     def pods(self) -> tuple[Pod, ...]:
-        processes = (process for card in CARDS for process in card.processes)
-        tenants = dict.fromkeys(one.tenant for one in processes if not one.tenant.startswith("host:"))
-        return tuple(map(_pod, tenants))
+        return tuple(_pod(tenant, self._born) for tenant in dict.fromkeys(one.to for one in script().given))
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True, age_seconds=0.0)
@@ -97,8 +102,8 @@ class DemoProcesses:
     name = parts.PROCFS.name
 
     def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
-        processes = {process.pid: process for card in CARDS for process in card.processes}
-        return {pid: _holder(processes[pid]) for pid in pids if pid in processes}
+        residents = {resident.pid: resident for card in CARDS for resident in card.processes}
+        return {pid: _holder(residents[pid]) for pid in pids if pid in residents}
 
     def fault(self) -> Fault | None:
         return None
@@ -124,7 +129,7 @@ def _allocation(device: ScriptedDevice, device_id: str) -> Allocation:
 
 
 def _ids(pattern: str) -> Iterator[str]:
-    """Yield an id for each number of the range, or a single id if there is no range."""
+    """Write out a range, if there is one."""
     named = _named(pattern)
     found = _RANGE.search(named)
     numbers = range(int(found["first"]), int(found["last"]) + 1) if found else ("",)
@@ -132,7 +137,7 @@ def _ids(pattern: str) -> Iterator[str]:
 
 
 def _named(pattern: str) -> str:
-    """Replace the names of cards and instances by their UUIDs."""
+    """Put UUIDs where cards and instances are named."""
     return _UUID.sub(lambda found: _uuid(int(found["card"]), found["instance"]), pattern)
 
 
@@ -141,38 +146,39 @@ def _uuid(index: int, instance: str | None) -> str:
     return card.uuid if instance is None else card.slice_uuid(int(instance))
 
 
-def _pod(tenant: str) -> Pod:
+def _pod(tenant: str, born: float) -> Pod:
     namespace, name, container = tenant.split("/")
-    scripted = script().pods.get(f"{namespace}/{name}", ScriptedPod())
+    scripted = script().pods[f"{namespace}/{name}"]
     return Pod(
         namespace=namespace,
         name=name,
         uid=_uid(tenant),
         phase="Running",
-        labels={"app": _workload(namespace, name).name},
+        started_at=born - scripted.hours * 3600,
+        labels={"app": _workload(namespace, name).name, "team": scripted.team},
         annotations={key: _named(note) for key, note in scripted.annotations.items()},
         containers=(PodContainer(name=container, container_id=_container_id(tenant), running=True),),
     )
 
 
 def _workload(namespace: str, pod: str) -> Workload:
-    scripted = script().pods.get(f"{namespace}/{pod}", ScriptedPod())
+    scripted = script().pods[f"{namespace}/{pod}"]
     kind, _, name = (scripted.workload or f"Pod/{pod}").partition("/")
     return Workload(kind=kind, name=name)
 
 
-def _holder(process: SimulatedProcess) -> Holder:
-    if process.tenant.startswith("host:"):
+def _holder(resident: SimulatedProcess) -> Holder:
+    if resident.tenant.startswith("host:"):
         return Holder(
-            pid=process.pid, kind="host", start_time=0, cgroup="0::/system.slice/video-index.service"
+            pid=resident.pid, kind="host", start_time=0, cgroup="0::/system.slice/video-index.service"
         )
-    namespace, pod, container = process.tenant.split("/")
-    uid, container_id = _uid(process.tenant), _container_id(process.tenant)
+    namespace, pod, container = resident.tenant.split("/")
+    uid, container_id = _uid(resident.tenant), _container_id(resident.tenant)
     slice_ = f"kubepods-burstable-pod{uid.replace('-', '_')}.slice"
     return Holder(
-        pid=process.pid,
+        pid=resident.pid,
         kind="pod",
-        start_time=100 * process.pid,
+        start_time=100 * resident.pid,
         owner=Owner(pod_uid=uid, container_id=container_id, runtime="containerd", qos="burstable"),
         container=ContainerRef(namespace, pod, container, uid),
         cgroup=f"0::/kubepods.slice/kubepods-burstable.slice/{slice_}/cri-containerd-{container_id}.scope",

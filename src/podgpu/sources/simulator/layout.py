@@ -1,4 +1,7 @@
-"""What a simulated node is made of: cards, the processes on them, and the work of each process."""
+"""What a simulated node is made of: cards, the processes on them, and the work those do.
+
+`tenant` is `namespace/pod/container`, or `host:NAME` for a process outside any pod.
+"""
 
 from dataclasses import dataclass
 from uuid import NAMESPACE_OID, uuid5
@@ -6,9 +9,9 @@ from uuid import NAMESPACE_OID, uuid5
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """Load over time, in windows of `every` seconds: first `busy`, for the ratio `duty` of the window, then `rest`.
+    """Windows of `every` seconds: up to `busy` for about the `duty` part of each, then `rest`.
 
-    `spread`, from 0 to 1, is how much the windows differ. The length of a round is a multiple of `every`.
+    `spread` is how much windows differ from one another, 0 to 1. `every` divides the length of a round.
     """
 
     busy: float
@@ -20,7 +23,7 @@ class Rhythm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a process does to a whole card in one fully busy second: ratios, watts and bytes."""
+    """What a kernel mix does to a whole card in one fully busy second: ratios, watts and bytes."""
 
     watts: int
     occupancy: float
@@ -38,10 +41,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedProcess:
-    """A process on a card. It holds `memory_bytes`, and slowly takes and returns up to `swing_bytes` more.
+    """A process on a card. It holds `memory_bytes` and slowly takes and gives back up to `swing_bytes` more.
 
-    `tenant` is `namespace/pod/container`, or `host:NAME` outside any pod. `instance` is the id of the GPU instance that
-    it runs in.
+    `instance` is the id of the GPU instance it runs in.
     """
 
     pid: int
@@ -64,7 +66,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedSlice:
-    """A MIG device: a GPU instance with a single compute instance that fills it."""
+    """A MIG device: one GPU instance with one compute instance over all of it."""
 
     gpu_instance_id: int
     profile: Profile
@@ -72,13 +74,17 @@ class SimulatedSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedCard:
-    """`xid_at` lists the seconds of each round at which the driver raises XID 31."""
+    """`xid_at` are the seconds of each round at which the driver raises XID 31.
+
+    `warmth` is by how many degrees the air that cools it is too warm.
+    """
 
     index: int
     processes: tuple[SimulatedProcess, ...]
     slices: tuple[SimulatedSlice, ...] = ()
     corrected_errors: int = 0
     xid_at: tuple[int, ...] = ()
+    warmth: int = 0
 
     @property
     def uuid(self) -> str:

@@ -1,6 +1,6 @@
-"""The readings of a simulated card at one moment.
+"""A moment of a card, in the catalog's words.
 
-An H200 does not report its fan speed, retired pages or temperature thresholds in degrees, so neither does this.
+Left out is what such a card does not say: fan speed, retired pages, thresholds in degrees.
 """
 
 import math
@@ -9,20 +9,19 @@ from collections.abc import Iterable
 from podgpu.catalog import device_rows
 from podgpu.model import Reading
 from podgpu.sources.simulator.layout import SimulatedSlice
-from podgpu.sources.simulator.tape import IDLE_CLOCK, MAX_CLOCK, Activity, Moment, Quantity
+from podgpu.sources.simulator.tape import HOT_CELSIUS, IDLE_CLOCK, MAX_CLOCK, Activity, Moment, Quantity
 
 Values = dict[tuple[str, ...], float]
 
 MEMORY_TOTAL = 150_754_820_096
 MEMORY_RESERVED = 644_939_776
-# Used memory of a card or a MIG instance that belongs to no process.
+# What a card, or a MIG instance, holds beyond the sum of its processes.
 MEMORY_OVERHEAD = 15_138_816
 POWER_LIMIT = 700
-SLOWDOWN_CELSIUS = 87
 DECODERS = 7
-# Work keeps nearly all multiprocessors busy while it runs.
+# Work keeps nearly all multiprocessors busy while it runs, but not quite.
 SPREAD = 0.93
-# A corrected memory error is added after this many rounds.
+# One corrected memory error more in so many rounds.
 ROUNDS_PER_ERROR = 3
 
 _QUIET = {
@@ -41,7 +40,7 @@ _QUIET = {
     "throttle_seconds_total",
 }
 
-# Constant values. Those of a moment replace them.
+# Holds whatever the card does; a moment overwrites what it knows better.
 _STANDING: Values = {(row.name, *row.label_values): 0 for row in device_rows() if row.name in _QUIET} | {
     ("bar1_memory_total_bytes",): 1 << 38,
     ("bar1_memory_used_bytes",): 26 << 20,
@@ -69,7 +68,7 @@ _STANDING: Values = {(row.name, *row.label_values): 0 for row in device_rows() i
 
 
 def card_readings(moment: Moment) -> tuple[Reading, ...]:
-    # The driver reports the use of a partitioned card through GPM only.
+    # A partitioned card reports its instances' use through GPM alone.
     use = {} if moment.card.slices else _use(moment.activities)
     overhead = MEMORY_OVERHEAD * max(1, len(moment.card.slices))
     return _readings(
@@ -84,16 +83,11 @@ def card_readings(moment: Moment) -> tuple[Reading, ...]:
 
 
 def slice_readings(moment: Moment, part: SimulatedSlice) -> tuple[Reading, ...]:
-    inside = [each for each in moment.activities if each.process.instance == part.gpu_instance_id]
+    inside = [each for each in moment.activities if each.resident.instance == part.gpu_instance_id]
     return _readings(
         _memory(part.profile.memory_bytes, 0, MEMORY_OVERHEAD, inside)
         | _profile([(activity, 1.0) for activity in inside], part.profile.decoders)
     )
-
-
-def percent_down(ratio: float) -> float:
-    """Round down to whole percent, as the driver does. So the processes never add up to more than the card."""
-    return math.floor(ratio * 100) / 100
 
 
 def _readings(values: Values) -> tuple[Reading, ...]:
@@ -101,7 +95,7 @@ def _readings(values: Values) -> tuple[Reading, ...]:
 
 
 def _use(activities: Iterable[Activity]) -> Values:
-    pairs = [(activity.load, activity.process.work) for activity in activities]
+    pairs = [(activity.load, activity.resident.work) for activity in activities]
     return {
         ("utilization_ratio",): round(sum(load for load, _ in pairs), 2),
         ("memory_utilization_ratio",): round(sum(load * work.dram for load, work in pairs), 2),
@@ -121,17 +115,18 @@ def _memory(total: int, reserved: int, overhead: int, activities: Iterable[Activ
 
 
 def _profile(weighted: list[tuple[Activity, float]], decoders: int) -> Values:
-    """Return what GPM would report of a card or an instance. Each activity comes with its share of it."""
+    """Say what GPM would of a card or an instance, given each activity's part of it."""
 
     def mean(quantity: Quantity) -> float:
-        return round(sum(each.load * weight * quantity(each.process.work) for each, weight in weighted), 4)
+        return round(sum(each.load * weight * quantity(each.resident.work) for each, weight in weighted), 4)
 
     active = sum(each.load * weight for each, weight in weighted)
     tensor = mean(lambda work: work.tensor)
     # Jobs fill the first decoder before they take the next.
     decoding = mean(lambda work: work.decoder) * decoders
     return {
-        ("graphics_engine_active_ratio",): round(active, 4),
+        # Rounded down: the card was never busy without one of its processes.
+        ("graphics_engine_active_ratio",): math.floor(active * 1e4) / 1e4,
         ("sm_active_ratio",): round(active * SPREAD, 4),
         ("sm_occupancy_ratio",): mean(lambda work: work.occupancy),
         ("tensor_active_ratio",): tensor,
@@ -154,12 +149,12 @@ def _clamped(ratio: float) -> float:
 def _electrics(moment: Moment) -> Values:
     graphics = moment.clock_megahertz * 1e6
     return {
-        ("power_watts",): moment.power_milliwatts / 1000,
-        ("power_instant_watts",): moment.power_milliwatts / 1000,
+        ("power_watts",): moment.power_watts,
+        ("power_instant_watts",): moment.power_instant_watts,
         ("energy_joules_total",): moment.energy_millijoules / 1000,
         ("temperature_celsius", "gpu"): moment.temperature,
         ("temperature_celsius", "memory"): moment.memory_temperature,
-        ("temperature_margin_celsius",): SLOWDOWN_CELSIUS - moment.temperature,
+        ("temperature_margin_celsius",): HOT_CELSIUS - moment.temperature,
         ("clock_hertz", "sm"): graphics,
         ("clock_hertz", "graphics"): graphics,
         ("clock_hertz", "video"): max(IDLE_CLOCK, moment.clock_megahertz * 7 // 9) * 1e6,
@@ -168,8 +163,11 @@ def _electrics(moment: Moment) -> Values:
 
 def _health(moment: Moment) -> Values:
     values: Values = {
-        ("throttle_seconds_total", "power"): moment.throttled_nanoseconds / 1e9,
-        ("clock_event", "software_power_cap"): moment.throttled,
+        ("throttle_seconds_total", "power"): moment.capped_nanoseconds / 1e9,
+        ("throttle_seconds_total", "thermal"): moment.hot_nanoseconds / 1e9,
+        ("throttle_seconds_total", "software_thermal"): moment.hot_nanoseconds / 1e9,
+        ("clock_event", "software_power_cap"): moment.is_capped,
+        ("clock_event", "software_thermal"): moment.is_hot,
         ("clock_event", "idle"): moment.clock_megahertz == IDLE_CLOCK,
     }
     if moment.card.corrected_errors:

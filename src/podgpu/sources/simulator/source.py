@@ -7,8 +7,8 @@ from podgpu.model import SEES_ALL, Device, Gpu, Instance, MigInstance, Process, 
 from podgpu.sources.simulator import NAME
 from podgpu.sources.simulator.cast import CARDS
 from podgpu.sources.simulator.layout import SimulatedCard
-from podgpu.sources.simulator.motion import ROUND
-from podgpu.sources.simulator.readings import card_readings, percent_down, slice_readings
+from podgpu.sources.simulator.motion import ROUND, Window
+from podgpu.sources.simulator.readings import card_readings, slice_readings
 from podgpu.sources.simulator.tape import Activity, Moment, Tape
 
 DRIVER_VERSION = "580.159.04"
@@ -19,9 +19,10 @@ ABLE = replace(SEES_ALL, hears_xids=True)
 
 
 class Simulator:
-    """The demo node. Its numbers depend only on the seed and on the time since its start.
+    """The demo node. What it shows depends on the seed and on when it is read, as of a real card.
 
-    XID events also depend on the last reading: each is reported once. `wall` gives their time.
+    Use and power are means since the reading before, at first since the start. Each XID event is reported once, and
+    `wall` dates it.
     """
 
     name = NAME
@@ -38,13 +39,15 @@ class Simulator:
 
     async def read(self) -> Report:
         elapsed = self._clock() - self._started
-        last, self._read_at = self._read_at, elapsed
+        before, self._read_at = self._read_at, elapsed
+        # Without any time in between there is no mean.
+        window = Window(before if before < elapsed else elapsed - 1, elapsed)
         return Report(
-            devices=tuple(_device(tape.at(elapsed), elapsed) for tape in self._tapes),
+            devices=tuple(_device(tape.at(window), elapsed) for tape in self._tapes),
             events=tuple(
                 XidEvent(uuid=card.uuid, xid=MMU_FAULT, at=self._started_at + second)
                 for card in CARDS
-                for second in _faults(card, after=last, until=elapsed)
+                for second in _faults(card, after=before, until=elapsed)
             ),
             driver_version=DRIVER_VERSION,
             nvml_version=NVML_VERSION,
@@ -102,22 +105,23 @@ def _instances(moment: Moment) -> Iterator[Instance]:
 
 
 def _process(activity: Activity) -> Process:
-    process = activity.process
-    if process.instance is not None:
-        # The driver does not report the utilisation of processes on a partitioned card.
+    resident = activity.resident
+    if resident.instance is not None:
+        # The driver reports no process's utilisation once a card is partitioned.
         return Process(
-            pid=process.pid,
-            kinds=process.kinds,
+            pid=resident.pid,
+            kinds=resident.kinds,
             memory_bytes=activity.memory_bytes,
-            gpu_instance_id=process.instance,
+            gpu_instance_id=resident.instance,
             compute_instance_id=0,
         )
     return Process(
-        pid=process.pid,
-        kinds=process.kinds,
+        pid=resident.pid,
+        kinds=resident.kinds,
         memory_bytes=activity.memory_bytes,
-        sm_ratio=percent_down(activity.load),
-        memory_ratio=percent_down(activity.load * process.work.dram),
+        sm_busy_us=activity.busy_us,
+        sm_ratio=activity.load,
+        memory_ratio=activity.load * resident.work.dram,
         encoder_ratio=0.0,
-        decoder_ratio=percent_down(activity.load * process.work.decoder),
+        decoder_ratio=activity.load * resident.work.decoder,
     )

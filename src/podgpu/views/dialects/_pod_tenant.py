@@ -50,9 +50,10 @@ class PodTenant(Struct, frozen=True):
     def sm_ratio(self) -> float | None:
         """Part of the device it was given.
 
-        The booking on a MIG instance is the activity of the whole GPU instance, with all its compute instances.
+        On a MIG instance it is the activity of the whole GPU instance, with all its compute instances.
         """
-        booked = self.tenant.booking.sm_ratio
+        booking = self.tenant.booking
+        booked = booking.instance_ratio if self.mig else booking.sm_ratio
         if booked is None:
             return 0.0 if self.tenant.idle is True else None
         times = self._times_own_size

@@ -3,15 +3,20 @@
 from collections import Counter
 
 from podgpu.model import Card, Instance, Snapshot
-from podgpu.views.glance import UNKNOWN, Glance, glance, memory, percent, whole
-from podgpu.views.page.markup import COLUMNS, EMPTY, bar, cells, pill, text, why
-from podgpu.views.page.tenant import rest_row, tenant_row
+from podgpu.views.glance import UNKNOWN, Glance, Use, Uses, glance, memory, percent, whole
+from podgpu.views.page.markup import COLUMNS, EMPTY, bar, cells, pill, text, use_cell, why
+from podgpu.views.page.tenant import Column
 from podgpu.views.rest import present
 from podgpu.views.tenant import UNSEEN, UNSEEN_MEANS, any_unseen, by_instance
 
 _LEGEND = (
-    "Utilisation and power of a container are means since the previous reading; those of a card are of the last "
-    "moment, so they may differ. <code>podgpu why POD</code> shows how a container's numbers were found."
+    "Utilisation is of the time since the previous reading, and of the whole card for containers too; that of a MIG "
+    "instance is of the instance. Power is that of the card now, divided among those on it. "
+    "<code>podgpu why POD</code> shows how a container's numbers were found."
+)
+_BOUNDS = (
+    "<b>23% (12–34)</b>: on a card with such a range, utilisation is of the last full minute. The range is what it was "
+    "at least and at most."
 )
 
 
@@ -19,8 +24,11 @@ def cards(snapshot: Snapshot) -> str:
     if not snapshot.cards:
         return '<h2>GPUs</h2><p class="soft">No GPU found.</p>'
     head = "".join(f"<th>{column}</th>" for column in COLUMNS)
-    rows = "".join(map(_card, snapshot.cards))
-    legend = f"{_LEGEND} <b>{UNSEEN}</b>: {UNSEEN_MEANS}." if any_unseen(snapshot.cards) else _LEGEND
+    uses = [Uses(card, glance(card.readings).utilization_ratio) for card in snapshot.cards]
+    rows = "".join(_card(*one, snapshot.taken_at) for one in zip(snapshot.cards, uses, strict=True))
+    legend = f"{_LEGEND} {_BOUNDS}" if any(one.is_minute for one in uses) else _LEGEND
+    if any_unseen(snapshot.cards):
+        legend += f" <b>{UNSEEN}</b>: {UNSEEN_MEANS}."
     return (
         '<h2>GPUs</h2><div class="box"><table><thead><tr>'
         '<th class="left">GPU</th><th class="left model">Model, containers</th>'
@@ -29,7 +37,7 @@ def cards(snapshot: Snapshot) -> str:
     )
 
 
-def _card(card: Card) -> str:
+def _card(card: Card, uses: Uses, now: float) -> str:
     gpu = card.gpu
     place = f"{text(gpu.node)} · " if gpu.node else ""
     model = f'{place}{text(gpu.model) or UNKNOWN}<br><span class="uuid">{text(gpu.uuid)}</span>'
@@ -42,11 +50,11 @@ def _card(card: Card) -> str:
     seen = glance(card.readings)
     state = f'<td class="left wide">{pill("MIG" if gpu.mig_enabled else "up", "good")}</td>'
     running = Counter(process.mig for process in card.processes if process.kinds)
-    numbers = _numbers(seen, _count(running.total(), is_all=card.ability.sees_all))
-    return f"{start}{state}{numbers}</tr>{_below(card, seen, running)}"
+    numbers = _numbers(seen, uses.of_card, _count(running.total(), is_all=card.ability.sees_all))
+    return f"{start}{state}{numbers}</tr>{_below(card, seen, running, Column(card, uses, now))}"
 
 
-def _below(card: Card, seen: Glance, running: Counter[str]) -> str:
+def _below(card: Card, seen: Glance, running: Counter[str], column: Column) -> str:
     """Write each instance with its tenants, then those on no listed instance, then what belongs to no container."""
     tenants = by_instance(card)
     # A process that could not be placed may be on any of them.
@@ -54,10 +62,11 @@ def _below(card: Card, seen: Glance, running: Counter[str]) -> str:
     rows = []
     for instance in card.instances:
         within, uuid = glance(instance.readings), instance.mig.uuid
-        rows.append(_instance(instance, _numbers(within, _count(running[uuid], is_all=is_all))))
-        rows += [tenant_row(card, one, within.memory_total_bytes) for one in tenants.get(uuid, ())]
-    rows += [tenant_row(card, one, seen.memory_total_bytes) for one in tenants.get("", ())]
-    return "".join([*rows, *map(rest_row, present(card))])
+        count = _count(running[uuid], is_all=is_all)
+        rows.append(_instance(instance, _numbers(within, Use(within.sm_active_ratio), count)))
+        rows += [column.tenant(one, within.memory_total_bytes) for one in tenants.get(uuid, ())]
+    rows += [column.tenant(one, seen.memory_total_bytes) for one in tenants.get("", ())]
+    return "".join([*rows, *map(column.rest, present(card))])
 
 
 def _instance(instance: Instance, numbers: str) -> str:
@@ -77,13 +86,13 @@ def _count(running: int, *, is_all: bool) -> str:
     return f"{running}+" if running else UNKNOWN
 
 
-def _numbers(seen: Glance, processes: str) -> str:
+def _numbers(seen: Glance, use: Use, processes: str) -> str:
     filled = None
     if seen.memory_used_bytes is not None and seen.memory_total_bytes:
         filled = seen.memory_used_bytes / seen.memory_total_bytes
     return cells(
         (
-            percent(seen.utilization_ratio) + bar(seen.utilization_ratio),
+            use_cell(use),
             memory(seen) + bar(filled),
             whole(seen.power_watts, "W"),
             whole(seen.temperature_celsius, "°C"),

@@ -5,7 +5,7 @@ from html import escape
 
 from podgpu.model import Fault
 from podgpu.views.advice import next_step
-from podgpu.views.glance import UNKNOWN, problem
+from podgpu.views.glance import UNKNOWN, Use, percent, problem
 from podgpu.views.text import line
 
 COLUMNS = ("Utilisation", "Memory GiB", "Power", "Temperature", "SM", "Tensor", "DRAM", "Processes")
@@ -21,10 +21,25 @@ def pill(word: str, look: str) -> str:
     return f'<span class="pill {look}">{word}</span>'
 
 
-def bar(ratio: float | None) -> str:
+def bar(ratio: float | None, whisker: str = "") -> str:
     if ratio is None:
         return ""
-    return f'<span class="bar"><i style="width:{min(max(ratio, 0.0), 1.0) * 100:.0f}%"></i></span>'
+    return f'<span class="bar" aria-hidden="true"><i style="width:{_width(ratio)}"></i>{whisker}</span>'
+
+
+def use_cell(use: Use) -> str:
+    """A bar, with a whisker where there is a doubt. The numbers are text: they are read aloud and printed too."""
+    if not use.bounds or use.least is None or use.most is None:
+        return f"{use}{bar(use.ratio)}"
+    spoken = f'<span class="spoken">, at least and at most {use.bounds.replace("–", " to ")} percent</span>'
+    start, size = _width(use.least), _width(use.most - use.least)
+    whisker = f'<b style="left:{start};width:{size}"></b>'
+    written = f'{percent(use.ratio)} <span class="bounds" aria-hidden="true">({use.bounds})</span>'
+    return f"{written}{spoken}{bar(use.ratio, whisker)}"
+
+
+def _width(ratio: float) -> str:
+    return f"{min(max(ratio, 0.0), 1.0) * 100:.0f}%"
 
 
 def cells(values: Sequence[str]) -> str:

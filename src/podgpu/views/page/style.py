@@ -47,6 +47,11 @@ tr.rest{color:var(--soft)}
 td.index{font-weight:700;font-size:1.05rem;text-align:left}
 .bar{display:block;height:5px;width:100%;min-width:4.5rem;margin-top:.3rem;border-radius:3px;background:var(--track)}
 .bar i{display:block;height:5px;border-radius:3px;background:var(--bar)}
+.bar{position:relative;print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.bar b{position:absolute;top:-2px;height:9px;min-width:2px;border:solid var(--ink);border-width:0 1px}
+.bar b::before{content:"";position:absolute;top:4px;left:0;right:0;border-top:1px solid var(--ink)}
+.bounds{color:var(--soft)}
+.spoken{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 .uuid{font:.75rem ui-monospace,Menlo,Consolas,monospace;color:var(--soft)}
 footer{margin-top:1.5rem;display:flex;flex-wrap:wrap;gap:.3rem 1.2rem}
 @media(max-width:900px){

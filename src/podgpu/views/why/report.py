@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot
-from podgpu.views.glance import gib, percent, problem, watts
+from podgpu.views.glance import gib, of_band, percent, problem, seconds, watts
 from podgpu.views.outsider import is_outsider, outsider_names
 from podgpu.views.rest import REASONS
 from podgpu.views.text import line
@@ -105,6 +105,7 @@ def _chain(chain: Chain, width: int, *, is_silent: bool) -> Iterator[str]:
         is_past = is_silent or chain.has_ended
         if not is_past:
             yield from _now(booking, width)
+            yield from _busy(booking, width)
         yield from _booked(booking, width)
         if not is_past:
             uses = bool(chain.processes) or chain.tenant.idle is None
@@ -147,13 +148,28 @@ def _now(booking: Booking, width: int) -> list[str]:
     if booking.memory_bytes is not None:
         now.append(f"{gib(booking.memory_bytes)} GiB")
     if booking.sm_ratio is not None:
-        now.append(f"SM {percent(booking.sm_ratio)}")
+        now.append(f"busy {percent(booking.sm_ratio)} of the GPU's time")
+    if booking.instance_ratio is not None:
+        now.append(f"SM {percent(booking.instance_ratio)} of its instance")
     if booking.power_watts is not None:
         now.append(watts(booking.power_watts))
     return fact("Now", ", ".join(now), width, _INDENT) if now else []
 
 
+def _busy(booking: Booking, width: int) -> list[str]:
+    """How sure it is, where there is a doubt."""
+    band = booking.band
+    if band is None or not band.is_wide:
+        return []
+    use = of_band(band)
+    by = "by looks" if booking.method == "measured" else "by an estimate"
+    span = f"{percent(use.ratio)} ({use.bounds}%) of the last {seconds(band.elapsed_us / 1e6)}, {by}"
+    return fact("Busy", span, width, _INDENT)
+
+
 def _booked(booking: Booking, width: int) -> list[str]:
+    if not booking.bookable:
+        return fact("Booked", words.UNSIZED, width, _INDENT)
     so_far = (
         f"busy {decimal(booking.busy_us, 6)} s, {decimal(booking.energy_mj, 3)} J, "
         f"allocated {decimal(booking.allocated_us, 6)} s"
@@ -183,6 +199,8 @@ def _findings(case: Case, chain: Chain, card: Card) -> Iterator[str]:
         yield words.UNSURE if card.ability.knows_owners else words.BLIND
     elif chain.claims and not chain.processes:
         yield words.NOT_USED
+    if tenant is not None and tenant.held_since is not None and not chain.has_ended:
+        yield f"Its pod has held this since {_moment(tenant.held_since)}."
     if tenant is not None and tenant.booking.last_active_at is not None and not chain.processes:
         yield f"Last active {_moment(tenant.booking.last_active_at)}."
 

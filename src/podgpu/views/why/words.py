@@ -4,9 +4,10 @@ from podgpu.views.tenant import UNSEEN, UNSEEN_MEANS
 
 METHODS = {
     "measured": (
-        "Busy time and active energy are divided by the SM time that the driver measured for each process. It takes "
-        "a few samples a second, so short bursts blur. Kernels that draw unequal power in equal time are not told "
-        "apart."
+        "Busy time and active energy are divided by looks. Five times a second the driver looks at the GPU: it names "
+        "whoever ran last and gives the whole GPU's busy time, so a tenant may be named for time that was another's. "
+        "What it had at least and at most follows from how often it was named and how busy the GPU was. Kernels that "
+        "draw unequal power in equal time cannot be distinguished."
     ),
     "exclusive": (
         "It is alone on the GPU, so the GPU's busy time and active energy are its own. The card measures both; "
@@ -34,6 +35,7 @@ BLIND = f"{UNSEEN}: No process can be seen, so the holder of the claim is taken 
 UNSURE = (
     f"{UNSEEN}: {UNSEEN_MEANS}. Not every process on this GPU could be listed, or traced to its container."
 )
+UNSIZED = "nothing: the size of its MIG instance is not known, so no part of the GPU can be booked to it"
 SILENT = "The GPU does not answer, so what is used of it now is unknown. The counters are those of before."
 SETTLED = (
     "What the sharing system wrote can be read in two ways. Its processes settle it: they were seen on this GPU, while "

@@ -1,0 +1,123 @@
+"""Bands hold what is booked, add up with the card's busy time, and are never narrower than the looks prove."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podgpu.ledger.account import Account, Entry, Party, Sheet
+from podgpu.ledger.band import LOOK_US, Period
+from podgpu.model import Band, ContainerRef, Process
+
+SECOND = 1_000_000
+A, B, C = (Account("GPU-1", "", ContainerRef("ns", name, "main", name)) for name in "abc")
+RUNNING = [Process(pid=1, kinds=("compute",))]
+
+
+def cycle(shares: dict[Party, float], busy: float, *, seconds: int = 5, method: str = "measured") -> Sheet:
+    """A cycle in which looks named the parties so often, on a card that was busy for so much of the time."""
+    elapsed, total = seconds * SECOND, round(busy * seconds * SECOND)
+    parts = {party: int(share * total) for party, share in shares.items()}
+    entries: dict[Party, Entry] = {
+        party: Entry(processes=RUNNING, method=method, named_us=part, busy_us=part, energy_mj=part // 1000)
+        for party, part in parts.items()
+    }
+    entries["unknown"] = Entry(busy_us=total - sum(parts.values()))
+    active = sum(entry.energy_mj for entry in entries.values())
+    return Sheet(
+        gpu="GPU-1",
+        entries=entries,
+        memory_bytes=None,
+        busy_us=total,
+        energy_mj=active,
+        active_mj=active,
+        elapsed_us=elapsed,
+        is_watched=True,
+    )
+
+
+def bands(*sheets: Sheet) -> dict[Party, Band]:
+    period = Period()
+    for sheet in sheets:
+        period.add(sheet)
+    return dict(period.bands())
+
+
+def ratios(band: Band) -> tuple[float, float, float]:
+    return tuple(part / band.elapsed_us for part in (band.least_us, band.booked_us, band.most_us))  # type: ignore[return-value]
+
+
+def test_on_a_busy_card_the_band_is_narrow() -> None:
+    found = bands(*[cycle({A: 0.85, B: 0.15}, 0.95)] * 60)
+    least, booked, most = ratios(found[A])
+    assert (round(booked, 3), most - least < 0.1) == (0.807, True)
+    assert least <= 0.85 - 0.05 <= 0.85 <= most
+
+
+def test_on_an_idle_card_looks_prove_little() -> None:
+    least, _, most = ratios(bands(*[cycle({A: 0.6, B: 0.4}, 0.3)] * 60)[A])
+    assert least == 0.0
+    assert most == pytest.approx(0.3)
+
+
+def test_whoever_is_alone_has_no_band() -> None:
+    band = bands(cycle({A: 1.0}, 0.4, method="exclusive"))[A]
+    assert band.least_us == band.booked_us == band.most_us
+    assert band.least_mj == band.booked_mj == band.most_mj
+
+
+@pytest.mark.parametrize("method", ["reserved", "equal"])
+def test_where_nothing_is_measured_the_band_is_all_of_it(method: str) -> None:
+    found = bands(cycle({A: 0.5, B: 0.5}, 0.4, method=method))
+    assert (found[A].least_us, found[A].most_us) == (0, 2 * SECOND)
+
+
+def test_on_a_shared_instance_the_band_is_the_instances_time() -> None:
+    one, other = (Account("GPU-1", "MIG-1", each.container) for each in (A, B))
+    sheet = cycle({one: 0.25, other: 0.25}, 0.8, method="weighted")
+    assert bands(sheet)[one].most_us == sheet.entries[one].busy_us + sheet.entries[other].busy_us
+
+
+def test_whoever_has_no_process_did_not_run() -> None:
+    sheet = cycle({A: 0.7, B: 0.3}, 0.9)
+    sheet.entries[C] = Entry(method="")
+    assert (bands(sheet)[C].least_us, bands(sheet)[C].most_us) == (0, 0)
+
+
+def test_not_to_be_named_leaves_room_for_chance() -> None:
+    sheet = cycle({A: 1.0, B: 0.0}, 0.9)
+    assert 0 < bands(sheet)[B].most_us < SECOND
+    assert bands(*[sheet] * 60)[B].most_us / 60 < bands(sheet)[B].most_us
+
+
+SHARES = st.floats(0, 1).flatmap(lambda a: st.floats(0, 1 - a).map(lambda b: {A: a, B: b, C: 1 - a - b}))
+METHODS = st.sampled_from(["measured", "exclusive", "instance", "weighted", "reserved", "equal"])
+SHEETS = st.lists(
+    st.builds(lambda s, y, m: cycle(s, y, method=m), SHARES, st.floats(0, 1), METHODS), max_size=20
+)
+
+
+@given(SHEETS)
+def test_a_band_holds_what_is_booked_and_all_add_up(sheets: Sequence[Sheet]) -> None:
+    found = bands(*sheets)
+    for band in found.values():
+        assert 0 <= band.least_us <= band.booked_us <= band.most_us
+        assert 0 <= band.least_mj <= band.booked_mj <= band.most_mj
+    busy = sum(sheet.busy_us for sheet in sheets)
+    assert (
+        sum(band.least_us for band in found.values()) <= busy <= sum(band.most_us for band in found.values())
+    )
+
+
+@given(st.lists(st.tuples(SHARES, st.floats(0.01, 1)), min_size=1, max_size=20))
+def test_a_band_is_never_narrower_than_the_looks_prove(
+    cycles: Sequence[tuple[dict[Party, float], float]],
+) -> None:
+    found = bands(*(cycle(shares, busy) for shares, busy in cycles))
+    share = sum(shares[A] for shares, _ in cycles) / len(cycles)
+    busy = sum(busy for _, busy in cycles) / len(cycles)
+    least, _, most = ratios(found[A])
+    slack = 10 / LOOK_US  # the books round to whole microseconds
+    assert least <= max(0.0, share + busy - 1) + slack
+    assert most >= min(share, busy) - slack

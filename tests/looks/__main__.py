@@ -1,0 +1,31 @@
+"""`python -m tests.looks FILE.json.gz …`: true share, booked share and band of each tenant, at 1 s and 5 s cycles."""
+
+import sys
+from pathlib import Path
+
+from tests.looks.replay import Verdict, recording, verdicts
+
+CYCLES = (1.0, 5.0)
+
+
+def main(paths: list[str]) -> int:
+    every: list[Verdict] = []
+    for path in paths:
+        for name, recorded in recording(Path(path)).items():
+            for cycle in CYCLES:
+                for one in verdicts(name, recorded, cycle):
+                    every.append(one)
+                    print(_line(one, cycle))
+    inside = sum(one.is_inside for one in every)
+    print(f"inside {inside} of {len(every)}")
+    return 0 if every and inside == len(every) else 1
+
+
+def _line(one: Verdict, cycle: float) -> str:
+    true, booked, least, most = (100 * part for part in (one.true, one.booked, one.least, one.most))
+    figures = f"true {true:5.1f}  booked {booked:5.1f}  band {least:5.1f}-{most:5.1f}"
+    return f"{one.name:<24} {cycle:g} s  {figures}  {'inside' if one.is_inside else 'OUTSIDE'}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,22 @@
+"""The recorded looks of a real card, with what its tenants really did."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.looks.replay import recording, verdicts
+
+RECORDED = recording(Path(__file__).parent / "recorded" / "h200.json.gz")
+
+
+@pytest.mark.parametrize("cycle", [1.0, 5.0])
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_tenants_did_is_inside_the_band(name: str, cycle: float) -> None:
+    for verdict in verdicts(name, RECORDED[name], cycle):
+        assert verdict.is_inside, verdict
+
+
+def test_the_band_is_narrow_on_the_card_that_is_always_busy() -> None:
+    busy, bursty = verdicts("A+B", RECORDED["A+B"], 5.0)
+    assert busy.most - busy.least < 0.2
+    assert bursty.most < busy.least
