@@ -305,9 +305,9 @@ def test_the_power_of_all_is_the_cards_at_any_moment(
         accounts.post([sheet(booked, energy_us=energy_us, is_gap=is_gap)], float(second), 0.0)
         for card in cards(accounts, watts):
             found = power(card)
-            assert all(0 <= one <= watts * (1 + 1e-9) for one in found.values())
+            assert all(0 <= one <= watts + 1e-6 for one in found.values())
             total = accounts.cards[GPU].moved_mj
-            assert sum(found.values()) == pytest.approx(watts if total else 0.0)
+            assert sum(found.values()) == pytest.approx(watts if total else 0.0, abs=1e-4)
 
 
 def test_of_who_holds_an_instance_of_unknown_size_no_counter_says_anything() -> None:

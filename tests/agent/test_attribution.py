@@ -270,8 +270,10 @@ async def test_a_silent_card_keeps_its_claims_and_its_ids_are_no_riddle(tmp_path
 async def test_after_a_gap_no_power_is_made_up(tmp_path: Path) -> None:
     stage = Stage(tmp_path, Kubelet(chat=GPU), Pods("pods-api", pod()))
     await stage.cycle()
+    first = only((await stage.cycle()).cards[0].tenants, UID).booking
     before = only((await stage.cycle()).cards[0].tenants, UID).booking
     after = only((await stage.cycle(seconds=3600)).cards[0].tenants, UID).booking
+    assert first.power_watts is None, "nobody knows when the counter's first step began"
     assert before.power_watts is not None
     assert after.power_watts is None
     assert after.allocated_us == before.allocated_us
