@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from podgpu.agent.accounts import GRACE_SECONDS, Accounts
 from podgpu.agent.join import Join
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
+from podgpu.ledger.band import PERIOD_US
 from podgpu.model import ENDED, Booking, Card, Claim, ContainerRef, Device, Gpu, Reading, Tenant
 from tests.agent.stage import check_card
 
@@ -26,7 +27,14 @@ def sheet(
 ) -> tuple[Sheet, Interval]:
     busy = sum(entry.busy_us for entry in entries.values())
     energy = sum(entry.energy_mj for entry in entries.values())
-    booked = Sheet(gpu=gpu, entries=dict(entries), memory_bytes=None, busy_us=busy, energy_mj=energy)
+    booked = Sheet(
+        gpu=gpu,
+        entries=dict(entries),
+        memory_bytes=None,
+        busy_us=busy,
+        energy_mj=energy,
+        elapsed_us=PERIOD_US // 3,
+    )
     return booked, Interval(elapsed_us=CYCLE, energy_mj=energy, energy_us=energy_us, **interval)
 
 
@@ -77,6 +85,29 @@ def series(accounts: Accounts) -> Counter[Series]:
     return found
 
 
+COUNTERS = (
+    "busy_us",
+    "energy_mj",
+    "allocated_us",
+    "least_busy_us",
+    "most_busy_us",
+    "least_energy_mj",
+    "most_energy_mj",
+)
+
+
+def counters(accounts: Accounts) -> Counter[Series]:
+    """Every counter of those on the page, by what labels its series."""
+    found: Counter[Series] = Counter()
+    for one in tenants(accounts):
+        named = one.container
+        for counter in COUNTERS:
+            found[one.mig, named.namespace, named.pod, named.container, counter] += getattr(
+                one.booking, counter
+            )
+    return found
+
+
 PARTIES = st.sampled_from(
     [rank(uid) for uid in ("", "a", "b", "c")]
     + [Account(GPU, "", ContainerRef("ns", f"job-{n}", "main", f"{n}")) for n in range(3)]
@@ -102,7 +133,7 @@ def test_the_books_add_up_and_no_series_falls(cycles: list[tuple[float, dict[Par
         now += seconds
         accounts.post([] if entries is None else [sheet(entries)], now, now)
         check(accounts)
-        found = series(accounts)
+        found = counters(accounts)
         for name, value in before.items():
             assert found.get(name, value) >= value, name
         before = found
