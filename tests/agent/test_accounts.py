@@ -311,6 +311,18 @@ def test_after_a_gap_nobodys_power_is_known() -> None:
     assert power(cards(accounts, 200.0)[0]) == {}
 
 
+def test_after_a_gap_there_is_no_last_minute_to_show() -> None:
+    accounts = Accounts()
+    for second in range(3):
+        accounts.post([works(rank("a"))], second, 0.0)
+    (card,) = cards(accounts)
+    assert card.balance and card.balance.band and card.tenants[0].booking.band
+    accounts.post([sheet({rank("a"): Entry(), "unknown": Entry(energy_mj=9)}, is_gap=True)], 900.0, 900.0)
+    (card,) = cards(accounts)
+    assert card.balance and (card.balance.band, card.tenants[0].booking.band) == (None, None)
+    assert card.tenants[0].booking.most_energy_mj == 60, "what was proven before stays"
+
+
 def test_a_silent_card_has_no_power_to_divide() -> None:
     accounts = Accounts()
     accounts.post([works(rank("a"), "host")], 0.0, 0.0)
