@@ -267,11 +267,22 @@ async def test_a_silent_card_keeps_its_claims_and_its_ids_are_no_riddle(tmp_path
     assert (await stage.see()).unclaimed == ()
 
 
+async def test_an_agent_that_was_restarted_knows_since_when_a_pod_holds_its_card(tmp_path: Path) -> None:
+    """What it saw before is gone with it; when the pod started is in the list of pods."""
+    for agent in ("before", "after"):
+        started = replace(pod(), started_at=1234.0)
+        stage = Stage(tmp_path / agent, Kubelet(chat=GPU), Pods("pods-api", started))
+        tenant = only((await stage.cycle()).cards[0].tenants, UID)
+        assert (tenant.held_since, tenant.booking.last_active_at) == (1234.0, None)
+
+
 async def test_after_a_gap_no_power_is_made_up(tmp_path: Path) -> None:
     stage = Stage(tmp_path, Kubelet(chat=GPU), Pods("pods-api", pod()))
     await stage.cycle()
+    first = only((await stage.cycle()).cards[0].tenants, UID).booking
     before = only((await stage.cycle()).cards[0].tenants, UID).booking
     after = only((await stage.cycle(seconds=3600)).cards[0].tenants, UID).booking
+    assert first.power_watts is None, "nobody knows when the counter's first step began"
     assert before.power_watts is not None
     assert after.power_watts is None
     assert after.allocated_us == before.allocated_us

@@ -8,7 +8,7 @@ from podgpu.model import Booking, Card, ContainerRef, Holder, Owner, Pod, Proces
 from podgpu.views.why import pod_names, why
 from tests.conftest import Golden
 from tests.tree import held
-from tests.views.quirks import BUSY, IDLER, LLAMA, NOTEBOOK, SLICE, SNAPSHOT, SPLIT, STUCK
+from tests.views.quirks import BUSY, IDLER, LLAMA, NOTEBOOK, SLICE, SNAPSHOT, SPLIT, STUCK, band
 from tests.views.test_native import SNAPSHOTS
 
 
@@ -40,6 +40,30 @@ def test_the_report(golden: Golden, container: ContainerRef) -> None:
 def test_a_pod_that_is_not_there_has_no_report() -> None:
     assert why(SNAPSHOT, "ml", "llama-1", 80) is None
     assert why(SNAPSHOT, "team-b", "llama-0", 80) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "range_", "line"),
+    [
+        ("measured", (0.23, 0.12, 0.34), "Busy 23% (12–34%) of the last 60 s, by looks Booked"),
+        ("weighted", (0.23, 0.0, 0.6), "Busy 23% (0–60%) of the last 60 s, by an estimate Booked"),
+        ("exclusive", (0.23,), "512 W Booked"),
+    ],
+)
+def test_how_sure_a_number_is(method: str, range_: tuple[float, ...], line: str) -> None:
+    booking = replace(BUSY.tenants[0].booking, method=method, band=band(*range_))
+    assert line in told("ml", "llama-0", node(with_first(booking=booking)))
+
+
+def test_of_an_instance_of_unknown_size_it_says_why_nothing_is_booked() -> None:
+    text = told("ml", "llama-0", node(with_first(booking=Booking(bookable=False, instance_ratio=0.5))))
+    assert "Now SM 50% of its instance" in text
+    assert "Booked nothing: the size of its MIG instance is not known" in text
+    assert "charged" not in text
+
+
+def test_since_when_it_is_held_is_said() -> None:
+    assert "Its pod has held this since 2025-10-08 05:06:40 UTC." in told("team-c", "dev-0")
 
 
 def test_every_link_of_the_chain_is_named() -> None:

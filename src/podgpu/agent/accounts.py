@@ -96,9 +96,12 @@ class CardBooks(Struct, gc=False):
         for party, entry in sheet.entries.items():
             self._totals(party).add(entry, now, wall)
         self._note_energy(interval)
-        self.period.add(sheet)
-        if self.period.elapsed_us >= PERIOD_US:
-            self._close_period()
+        if interval.is_gap:
+            self._pass_gap(sheet)
+        else:
+            self.period.add(sheet)
+            if self.period.elapsed_us >= PERIOD_US:
+                self._close_period()
 
     def _note_energy(self, interval: Interval) -> None:
         """Keep who had which part of the energy while the counter stands; whoever comes meanwhile has none yet."""
@@ -113,9 +116,20 @@ class CardBooks(Struct, gc=False):
             elif not stands:
                 totals.moved_mj = totals.entry.energy_mj
 
-    def _close_period(self) -> None:
+    def _pass_gap(self, sheet: Sheet) -> None:
+        """A time that nobody watched is no part of a minute that was, and there is no last minute to show after it."""
+        self._close_period()
+        self.period.add(sheet)
+        self._close_period()
+        self._forget_bands()
+
+    def _forget_bands(self) -> None:
+        self.last_period = None
         for totals in (*self.tenants.values(), *self.rest.values()):
             totals.band = None
+
+    def _close_period(self) -> None:
+        self._forget_bands()
         self.last_period = self.period.whole()
         for party, band in self.period.bands().items():
             # Whoever was buried since is not made anew.

@@ -14,8 +14,8 @@ from podgpu.catalog.units import (
     RATIO,
 )
 
-_PIPE = "Share of cycles in which a pipe of the multiprocessors was active."
-_ENGINE = "Share of time in which a media engine was busy."
+_PIPE = "Share of cycles since the previous reading in which a pipe of the multiprocessors was active."
+_ENGINE = "Share of time since the previous reading in which a media engine was busy."
 
 _TENSOR = "Ratio of cycles the tensor (HMMA) pipe is active"
 _DRAM = "Ratio of cycles the device memory interface is active sending or receiving data"
@@ -63,7 +63,8 @@ ACTIVITY: tuple[Metric, ...] = (
     Metric(
         name="graphics_engine_active_ratio",
         kind=Kind.GAUGE,
-        help="Share of time in which compute or graphics work ran. The utilisation of a MIG instance.",
+        help="Share of time since the previous reading in which compute or graphics work ran. Busy time is booked by "
+        "it.",
         read=Gpm(1, PROFILED_PERCENT),
         worth=Worth.CORE,
         mig=True,
@@ -78,7 +79,8 @@ ACTIVITY: tuple[Metric, ...] = (
     Metric(
         name="sm_active_ratio",
         kind=Kind.GAUGE,
-        help="Share of cycles in which a multiprocessor had at least one warp, averaged over all of them.",
+        help="Share of cycles since the previous reading in which a multiprocessor had at least one warp, averaged "
+        "over all of them. The utilisation of a MIG instance.",
         read=Gpm(2, PROFILED_PERCENT),
         worth=Worth.CORE,
         mig=True,
@@ -95,7 +97,7 @@ ACTIVITY: tuple[Metric, ...] = (
     Metric(
         name="sm_occupancy_ratio",
         kind=Kind.GAUGE,
-        help="Warps resident on the multiprocessors as a share of the most they can hold.",
+        help="Warps resident on the multiprocessors since the previous reading, as a share of the most they can hold.",
         read=Gpm(3, PROFILED_PERCENT),
         mig=True,
         dcgm=Alias("DCGM_FI_PROF_SM_OCCUPANCY", RATIO, "The ratio of number of warps resident on an SM."),
@@ -109,7 +111,7 @@ ACTIVITY: tuple[Metric, ...] = (
     Metric(
         name="tensor_active_ratio",
         kind=Kind.GAUGE,
-        help="Share of cycles in which any tensor core pipe was active.",
+        help="Share of cycles since the previous reading in which any tensor core pipe was active.",
         read=Gpm(5, PROFILED_PERCENT),
         mig=True,
         dcgm=Alias("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", RATIO, f"{_TENSOR}."),
@@ -119,7 +121,7 @@ ACTIVITY: tuple[Metric, ...] = (
     Metric(
         name="dram_active_ratio",
         kind=Kind.GAUGE,
-        help="Bandwidth of the device memory in use, as a share of the highest possible.",
+        help="Bandwidth of the device memory in use since the previous reading, as a share of the highest possible.",
         read=Gpm(10, PROFILED_PERCENT),
         mig=True,
         dcgm=Alias("DCGM_FI_PROF_DRAM_ACTIVE", RATIO, f"{_DRAM}."),
@@ -145,7 +147,7 @@ TRAFFIC: tuple[Metric, ...] = (
     Metric(
         name="pcie_transmit_bytes_per_second",
         kind=Kind.GAUGE,
-        help="Rate at which the GPU sent data over PCIe.",
+        help="Rate at which the GPU sent data over PCIe since the previous reading.",
         read=Gpm(20, MIB_PER_SECOND),
         dcgm=Alias("DCGM_FI_PROF_PCIE_TX_BYTES", BYTES_PER_SECOND, _PCIE.format("transmitted")),
         dcgm49=Alias("DCGM_FI_PROF_PCIE_TX_BYTES", BYTES_PER_SECOND, _PCIE.format("transmitted")),
@@ -159,7 +161,7 @@ TRAFFIC: tuple[Metric, ...] = (
     Metric(
         name="pcie_receive_bytes_per_second",
         kind=Kind.GAUGE,
-        help="Rate at which the GPU received data over PCIe.",
+        help="Rate at which the GPU received data over PCIe since the previous reading.",
         read=Gpm(21, MIB_PER_SECOND),
         dcgm=Alias("DCGM_FI_PROF_PCIE_RX_BYTES", BYTES_PER_SECOND, _PCIE.format("received")),
         dcgm49=Alias("DCGM_FI_PROF_PCIE_RX_BYTES", BYTES_PER_SECOND, _PCIE.format("received")),
@@ -175,7 +177,7 @@ TRAFFIC: tuple[Metric, ...] = (
         Metric(
             name=f"nvlink_{direction}_bytes_per_second",
             kind=Kind.GAUGE,
-            help=f"Rate at which the GPU {verb} data over all NVLinks.",
+            help=f"Rate at which the GPU {verb} data over all NVLinks since the previous reading.",
             read=Gpm(gpm, MIB_PER_SECOND, doubtful=True),
             dcgm=Alias(
                 "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", MEGABYTES_PER_SECOND, f"{_NVLINK}.", Kind.COUNTER

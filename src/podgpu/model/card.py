@@ -48,16 +48,10 @@ class Booking(Struct, frozen=True, kw_only=True, gc=False):
     processes: int | None = None  # those running now; absent if some may have been missed
     memory_bytes: int | None = None  # held by its processes; absent if not measured
     memory_limit_bytes: int | None = None  # the most it may hold; absent without a limit
-    sm_ratio: float | None = (
-        None  # 0 to 1, of the card's time since the previous reading; absent if not known
-    )
-    instance_ratio: float | None = (
-        None  # 0 to 1, SM activity of the MIG instance it is alone on; absent elsewhere
-    )
+    sm_ratio: float | None = None  # 0 to 1, of the card's time since the last reading; absent if unknown
+    instance_ratio: float | None = None  # 0 to 1, activity of a MIG instance it has alone; absent elsewhere
     power_watts: float | None = None  # its part of the card's power now; absent if not known
-    allocated_ratio: float | None = (
-        None  # 0 to 1, of the whole card; absent if it was given nothing, or not known
-    )
+    allocated_ratio: float | None = None  # 0 to 1, of the whole card; absent if nothing, or not known
     bookable: bool = True  # false if the size of its MIG instance is not known: its counters say nothing
     busy_us: int = 0  # microseconds of the card's busy time, so far
     energy_mj: int = 0  # millijoules, so far
@@ -76,9 +70,7 @@ class Tenant(Struct, frozen=True, kw_only=True, gc=False):
     container: ContainerRef  # whose it is
     mig: str = ""  # UUID of the MIG instance; empty for the whole card
     workload: Workload | None = None  # what its pod was made for; absent if not known
-    held_since: float | None = (
-        None  # seconds since 1970, when its pod started; absent without a claim, or if not known
-    )
+    held_since: float | None = None  # seconds since 1970; absent without a claim, or if not known
     claims: tuple[Claim, ...] = ()  # what it was given here
     processes: tuple[Process, ...] = ()  # largest memory first; just ended ones have no `kinds`
     booking: Booking = Booking()  # what it has and had of the card
@@ -95,9 +87,7 @@ class Rest(Struct, frozen=True, kw_only=True, gc=False):
 
     reason: str  # `idle`, `overhead`, `host`, `container`, `unknown` or `ended`
     memory_bytes: int | None = None  # held now; absent if none was booked
-    sm_ratio: float | None = (
-        None  # 0 to 1, of the card's time since the previous reading; absent if none was booked
-    )
+    sm_ratio: float | None = None  # 0 to 1, of the card's time since the last reading; absent if none
     power_watts: float | None = None  # its part of the card's power now; absent if none was booked
     busy_us: int = 0  # microseconds of the card's busy time, so far
     energy_mj: int = 0  # millijoules, so far

@@ -107,7 +107,7 @@ def _chain(chain: Chain, width: int, *, is_silent: bool) -> Iterator[str]:
             yield from _now(booking, width)
             yield from _busy(booking, width)
         yield from _booked(booking, width)
-        if not is_past:
+        if not is_past and booking.bookable:
             uses = bool(chain.processes) or chain.tenant.idle is None
             yield from _method(booking.method, width, uses=uses)
 
