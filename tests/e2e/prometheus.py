@@ -65,12 +65,13 @@ class Prometheus:
 
 
 @contextmanager
-def prometheus(jobs: Iterable[Job], folder: Path) -> Iterator[Prometheus]:
+def prometheus(jobs: Iterable[Job], folder: Path, rules: Iterable[Path] = ()) -> Iterator[Prometheus]:
     assert PROGRAM
     log = folder / "prometheus.log"
     with _without_wishes() as proxy:
         configuration = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(path) for path in rules],
             "scrape_configs": [job.configuration(proxy) for job in jobs],
         }
         file = folder / "prometheus.yml"
