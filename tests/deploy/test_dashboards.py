@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanaDashboard
 
 from tests.deploy.vocabulary import mistakes
 from tools.dashboards.__main__ import DASHBOARDS, ROOT, main, path_of
@@ -64,6 +67,15 @@ def test_addresses_never_change() -> None:
         "podgpu-health",
         "podgpu-agent",
     ]
+
+
+@each_dashboard
+def test_grafana_understands_every_field(board: Dashboard) -> None:
+    """What Grafana's own model does not know is lost when it reads a dashboard and writes it again."""
+    register_default_plugins()
+    there = GrafanaDashboard.from_json(FILES[board.uid])
+    back = json.loads(JSONEncoder().encode(there))
+    assert _lost(FILES[board.uid], back) == []
 
 
 @each_dashboard
@@ -140,6 +152,17 @@ def test_all_dashboards_link_to_each_other() -> None:
             ("dashboards", ["podgpu"], True)
         ]
         assert "podgpu" in one["tags"]
+
+
+def _lost(wanted: Any, found: Any, place: str = "") -> list[str]:
+    """Name the fields that are not found again. An empty one may be left out."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        pairs = [(f"{place}.{key}", value, found.get(key)) for key, value in wanted.items()]
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        pairs = [(f"{place}[{at}]", *both) for at, both in enumerate(zip(wanted, found, strict=True))]
+    else:
+        return [] if wanted == found or wanted in ([], {}, "") else [place]
+    return [name for where, one, other in pairs for name in _lost(one, other, where)]
 
 
 def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:

@@ -55,6 +55,11 @@ class Prometheus:
         found = self._ask("targets/metadata", metric=metric)
         return {one["target"]["job"]: one["type"] for one in found}
 
+    def rule_faults(self) -> dict[str, str]:
+        """Why each rule could not be evaluated, nothing if it could."""
+        groups = self._ask("rules")["groups"]
+        return {rule["name"]: rule.get("lastError", "") for group in groups for rule in group["rules"]}
+
     def by_job(self, expression: str) -> dict[str, float]:
         return {labels["job"]: value for labels, value in self.query(expression)}
 

@@ -109,7 +109,6 @@ def _datasource() -> Json:
         "multi": False,
         "includeAll": False,
         "hide": 0,
-        "current": {},
         "options": [],
     }
 
@@ -121,7 +120,6 @@ def _variable(one: Variable) -> Json:
         "name": one.name,
         "label": one.name.capitalize(),
         "datasource": DATASOURCE,
-        "definition": one.query,
         "query": {"query": one.query, "refId": f"{one.name}-variable"},
         "refresh": 2,
         "regex": "",
