@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format docs proto bench gpu-wheels gpu-test lock clean
+.PHONY: help demo test check format docs dashboards proto bench gpu-wheels gpu-test lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -22,12 +22,13 @@ demo: $(READY) ## serve a simulated node on http://127.0.0.1:19400
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest
 
-check: $(READY) ## lint, types, walls, generated docs, shape
+check: $(READY) ## lint, types, walls, generated docs and dashboards, shape
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tools.docs --check
+	$(BIN)/python -m tools.dashboards --check
 	$(BIN)/python -m tools.shape
 
 format: $(READY) ## rewrite the sources in the house style
@@ -36,6 +37,9 @@ format: $(READY) ## rewrite the sources in the house style
 
 docs: $(READY) ## regenerate the generated docs
 	$(BIN)/python -m tools.docs
+
+dashboards: $(READY) ## regenerate the Grafana dashboards
+	$(BIN)/python -m tools.dashboards
 
 proto: $(READY) ## regenerate the kubelet's messages
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/podgpu/kube/_gen --pyi_out=src/podgpu/kube/_gen \
