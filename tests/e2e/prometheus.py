@@ -5,13 +5,14 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from tests.e2e.rig import get, logged, running
+from tests.e2e.rig import eventually, get, logged, running
 
 PROGRAM = shutil.which("prometheus")
 
@@ -90,6 +91,8 @@ def prometheus(jobs: Iterable[Job], folder: Path, rules: Iterable[Path] = ()) ->
         ]
         with running(arguments, log):
             address = logged(log, r"Listening on.* address=(127\.0\.0\.1:\d+)")
+            # It listens before it has read its rules, and refuses queries until then.
+            eventually(lambda: get(f"http://{address}/-/ready").status == HTTPStatus.OK)
             yield Prometheus(f"http://{address}", log)
 
 
