@@ -3,6 +3,7 @@
 from tools.dashboards.panel import DATASOURCE, Json, Panel, Query
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_WIDE = 12
 # What every table has and nobody wants to read.
 _NOISE = ("Time", "__name__", "job", "instance")
 
@@ -82,12 +83,7 @@ def _options(one: Panel) -> Json:
     calculated = {"calcs": ["lastNotNull"], "fields": "", "values": False}
     known: dict[str, Json] = {
         "timeseries": {
-            "legend": {
-                "displayMode": "table",
-                "placement": "bottom",
-                "showLegend": True,
-                "calcs": ["mean", "max"],
-            },
+            "legend": _legend(one),
             "tooltip": {"mode": "multi", "sort": "desc"},
         },
         "stat": {"reduceOptions": calculated, "colorMode": "value", "graphMode": "none", "textMode": "auto"},
@@ -96,6 +92,17 @@ def _options(one: Panel) -> Json:
         "table": {"showHeader": True, "cellHeight": "sm"},
     }
     return known[one.kind]
+
+
+def _legend(one: Panel) -> Json:
+    """A wide panel has room for figures beside the names."""
+    wide = one.width >= _WIDE
+    return {
+        "displayMode": "table" if wide else "list",
+        "placement": "bottom",
+        "showLegend": True,
+        "calcs": ["mean", "max"] if wide else [],
+    }
 
 
 def _overrides(one: Panel) -> list[Json]:
