@@ -5,13 +5,14 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from tests.e2e.rig import get, logged, running
+from tests.e2e.rig import eventually, get, logged, running
 
 PROGRAM = shutil.which("prometheus")
 
@@ -55,6 +56,11 @@ class Prometheus:
         found = self._ask("targets/metadata", metric=metric)
         return {one["target"]["job"]: one["type"] for one in found}
 
+    def rule_faults(self) -> dict[str, str]:
+        """Why each rule could not be evaluated, nothing if it could."""
+        groups = self._ask("rules")["groups"]
+        return {rule["name"]: rule.get("lastError", "") for group in groups for rule in group["rules"]}
+
     def by_job(self, expression: str) -> dict[str, float]:
         return {labels["job"]: value for labels, value in self.query(expression)}
 
@@ -65,12 +71,13 @@ class Prometheus:
 
 
 @contextmanager
-def prometheus(jobs: Iterable[Job], folder: Path) -> Iterator[Prometheus]:
+def prometheus(jobs: Iterable[Job], folder: Path, rules: Iterable[Path] = ()) -> Iterator[Prometheus]:
     assert PROGRAM
     log = folder / "prometheus.log"
     with _without_wishes() as proxy:
         configuration = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(path) for path in rules],
             "scrape_configs": [job.configuration(proxy) for job in jobs],
         }
         file = folder / "prometheus.yml"
@@ -84,6 +91,8 @@ def prometheus(jobs: Iterable[Job], folder: Path) -> Iterator[Prometheus]:
         ]
         with running(arguments, log):
             address = logged(log, r"Listening on.* address=(127\.0\.0\.1:\d+)")
+            # It listens before it has read its rules, and refuses queries until then.
+            eventually(lambda: get(f"http://{address}/-/ready").status == HTTPStatus.OK)
             yield Prometheus(f"http://{address}", log)
 
 
