@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format docs proto bench gpu-wheels gpu-test lock clean
+.PHONY: help demo test check format docs proto bench gpu-wheels gpu-test lock clean image chart
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -65,3 +65,6 @@ lock: ## resolve the dependencies again
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+
+image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap
+	$(BIN)/python -m tools.image build --twice

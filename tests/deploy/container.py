@@ -1,0 +1,130 @@
+"""Unpacks an OCI archive and runs it with runc, as a kubelet would: read-only, without capabilities."""
+
+import gzip
+import hashlib
+import io
+import json
+import subprocess
+import tarfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, cast
+
+_NAMESPACES = ("pid", "mount", "ipc", "uts")  # the network is the host's, so that the page can be scraped
+_START_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Archive:
+    """Every blob is read by its digest, and must have it."""
+
+    files: dict[str, bytes]
+
+    @classmethod
+    def read(cls, data: bytes) -> "Archive":
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            members = [member for member in archive if member.isfile()]
+            return cls({each.name: cast("Any", archive.extractfile(each)).read() for each in members})
+
+    def blob(self, descriptor: dict[str, Any]) -> bytes:
+        algorithm, _, digest = descriptor["digest"].partition(":")
+        data = self.files[f"blobs/{algorithm}/{digest}"]
+        assert hashlib.sha256(data).hexdigest() == digest and len(data) == descriptor["size"]
+        return data
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        (only,) = json.loads(self.files["index.json"])["manifests"]
+        return cast("dict[str, Any]", json.loads(self.blob(only)))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return cast("dict[str, Any]", json.loads(self.blob(self.manifest["config"])))
+
+    def layers(self) -> list[bytes]:
+        layers = [gzip.decompress(self.blob(each)) for each in self.manifest["layers"]]
+        digests = [f"sha256:{hashlib.sha256(each).hexdigest()}" for each in layers]
+        assert digests == self.config["rootfs"]["diff_ids"]
+        return layers
+
+    def members(self) -> list[tarfile.TarInfo]:
+        return [member for layer in self.layers() for member in listing(layer)]
+
+    def unpack(self, root: Path) -> None:
+        for layer in self.layers():
+            with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+                archive.extractall(root, filter="fully_trusted")
+
+
+def listing(layer: bytes) -> list[tarfile.TarInfo]:
+    with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+        return archive.getmembers()
+
+
+@dataclass(frozen=True)
+class Page:
+    address: str
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=5) as answer:
+            return cast("bytes", answer.read()).decode()
+
+
+@contextmanager
+def running(bundle: Path, config: dict[str, Any], uid: int, port: int) -> Iterator[Page]:
+    """Run the demo by the image's own entry point, environment and folder, as `uid`."""
+    address = f"127.0.0.1:{port}"
+    arguments = [*config["Entrypoint"], "demo", f"--web.listen-address={address}"]
+    (bundle / "config.json").write_text(json.dumps(_specification(config, arguments, uid)))
+    name, state = f"podgpu-test-{uid}-{port}", bundle / "state"
+    runc = ["runc", "--root", str(state)]
+    log = (bundle / f"log-{uid}").open("wb")
+    with (
+        log,
+        subprocess.Popen([*runc, "run", "--bundle", str(bundle), name], stdout=log, stderr=log) as process,
+    ):
+        try:
+            page = Page(address)
+            _await(page, process, bundle / f"log-{uid}")
+            yield page
+        finally:
+            subprocess.run([*runc, "kill", name, "TERM"], check=False, capture_output=True)
+            assert process.wait(timeout=20) == 0, (bundle / f"log-{uid}").read_text()
+
+
+def _await(page: Page, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = monotonic() + _START_SECONDS
+    while monotonic() < deadline and process.poll() is None:
+        try:
+            page.get("/-/ready")
+        except OSError:
+            sleep(0.1)
+        else:
+            return
+    raise AssertionError(f"the container did not get ready:\n{log.read_text()}")
+
+
+def _specification(config: dict[str, Any], arguments: list[str], uid: int) -> dict[str, Any]:
+    nothing: list[str] = []
+    sets = ("bounding", "effective", "inheritable", "permitted", "ambient")
+    return {
+        "ociVersion": "1.0.2",
+        "process": {
+            "user": {"uid": uid, "gid": uid},
+            "args": arguments,
+            "env": config["Env"],
+            "cwd": config["WorkingDir"],
+            "capabilities": dict.fromkeys(sets, nothing),
+            "noNewPrivileges": True,
+        },
+        "root": {"path": "rootfs", "readonly": True},
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
+        ],
+        "linux": {"namespaces": [{"type": each} for each in _NAMESPACES]},
+    }
