@@ -28,7 +28,7 @@ class Image:
 
 
 def architecture() -> str:
-    """The architecture of this machine, as Debian and OCI call it. An image is built on the kind of machine it is for."""
+    """The architecture of this machine, and so of the image, as Debian and OCI call it."""
     return _ARCHITECTURES[platform.machine()]
 
 
