@@ -9,7 +9,7 @@ import tarfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
@@ -74,26 +74,31 @@ class Page:
             return cast("bytes", answer.read()).decode()
 
 
+@dataclass(frozen=True)
+class Run:
+    """Arguments for the image's own entry point, and folders to show it, read-only."""
+
+    arguments: list[str]
+    port: int
+    uid: int
+    folders: dict[str, Path] = field(default_factory=dict)
+
+
 @contextmanager
-def running(bundle: Path, config: dict[str, Any], uid: int, port: int) -> Iterator[Page]:
-    """Run the demo by the image's own entry point, environment and folder, as `uid`."""
-    address = f"127.0.0.1:{port}"
-    arguments = [*config["Entrypoint"], "demo", f"--web.listen-address={address}"]
-    (bundle / "config.json").write_text(json.dumps(_specification(config, arguments, uid)))
-    name, state = f"podgpu-test-{uid}-{port}", bundle / "state"
-    runc = ["runc", "--root", str(state)]
-    log = (bundle / f"log-{uid}").open("wb")
-    with (
-        log,
-        subprocess.Popen([*runc, "run", "--bundle", str(bundle), name], stdout=log, stderr=log) as process,
-    ):
+def running(bundle: Path, config: dict[str, Any], run: Run) -> Iterator[Page]:
+    """Run the image by its own entry point and environment, until the block ends."""
+    (bundle / "config.json").write_text(json.dumps(_specification(config, run)))
+    name, log = f"podgpu-test-{run.port}", bundle / f"log-{run.port}"
+    runc = ["runc", "--root", str(bundle / "state")]
+    command = [*runc, "run", "--bundle", str(bundle), name]
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
         try:
-            page = Page(address)
-            _await(page, process, bundle / f"log-{uid}")
+            page = Page(f"127.0.0.1:{run.port}")
+            _await(page, process, log)
             yield page
         finally:
             subprocess.run([*runc, "kill", name, "TERM"], check=False, capture_output=True)
-            assert process.wait(timeout=20) == 0, (bundle / f"log-{uid}").read_text()
+            assert process.wait(timeout=20) == 0, log.read_text()
 
 
 def _await(page: Page, process: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -108,14 +113,14 @@ def _await(page: Page, process: "subprocess.Popen[bytes]", log: Path) -> None:
     raise AssertionError(f"the container did not get ready:\n{log.read_text()}")
 
 
-def _specification(config: dict[str, Any], arguments: list[str], uid: int) -> dict[str, Any]:
+def _specification(config: dict[str, Any], run: Run) -> dict[str, Any]:
     nothing: list[str] = []
     sets = ("bounding", "effective", "inheritable", "permitted", "ambient")
     return {
         "ociVersion": "1.0.2",
         "process": {
-            "user": {"uid": uid, "gid": uid},
-            "args": arguments,
+            "user": {"uid": run.uid, "gid": run.uid},
+            "args": [*config["Entrypoint"], *run.arguments],
             "env": config["Env"],
             "cwd": config["WorkingDir"],
             "capabilities": dict.fromkeys(sets, nothing),
@@ -125,6 +130,11 @@ def _specification(config: dict[str, Any], arguments: list[str], uid: int) -> di
         "mounts": [
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
+            *(_bind(inside, folder) for inside, folder in run.folders.items()),
         ],
         "linux": {"namespaces": [{"type": each} for each in _NAMESPACES]},
     }
+
+
+def _bind(inside: str, folder: Path) -> dict[str, Any]:
+    return {"destination": inside, "type": "bind", "source": str(folder), "options": ["rbind", "ro"]}

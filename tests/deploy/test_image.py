@@ -7,11 +7,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from podgpu import __version__
-from tests.deploy.container import Archive, listing, running
+from tests.deploy import chart
+from tests.deploy.chart import needs_helm
+from tests.deploy.container import Archive, Page, Run, listing, running
 from tools.image import build, debian, lock, oci, sbom, tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,10 +70,34 @@ def free_port() -> int:
 def test_it_serves_from_a_read_only_root_without_capabilities(
     bundle: Path, archive: Archive, uid: int
 ) -> None:
-    with running(bundle, archive.config["config"], uid, free_port()) as page:
+    port = free_port()
+    demo = Run(["demo", f"--web.listen-address=127.0.0.1:{port}"], port, uid)
+    with running(bundle, archive.config["config"], demo) as page:
         assert "podgpu_up 1.0" in page.get("/metrics")
         assert json.loads(page.get("/api/v1/snapshot"))["schema"]
         assert page.get("/-/healthy")
+
+
+@needs_tools
+@needs_helm
+def test_it_runs_as_the_chart_says(bundle: Path, archive: Archive, tmp_path: Path) -> None:
+    values: dict[str, Any] = {
+        "port": free_port(),
+        "listeners": [{"port": free_port(), "dialect": "dcgm"}],
+        "customMetrics": "DCGM_FI_DEV_GPU_UTIL, gauge, Use.\n",
+        "config": {"source": "simulator", "series.limit": 10000000, "kube.api": False},
+    }
+    found = chart.parse(chart.text(values))
+    for name, content in chart.only(found, "ConfigMap")["data"].items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    container = chart.agent(found)
+    user = container["securityContext"]["runAsUser"]
+    agent = Run(container["args"], values["port"], user, {"/etc/podgpu": tmp_path})
+    with running(bundle, archive.config["config"], agent) as page:
+        assert page.get(container["livenessProbe"]["httpGet"]["path"])
+        assert page.get(container["readinessProbe"]["httpGet"]["path"])
+        old = Page(f"127.0.0.1:{values['listeners'][0]['port']}").get("/metrics")
+        assert "DCGM_FI_DEV_GPU_UTIL{" in old and "DCGM_FI_DEV_FB_USED" not in old
 
 
 @needs_tools

@@ -84,7 +84,10 @@ def _key(flag: str) -> str:
 
 def _leaves() -> dict[str, Schema]:
     return {
-        option.flag: {"description": f"{option.help} Default: {option.default_text}", **_kinds(option.choices)}
+        option.flag: {
+            "description": f"{option.help} Default: {option.default_text}",
+            **_kinds(option.choices),
+        }
         for option in OPTIONS.values()
         if option.flag != _NOT_IN_FILE
     }

@@ -78,14 +78,14 @@ ratios: {{ toString . | toJson }}
 {{- ternary "https" "http" (hasKey .Values.webConfig "tls_server_config") -}}
 {{- end -}}
 
-{{/* Whether each of files/privileges.yaml is on, as JSON. */}}
+{{/* Whether each of files/privileges.yaml is on, as JSON. Rights at an API server that is not asked are not missed. */}}
 {{- define "podgpu.switches" -}}
 {{- $asks := eq (include "podgpu.asksApi" .) "true" -}}
 {{- $switches := dict
     "hostPID" .Values.hostPID
     "config.kube.api" $asks
-    "rbac.owners" (and $asks .Values.rbac.owners)
-    "rbac.resourceClaims" (and $asks .Values.rbac.resourceClaims) -}}
+    "rbac.owners" (or (not $asks) .Values.rbac.owners)
+    "rbac.resourceClaims" (or (not $asks) .Values.rbac.resourceClaims) -}}
 {{- range $name, $on := .Values.hostPaths -}}
 {{- $_ := set $switches (printf "hostPaths.%s" $name) $on -}}
 {{- end -}}
