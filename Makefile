@@ -28,6 +28,7 @@ check: $(READY) ## lint, types, walls, generated docs, shape
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tools.docs --check
+	$(BIN)/python -m tools.chart --check
 	$(BIN)/python -m tools.shape
 
 format: $(READY) ## rewrite the sources in the house style
@@ -68,3 +69,6 @@ clean: ## remove what the targets made
 
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap
 	$(BIN)/python -m tools.image build --twice
+
+chart: $(READY) ## regenerate the chart's schema, the manifests and the table of privileges; needs helm
+	$(BIN)/python -m tools.chart
