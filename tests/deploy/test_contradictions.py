@@ -37,6 +37,10 @@ ON = {"enabled": True}
             "hostPaths.podsApi without hostPaths.podResources shows the agent half of the kubelet's folder",
         ),
         (
+            {"hostPaths": {"podResources": False}, "config": {"kube.api": "off"}},
+            "leave the agent no sign of Kubernetes, and it would take the node for a machine without it",
+        ),
+        (
             {"securityContext": {"runAsUser": 1000}},
             "only uid 0 can open the kubelet's sockets. Set hostPaths.podResources=false",
         ),

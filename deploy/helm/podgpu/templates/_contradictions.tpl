@@ -66,6 +66,9 @@
 {{- if and $values.hostPaths.podsApi (not $values.hostPaths.podResources) -}}
 {{- fail "hostPaths.podsApi without hostPaths.podResources shows the agent half of the kubelet's folder, and it would report the other half as broken. Set hostPaths.podResources=true." -}}
 {{- end -}}
+{{- if and (eq (get .given "kube.api") "off") (not $values.hostPaths.podResources) -}}
+{{- fail "hostPaths.podResources=false and config.kube.api=off leave the agent no sign of Kubernetes, and it would take the node for a machine without it. Keep one of the two." -}}
+{{- end -}}
 {{- $uid := coalesce $values.securityContext.runAsUser $values.podSecurityContext.runAsUser -}}
 {{- $nonRoot := or $values.securityContext.runAsNonRoot $values.podSecurityContext.runAsNonRoot -}}
 {{- if and (include "podgpu.needsRoot" .root) (or $uid $nonRoot) -}}
