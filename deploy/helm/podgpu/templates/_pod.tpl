@@ -76,7 +76,6 @@
 - name: {{ .name }}
   mountPath: {{ .inside }}
   readOnly: true
-  mountPropagation: HostToContainer
 {{- end }}
 {{- with .Values.extraVolumeMounts }}
 {{ toYaml . }}
