@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep check format docs dashboards proto bench gpu-wheels gpu-test lock clean
+.PHONY: help demo test deep check format docs dashboards proto bench gpu-wheels gpu-test lock clean image chart
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -32,6 +32,7 @@ check: $(READY) ## lint, types, walls, generated docs and dashboards, shape
 	$(BIN)/python -m tools.walls
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/python -m tools.dashboards --check
+	$(BIN)/python -m tools.chart --check
 	$(BIN)/python -m tools.shape
 
 format: $(READY) ## rewrite the sources in the house style
@@ -75,3 +76,9 @@ lock: ## resolve the dependencies again
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+
+image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap
+	$(BIN)/python -m tools.image build --twice
+
+chart: $(READY) ## regenerate the chart's schema, the manifests and the table of privileges; needs helm
+	$(BIN)/python -m tools.chart
