@@ -34,7 +34,7 @@ def nothing_around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """`golden(name, content)` demands that content equals tests/golden/<name>."""
+    """`golden(name, content)` asserts that the content equals tests/golden/<name>."""
 
     def check(name: str, content: str | bytes) -> None:
         path = GOLDEN / name
