@@ -20,7 +20,7 @@ demo: $(READY) ## serve a simulated node on http://127.0.0.1:19400
 	$(BIN)/podgpu demo --web.listen-address=127.0.0.1:19400
 
 test: $(READY) ## run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PYTEST)
 
 deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
 	PODGPU_TEST_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis tests/ledger tests/agent tests/views tests/serve
