@@ -12,7 +12,8 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 class Labels:
     """Label pairs in order, their values made safe to print.
 
-    `text` is how Prometheus writes them, `a="b",c="d"`, and `block` the same in braces. The text is kept with the pairs because a card's labels stand in front of a hundred values.
+    `text` is how Prometheus writes them, `a="b",c="d"`, and `block` the same in braces. The text is kept with the pairs
+    because a card's labels stand in front of a hundred values.
     """
 
     __slots__ = ("block", "names", "text", "values")
