@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted((ROOT / "deploy/rules").glob("*.yaml"))
-TESTS = sorted((ROOT / "tests/deploy/rules").glob("*.test.yaml"))
+TESTS = sorted((ROOT / "tests/deploy/watching/rules").glob("*.test.yaml"))
 
 
 @dataclass(frozen=True)

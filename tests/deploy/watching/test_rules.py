@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from tests.deploy.promql import selectors
-from tests.deploy.rulebook import ALERTS, CASES, FILES, RECORDINGS, ROOT, RULES, TESTS, Rule, answers
-from tests.deploy.vocabulary import mistakes
+from tests.deploy.watching.promql import selectors
+from tests.deploy.watching.rulebook import ALERTS, CASES, FILES, RECORDINGS, ROOT, RULES, TESTS, Rule, answers
+from tests.deploy.watching.vocabulary import mistakes
 
 PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")

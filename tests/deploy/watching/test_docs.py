@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.deploy.rulebook import ROOT
-from tests.deploy.vocabulary import mistakes
+from tests.deploy.watching.rulebook import ROOT
+from tests.deploy.watching.vocabulary import mistakes
 from tools.dashboards.__main__ import DASHBOARDS
 
 ALERTS = (ROOT / "docs/alerts.md").read_text()

@@ -11,7 +11,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanaDashboard
 
-from tests.deploy.vocabulary import mistakes
+from tests.deploy.watching.vocabulary import mistakes
 from tools.dashboards.__main__ import DASHBOARDS, ROOT, main, path_of
 from tools.dashboards.dashboard import Dashboard
 from tools.dashboards.panel import Panel

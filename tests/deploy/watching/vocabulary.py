@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from podgpu import catalog
 from podgpu.catalog.row import Metric, Scope
-from tests.deploy.promql import Selector, grouped_labels, made_labels, matched_labels, selectors
-from tests.deploy.rulebook import RECORDINGS
+from tests.deploy.watching.promql import Selector, grouped_labels, made_labels, matched_labels, selectors
+from tests.deploy.watching.rulebook import RECORDINGS
 
 _CARD = {"node", "gpu", "uuid"}
 _CONTAINER = {*_CARD, "mig", "namespace", "pod", "container"}

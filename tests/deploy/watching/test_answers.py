@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.deploy.promql import Selector, selectors
-from tests.deploy.rulebook import ALERTS, FILES, RECORDINGS, RULES, Rule
-from tests.deploy.test_dashboards import PANELS, chosen
+from tests.deploy.watching.promql import Selector, selectors
+from tests.deploy.watching.rulebook import ALERTS, FILES, RECORDINGS, RULES, Rule
+from tests.deploy.watching.test_dashboards import PANELS, chosen
 from tests.e2e.prometheus import PROGRAM, Job, Prometheus, prometheus
 from tests.e2e.rig import demo, eventually
 from tools.dashboards.dashboard import Dashboard
