@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean
+.PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean dashboards image chart
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -20,7 +20,7 @@ demo: $(READY) ## serve a simulated node on http://127.0.0.1:19400
 	$(BIN)/podgpu demo --web.listen-address=127.0.0.1:19400
 
 test: $(READY) ## run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PYTEST)
 
 deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
 	PODGPU_TEST_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis tests/ledger tests/agent tests/views tests/serve
@@ -29,11 +29,14 @@ soak-demo: $(READY) ## let Prometheus watch the demo for five minutes, second by
 	PODGPU_SOAK_SECONDS=300 $(BIN)/python -m pytest -q tests/e2e/test_documented.py
 
 check: $(READY) ## lint, types, walls, generated docs, shape
+check: $(READY) ## lint, types, walls, generated docs and dashboards, shape
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.walls
 	$(BIN)/python -m tools.docs --check
+	$(BIN)/python -m tools.dashboards --check
+	$(BIN)/python -m tools.chart --check
 	$(BIN)/python -m tools.shape
 
 format: $(READY) ## rewrite the sources in the house style
@@ -42,6 +45,9 @@ format: $(READY) ## rewrite the sources in the house style
 
 docs: $(READY) ## regenerate the generated docs
 	$(BIN)/python -m tools.docs
+
+dashboards: $(READY) ## regenerate the Grafana dashboards
+	$(BIN)/python -m tools.dashboards
 
 proto: $(READY) ## regenerate the kubelet's messages
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/podgpu/kube/_gen --pyi_out=src/podgpu/kube/_gen \
@@ -74,3 +80,9 @@ lock: ## resolve the dependencies again
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+
+image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap
+	$(BIN)/python -m tools.image build --twice
+
+chart: $(READY) ## regenerate the chart's schema, the manifests and the table of privileges; needs helm
+	$(BIN)/python -m tools.chart

@@ -1,0 +1,93 @@
+{{/* The agent's configuration file. Its keys are written in full, with dots, so that every key stands alone. */}}
+
+{{/* YAML makes off a boolean and 20000000 a 2e+07; the agent reads words and digits. */}}
+{{- define "podgpu.word" -}}
+{{- if kindIs "bool" . -}}{{ ternary "on" "off" . }}
+{{- else if kindIs "string" . -}}{{ . }}
+{{- else if eq (floor .) (float64 .) -}}{{ int64 . }}
+{{- else -}}{{ . }}
+{{- end -}}
+{{- end -}}
+
+{{/* Collects dict "from" a section "above" its path into dict "into". */}}
+{{- define "podgpu.flatten" -}}
+{{- range $key, $value := .from -}}
+{{- $path := ternary $key (printf "%s.%s" $.above $key) (eq $.above "") -}}
+{{- if kindIs "map" $value -}}
+{{- include "podgpu.flatten" (dict "from" $value "above" $path "into" $.into) -}}
+{{- else if hasKey $.into $path -}}
+{{- fail (printf "config.%s is given twice, once as a section and once with dots; keep one of them." $path) -}}
+{{- else if kindIs "slice" $value -}}
+{{- $_ := set $.into $path $value -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $_ := set $.into $path (include "podgpu.word" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the user set, as JSON: full key to value. */}}
+{{- define "podgpu.given" -}}
+{{- $into := dict -}}
+{{- include "podgpu.flatten" (dict "from" .Values.config "above" "" "into" $into) -}}
+{{- toJson $into -}}
+{{- end -}}
+
+{{/* What other values set, as JSON. */}}
+{{- define "podgpu.own" -}}
+{{- $own := dict "web.listen-address" (list (printf ":%d" (int .Values.port))) -}}
+{{- range .Values.listeners -}}
+{{- $_ := set $own "web.listen-address" (append (get $own "web.listen-address") (printf ":%d=%s" (int .port) .dialect)) -}}
+{{- end -}}
+{{- if .Values.customMetrics -}}{{- $_ := set $own "dcgm.collectors" "/etc/podgpu/counters.csv" -}}{{- end -}}
+{{- if .Values.ratioFile -}}{{- $_ := set $own "sharing.ratio-file" "/etc/podgpu/ratios" -}}{{- end -}}
+{{- if .Values.webConfig -}}{{- $_ := set $own "web.config.file" "/etc/podgpu-web/web-config.yml" -}}{{- end -}}
+{{- if or .Values.hostPaths.root .Values.hostPaths.hami -}}{{- $_ := set $own "path.root" "/host" -}}{{- end -}}
+{{- toJson $own -}}
+{{- end -}}
+
+{{- define "podgpu.configFile" -}}
+{{- $lines := list -}}
+{{- range $key, $value := merge (include "podgpu.own" . | fromJson) (include "podgpu.given" . | fromJson) -}}
+{{- $lines = append $lines (printf "%s: %s" $key (toJson $value)) -}}
+{{- end -}}
+{{- join "\n" $lines -}}
+{{- end -}}
+
+{{- define "podgpu.filesConfigMap" -}}
+podgpu.yml: |
+  {{- include "podgpu.configFile" . | nindent 2 }}
+{{- with .Values.customMetrics }}
+counters.csv: {{ toJson . }}
+{{- end }}
+{{- with .Values.ratioFile }}
+ratios: {{ toString . | toJson }}
+{{- end }}
+{{- end -}}
+
+{{/* Whether the API server is asked with the pod's own token: "true" or "". */}}
+{{- define "podgpu.asksApi" -}}
+{{- if eq (get (include "podgpu.given" . | fromJson) "kube.api" | default "auto") "auto" -}}true{{- end -}}
+{{- end -}}
+
+{{/* Whether a socket is mounted that only uid 0 can open: "true" or "". */}}
+{{- define "podgpu.needsRoot" -}}
+{{- if or .Values.hostPaths.podResources .Values.hostPaths.podsApi -}}true{{- end -}}
+{{- end -}}
+
+{{- define "podgpu.scheme" -}}
+{{- ternary "https" "http" (hasKey .Values.webConfig "tls_server_config") -}}
+{{- end -}}
+
+{{/* Whether each of files/privileges.yaml is on, as JSON. Rights at an API server that is not asked are not missed. */}}
+{{- define "podgpu.switches" -}}
+{{- $asks := eq (include "podgpu.asksApi" .) "true" -}}
+{{- $switches := dict
+    "hostPID" .Values.hostPID
+    "config.kube.api" $asks
+    "rbac.owners" (or (not $asks) .Values.rbac.owners)
+    "rbac.resourceClaims" (or (not $asks) .Values.rbac.resourceClaims) -}}
+{{- range $name, $on := .Values.hostPaths -}}
+{{- $_ := set $switches (printf "hostPaths.%s" $name) $on -}}
+{{- end -}}
+{{- toJson $switches -}}
+{{- end -}}

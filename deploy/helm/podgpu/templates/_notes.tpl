@@ -1,0 +1,31 @@
+{{- define "podgpu.notes" -}}
+podgpu runs on {{ if .Values.affinity }}the nodes your affinity chooses{{ else if .Values.gpuNodesOnly }}every node with a GPU label{{ else }}every node that tolerations and nodeSelector allow{{ end }}.
+
+Look at one agent's page:
+  kubectl -n {{ include "podgpu.namespace" . }} port-forward ds/{{ include "podgpu.fullname" . }} {{ .Values.port }}
+  then open {{ include "podgpu.scheme" . }}://127.0.0.1:{{ .Values.port }}/
+
+Ask it what works and what does not:
+  kubectl -n {{ include "podgpu.namespace" . }} exec ds/{{ include "podgpu.fullname" . }} -- /usr/bin/podgpu doctor --config.file=/etc/podgpu/podgpu.yml
+{{- $scraped := false }}
+{{- range $each := list "podMonitor" "serviceMonitor" "vmPodScrape" "clusterPodMonitoring" "scrapeAnnotations" }}
+{{- if (get $.Values $each).enabled }}{{- $scraped = true }}{{- end }}
+{{- end }}
+{{- if not $scraped }}
+
+Nothing scrapes the agents yet. Switch on one of podMonitor, serviceMonitor, vmPodScrape, clusterPodMonitoring or
+scrapeAnnotations; a scrape job of your own needs honor_labels: true.
+{{- end }}
+{{- if or .Values.hostPID (include "podgpu.hostFolders" . | ne "[]") }}
+
+hostPID and host paths need a namespace that allows privileged pods:
+  kubectl label namespace {{ include "podgpu.namespace" . }} pod-security.kubernetes.io/enforce=privileged
+{{- end }}
+{{- $switches := include "podgpu.switches" . | fromJson }}
+{{- range .Files.Get "files/privileges.yaml" | fromYamlArray }}
+{{- if and .default (not (get $switches .value)) }}
+
+WARNING: {{ .value }} is off. Without it {{ .lost }}.
+{{- end }}
+{{- end }}
+{{- end -}}

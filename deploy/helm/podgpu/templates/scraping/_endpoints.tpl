@@ -1,0 +1,62 @@
+{{/* Ports to scrape, as JSON: podgpu's own page, and the old ones that ask for it. */}}
+{{- define "podgpu.scrapedPorts" -}}
+{{- $ports := list "http" -}}
+{{- range .Values.listeners -}}
+{{- if .scrape -}}{{- $ports = append $ports (include "podgpu.portName" .) -}}{{- end -}}
+{{- end -}}
+{{- toJson $ports -}}
+{{- end -}}
+
+{{/*
+The pods on a page are those that use GPUs, not the agent's. So the agent's own names are dropped before they get in the
+way, and nothing is called exported_pod, even where a Prometheus overrides honorLabels.
+*/}}
+{{- define "podgpu.relabelings" -}}
+- action: labeldrop
+  regex: (namespace|pod|container|service|endpoint)
+- sourceLabels: [__meta_kubernetes_pod_node_name]
+  targetLabel: node
+{{- end -}}
+
+{{/* dict "root" $ "monitor" values "relabel" and "metricRelabel": what the two settings are called there */}}
+{{- define "podgpu.endpoints" -}}
+{{- range $index, $port := include "podgpu.scrapedPorts" .root | fromJsonArray }}
+{{- if $index }}{{ "\n" }}{{ end -}}
+- port: {{ $port }}
+  path: /metrics
+  scheme: {{ include "podgpu.scheme" $.root }}
+  interval: {{ $.monitor.interval }}
+  scrapeTimeout: {{ $.monitor.scrapeTimeout }}
+  honorLabels: {{ $.monitor.honorLabels }}
+  {{ $.relabel }}:
+    {{- include "podgpu.relabelings" $.root | nindent 4 }}
+    {{- with get $.monitor $.relabel }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with get $.monitor $.metricRelabel }}
+  {{ $.metricRelabel }}:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $.monitor.tlsConfig }}
+  tlsConfig:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $.monitor.basicAuth }}
+  basicAuth:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The rest of a monitor's spec: dict "root" $ "monitor" values */}}
+{{- define "podgpu.monitored" -}}
+jobLabel: app.kubernetes.io/name
+selector:
+  matchLabels:
+    {{- include "podgpu.selectorLabels" .root | nindent 4 }}
+namespaceSelector:
+  matchNames: [{{ include "podgpu.namespace" .root }}]
+{{- with .monitor.sampleLimit }}
+sampleLimit: {{ . }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,134 @@
+"""Renders the chart with the real helm, and the sets of values that the tests go through."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from tools.chart import CHART, manifests
+
+Values = Mapping[str, Any]
+Object = dict[str, Any]
+
+needs_helm = pytest.mark.skipif(manifests.helm() is None, reason="needs helm; .ci/run builds it")
+
+_DCGM_PORT: Object = {"port": 9400, "dialect": "dcgm", "hostPort": 9400, "scrape": True}
+
+# Each is one way to install, beyond the defaults.
+MATRIX: Mapping[str, Values] = {
+    "defaults": {},
+    "pod-monitor": {"podMonitor": {"enabled": True, "additionalLabels": {"release": "prometheus"}}},
+    "service-monitor": {"serviceMonitor": {"enabled": True}, "service": {"enabled": True}},
+    "vm-pod-scrape": {"vmPodScrape": {"enabled": True, "sampleLimit": 50000}},
+    "cluster-pod-monitoring": {"clusterPodMonitoring": {"enabled": True}},
+    "annotations": {"scrapeAnnotations": {"enabled": True}, "podAnnotations": {"team": "gpu"}},
+    "restricted": {"hostPID": False, "hostPaths": {"podResources": False}},
+    "no-api": {
+        "config": {"kube": {"api": False}},
+        "hostPaths": {"podLogs": True, "podsApi": True},
+        "networkPolicy": {"enabled": True},
+    },
+    "everything-mounted": {
+        "hostPaths": {"podsApi": True, "podLogs": True, "hami": True, "root": True},
+        "kubeletPath": "/data/kubelet/",
+    },
+    "hami": {"hostPaths": {"hami": True}},
+    "old-ports": {
+        "listeners": [_DCGM_PORT, {"port": 9401, "dialect": "pod-gpu-map"}],
+        "service": {"enabled": True, "type": "NodePort"},
+        "podMonitor": {"enabled": True},
+        "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]},
+    },
+    "files": {
+        "customMetrics": "DCGM_FI_DEV_GPU_UTIL, gauge, Use.\n",
+        "ratioFile": 2,
+        "config": {"dialect": {"hami": {"names": "both"}}, "series.limit": 10000000, "interval": 0.5},
+    },
+    "web-config": {
+        "webConfig": {"tls_server_config": {"cert_file": "/tls/tls.crt", "key_file": "/tls/tls.key"}},
+        "extraVolumes": [{"name": "tls", "secret": {"secretName": "podgpu-tls"}}],
+        "extraVolumeMounts": [{"name": "tls", "mountPath": "/tls", "readOnly": True}],
+        "podMonitor": {"enabled": True, "tlsConfig": {"insecureSkipVerify": True}},
+    },
+    "platform": {
+        "global": {"imageRegistry": "registry.example.com", "imagePullSecrets": [{"name": "pull"}]},
+        "image": {"digest": f"sha256:{'0' * 64}"},
+        "commonLabels": {"team": "gpu"},
+        "podLabels": {"tier": "node"},
+        "runtimeClassName": "nvidia",
+        "priorityClassName": "system-node-critical",
+        "serviceAccount": {"annotations": {"note": "x"}},
+        "extraArgs": ["--log.format=json"],
+        "extraEnv": [{"name": "TZ", "value": "UTC"}],
+        "extraHostVolumes": [{"name": "driver", "hostPath": "/opt/driver"}],
+        "extraVolumeMounts": [{"name": "driver", "mountPath": "/opt/driver", "readOnly": True}],
+        "rbac": {
+            "extraRules": [{"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": ["get"]}]
+        },
+        "affinity": {"nodeAffinity": {}},
+        "extraManifests": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-x"}}
+        ],
+    },
+}
+
+
+def helm(*arguments: str, values: Values | None = None) -> "subprocess.CompletedProcess[str]":
+    program = manifests.helm()
+    assert program is not None
+    given = json.dumps(dict(values or {}))
+    return subprocess.run(
+        [program, *arguments, "--values=-"], input=given, capture_output=True, text=True, check=False
+    )
+
+
+def text(values: Values | None = None, *, kubernetes: str = manifests.KUBERNETES) -> str:
+    place = ["--namespace=gpu", f"--kube-version={kubernetes}"]
+    done = helm("template", "podgpu", str(CHART), *place, values=values)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refusal(values: Values) -> str:
+    """What helm says about values that it does not take."""
+    done = helm("template", "podgpu", str(CHART), f"--kube-version={manifests.KUBERNETES}", values=values)
+    assert done.returncode != 0, done.stdout
+    return done.stderr
+
+
+@cache
+def _matrix(kind: str) -> str:
+    return text(MATRIX[kind])
+
+
+def objects(kind: str) -> list[Object]:
+    """The objects of one row of the matrix."""
+    return parse(_matrix(kind))
+
+
+def parse(rendered: str) -> list[Object]:
+    return [each for each in yaml.safe_load_all(rendered) if each]
+
+
+def only(found: list[Object], kind: str) -> Object:
+    (one,) = [each for each in found if each["kind"] == kind]
+    return one
+
+
+def pod(found: list[Object]) -> Object:
+    return dict(only(found, "DaemonSet")["spec"]["template"]["spec"])
+
+
+def agent(found: list[Object]) -> Object:
+    (container,) = pod(found)["containers"]
+    return dict(container)
+
+
+def config(found: list[Object]) -> dict[str, Any]:
+    """The agent's configuration file, as the agent reads it: every scalar is text."""
+    files = only(found, "ConfigMap")["data"]
+    return dict(yaml.load(files["podgpu.yml"], Loader=yaml.BaseLoader))  # noqa: S506 - text, lists and maps alone

@@ -1,0 +1,182 @@
+import functools
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from kubernetes_validate import utils
+
+from podgpu import __version__
+from podgpu.config.precedence import load
+from tests.conftest import Golden
+from tests.deploy import chart
+from tests.deploy.chart import MATRIX, needs_helm
+from tools.chart import CHART
+
+pytestmark = needs_helm
+
+VERSIONS = [f"1.{minor}" for minor in range(29, 37)]
+# Defined by operators; nothing at hand knows their schemas. Their golden files are reviewed.
+FOREIGN = {"PodMonitor", "ServiceMonitor", "VMPodScrape", "ClusterPodMonitoring"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def schemas_read_once() -> None:
+    utils.schema_contents = functools.cache(utils.schema_contents)
+
+
+@pytest.mark.parametrize("kind", MATRIX)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_kubernetes_knows_every_field(kind: str, version: str) -> None:
+    native = [each for each in chart.objects(kind) if each["kind"] not in FOREIGN]
+    assert {"DaemonSet", "ConfigMap", "ServiceAccount"} <= {each["kind"] for each in native}
+    for each in native:
+        assert kubernetes_validate.validate(each, version, strict=True) == version
+
+
+def test_a_misspelt_field_would_be_noticed() -> None:
+    daemonset = chart.only(chart.objects("defaults"), "DaemonSet")
+    daemonset["spec"]["template"]["spec"]["hostPid"] = True
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(daemonset, "1.36", strict=True)
+
+
+@pytest.mark.parametrize("kind", MATRIX)
+def test_helm_finds_nothing_to_say(kind: str) -> None:
+    done = chart.helm("lint", "--strict", str(CHART), values=MATRIX[kind])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("version", ["1.29.0", "1.36.0"])
+def test_every_supported_cluster_gets_the_same(version: str) -> None:
+    assert chart.text(kubernetes=version) == chart.text()
+
+
+def test_an_older_cluster_is_refused() -> None:
+    done = chart.helm("template", "podgpu", str(CHART), "--kube-version=1.28.0")
+    assert "chart requires kubeVersion: >=1.29.0" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["defaults", "restricted", "old-ports", "platform", "web-config"])
+def test_whole_output(kind: str, golden: Golden) -> None:
+    golden(f"chart/{kind}.yaml", chart.text(MATRIX[kind]))
+
+
+@pytest.mark.parametrize("kind", ["service-monitor", "vm-pod-scrape", "cluster-pod-monitoring"])
+def test_output_for_operators(kind: str, golden: Golden) -> None:
+    (foreign,) = [each for each in chart.objects(kind) if each["kind"] in FOREIGN]
+    golden(f"chart/{kind}.yaml", yaml.safe_dump(foreign, sort_keys=False))
+
+
+def test_the_chart_runs_the_version_it_comes_with() -> None:
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert about["appVersion"] == __version__
+    assert chart.agent(chart.objects("defaults"))["image"] == f"podgpu:{__version__}"
+
+
+def test_options_reach_the_agent_as_words_and_digits() -> None:
+    found = chart.config(
+        chart.parse(chart.text({"config": {"series": {"limit": 10000000, "processes": True}}}))
+    )
+    assert found["series.limit"] == "10000000"
+    assert found["series.processes"] == "on"
+
+
+@pytest.mark.parametrize("kind", MATRIX)
+def test_the_agent_reads_the_file(kind: str, tmp_path: Path) -> None:
+    """Paths of the pod are moved below a folder of the test, where the mounted files are."""
+    if kind == "web-config":
+        pytest.skip("the agent does not serve TLS yet")
+    files = chart.only(
+        [each for each in chart.objects(kind) if each["metadata"].get("namespace") == "gpu"], "ConfigMap"
+    )["data"]
+    for name, content in files.items():
+        moved = content.replace("/etc/podgpu", str(tmp_path)).replace('"/host"', f'"{tmp_path}"')
+        (tmp_path / name).write_text(moved, encoding="utf-8")
+    config = load({"config_file": [str(tmp_path / "podgpu.yml")]}, {})
+    assert config.web_listen_address[0].port == 19400
+
+
+def test_the_configuration_page_can_be_pasted_into_config() -> None:
+    """All but what the chart sets itself."""
+    page = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
+    example = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
+    del example["path"], example["web"]["listen-address"]
+    found = chart.config(chart.parse(chart.text({"config": example})))
+    assert found["dialect.hami.names"] == "new"
+    assert found["dcgm.per-container"] == "off"
+
+
+def test_a_changed_configuration_restarts_the_agents() -> None:
+    def checksum(interval: str) -> object:
+        found = chart.parse(chart.text({"config": {"interval": interval}}))
+        return chart.only(found, "DaemonSet")["spec"]["template"]["metadata"]["annotations"][
+            "checksum/config"
+        ]
+
+    assert checksum("5s") != checksum("6s")
+
+
+def test_old_ports_answer_in_their_dialect() -> None:
+    found = chart.objects("old-ports")
+    assert chart.config(found)["web.listen-address"] == [":19400", ":9400=dcgm", ":9401=pod-gpu-map"]
+    ports = {each["name"]: each for each in chart.agent(found)["ports"]}
+    assert ports["dcgm"] == {"name": "dcgm", "containerPort": 9400, "protocol": "TCP", "hostPort": 9400}
+    assert [each["port"] for each in chart.only(found, "Service")["spec"]["ports"]] == [19400, 9400, 9401]
+    assert [each["port"] for each in chart.only(found, "PodMonitor")["spec"]["podMetricsEndpoints"]] == [
+        "http",
+        "dcgm",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "object_kind", "endpoints", "relabel"),
+    [
+        ("pod-monitor", "PodMonitor", "podMetricsEndpoints", "relabelings"),
+        ("service-monitor", "ServiceMonitor", "endpoints", "relabelings"),
+        ("vm-pod-scrape", "VMPodScrape", "podMetricsEndpoints", "relabelConfigs"),
+    ],
+)
+def test_nothing_becomes_exported_pod(kind: str, object_kind: str, endpoints: str, relabel: str) -> None:
+    (endpoint,) = chart.only(chart.objects(kind), object_kind)["spec"][endpoints]
+    assert endpoint["honorLabels"] is True
+    assert endpoint[relabel][0] == {
+        "action": "labeldrop",
+        "regex": "(namespace|pod|container|service|endpoint)",
+    }
+
+
+def test_a_monitor_finds_the_agents_pods() -> None:
+    found = chart.objects("pod-monitor")
+    wanted = chart.only(found, "PodMonitor")["spec"]["selector"]["matchLabels"]
+    labels = chart.only(found, "DaemonSet")["spec"]["template"]["metadata"]["labels"]
+    assert wanted.items() <= labels.items()
+
+
+def test_probes_ask_what_depends_on_nothing_outside() -> None:
+    container = chart.agent(chart.objects("defaults"))
+    assert container["livenessProbe"]["httpGet"] == {"path": "/-/healthy", "port": "http", "scheme": "HTTP"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/-/ready", "port": "http", "scheme": "HTTP"}
+
+
+def test_probes_and_monitors_follow_tls() -> None:
+    found = chart.objects("web-config")
+    assert chart.agent(found)["livenessProbe"]["httpGet"]["scheme"] == "HTTPS"
+    assert chart.only(found, "PodMonitor")["spec"]["podMetricsEndpoints"][0]["scheme"] == "https"
+
+
+def test_a_kubelet_without_a_certificate_only_knocks() -> None:
+    demanding = {"tls_server_config": {"client_auth_type": "RequireAndVerifyClientCert"}}
+    container = chart.agent(chart.parse(chart.text({"webConfig": demanding})))
+    assert container["livenessProbe"]["tcpSocket"] == {"port": "http"}
+
+
+def test_gpu_nodes_are_found_by_either_discovery_and_their_taint_is_tolerated() -> None:
+    spec = chart.pod(chart.objects("defaults"))
+    terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    keys = [term["matchExpressions"][0]["key"] for term in terms]
+    assert keys[:2] == ["nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present"]
+    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert "nvidia.com/gpu" not in str(chart.agent(chart.objects("defaults"))["resources"])

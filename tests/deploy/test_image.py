@@ -1,0 +1,210 @@
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podgpu import __version__
+from tests.deploy import chart
+from tests.deploy.chart import needs_helm
+from tests.deploy.container import Archive, Page, Run, listing, running
+from tools.image import build, debian, lock, oci, sbom, tree
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+EPOCH = 1_700_000_000
+MOST_BYTES = 90_000_000
+
+pytestmark = pytest.mark.slow
+
+
+def missing() -> str:
+    absent = [each for each in ("mmdebstrap", "dpkg-deb", "runc") if not shutil.which(each)]
+    if absent:
+        return f"needs Debian's {', '.join(absent)}"
+    return "" if os.geteuid() == 0 else "needs root, to run a container"
+
+
+needs_tools = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> build.Parts:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", str(EPOCH))
+        return build.fetch(tmp_path_factory.mktemp("parts"), debian.MIRROR, debian.SECURITY)
+
+
+@pytest.fixture(scope="module")
+def image(parts: build.Parts) -> build.Image:
+    return build.assemble(parts, EPOCH, "0123abc")
+
+
+@pytest.fixture(scope="module")
+def archive(image: build.Image) -> Archive:
+    return Archive.read(image.archive)
+
+
+@pytest.fixture(scope="module")
+def bundle(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle")
+    archive.unpack(folder / "rootfs")
+    return folder
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@needs_tools
+@pytest.mark.parametrize("uid", [65534, 0])
+def test_it_serves_from_a_read_only_root_without_capabilities(
+    bundle: Path, archive: Archive, uid: int
+) -> None:
+    port = free_port()
+    demo = Run(["demo", f"--web.listen-address=127.0.0.1:{port}"], port, uid)
+    with running(bundle, archive.config["config"], demo) as page:
+        assert "podgpu_up 1.0" in page.get("/metrics")
+        assert json.loads(page.get("/api/v1/snapshot"))["schema"]
+        assert page.get("/-/healthy")
+
+
+@needs_tools
+@needs_helm
+def test_it_runs_as_the_chart_says(bundle: Path, archive: Archive, tmp_path: Path) -> None:
+    values: dict[str, Any] = {
+        "port": free_port(),
+        "listeners": [{"port": free_port(), "dialect": "dcgm"}],
+        "customMetrics": "DCGM_FI_DEV_GPU_UTIL, gauge, Use.\n",
+        "config": {"source": "simulator", "series.limit": 10000000, "kube.api": False},
+    }
+    found = chart.parse(chart.text(values))
+    for name, content in chart.only(found, "ConfigMap")["data"].items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    container = chart.agent(found)
+    user = container["securityContext"]["runAsUser"]
+    agent = Run(container["args"], values["port"], user, {"/etc/podgpu": tmp_path})
+    with running(bundle, archive.config["config"], agent) as page:
+        assert page.get(container["livenessProbe"]["httpGet"]["path"])
+        assert page.get(container["readinessProbe"]["httpGet"]["path"])
+        old = Page(f"127.0.0.1:{values['listeners'][0]['port']}").get("/metrics")
+        assert "DCGM_FI_DEV_GPU_UTIL{" in old and "DCGM_FI_DEV_FB_USED" not in old
+
+
+@needs_tools
+def test_the_same_parts_give_the_same_bytes(parts: build.Parts, image: build.Image) -> None:
+    assert build.assemble(parts, EPOCH, "0123abc") == image
+
+
+@needs_tools
+def test_it_is_small_and_holds_no_shell_and_no_installer(archive: Archive, image: build.Image) -> None:
+    assert len(image.archive) <= MOST_BYTES
+    names = {member.name for member in archive.members()}
+    programs = {Path(name).name for name in names if name.startswith("usr/bin/")}
+    assert programs == {"podgpu", "python3", "python3.13"}
+    assert not [name for name in names if "/dist-packages/pip" in name or "/ensurepip" in name]
+
+
+@needs_tools
+def test_nothing_in_it_runs_with_more_rights_than_its_caller(archive: Archive) -> None:
+    members = archive.members()
+    assert not [member.name for member in members if member.isfile() and member.mode & 0o6002]
+    assert {(member.uid, member.gid, member.mtime) for member in members} == {(0, 0, EPOCH)}
+
+
+@needs_tools
+def test_its_bytecode_is_used_as_it_is(bundle: Path) -> None:
+    code = "import podgpu.cli.main as m; print(m.__cached__, m.main.__code__.co_filename)"
+    done = subprocess.run(
+        ["chroot", str(bundle / "rootfs"), "/usr/bin/python3", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    cached, source = done.stdout.split()
+    assert (bundle / "rootfs" / cached.lstrip("/")).is_file()
+    assert source == "/usr/local/lib/python3.13/dist-packages/podgpu/cli/main.py"
+
+
+@needs_tools
+def test_its_bill_of_materials_names_every_package_and_wheel(bundle: Path, image: build.Image) -> None:
+    assert (bundle / "rootfs" / sbom.PLACE).read_text(encoding="utf-8") == image.sbom
+    document = json.loads(image.sbom)
+    assert document["bomFormat"] == "CycloneDX"
+    urls = {each["purl"].partition("@")[0] for each in document["components"]}
+    locked = {each.name for each in lock.requirements(lock.needed(LOCK))}
+    assert {url.removeprefix("pkg:pypi/") for url in urls if url.startswith("pkg:pypi/")} == locked
+    assert {"pkg:deb/debian/libc6", "pkg:deb/debian/python3.13", "pkg:deb/debian/libssl3t64"} <= urls
+
+
+@needs_tools
+def test_its_labels_say_what_it_is(archive: Archive) -> None:
+    labels = archive.config["config"]["Labels"]
+    assert labels["org.opencontainers.image.version"] == __version__
+    assert labels["org.opencontainers.image.revision"] == "0123abc"
+    assert labels["org.opencontainers.image.created"] == "2023-11-14T22:13:20Z"
+    assert archive.manifest["annotations"] == labels
+
+
+def test_the_runtime_needs_what_podgpu_imports_and_no_tool_of_ours() -> None:
+    names = {each.name for each in lock.requirements(lock.needed(LOCK))}
+    assert {
+        "aiohttp",
+        "yarl",
+        "grpclib",
+        "h2",
+        "protobuf",
+        "msgspec",
+        "pyyaml",
+        "rich",
+        "nvidia-ml-py",
+    } <= names
+    assert not names & {"pytest", "mypy", "ruff", "hatchling", "grpcio-tools", "prometheus-client"}
+
+
+def test_each_requirement_keeps_its_hashes() -> None:
+    entries = list(lock.requirements(lock.needed(LOCK)))
+    assert all("--hash=sha256:" in each.text and "# via" not in each.text for each in entries)
+
+
+def test_the_wheel_is_built_by_hatchling_alone() -> None:
+    names = [each.name for each in lock.requirements(lock.needed(LOCK, for_build=True))]
+    assert "hatchling" in names and "pytest" not in names and "aiohttp" not in names
+
+
+def test_the_lock_is_printed_for_the_dockerfile() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.image", "lock"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == lock.needed(LOCK)
+
+
+def test_a_layer_has_every_folder_above_a_file_once() -> None:
+    data = tree.layer({"a/b/c": tree.file("x"), "a/link": tree.link("b")}, EPOCH)
+    assert [member.name for member in listing(data)] == ["a", "a/b", "a/b/c", "a/link"]
+
+
+def dockerfile(instruction: str) -> list[str]:
+    text = (ROOT / "deploy/image/Dockerfile").read_text(encoding="utf-8").split("\nFROM ")[-1]
+    return re.findall(rf"^{instruction} (.*)$", text, re.MULTILINE)
+
+
+def test_the_dockerfile_makes_an_image_that_is_used_alike() -> None:
+    lines = [shlex.split(line)[0].partition("=") for line in dockerfile("LABEL") + dockerfile("ENV")]
+    said = {name: value for name, _, value in lines}
+    assert oci.LABELS.items() <= said.items()
+    assert {each: said[each] for each in said if each.startswith("NVIDIA_")} == {
+        name: value for name, value in oci.ENVIRONMENT.items() if name.startswith("NVIDIA_")
+    }
+    assert dockerfile("USER") == [oci.USER] and dockerfile("EXPOSE") == [oci.PORT]
+    assert json.loads(dockerfile("ENTRYPOINT")[0]) == oci.ENTRYPOINT
+    assert json.loads(dockerfile("CMD")[0]) == oci.COMMAND

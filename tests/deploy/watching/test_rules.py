@@ -1,0 +1,128 @@
+"""The alerts and recording rules: valid, tested by promtool, explained, and about metrics that exist."""
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+
+import pytest
+
+from tests.deploy.watching.promql import selectors
+from tests.deploy.watching.rulebook import ALERTS, CASES, FILES, RECORDINGS, ROOT, RULES, TESTS, Rule, answers
+from tests.deploy.watching.vocabulary import mistakes
+
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+
+RUNBOOK = ROOT / "docs/alerts.md"
+SECTIONS = dict(re.findall(r"(?ms)^## (\w+)\n(.*?)(?=^## |\Z)", RUNBOOK.read_text()))
+
+each_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda one: one.name)
+
+
+def promtool(*arguments: str) -> str:
+    assert PROMTOOL
+    done = subprocess.run([PROMTOOL, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@needs_promtool
+def test_the_rules_are_valid() -> None:
+    told = promtool("check", "rules", *map(str, FILES))
+    assert told.count("SUCCESS") == len(FILES)
+
+
+@needs_promtool
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.name)
+def test_the_rules_do_what_their_tests_say(path: object) -> None:
+    promtool("test", "rules", str(path))
+
+
+@each_alert
+def test_each_alert_fires_in_a_test_and_stays_quiet_in_its_twin(alert: Rule) -> None:
+    cases = [one for one in CASES if one.alert == alert.name]
+    assert {one.fires for one in cases} == {True, False}
+    asked = {one.metric for one in selectors(alert.expr)}
+    asked |= {metric for one in RECORDINGS if one.name in asked for metric in _metrics(one)}
+    # A case without anything to look at would be quiet whatever the rule says.
+    assert all(one.metrics & asked for one in cases if not one.fires)
+
+
+@pytest.mark.parametrize("rule", RECORDINGS, ids=lambda one: one.name)
+def test_each_recording_rule_is_asked_for_by_a_test(rule: Rule) -> None:
+    in_alerts = {metric for one in ALERTS for metric in _metrics(one)}
+    asked = {one.metric for expression in answers() for one in selectors(expression)}
+    assert rule.name in asked | in_alerts | _read_by_recordings(asked)
+
+
+@each_alert
+def test_each_alert_says_what_happened_and_where_to_read_on(alert: Rule) -> None:
+    assert alert.severity in {"critical", "warning", "info"}
+    assert set(alert.annotations) == {"summary", "description", "runbook_url"}
+    assert not alert.annotations["summary"].endswith(".")
+    assert alert.annotations["description"].endswith(".")
+    assert alert.annotations["runbook_url"] == f"docs/alerts.md#{alert.name.lower()}"
+
+
+@each_alert
+def test_each_alert_has_a_runbook(alert: Rule) -> None:
+    section = SECTIONS[alert.name]
+    assert f"`{alert.severity}`" in section
+    for part in ("**What it means.**", "**Look.**", "**Do.**"):
+        assert part in section
+    assert "```" in section, "name the commands to look with"
+
+
+def test_there_is_no_runbook_for_an_alert_that_does_not_exist() -> None:
+    assert set(SECTIONS) == {one.name for one in ALERTS}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda one: one.name)
+def test_each_rule_names_only_metrics_and_labels_that_exist(rule: Rule) -> None:
+    assert mistakes(rule.expr) == []
+
+
+@each_alert
+def test_annotations_name_only_labels_that_the_alert_has(alert: Rule) -> None:
+    named = set(re.findall(r"\$labels\.(\w+)", " ".join(alert.annotations.values())))
+    for case in CASES:
+        if case.alert == alert.name and case.fires:
+            assert named <= case.labels
+
+
+@pytest.mark.parametrize("xid", range(1, 200))
+def test_an_xid_is_in_one_class_at_most(xid: int) -> None:
+    classes = [one.name for one in ALERTS if "Xid" in one.name and _takes(one, str(xid))]
+    assert len(classes) == (xid not in {14, 63, 106, 107, 154})
+
+
+def test_no_name_is_used_twice() -> None:
+    assert [name for name, times in Counter(one.name for one in RULES).items() if times > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "mistake"),
+    [
+        ("podgpu_gpu_upp", "there is no metric podgpu_gpu_upp"),
+        ('podgpu_gpu_up{pod="x"}', "podgpu_gpu_up has no label pod"),
+        ('podgpu_gpu_clock_hertz{clock=~"sm|shader"}', "no clock of podgpu_gpu_clock_hertz is shader"),
+        ("sum by (model) (podgpu_gpu_up)", "no series of it has the label model"),
+    ],
+)
+def test_a_wrong_name_is_found(expression: str, mistake: str) -> None:
+    assert mistakes(expression) == [mistake]
+
+
+def _takes(alert: Rule, xid: str) -> bool:
+    (matcher,) = selectors(alert.expr)[0].matchers
+    return bool(re.fullmatch(matcher.value, xid)) != matcher.is_negative
+
+
+def _metrics(rule: Rule) -> set[str]:
+    return {one.metric for one in selectors(rule.expr)}
+
+
+def _read_by_recordings(asked: set[str]) -> set[str]:
+    """What a rule that is asked for reads of other rules is asked for with it."""
+    return {metric for one in RECORDINGS if one.name in asked for metric in _metrics(one)}

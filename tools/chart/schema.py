@@ -1,0 +1,124 @@
+"""values.schema.json: the shape of values.yaml, with podgpu's own options below `config`."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from podgpu.config import OPTIONS
+from tools.chart import CHART
+
+PATH = CHART / "values.schema.json"
+Schema = dict[str, Any]
+
+_PORT: Schema = {"type": "integer", "minimum": 1, "maximum": 65535}
+_FOLDER: Schema = {"type": "string", "pattern": "^/"}
+_FREE: Schema = {"type": "object"}
+_LISTENER: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["port", "dialect"],
+    "properties": {
+        "port": _PORT,
+        "dialect": {"type": "string", "pattern": "^[a-z0-9.-]+$"},
+        "hostPort": _PORT,
+        "scrape": {"type": "boolean"},
+        "name": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$"},
+    },
+}
+
+# What a default cannot show: the values a field takes, and objects that Kubernetes or another operator defines.
+_REFINED: Mapping[str, Schema] = {
+    "port": _PORT,
+    "service.port": _PORT,
+    "service.type": {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
+    "kubeletPath": _FOLDER,
+    "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
+    "image.digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
+    "listeners": {"type": "array", "items": _LISTENER},
+    "ratioFile": {"type": ["string", "number"]},
+    "global": _FREE,
+    "nodeSelector": _FREE,
+    "resources": _FREE,
+    "updateStrategy": _FREE,
+    "livenessProbe": _FREE,
+    "readinessProbe": _FREE,
+}
+_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+# The chart gives the agent its file.
+_NOT_IN_FILE = "--config.file"
+
+
+def text() -> str:
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    whole = _object({each: values[each] for each in values if each != "config"}, "")
+    whole["properties"]["config"] = _section([_key(flag) for flag in _leaves()], "")
+    # A chart that depends on this one switches it by this value.
+    whole["properties"]["enabled"] = {"type": "boolean"}
+    document = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Values of the podgpu chart",
+        **whole,
+        "definitions": {_key(flag): leaf for flag, leaf in _leaves().items()},
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _object(values: Mapping[str, Any], above: str) -> Schema:
+    properties = {name: _value(value, f"{above}{name}") for name, value in values.items()}
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _value(value: object, path: str) -> Schema:
+    if path in _REFINED:
+        return _REFINED[path]
+    if isinstance(value, dict):
+        return _object(value, f"{path}.") if value else _FREE
+    return {"type": _TYPES[type(value)]}
+
+
+def _key(flag: str) -> str:
+    return flag.removeprefix("--")
+
+
+def _leaves() -> dict[str, Schema]:
+    return {
+        option.flag: {
+            "description": f"{option.help} Default: {option.default_text}",
+            **_kinds(option.choices),
+        }
+        for option in OPTIONS.values()
+        if option.flag != _NOT_IN_FILE
+    }
+
+
+def _kinds(choices: tuple[str, ...]) -> Schema:
+    """YAML reads on and off as booleans, which the chart writes as words again."""
+    if choices:
+        switch = [True, False] if "on" in choices or "off" in choices else []
+        return {"enum": [*choices, *switch]}
+    return {"type": ["string", "number", "boolean", "array", "null"], "items": {"type": "string"}}
+
+
+def _section(keys: list[str], above: str) -> Schema:
+    """A key can be cut at any of its dots, as in the configuration file."""
+    properties = {part: _below(keys, f"{above}{part}") for part in sorted(_parts(keys, above))}
+    return {"type": ["object", "null"], "additionalProperties": False, "properties": properties}
+
+
+def _parts(keys: list[str], above: str) -> set[str]:
+    return {part for key in keys for part in _starts(key.removeprefix(above))}
+
+
+def _starts(key: str) -> Iterator[str]:
+    words = key.split(".")
+    return (".".join(words[:count]) for count in range(1, len(words) + 1))
+
+
+def _below(keys: list[str], path: str) -> Schema:
+    deeper = [key for key in keys if key.startswith(f"{path}.")]
+    if not deeper:
+        return {"$ref": f"#/definitions/{path}"}
+    section = _section(deeper, f"{path}.")
+    return {"anyOf": [{"$ref": f"#/definitions/{path}"}, section]} if path in keys else section

@@ -1,0 +1,59 @@
+"""Writes the dashboards, or says which of them are stale."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.dashboards import agent, cluster, health, namespace, workload
+from tools.dashboards.dashboard import Dashboard
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = Path("deploy/dashboards")
+
+DASHBOARDS: tuple[Dashboard, ...] = (
+    cluster.DASHBOARD,
+    namespace.DASHBOARD,
+    workload.DASHBOARD,
+    health.DASHBOARD,
+    agent.DASHBOARD,
+)
+
+
+def path_of(one: Dashboard) -> Path:
+    return FOLDER / f"{one.uid}.json"
+
+
+def write(root: Path) -> None:
+    (root / FOLDER).mkdir(parents=True, exist_ok=True)
+    for one in DASHBOARDS:
+        (root / path_of(one)).write_text(one.render(), encoding="utf-8")
+
+
+def stale(root: Path) -> list[str]:
+    """Paths of the dashboards that are missing, not what the sources would write now, or written by nobody."""
+    wanted = {root / path_of(one): one.render() for one in DASHBOARDS}
+    found = {path: path.read_text(encoding="utf-8") for path in (root / FOLDER).glob("*.json")}
+    return sorted(
+        str(path.relative_to(root))
+        for path in wanted.keys() | found.keys()
+        if wanted.get(path) != found.get(path)
+    )
+
+
+def main(arguments: Sequence[str], root: Path = ROOT) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.dashboards", description=__doc__)
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 when a dashboard is stale"
+    )
+    if not parser.parse_args(arguments).check:
+        write(root)
+        return 0
+    found = stale(root)
+    for path in found:
+        sys.stderr.write(f"{path} is stale: run make dashboards\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,169 @@
+"""podgpu about itself: whether it works, how fresh its numbers are, and how much of a GPU it can account for."""
+
+from tools.dashboards.dashboard import Dashboard
+from tools.dashboards.panel import BAD_ABOVE_ZERO, Query, Section, areas, lines, stat, states, table
+
+_BOOKED = "sum by (reason) (rate(podgpu_unattributed_{quantity}_total{{<node>}}[$__rate_interval]))"
+
+_NOW = Section(
+    "Now",
+    (
+        stat("Agents", "Agents that are scraped.", "short", "count(podgpu_up{<node>})"),
+        stat(
+            "Agents in trouble",
+            "Agents of which a source or a GPU does not work.",
+            "short",
+            "sum(1 - podgpu_up{<node>})",
+            thresholds=BAD_ABOVE_ZERO,
+        ),
+        stat(
+            "Oldest numbers",
+            "Age of the oldest snapshot that is served. More than a few intervals is trouble.",
+            "s",
+            "max(time() - podgpu_snapshot_timestamp_seconds{<node>})",
+        ),
+        stat("Series", "Series that all agents have to show.", "short", "sum(podgpu_series{<node>})"),
+        stat(
+            "Busy time accounted for",
+            "Busy time that is booked to containers, as a share of all that is booked.",
+            "percentunit",
+            "1 - sum(rate(podgpu_unattributed_busy_seconds_total{<node>}[15m]))"
+            " / sum(rate(podgpu_gpu_booked_busy_seconds_total{<node>}[15m]))",
+        ),
+        stat(
+            "Alerts firing",
+            "Alerts of podgpu's rules that fire now.",
+            "short",
+            'count(ALERTS{alertname=~"Podgpu.+", alertstate="firing", <cluster>}) or vector(0)',
+            thresholds=BAD_ABOVE_ZERO,
+        ),
+    ),
+)
+
+_SOURCES = Section(
+    "Sources",
+    (
+        states(
+            "Sources",
+            "Whether each source of an agent works.",
+            Query("min by (cluster, node, source) (podgpu_source_up{<node>})", "{{node}} {{source}}"),
+        ),
+        table(
+            "Problems",
+            "Why a source does not work. docs/operations.md says what to do for each reason.",
+            Query("max by (node, source, reason) (podgpu_source_problem{<node>})"),
+            width=12,
+        ),
+        lines(
+            "Duration of a reading",
+            "How long the last reading of each source took.",
+            "s",
+            Query("max by (node, source) (podgpu_source_duration_seconds{<node>})", "{{node}} {{source}}"),
+        ),
+        lines(
+            "Age of the numbers",
+            "Time since each snapshot was taken.",
+            "s",
+            Query("time() - podgpu_snapshot_timestamp_seconds{<node>}", "{{node}} {{instance}}"),
+        ),
+        lines(
+            "Errors",
+            "Errors met while reading, by source and reason.",
+            "short",
+            Query(
+                "sum by (node, source, reason) (increase(podgpu_errors_total{<node>}[$__rate_interval]))",
+                "{{node}} {{source}} {{reason}}",
+            ),
+        ),
+    ),
+)
+
+_PAGES = Section(
+    "Pages",
+    (
+        lines(
+            "Scrape duration",
+            "How long Prometheus waits for an agent's page.",
+            "s",
+            Query(
+                "scrape_duration_seconds and on (cluster, job, instance) podgpu_build_info{<node>}",
+                "{{instance}}",
+            ),
+        ),
+        lines(
+            "Series",
+            "Series that each agent has to show, before the limit drops any.",
+            "short",
+            Query("podgpu_series{<node>}", "{{node}} {{instance}}"),
+        ),
+        lines(
+            "Series left out",
+            "Series that were left out because a page outgrew the series limit.",
+            "short",
+            Query(
+                "sum by (node, family) (increase(podgpu_series_dropped_total{<node>}[$__rate_interval]))",
+                "{{node}} {{family}}",
+            ),
+        ),
+    ),
+)
+
+_BOOKS = Section(
+    "The books",
+    (
+        areas(
+            "Busy time of nobody",
+            "Busy time that is booked to no container, by reason, in cards.",
+            "short",
+            Query(_BOOKED.format(quantity="busy_seconds"), "{{reason}}"),
+        ),
+        areas(
+            "Memory of nobody",
+            "Device memory in use that is booked to no container, by reason.",
+            "bytes",
+            Query("sum by (reason) (podgpu_unattributed_memory_bytes{<node>})", "{{reason}}"),
+        ),
+        lines(
+            "Processes of nobody",
+            "Processes on GPUs that belong to no pod, by reason.",
+            "short",
+            Query(
+                'sum by (reason) (podgpu_unattributed_processes{<node>, reason=~"host|container|unknown"})',
+                "{{reason}}",
+            ),
+        ),
+        lines(
+            "Books that do not balance",
+            "Energy of containers, of nobody and of the ended, less what is booked in all. Anything but 0 is a defect.",
+            "joule",
+            Query(
+                "abs(sum by (cluster, node, gpu) (podgpu_container_energy_joules_total{<node>}"
+                " or podgpu_unattributed_energy_joules_total{<node>} or podgpu_ended_energy_joules_total{<node>})"
+                " - sum by (cluster, node, gpu) (podgpu_gpu_booked_energy_joules_total{<node>})) > 0.0005 or"
+                " sum by (cluster, node, gpu) (podgpu_gpu_booked_energy_joules_total{<node>}) * 0",
+                "{{node}} GPU {{gpu}}",
+            ),
+        ),
+        lines(
+            "Containers by method",
+            "How the busy time of containers was found: the first three are measured, the others estimated.",
+            "short",
+            Query("count by (method) (podgpu_container_info{<namespace>})", "{{method}}"),
+        ),
+        table(
+            "Versions",
+            "What runs on each node. Numbers of a demo are made up.",
+            Query(
+                "max by (node, instance, version, driver_version, nvml_version, demo) (podgpu_build_info{<node>})"
+            ),
+            width=8,
+        ),
+    ),
+)
+
+DASHBOARD = Dashboard(
+    uid="podgpu-agent",
+    title="podgpu / podgpu itself",
+    description="Whether the agents work, how fresh their numbers are, and how much of the GPUs they can account for.",
+    sections=(_NOW, _SOURCES, _PAGES, _BOOKS),
+)

@@ -1,0 +1,1 @@
+"""Builds podgpu's container image as an OCI archive, without an engine and without a registry."""

@@ -1,0 +1,117 @@
+"""Layers and a configuration become an OCI archive: one file that engines, registries' tools and containerd read."""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tools.image.tree import Tree, file, layer
+
+_TYPE = "application/vnd.oci.image"
+
+ENVIRONMENT: Mapping[str, str] = {
+    "PATH": "/usr/bin",
+    "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
+    # The NVIDIA runtime injects the driver's library and devices where it finds these.
+    "NVIDIA_VISIBLE_DEVICES": "all",
+    "NVIDIA_DRIVER_CAPABILITIES": "utility",
+}
+ENTRYPOINT = ["/usr/bin/podgpu"]
+COMMAND = ["agent"]
+USER = "65534:65534"
+PORT = "19400/tcp"
+LABELS: Mapping[str, str] = {
+    "org.opencontainers.image.title": "podgpu",
+    "org.opencontainers.image.description": "Which pod uses which share of which GPU, and how do you know?",
+    "org.opencontainers.image.licenses": "Apache-2.0",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is said about the image. `revision` is empty where there is no repository."""
+
+    version: str
+    architecture: str
+    epoch: int
+    revision: str = ""
+
+    @property
+    def created(self) -> str:
+        return datetime.fromtimestamp(self.epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        revision = {"org.opencontainers.image.revision": self.revision} if self.revision else {}
+        told = {
+            "org.opencontainers.image.version": self.version,
+            "org.opencontainers.image.created": self.created,
+        }
+        return {**LABELS, **told, **revision}
+
+
+def archive(trees: Sequence[Tree], facts: Facts) -> bytes:
+    layers = [layer(tree, facts.epoch) for tree in trees]
+    packed = [gzip.compress(each, compresslevel=6, mtime=0) for each in layers]
+    config = _json(_config([_digest(each) for each in layers], facts))
+    manifest = _json(
+        {
+            "schemaVersion": 2,
+            "mediaType": f"{_TYPE}.manifest.v1+json",
+            "config": _descriptor("config.v1+json", config),
+            "layers": [_descriptor("layer.v1.tar+gzip", each) for each in packed],
+            "annotations": facts.labels,
+        }
+    )
+    blobs = {f"blobs/sha256/{_digest(each)[7:]}": file(each) for each in (*packed, config, manifest)}
+    index = {
+        "oci-layout": file(_json({"imageLayoutVersion": "1.0.0"})),
+        "index.json": _index(manifest, facts),
+    }
+    return layer({**blobs, **index}, facts.epoch)
+
+
+def _config(layers: Sequence[str], facts: Facts) -> dict[str, Any]:
+    return {
+        "created": facts.created,
+        "architecture": facts.architecture,
+        "os": "linux",
+        "config": {
+            "User": USER,
+            "ExposedPorts": {PORT: {}},
+            "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
+            "Entrypoint": ENTRYPOINT,
+            "Cmd": COMMAND,
+            "WorkingDir": "/",
+            "Labels": facts.labels,
+        },
+        "rootfs": {"type": "layers", "diff_ids": list(layers)},
+    }
+
+
+def _index(manifest: bytes, facts: Facts) -> Any:
+    name = f"podgpu:{facts.version}"
+    described = {
+        **_descriptor("manifest.v1+json", manifest),
+        "platform": {"architecture": facts.architecture, "os": "linux"},
+        "annotations": {
+            "org.opencontainers.image.ref.name": facts.version,
+            "io.containerd.image.name": f"docker.io/library/{name}",
+        },
+    }
+    return file(_json({"schemaVersion": 2, "mediaType": f"{_TYPE}.index.v1+json", "manifests": [described]}))
+
+
+def _descriptor(kind: str, data: bytes) -> dict[str, Any]:
+    return {"mediaType": f"{_TYPE}.{kind}", "digest": _digest(data), "size": len(data)}
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
