@@ -109,7 +109,8 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, head: Head) -> None:
         peer = self._wire.get_extra_info("peername")
-        request = head.request(peer[0] if isinstance(peer, tuple) else None)
+        certified = bool(self._wire.get_extra_info("peercert"))
+        request = head.request(peer[0] if isinstance(peer, tuple) else None, certified=certified)
         self._head = self._head_since = self.quiet_since = None
         self._serving = self._loop.create_task(self._serve(request, head))
 
