@@ -77,6 +77,7 @@ class Server:
         self._crowd.abort()
         if self._sweeper is not None:
             self._sweeper.cancel()
+        await self._guard.close()
         await asyncio.sleep(0)
 
     def _check_dialect(self, address: Address) -> None:
