@@ -164,6 +164,15 @@ class Config:
             default_note="none",
         )
     )
+    web_kube_auth: str = one(
+        Option(
+            flag="--web.kube-auth",
+            group=WEB,
+            help="Whether to ask for a bearer token, and let the API server say whether its account may get the path.",
+            parse=OneOf(("on", "off")),
+            default="off",
+        )
+    )
     web_max_requests: int = one(
         Option(
             flag="--web.max-requests",

@@ -8,16 +8,18 @@ from podgpu.serve import answer
 from podgpu.serve.answer import Response
 from podgpu.serve.guard.passwords import Passwords
 from podgpu.serve.guard.rule_book import RuleBook
+from podgpu.serve.guard.tokens import Judge, Tokens, Unavailable, Verdict
 from podgpu.serve.guard.verdicts import Busy
 from podgpu.serve.request import Request
 
 
 class Guard:
-    """Without any setting, everybody gets one."""
+    """Without any setting, everybody gets one. With passwords and a `judge` of tokens, either opens the pages."""
 
-    def __init__(self, web_config: Path | None = None) -> None:
+    def __init__(self, web_config: Path | None = None, judge: Judge | None = None) -> None:
         self._book = RuleBook(web_config)
         self._passwords = Passwords()
+        self._tokens = Tokens(judge) if judge else None
 
     @property
     def context(self) -> ssl.SSLContext | None:
@@ -30,7 +32,7 @@ class Guard:
 
     @property
     def asks_for_secrets(self) -> bool:
-        return bool(self._book.rules.users)
+        return bool(self._book.rules.users) or self._tokens is not None
 
     def look(self) -> None:
         """Take over changes of the files."""
@@ -46,13 +48,34 @@ class Guard:
             return await self._refusal(request)
         except Busy:
             return answer.busy("too many logins at once; try again in a second")
+        except Unavailable:
+            return answer.busy("the token cannot be checked now; the agent's log says why")
 
     async def close(self) -> None:
         self._passwords.close()
+        if self._tokens is not None:
+            await self._tokens.close()
 
     async def _refusal(self, request: Request) -> Response | None:
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
-        users, client = self._book.rules.users, request.remote or ""
-        if scheme.lower() == "basic" and users and await self._passwords.right(users, shown.strip(), client):
-            return None
-        return answer.text(401, "log in to read this page", {"WWW-Authenticate": 'Basic realm="podgpu"'})
+        users, client, secret = self._book.rules.users, request.remote or "", shown.strip()
+        match scheme.lower():
+            case "basic" if users:
+                right = await self._passwords.right(users, secret, client)
+                return None if right else self._challenge()
+            case "bearer" if self._tokens is not None and secret:
+                return self._by(await self._tokens.verdict(secret, request.method, request.path, client))
+            case _:
+                return self._challenge()
+
+    def _by(self, verdict: Verdict) -> Response | None:
+        if verdict is Verdict.FORBIDDEN:
+            return answer.text(
+                403, "this account may not read this page; a ClusterRole with nonResourceURLs lets it"
+            )
+        return None if verdict is Verdict.ALLOWED else self._challenge()
+
+    def _challenge(self) -> Response:
+        ways = {"Basic": self._book.rules.users, "Bearer": self._tokens}
+        offered = ", ".join(f'{name} realm="podgpu"' for name, there in ways.items() if there)
+        return answer.text(401, "log in to read this page", {"WWW-Authenticate": offered})
