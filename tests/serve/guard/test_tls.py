@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import subprocess
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -191,3 +192,53 @@ def test_an_authority_that_is_none_is_refused(server_pair: Pair, tmp_path: Path)
     path = web_config(tmp_path, server_pair, f"{REQUIRED}  client_ca_file: ca.crt\n")
     with pytest.raises(UserError, match=r"ca.crt holds no certificates"):
         Guard(path)
+
+
+def test_a_key_with_a_password_is_refused_and_not_asked_for(server_pair: Pair, tmp_path: Path) -> None:
+    locked = tmp_path / "locked.key"
+    words = [
+        "openssl",
+        "pkcs8",
+        "-topk8",
+        "-passout",
+        "pass:x",
+        "-in",
+        str(server_pair.key),
+        "-out",
+        str(locked),
+    ]
+    subprocess.run(words, check=True, capture_output=True)
+    with pytest.raises(UserError, match=r"locked.key do not go together .* without a password"):
+        Guard(web_config(tmp_path, Pair(server_pair.cert, locked)))
+
+
+async def test_a_closing_answer_arrives_whole(
+    authority: Authority, server_pair: Pair, tmp_path: Path
+) -> None:
+    guard = Guard(web_config(tmp_path, server_pair))
+    async with (
+        serving(StubNode(), guard=guard, dialects={"big": CountingDialect(BIG)}) as server,
+        connected(server, ssl=authority.client()) as client,
+    ):
+        big = await client.get("/metrics/big", Connection="close")
+        assert big.headers["connection"] == "close"
+        assert await client.rest() == b""
+
+
+async def test_a_slow_reader_is_cut_and_its_place_is_free_again(
+    authority: Authority, server_pair: Pair, tmp_path: Path
+) -> None:
+    limits = Limits(write_seconds=0.3, sweep_seconds=0.02)
+    guard = Guard(web_config(tmp_path, server_pair))
+    async with serving(
+        StubNode(), guard=guard, limits=limits, max_requests=1, dialects={"big": CountingDialect(BIG)}
+    ) as server:
+        context = authority.client()
+        full = len((await page(server, context, "/metrics/big")).body)
+        async with connected(server, ssl=context) as slow:
+            slow.ask("/metrics/big")
+            await asyncio.sleep(0.1)
+            assert (await page(server, context)).status == 503
+            await asyncio.sleep(0.6)
+            assert (await page(server, context)).status == 200
+            assert len(await slow.rest()) < full

@@ -58,7 +58,7 @@ class Handshake(asyncio.Protocol):
     async def _shake(self, raw: asyncio.Transport) -> None:
         try:
             wire = await asyncio.get_running_loop().start_tls(
-                raw, self, self._context, server_side=True, ssl_shutdown_timeout=self._limits.head_seconds
+                raw, self, self._context, server_side=True, ssl_shutdown_timeout=self._limits.write_seconds
             )
         except OSError:  # not logged: any client could fill the log with it
             raw.abort()

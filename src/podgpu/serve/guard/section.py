@@ -44,11 +44,16 @@ class Section:
         return value
 
     def file(self, key: str) -> Path | None:
-        return self.text(key, lambda text: self._path.absolute().parent / text)
+        return self.text(key, self._beside)
 
     def refusal(self, key: str, advice: str, problem: str = "") -> UserError:
         place = f"{problem} {self._full(key)!r}; " if problem else f"{self._full(key)}: "
         return UserError(f"{self._path}: {place}{advice}")
+
+    def _beside(self, text: str) -> Path:
+        if not text.isprintable():
+            raise UserError("write the path of a file")
+        return self._path.absolute().parent / text
 
     def _full(self, key: str) -> str:
         return f"{self._name}.{key}" if self._name else key

@@ -57,10 +57,10 @@ class Verdicts(Generic[T]):
         verdict = await check()
         seconds = self._keep(verdict)
         if seconds > 0:
-            self._kept.pop(key, None)
             self._kept[key] = verdict, monotonic() + seconds
-            while len(self._kept) > MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
+            if len(self._kept) > MOST_KEPT:
+                # Those that hold for a short time go first, so a flood of bad tokens displaces no good one.
+                del self._kept[min(self._kept, key=lambda one: self._kept[one][1])]
         return verdict
 
     def _end(self, key: bytes, client: str, task: asyncio.Task[T]) -> None:
