@@ -6,19 +6,14 @@ from base64 import b64encode
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import bcrypt
 import pytest
 
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.guard.passwords import CHECKS_OF_A_CLIENT
-from podgpu.serve.server import Server
-from tests.serve.rig import Answer, StubNode, connected, serving
+from tests.serve.guard.login import basic, hashed, shown
+from tests.serve.rig import StubNode, connected, serving
 
 PASSWORD = "correct horse: battery"
-
-
-def hashed(password: str, cost: int = 4) -> str:
-    return bcrypt.hashpw(password.encode(), bcrypt.gensalt(cost)).decode()
 
 
 def guard(folder: Path, cost: int = 4, **more: str) -> Guard:
@@ -26,17 +21,6 @@ def guard(folder: Path, cost: int = 4, **more: str) -> Guard:
     path = folder / "web-config.yml"
     path.write_text("basic_auth_users:\n" + "".join(f"  {name}: {value}\n" for name, value in users.items()))
     return Guard(path)
-
-
-def basic(text: str) -> str:
-    return f"Basic {b64encode(text.encode()).decode()}"
-
-
-async def shown(
-    server: Server, authorization: str | None, path: str = "/metrics", source: str = "127.0.0.1"
-) -> Answer:
-    async with connected(server, local_addr=(source, 0)) as client:
-        return await client.get(path, **({"Authorization": authorization} if authorization else {}))
 
 
 async def test_the_right_password_opens_the_pages(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from podgpu.serve.guard.guard import Guard
 from podgpu.serve.limits import Limits
 from podgpu.serve.server import Server
 from tests.serve.guard.certificates import Authority, Pair, web_config
-from tests.serve.guard.test_passwords import basic, hashed, shown
+from tests.serve.guard.login import basic, hashed, shown
 from tests.serve.rig import PATIENCE, StubNode, connected, serving
 
 LIMITS = Limits(sweep_seconds=0.02)
@@ -82,6 +82,21 @@ async def test_a_certificate_is_swapped_under_load_without_a_failed_scrape(
         ending.set()
         counts = await asyncio.gather(*clients)
     assert all(count > len(pairs) for count in counts)
+    assert "refused" not in caplog.text
+
+
+def test_a_certificate_and_its_key_may_come_one_after_the_other(
+    authority: Authority, server_pair: Pair, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    guard, renewed = Guard(web_config(tmp_path, server_pair)), authority.sign("renewed")
+    before = guard.context
+    server_pair.cert.write_bytes(renewed.cert.read_bytes())
+    guard.look()
+    server_pair.key.write_bytes(renewed.key.read_bytes())
+    guard.look()
+    assert guard.context is before
+    guard.look()
+    assert guard.context is not before
     assert "refused" not in caplog.text
 
 

@@ -15,7 +15,7 @@ from podgpu.serve.guard import tokens
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.server import Server
 from tests.fakeapi.server import FakeApi
-from tests.serve.guard.test_passwords import basic, hashed, shown
+from tests.serve.guard.login import basic, hashed, shown
 from tests.serve.rig import StubNode, serving
 
 ACCOUNT = {
@@ -89,13 +89,10 @@ async def test_nobodys_token_is_refused(authorization: str | None) -> None:
         assert (await shown(server, authorization, "/-/healthy")).status == 200
 
 
-async def test_a_verdict_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_verdict_is_kept_for_a_while() -> None:
     async with cluster() as fake, guarded(fake) as server:
         statuses = [(await shown(server, token)).status for token in (GOOD, GOOD, "Bearer bad", "Bearer bad")]
         assert statuses == [200, 200, 401, 401]
-        assert len(fake.requests) == 3
-        monkeypatch.setattr(tokens, "ALLOWED_SECONDS", 0.0)
-        await asyncio.gather(*(shown(server, GOOD) for _ in range(10)))
         assert len(fake.requests) == 3
 
 
