@@ -28,7 +28,6 @@ deep: $(READY) ## try the property tests of the core with many more examples, fo
 soak-demo: $(READY) ## let Prometheus watch the demo for five minutes, second by second
 	PODGPU_SOAK_SECONDS=300 $(BIN)/python -m pytest -q tests/e2e/test_documented.py
 
-check: $(READY) ## lint, types, walls, generated docs, shape
 check: $(READY) ## lint, types, walls, generated docs and dashboards, shape
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -130,6 +130,44 @@ def test_a_port_in_use_is_one_line_and_exit_code_2(start: Start, command: str) -
     assert line.startswith(f"podgpu: cannot listen on 127.0.0.1:{port}: the port is in use")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("tls_server_config: {cert_file: none.crt, key_file: none.key}", "cannot read .*none.crt"),
+        ("basic_auth_users: {alice: secret}", "basic_auth_users.alice: this is no bcrypt hash"),
+        ("basic_auth_user: {}", "did you mean basic_auth_users"),
+    ],
+)
+def test_a_bad_web_configuration_is_one_line_and_exit_code_2(
+    start: Start, tmp_path: Path, text: str, words: str
+) -> None:
+    path = tmp_path / "web-config.yml"
+    path.write_text(text)
+    process = start("demo", ANYWHERE, f"--web.config.file={path}")
+    assert process.popen.wait(PATIENCE) == 2
+    (line,) = process.log.read_text().splitlines()
+    assert re.match(f"podgpu: .*{words}", line)
+    assert "secret" not in line
+
+
+def test_passwords_without_tls_are_warned_of(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / "web-config.yml"
+    path.write_text("basic_auth_users: {alice: $2b$10$8ujyyih2ljkFTxUSh4U8pOL5CsN.xVqs1gJeGMSQ6CsaXJg7eLi8m}")
+    process = start("demo", ANYWHERE, f"--web.config.file={path}")
+    process.logged("level=warn msg=.*unencrypted")
+    assert process.end(signal.SIGTERM) == 0
+
+
+def test_tokens_without_a_cluster_are_one_line_and_exit_code_2(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    process = start("agent", "--source=simulator", ANYWHERE, "--web.kube-auth=on")
+    assert process.popen.wait(PATIENCE) == 2
+    (line,) = process.log.read_text().splitlines()
+    assert "--web.kube-auth=on needs an API server" in line
+
+
 def test_the_demo_says_so_and_where_to_look(start: Start) -> None:
     process = start("demo", ANYWHERE)
     assert 'demo="true"' in page(process)

@@ -74,8 +74,6 @@ class Prometheus:
 
 @contextmanager
 def prometheus(jobs: Iterable[Job], folder: Path, rules: Iterable[Path] = ()) -> Iterator[Prometheus]:
-    assert PROGRAM
-    log = folder / "prometheus.log"
     with _without_wishes() as proxy:
         configuration = {
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
@@ -84,18 +82,26 @@ def prometheus(jobs: Iterable[Job], folder: Path, rules: Iterable[Path] = ()) ->
         }
         file = folder / "prometheus.yml"
         file.write_text(json.dumps(configuration))  # JSON is YAML too
-        arguments = [
-            PROGRAM,
-            f"--config.file={file}",
-            f"--storage.tsdb.path={folder / 'data'}",
-            "--web.listen-address=127.0.0.1:0",
-            "--log.level=debug",  # single series that were dropped are told there alone
-        ]
-        with running(arguments, log):
-            address = logged(log, r"Listening on.* address=(127\.0\.0\.1:\d+)")
-            # It listens before it has read its rules, and refuses queries until then.
-            eventually(lambda: get(f"http://{address}/-/ready").status == HTTPStatus.OK)
-            yield Prometheus(f"http://{address}", log)
+        with started(file, folder) as here:
+            yield here
+
+
+@contextmanager
+def started(configuration: Path, folder: Path) -> Iterator[Prometheus]:
+    assert PROGRAM
+    log = folder / "prometheus.log"
+    arguments = [
+        PROGRAM,
+        f"--config.file={configuration}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        "--web.listen-address=127.0.0.1:0",
+        "--log.level=debug",  # single series that were dropped are told there alone
+    ]
+    with running(arguments, log):
+        address = logged(log, r"Listening on.* address=(127\.0\.0\.1:\d+)")
+        # It listens before it has read its rules, and refuses queries until then.
+        eventually(lambda: get(f"http://{address}/-/ready").status == HTTPStatus.OK)
+        yield Prometheus(f"http://{address}", log)
 
 
 class _Forwarder(BaseHTTPRequestHandler):

@@ -19,6 +19,7 @@ class Seen:
     query: Mapping[str, str]
     token: str
     headers: Mapping[str, str]
+    body: Any = None
 
     @property
     def is_watch(self) -> bool:
@@ -41,6 +42,7 @@ class FakeApi:
     pods: list[dict[str, Any]] = field(default_factory=list)
     version: int = 1
     objects: dict[str, Any] = field(default_factory=dict)
+    reviews: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # what a POST there is answered
     token: str = ""
     tls: ssl.SSLContext | None = None
     requests: list[Seen] = field(default_factory=list)
@@ -82,6 +84,7 @@ class FakeApi:
         """Listen, on the same port as before if there was one."""
         app = web.Application()
         app.router.add_get("/{path:.*}", self._answer)
+        app.router.add_post("/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, shutdown_timeout=0.2)
         await self._runner.setup()
         listener = socket.socket()
@@ -125,7 +128,8 @@ class FakeApi:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        seen = Seen(request.path, dict(request.query), token, dict(request.headers))
+        body = await request.json() if request.method == "POST" else None
+        seen = Seen(request.path, dict(request.query), token, dict(request.headers), body)
         self.requests.append(seen)
         if self.delay:
             await asyncio.sleep(self.delay)
@@ -137,11 +141,20 @@ class FakeApi:
             if self.on_refused_token:
                 self.on_refused_token()
             return _status(401, "Unauthorized")
+        if request.method == "POST":
+            return self._review(seen)
         if seen.path == PODS:
             return await self._watch(request, seen) if seen.is_watch else self._list(seen)
         if seen.path in self.objects:
             return web.json_response(self.objects[seen.path])
         return _status(404, f"{seen.path} not found")
+
+    def _review(self, seen: Seen) -> web.Response:
+        if seen.path not in self.reviews:
+            return _status(404, f"{seen.path} not found")
+        return web.json_response(
+            {**seen.body, "status": self.reviews[seen.path](seen.body["spec"])}, status=201
+        )
 
     def _list(self, seen: Seen) -> web.Response:
         begin = int(seen.query.get("continue", "0"))

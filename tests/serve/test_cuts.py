@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from podgpu.serve.connection import Connection
 from podgpu.serve.crowd import Crowd
 from podgpu.serve.desk import Desk
+from podgpu.serve.guard.guard import Guard
 from podgpu.serve.limits import Limits
 from podgpu.serve.load import Load
 from podgpu.serve.pages import Pages
@@ -76,7 +77,7 @@ class Stage:
     def __init__(self, runner: asyncio.Runner) -> None:
         node, load = StubNode(), Load(40)
         node.current = msgspec.structs.replace(node.current, taken_at=4e9)  # the status page's age stays 0
-        desk = Desk(Routes(node, Pages(10**6), load).table("native"), load)
+        desk = Desk(Routes(node, Pages(10**6), load).table("native"), load, Guard())
         self._connect = partial(Connection, desk, Crowd(Limits(), 300), Limits())
         self._runner = runner
         self.complaints: list[dict[str, Any]] = []

@@ -14,6 +14,7 @@ from podgpu.agent.loop import Agent
 from podgpu.assembly import collector, machine
 from podgpu.assembly.agent import open_agent
 from podgpu.assembly.attribution import by_processes_alone
+from podgpu.assembly.guard import open_guard
 from podgpu.assembly.menu import open_menu
 from podgpu.config import Config
 from podgpu.option.address import Address
@@ -26,11 +27,11 @@ SERVER_STOP_SECONDS = 2.4
 AGENT_CLOSE_SECONDS = 2.2
 LAST_RESORT_SECONDS = 4.8
 
-Greeting = Callable[[Sequence[Address]], None]
+Greeting = Callable[[Sequence[Address], str], None]
 
 
-def serve(config: Config, greet: Greeting = lambda _: None) -> int:
-    """Run until SIGTERM or SIGINT. `greet` gets the addresses once all are open."""
+def serve(config: Config, greet: Greeting = lambda *_: None) -> int:
+    """Run until SIGTERM or SIGINT. `greet` gets the addresses and their scheme once all are open."""
     collector.relax()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, greet, at_exit))
@@ -44,6 +45,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
         menu=open_menu(config),
+        guard=open_guard(config),
     )
     signals = _Signals(agent, at_exit)
     # Serve before the first reading: with a slow driver the agent would look dead.
@@ -51,7 +53,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
     loop = asyncio.create_task(agent.run())
     try:
         _announce(config, server.addresses)
-        greet(server.addresses)
+        greet(server.addresses, server.scheme)
         return await _until_stopped(signals, loop)
     finally:
         await _stop(server, agent, loop)

@@ -24,16 +24,16 @@ def run(config: Config, _: Namespace) -> int:
     return serve(replace(config, source=registry.demo().name, kube_pod_labels=labels), _greet)
 
 
-def _greet(addresses: Sequence[Address]) -> None:
+def _greet(addresses: Sequence[Address], scheme: str) -> None:
     print("DEMO: every number is made up. Ctrl-C ends it.")
     for address in addresses:
         if address.dialect == NATIVE:
-            print(f"  {'page':<16} {_url(address)}/")
-        print(f"  {address.dialect:<16} {_url(address)}/metrics")
+            print(f"  {'page':<16} {_url(address, scheme)}/")
+        print(f"  {address.dialect:<16} {_url(address, scheme)}/metrics")
     print(end="", flush=True)
 
 
-def _url(address: Address) -> str:
-    """Give a URL that works on this machine, also for 'every interface'."""
+def _url(address: Address, scheme: str = "http") -> str:
+    """Return a URL that works on this machine, even if the address means every interface."""
     host = "localhost" if address.host in ("", "0.0.0.0", "::") else address.host  # noqa: S104
-    return f"http://{replace(address, host=host, dialect=NATIVE)}"
+    return f"{scheme}://{replace(address, host=host, dialect=NATIVE)}"

@@ -7,7 +7,7 @@ from typing import TypeVar
 from podgpu.config.ratio import FORM, ratios
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, Option, at_most_one, many, one
 from podgpu.option.address import Address
-from podgpu.option.file import text_file
+from podgpu.option.file import existing_file, text_file
 from podgpu.option.value import OneOf, api_server, duration, whole
 from podgpu.sources import registry
 
@@ -152,6 +152,25 @@ class Config:
             parse=Address.parse,
             value_name="HOST:PORT[=DIALECT]",
             default=":19400",
+        )
+    )
+    web_config_file: Path | None = at_most_one(
+        Option(
+            flag="--web.config.file",
+            group=WEB,
+            help="File with TLS, client certificates and passwords, in the form of Prometheus' web-config.yml.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="none",
+        )
+    )
+    web_kube_auth: str = one(
+        Option(
+            flag="--web.kube-auth",
+            group=WEB,
+            help="Whether to ask for a bearer token, and let the API server say whether its account may get the path.",
+            parse=OneOf(("on", "off")),
+            default="off",
         )
     )
     web_max_requests: int = one(

@@ -8,7 +8,7 @@ from podgpu.config.fields import Config
 from podgpu.config.sections import OPTIONS, SECTIONS
 from podgpu.errors import UserError
 from podgpu.option import Environ, Option, options_of
-from podgpu.option.file import text_of
+from podgpu.option.document import yaml_document
 from podgpu.option.spelling import did_you_mean
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def _from_environment(environ: Environ) -> dict[str, Given]:
 
 
 def _from_file(path: Path) -> dict[str, Given]:
-    document = _document(path)
+    document = yaml_document(path, "check --config.file")
     if document in ("", None):
         return {}
     if not isinstance(document, dict):
@@ -92,32 +92,3 @@ def _texts(option: Option[Any], value: object, path: Path) -> list[str]:
         return value
     wanted = "one value or a list of values" if option.repeatable else "one value"
     raise UserError(f"{path}: {option.key} takes {wanted}; see docs/configuration.md")
-
-
-def _document(path: Path) -> object:
-    """Load the file with all scalars as text, so that the same rules apply as for flags."""
-    import yaml
-
-    text = text_of(str(path), kibibytes=1024, advice="check --config.file")
-    try:
-        document: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - loads only text, lists and maps
-        _refuse_twice(yaml.compose(text, Loader=yaml.BaseLoader), path)
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise UserError(f"{path}: {line}not valid YAML, {error.problem}; correct the file") from None
-    except (yaml.YAMLError, RecursionError):
-        raise UserError(f"{path}: not valid YAML; correct the file") from None
-    return document
-
-
-def _refuse_twice(node: Any, path: Path) -> None:
-    """Refuse a key that appears twice: YAML would silently ignore the first."""
-    if node is None or not isinstance(node.value, list):
-        return
-    for child in node.value:
-        if isinstance(child, tuple):
-            key, value = child
-            if sum(other.value == key.value for other, _ in node.value) > 1:
-                line = key.start_mark.line + 1
-                raise UserError(f"{path}: line {line}: {key.value!r} appears twice; put its keys together")
-            _refuse_twice(value, path)

@@ -11,6 +11,8 @@ from podgpu.serve.head import Head, Refusal, too_long
 from podgpu.serve.limits import Limits
 from podgpu.serve.request import Request
 
+PIECE_BYTES = 64 * 1024
+
 
 class Connection(asyncio.Protocol):
     """`quiet_since` is None while a request is in progress."""
@@ -26,6 +28,7 @@ class Connection(asyncio.Protocol):
         "_head_since",
         "_limits",
         "_loop",
+        "_paused",
         "_serving",
         "_stalled_since",
         "_wire",
@@ -41,6 +44,7 @@ class Connection(asyncio.Protocol):
         self._head: Head | None = None
         self._head_since: float | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._paused = False
         self._stalled_since: float | None = None
         self._drained: asyncio.Future[None] | None = None
         self.quiet_since: float | None = None
@@ -70,10 +74,12 @@ class Connection(asyncio.Protocol):
             self._refuse(too_long())
 
     def pause_writing(self) -> None:
-        self._stalled_since = self._loop.time()
+        self._paused = True
+        if self._stalled_since is None:
+            self._stalled_since = self._loop.time()
 
     def resume_writing(self) -> None:
-        self._stalled_since = None
+        self._paused = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
@@ -109,7 +115,8 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, head: Head) -> None:
         peer = self._wire.get_extra_info("peername")
-        request = head.request(peer[0] if isinstance(peer, tuple) else None)
+        certified = bool(self._wire.get_extra_info("peercert"))
+        request = head.request(peer[0] if isinstance(peer, tuple) else None, certified=certified)
         self._head = self._head_since = self.quiet_since = None
         self._serving = self._loop.create_task(self._serve(request, head))
 
@@ -125,17 +132,30 @@ class Connection(asyncio.Protocol):
         self._advance()
 
     async def _send(self, response: Response, head: Head, *, closing: bool, head_only: bool) -> None:
-        """Return when the kernel has taken the answer, or when there is nobody left to take it."""
+        """Return when the kernel has taken the answer, or when there is nobody left to take it.
+
+        With TLS, up to two pieces of it may still be on their way to the kernel.
+        """
         if self._wire.is_closing():
             return
         closing = closing or not head.keeps_alive
         word = "close" if closing else "keep-alive" if head.version == "1.0" else None
-        self._wire.write(answer.encode(response, connection=word, head_only=head_only))
-        if self._stalled_since is not None:
-            self._drained = self._loop.create_future()
-            await self._drained
+        await self._write(answer.encode(response, connection=word, head_only=head_only))
         if closing:
             self._wire.close()
+
+    async def _write(self, data: bytes) -> None:
+        """Write piece by piece: TLS would encrypt all of it at once, and a page would count as taken too early."""
+        try:
+            for at in range(0, len(data), PIECE_BYTES):
+                self._wire.write(memoryview(data)[at : at + PIECE_BYTES])
+                if self._paused:
+                    self._drained = self._loop.create_future()
+                    await self._drained
+                if self._wire.is_closing():
+                    return
+        finally:
+            self._stalled_since = None
 
     def _refuse(self, refusal: Refusal) -> None:
         """Not logged: any client could fill the log with it."""

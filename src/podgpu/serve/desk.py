@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import PurePath
 from time import monotonic
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 from podgpu import log
 from podgpu.serve import answer
 from podgpu.serve.answer import Response
+from podgpu.serve.guard.guard import Guard
 from podgpu.serve.load import Load
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Route
@@ -22,19 +24,22 @@ class Send(Protocol):
 
 
 class Desk:
-    def __init__(self, routes: Mapping[str, Route], load: Load) -> None:
+    def __init__(self, routes: Mapping[str, Route], load: Load, guard: Guard) -> None:
         self._routes = routes
         self._load = load
+        self._guard = guard
         self._logged: dict[str, float] = {}
 
     async def __call__(self, request: Request, send: Send) -> None:
         # The answer is sent from here, so that the request counts until it is taken.
         with self._load.request(), ExitStack() as stack:
             response = await self._respond(request, stack)
-            await send(response, closing=self._load.stopping)
+            await send(self._dressed(response), closing=self._load.stopping)
 
     async def _respond(self, request: Request, stack: ExitStack) -> Response:
         route = self._routes.get(request.path)
+        if (route is None or not route.open) and (refusal := await self._refusal(request)) is not None:
+            return refusal
         if route is None:
             return answer.text(404, "\n".join(("no such page; there are:", *self._routes)))
         if (refusal := route.refusal(request.method)) is not None:
@@ -44,6 +49,18 @@ class Desk:
                 return answer.busy("too many requests at once; try again in a second")
             stack.enter_context(self._load.page())
         return await self._run(route, request)
+
+    def _dressed(self, response: Response) -> Response:
+        more = self._guard.headers
+        return replace(response, headers={**response.headers, **more}) if more else response
+
+    async def _refusal(self, request: Request) -> Response | None:
+        try:
+            return await self._guard.refusal(request)
+        except Exception as error:
+            # Not under the path: a stranger may ask for any number of them.
+            self._complain("login", error)
+            return answer.text(500, "the login failed; the agent's log says why")
 
     async def _run(self, route: Route, request: Request) -> Response:
         try:

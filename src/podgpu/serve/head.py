@@ -46,11 +46,11 @@ class Head:
             at = end
         return data[at:]
 
-    def request(self, remote: str | None) -> Request:
+    def request(self, remote: str | None, *, certified: bool = False) -> Request:
         """Give the request of a complete head. Raises Refusal if it is none that can be answered."""
         self._check()
         path, query = _split(self._target)
-        return Request(self._parser.get_method().decode(), path, query, self._fields, remote)
+        return Request(self._parser.get_method().decode(), path, query, self._fields, remote, certified)
 
     def on_url(self, part: bytes) -> None:
         self._target += part

@@ -9,6 +9,7 @@ class Request:
     """`path` and `query` are decoded, and the first value of a repeated query name counts.
 
     Header names are in lower case, and repeated headers are joined by commas. `remote` is the client's IP address.
+    `certified` is whether the client has shown a certificate that a known authority vouches for.
     """
 
     method: str
@@ -16,3 +17,4 @@ class Request:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     remote: str | None
+    certified: bool = False

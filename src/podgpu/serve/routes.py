@@ -26,11 +26,15 @@ Handler = Callable[[Request], Response | Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A `vital` route is answered however many pages are being served: probes must not fail under load."""
+    """A `vital` route is answered however many pages are being served: probes must not fail under load.
+
+    An `open` route is answered to everybody: the kubelet's probes carry no credentials.
+    """
 
     handler: Handler
     methods: tuple[str, ...] = _READ
     vital: bool = False
+    open: bool = False
 
     def refusal(self, method: str) -> Response | None:
         if method in self.methods:
@@ -53,9 +57,9 @@ class Routes:
         return {
             **self.pages(dialect),
             "/": Route(self._status),
-            "/healthz": Route(self._healthy, vital=True),
-            "/-/healthy": Route(self._healthy, vital=True),
-            "/-/ready": Route(self._ready, vital=True),
+            "/healthz": Route(self._healthy, vital=True, open=True),
+            "/-/healthy": Route(self._healthy, vital=True, open=True),
+            "/-/ready": Route(self._ready, vital=True, open=True),
             "/-/release": Route(self._release, ("POST",), vital=True),
         }
 

@@ -11,6 +11,8 @@ from podgpu.serve import listen
 from podgpu.serve.connection import Connection
 from podgpu.serve.crowd import Crowd
 from podgpu.serve.desk import Desk
+from podgpu.serve.guard.guard import Guard
+from podgpu.serve.guard.handshake import Handshake
 from podgpu.serve.limits import DEFAULT, Limits
 from podgpu.serve.load import Load
 from podgpu.serve.menu import NATIVE_ALONE, Menu
@@ -32,8 +34,10 @@ class Server:
         max_connections: int,
         limits: Limits = DEFAULT,
         menu: Menu = NATIVE_ALONE,
+        guard: Guard | None = None,
     ) -> None:
         self._limits = limits
+        self._guard = guard or Guard()
         self._dialects = menu.dialects
         self._load = Load(max_requests)
         self._crowd = Crowd(limits, max_connections)
@@ -45,6 +49,10 @@ class Server:
     @property
     def ports(self) -> tuple[int, ...]:
         return tuple(address.port for address in self.addresses)
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self._guard.context is None else "https"
 
     async def start(self, addresses: Sequence[Address]) -> None:
         """`addresses` become those given, with the port found where any was asked for."""
@@ -69,6 +77,7 @@ class Server:
         self._crowd.abort()
         if self._sweeper is not None:
             self._sweeper.cancel()
+        await self._guard.close()
         await asyncio.sleep(0)
 
     def _check_dialect(self, address: Address) -> None:
@@ -79,16 +88,23 @@ class Server:
             )
 
     async def _listen(self, address: Address) -> None:
-        desk = Desk(self._routes.table(address.dialect), self._load)
-        connect = partial(Connection, desk, self._crowd, self._limits)
+        connect = partial(
+            self._connection, Desk(self._routes.table(address.dialect), self._load, self._guard)
+        )
         sockets = await listen.sockets(address)
         self.addresses += (replace(address, port=sockets[0].getsockname()[1]),)
         loop = asyncio.get_running_loop()
         for one in sockets:
             self._listeners.append(await loop.create_server(connect, sock=one, backlog=listen.BACKLOG))
 
+    def _connection(self, desk: Desk) -> asyncio.Protocol:
+        """Begin a connection by the rules of this moment: a new certificate disturbs no older connection."""
+        connection, context = Connection(desk, self._crowd, self._limits), self._guard.context
+        return connection if context is None else Handshake(connection, context, self._crowd, self._limits)
+
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self._limits.sweep_seconds)
             self._crowd.sweep(loop.time())
+            self._guard.look()

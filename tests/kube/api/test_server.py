@@ -206,3 +206,16 @@ def test_lines_come_out_whole_however_they_are_cut(lines: list[bytes], data: st.
         for line in splitter.feed(stream[begin:end])
     ]
     assert found == [line if len(line) <= 8 else None for line in lines]
+
+
+async def test_an_object_is_posted_with_the_token(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("t")
+    fake = FakeApi(reviews={"/reviews": lambda spec: {"seen": spec}})
+    fake.token = "t"
+    async with fake, client(fake.url, token_file=token) as api:
+        assert (await api.post("/reviews", Answer, {"spec": 7}))["status"] == {"seen": 7}
+        with pytest.raises(ApiFault) as caught:
+            await api.post("/elsewhere", Answer, {"spec": 7})
+    assert (caught.value.reason, caught.value.status) == ("garbage", 404)
+    assert fake.requests[0].headers["Content-Type"] == "application/json"

@@ -53,6 +53,9 @@ class Api(Protocol):
     ) -> T:
         """GET one object. Raises ApiFault."""
 
+    async def post(self, path: str, kind: type[T], sent: object) -> T:
+        """POST an object, and return what the server made of it. Raises ApiFault."""
+
     def stream(
         self, path: str, query: Mapping[str, str], *, silence: float
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes | None]]:

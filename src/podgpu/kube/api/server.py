@@ -1,4 +1,4 @@
-"""The API server over HTTP: GET an object, stream lines, and a closed set of reasons for failures.
+"""The API server over HTTP: GET an object, POST one, stream lines, and a closed set of reasons for failures.
 
 The token is read for every request, so a rotated token is used at once. It never leaves this file.
 """
@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import aiohttp
 import msgspec
@@ -20,6 +20,17 @@ LONGEST_RETRY_AFTER = 300.0
 CONNECTIONS = 8
 
 T = TypeVar("T")
+
+
+class _Asked(NamedTuple):
+    method: str
+    path: str
+    query: Mapping[str, str] | None = None
+    body: bytes | None = None
+
+    @property
+    def success(self) -> int:
+        return 201 if self.method == "POST" else 200
 
 
 class ApiServer:
@@ -43,13 +54,13 @@ class ApiServer:
     async def get(
         self, path: str, kind: type[T], query: Mapping[str, str] | None = None, *, limit: int = OBJECT_BYTES
     ) -> T:
-        patience = aiohttp.ClientTimeout(total=self._answer_seconds, sock_connect=self._connect_seconds)
-        async with self._answer(path, query, patience) as response:
-            body = await _body(response, limit)
-        try:
-            return msgspec.json.decode(body, type=kind)
-        except MALFORMED as error:
-            raise ApiFault("garbage", f"{path}: {error}") from None
+        async with self._answer(_Asked("GET", path, query), self._patience) as response:
+            return _decoded(await _body(response, limit), kind, path)
+
+    async def post(self, path: str, kind: type[T], sent: object) -> T:
+        asked = _Asked("POST", path, body=msgspec.json.encode(sent))
+        async with self._answer(asked, self._patience) as response:
+            return _decoded(await _body(response, OBJECT_BYTES), kind, path)
 
     @asynccontextmanager
     async def stream(
@@ -57,7 +68,7 @@ class ApiServer:
     ) -> AsyncIterator[AsyncIterator[bytes | None]]:
         """Give the answer line by line, with None for a line that is too long. `silence` seconds make a stall."""
         patience = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds, sock_read=silence)
-        async with self._answer(path, query, patience) as response:
+        async with self._answer(_Asked("GET", path, query), patience) as response:
             try:
                 yield _lines(response)
             except aiohttp.SocketTimeoutError:
@@ -70,30 +81,34 @@ class ApiServer:
             await self._session.close()
             self._session = None
 
+    @property
+    def _patience(self) -> aiohttp.ClientTimeout:
+        return aiohttp.ClientTimeout(total=self._answer_seconds, sock_connect=self._connect_seconds)
+
     @asynccontextmanager
     async def _answer(
-        self, path: str, query: Mapping[str, str] | None, patience: aiohttp.ClientTimeout
+        self, asked: _Asked, patience: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         with _faults():
-            response = await self._request(path, query, patience)
+            response = await self._request(asked, patience)
             if response.status == 401:
                 response.close()
-                response = await self._request(path, query, patience)
+                response = await self._request(asked, patience)
             async with response:
-                if response.status != 200:
+                if response.status != asked.success:
                     raise await _refusal(response)
                 yield response
 
-    async def _request(
-        self, path: str, query: Mapping[str, str] | None, patience: aiohttp.ClientTimeout
-    ) -> aiohttp.ClientResponse:
+    async def _request(self, asked: _Asked, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=CONNECTIONS)
             self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-        return await self._session.get(
-            self._url + path,
-            params=query,
-            headers=self._headers(),
+        return await self._session.request(
+            asked.method,
+            self._url + asked.path,
+            params=asked.query,
+            data=asked.body,
+            headers=self._headers() | ({"Content-Type": "application/json"} if asked.body else {}),
             ssl=self._context(),
             timeout=patience,
             allow_redirects=False,
@@ -166,8 +181,15 @@ async def _body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     return bytes(body)
 
 
+def _decoded(body: bytes, kind: type[T], path: str) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except MALFORMED as error:
+        raise ApiFault("garbage", f"{path}: {error}") from None
+
+
 async def _refusal(response: aiohttp.ClientResponse) -> ApiFault:
-    """Turn any answer but 200 into a fault, with the API server's own message if it sent one."""
+    """Turn any answer but success into a fault, with the API server's own message if it sent one."""
     message = f"HTTP {response.status}"
     try:
         sent = msgspec.json.decode(await response.content.read(REFUSAL_BYTES), type=ApiStatus).message

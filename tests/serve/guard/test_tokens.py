@@ -1,0 +1,182 @@
+"""Bearer tokens, judged by an API server, over real sockets."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from podgpu.assembly.guard import ApiJudge
+from podgpu.kube.api.server import ApiServer
+from podgpu.kube.reviews import ACCESS, TOKENS
+from podgpu.serve.guard import tokens
+from podgpu.serve.guard.guard import Guard
+from podgpu.serve.server import Server
+from tests.fakeapi.server import FakeApi
+from tests.serve.guard.login import basic, hashed, shown
+from tests.serve.rig import StubNode, serving
+
+ACCOUNT = {
+    "username": "system:serviceaccount:monitoring:prometheus",
+    "uid": "u-1",
+    "groups": ["system:serviceaccounts", "system:authenticated"],
+    "extra": {"authentication.kubernetes.io/pod-name": ["prometheus-0"]},
+}
+GOOD = "Bearer good-token"
+
+
+def whose(spec: Any) -> Any:
+    if spec["token"] == "good-token":
+        return {"authenticated": True, "user": ACCOUNT, "audiences": ["https://kubernetes.default.svc"]}
+    return {"authenticated": False, "error": "invalid bearer token"}
+
+
+def may(spec: Any) -> Any:
+    asked = spec["nonResourceAttributes"]
+    return {"allowed": asked == {"verb": "get", "path": "/metrics"}, "reason": "RBAC"}
+
+
+def cluster() -> FakeApi:
+    return FakeApi(reviews={TOKENS: whose, ACCESS: may})
+
+
+@asynccontextmanager
+async def guarded(fake: FakeApi, patience: float = 5.0) -> AsyncIterator[Server]:
+    guard = Guard(judge=ApiJudge(ApiServer(fake.url), patience))
+    async with serving(StubNode(), guard=guard) as server:
+        yield server
+
+
+async def test_an_account_that_may_get_the_path_gets_it() -> None:
+    async with cluster() as fake, guarded(fake) as server:
+        answer = await shown(server, GOOD)
+        assert answer.status == 200
+        assert b"podgpu_build_info" in answer.body
+    token, access = fake.requests
+    assert token.body == {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": "good-token"},
+    }
+    assert access.body["kind"] == "SubjectAccessReview"
+    assert access.body["spec"] == {
+        "user": ACCOUNT["username"],
+        "uid": "u-1",
+        "groups": ACCOUNT["groups"],
+        "extra": ACCOUNT["extra"],
+        "nonResourceAttributes": {"verb": "get", "path": "/metrics"},
+    }
+
+
+async def test_an_account_that_may_not_is_told_what_would_let_it() -> None:
+    async with cluster() as fake, guarded(fake) as server:
+        for path in ("/api/v1/snapshot", "/metrics/native", "/nowhere"):
+            answer = await shown(server, GOOD, path)
+            assert answer.status == 403
+            assert "nonResourceURLs" in answer.text
+
+
+@pytest.mark.parametrize(
+    "authorization", [None, "Bearer", "Bearer ", "Bearer stolen", basic("alice:good-token")]
+)
+async def test_nobodys_token_is_refused(authorization: str | None) -> None:
+    async with cluster() as fake, guarded(fake) as server:
+        answer = await shown(server, authorization)
+        assert answer.status == 401
+        assert answer.headers["www-authenticate"] == 'Bearer realm="podgpu"'
+        assert (await shown(server, authorization, "/-/healthy")).status == 200
+
+
+async def test_a_verdict_is_kept_for_a_while() -> None:
+    async with cluster() as fake, guarded(fake) as server:
+        statuses = [(await shown(server, token)).status for token in (GOOD, GOOD, "Bearer bad", "Bearer bad")]
+        assert statuses == [200, 200, 401, 401]
+        assert len(fake.requests) == 3
+
+
+async def test_a_verdict_grows_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "ALLOWED_SECONDS", 0.05)
+    async with cluster() as fake, guarded(fake) as server:
+        assert (await shown(server, GOOD)).status == 200
+        fake.reviews[TOKENS] = lambda _: {"authenticated": False}
+        await asyncio.sleep(0.1)
+        assert (await shown(server, GOOD)).status == 401
+
+
+async def test_many_who_show_the_same_token_ask_once() -> None:
+    async with cluster() as fake, guarded(fake) as server:
+        fake.delay = 0.1
+        answers = await asyncio.gather(*(shown(server, GOOD) for _ in range(30)))
+        assert {answer.status for answer in answers} == {200}
+        assert len(fake.requests) == 2
+
+
+async def test_a_flood_of_tokens_does_not_flood_the_api_server() -> None:
+    async with cluster() as fake, guarded(fake) as server:
+        fake.delay = 0.5
+        flood = [asyncio.create_task(shown(server, f"Bearer {number}")) for number in range(40)]
+        await asyncio.sleep(0.2)
+        assert (await shown(server, GOOD, source="127.0.0.2")).status == 200
+        statuses = [(await task).status for task in flood]
+        assert statuses.count(401) == tokens.CHECKS_OF_A_CLIENT
+        assert statuses.count(503) == 40 - tokens.CHECKS_OF_A_CLIENT
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 200])
+@pytest.mark.parametrize("path", [TOKENS, ACCESS])
+async def test_without_a_verdict_nobody_gets_in(
+    status: int, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    body = b'{"kind": "Status", "message": "refused: good-token", "status": {"allowed": true}}'
+    async with cluster() as fake, guarded(fake) as server:
+        fake.refuse(status, times=2, body=body, wanted=lambda seen: seen.path == path)
+        answer = await shown(server, GOOD)
+        assert answer.status == 503
+        assert "a token cannot be checked" in caplog.text
+        assert "good-token" not in str([one.__dict__ for one in caplog.records])
+        fake._plans.clear()
+        assert (await shown(server, GOOD)).status == 200  # a failure is not kept
+
+
+async def test_an_api_server_that_is_away_or_slow_lets_nobody_in() -> None:
+    async with cluster() as fake, guarded(fake, patience=0.2) as server:
+        fake.delay = 2.0
+        assert (await shown(server, GOOD)).status == 503
+        await fake.stop()
+        assert (await shown(server, GOOD)).status == 503
+        assert (await shown(server, None, "/-/ready")).status == 200
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {},
+        {"authenticated": True},
+        {"authenticated": True, "user": {"username": ""}},
+        {"authenticated": False},
+    ],
+)
+async def test_half_an_answer_about_a_token_is_none(status: Any) -> None:
+    async with cluster() as fake, guarded(fake) as server:
+        fake.reviews[TOKENS] = lambda _: status
+        assert (await shown(server, GOOD)).status == 401
+
+
+async def test_a_denial_outweighs_an_allowance() -> None:
+    async with cluster() as fake, guarded(fake) as server:
+        fake.reviews[ACCESS] = lambda _: {"allowed": True, "denied": True}
+        assert (await shown(server, GOOD)).status == 403
+
+
+async def test_either_a_password_or_a_token_opens_the_pages(tmp_path: Any) -> None:
+    path = tmp_path / "web-config.yml"
+    path.write_text(f"basic_auth_users: {{alice: {hashed('secret')}}}")
+    async with cluster() as fake:
+        guard = Guard(path, ApiJudge(ApiServer(fake.url)))
+        async with serving(StubNode(), guard=guard) as server:
+            answers = [await shown(server, one) for one in (basic("alice:secret"), GOOD, None)]
+    assert [answer.status for answer in answers] == [200, 200, 401]
+    assert answers[2].headers["www-authenticate"] == 'Basic realm="podgpu", Bearer realm="podgpu"'
