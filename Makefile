@@ -67,7 +67,7 @@ gpu-test: ## check podgpu against nvidia-smi, tenants against their work, MPS an
 lock: ## resolve the dependencies again
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --group dev -o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --extra otlp --group dev -o requirements.lock pyproject.toml
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

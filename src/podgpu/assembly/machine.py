@@ -1,6 +1,7 @@
 """Looks at the machine itself: its name, folders and environment. No other module of this room does."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from podgpu.config import OPTIONS, Config
@@ -47,6 +48,10 @@ def open_api_server(config: Config) -> Api | None:
     from podgpu.kube.api.server import ApiServer
 
     return ApiServer(account.url, token_file=account.token_file, ca_file=account.ca_file)
+
+
+def environment() -> Mapping[str, str]:
+    return os.environ
 
 
 def is_in_pod() -> bool:

@@ -105,10 +105,16 @@ class Alias(Struct, frozen=True):
 
 
 class OtelName(Struct, frozen=True):
-    """The name in OpenTelemetry's semantic conventions, with the attributes of this row."""
+    """The name in OpenTelemetry's semantic conventions, with the attributes of this row.
+
+    `up_down` says that the conventions make it a sum that rises and falls. `unit` is theirs, where the native name
+    has none.
+    """
 
     name: str
     attributes: tuple[tuple[str, str], ...] = ()
+    up_down: bool = False
+    unit: str = ""
 
 
 # Each row exists once, so rows compare by identity, which makes them cheap keys.

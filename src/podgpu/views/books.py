@@ -64,12 +64,13 @@ def _containers(card: Card, place: Place) -> Iterator[Entry]:
             merged.setdefault(named, ([], []))[number].append(tenant)
     for names, (live, ended) in sorted(merged.items()):
         subject = Labels(Scope.CONTAINER.labels, (*place, *names))
-        yield Scope.CONTAINER, subject, _counters([*live, *ended], card.ability)
+        yield Scope.CONTAINER, subject, counters([*live, *ended], card.ability)
         if live and card.fault is None:
-            yield Scope.CONTAINER, subject, _gauges(live)
+            yield Scope.CONTAINER, subject, gauges(live)
 
 
-def _counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
+def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
+    """Yield what tenants of one name have had of a card so far."""
     if able.counts_busy:
         yield _seconds("busy_seconds_total", sum(one.booking.busy_us for one in group))
     yield _seconds("allocated_seconds_total", sum(one.booking.allocated_us for one in group))
@@ -77,7 +78,8 @@ def _counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
         yield _joules(_ENERGY, sum(one.booking.energy_mj for one in group))
 
 
-def _gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
+def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
+    """Yield what tenants of one name have of a card now."""
     for one in live:
         yield Reading("info", 1.0, (one.booking.method, one.container.pod_uid))
     books = [one.booking for one in live]
