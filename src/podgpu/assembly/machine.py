@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from podgpu.assembly.account import chosen_account
 from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
-from podgpu.kube.api.account import Account, in_cluster
 from podgpu.kube.pods_api import FOLDER
 
 _TIMEX_BYTES = 512  # more than the size of the kernel's struct timex; all zero means: read, set nothing
@@ -39,15 +39,13 @@ def has_pod_logs(config: Config) -> bool:
 
 
 def open_api_server(config: Config) -> Api | None:
-    if config.kube_api == "off":
-        return None
-    account = in_cluster(os.environ) if config.kube_api == "auto" else Account(config.kube_api)
+    account = chosen_account(config, os.environ)
     if account is None:
         return None
     # Loaded only where there is a server to talk to: the client takes 12 MiB.
-    from podgpu.kube.api.server import ApiServer
+    from podgpu.kube.api.server import open_server
 
-    return ApiServer(account.url, token_file=account.token_file, ca_file=account.ca_file)
+    return open_server(account)
 
 
 def environment() -> Mapping[str, str]:
