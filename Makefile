@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep check format docs proto bench gpu-wheels gpu-test lock clean
+.PHONY: help demo test deep check format docs proto bench package gpu-wheels gpu-test lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -25,12 +25,13 @@ test: $(READY) ## run all tests
 deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
 	PODGPU_TEST_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis tests/ledger tests/agent tests/views tests/serve
 
-check: $(READY) ## lint, types, walls, generated docs, shape
+check: $(READY) ## lint, types, walls, generated docs, released names, shape
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.walls
 	$(BIN)/python -m tools.docs --check
+	$(BIN)/python -m tools.names
 	$(BIN)/python -m tools.shape
 
 format: $(READY) ## rewrite the sources in the house style
@@ -43,6 +44,10 @@ docs: $(READY) ## regenerate the generated docs
 proto: $(READY) ## regenerate the kubelet's messages
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/podgpu/kube/_gen --pyi_out=src/podgpu/kube/_gen \
 		proto/pods.proto proto/podresources.proto
+
+package: $(READY) ## build the wheel and the source package into dist
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
 
 bench: $(READY) ## measure speed and size side by side
 	$(BIN)/python -m bench

@@ -28,24 +28,6 @@ async def test_an_endpoint_in_the_environment_opens_the_push(
     assert push is not None and push.status().name == "otlp"
 
 
-def test_without_the_extra_the_user_is_told_what_to_install() -> None:
-    script = (
-        "import sys; sys.modules['opentelemetry'] = None\n"
-        "from importlib import util; found = util.find_spec\n"
-        "util.find_spec = lambda name, *more: None if name.startswith('opentelemetry') else found(name, *more)\n"
-        "from podgpu.cli.main import main; sys.exit(main(['demo', '--web.listen-address=127.0.0.1:0']))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "pip install 'podgpu[otlp]'" in done.stderr and done.stderr.count("\n") == 1
-
-
 def test_an_agent_that_does_not_push_loads_no_client() -> None:
     script = "import sys, podgpu.cli._service; print([n for n in ('aiohttp', 'opentelemetry') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from podgpu.assembly.account import chosen_account
@@ -50,6 +51,13 @@ def open_api_server(config: Config) -> Api | None:
 
 def environment() -> Mapping[str, str]:
     return os.environ
+
+
+def has_package(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # not even the package around it
+        return False
 
 
 def is_in_pod() -> bool:

@@ -2,7 +2,6 @@
 
 import time
 from functools import partial
-from importlib.util import find_spec
 
 from podgpu.agent.loop import Agent, Companion
 from podgpu.assembly import machine
@@ -15,7 +14,7 @@ def open_push(config: Config, agent: Agent) -> Companion | None:
     to = destination(machine.environment())
     if to is None:
         return None
-    if find_spec("opentelemetry") is None or find_spec("opentelemetry.proto") is None:
+    if not machine.has_package("opentelemetry.proto"):
         raise UserError(
             "the environment asks for an OTLP push, which needs one more package; run pip install 'podgpu[otlp]', "
             "or set OTEL_METRICS_EXPORTER=none"

@@ -1,6 +1,6 @@
 """The books: what each container uses of a GPU, what belongs to no container, and the sum of both."""
 
-from podgpu.catalog.row import Kind, Metric, Scope, Worth
+from podgpu.catalog.row import Kind, Metric, Scope, Stability, Worth
 
 CONTAINERS: tuple[Metric, ...] = (
     Metric(
@@ -169,6 +169,7 @@ PROCESSES: tuple[Metric, ...] = (
         scope=Scope.PROCESS,
         own_labels=("pid",),
         worth=Worth.DETAIL,
+        stability=Stability.EXPERIMENTAL,
     ),
     Metric(
         name="sm_utilization_ratio",
@@ -177,5 +178,6 @@ PROCESSES: tuple[Metric, ...] = (
         scope=Scope.PROCESS,
         own_labels=("pid",),
         worth=Worth.DETAIL,
+        stability=Stability.EXPERIMENTAL,
     ),
 )

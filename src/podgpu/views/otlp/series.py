@@ -9,11 +9,14 @@ from podgpu.views import books, native
 from podgpu.views.otlp.names import workload_attributes
 from podgpu.views.series import Family, Labels
 
-_CONTAINER = {name: rows[0] for name, rows in catalog.families().items() if rows[0].scope is Scope.CONTAINER}
+_ROWS = {name: rows[0] for name, rows in catalog.families().items()}
+_CONTAINER = {name: row for name, row in _ROWS.items() if row.scope is Scope.CONTAINER}
 
 
 def families(snapshot: Snapshot) -> list[Family]:
-    plain = [family for family in native.families(snapshot, {}) if family.name not in _CONTAINER]
+    # Old names are for pages alone.
+    current = [family for family in native.families(snapshot, {}) if family.name in _ROWS]
+    plain = [family for family in current if family.name not in _CONTAINER]
     return [*plain, *_containers(snapshot)]
 
 
