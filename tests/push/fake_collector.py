@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
@@ -24,13 +25,14 @@ class FakeCollector:
     requests: list[ExportMetricsServiceRequest] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     port: int = 0
+    tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
         self._runner: web.AppRunner | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def points(self) -> Points:
@@ -41,7 +43,7 @@ class FakeCollector:
         app.router.add_post("/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, shutdown_timeout=0.2)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True, ssl_context=self.tls)
         await site.start()
         self.port = self._runner.addresses[0][1]
         return self

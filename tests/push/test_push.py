@@ -1,10 +1,12 @@
 """The push to a real HTTP endpoint: what arrives, and what a collector in trouble does to the agent."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from podgpu.push.collector import Collector
 from podgpu.push.environment import Destination
 from podgpu.push.loop import Push
 from podgpu.views.otlp.message import complaint, encode
+from tests.fakeapi.certificate import certificate
 from tests.fakeapi.patience import until
 from tests.push.fake_collector import FakeCollector
 
@@ -82,6 +85,33 @@ async def test_headers_and_compression_are_as_asked() -> None:
     assert watts(collector) == [72.5]
     assert collector.headers[0]["api-key"] == "k"
     assert collector.headers[0]["Content-Encoding"] == "gzip"
+
+
+async def test_a_collector_is_trusted_by_its_authority_and_sees_the_clients_certificate(
+    tmp_path: Path,
+) -> None:
+    cert, context = certificate(tmp_path)
+    context.load_verify_locations(cert)
+    context.verify_mode = ssl.CERT_REQUIRED
+    feed = Feed(taken(1.0))
+    files = {"ca_file": cert, "cert_file": cert, "key_file": tmp_path / "key.pem"}
+    async with FakeCollector(tls=context) as collector:
+        async with pushing(feed, collector.url, headers={"api-key": "secret"}) as push:
+            feed.publish(taken(2.0))
+            await until(lambda: push.errors)
+            assert set(push.errors) == {"tls"} and not collector.headers
+        async with pushing(feed, collector.url, **files) as push:
+            feed.publish(taken(3.0))
+            await until(lambda: push.status().up)
+        assert watts(collector) == [3.0]
+
+
+async def test_an_answer_without_a_body_is_a_yes() -> None:
+    feed = Feed(taken(1.0))
+    async with FakeCollector(answers=[(202, {})]) as collector, pushing(feed, collector.url) as push:
+        feed.publish(taken(2.0))
+        await until(lambda: push.status().up)
+        assert not push.errors
 
 
 async def test_a_busy_collector_is_asked_again_with_the_same() -> None:

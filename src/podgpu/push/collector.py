@@ -30,7 +30,7 @@ class Undelivered(Exception):
 
 
 class Collector:
-    """`complaint` reads an answer of 200: what the collector did not take of the request, or nothing."""
+    """`complaint` reads the answer of a collector that took the request: what it left out, or nothing."""
 
     def __init__(self, destination: Destination, complaint: Complaint) -> None:
         self._destination = destination
@@ -83,7 +83,7 @@ class Collector:
 
     def _judge(self, answer: aiohttp.ClientResponse, body: bytes) -> None:
         status = answer.status
-        if status != 200:
+        if not 200 <= status < 300:
             reason = _REASONS.get(status) or ("unreachable" if status in _AGAIN else "refused")
             raise Undelivered(reason, f"HTTP {status}", again=status in _AGAIN, pause=_retry_after(answer))
         if complaint := self._complaint(body):

@@ -51,6 +51,12 @@ def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize("url", ["https://[::1", "https://10.0.0.1:port", "https://10.0.0.1:99999"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(UserError, match="write it like https://"):
+        guarded(Account(url))
+
+
 def test_a_secret_is_in_no_representation() -> None:
     client = ClientCertificate(cert="CERT", key="hunter2")
     assert "hunter" not in repr(Account("https://h", token="hunter3", client=client)) + repr(client)

@@ -47,7 +47,11 @@ def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> Account | 
 
 def guarded(account: Account) -> Account:
     """Refuse a token that anybody on the way could read. On loopback it does not leave the machine."""
-    parts = urlsplit(account.url)
+    try:
+        parts = urlsplit(account.url)
+        _ = parts.port  # urlsplit checks the port only when it is read
+    except ValueError:
+        raise UserError("the API server's URL is not valid; write it like https://10.0.0.1:6443") from None
     if parts.username is not None or parts.password is not None:
         raise UserError(
             "the API server's URL holds a user or a password; leave them out, and give a token file"
