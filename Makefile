@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean dashboards image chart
+.PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean dashboards image chart package
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -28,7 +28,7 @@ deep: $(READY) ## try the property tests of the core with many more examples, fo
 soak-demo: $(READY) ## let Prometheus watch the demo for five minutes, second by second
 	PODGPU_SOAK_SECONDS=300 $(BIN)/python -m pytest -q tests/e2e/test_documented.py
 
-check: $(READY) ## lint, types, walls, generated docs and dashboards, shape
+check: $(READY) ## lint, types, walls, generated docs, dashboards and chart, released names, shape
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -36,6 +36,7 @@ check: $(READY) ## lint, types, walls, generated docs and dashboards, shape
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/python -m tools.dashboards --check
 	$(BIN)/python -m tools.chart --check
+	$(BIN)/python -m tools.names
 	$(BIN)/python -m tools.shape
 
 format: $(READY) ## rewrite the sources in the house style
@@ -51,6 +52,10 @@ dashboards: $(READY) ## regenerate the Grafana dashboards
 proto: $(READY) ## regenerate the kubelet's messages
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/podgpu/kube/_gen --pyi_out=src/podgpu/kube/_gen \
 		proto/pods.proto proto/podresources.proto
+
+package: $(READY) ## build the wheel and the source package into dist
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
 
 bench: $(READY) ## measure speed and size side by side
 	$(BIN)/python -m bench
@@ -75,7 +80,7 @@ gpu-test: ## check podgpu against nvidia-smi, tenants against their work, MPS an
 lock: ## resolve the dependencies again
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --group dev -o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --extra otlp --group dev -o requirements.lock pyproject.toml
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

@@ -25,7 +25,9 @@ def nothing_around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Hide this machine's settings, kubelet, pod logs and cluster, so that the tests pass on a node too."""
     empty = tmp_path_factory.mktemp("nothing")
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith(("PODGPU_", "KUBERNETES_", "NODE_NAME"))]:
+        for name in [
+            name for name in os.environ if name.startswith(("PODGPU_", "KUBERNETES_", "NODE_NAME", "OTEL_"))
+        ]:
             patch.delenv(name)
         patch.setenv("PODGPU_PATH_KUBELET", str(empty / "kubelet"))
         patch.setenv("PODGPU_PATH_LOGS", str(empty / "log"))

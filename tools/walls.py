@@ -10,7 +10,7 @@ ROOT = "podgpu"
 EVERYWHERE = {"errors"}  # any room may raise a UserError
 
 _NODE = {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "agent", "option", "log"}
-_PAGES = {"views", "serve", "doctor", "config"}
+_PAGES = {"views", "serve", "push", "doctor", "config"}
 
 MAY_IMPORT: Mapping[str, set[str]] = {
     "errors": set(),
@@ -27,6 +27,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "views": {"model", "catalog", "option"},
     "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log"},
+    "push": {"model"},
     "config": {"option", "sources", "views"},
     "assembly": {*_NODE, *_PAGES},
     "library": {*_NODE, *_PAGES, "assembly"},

@@ -25,6 +25,7 @@ HOMES = {
     "workloads": ("kube/workloads.py",),
     "sharing": ("sharing/__init__.py",),
     "attribution": ("agent/loop.py",),
+    "otlp": ("push",),
 }
 
 

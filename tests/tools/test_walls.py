@@ -28,6 +28,7 @@ BREACHES = {
     "views": "config",
     "doctor": "agent",
     "serve": "agent",
+    "push": "views",
     "config": "assembly",
     "assembly": "cli",
     "library": "cli",

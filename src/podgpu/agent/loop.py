@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from contextlib import suppress
+from typing import Protocol
 
 import msgspec
 
@@ -13,10 +14,18 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import Counters
 from podgpu.agent.feed import Feed
 from podgpu.agent.join import bare
+from podgpu.agent.roster import Running, kept_going
 from podgpu.model import Device, ErrorCount, Fault, PartStatus, Report, Snapshot
 from podgpu.sources import Source
 
 STALE_INTERVALS = 3  # nothing older is served
+
+
+class Companion(Running, Protocol):
+    """A part beside the reading, such as a push of what was read. Its state is in each snapshot."""
+
+    def status(self) -> PartStatus: ...
+    async def close(self) -> None: ...
 
 
 class Agent:
@@ -36,6 +45,7 @@ class Agent:
         self.ready = False
         self._source = source
         self._attribution = attribution
+        self._companions: list[Companion] = []
         self._node = node
         self._interval = interval
         self._attendance = Attendance(most_cards)
@@ -56,9 +66,15 @@ class Agent:
         """Return the newest snapshot once it is another than `seen`."""
         return await self._feed.changed(seen)
 
+    def attach(self, companion: Companion) -> None:
+        """Let a part run with the agent and show its state. Comes before `run`."""
+        self._companions.append(companion)
+
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
+            for companion in self._companions:
+                group.create_task(kept_going(companion))
             if self._attribution:
                 group.create_task(self._attribution.run())
             group.create_task(self._beat())
@@ -90,6 +106,8 @@ class Agent:
     async def close(self) -> None:
         if self._expiry:
             self._expiry.cancel()
+        for companion in self._companions:
+            await companion.close()
         await self._source.close()
         if self._attribution:
             await self._attribution.close()
@@ -150,7 +168,7 @@ class Agent:
             pods=attributed.pods,
             unclaimed=attributed.unclaimed,
             sharing=attributed.sharing,
-            parts=(status, *report.parts, *attributed.parts),
+            parts=(status, *report.parts, *attributed.parts, *(one.status() for one in self._companions)),
         )
 
     def _expire_at(self, when: float) -> None:
@@ -164,7 +182,8 @@ class Agent:
         last = self.snapshot
         if last.cards:
             stale = self._snapshot(Report(fault=Fault(reason="stale")), Attributed())
-            others = [part for part in last.parts if part.name != self._source.name]
+            fresh = {part.name for part in stale.parts}
+            others = [part for part in last.parts if part.name not in fresh]
             self._feed.publish(
                 msgspec.structs.replace(stale, parts=(*stale.parts, *others), errors=last.errors)
             )
@@ -181,6 +200,8 @@ class Agent:
 
     def _error_counts(self) -> tuple[ErrorCount, ...]:
         counts = self._errors + (self._attribution.errors if self._attribution else Counter())
+        for one in self._companions:
+            counts.update({(one.name, reason): count for reason, count in one.errors.items()})
         return tuple(
             ErrorCount(source=source, reason=reason, count=count)
             for (source, reason), count in sorted(counts.items())

@@ -1,12 +1,14 @@
 """Looks at the machine itself: its name, folders and environment. No other module of this room does."""
 
 import os
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
+from podgpu.assembly.account import chosen_account
 from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
-from podgpu.kube.api.account import Account, in_cluster
 from podgpu.kube.pods_api import FOLDER
 
 _TIMEX_BYTES = 512  # more than the size of the kernel's struct timex; all zero means: read, set nothing
@@ -38,15 +40,24 @@ def has_pod_logs(config: Config) -> bool:
 
 
 def open_api_server(config: Config) -> Api | None:
-    if config.kube_api == "off":
-        return None
-    account = in_cluster(os.environ) if config.kube_api == "auto" else Account(config.kube_api)
+    account = chosen_account(config, os.environ)
     if account is None:
         return None
     # Loaded only where there is a server to talk to: the client takes 12 MiB.
-    from podgpu.kube.api.server import ApiServer
+    from podgpu.kube.api.server import open_server
 
-    return ApiServer(account.url, token_file=account.token_file, ca_file=account.ca_file)
+    return open_server(account)
+
+
+def environment() -> Mapping[str, str]:
+    return os.environ
+
+
+def has_package(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # not even the package around it
+        return False
 
 
 def is_in_pod() -> bool:

@@ -1,6 +1,6 @@
 """The books: what each container uses of a GPU, what belongs to no container, and the sum of both."""
 
-from podgpu.catalog.row import Kind, Metric, Scope, Worth
+from podgpu.catalog.row import Kind, Metric, Scope, Stability, Worth
 
 
 def _bounds(name: str, help_text: str) -> tuple[Metric, ...]:
@@ -226,6 +226,7 @@ PROCESSES: tuple[Metric, ...] = (
         scope=Scope.PROCESS,
         own_labels=("pid",),
         worth=Worth.DETAIL,
+        stability=Stability.EXPERIMENTAL,
     ),
     Metric(
         name="sm_utilization_ratio",
@@ -234,5 +235,6 @@ PROCESSES: tuple[Metric, ...] = (
         scope=Scope.PROCESS,
         own_labels=("pid",),
         worth=Worth.DETAIL,
+        stability=Stability.EXPERIMENTAL,
     ),
 )

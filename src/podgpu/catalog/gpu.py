@@ -28,7 +28,7 @@ PRESENCE: tuple[Metric, ...] = (
         kind=Kind.GAUGE,
         help="1 when the GPU answers, 0 when it does not.",
         worth=Worth.VITAL,
-        otel=OtelName("hw.status", (("hw.type", "gpu"), ("hw.state", "ok"))),
+        otel=OtelName("hw.status", (("hw.type", "gpu"), ("hw.state", "ok")), up_down=True, unit="1"),
     ),
     Metric(
         name="info",
@@ -151,7 +151,7 @@ MEMORY_ROWS: tuple[Metric, ...] = (
         mig=True,
         dcgm=Alias("DCGM_FI_DEV_FB_TOTAL", MIB, "Framebuffer memory total (in MiB)."),
         dcgm49=Alias("DCGM_FI_DEV_FB_CAPACITY_BYTES", BYTES, "Framebuffer memory total (in bytes)."),
-        otel=OtelName("hw.gpu.memory.limit"),
+        otel=OtelName("hw.gpu.memory.limit", up_down=True),
     ),
     Metric(
         name="memory_used_bytes",
@@ -163,7 +163,7 @@ MEMORY_ROWS: tuple[Metric, ...] = (
         dcgm=Alias("DCGM_FI_DEV_FB_USED", MIB, "Framebuffer memory used (in MiB)."),
         dcgm49=Alias("DCGM_FI_DEV_FB_USED_BYTES", BYTES, "Framebuffer memory used (in bytes)."),
         dcgm1x=Alias("dcgm_fb_used", MIB, "Framebuffer memory used (in MiB)."),
-        otel=OtelName("hw.gpu.memory.usage"),
+        otel=OtelName("hw.gpu.memory.usage", up_down=True),
     ),
     Metric(
         name="memory_free_bytes",

@@ -24,7 +24,9 @@ def _ecc(error: str, lifetime: str, field: int, dcgm: str, dcgm1x: str, words: s
         dcgm49=alias,
         dcgm1x=Alias(dcgm1x, COUNT, alias.help, Kind.COUNTER),
         otel=OtelName(
-            "hw.errors", (("hw.type", "gpu"), ("error.type", f"ecc.{error}"), ("podgpu.lifetime", lifetime))
+            "hw.errors",
+            (("hw.type", "gpu"), ("error.type", f"ecc.{error}"), ("podgpu.lifetime", lifetime)),
+            unit="{error}",
         ),
     )
 

@@ -24,6 +24,8 @@ Generated from the catalog. To change it, change a row and run `make docs`.
   itself and of pods carry `node`.
 * A metric marked MIG exists for instances too, under `podgpu_mig_` in place of `podgpu_gpu_`.
 * What a card does not offer is absent, never 0.
+* The name, type and labels of a *stable* metric last: [stability](stability.md) has the promise. An *experimental* one
+  may change with any version.
 * *Slow* values change rarely or cost much. They are read less often than every cycle.
 * `nvml…` is a call of the driver's library, *field* a value of `nvmlDeviceGetFieldValues`, *GPM* a profiling
   metric of Hopper and newer cards. Values that podgpu works out itself have no entry under *read*.
@@ -100,15 +102,15 @@ def _topic(topic: tuple[str, tuple[Metric, ...]]) -> str:
     title, rows = topic
     lines = [
         f"## {title}\n",
-        "| metric | type | unit | labels | meaning | read | MIG |",
-        "|---|---|---|---|---|---|---|",
+        "| metric | type | unit | labels | meaning | read | MIG | stability |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for family in _by_family(rows):
         row = family[0]
         mig = "yes" if row.mig else ""
         lines.append(
             f"| `{row.family}` | {row.kind.value} | {_unit(row)} | {_labels(family)} | {row.help} "
-            f"| {_ways(family)} | {mig} |"
+            f"| {_ways(family)} | {mig} | {row.stability.value} |"
         )
     return "\n".join([*lines, ""])
 
@@ -175,7 +177,7 @@ def _topic_as_text(topic: str, rows: Iterable[Metric]) -> str:
 
 def _family_as_text(family: Sequence[Metric]) -> Iterator[str]:
     row = family[0]
-    facts = (row.kind.value, _unit(row), "MIG too" if row.mig else "")
+    facts = (row.kind.value, _unit(row), "MIG too" if row.mig else "", row.stability.value)
     yield f"{row.family}  ({', '.join(filter(None, facts))})"
     yield from _wrapped(row.help)
     if labels := _labels(family).replace("`", ""):
@@ -209,6 +211,7 @@ def _as_dict(topic: str, row: Metric) -> dict[str, object]:
         "labels": dict(row.labels),
         "own_labels": row.own_labels,
         "read": way(row),
+        "stability": row.stability.value,
         "cadence": row.cadence.value,
         "worth": row.worth.name.lower(),
         "elsewhere": aliases(row),

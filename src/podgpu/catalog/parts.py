@@ -75,6 +75,22 @@ PROCFS = Part(name="procfs", purpose="Finds the container that each process belo
 WORKLOADS = Part(name="workloads", purpose="Finds what each pod was made for, such as a Deployment.")
 SHARING = Part(name="sharing", purpose="Understands the device ids and annotations of sharing systems.")
 ATTRIBUTION = Part(name="attribution", purpose="Books the GPUs' use to containers.")
+OTLP = Part(
+    name="otlp",
+    purpose="Pushes the metrics to an OpenTelemetry collector.",
+    next_steps={
+        "deadline": "The collector does not answer within OTEL_EXPORTER_OTLP_TIMEOUT. Check its load and the network.",
+        "garbage": "The answer makes no sense. Check that OTEL_EXPORTER_OTLP_ENDPOINT leads to an OTLP/HTTP receiver.",
+        "refused": "The collector refused the request. Check the path of OTEL_EXPORTER_OTLP_ENDPOINT and its log.",
+        "rejected": "The collector did not take every series. The detail and its log say why.",
+        "starting": "The first push is under way.",
+        "throttled": "The collector asked the agent to wait, and it does. Nothing to do unless this lasts.",
+        "tls": "The collector's certificate is not trusted. Check OTEL_EXPORTER_OTLP_CERTIFICATE and the node's clock.",
+        "too_large": "The request is larger than the collector takes. Raise its limit or lower --series.limit.",
+        "unauthorized": "The collector does not accept the credentials. Check OTEL_EXPORTER_OTLP_HEADERS.",
+        "unreachable": "The collector cannot be reached. Check OTEL_EXPORTER_OTLP_ENDPOINT and network policies.",
+    },
+)
 
 PARTS: dict[str, Part] = {
     part.name: part
@@ -91,5 +107,6 @@ PARTS: dict[str, Part] = {
         WORKLOADS,
         SHARING,
         ATTRIBUTION,
+        OTLP,
     )
 }

@@ -1,6 +1,6 @@
 """Power, energy and heat."""
 
-from podgpu.catalog.row import Alias, Cadence, Call, Field, Kind, Metric, OtelName, Worth
+from podgpu.catalog.row import Alias, Cadence, Call, Field, Kind, Metric, OtelName, Stability, Worth
 from podgpu.catalog.units import CELSIUS, JOULES, MILLIJOULES, MILLIWATTS, WATTS
 
 # nvmlTemperatureSensors_t and nvmlTemperatureThresholds_t
@@ -211,6 +211,7 @@ HEAT: tuple[Metric, ...] = (
         Metric(
             name="temperature_margin_threshold_celsius",
             kind=Kind.GAUGE,
+            stability=Stability.EXPERIMENTAL,
             help=_MARGIN_THRESHOLD,
             labels=(("threshold", threshold),),
             read=Field(field, CELSIUS),

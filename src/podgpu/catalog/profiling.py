@@ -4,7 +4,7 @@ The driver answers 0 without an error for ids that do not exist, so rows may onl
 20-21, 30-37, 40-47, 50-51 and 60-61. The ids of single links, 62-97, are left out: they would be 36 series per card.
 """
 
-from podgpu.catalog.row import Alias, Gpm, Kind, Metric, Worth
+from podgpu.catalog.row import Alias, Gpm, Kind, Metric, Stability, Worth
 from podgpu.catalog.units import (
     BYTES_PER_SECOND,
     KILOBYTES_PER_SECOND,
@@ -32,6 +32,7 @@ def _pipe(pipe: str, gpm: int, dcgm: str = "", dcgm49: str = "", words: str = ""
     return Metric(
         name="pipe_active_ratio",
         kind=Kind.GAUGE,
+        stability=Stability.EXPERIMENTAL,
         help=_PIPE,
         labels=(("pipe", pipe),),
         read=Gpm(gpm, PROFILED_PERCENT),
@@ -48,6 +49,7 @@ def _engine(engine: str, number: int, first_gpm: int) -> Metric:
     return Metric(
         name="engine_active_ratio",
         kind=Kind.GAUGE,
+        stability=Stability.EXPERIMENTAL,
         help=_ENGINE,
         labels=(("engine", f"{engine}{number}"),),
         read=Gpm(first_gpm + number, PROFILED_PERCENT, doubtful=True),

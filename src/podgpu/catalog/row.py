@@ -49,6 +49,13 @@ class Worth(Enum):
     VITAL = 3
 
 
+class Stability(Enum):
+    """What is promised about a row's name, type and labels: docs/stability.md."""
+
+    STABLE = "stable"
+    EXPERIMENTAL = "experimental"
+
+
 class Unit(Struct, frozen=True):
     """A unit outside podgpu. A value times `factor` is in the base unit, and cannot be above `ceiling` there."""
 
@@ -105,10 +112,16 @@ class Alias(Struct, frozen=True):
 
 
 class OtelName(Struct, frozen=True):
-    """The name in OpenTelemetry's semantic conventions, with the attributes of this row."""
+    """The name in OpenTelemetry's semantic conventions, with the attributes of this row.
+
+    `up_down` says that the conventions make it a sum that rises and falls. `unit` is theirs, where the native name
+    has none.
+    """
 
     name: str
     attributes: tuple[tuple[str, str], ...] = ()
+    up_down: bool = False
+    unit: str = ""
 
 
 # Each row exists once, so rows compare by identity, which makes them cheap keys.
@@ -116,7 +129,7 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     """A row. Rows with the same name form a family, with the same kind, help and label names.
 
     `labels` distinguish the rows of a family. `own_labels` are the names of labels that get their values from the
-    reading. `mig` says that MIG instances have this reading too.
+    reading. `mig` says that MIG instances have this reading too. A family is as stable as its rows, which agree.
     """
 
     name: str
@@ -128,6 +141,7 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     own_labels: tuple[str, ...] = ()
     cadence: Cadence = Cadence.EVERY_CYCLE
     worth: Worth = Worth.USEFUL
+    stability: Stability = Stability.STABLE
     mig: bool = False
     dcgm: Alias | None = None
     dcgm49: Alias | None = None

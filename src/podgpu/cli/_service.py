@@ -16,6 +16,7 @@ from podgpu.assembly.agent import open_agent
 from podgpu.assembly.attribution import by_processes_alone
 from podgpu.assembly.guard import open_guard
 from podgpu.assembly.menu import open_menu
+from podgpu.assembly.push import open_push
 from podgpu.config import Config
 from podgpu.option.address import Address
 from podgpu.serve.routes import RELEASE_SECONDS
@@ -39,6 +40,8 @@ def serve(config: Config, greet: Greeting = lambda *_: None) -> int:
 
 async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
     agent = open_agent(config)
+    if push := open_push(config, agent):
+        agent.attach(push)
     server = Server(
         agent,
         series_limit=config.series_limit,

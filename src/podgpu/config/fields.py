@@ -113,6 +113,66 @@ class Config:
             default="auto",
         )
     )
+    kube_token_file: Path | None = at_most_one(
+        Option(
+            flag="--kube.token-file",
+            group=KUBERNETES,
+            help="File with a token for the API server at --kube.api=URL; read again for every request.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="none",
+        )
+    )
+    kube_ca_file: Path | None = at_most_one(
+        Option(
+            flag="--kube.ca-file",
+            group=KUBERNETES,
+            help="Certificate authority of the API server at --kube.api=URL; read again when it changes.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="the system's",
+        )
+    )
+    kube_client_cert_file: Path | None = at_most_one(
+        Option(
+            flag="--kube.client-cert-file",
+            group=KUBERNETES,
+            help="Certificate to show to the API server at --kube.api=URL; read again when it changes.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="none",
+        )
+    )
+    kube_client_key_file: Path | None = at_most_one(
+        Option(
+            flag="--kube.client-key-file",
+            group=KUBERNETES,
+            help="The key of that certificate, without a password.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="none",
+        )
+    )
+    kube_kubeconfig: Path | None = at_most_one(
+        Option(
+            flag="--kube.kubeconfig",
+            group=KUBERNETES,
+            help="Kubeconfig with the API server and the login, in place of --kube.api=URL.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="none",
+        )
+    )
+    kube_context: str | None = at_most_one(
+        Option(
+            flag="--kube.context",
+            group=KUBERNETES,
+            help="Context of the kubeconfig to use.",
+            parse=str,
+            value_name="NAME",
+            default_note="its current-context",
+        )
+    )
     kube_pod_labels: tuple[str, ...] = many(
         Option(
             flag="--kube.pod-labels",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from podgpu.doctor import accounting, claimants, driver, hardware, kubernetes, surroundings, visibility
+from podgpu.doctor import accounting, claimants, driver, hardware, kubernetes, names, surroundings, visibility
 from podgpu.doctor.verdict import Check, Finding, Machine, Status, Verdict
 from podgpu.model import Snapshot
 from podgpu.views.text import line
@@ -170,6 +170,12 @@ CHECKS: tuple[Check, ...] = (
         "Every counter of --dcgm.collectors is available without DCGM.",
         "Remove the field from the list, or read dcgm-exporter's own page: docs/compatibility.md.",
         surroundings.dcgm_fields,
+    ),
+    Check(
+        "names.renamed",
+        "No metric that this version serves is about to lose its name.",
+        "Use the new name in queries, alerts and dashboards: docs/stability.md.",
+        names.renamed,
     ),
     Check("part.*", "Every other part of podgpu works.", _BY_REASON, surroundings.parts),
 )

@@ -43,6 +43,7 @@ _AREAS = {
     "books.": "The books",
     "node.": "The node",
     "dialect.": "Dialects",
+    "names.": "Names",
     "part.": "Other parts",
 }
 

@@ -9,8 +9,8 @@ import msgspec
 
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
-from podgpu.kube.api.account import Account, in_cluster
-from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api.account import Account, guarded, in_cluster
+from podgpu.kube.api.server import open_server
 from podgpu.kube.pod_object import Label, PodObject, Subdomain, to_pod
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Workload
@@ -47,7 +47,7 @@ class WorkloadResolver:
         account = Account(url, token_file, ca_file) if url else in_cluster(os.environ)
         if account is None:
             raise UserError("this process has no service account of a cluster; give the API server's url")
-        self._api = ApiServer(account.url, token_file=account.token_file, ca_file=account.ca_file)
+        self._api = open_server(guarded(account))
         self._workloads = Workloads(self._api, name_labels=name_labels)
 
     async def __aenter__(self) -> Self:

@@ -71,12 +71,13 @@ def _containers(card: Card, place: Place) -> Iterator[Entry]:
     for names, (live, ended) in sorted(merged.items()):
         subject = Labels(Scope.CONTAINER.labels, (*place, *names))
         if card.balance is not None:  # else nothing was ever booked
-            yield Scope.CONTAINER, subject, _counters([*live, *ended], card.ability)
+            yield Scope.CONTAINER, subject, counters([*live, *ended], card.ability)
         if live and card.fault is None:
-            yield Scope.CONTAINER, subject, _gauges(live)
+            yield Scope.CONTAINER, subject, gauges(live)
 
 
-def _counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
+def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
+    """Yield what tenants of one name have had of a card so far."""
     books = [one.booking for one in group if one.booking.bookable]
     if not books:
         return
@@ -91,7 +92,8 @@ def _counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
         yield _joules("energy_bound_joules_total", sum(one.most_energy_mj for one in books), _MOST)
 
 
-def _gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
+def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
+    """Yield what tenants of one name have of a card now."""
     for one in live:
         yield Reading("info", 1.0, (one.booking.method, one.container.pod_uid))
     books = [one.booking for one in live]

@@ -5,9 +5,11 @@ The catalog says what exists; only what concerns presence and the agent itself i
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import isfinite
 
 from podgpu import catalog
+from podgpu.catalog.renames import Rename, in_force
 from podgpu.catalog.row import Scope, Worth
 from podgpu.model import Card, Instance, PartStatus, Reading, Snapshot
 from podgpu.views import books
@@ -66,9 +68,20 @@ def families(
                 page.add(Scope.PROCESS, subject, readings)
     for labels in books.of_pods(snapshot):
         page.families[books.POD_INFO].put(1.0, labels)
+    old = under_old_names(page.filled(), in_force(snapshot.version))
     # The number counts itself.
-    page.add(Scope.AGENT, node, [Reading("series", float(count(page.filled()) + 1))])
-    return page.filled()
+    page.add(Scope.AGENT, node, [Reading("series", float(count(page.filled()) + count(old) + 1))])
+    return [*page.filled(), *old]
+
+
+def under_old_names(filled: Iterable[Family], renames: Iterable[Rename]) -> list[Family]:
+    """Repeat renamed families under the names that they had."""
+    by_name = {family.name: family for family in filled}
+    return [
+        replace(by_name[one.new], name=one.old, help=f"Renamed to {one.new}; goes in {one.until}.")
+        for one in renames
+        if one.new in by_name
+    ]
 
 
 def _add_card(page: _Page, snapshot: Snapshot, card: Card, place: books.Place) -> None:

@@ -1,7 +1,4 @@
-import shutil
 import socket
-import ssl
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +11,7 @@ from hypothesis import strategies as st
 from podgpu.kube.api import REASONS, ApiFault
 from podgpu.kube.api.account import in_cluster
 from podgpu.kube.api.server import ApiServer, Lines
+from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
 
 Answer = dict[str, Any]
@@ -138,20 +136,6 @@ async def test_nobody_listening_is_unreachable() -> None:
 async def test_a_slow_answer_is_unreachable() -> None:
     async with FakeApi(delay=1.0) as fake, client(fake.url, answer_seconds=0.05) as api:
         assert (await fault_of(api)).reason == "unreachable"
-
-
-def certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not installed")
-    cert, key = folder / "ca.crt", folder / "key.pem"
-    words = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"]
-    names = ["-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", str(key), "-out", str(cert)]
-    subprocess.run([openssl, "req", "-x509", *words, *names, *files], check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key)
-    return cert, context
 
 
 async def test_the_server_is_trusted_by_the_given_authority_only(tmp_path: Path) -> None:

@@ -2,14 +2,37 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from podgpu.errors import UserError
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class ClientCertificate(Struct, frozen=True, kw_only=True):
+    """A certificate to show, and its key: each a file, or PEM text."""
+
+    cert: Path | str
+    key: Path | str
+
+    def __repr__(self) -> str:
+        return "ClientCertificate(…)"  # a key does not belong into a log
+
 
 class Account(Struct, frozen=True):
+    """`ca` and `token` are text, for accounts that have no file. A file wins, and is read again when it changes."""
+
     url: str
     token_file: Path | None = None
     ca_file: Path | None = None
+    token: str = ""
+    ca: str = ""
+    client: ClientCertificate | None = None
+
+    def __repr__(self) -> str:
+        return f"Account({self.url!r}, …)"  # a token does not belong into a log
 
 
 def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> Account | None:
@@ -20,3 +43,22 @@ def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> Account | 
         return None
     shown = f"[{host}]" if ":" in host else host
     return Account(f"https://{shown}:{port}", folder / "token", folder / "ca.crt")
+
+
+def guarded(account: Account) -> Account:
+    """Refuse a token that anybody on the way could read. On loopback it does not leave the machine."""
+    try:
+        parts = urlsplit(account.url)
+        _ = parts.port  # urlsplit checks the port only when it is read
+    except ValueError:
+        raise UserError("the API server's URL is not valid; write it like https://10.0.0.1:6443") from None
+    if parts.username is not None or parts.password is not None:
+        raise UserError(
+            "the API server's URL holds a user or a password; leave them out, and give a token file"
+        )
+    has_token = account.token_file is not None or account.token
+    if parts.scheme != "https" and has_token and parts.hostname not in _LOOPBACK:
+        raise UserError(f"a token is never sent over plain HTTP; write https://{parts.netloc}")
+    if parts.scheme != "https" and (account.client or account.ca_file or account.ca):
+        raise UserError(f"certificates mean nothing over plain HTTP; write https://{parts.netloc}")
+    return account

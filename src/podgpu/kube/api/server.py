@@ -1,9 +1,8 @@
 """The API server over HTTP: GET an object, POST one, stream lines, and a closed set of reasons for failures.
 
-The token is read for every request, so a rotated token is used at once. It never leaves this file.
+A token file is read for every request, so a rotated token is used at once. The token shows in no message.
 """
 
-import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -13,6 +12,8 @@ import aiohttp
 import msgspec
 
 from podgpu.kube.api import OBJECT_BYTES, ApiFault, ApiStatus
+from podgpu.kube.api.account import Account, ClientCertificate
+from podgpu.kube.api.trust import Trust
 from podgpu.kube.pod_object import MALFORMED
 
 REFUSAL_BYTES = 4 << 10
@@ -40,16 +41,19 @@ class ApiServer:
         *,
         token_file: Path | None = None,
         ca_file: Path | None = None,
+        token: str = "",
+        ca: str = "",
+        client: ClientCertificate | None = None,
         connect_seconds: float = 5.0,
         answer_seconds: float = 30.0,
     ) -> None:
         self._url = url.rstrip("/")
         self._token_file = token_file
-        self._ca_file = ca_file
+        self._token = token
+        self._trust = Trust(ca_file, ca, client)
         self._connect_seconds = connect_seconds
         self._answer_seconds = answer_seconds
         self._session: aiohttp.ClientSession | None = None
-        self._trust: tuple[tuple[int, int], ssl.SSLContext] | None = None
 
     async def get(
         self, path: str, kind: type[T], query: Mapping[str, str] | None = None, *, limit: int = OBJECT_BYTES
@@ -109,7 +113,7 @@ class ApiServer:
             params=asked.query,
             data=asked.body,
             headers=self._headers() | ({"Content-Type": "application/json"} if asked.body else {}),
-            ssl=self._context(),
+            ssl=self._trust.context(),
             timeout=patience,
             allow_redirects=False,
         )
@@ -117,22 +121,20 @@ class ApiServer:
     def _headers(self) -> dict[str, str]:
         # Without compression, the size limits apply to what is received.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "podgpu"}
-        if self._token_file:
-            headers["Authorization"] = f"Bearer {_token(self._token_file)}"
+        if token := _token(self._token_file) if self._token_file else self._token:
+            headers["Authorization"] = f"Bearer {token}"
         return headers
 
-    def _context(self) -> ssl.SSLContext | bool:
-        """Return the certificates to trust, read again when the file has changed."""
-        if self._ca_file is None:
-            return True
-        try:
-            found = self._ca_file.stat()
-            version = found.st_mtime_ns, found.st_ino
-            if self._trust is None or self._trust[0] != version:
-                self._trust = version, ssl.create_default_context(cafile=str(self._ca_file))
-        except OSError as error:  # ssl.SSLError is a subclass
-            raise ApiFault("tls", f"cannot use {self._ca_file}: {error.strerror or error}") from None
-        return self._trust[1]
+
+def open_server(account: Account) -> ApiServer:
+    return ApiServer(
+        account.url,
+        token_file=account.token_file,
+        ca_file=account.ca_file,
+        token=account.token,
+        ca=account.ca,
+        client=account.client,
+    )
 
 
 class Lines:

@@ -1,0 +1,154 @@
+"""The variables that OpenTelemetry defines for exporters. One for metrics alone wins over one for all signals."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+
+from podgpu.errors import UserError
+
+GENERAL, METRICS = "OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_METRICS_"
+DEFAULT_ENDPOINT = "http://localhost:4318"
+PATH = "/v1/metrics"
+PROTOCOL = "http/protobuf"
+LONGEST_MS = 24 * 3600 * 1000
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+Environ = Mapping[str, str]
+T = TypeVar("T")
+
+
+class Destination(Struct, frozen=True, kw_only=True):
+    """Where to push, and how. Times are in seconds. `headers` may hold secrets, so they are never shown."""
+
+    url: str
+    headers: dict[str, str] = {}
+    timeout: float = 10.0
+    interval: float = 60.0
+    gzip: bool = False
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    resource: dict[str, str] = {}
+
+
+def destination(environ: Environ) -> Destination | None:
+    """Return where to push, or None if the environment does not ask for it."""
+    environ = {name: value.strip() for name, value in environ.items() if value.strip()}
+    if not _is_wanted(environ):
+        return None
+    _only(environ, "PROTOCOL", PROTOCOL, f"podgpu pushes over {PROTOCOL}, usually to port 4318")
+    _only(environ, "TEMPORALITY_PREFERENCE", "cumulative", "podgpu's counters are cumulative")
+    cert, key = _path(environ, "CLIENT_CERTIFICATE"), _path(environ, "CLIENT_KEY")
+    if (cert is None) != (key is None):
+        raise UserError(f"{GENERAL}CLIENT_CERTIFICATE and {GENERAL}CLIENT_KEY go together; set both or none")
+    return Destination(
+        url=_url(environ),
+        headers=_given(environ, "HEADERS", _headers) or {},
+        timeout=_given(environ, "TIMEOUT", _seconds) or 10.0,
+        interval=_read(environ, ("OTEL_METRIC_EXPORT_INTERVAL",), _seconds) or 60.0,
+        gzip=_given(environ, "COMPRESSION", _is_gzip) or False,
+        ca_file=_path(environ, "CERTIFICATE"),
+        cert_file=cert,
+        key_file=key,
+        resource=_resource(environ),
+    )
+
+
+def _is_wanted(environ: Environ) -> bool:
+    """Whether an endpoint is set, or otlp chosen, and neither switched off."""
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return False
+    if "OTEL_METRICS_EXPORTER" in environ:
+        return "otlp" in [word.strip() for word in environ["OTEL_METRICS_EXPORTER"].split(",")]
+    return f"{GENERAL}ENDPOINT" in environ or f"{METRICS}ENDPOINT" in environ
+
+
+def _url(environ: Environ) -> str:
+    """Return the endpoint for metrics as it is, and the one for all signals with the path of metrics."""
+    if own := _read(environ, (f"{METRICS}ENDPOINT",), _address):
+        return own
+    return (_read(environ, (f"{GENERAL}ENDPOINT",), _address) or DEFAULT_ENDPOINT).rstrip("/") + PATH
+
+
+def _resource(environ: Environ) -> dict[str, str]:
+    found = _read(environ, ("OTEL_RESOURCE_ATTRIBUTES",), _pairs) or {}
+    name = environ.get("OTEL_SERVICE_NAME")
+    return {**found, "service.name": name} if name else found
+
+
+def _given(environ: Environ, name: str, parse: Callable[[str], T]) -> T | None:
+    return _read(environ, (METRICS + name, GENERAL + name), parse)
+
+
+def _read(environ: Environ, names: tuple[str, ...], parse: Callable[[str], T]) -> T | None:
+    name = next((name for name in names if name in environ), None)
+    if name is None:
+        return None
+    try:
+        return parse(environ[name])
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+
+
+def _only(environ: Environ, name: str, wanted: str, reason: str) -> None:
+    def check(value: str) -> None:
+        if value.lower() != wanted:
+            raise UserError(f"{value!r} is not supported: {reason}; write {wanted} or leave it out")
+
+    _given(environ, name, check)
+
+
+def _address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # urlsplit checks the port only when it is read
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise UserError("not the URL of a collector; write it like http://collector:4318")
+    return text
+
+
+def _headers(text: str) -> dict[str, str]:
+    found = _pairs(text)
+    for name, value in found.items():
+        if not _HEADER_NAME.fullmatch(name) or not value.isprintable() or not value.isascii():
+            raise UserError("not a list of headers; write NAME=VALUE,NAME=VALUE with values percent-encoded")
+    return found
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Parse `a=b,c=d`. The message shows no value: it may be a secret."""
+    found = {}
+    for number, part in enumerate(filter(None, (part.strip() for part in text.split(","))), 1):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            raise UserError(f"entry {number} is not NAME=VALUE; write NAME=VALUE,NAME=VALUE")
+        found[unquote(name.strip())] = unquote(value.strip())
+    return found
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= LONGEST_MS:
+        raise UserError(f"{text!r} does not fit; write milliseconds, from 1 to {LONGEST_MS}")
+    return int(text) / 1000
+
+
+def _is_gzip(text: str) -> bool:
+    if text not in ("gzip", "none"):
+        raise UserError(f"{text!r} is not supported; write gzip or none")
+    return text == "gzip"
+
+
+def _path(environ: Environ, name: str) -> Path | None:
+    def existing(text: str) -> Path:
+        if not Path(text).is_file():
+            raise UserError(f"there is no file {text!r}; give the path of one that exists")
+        return Path(text)
+
+    return _given(environ, name, existing)
