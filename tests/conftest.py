@@ -8,7 +8,7 @@ from hypothesis import settings
 # A busy machine is no reason to fail, so there is no deadline. PODGPU_TEST_PROFILE=deep looks further: `make deep`.
 PROFILE = "PODGPU_TEST_PROFILE"
 settings.register_profile("usual", deadline=None)
-settings.register_profile("deep", deadline=None, max_examples=250)
+settings.register_profile("deep", deadline=None, max_examples=150)
 settings.load_profile(os.environ.get(PROFILE, "usual"))
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -36,7 +36,7 @@ def nothing_around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
-    """`golden(name, content)` demands that content equals tests/golden/<name>."""
+    """`golden(name, content)` asserts that the content equals tests/golden/<name>."""
 
     def check(name: str, content: str | bytes) -> None:
         path = GOLDEN / name

@@ -1,4 +1,4 @@
-"""One view of all nodes' dcgm-exporters: what is asked, and what this node alone could tell is left out."""
+"""A view of the dcgm-exporters of all nodes: which pods are listed, and that nothing of this node alone is used."""
 
 import asyncio
 

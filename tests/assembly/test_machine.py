@@ -1,4 +1,4 @@
-"""What is asked of the machine is asked here, and not before."""
+"""Only this module looks at the machine, and only when it is used."""
 
 import os
 import subprocess

@@ -70,7 +70,7 @@ def test_help_is_one_sentence_or_more(family: tuple[Metric, ...]) -> None:
     assert re.fullmatch(r"[A-Z0-9][^\n]*\.", family[0].help)
 
 
-def test_a_family_stands_in_one_piece_on_the_page() -> None:
+def test_a_family_is_in_one_piece_on_the_page() -> None:
     runs = [family for family, _ in groupby(row.family for row in CATALOG)]
     assert len(runs) == len(set(runs))
 
@@ -107,7 +107,7 @@ def test_large_families_are_cut_first() -> None:
 
 
 def test_rows_of_one_call_share_one_cadence() -> None:
-    """Otherwise the call would be made for a part of its answer and be missed for the other."""
+    """Otherwise some of its rows would be read more often than others."""
     cadences: dict[tuple[str, tuple[int, ...]], set[str]] = {}
     for row in CATALOG:
         if isinstance(row.read, Call):

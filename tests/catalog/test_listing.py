@@ -49,7 +49,7 @@ def test_the_json_has_one_object_per_row() -> None:
     ]
 
 
-def test_the_json_tells_a_row_whole() -> None:
+def test_the_json_has_everything_about_a_row() -> None:
     (told,) = [one for one in json.loads(rows_as_json()) if one["name"] == "podgpu_gpu_memory_used_bytes"]
     assert told["mig_name"] == "podgpu_mig_memory_used_bytes"
     assert (told["type"], told["unit"], told["cadence"]) == ("gauge", "bytes", "every cycle")
@@ -62,7 +62,7 @@ def test_the_json_tells_a_row_whole() -> None:
     }
 
 
-def test_ways_of_reading_are_told_apart() -> None:
+def test_each_way_of_reading_is_named() -> None:
     assert way(row("podgpu_gpu_up")) == "podgpu"
     assert way(row("podgpu_gpu_power_instant_watts")) == "field 186"
     assert way(row("podgpu_gpu_sm_active_ratio")) == "GPM 2"

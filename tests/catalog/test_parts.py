@@ -1,4 +1,4 @@
-"""A part's name is written down in the catalog and in the part itself, and nowhere else."""
+"""The name of a part appears in the catalog and in the part itself, and nowhere else."""
 
 import ast
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ CATALOG = "catalog/parts.py"
 
 # Where each part lives. A folder is the part's as a whole.
 HOMES = {
-    "nvml": ("sources/nvml", "agent/sampler.py"),
+    "nvml": ("sources/nvml",),
     "dcgm": ("sources/dcgm", "catalog/listing.py", "views/dialects/dcgm.py"),
     "simulator": ("sources/simulator",),
-    "podresources": ("kube/podresources.py", "agent/demo.py"),
+    "podresources": ("kube/podresources.py",),
     "pods-api": ("kube/pods_api.py",),
     "apiserver": ("kube/pod_watch.py",),
     "log-dirs": ("kube/log_dirs.py",),

@@ -1,4 +1,4 @@
-"""Options that say how devices are to be understood reach the claims."""
+"""Options about sharing have an effect on the claims."""
 
 import asyncio
 import json

@@ -97,7 +97,7 @@ async def test_an_id_that_nobody_knows_is_shown(fake: list[str], capfd: pytest.C
     assert found["kubelet.socket"]["status"] == "PASS"
     assert found["sharing.exclusive"]["detail"] == "1 claim"
     assert found["sharing.unknown-ids"]["detail"] == "n/p/c: odd-1 of nvidia.com/gpu"
-    assert found["pods.source"]["status"] == "FAIL"  # nobody tells pods here
+    assert found["pods.source"]["status"] == "FAIL"  # no part lists pods here
 
 
 @pytest.mark.parametrize(("reason", "code"), [("", 0), ("no_socket", 1)])

@@ -19,10 +19,10 @@ from podgpu.option.address import Address
 PATIENCE = 20.0
 ANYWHERE = "--web.listen-address=127.0.0.1:0"
 
-Start = Callable[..., "Process"]
+Start = Callable[..., "RunningCommand"]
 
 
-class Process:
+class RunningCommand:
     def __init__(self, arguments: list[str], log: Path) -> None:
         self.log = log
         with log.open("w") as stderr:
@@ -45,9 +45,9 @@ class Process:
 def start(tmp_path: Path) -> Iterator[Start]:
     with contextlib.ExitStack() as at_exit:
 
-        def begin(*arguments: str, script: str = "") -> Process:
+        def begin(*arguments: str, script: str = "") -> RunningCommand:
             program = ["-c", script] if script else ["-m", "podgpu"]
-            process = Process([sys.executable, *program, *arguments], tmp_path / "stderr")
+            process = RunningCommand([sys.executable, *program, *arguments], tmp_path / "stderr")
             at_exit.enter_context(process.popen)
             at_exit.callback(process.popen.kill)
             return process
@@ -55,7 +55,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield begin
 
 
-def page(process: Process) -> str:
+def page(process: RunningCommand) -> str:
     from urllib.request import urlopen
 
     port = process.logged(r"addresses=127\.0\.0\.1:(\d+)")[1]
@@ -101,7 +101,7 @@ def test_the_agent_stays_up_without_a_driver(start: Start) -> None:
     assert process.end(signal.SIGTERM) == 0
 
 
-def test_fields_of_a_counters_file_that_nobody_can_give_are_named_once(start: Start, tmp_path: Path) -> None:
+def test_counters_that_podgpu_cannot_provide_are_logged_once(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "counters.csv"
     path.write_text("DCGM_FI_DEV_SERIAL, label, Serial\nDCGM_FI_DEV_GPU_TEMP, gauge, Heat\n")
     process = start("agent", "--source=simulator", ANYWHERE, f"--dcgm.collectors={path}")
@@ -190,7 +190,7 @@ def test_no_sampler_outlives_the_agent(start: Start) -> None:
 
 
 def test_closed_streams_are_no_place_for_sockets(start: Start) -> None:
-    """A number that a closed stream left free would go to a socket, and the log with it."""
+    """Otherwise a socket would get the number of a closed stream, and with it the log."""
     program = [sys.executable, "-m", "podgpu", "demo", ANYWHERE]
     script = "import os, sys; os.close(1); os.close(2); os.execv(sys.argv[1], sys.argv[1:])"
     process = start(*program, script=script)
@@ -204,7 +204,7 @@ def test_closed_streams_are_no_place_for_sockets(start: Start) -> None:
     assert process.end(signal.SIGTERM) == 0
 
 
-def descriptors(process: Process) -> dict[str, str]:
+def descriptors(process: RunningCommand) -> dict[str, str]:
     found = {}
     for link in Path(f"/proc/{process.popen.pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed while we look

@@ -74,7 +74,7 @@ def test_no_agent_is_one_line_that_says_what_to_do(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "ftp://x", "http://", "http://[::1", "http://x:99999"])
-def test_an_address_that_is_none_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_address_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "ml/llama-0", "--url", url]) == 2
     assert "is not the address of an agent" in capsys.readouterr().err
 

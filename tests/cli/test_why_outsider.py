@@ -54,7 +54,7 @@ async def test_a_pod_of_that_name_wins_and_says_so(ask: Ask) -> None:
         assert "Somebody outside Kubernetes has the same name; this is the pod." in out
 
 
-async def test_whoever_gives_a_namespace_wants_a_pod(ask: Ask) -> None:
+async def test_with_a_namespace_only_pods_are_searched(ask: Ask) -> None:
     code, out, err = await ask("web", "-n", "docker")
     assert (code, out) == (2, "")
     assert "has a pod docker/web" in err

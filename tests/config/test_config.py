@@ -72,14 +72,14 @@ def test_without_any_setting_sources_and_dialects_have_their_defaults() -> None:
     assert config.of(hami.Options).names == "new"
 
 
-def test_what_a_source_or_a_dialect_is_told_is_in_its_own_options() -> None:
+def test_a_source_or_dialect_gets_its_own_options() -> None:
     config = load({"simulator_seed": ["7"]}, {"PODGPU_DIALECT_HAMI_NAMES": "both"})
     assert config.of(simulator.Options).seed == 7
     assert config.of(hami.Options).names == "both"
     assert config.sections == (simulator.Options(seed=7), hami.Options(names="both"))
 
 
-def test_variables_of_others_count_where_nobody_set_the_option() -> None:
+def test_other_programs_variables_count_if_the_option_is_not_set() -> None:
     others = {"HOST_IP": "10.0.0.1", "hostIP": "10.0.0.2"}
     assert load({}, others).of(gpu_mem_monitor.Options).node_ip == "10.0.0.1"
     assert load({}, {"hostIP": "10.0.0.2"}).of(gpu_mem_monitor.Options).node_ip == "10.0.0.2"

@@ -1,4 +1,4 @@
-"""A source is one folder and a dialect one file: flags, choices, docs and pages follow by themselves."""
+"""A source is one folder and a dialect one file. Flags, choices, docs and pages follow automatically."""
 
 import json
 import subprocess
@@ -133,7 +133,7 @@ print(
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What podgpu says of itself with one folder and one file more."""
+    """Return what podgpu offers with one more folder and one more file."""
     sources, dialects = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("dialects")
     put(sources / "crystal" / "__init__.py", SOURCE)
     put(sources / "crystal" / "options.py", OPTIONS)

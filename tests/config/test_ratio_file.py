@@ -1,4 +1,4 @@
-"""The file that says how many virtual GPUs each card is offered as."""
+"""The file that says into how many virtual GPUs each card is divided."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a snapshot's JSON says, as rows that a query can be compared with. Only what does not move."""
+"""The facts of a JSON snapshot as rows to compare with a query. Only facts that do not change over time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

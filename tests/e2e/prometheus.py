@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes what it is told to, each second, and forgets it all in the end."""
+"""A real Prometheus that scrapes given targets every second, and deletes its data at the end."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Job:
-    """A page to scrape. Prometheus asks for OpenMetrics; with `as_text` the wish does not come through."""
+    """A page to scrape. Prometheus asks for OpenMetrics; with `as_text` that request is hidden from the server."""
 
     name: str
     url: str
@@ -42,7 +42,7 @@ class Prometheus:
     log: Path
 
     def targets(self) -> dict[str, dict[str, Any]]:
-        """What it thinks of each target, by job."""
+        """Return the health of each target, by job."""
         found = self._ask("targets", state="active")["activeTargets"]
         return {one["labels"]["job"]: one for one in found}
 
@@ -101,7 +101,7 @@ class _Forwarder(BaseHTTPRequestHandler):
 
 @contextmanager
 def _without_wishes() -> Iterator[str]:
-    """Run a proxy that passes on what is asked for, but not in which format."""
+    """Run a proxy that passes requests on without the format that they ask for."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Forwarder) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()

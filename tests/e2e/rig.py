@@ -58,7 +58,7 @@ def get(url: str, method: str = "GET", **headers: str) -> Answer:
 
 
 def eventually(ask: Callable[[], T], good: Callable[[T], bool] = bool) -> T:
-    """Ask until the answer is good. The last one is returned in any case, for the test to judge."""
+    """Ask until the answer is good. In any case return the last answer, for the test to judge."""
     deadline = time.monotonic() + PATIENCE
     while not good(answer := ask()) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Whoever asked one of the old systems asks podgpu at the same address, and gets what the old one gave."""
+"""A client of one of the old systems can ask podgpu at the same address, and gets the same kind of answer."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ JSON = "application/json"
 
 
 @dataclass(frozen=True)
-class Row:
+class OldAddress:
     """A line of the documented table."""
 
     old_port: int
@@ -29,7 +29,7 @@ class Row:
         return f"{self.dialect}:{self.old_port}{self.old_path}"
 
 
-def table() -> Iterator[Row]:
+def table() -> Iterator[OldAddress]:
     dialect = NATIVE
     for line in re.findall(r"^\|.*`/.*$", SECTION, re.MULTILINE):
         _, old, flag, own = (cell.strip() for cell in line.strip("|").split("|"))
@@ -40,7 +40,7 @@ def table() -> Iterator[Row]:
         elif flag.startswith("none"):
             dialect = NATIVE
         port, path = re.match(r"(\d+) `(\S+)`", old).groups()  # type: ignore[union-attr]
-        yield Row(int(port), path, dialect, own.strip("`"))
+        yield OldAddress(int(port), path, dialect, own.strip("`"))
 
 
 ROWS = list(table())
@@ -56,14 +56,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 
 def shape(answer: Answer) -> object:
-    """What of an answer stays as it is from one reading to the next."""
+    """Return the parts of an answer that stay the same from one reading to the next."""
     if answer.content_type == JSON:
         return sorted(answer.json()["usage"]) if b'"usage"' in answer.body else len(answer.json())
     return answer.families or answer.text
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_the_old_address_gives_the_page_of_podgpus_own_path(node: Demo, row: Row) -> None:
+def test_the_old_address_gives_the_page_of_podgpus_own_path(node: Demo, row: OldAddress) -> None:
     old = get(node.urls[row.dialect] + row.old_path)
     own = get(node.urls[NATIVE] + row.own_path)
     assert (old.status, own.status) == (200, 200)
@@ -142,7 +142,7 @@ class TestContainerMetrics:
         answer = get(url, method)
         assert (answer.status, answer.headers["Allow"]) == (405, "GET")
 
-    def test_an_unknown_value_can_be_told_from_none(self, url: str) -> None:
+    def test_an_unknown_value_differs_from_zero(self, url: str) -> None:
         (zero,) = get(f"{url}?pod=notebook-5").json()
         (null,) = get(f"{url}?pod=notebook-5&missing=null").json()
         assert (zero["xid_errors"], null["xid_errors"]) == (0.0, None)

@@ -65,7 +65,7 @@ def test_every_target_is_up(scraper: Prometheus, jobs: list[Job]) -> None:
     ],
 )
 def test_not_one_series_is_lost(scraper: Prometheus, jobs: list[Job], counted: str) -> None:
-    """The last one counts what is stored: a series that stood twice on a page would be one there."""
+    """The last number counts stored series: a series that was twice on a page would be stored once."""
 
     def counts() -> tuple[dict[str, float], dict[str, float]]:
         return {job.name: len(get(job.url).series) for job in jobs}, scraper.by_job(counted)
@@ -176,7 +176,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.dialect)
 def test_a_query_finds_what_the_snapshot_says(scraper: Prometheus, facts: Facts, question: Question) -> None:
-    """The same from every address, path and format: whatever differed would be one more row."""
+    """Every address, path and format gives the same: any difference would be another row."""
     names = question.labels.split()
     found = scraper.query(question.query)
     rows = {(*(labels.get(name, "") for name in names), value) for labels, value in found}
@@ -197,7 +197,5 @@ def test_no_dialect_is_left_without_a_query() -> None:
         'pod_gpu_memory_used{pod="notebook-5"} * 1024 * 1024',
     ],
 )
-def test_all_agree_on_the_memory_of_one_who_never_uses_it(
-    scraper: Prometheus, facts: Facts, bytes_of_it: str
-) -> None:
+def test_all_agree_on_the_memory_of_an_idle_pod(scraper: Prometheus, facts: Facts, bytes_of_it: str) -> None:
     assert {value for _, value in scraper.query(bytes_of_it)} == {facts.memory_used("notebook-5")}

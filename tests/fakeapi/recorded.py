@@ -1,4 +1,4 @@
-"""The recorded cluster, and pods made from its mould."""
+"""The recorded cluster, and pods made after its example."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""A kubelet as far as its sockets go: a real gRPC server on unix sockets that answers what it was told to.
+"""A kubelet as far as its sockets go: a real gRPC server on unix sockets that gives scripted answers.
 
 async with FakeKubelet(root) as kubelet:
     kubelet.replies["/v1.PodResourcesLister/List"] = Reply(recorded)

@@ -29,7 +29,7 @@ def test_instances_are_found_by_index_with_holes(stage: Stage) -> None:
     assert (shape.multiprocessorCount, shape.gpuInstanceSliceCount, shape.memorySizeMB) == (32, 2, 16384)
 
 
-def test_a_gpu_instance_tells_where_it_lies(stage: Stage) -> None:
+def test_a_gpu_instance_reports_its_first_memory_slice(stage: Stage) -> None:
     card = stage.play(mig_card())
     by_id = pynvml.nvmlDeviceGetGpuInstanceById
     info = pynvml.nvmlGpuInstanceGetInfo(by_id(card, 9))

@@ -123,7 +123,7 @@ def mebibytes(number: float) -> int:
 
 
 def on_card(card: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every process on a card, whoever's it is."""
+    """Return every process on a card, whoever owns it."""
     return [one for place in (*card["tenants"], *card["rest"]) for one in place["processes"]]
 
 
@@ -237,7 +237,7 @@ def _python_paths() -> list[Path]:
 
 
 def releases() -> list[Check]:
-    """Take the GPU up and let it go many times; nothing of it may stay open in this process or any other."""
+    """Open the GPU and let it go many times. Nothing of it may stay open in this process or any other."""
     began = time.monotonic()
     bad = asyncio.run(_release_side_by_side())
     left = _holders()

@@ -1,4 +1,4 @@
-"""Two MPS clients on one real GPU: what the driver tells of them, and what podgpu books to each.
+"""Two MPS clients on one real GPU: what the driver reports about them, and what podgpu books to each.
 
 The driver counts the clients' time as their server's, so podgpu divides it by their claims. A holds three replicas of
 four, B one. Starts an MPS daemon of its own and stops it; changes no setting of the card.

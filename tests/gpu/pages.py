@@ -36,7 +36,7 @@ def agent() -> Iterator[None]:
     ]
     running = subprocess.Popen([*command, "--log.level=error"])
     try:
-        time.sleep(20)  # slow values come every 15 s
+        time.sleep(20)  # let counters move and profiling settle
         yield
     finally:
         running.terminate()
@@ -98,7 +98,7 @@ def processes_page(pids: list[int]) -> list[Check]:
 
 
 def read_back() -> list[Check]:
-    """Our own dcgm page, read as a source, tells what it was made from."""
+    """Our own dcgm page, read as a source, gives the values that it was made from."""
     command = [sys.executable, "-m", "podgpu", "snapshot", "-o", "json", "--source=dcgm"]
     done = subprocess.run([*command, f"--dcgm.url={URL}/metrics/dcgm"], capture_output=True, check=False)
     ours, direct = json.loads(done.stdout), json.loads(fetched("/api/v1/snapshot"))

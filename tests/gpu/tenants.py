@@ -57,7 +57,7 @@ while True:
 
 
 @dataclass(frozen=True)
-class Tenant:
+class WorkPlan:
     name: str
     kind: str
     size: int
@@ -66,19 +66,19 @@ class Tenant:
 
 
 # A steady rhythm of 100 ms beats in step with the driver, which looks every 200 ms; a free one does not.
-A = Tenant("a", "bf16", 8192, 1.0)
-B = Tenant("b", "bf16", 8192, 0.3)
-C = Tenant("c", "fp32", 2048, 1.0)
-D = Tenant("d", "bf16", 8192, 0.1)
-STEADY_B = Tenant("b-steady", "bf16", 8192, 0.3, "steady")
-STEADY_D = Tenant("d-steady", "bf16", 8192, 0.1, "steady")
+A = WorkPlan("a", "bf16", 8192, 1.0)
+B = WorkPlan("b", "bf16", 8192, 0.3)
+C = WorkPlan("c", "fp32", 2048, 1.0)
+D = WorkPlan("d", "bf16", 8192, 0.1)
+STEADY_B = WorkPlan("b-steady", "bf16", 8192, 0.3, "steady")
+STEADY_D = WorkPlan("d-steady", "bf16", 8192, 0.1, "steady")
 PAIRS = ((A, B), (A, D), (A, C), (B, C), (B, D), (A, STEADY_B), (STEADY_B, STEADY_D))
 
 
 class Load:
     """A tenant at work, and how much it has done."""
 
-    def __init__(self, tenant: Tenant, folder: Path) -> None:
+    def __init__(self, tenant: WorkPlan, folder: Path) -> None:
         self.tenant = tenant
         self._counter = folder / f"{tenant.name}.count"
         self._counter.write_bytes(bytes(8))
@@ -105,7 +105,7 @@ class Load:
 
 
 @contextmanager
-def at_work(*tenants: Tenant) -> Iterator[tuple[list[Load], Path]]:
+def at_work(*tenants: WorkPlan) -> Iterator[tuple[list[Load], Path]]:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         (folder / "pods").mkdir()
@@ -121,9 +121,9 @@ def at_work(*tenants: Tenant) -> Iterator[tuple[list[Load], Path]]:
         yield loads, folder
 
 
-def rate_alone(tenant: Tenant) -> float:
+def rate_alone(tenant: WorkPlan) -> float:
     """Products a second at full duty with nobody else there."""
-    alone = Tenant(f"{tenant.name}-alone", tenant.kind, tenant.size, 1.0)
+    alone = WorkPlan(f"{tenant.name}-alone", tenant.kind, tenant.size, 1.0)
     with at_work(alone) as (loads, _):
         began, before = time.monotonic(), loads[0].done()
         time.sleep(5)
@@ -222,11 +222,11 @@ def main() -> int:
     )
     for pair in PAIRS:
         with at_work(*pair) as (loads, folder):
-            told(pair, asyncio.run(observe(loads, folder, alone)))
+            print_outcome(pair, asyncio.run(observe(loads, folder, alone)))
     return 0
 
 
-def told(pair: tuple[Tenant, ...], outcome: Outcome) -> None:
+def print_outcome(pair: tuple[WorkPlan, ...], outcome: Outcome) -> None:
     names = " + ".join(tenant.name.upper() for tenant in pair)
     true, read = ([f"{100 * value:5.1f}" for value in values] for values in (outcome.true, outcome.read))
     off = max(abs(one - other) for one, other in zip(outcome.true, outcome.read, strict=True))

@@ -1,4 +1,4 @@
-"""The examples of docs/library.md, and what each is said to print."""
+"""The examples of docs/library.md, with their documented output."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every program in docs/library.md runs as it stands there and prints what stands below it."""
+"""Every program in docs/library.md runs unchanged and prints its documented output."""
 
 import asyncio
 import os

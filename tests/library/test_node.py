@@ -33,7 +33,7 @@ async def test_the_first_snapshot_is_there_on_entering() -> None:
     assert (snapshot.node, snapshot.demo, len(snapshot.cards)) == ("worker-1", True, 8)
 
 
-async def test_a_driver_has_spoken_on_entering(
+async def test_the_driver_has_answered_on_entering(
     nvml: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     FakeNode([h200(0)]).write(tmp_path / "script")
@@ -76,7 +76,7 @@ async def test_it_reads_until_it_is_left_and_leaves_nothing_behind() -> None:
         assert len(exporter.requests) == asked
 
 
-async def test_whoever_does_not_want_to_wait_leaves_nothing_behind() -> None:
+async def test_cancelling_the_start_leaves_nothing_behind() -> None:
     before = asyncio.all_tasks()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         node = library.Node(source="dcgm", dcgm_url=f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -126,7 +126,7 @@ def test_a_config_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"source": "dcgm"}, "give the address of its page with --dcgm.url="),
     ],
 )
-def test_an_option_that_cannot_be_says_what_to_do(options: dict[str, object], message: str) -> None:
+def test_a_wrong_option_says_what_to_do(options: dict[str, object], message: str) -> None:
     with pytest.raises(library.UserError) as error:
         library.Node(**options)
     assert message in str(error.value)

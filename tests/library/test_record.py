@@ -45,11 +45,11 @@ def test_all_filters_must_hold() -> None:
     assert library.gpu_metrics(SHARED, pod=first.pod, container=second.container) == []
 
 
-def test_what_nobody_said_is_none() -> None:
+def test_an_unknown_value_is_none() -> None:
     assert {row.gpu_utilization for row in library.gpu_metrics(MIG) if row.mig_profile} == {None}
 
 
-def test_by_container_a_shared_card_tells_each_its_own() -> None:
+def test_with_per_container_each_row_has_its_own_values() -> None:
     [card] = SHARED.cards
     tenants = tuple(
         replace(tenant, booking=Booking(method="reserved", memory_bytes=mib * 2**20))

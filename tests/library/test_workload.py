@@ -58,7 +58,7 @@ async def test_a_label_may_name_the_workload() -> None:
     assert found == Workload(kind="Deployment", name="assistant")
 
 
-async def test_there_is_no_workload_of_no_pod() -> None:
+async def test_a_missing_pod_has_no_workload() -> None:
     async with FakeApi() as api, library.WorkloadResolver(api.url) as resolver:
         assert await resolver.find("team-a", "gone") is None
 

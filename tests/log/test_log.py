@@ -131,7 +131,7 @@ def test_a_message_that_does_not_fit_its_values_is_written_as_it_is() -> None:
     )
 
 
-def test_an_exception_is_told_in_the_same_line(lines: Lines) -> None:
+def test_an_exception_is_shown_in_the_same_line(lines: Lines) -> None:
     try:
         json.loads("{\n")
     except ValueError as error:
@@ -199,7 +199,7 @@ def test_two_alternating_events_stay_folded() -> None:
     assert [each.message for each in written] == ["m0", "m1"]
 
 
-def test_news_of_one_part_leave_the_counts_of_others_alone() -> None:
+def test_an_event_of_one_part_does_not_write_the_counts_of_others() -> None:
     folding = Folding()
     folding.take(happened("m", logger="a"), 0)
     folding.take(happened("m", logger="a"), 1)

@@ -1,4 +1,4 @@
-"""One case: a node as a sharing system's own code left it, and who may use what on it.
+"""A case: a node as a sharing system's own code left it, and who may use what on it.
 
 A file has one case on each line. `tests/oracle/README.md` names the keys.
 """

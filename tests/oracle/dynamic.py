@@ -22,7 +22,7 @@ Json: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[str, str]  # card, instance
 
 
-class Node:
+class DraNode:
     """A node that fills up with pods."""
 
     def __init__(self, kind: str, gpus: list[CaseGpu], driver: str, devices: list[Json]) -> None:
@@ -95,8 +95,8 @@ def composed(case: Case, number: int) -> Iterator[Case]:
     yield _hami(case, chance)
 
 
-def _node(case: Case, kind: str, devices: list[Json] | None = None) -> Node:
-    return Node(f"{case.kind}: {kind}", case.gpus, DRIVER, devices or case.devices or [])
+def _node(case: Case, kind: str, devices: list[Json] | None = None) -> DraNode:
+    return DraNode(f"{case.kind}: {kind}", case.gpus, DRIVER, devices or case.devices or [])
 
 
 def _owners(case: Case) -> dict[str, Place]:
@@ -158,7 +158,7 @@ def _consumed(case: Case, whole: list[str], chance: random.Random) -> Case:
 
 
 def _hami(case: Case, chance: random.Random) -> Case:
-    node = Node("hami", case.gpus, HAMI, [_hami_device(gpu) for gpu in case.gpus])
+    node = DraNode("hami", case.gpus, HAMI, [_hami_device(gpu) for gpu in case.gpus])
     for gpu in case.gpus:
         for number in range(chance.randint(1, 3)):
             pod, name = f"pod-{gpu.index}-{number}", f"hami-gpu-{gpu.minor}"

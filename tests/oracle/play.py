@@ -1,4 +1,4 @@
-"""Plays a file of cases, and counts how podgpu fares."""
+"""Plays a file of cases, and counts how many podgpu gets right."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

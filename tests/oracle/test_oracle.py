@@ -14,7 +14,7 @@ from tests.oracle.case import Right
 from tests.oracle.play import CASES, played
 from tests.oracle.verdict import NOT_UNDERSTOOD, RIGHT, WRONG, differences, verdict
 
-# What nothing on the node tells, by the kind of case; docs/sharing.md has the reasons.
+# What cannot be known on the node, by kind of case; docs/sharing.md has the reasons.
 UNKNOWN = {
     "gpushare": {"plugin<=0.3.0 GiB", "plugin master GiB, minors permuted"},
     "volcano-60": {"plugin-1.11", "plugin-1.11 factor", "plugin-1.12 factor"},

@@ -1,4 +1,4 @@
-"""Compares claims with the truth, and says in one word how they fare."""
+"""Compares claims with the truth: right, wrong or not understood."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ Place: TypeAlias = tuple[str, str, str, str, str]  # namespace, pod, container, 
 
 
 class Sum(Struct):
-    """All that one container has of one card or instance. None is nothing said."""
+    """All that a container has of a card or instance. None means not defined."""
 
     share: float | None = None
     memory: float | None = None

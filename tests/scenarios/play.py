@@ -254,7 +254,7 @@ def _instance(mig: MigScript) -> Instance:
 
 
 def _instance_readings(mig: MigScript) -> Iterator[Reading]:
-    """Of a GPU instance's compute instances only the first tells anything."""
+    """Only the first compute instance of a GPU instance has readings."""
     if mig.memory is not None:
         yield Reading("memory_used_bytes", float(mig.memory))
     if mig.active is not None:

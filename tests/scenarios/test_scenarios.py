@@ -1,4 +1,4 @@
-"""Whole nodes as data: each folder is a node.yaml and the pages expected of it. `pytest --update` rewrites these."""
+"""Whole nodes as data: each folder has a node.yaml and the expected pages, which `pytest --update` rewrites."""
 
 from pathlib import Path
 

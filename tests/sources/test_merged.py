@@ -1,4 +1,4 @@
-"""NVML with DCGM's profiling: what is taken from whom."""
+"""NVML with DCGM's profiling: what comes from which source."""
 
 import asyncio
 import time
@@ -15,8 +15,8 @@ from tests.sources.dcgm.exporter import recorded
 UUID = "GPU-34319582-d595-d1c7-d1d2-179bcfa61660"
 
 
-class Told:
-    """A source that says what it was told to say, as read just now."""
+class ScriptedSource:
+    """A source that returns the report it was given, as if read just now."""
 
     demo = False
 
@@ -43,14 +43,16 @@ class Told:
         self.closed = True
 
 
-def nvml(*readings: Reading, instances: tuple[Instance, ...] = (), fault: Fault | None = None) -> Told:
+def nvml(
+    *readings: Reading, instances: tuple[Instance, ...] = (), fault: Fault | None = None
+) -> ScriptedSource:
     device = Device(gpu=Gpu(uuid=UUID, index=0), readings=readings, instances=instances, fault=fault)
-    return Told("nvml", Report(devices=(device,), driver_version="580"))
+    return ScriptedSource("nvml", Report(devices=(device,), driver_version="580"))
 
 
-def dcgm(delay: float = 0.0) -> Told:
+def dcgm(delay: float = 0.0) -> ScriptedSource:
     cards = read(recorded("mig_a100_docs_gpu_plus_instances")).cards
-    return Told("dcgm", Report(devices=tuple(card.device for card in cards)), delay)
+    return ScriptedSource("dcgm", Report(devices=tuple(card.device for card in cards)), delay)
 
 
 def values(readings: tuple[Reading, ...]) -> dict[str, float]:
@@ -91,7 +93,7 @@ async def test_instances_are_joined_by_their_number_and_profile(profile: str) ->
 
 
 @pytest.mark.parametrize("profile", ["3g.20gb", "1g.5gb+me", ""])
-async def test_another_instance_that_had_the_number_before_is_not_taken_for_it(profile: str) -> None:
+async def test_an_earlier_instance_with_the_same_number_is_not_mistaken_for_it(profile: str) -> None:
     report = await Merged(nvml(instances=(instance(13, profile),)), dcgm()).read()
     assert report.devices[0].instances[0].readings == ()
 
@@ -101,7 +103,7 @@ async def test_a_card_that_does_not_answer_stays_that_way() -> None:
     assert report.devices[0].readings == ()
 
 
-async def test_a_second_that_fails_is_a_part_that_is_down() -> None:
+async def test_a_second_source_that_fails_is_a_part_that_is_down() -> None:
     first, second = nvml(Reading("power_watts", 100.0)), dcgm()
     second.report = Report(fault=Fault(reason="page_unreachable"))
     report = await Merged(first, second).read()
@@ -111,7 +113,7 @@ async def test_a_second_that_fails_is_a_part_that_is_down() -> None:
     assert (part.up, part.fault) == (False, Fault(reason="page_unreachable"))
 
 
-async def test_a_second_that_breaks_is_one_too() -> None:
+async def test_a_second_source_that_raises_is_a_part_that_is_down() -> None:
     first, second = nvml(), dcgm()
     second.breaks = True
     [part] = (await Merged(first, second).read()).parts
@@ -119,7 +121,7 @@ async def test_a_second_that_breaks_is_one_too() -> None:
     assert part.fault.reason == "source_error"
 
 
-async def test_a_slow_second_holds_nobody_up_and_counts_for_the_next_cycle() -> None:
+async def test_a_slow_second_source_delays_nothing_and_counts_for_the_next_cycle() -> None:
     second = dcgm(delay=2 * PATIENCE)
     merged = Merged(nvml(), second)
     began = asyncio.get_running_loop().time()
@@ -132,8 +134,8 @@ async def test_a_slow_second_holds_nobody_up_and_counts_for_the_next_cycle() -> 
     await merged.close()
 
 
-async def test_one_that_is_always_slow_does_not_come_and_go() -> None:
-    """Each cycle asks anew and has the answer of the one before, and says how old it is."""
+async def test_a_source_that_is_always_slow_does_not_flap() -> None:
+    """Each cycle asks again and shows the answer of the cycle before, with its age."""
     second = dcgm(delay=1.2 * PATIENCE)
     merged = Merged(nvml(), second)
     await merged.read()
@@ -162,7 +164,7 @@ async def test_an_answer_is_not_served_for_ever() -> None:
     await merged.close()
 
 
-async def test_one_that_fails_is_not_replaced_by_what_it_said_before() -> None:
+async def test_a_failure_is_not_hidden_by_the_previous_answer() -> None:
     second = dcgm()
     merged = Merged(nvml(), second)
     await merged.read()

@@ -1,4 +1,4 @@
-"""One card, read in this process through the fake library: what it cannot say is absent."""
+"""A card, read in this process through the fake library. What it does not report is absent."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The instances of a card, read through the fake library: where they lie, if the driver tells."""
+"""The instances of a card, read through the fake library, with their first memory slice if the driver reports it."""
 
 import pynvml
 import pytest

@@ -1,4 +1,4 @@
-"""What NVML and DCGM answer for "not available" is absent, and no error either."""
+"""What NVML and DCGM answer for "not available" is absent, and is no error."""
 
 import pytest
 
@@ -13,12 +13,12 @@ READ = [row for row in CATALOG if row.read is not None]
 
 
 def widest() -> Metric:
-    """The row that takes the largest values, so that nothing is absent for being too large."""
+    """Return the row with the highest ceiling, so that no value is absent for being too large."""
     return max(READ, key=lambda row: row.read.unit.ceiling / row.read.unit.factor if row.read else 0.0)
 
 
 def outcome(row: Metric, value: int) -> tuple[int, int]:
-    """How many readings the value makes, and how many errors."""
+    """Return how many readings and how many errors the value makes."""
     journal = Journal()
     return len(list(reading(row, value, journal))), journal.errors["implausible_value"]
 

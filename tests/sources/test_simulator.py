@@ -59,7 +59,7 @@ def _shared() -> tuple[Simulator, Clock]:
 
 
 def report(elapsed: float) -> Report:
-    """One report of a simulator that other tests have read too; its XID events may be told already."""
+    """Read a simulator that other tests have read too: its XID events may have been reported already."""
     simulator, clock = _shared()
     clock.now = START + elapsed
     return asyncio.run(simulator.read())
@@ -166,7 +166,7 @@ def test_processes_use_no_more_than_their_card(elapsed: float) -> None:
             ("decoder_ratio", "decoder_utilization_ratio"),
         ):
             each = [getattr(process, ratio) for process in device.processes]
-            # A process's figure is rounded down, the card's to the nearest percent.
+            # The value of a process is rounded down, that of the card to the nearest percent.
             assert sum(each) <= found[row,] + 1e-9
             assert sum(each) >= found[row,] - 0.01 * (len(each) + 1)
 
@@ -200,7 +200,7 @@ def test_energy_is_the_integral_of_power(start: int, length: int) -> None:
         found = [values(one.devices[index].readings) for one in told]
         drawn = sum(each["power_watts",] for each in found[:-1])
         gained = found[-1]["energy_joules_total",] - found[0]["energy_joules_total",]
-        # Float64 tells joules this large apart to about a tenth of a millijoule.
+        # A float64 of this size is exact to about a tenth of a millijoule.
         assert gained == pytest.approx(drawn, abs=0.001 * length)
 
 
@@ -248,7 +248,7 @@ def test_every_reading_is_in_the_catalog() -> None:
 
 def test_every_core_row_that_is_read_is_given() -> None:
     wanted = {key(row) for row in device_rows() if row.read and row.worth.value >= Worth.CORE.value}
-    # A partitioned card does not tell these.
+    # A partitioned card does not report these.
     untold = {("utilization_ratio",), ("memory_utilization_ratio",)}
     for device in report(10.0).devices:
         missing = wanted - values(device.readings).keys()
@@ -303,7 +303,7 @@ def test_an_xid_comes_after_a_minute_and_a_half_and_again_later() -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.floats(0, 5 * ROUND), max_size=8).map(sorted))
-def test_however_it_is_read_each_xid_is_told_once(times: list[float]) -> None:
+def test_each_xid_is_reported_once_whenever_it_is_read(times: list[float]) -> None:
     often = [event for one in play([*times, 5 * ROUND]) for event in one.events]
     assert often == list(play([5 * ROUND])[0].events)
 

@@ -1,4 +1,4 @@
-"""docs/snapshot.md says everything about the document, and nothing that is not there."""
+"""docs/snapshot.md describes the whole document, and nothing else."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Each wall is broken once, in a copy of the tree, and each breach is seen."""
+"""Each wall is breached once, in a copy of the tree, and each breach is reported."""
 
 import os
 import shutil

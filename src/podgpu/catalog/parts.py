@@ -1,4 +1,4 @@
-"""The parts that give the agent its facts, one row each. No other module may spell the name of a part."""
+"""The parts that give the agent its facts, one row each. Besides this, only the part itself may spell its name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

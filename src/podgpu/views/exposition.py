@@ -46,11 +46,17 @@ def _lines(family: Family) -> str:
     numbers = msgspec.json.encode(list(map(float, samples.values()))).decode()[1:-1].split(",")
     # Without samples there is one number, an empty one: hence not strict.
     pairs = zip(samples, numbers, strict=False)
-    return "".join([f"{name}{_block(key)} {number}\n" for key, number in pairs if number != "null"])
+    return "".join(
+        [
+            f"{name}{key[0].block if len(key) == 1 else _joined(key)} {number}\n"
+            for key, number in pairs
+            if number != "null"
+        ]
+    )
 
 
-def _block(key: Key) -> str:
-    """`{a="b",c="d"}`, or nothing without labels."""
+def _joined(key: Key) -> str:
+    """Write the parts of a series' labels as one: `{a="b",c="d"}`, or nothing without labels."""
     text = ",".join([labels.text for labels in key if labels.text])
     return f"{{{text}}}" if text else ""
 

@@ -10,18 +10,20 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 class Labels:
-    """Label pairs in order, their values made safe to print. `text` is how Prometheus writes them: `a="b",c="d"`.
+    """Label pairs in order, their values made safe to print.
 
-    The text is kept with the pairs because a card's labels stand in front of a hundred values.
+    `text` is how Prometheus writes them, `a="b",c="d"`, and `block` the same in braces. The text is kept with the pairs
+    because a card's labels stand in front of a hundred values.
     """
 
-    __slots__ = ("names", "text", "values")
+    __slots__ = ("block", "names", "text", "values")
 
     def __init__(self, names: Sequence[str], values: Sequence[str | bytes]) -> None:
         self.names = tuple(names)
         self.values = tuple(map(clean, values))
         pairs = zip(self.names, self.values, strict=True)
         self.text = ",".join([f'{name}="{value.translate(_ESCAPES)}"' for name, value in pairs])
+        self.block = f"{{{self.text}}}" if self.text else ""
 
     @classmethod
     def of(cls, pairs: Mapping[str, str]) -> "Labels":

@@ -1,4 +1,4 @@
-"""From a page to the books and to the terminal: who is booked for what, where nobody can see processes."""
+"""From a page to the books and to the terminal: who is booked what if no processes can be seen."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ HELD = 'container="main",namespace="ns"'
 
 
 def page(*pods: str, joules: int = 0, util: int = 50) -> bytes:
-    """One card that is shared by pods; each row of it stands there once for each of them."""
+    """Make the page of a card that pods share. It has each row once for each pod."""
     samples = {
         "DCGM_FI_DEV_GPU_UTIL": util,
         "DCGM_FI_DEV_FB_USED": 4096,
@@ -89,7 +89,7 @@ async def test_those_who_share_a_card_are_booked_by_what_they_were_given() -> No
     }
 
 
-async def test_memory_that_no_process_was_seen_to_hold_is_whose_nobody_knows() -> None:
+async def test_memory_without_a_visible_process_is_unknown() -> None:
     async with FakeExporter(page("train")) as exporter, agent_over(exporter) as agent:
         snapshot = await two_cycles(agent, exporter, page("train", joules=7))
     memory = {one.reason: one.memory_bytes for one in snapshot.cards[0].rest if one.memory_bytes}
@@ -156,7 +156,7 @@ async def test_a_page_that_does_not_answer_is_said_on_the_terminal() -> None:
 
 
 @pytest.mark.parametrize("source", ["dcgm", "nvml+dcgm"])
-async def test_without_an_address_and_an_api_server_the_user_is_told_what_to_give(source: str) -> None:
+async def test_without_an_address_or_an_api_server_the_error_says_what_to_give(source: str) -> None:
     code, output = await podgpu("snapshot", f"--source={source}")
     assert code == 2
     assert "--dcgm.url=http://HOST:9400/metrics" in output

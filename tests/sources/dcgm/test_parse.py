@@ -1,4 +1,4 @@
-"""The parser by examples, and against prometheus_client on pages that nobody would write."""
+"""The parser by example, and compared with prometheus_client on pages that nobody would write."""
 
 import math
 from collections import Counter
@@ -70,7 +70,7 @@ def test_a_malformed_line_is_counted_and_skipped(line: str) -> None:
     assert page.skipped == {"malformed": 1}
 
 
-def test_of_a_label_that_stands_there_more_than_once_both_ends_are_kept() -> None:
+def test_a_repeated_label_keeps_its_first_and_last_value() -> None:
     [row] = parse(b'a{gpu="0",pod="x",gpu="1",pod="y",pod="z"} 5', WANTED).rows
     assert (row.labels, row.last) == ({"gpu": "0", "pod": "x"}, {"gpu": "1", "pod": "z"})
 
@@ -153,7 +153,7 @@ PAGES = st.lists(LINES | st.sampled_from(["", "# HELP a b", "# a 5"]), max_size=
 
 
 def expected(text: str) -> Counter[Sample]:
-    """What prometheus_client finds. Told no types, it leaves the names as they are."""
+    """Return what prometheus_client finds. Without types it leaves the names as they are."""
     lines = [line for line in text.split("\n") if not line.strip().startswith("#")]
     try:
         families = list(text_string_to_metric_families("\n".join(lines)))

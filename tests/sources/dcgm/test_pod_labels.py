@@ -1,4 +1,4 @@
-"""Labels that a pod gave itself stand on its rows under any name. They must not move, hide or share out a card."""
+"""A pod's own labels appear on its rows under any name. They must not move, hide or divide a card."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ Form = Callable[[Pairs, dict[str, str], dict[str, str]], Pairs]
 
 
 def card(number: int, *, uuid: str = "UUID", host: str = "Hostname", instance: str = "") -> Pairs:
-    """What the exporter says of a card, in its order."""
+    """The exporter's labels of a card, in its order."""
     mig = [("GPU_I_PROFILE", "1g.10gb"), ("GPU_I_ID", instance)] if instance else []
     named = [(host, "n")] if host else []
     start = [
@@ -30,12 +30,12 @@ def card(number: int, *, uuid: str = "UUID", host: str = "Hostname", instance: s
 
 
 def between(head: Pairs, given: dict[str, str], pod: dict[str, str]) -> Pairs:
-    """A pod's labels before what the exporter says of the pod, though they be the same."""
+    """Put a pod's own labels before the exporter's labels of the pod, even if they have the same names."""
     return [*head, *sorted(given.items()), *sorted(pod.items())]
 
 
 def among(head: Pairs, given: dict[str, str], pod: dict[str, str]) -> Pairs:
-    """A pod's labels among what the exporter says of the pod, which is the stronger."""
+    """Put a pod's own labels among the exporter's labels of the pod, which win."""
     return [*head, *sorted((given | pod).items())]
 
 
@@ -93,7 +93,7 @@ def test_a_pod_s_own_labels_change_nothing(trick: dict[str, str], form: Form, ho
 
 @pytest.mark.parametrize("form", [between, among])
 @pytest.mark.parametrize("host", ["Hostname", ""])
-def test_nor_where_pods_are_spelled_the_old_way(form: Form, host: str) -> None:
+def test_a_pod_s_own_labels_change_nothing_in_the_old_spelling_either(form: Form, host: str) -> None:
     old = {"container_name": "c", "pod_namespace": "ns", "pod_name": "mallory"}
     [found] = page(form(card(1, uuid="uuid", host=host), VICTIM | {"UUID": "GPU-0"}, old)).cards
     assert told(found) == ("GPU-1", 1, False, ("ns/mallory/c",), ("GPU-1",))
@@ -108,7 +108,7 @@ def test_a_pod_on_an_instance_stays_on_it(form: Form, host: str) -> None:
     assert [one.mig.profile for one in found.device.instances] == ["1g.10gb"]
 
 
-def test_one_of_two_that_share_a_card_cannot_call_itself_a_part_of_it() -> None:
+def test_one_of_two_pods_on_a_card_cannot_claim_to_be_a_replica() -> None:
     row = between(card(0), {"vgpu": "7", "dra_mig_profile": "x"}, MALLORY)
     [found] = page(row, between(card(0), {}, HONEST)).cards
     assert (names(found.allocations), devices(found)) == (("ns/mallory/c", "ns/honest/c"), ("GPU-0", "GPU-0"))
@@ -122,8 +122,6 @@ NAMES = sorted({name for trick in TRICKS for name in trick})
     st.sampled_from([between, among]),
     st.sampled_from(["Hostname", "hostname", ""]),
 )
-def test_whatever_a_pod_calls_itself_it_holds_what_it_holds(
-    given: dict[str, str], form: Form, host: str
-) -> None:
+def test_no_label_changes_what_a_pod_holds(given: dict[str, str], form: Form, host: str) -> None:
     [_, found] = page(form(card(0, host=host), {}, HONEST), form(card(1, host=host), given, MALLORY)).cards
     assert told(found) == ("GPU-1", 1, False, ("ns/mallory/c",), ("GPU-1",))

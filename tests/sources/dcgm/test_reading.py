@@ -26,7 +26,7 @@ def page(*rows: str) -> PageContents:
 
 
 def by_prometheus(*rows: str) -> PageContents:
-    """The same by way of Prometheus, which sorts labels and adds its own."""
+    """The same row after it passed through Prometheus, which sorts labels and adds its own."""
     lines = []
     for row in rows:
         name, labels, value = labelled(row)
@@ -68,7 +68,7 @@ def test_a_pod_is_named_in_many_spellings(labels: str, pods: tuple[str, ...]) ->
     [
         (f"{MOVED},{EXPORTER}", ("ns/train/main",)),
         (EXPORTER, ()),
-        # Nothing was in the way, so nothing was moved: the pod says so itself.
+        # Prometheus had nothing to rename, so this label is the pod's own.
         (MOVED, ()),
         (f"{MOVED},{EXPORTER},exported_exported_pod=train", ()),
         (f"{EXPORTER},pod_namespace=ns,pod_name=train,container_name=main", ()),
@@ -88,7 +88,7 @@ def test_an_idle_card_on_a_page_by_way_of_prometheus_is_not_the_exporters() -> N
     assert names(idle.allocations) == ()
 
 
-def test_by_way_of_prometheus_instances_are_told_too() -> None:
+def test_instances_are_read_from_a_page_of_prometheus_too() -> None:
     [found] = by_prometheus(f"{UTIL} 50 GPU_I_ID=3,GPU_I_PROFILE=2g.20gb,{MOVED},{EXPORTER}").cards
     assert [one.device_id for one in found.allocations] == ["MIG-GPU-1/3/0"]
 
@@ -119,7 +119,7 @@ def test_parts_of_instances_are_each_instance_s_own() -> None:
     ]
 
 
-def test_the_row_of_a_card_tells_nobody_s_instance() -> None:
+def test_the_row_of_a_card_does_not_say_who_holds_an_instance() -> None:
     divided = "dra_mig_profile=1g.10gb"
     assert card(f"{UTIL} 50 {OWN},{divided}", f"{UTIL} 50 {OTHER},{divided}").allocations == ()
 
@@ -201,7 +201,7 @@ MINOR = "DCGM_FI_DEV_MINOR_NUMBER"
         (f"{MINOR}=1", f"{MINOR}=0", [1, 0]),
         # The number of `device` is DCGM's own.
         ("device=nvidia0", "device=nvidia1", [None, None]),
-        # It is not the exporter's label if it is not on every row, nor if two cards have one number.
+        # The label is not the exporter's if a row lacks it, or if two cards have the same number.
         (f"{MINOR}=1,{OWN}", "device=nvidia1", [None, None]),
         (f"{MINOR}=0,{OWN}", f"{MINOR}=0", [None, None]),
         (f"{MINOR}=x", f"{MINOR}=0", [None, None]),

@@ -1,4 +1,4 @@
-"""Pages over real HTTP, good ones and all others."""
+"""Good and bad pages over real HTTP."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -87,7 +87,7 @@ async def test_cards_of_several_exporters_stand_in_the_order_of_their_numbers() 
     assert report.driver_version == "535.129.03"
 
 
-async def test_a_card_whose_number_is_another_s_has_its_own_and_keeps_it() -> None:
+async def test_a_card_with_a_taken_number_gets_another_and_keeps_it() -> None:
     async with FakeExporter(T4) as one, FakeExporter(L4) as other, pages(one.url, other.url) as source:
         assert models(await source.read()) == {0: "Tesla T4", 1: "NVIDIA L4"}
         one.status = 500
@@ -96,14 +96,14 @@ async def test_a_card_whose_number_is_another_s_has_its_own_and_keeps_it() -> No
         assert models(await source.read()) == {0: "Tesla T4", 1: "NVIDIA L4"}
 
 
-async def test_a_number_that_was_given_makes_way_for_the_card_whose_own_it_is() -> None:
+async def test_a_replacement_number_gives_way_to_the_card_that_really_has_it() -> None:
     async with FakeExporter(T4) as one, FakeExporter(L4) as other, pages(one.url, other.url) as source:
         await source.read()
         one.page = T4 + T4.replace(b'gpu="0",UUID="GPU-8', b'gpu="1",UUID="GPU-9')
         assert models(await source.read()) == {0: "Tesla T4", 1: "Tesla T4", 2: "NVIDIA L4"}
 
 
-async def test_all_pages_together_have_only_so_many_cards_and_none_crowds_the_others_out() -> None:
+async def test_all_pages_share_a_limit_of_cards_and_no_page_starves_the_others() -> None:
     async with FakeExporter(invented(MOST_CARDS)) as crowd, FakeExporter(T4) as other:
         report = await report_of(crowd.url, other.url)
     assert len(report.devices) == MOST_CARDS
@@ -111,7 +111,7 @@ async def test_all_pages_together_have_only_so_many_cards_and_none_crowds_the_ot
     assert report.errors == {"too_many_cards": 1}
 
 
-async def test_slow_ones_do_not_use_up_the_time_of_the_others() -> None:
+async def test_slow_pages_do_not_use_up_the_time_of_the_others() -> None:
     async with FakeExporter(T4, delay=9) as slow, FakeExporter(T4) as good:
         urls = [f"{slow.url}?{number}" for number in range(AT_ONCE)]
         report = await report_of(*urls, good.url, patience=0.3)
@@ -119,7 +119,7 @@ async def test_slow_ones_do_not_use_up_the_time_of_the_others() -> None:
     assert report.errors == {"page_late": AT_ONCE}
 
 
-async def test_pages_share_the_room_there_is_for_them() -> None:
+async def test_pages_of_a_node_share_the_byte_limit() -> None:
     async with FakeExporter(T4) as small, FakeExporter(T4 + b"#" * (40 << 10)) as large:
         alone = await report_of(large.url, max_bytes=64 << 10)
         both = await report_of(large.url, small.url, max_bytes=64 << 10)
@@ -127,7 +127,7 @@ async def test_pages_share_the_room_there_is_for_them() -> None:
     assert (len(both.devices), both.errors) == (1, {"page_too_large": 1})
 
 
-async def test_one_that_fails_does_not_take_the_others_with_it() -> None:
+async def test_a_page_that_fails_does_not_affect_the_others() -> None:
     async with FakeExporter(T4) as good, FakeExporter(status=500) as bad, FakeExporter(T4, delay=9) as slow:
         report = await report_of(bad.url, slow.url, "http://127.0.0.1:9/metrics", good.url, patience=0.3)
     assert report.fault is None
@@ -150,18 +150,18 @@ async def test_one_that_fails_does_not_take_the_others_with_it() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_a_page_that_is_none_has_a_reason(exporter: FakeExporter, expected: str) -> None:
+async def test_a_missing_page_has_a_reason(exporter: FakeExporter, expected: str) -> None:
     async with exporter:
         assert reason(await report_of(exporter.url, patience=0.5, max_bytes=64 << 10)) == expected
         assert len(exporter.requests) == 1
 
 
-async def test_nobody_listening_is_said_in_few_words() -> None:
+async def test_a_refused_connection_is_described_briefly() -> None:
     report = await report_of("http://user:secret@127.0.0.1:9/metrics")
     assert report.fault == Fault(reason="page_unreachable", detail="127.0.0.1:9: Connection refused")
 
 
-async def test_an_answer_that_is_no_http_has_a_reason() -> None:
+async def test_an_answer_that_is_not_http_has_a_reason() -> None:
     async def nonsense(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
         writer.close()
@@ -172,7 +172,7 @@ async def test_an_answer_that_is_no_http_has_a_reason() -> None:
         assert reason(await report_of(f"http://127.0.0.1:{port}/metrics")) == "page_garbage"
 
 
-async def test_where_there_is_no_page_the_finder_says_why() -> None:
+async def test_if_there_is_no_page_the_finder_says_why() -> None:
     async with pages(fault=Fault(reason="no_exporter")) as source:
         assert reason(await source.read()) == "no_exporter"
 
@@ -218,7 +218,7 @@ async def test_cards_of_several_nodes_keep_their_numbers_and_name_their_node() -
     assert {line.partition('node="')[2].partition('"')[0] for line in up} == {"node-1", "node-2"}
 
 
-async def test_a_card_that_two_nodes_claim_to_have_is_the_first_ones() -> None:
+async def test_a_card_on_the_pages_of_two_nodes_belongs_to_the_first() -> None:
     async with FakeExporter(T4) as honest, FakeExporter(T4) as liar:
 
         async def find() -> tuple[dict[str, str], Fault | None]:

@@ -1,4 +1,4 @@
-"""The supervised child: never two at a time, none during a release, and none that ends unnoticed."""
+"""The supervised child: never two at a time, none during a release, and no unnoticed end."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ Stage = Callable[[FakeNode], Sampler]
 
 @pytest.fixture
 def stage(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """Give a sampler of 1 s over the node; write the node to `tmp_path / "script"` to change it."""
+    """Open a sampler with an interval of 1 s on the node. Write the node to `tmp_path / "script"` to change it."""
 
     def begin(node: FakeNode) -> Sampler:
         node.write(tmp_path / "script")
@@ -69,7 +69,7 @@ async def test_a_release_cuts_a_reading_short(stage: Stage) -> None:
 
 
 async def test_a_release_lets_a_long_answer_end_first(stage: Stage) -> None:
-    """A sampler that nobody listens to would stay in its answer until it is killed."""
+    """If nobody reads its answer, a sampler blocks while writing it until it is killed."""
     node = FakeNode([h200(index) for index in range(16)])
     for gpu in node.gpus:
         gpu.processes = make_processes(200)
@@ -178,7 +178,7 @@ async def test_modules_in_the_working_directory_are_not_the_samplers(
 
 
 async def test_a_listing_that_hangs_blinds_no_known_card(stage: Stage, tmp_path: Path) -> None:
-    """A lost card has the list read each time, so that the hang is met at once."""
+    """With a lost card the list is read every time, so the hang happens at once."""
     node = two_gpus(FakeFault(LOST, "nvmlDeviceGetUtilizationRates", 1))
     sampler = stage(node)
     await sampler.read()

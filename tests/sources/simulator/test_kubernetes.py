@@ -19,7 +19,7 @@ async def inventory() -> Inventory:
     return Inventory(report.devices, given.devices, given.allocatable, DemoPods().pods())
 
 
-async def test_who_is_on_a_card_holds_a_part_of_it_and_nobody_else() -> None:
+async def test_exactly_the_pods_on_a_card_hold_a_part_of_it() -> None:
     node = await inventory()
     index = {device.gpu.uuid: device.gpu.index for device in node.devices}
     held = {
