@@ -85,8 +85,6 @@ def test_options_reach_the_agent_as_words_and_digits() -> None:
 @pytest.mark.parametrize("kind", MATRIX)
 def test_the_agent_reads_the_file(kind: str, tmp_path: Path) -> None:
     """Paths of the pod are moved below a folder of the test, where the mounted files are."""
-    if kind == "web-config":
-        pytest.skip("the agent does not serve TLS yet")
     files = chart.only(
         [each for each in chart.objects(kind) if each["metadata"].get("namespace") == "gpu"], "ConfigMap"
     )["data"]
