@@ -91,6 +91,11 @@ def test_the_agent_reads_the_file(kind: str, tmp_path: Path) -> None:
     for name, content in files.items():
         moved = content.replace("/etc/podgpu", str(tmp_path)).replace('"/host"', f'"{tmp_path}"')
         (tmp_path / name).write_text(moved, encoding="utf-8")
+    for secret in [each for each in chart.objects(kind) if each["kind"] == "Secret"]:
+        mounted = Path(f"{tmp_path}-web")
+        mounted.mkdir()
+        for name, content in secret["stringData"].items():
+            (mounted / name).write_text(content, encoding="utf-8")
     config = load({"config_file": [str(tmp_path / "podgpu.yml")]}, {})
     assert config.web_listen_address[0].port == 19400
 

@@ -22,8 +22,6 @@ SILENT: Mapping[str, str] = {
     "podgpu_source_problem": "every source of the demo works",
     "podgpu_errors_total": "nothing goes wrong in the demo",
     "podgpu_series_dropped_total": "the demo stays below the series limit",
-    "podgpu_gpu_xid_errors_total": "no card of the demo raises an XID",
-    "podgpu:gpu_xid_errors:increase1h": "no card of the demo raises an XID",
     "podgpu_gpu_retired_pages_pending": "only cards before Ampere have it",
     "kube_pod_status_phase": "kube-state-metrics is not there",
     "kube_pod_container_resource_requests": "kube-state-metrics is not there",
@@ -40,6 +38,8 @@ RARE: Mapping[str, str] = {
 SEEN: Mapping[str, str] = {
     "PodgpuPodIdle": "notebooks hold cards and do nothing",
     "PodgpuForeignProcess": "a process of the host is on a card",
+    "PodgpuPodNearMemoryLimit": "a pod has nearly all that it may use",
+    "PodgpuXidApplication": "a card raises an XID soon after the start",
 }
 
 QUERIES = [(board, panel, query) for board, panel in PANELS for query in panel.queries]
