@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from tests.e2e.rig import get, logged, running
+from tests.e2e.rig import eventually, get, logged, running
 
 PROGRAM = shutil.which("prometheus")
 
@@ -90,6 +90,8 @@ def started(configuration: Path, folder: Path) -> Iterator[Prometheus]:
     ]
     with running(arguments, log):
         address = logged(log, r"Listening on.* address=(127\.0\.0\.1:\d+)")
+        # It listens before it has opened its storage, and answers 503 until then.
+        assert eventually(lambda: get(f"http://{address}/-/ready").status == 200)
         yield Prometheus(f"http://{address}", log)
 
 
