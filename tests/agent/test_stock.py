@@ -60,7 +60,7 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
             taken = await stock.take((), (pod,))
         finally:
             running.cancel()
-            stock.close()
+            await stock.close()
             await api.close()
     assert [one.name for one in taken.resource_claims] == ["shared-gpu"]
     assert [status.name for status in stock.statuses()] == ["podresources", "resource-claims"]
@@ -79,7 +79,7 @@ async def test_the_last_map_is_believed_for_ten_minutes_and_no_longer(
     (allocation,) = taken.allocations
     source = taken.claim(allocation, "GPU-1", system="any", share=1.0).source
     assert (taken.allocations, source, taken.dynamic) == expected
-    stock.close()
+    await stock.close()
 
 
 async def test_who_does_not_answer_is_not_waited_for_and_not_asked_twice() -> None:

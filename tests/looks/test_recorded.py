@@ -6,13 +6,15 @@ import pytest
 
 from tests.looks.replay import recording, verdicts
 
-RECORDED = recording(Path(__file__).parent / "recorded" / "h200.json.gz")
+FOLDER = Path(__file__).parent / "recorded"
+RECORDED = recording(FOLDER / "h200.json.gz")
+EVERY = RECORDED | recording(FOLDER / "h200-fresh.json.gz")
 
 
 @pytest.mark.parametrize("cycle", [1.0, 5.0])
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", EVERY)
 def test_what_tenants_did_is_inside_the_band(name: str, cycle: float) -> None:
-    for verdict in verdicts(name, RECORDED[name], cycle):
+    for verdict in verdicts(name, EVERY[name], cycle):
         assert verdict.is_inside, verdict
 
 

@@ -156,9 +156,10 @@ class Attribution:
             group.create_task(self._stock.run())
 
     async def close(self) -> None:
-        self._stock.close()
+        await self._stock.close()
         if self._resolving:
             self._resolving.cancel()
+            await asyncio.wait({self._resolving})
         for part in self._to_close:
             await part.close()
 

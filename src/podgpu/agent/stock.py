@@ -174,10 +174,10 @@ class Stock:
         if self._dynamics:
             await kept_going(self._dynamics)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         for latest in (self._allocated, self._observed):
             if latest:
-                latest.cancel()
+                await latest.close()
 
     def statuses(self) -> list[PartStatus]:
         statuses = [self._allocations.status()] if self._allocations else []
@@ -220,6 +220,7 @@ class Latest(Generic[T]):
             self._reply = asked.result()
         return self._reply
 
-    def cancel(self) -> None:
+    async def close(self) -> None:
         if self._asking:
             self._asking.cancel()
+            await asyncio.wait({self._asking})
