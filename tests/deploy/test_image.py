@@ -73,7 +73,7 @@ def test_it_serves_from_a_read_only_root_without_capabilities(
     port = free_port()
     demo = Run(["demo", f"--web.listen-address=127.0.0.1:{port}"], port, uid)
     with running(bundle, archive.config["config"], demo) as page:
-        assert re.search(r"^podgpu_up\{[^}]*\} 1\.0$", page.get("/metrics"), re.M)
+        assert re.search(r"^podgpu_up\{[^}]*\} 1\.0$", page.get("/metrics"), re.MULTILINE)
         assert json.loads(page.get("/api/v1/snapshot"))["schema"]
         assert page.get("/-/healthy")
 
