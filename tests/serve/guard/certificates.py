@@ -10,6 +10,14 @@ import pytest
 
 _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 _SANS = "subjectAltName=IP:127.0.0.1,DNS:localhost"
+# Python 3.13 insists on these.
+_SIGNS = "keyUsage=critical,keyCertSign,cRLSign"
+_SIGNS_NOTHING = (
+    "-addext",
+    "basicConstraints=critical,CA:FALSE",
+    "-addext",
+    "keyUsage=critical,digitalSignature",
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class Authority:
         self._name = name
         folder.mkdir(parents=True, exist_ok=True)
         self.pair = Pair(folder / f"{name}.crt", folder / f"{name}.key")
-        self._openssl("-subj", f"/CN={name}", *self._files(self.pair))
+        self._openssl("-subj", f"/CN={name}", "-addext", _SIGNS, *self._files(self.pair))
 
     @property
     def cert(self) -> Path:
@@ -35,7 +43,7 @@ class Authority:
     def sign(self, name: str) -> Pair:
         pair = Pair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
         signer = ["-CA", str(self.pair.cert), "-CAkey", str(self.pair.key)]
-        self._openssl("-subj", f"/CN={name}", "-addext", _SANS, *signer, *self._files(pair))
+        self._openssl("-subj", f"/CN={name}", "-addext", _SANS, *_SIGNS_NOTHING, *signer, *self._files(pair))
         return pair
 
     def client(self, pair: Pair | None = None) -> ssl.SSLContext:
