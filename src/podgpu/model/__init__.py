@@ -5,6 +5,7 @@ What there is thousands of has `gc=False`: a tree has no cycles, so the garbage 
 
 from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Band, Booking, Card, Rest, Tenant
 from podgpu.model.claim import Claim
+from podgpu.model.cluster import CLUSTER_SCHEMA, NODE_STATES, ORIGINS, Cluster, ClusterNode, PendingPod
 from podgpu.model.device import (
     SEES_ALL,
     Ability,
@@ -34,7 +35,10 @@ from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, SharingStatus,
 from podgpu.model.virtual import VirtualGpu
 
 __all__ = [
+    "CLUSTER_SCHEMA",
     "ENDED",
+    "NODE_STATES",
+    "ORIGINS",
     "SCHEMA",
     "SEES_ALL",
     "UNATTRIBUTED",
@@ -47,6 +51,8 @@ __all__ = [
     "Claim",
     "ClaimUse",
     "ClaimedDevice",
+    "Cluster",
+    "ClusterNode",
     "ContainerRef",
     "Device",
     "DynamicAllocation",
@@ -60,6 +66,7 @@ __all__ = [
     "Owner",
     "OwnerReference",
     "PartStatus",
+    "PendingPod",
     "Pod",
     "PodContainer",
     "PoolDevice",

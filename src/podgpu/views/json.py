@@ -25,7 +25,7 @@ def encode(snapshot: Snapshot) -> bytes:
     return msgspec.json.encode({"schema": SCHEMA, **_object(snapshot)})
 
 
-def decode(data: bytes) -> Snapshot:
+def decode(data: bytes | msgspec.Raw) -> Snapshot:
     try:
         document = msgspec.json.decode(data, type=Object)
         schema = document.pop("schema", None)
@@ -53,19 +53,19 @@ def _positional(reading: Object) -> list[Any]:
 def _object(struct: Struct) -> Object:
     kept_back = _KEPT_BACK.get(type(struct), frozenset())
     values = ((name, getattr(struct, name)) for name in struct.__struct_fields__ if name not in kept_back)
-    return {name: _plain(value) for name, value in values if value is not None}
+    return {name: plain(value) for name, value in values if value is not None}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn into what JSON can write: without None, and with text that is UTF-8."""
     if isinstance(value, str):
         return value if value.isascii() else value.translate(_SURROGATES)
     if isinstance(value, tuple):
-        return _readings(value) if value and isinstance(value[0], Reading) else [_plain(one) for one in value]
+        return _readings(value) if value and isinstance(value[0], Reading) else [plain(one) for one in value]
     if isinstance(value, Struct):
         return _object(value)
     if isinstance(value, Mapping):
-        return {_plain(key): _plain(one) for key, one in value.items() if one is not None}
+        return {plain(key): plain(one) for key, one in value.items() if one is not None}
     return value
 
 
@@ -81,5 +81,5 @@ def _is_known(reading: Reading) -> bool:
 def _reading(reading: Reading) -> Object:
     if not reading.labels:
         return {"metric": reading.metric, "value": float(reading.value)}
-    labels = dict(zip(_LABEL_NAMES[reading.metric], map(_plain, reading.labels), strict=True))
+    labels = dict(zip(_LABEL_NAMES[reading.metric], map(plain, reading.labels), strict=True))
     return {"metric": reading.metric, "labels": labels, "value": float(reading.value)}

@@ -1,0 +1,55 @@
+"""Many nodes side by side. Each keeps its own snapshot: there is never one merged book."""
+
+from msgspec import Struct
+
+from podgpu.model.pod import Workload
+from podgpu.model.snapshot import PartStatus, Snapshot
+
+CLUSTER_SCHEMA = 1
+
+# How a node stands. `fresh`: read in time. `stale`: what is shown is older than three intervals. `allocation`: nobody
+# reads its GPUs, so only what Kubernetes gave away is known. `failed`: whoever reads its GPUs gave nothing usable.
+NODE_STATES = ("fresh", "stale", "allocation", "failed")
+# Who reported the use of a node's GPUs.
+ORIGINS = ("agent", "dcgm", "store", "api")
+
+
+class ClusterNode(Struct, frozen=True, kw_only=True):
+    """One node. A node that does not answer keeps its row and says why."""
+
+    name: str  # as Kubernetes knows it
+    state: str  # one of NODE_STATES
+    origin: str = ""  # one of ORIGINS; empty if nobody reported anything
+    reason: str = ""  # why it is not fresh, a closed set; empty if it is
+    detail: str = ""  # the same in words, and what to do next
+    snapshot: Snapshot | None = None  # the newest, slim; with `allocation` it has no readings and no books
+    allocatable: dict[str, str] = {}  # resources of GPUs, as the node offers them to Kubernetes
+    model: str = ""  # of its GPUs, by the node's labels or its snapshot; empty if not known or mixed
+    ready: bool | None = None  # whether Kubernetes says that the node is; absent if not known
+
+
+class PendingPod(Struct, frozen=True, kw_only=True):
+    """A pod that asks for a GPU and is on no node yet."""
+
+    namespace: str  # of the pod
+    name: str  # of the pod
+    uid: str = ""  # as the API server knows it
+    since: float | None = None  # seconds since 1970, when it was made; absent if not known
+    asks: dict[
+        str, str
+    ] = {}  # resources of GPUs, summed over its containers, as Kubernetes writes quantities
+    claims: tuple[str, ...] = ()  # resource claims that it waits for
+    reason: str = ""  # what the scheduler says; empty if it said nothing
+    workload: Workload | None = None  # what it was made for; absent if not known
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """Everything a view of many nodes may show."""
+
+    taken_at: float  # seconds since 1970
+    version: str  # of podgpu
+    name: str = ""  # of the cluster; empty if none was given
+    demo: bool = False  # true if any node's numbers are made up
+    nodes: tuple[ClusterNode, ...] = ()  # by name
+    pending: tuple[PendingPod, ...] = ()  # oldest first
+    parts: tuple[PartStatus, ...] = ()  # what the reader of the cluster depends on

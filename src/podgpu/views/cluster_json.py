@@ -1,0 +1,71 @@
+"""The cluster as a JSON document, and back: a row for each node, with the node's own document in it.
+
+A row is encoded when its node changes; the document is joined from ready rows.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from podgpu.errors import UserError
+from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode
+from podgpu.views import json
+
+_PLACE = b'"nodes":[]'
+
+
+class _Row(msgspec.Struct):
+    name: str
+    state: str
+    snapshot: msgspec.Raw = msgspec.Raw(b"")
+    origin: str = ""
+    reason: str = ""
+    detail: str = ""
+    allocatable: dict[str, str] = {}
+    model: str = ""
+    ready: bool | None = None
+
+
+class _Document(msgspec.Struct):
+    schema: int
+    nodes: list[_Row]
+
+
+def encode(cluster: Cluster) -> bytes:
+    return join(cluster, map(row, cluster.nodes))
+
+
+def row(node: ClusterNode) -> bytes:
+    """Encode one node. Joined with others, it makes the document."""
+    plain = json.plain(msgspec.structs.replace(node, snapshot=None))
+    if node.snapshot is not None:
+        plain["snapshot"] = msgspec.Raw(json.encode(node.snapshot))
+    return msgspec.json.encode(plain)
+
+
+def join(cluster: Cluster, rows: Iterable[bytes]) -> bytes:
+    head: dict[str, Any] = json.plain(msgspec.structs.replace(cluster, nodes=()))
+    frame = msgspec.json.encode({"schema": CLUSTER_SCHEMA, **head})
+    # No text of the frame can contain the place: its quotes would be escaped.
+    before, place, after = frame.partition(_PLACE)
+    return b"".join((before, place[:-1], b",".join(rows), b"]", after))
+
+
+def decode(data: bytes) -> Cluster:
+    try:
+        document = msgspec.json.decode(data, type=_Document)
+        if document.schema != CLUSTER_SCHEMA:
+            raise UserError(
+                f"The cluster's document has schema {document.schema}, not {CLUSTER_SCHEMA}: "
+                "use matching versions of podgpu."
+            )
+        frame = msgspec.json.decode(data, type=dict[str, Any])
+        return msgspec.convert({**frame, "nodes": [_node(one) for one in document.nodes]}, Cluster)
+    except msgspec.MsgspecError as error:
+        raise UserError(f"This is no document of a podgpu cluster ({error}): check the address.") from error
+
+
+def _node(found: _Row) -> ClusterNode:
+    fields = {name: getattr(found, name) for name in found.__struct_fields__ if name != "snapshot"}
+    return ClusterNode(**fields, snapshot=json.decode(found.snapshot) if found.snapshot else None)
