@@ -3,13 +3,13 @@ import pytest
 
 from podgpu.errors import UserError
 from podgpu.model import Cluster, ClusterNode, PendingPod
-from podgpu.views import cluster_json
-from tests.views.quirks import PODS, SNAPSHOT
+from podgpu.views.cluster import json
+from tests.views.quirks import BUSY, EVIL, PODS, SNAPSHOT, SPLIT, STUCK
 
 NODE = msgspec.structs.replace(
     SNAPSHOT,
-    cards=tuple(msgspec.structs.replace(card, readings=(), instances=()) for card in SNAPSHOT.cards),
-    pods=tuple(msgspec.structs.replace(pod, annotations={}) for pod in PODS),
+    cards=tuple(msgspec.structs.replace(card, readings=(), instances=()) for card in (BUSY, SPLIT, STUCK)),
+    pods=tuple(msgspec.structs.replace(pod, annotations={}) for pod in PODS if pod.uid != EVIL.pod_uid),
 )
 CLUSTER = Cluster(
     taken_at=1_700_000_000.0,
@@ -26,21 +26,21 @@ CLUSTER = Cluster(
 
 
 def test_a_cluster_comes_back_as_it_was() -> None:
-    assert cluster_json.decode(cluster_json.encode(CLUSTER)) == CLUSTER
+    assert json.decode(json.encode(CLUSTER)) == CLUSTER
 
 
 def test_a_cluster_without_nodes_comes_back_too() -> None:
     empty = Cluster(taken_at=1.0, version="1.0")
-    assert cluster_json.decode(cluster_json.encode(empty)) == empty
+    assert json.decode(json.encode(empty)) == empty
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"schema":1}', b'{"schema":1,"nodes":[1]}'])
 def test_anything_else_is_refused_in_one_line(data: bytes) -> None:
     with pytest.raises(UserError) as refusal:
-        cluster_json.decode(data)
+        json.decode(data)
     assert "\n" not in str(refusal.value)
 
 
 def test_another_schema_is_named() -> None:
     with pytest.raises(UserError, match="schema 9, not 1"):
-        cluster_json.decode(b'{"schema":9,"nodes":[]}')
+        json.decode(b'{"schema":9,"nodes":[]}')
