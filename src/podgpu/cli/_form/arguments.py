@@ -32,9 +32,10 @@ def add_selection(parser: ArgumentParser) -> None:
         default="",
         help="only pods with these labels, such as team=search; an agent shows those of --kube.pod-labels",
     )
+    parser.add_argument("--node", metavar="NODE", default="", help="only this node")
 
 
 def selection(arguments: Namespace) -> Selection:
     if arguments.namespace and arguments.all_namespaces:
         raise UserError("-n means one namespace and -A all of them; give one of them only")
-    return Selection(arguments.namespace or "", label_tests(arguments.selector))
+    return Selection(arguments.namespace or "", arguments.node, label_tests(arguments.selector))

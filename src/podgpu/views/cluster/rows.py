@@ -11,7 +11,9 @@ from podgpu.views.outsider import is_outsider
 from podgpu.views.tenant import idle_seconds, is_unseen
 from podgpu.views.text import line
 
-PENDING, IDLE, UNSEEN = "pending", "idle", "unseen"
+PENDING, IDLE, QUIET, UNSEEN = "pending", "idle", "quiet", "unseen"
+Key = tuple[str, ...]
+QUIET_SECONDS = 600.0  # a pause shorter than this is nothing unusual
 
 
 def pods(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
@@ -43,6 +45,15 @@ def nodes(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
     ]
 
 
+def pods_of(own: Iterable[Place]) -> list[Entry]:
+    """List the pods that have these places."""
+    return [_pod(key, some) for key, some in _gathered(own, _pod_key).items()]
+
+
+def gpus_of(own: Iterable[Seat]) -> list[Entry]:
+    return [_gpu(seat) for seat in own]
+
+
 View = Callable[[Cluster, Selection], list[Entry]]
 VIEWS: Mapping[str, View] = {
     "pods": pods,
@@ -53,48 +64,54 @@ VIEWS: Mapping[str, View] = {
 }
 
 
-def _grouped(
-    cluster: Cluster, chosen: Selection, key: Callable[[Place], tuple[str, ...]]
-) -> dict[tuple[str, ...], list[Place]]:
-    groups: dict[tuple[str, ...], list[Place]] = {}
-    for place in places(seats(cluster)):
-        if chosen.takes(place):
-            groups.setdefault(key(place), []).append(place)
+def idles(row: Row) -> bool:
+    """Whether somebody holds a GPU there and does not use it."""
+    return bool(row.idle_pods) or row.state == QUIET
+
+
+def _grouped(cluster: Cluster, chosen: Selection, key: Callable[[Place], Key]) -> dict[Key, list[Place]]:
+    return _gathered((place for place in places(seats(cluster)) if chosen.takes(place)), key)
+
+
+def _gathered(own: Iterable[Place], key: Callable[[Place], Key]) -> dict[Key, list[Place]]:
+    groups: dict[Key, list[Place]] = {}
+    for place in own:
+        groups.setdefault(key(place), []).append(place)
     return groups
 
 
-def _pod_key(place: Place) -> tuple[str, ...]:
+def _pod_key(place: Place) -> Key:
     ref = place.tenant.container
     if is_outsider(ref):
         return ("", ref.container, place.seat.node.name)
     return (ref.namespace, ref.pod, ref.pod_uid)
 
 
-def _workload_key(place: Place) -> tuple[str, ...]:
+def _workload_key(place: Place) -> Key:
     ref, made_for = place.tenant.container, place.tenant.workload
     if is_outsider(ref):
         return ("", "", ref.container)
     return (ref.namespace, *((made_for.kind, made_for.name) if made_for else ("Pod", ref.pod)))
 
 
-def _namespace_key(place: Place) -> tuple[str, ...]:
+def _namespace_key(place: Place) -> Key:
     return (place.tenant.container.namespace,)
 
 
-def _pod(key: tuple[str, ...], own: Sequence[Place]) -> Entry:
+def _pod(key: Key, own: Sequence[Place]) -> Entry:
     namespace, name, _ = key
     total = Sum(own)
     row = total.row(namespace=line(namespace), name=line(name), **_state(own))
     return Entry(row, "/".join(key), (namespace, name), own)
 
 
-def _workload(key: tuple[str, ...], own: Sequence[Place]) -> Entry:
+def _workload(key: Key, own: Sequence[Place]) -> Entry:
     namespace, kind, name = key
     row = Sum(own).row(namespace=line(namespace), kind=line(kind), name=line(name), **_idlers(own))
     return Entry(row, "/".join(key), (namespace, name, kind), own)
 
 
-def _namespace(key: tuple[str, ...], own: Sequence[Place]) -> Entry:
+def _namespace(key: Key, own: Sequence[Place]) -> Entry:
     row = Sum(own).row(name=line(key[0]) or "outside Kubernetes", **_idlers(own))
     return Entry(row, key[0], (not key[0], key[0]), own)
 
@@ -173,17 +190,19 @@ def _state(own: Sequence[Place]) -> dict[str, object]:
     for place in own:
         if place.seat.node.state in ("stale", "failed"):
             return {"state": place.seat.node.state, "detail": line(place.seat.node.detail)}
+    since = [idle_seconds(one.tenant, one.seat.snapshot.taken_at) for one in own]
+    known = [one for one in since if one is not None]
     if all(place.tenant.idle for place in own):
-        since = [idle_seconds(one.tenant, one.seat.snapshot.taken_at) for one in own]
-        known = [one for one in since if one is not None]
         return {"state": IDLE, "idle_pods": 1, "idle_seconds": min(known) if known else None}
+    if len(known) == len(own) and min(known) >= QUIET_SECONDS:
+        return {"state": QUIET, "idle_seconds": min(known)}
     if all(is_unseen(place.tenant, place.seat.card) for place in own):
         return {"state": UNSEEN}
     return {}
 
 
 def _idlers(own: Sequence[Place]) -> dict[str, object]:
-    by_pod: dict[tuple[str, ...], bool] = {}
+    by_pod: dict[Key, bool] = {}
     for place in own:
         key = _pod_key(place)
         by_pod[key] = bool(place.tenant.idle) and by_pod.get(key, True)

@@ -21,17 +21,20 @@ _TERM = re.compile(
 
 
 class Selection(Struct, frozen=True):
-    """An empty namespace means all of them."""
+    """An empty namespace or node means all of them."""
 
     namespace: str = ""
+    node: str = ""
     tests: tuple[Test, ...] = ()
 
     @property
     def is_everything(self) -> bool:
-        return not self.namespace and not self.tests
+        return not self.namespace and not self.node and not self.tests
 
     def takes(self, place: Place) -> bool:
         if self.namespace and place.tenant.container.namespace != self.namespace:
+            return False
+        if self.node and place.seat.node.name != self.node:
             return False
         labels = place.pod.labels if place.pod else {}
         return all(test(labels) for test in self.tests)
@@ -39,6 +42,8 @@ class Selection(Struct, frozen=True):
     def takes_seat(self, seat: Seat) -> bool:
         """Whether one of those on the card is meant."""
         if self.is_everything:
+            return True
+        if self.node == seat.node.name and not self.namespace and not self.tests:
             return True
         pods = {(one.namespace, one.name, one.uid): one for one in seat.snapshot.pods}
         refs = [(one, one.container) for one in seat.card.tenants]
@@ -48,7 +53,7 @@ class Selection(Struct, frozen=True):
 
     def takes_pending(self, pod: PendingPod) -> bool:
         """Nothing is known of the labels of a pod that waits."""
-        return self.namespace in ("", pod.namespace) and not self.tests
+        return self.namespace in ("", pod.namespace) and not self.tests and not self.node
 
 
 EVERYTHING = Selection()
