@@ -10,7 +10,7 @@ ROOT = "podgpu"
 EVERYWHERE = {"errors"}  # any room may raise a UserError
 
 _NODE = {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "agent", "option", "log"}
-_PAGES = {"views", "serve", "push", "doctor", "config"}
+_PAGES = {"views", "cluster", "serve", "push", "doctor", "config"}
 
 MAY_IMPORT: Mapping[str, set[str]] = {
     "errors": set(),
@@ -24,6 +24,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "sharing": {"model", "catalog"},
     "ledger": {"model"},
     "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log"},
+    "cluster": {"model", "catalog", "sources", "kube", "sharing", "option", "log"},
     "views": {"model", "catalog", "option"},
     "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log"},
