@@ -18,6 +18,7 @@ from podgpu.model.device import (
     Reading,
 )
 from podgpu.model.dynamic import ClaimedDevice, DynamicAllocation, PoolDevice, ResourceClaim
+from podgpu.model.kube import KubeNode, KubeObjects
 from podgpu.model.pod import (
     Allocation,
     ClaimUse,
@@ -62,6 +63,8 @@ __all__ = [
     "Gpu",
     "Holder",
     "Instance",
+    "KubeNode",
+    "KubeObjects",
     "MigInstance",
     "Owner",
     "OwnerReference",

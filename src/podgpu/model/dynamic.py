@@ -49,7 +49,7 @@ class ResourceClaim(Struct, frozen=True, kw_only=True):
 class PoolDevice(Struct, frozen=True, kw_only=True):
     """One device of a ResourceSlice. `attributes` without their driver's domain, text and numbers as text.
 
-    `capacity` also without the domain, as Kubernetes writes quantities.
+    `capacity` also without the domain, as Kubernetes writes quantities. `node` is empty if not known.
     """
 
     driver: str
@@ -57,3 +57,4 @@ class PoolDevice(Struct, frozen=True, kw_only=True):
     device: str
     attributes: dict[str, str] = {}
     capacity: dict[str, str] = {}
+    node: str = ""
