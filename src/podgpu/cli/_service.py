@@ -11,6 +11,7 @@ from typing import Any
 
 from podgpu import __version__, log
 from podgpu.agent.loop import Agent
+from podgpu.agent.playback import Playback
 from podgpu.assembly import collector, machine
 from podgpu.assembly.agent import open_agent
 from podgpu.assembly.attribution import by_processes_alone
@@ -40,7 +41,7 @@ def serve(config: Config, greet: Greeting = lambda *_: None) -> int:
 
 async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
     agent = open_agent(config)
-    if push := open_push(config, agent):
+    if isinstance(agent, Agent) and (push := open_push(config, agent)):
         agent.attach(push)
     server = Server(
         agent,
@@ -85,7 +86,7 @@ def _announce(config: Config, addresses: Sequence[Address]) -> None:
         log.warning("the dcgm pages lack fields of the counters file", path=counters.path, fields=fields)
 
 
-async def _stop(server: Server, agent: Agent, loop: asyncio.Task[None]) -> None:
+async def _stop(server: Server, agent: Agent | Playback, loop: asyncio.Task[None]) -> None:
     loop.cancel()
     await _within(SERVER_STOP_SECONDS, server.stop(), "server")
     await _within(AGENT_CLOSE_SECONDS, agent.close(), "source")
@@ -101,7 +102,7 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None], part: str) ->
 class _Signals:
     """Signal handlers. They use `signal.signal`, which works even while the event loop is blocked."""
 
-    def __init__(self, agent: Agent, at_exit: ExitStack) -> None:
+    def __init__(self, agent: Agent | Playback, at_exit: ExitStack) -> None:
         self.stopped = asyncio.Event()
         self.exit_code = 0
         self.name = ""
@@ -115,6 +116,7 @@ class _Signals:
             (signal.SIGTERM, self._stop),
             (signal.SIGINT, self._stop),
             (signal.SIGUSR1, self._release),
+            (signal.SIGUSR2, self._pause),
         ):
             at_exit.callback(signal.signal, number, signal.signal(number, handler))
 
@@ -128,6 +130,11 @@ class _Signals:
 
     def _release(self, _: int, __: FrameType | None) -> None:
         self._events.call_soon_threadsafe(self._begin_release)
+
+    def _pause(self, _: int, __: FrameType | None) -> None:
+        """A replay stops, or goes on. An agent that reads its node has nothing to pause."""
+        if isinstance(self._agent, Playback):
+            self._events.call_soon_threadsafe(self._agent.pause)
 
     def _begin_release(self) -> None:
         task = asyncio.create_task(self._agent.release(RELEASE_SECONDS))

@@ -15,6 +15,7 @@ and, where they apply:
     LENDS_PROFILING, BORROWS_PROFILING
                         it can give profiling counters to another source, or take them from another: see `merged`
     spans_nodes(options) the setting that makes it read all nodes, as the user wrote it; empty if it reads this node
+    play(options)       in place of `open`: it plays snapshots that are joined already
     residents()         the node's pods and processes, if the source brings its own
 """
 

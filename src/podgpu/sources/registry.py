@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import podgpu.sources
 from podgpu.option import OptionsOf
 from podgpu.sources import Site, Source
 from podgpu.sources.residents import Residents
+
+if TYPE_CHECKING:
+    from podgpu.sources.replay.player import Player
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class Entry:
     borrows_profiling: bool = False
     spans_nodes: Callable[[OptionsOf], str] = lambda _: ""
     residents: Callable[[], Residents] | None = None
+    play: Callable[[OptionsOf], "Player"] | None = None
 
 
 @cache
@@ -84,6 +88,7 @@ def _entry(folder: str) -> Entry:
         borrows_profiling=getattr(module, "BORROWS_PROFILING", False),
         spans_nodes=lambda options: spans_nodes(own(options)),
         residents=getattr(module, "residents", None),
+        play=(lambda options: module.play(own(options))) if hasattr(module, "play") else None,
     )
 
 

@@ -24,6 +24,8 @@ class WebView:
     A server that stops answering leaves the last cluster, and a part of it that says why.
     """
 
+    player = None
+
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._etag = ""
