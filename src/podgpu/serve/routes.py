@@ -96,7 +96,11 @@ class Routes:
         return _answer(self._pages.html(snapshot, age, gzipped=_gzipped(request)), request)
 
     def _snapshot(self, request: Request) -> Response:
-        return _answer(self._pages.json(self._node.snapshot, gzipped=_gzipped(request)), request)
+        form = request.query.get("form", "full")
+        if form not in ("full", "slim"):
+            return answer.text(400, "form must be full or slim")
+        snapshot, gzipped = self._node.snapshot, _gzipped(request)
+        return _answer(self._pages.json(snapshot, slim=form == "slim", gzipped=gzipped), request)
 
     def _healthy(self, _request: Request) -> Response:
         return answer.text(200, "healthy")

@@ -77,6 +77,18 @@ _MASKS = {
     for row in catalog.device_rows()
     if row.name == _CLOCK_EVENT and isinstance(row.read, Call) and row.read.bit is not None
 }
+# The readings that the document is made of, by name and labels. Without labels: any.
+READINGS = frozenset(
+    {
+        *((_CLOCK_EVENT, labels) for labels in _MASKS),
+        *(
+            (row.name, row.label_values)
+            for field, name in _FIELDS.items()
+            if field != _CLOCKS
+            for row in _COUNTERS[name].rows
+        ),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
