@@ -1,10 +1,13 @@
 """Gives commands a cluster to look at, newest first, wherever it comes from."""
 
+import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from podgpu.config import OPTIONS, Config, Terminal
+from podgpu.config import OPTIONS, ClusterOptions, Config, Terminal
 from podgpu.model import Cluster, Snapshot
-from podgpu.option import TERMINAL, options_of
+from podgpu.option import CLUSTER, TERMINAL, options_of
 from podgpu.sources import registry
 
 if TYPE_CHECKING:
@@ -14,11 +17,12 @@ HERE = "http://127.0.0.1:19400"
 
 _PLAYED = next(entry for entry in registry.entries().values() if entry.play)
 _OF_REPLAY = {option.name for section in _PLAYED.sections for option in options_of(section).values()}
+_BESIDES = ("config_file", "source", "kube_kubeconfig", "kube_context")
 # The options that say what to look at.
 LOOKING = tuple(
     name
     for name, option in OPTIONS.items()
-    if option.group == TERMINAL or name in {"config_file", "source", *_OF_REPLAY}
+    if option.group in (TERMINAL, CLUSTER) or name in {*_BESIDES, *_OF_REPLAY}
 )
 
 
@@ -48,8 +52,43 @@ def open_view(config: Config) -> View:
         from podgpu.cli._view.replay import ReplayView
 
         return ReplayView(play(config.of))
+    url = config.of(Terminal).url
+    if url is not None:
+        return _web(config, url)
+    if _is_cluster_meant(config):
+        return _reader(config)
+    from podgpu.cli._view.wire import Refused
+
+    try:
+        return _web(config, HERE)
+    except Refused:
+        if not _has_kubeconfig():
+            raise
+        return _reader(config)
+
+
+def _web(config: Config, url: str) -> View:
     from podgpu.cli._view.web import WebView
     from podgpu.cli._view.wire import Wire
 
-    chosen = config.of(Terminal)
-    return WebView(Wire(chosen.url or HERE, chosen))
+    return WebView(Wire(url, config.of(Terminal)))
+
+
+def _reader(config: Config) -> View:
+    from podgpu import log
+    from podgpu.assembly.cluster import open_cluster
+    from podgpu.cli._view.reader import ReaderView
+
+    log.configure("error", config.log_format)  # the view itself shows which node cannot be read
+    return ReaderView(lambda: open_cluster(config))
+
+
+def _is_cluster_meant(config: Config) -> bool:
+    """Whether a flag says so, or kubectl runs us: it is about clusters."""
+    is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
+    of_cluster = config.of(ClusterOptions) != ClusterOptions()
+    return is_plugin or of_cluster or bool(config.kube_kubeconfig or config.kube_context)
+
+
+def _has_kubeconfig() -> bool:
+    return bool(os.environ.get("KUBECONFIG")) or (Path.home() / ".kube" / "config").exists()

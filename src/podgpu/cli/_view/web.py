@@ -1,10 +1,12 @@
 """A cluster, or an agent as a cluster of one node, over HTTP."""
 
 import time
+from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
 from podgpu import __version__
+from podgpu.cli._view.progress import waiting
 from podgpu.cli._view.wire import Wire
 from podgpu.errors import UserError
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, Snapshot
@@ -33,7 +35,8 @@ class WebView:
         self._path = CLUSTER
         self._pause = SLOWEST_SECONDS
         try:
-            self._good = self.cluster = self._first()
+            with waiting(lambda: f"asking {wire.url}"):
+                self._good = self.cluster = self._first()
         except BaseException:
             wire.close()
             raise
@@ -50,6 +53,8 @@ class WebView:
 
     def full(self, node: str) -> Snapshot:
         """Return the node's snapshot with everything in it, where the cluster's is slim."""
+        if self._path == CLUSTER:
+            return self._fetched(node)
         found = next((one for one in self.cluster.nodes if one.name == node), None)
         if found is None or found.snapshot is None:
             raise UserError(f"nothing is known of the GPUs of node {node}; see `podgpu top`")
@@ -57,6 +62,14 @@ class WebView:
 
     def close(self) -> None:
         self._wire.close()
+
+    def _fetched(self, node: str) -> Snapshot:
+        with waiting(lambda: f"asking for node {node}"):
+            answer = self._wire.get(f"{SNAPSHOT}?{urlencode({'node': node})}")
+        if answer.status != 200 or answer.body is None:
+            reason = (answer.body or b"").decode(errors="replace").strip()
+            raise UserError(reason or f"nothing is known of the GPUs of node {node}; see `podgpu top nodes`")
+        return json.decode(answer.body)
 
     def _first(self) -> Cluster:
         answer = self._wire.get(self._path)
