@@ -54,7 +54,7 @@ def _here(config: Config) -> tuple[Snapshot, Machine]:
     import asyncio
 
     from podgpu.assembly import machine
-    from podgpu.cli._reading import read_node
+    from podgpu.cli._view.node import read_node
     from podgpu.doctor import Machine
     from podgpu.views.dialects.dcgm import Options, unavailable
 

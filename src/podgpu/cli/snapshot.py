@@ -34,7 +34,7 @@ def run(config: Config, arguments: Namespace) -> int:
     import asyncio
 
     from podgpu import log
-    from podgpu.cli._reading import read_node
+    from podgpu.cli._view.node import read_node
 
     # Problems are printed below, in words for a terminal.
     log.configure("error", config.log_format)

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from podgpu.cli._command import Command, find, names
+from podgpu.cli._line.command import Command, find, names
 from podgpu.config import OPTIONS
 from podgpu.errors import UserError
 from podgpu.option import Option

@@ -15,7 +15,7 @@ from podgpu.assembly.attribution import by_processes_alone
 from podgpu.assembly.guard import open_guard
 from podgpu.assembly.menu import open_menu
 from podgpu.assembly.push import open_push
-from podgpu.cli._stopping import Signals, until_stopped, within
+from podgpu.cli._serving.stopping import Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.option.address import Address
 from podgpu.serve.routes import RELEASE_SECONDS
