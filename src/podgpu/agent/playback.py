@@ -7,7 +7,7 @@ from podgpu import log
 from podgpu.agent.feed import Feed
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
-from podgpu.sources.replay.player import Player
+from podgpu.sources import Playing
 
 MOST_WAIT_SECONDS = 0.5  # a pause or another speed may come at any time
 
@@ -17,7 +17,7 @@ class Playback:
 
     ready = True
 
-    def __init__(self, player: Player, take: Callable[[bytes], Snapshot]) -> None:
+    def __init__(self, player: Playing, take: Callable[[bytes], Snapshot]) -> None:
         self.player = player
         self._take = take
         self._shown = player.number
@@ -57,4 +57,4 @@ class Playback:
         log.info("paused" if self.player.is_paused else "going on")
 
     def _snapshot(self) -> Snapshot:
-        return self._take(self.player.recording.document(self._shown))
+        return self._take(self.player.document(self._shown))

@@ -10,7 +10,7 @@ from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster
 
-HELP = "Write the snapshots of a node or a cluster to a file, to look at them later."
+HELP = "Write what is seen to a file, to look at it later."
 OPTIONS = LOOKING
 
 LONGEST, LARGEST, SOONEST = "1h", "256MiB", "1s"

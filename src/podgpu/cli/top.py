@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from podgpu.cli._view import LOOKING, open_view
 from podgpu.config import Config
 
-HELP = "Watch who uses the GPUs of a cluster or a node, by pod, workload, namespace, GPU or node."
+HELP = "Watch who uses the GPUs of a node or a cluster."
 OPTIONS = LOOKING
 
 VIEWS = ("pods", "workloads", "namespaces", "gpus", "nodes")

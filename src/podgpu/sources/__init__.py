@@ -41,6 +41,32 @@ class Source(Protocol):
     async def close(self) -> None: ...
 
 
+class Playing(Protocol):
+    """A recording that is being played."""
+
+    speed: float
+    is_paused: bool
+
+    @property
+    def number(self) -> int:
+        """Which of its moments is due."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    @property
+    def seconds_to_next(self) -> float:
+        """How long until another moment is due; for ever if it is paused or over."""
+
+    def document(self, number: int) -> bytes:
+        """Return a moment as the document of a cluster. Raises UserError."""
+
+    def pause(self) -> None:
+        """Stop, or go on."""
+
+    def go_faster(self, steps: int) -> None: ...
+
+
 class Whereabouts(Protocol):
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:
         """Return URLs, each with the node it describes. If there are none, the fault says why."""

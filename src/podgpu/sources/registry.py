@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import podgpu.sources
 from podgpu.option import OptionsOf
-from podgpu.sources import Site, Source
+from podgpu.sources import Playing, Site, Source
 from podgpu.sources.residents import Residents
-
-if TYPE_CHECKING:
-    from podgpu.sources.replay.player import Player
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Entry:
     borrows_profiling: bool = False
     spans_nodes: Callable[[OptionsOf], str] = lambda _: ""
     residents: Callable[[], Residents] | None = None
-    play: Callable[[OptionsOf], "Player"] | None = None
+    play: Callable[[OptionsOf], Playing] | None = None
 
 
 @cache

@@ -3,15 +3,12 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from podgpu.config import OPTIONS, ClusterOptions, Config, Terminal
 from podgpu.model import Cluster, Snapshot
 from podgpu.option import CLUSTER, TERMINAL, options_of
-from podgpu.sources import registry
-
-if TYPE_CHECKING:
-    from podgpu.sources.replay.player import Player
+from podgpu.sources import Playing, registry
 
 HERE = "http://127.0.0.1:19400"
 
@@ -34,7 +31,11 @@ class View(Protocol):
         """The newest one: the same object until there is a newer one."""
 
     @property
-    def player(self) -> "Player | None": ...
+    def player(self) -> Playing | None: ...
+
+    @property
+    def is_one_node(self) -> bool:
+        """Whether it is a single agent, and not a cluster that may have one node."""
 
     def changed(self, seen: Cluster, seconds: float) -> Cluster:
         """Return the newest cluster once it is another than `seen`, or `seen` after so many seconds."""
@@ -43,6 +44,12 @@ class View(Protocol):
         """Return the node's snapshot with everything in it, where the cluster's is slim."""
 
     def close(self) -> None: ...
+
+
+def is_elsewhere(config: Config) -> bool:
+    """Whether a flag names what to look at; else a command that can read this machine does."""
+    is_played = registry.entries()[config.source].play is not None
+    return is_played or config.of(Terminal).url is not None or _is_cluster_meant(config)
 
 
 def open_view(config: Config) -> View:

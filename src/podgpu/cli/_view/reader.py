@@ -30,6 +30,7 @@ class ReaderView:
     """The reader lives in the event loop of a thread of its own. A node that answers late is shown when it does."""
 
     player = None
+    is_one_node = False
 
     def __init__(self, open_reader: Callable[[], OpenCluster]) -> None:
         self._events = asyncio.new_event_loop()

@@ -6,17 +6,21 @@ from msgspec.structs import replace
 
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
-from podgpu.sources.replay.player import Player
+from podgpu.sources import Playing
 from podgpu.views.cluster import json
 
 _MOST_WAIT_SECONDS = 0.1  # a key may pause it at any time
 
 
 class ReplayView:
-    def __init__(self, player: Player) -> None:
+    def __init__(self, player: Playing) -> None:
         self.player = player
         self._number = player.number
         self.cluster = self._taken()
+
+    @property
+    def is_one_node(self) -> bool:
+        return len(self.cluster.nodes) == 1
 
     def changed(self, seen: Cluster, seconds: float) -> Cluster:
         until = time.monotonic() + seconds
@@ -39,7 +43,7 @@ class ReplayView:
         """Nothing is open."""
 
     def _taken(self) -> Cluster:
-        cluster = json.decode(self.player.recording.document(self._number))
+        cluster = json.decode(self.player.document(self._number))
         nodes = [
             replace(one, snapshot=replace(one.snapshot, replayed=True)) if one.snapshot else one
             for one in cluster.nodes

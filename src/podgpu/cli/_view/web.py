@@ -41,6 +41,10 @@ class WebView:
             wire.close()
             raise
 
+    @property
+    def is_one_node(self) -> bool:
+        return self._path == SNAPSHOT
+
     def changed(self, seen: Cluster, seconds: float) -> Cluster:
         """Return the newest cluster once it is another than `seen`, or `seen` after so many seconds."""
         until = time.monotonic() + seconds

@@ -45,6 +45,9 @@ class Player:
         due = times[number + 1] - times[0] if number + 1 < len(times) else self._length
         return max((due - self._position) / self.speed, 0.0)
 
+    def document(self, number: int) -> bytes:
+        return self.recording.document(number)
+
     def pause(self) -> None:
         """Stop, or go on."""
         self._settle()

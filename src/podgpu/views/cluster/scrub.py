@@ -4,7 +4,7 @@ Equal names stay equal, so that the picture stays whole. With the key gone, nobo
 """
 
 from hashlib import blake2s
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from podgpu.model import (
 from podgpu.model.pod import ExtendedUse, OwnerReference, PodContainer
 from podgpu.model.virtual import VirtualGpu
 
+T = TypeVar("T", Cluster, Snapshot)
 DIGITS = 10
 # Fields that name somebody, by what their new name begins with. The rest of a struct is kept, or scrubbed in turn.
 _NAMES: dict[type[Struct], dict[str, str]] = {
@@ -69,9 +70,8 @@ class Scrubber:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def scrubbed(self, cluster: Cluster) -> Cluster:
-        found: Cluster = self._of(cluster)
-        return found
+    def scrubbed(self, one: T) -> T:
+        return cast("T", self._of(one))
 
     def _of(self, value: Any) -> Any:
         if isinstance(value, tuple):
