@@ -69,7 +69,10 @@ def _names(before: Sequence[str], of: Callable[[Cluster], Sequence[str]]) -> Seq
 
     def look() -> None:
         view = open_view(load(_flags(before), os.environ))
-        found.append(of(view.cluster))
+        try:
+            found.append(of(view.cluster))
+        finally:
+            view.close()
 
     def try_to() -> None:
         try:
