@@ -72,7 +72,7 @@ def test_a_pause_and_another_speed_go_on_from_where_it_is(tmp_path: Path, clock:
     player.pause()
     assert player.seconds_to_next == 1.5
     player.go_faster(1)
-    assert (player.speed, player.seconds_to_next) == (5.0, pytest.approx(0.6))
+    assert player.speed == 5.0 and player.seconds_to_next == pytest.approx(0.6)
     player.go_faster(-100)
     assert player.speed == 0.1
 
