@@ -60,6 +60,7 @@ def allocated(
         allocatable={name: text for name, text in node.allocatable.items() if sharing.is_gpu(name, signs)},
         model=_model(node, snapshot),
         ready=node.ready,
+        address=node.address,
     )
 
 
@@ -148,7 +149,7 @@ def _by_count(
                 replace(inventory.claim(one, card, system=exclusive.NAME), source=SPEC) for card in mine
             ]
         else:
-            left.append(one)
+            left.append(replace(one, memory_bytes=sharing.memory_of(one, inventory, systems)))
     return found, tuple(left)
 
 
