@@ -11,7 +11,11 @@ SEED = {"192.168.3.4": (11, [4, 6, 10, 0, 0, 0, 0, 0]), "192.168.68.4": (10, [4,
 def node(name: str, units: int, cards: int, address: str | None = None) -> dict[str, Any]:
     resources = {"cpu": "64", "aliyun.com/gpu-mem": str(units), "aliyun.com/gpu-count": str(cards)}
     return {
-        "metadata": {"name": name, "uid": f"uid-{name.replace(chr(46), chr(45))}", "labels": {"gpushare": "true"}},
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name.replace(chr(46), chr(45))}",
+            "labels": {"gpushare": "true"},
+        },
         "status": {
             "addresses": [
                 {"type": "Hostname", "address": "h"},
@@ -25,7 +29,7 @@ def node(name: str, units: int, cards: int, address: str | None = None) -> dict[
 
 
 def pod(name: str, where: str, units: int, card: int | None = None, *, of_card: int = 0) -> dict[str, Any]:
-    notes = {}
+    notes: dict[str, str] = {}
     if card is not None:
         notes |= {"ALIYUN_COM_GPU_MEM_IDX": str(card), "ALIYUN_COM_GPU_MEM_DEV": str(of_card)}
     limits = {"limits": {"aliyun.com/gpu-mem": str(units)}}

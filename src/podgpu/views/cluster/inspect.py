@@ -7,6 +7,7 @@ known number, in a column of their own; sizes that are not known, `?`; and sums 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+import msgspec
 from msgspec import Struct
 
 from podgpu.views.cluster.holdings import (
@@ -24,6 +25,7 @@ from podgpu.views.cluster.holdings import (
 from podgpu.views.cluster.tabstops import aligned
 
 GIB, MIB = 1 << 30, 1 << 20
+SCHEMA = 1
 NO_ADDRESS = "unknown"
 UNKNOWN = "?"
 IN_CLUSTER = "Allocated/Total GPU Memory In Cluster:"
@@ -211,3 +213,8 @@ def _of_pod(who: tuple[str, str, str], layout: Layout, cards: Sequence[CardHoldi
         return shown
     in_use = amount(pod.used_bytes for pod in mine)
     return f"{layout.unit.fine(in_use.size if in_use.is_whole else None)}/{shown}"
+
+
+def document(found: Holdings) -> str:
+    """The same figures for other programs, in bytes. What is not known is absent."""
+    return msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, **msgspec.to_builtins(found)})).decode()
