@@ -1,3 +1,4 @@
+import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
@@ -40,10 +41,11 @@ def run(config: Config, arguments: Namespace) -> int:
 
         print(document(found))
     elif found.nodes or found.waiting:
-        from podgpu.views.cluster.inspect import detail, summary, waiting
+        from podgpu.views.cluster.inspect import table
 
-        draw = detail if arguments.details else summary
-        print(draw(found, with_use=arguments.used) + waiting(found), end="")
+        # A program that reads the table gets it as it always was.
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print(table(found, by_pod=arguments.details, with_use=arguments.used, width=width), end="")
     else:
         print("no node offers GPUs, and no pod asks for one", file=sys.stderr)
     return _complaints(cluster)

@@ -15,6 +15,7 @@ from podgpu.model import (
     Cluster,
     ClusterNode,
     ContainerRef,
+    Instance,
     PendingPod,
     Snapshot,
     Tenant,
@@ -115,8 +116,14 @@ def _card(card: Card) -> CardHolding:
     )
 
 
-def _reading(card: Card, metric: str) -> int | None:
-    return next((int(one.value) for one in card.readings if one.metric == metric and not one.labels), None)
+def _reading(of: Card | Instance, metric: str) -> int | None:
+    return next((int(one.value) for one in of.readings if one.metric == metric and not one.labels), None)
+
+
+def _of_instance(instance: Instance) -> int | None:
+    """What it has by its own account, else by the name of its profile."""
+    found = _PROFILE.fullmatch(instance.mig.profile)
+    return _reading(instance, TOTAL) or (int(found["gib"]) * GIB if found else None)
 
 
 def _holding(tenant: Tenant, card: Card, whole: int | None) -> PodHolding:
@@ -127,18 +134,16 @@ def _holding(tenant: Tenant, card: Card, whole: int | None) -> PodHolding:
         name=who.pod,
         uid=who.pod_uid,
         allocated_bytes=given.size if given.is_whole else None,
-        used_bytes=tenant.booking.memory_bytes,
+        used_bytes=0 if tenant.idle else tenant.booking.memory_bytes,
     )
 
 
 def _size(claim: Claim, card: Card, whole: int | None) -> int | None:
-    """The limit of a claim, else the memory of its instance by the profile's name, else its share of the card."""
+    """The limit of a claim, else the memory of its instance, else its share of the card."""
     if claim.memory_limit_bytes is not None:
         return claim.memory_limit_bytes
     if claim.mig:
-        profiles = (one.mig.profile for one in card.instances if one.mig.uuid == claim.mig)
-        found = next((_PROFILE.fullmatch(profile) for profile in profiles), None)
-        return int(found["gib"]) * GIB if found else None
+        return next((_of_instance(one) for one in card.instances if one.mig.uuid == claim.mig), None)
     return int(whole * claim.share) if whole is not None and claim.share else None
 
 

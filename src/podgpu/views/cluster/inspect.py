@@ -77,6 +77,13 @@ class Layout(Struct, frozen=True, kw_only=True):
         return [*numbered, f"GPU?({what})"] if self.nameless else numbered
 
 
+def table(found: Holdings, *, by_pod: bool, with_use: bool = False, width: int | None = None) -> str:
+    """Return the usual table, or one with a line for each card where lines may not be longer than `width`."""
+    usual = (detail if by_pod else summary)(found, with_use=with_use)
+    is_fitting = width is None or max(map(len, usual.splitlines())) <= width
+    return (usual if is_fitting else narrow(found, by_pod=by_pod, with_use=with_use)) + waiting(found)
+
+
 def summary(found: Holdings, *, with_use: bool = False) -> str:
     layout = _layout(found.nodes, unit_of(found), with_use=with_use)
     what = "Used/Allocated/Total" if with_use else "Allocated/Total"
@@ -105,6 +112,29 @@ def detail(found: Holdings, *, with_use: bool = False) -> str:
         parts.append(f"{_head(node, layout)}{rows}{_foot(node, layout)}{dashes}\n")
     cards = [card for node in found.nodes for card in node.cards]
     return aligned("".join(parts) + f"\n\n{IN_CLUSTER}\t{_of_all(found.nodes, cards, unit)}\t\n")
+
+
+def narrow(found: Holdings, *, by_pod: bool, with_use: bool = False) -> str:
+    layout = _layout(found.nodes, unit_of(found), with_use=with_use)
+    what = f"{'Used/' if with_use else ''}Allocated/Total({layout.unit.name})"
+    rows = [f"NODE\tGPU\t{what}\n"]
+    for node in found.nodes:
+        rows.append(f"{node.name}\tall\t{_share(of_node(node), node.cards, layout)}\n")
+        for card in node.cards:
+            number = UNKNOWN if card.index is None else card.index
+            rows.append(f"\t{number}\t{_share(allocated(card.pods), [card], layout)}\n")
+            rows += [_below(pod, layout) for pod in card.pods if by_pod]
+        if node.pending:
+            rows.append(f"\tpending\t{layout.unit.whole(allocated(node.pending))}\n")
+            rows += [_below(pod, layout) for pod in node.pending if by_pod]
+    cards = [card for node in found.nodes for card in node.cards]
+    return aligned("".join(rows)) + f"{IN_CLUSTER} {_of_all(found.nodes, cards, layout.unit)}\n"
+
+
+def _below(pod: PodHolding, layout: Layout) -> str:
+    given = UNKNOWN if pod.allocated_bytes is None else str(pod.allocated_bytes // layout.unit.size)
+    shown = f"{layout.unit.fine(pod.used_bytes)}/{given}" if layout.with_use else given
+    return f"\t\t  {shown} {pod.namespace}/{pod.name}\n"
 
 
 def waiting(found: Holdings) -> str:
@@ -172,8 +202,10 @@ def _of_all(nodes: Iterable[NodeHolding], cards: Sequence[CardHolding], unit: Un
     return f"{unit.whole(gave)}/{unit.whole(whole)} ({_percent(gave, whole)}%)"
 
 
-def _percent(gave: Amount, whole: Amount) -> int:
-    return gave.size * 100 // whole.size if whole.size else 0
+def _percent(gave: Amount, whole: Amount) -> str:
+    if not (gave.is_whole and whole.is_whole):
+        return UNKNOWN
+    return str(gave.size * 100 // whole.size if whole.size else 0)
 
 
 def _head(node: NodeHolding, layout: Layout) -> str:
