@@ -1,9 +1,20 @@
 """The tables of `kubectl inspect gpushare`, from the nodes and pods that they imply."""
 
 from podgpu.cluster.allocations import allocate
-from podgpu.model import Cluster
+from podgpu.model import (
+    Booking,
+    Card,
+    Claim,
+    Cluster,
+    ClusterNode,
+    ContainerRef,
+    Gpu,
+    Reading,
+    Snapshot,
+    Tenant,
+)
 from podgpu.views.cluster.holdings import Holdings, holdings
-from podgpu.views.cluster.inspect import detail, summary, waiting
+from podgpu.views.cluster.inspect import GIB, detail, summary, table, waiting
 from tests.fakeapi.server import FakeApi
 from tests.fakeapi.whole import objects_of
 from tests.views.cluster.seed003 import cluster, node, pod, seed
@@ -128,3 +139,55 @@ async def test_pods_without_a_node_are_listed_with_what_the_scheduler_says() -> 
         "NAME   NAMESPACE  ASKS                   REASON\n"
         "later  xmcvt      aliyun.com/gpu-mem=20  0/1 nodes are available: 1 Insufficient.\n"
     )
+
+
+async def test_a_narrow_terminal_gets_a_line_for_each_card() -> None:
+    found = await held(cluster([node("n1", 22, 2)], [pod("a", "n1", 4, 1, of_card=11), pod("lost", "n1", 3)]))
+    assert table(found, by_pod=False, width=200) == summary(found)
+    assert table(found, by_pod=True, width=60) == (
+        "NODE  GPU      Allocated/Total(GiB)\n"
+        "n1    all      7/22\n"
+        "      0        0/11\n"
+        "      1        4/11\n"
+        "                 4 xmcvt/a\n"
+        "      pending  3\n"
+        "                 3 xmcvt/lost\n"
+        "Allocated/Total GPU Memory In Cluster: 7/22 (31%)\n"
+    )
+
+
+def tenant(name: str, *, idle: bool | None, used: int | None, given: int) -> Tenant:
+    who = ContainerRef("team", name, "app", f"uid-{name}")
+    claim = Claim(gpu="GPU-a", container=who, memory_limit_bytes=given * GIB)
+    return Tenant(container=who, claims=(claim,), idle=idle, booking=Booking(memory_bytes=used))
+
+
+def test_what_agents_measure_stands_before_what_was_given() -> None:
+    """A pod that certainly has no process uses nothing. What nobody could look at is not known."""
+    card = Card(
+        gpu=Gpu(uuid="GPU-a", index=0),
+        readings=(Reading("memory_total_bytes", 80.0 * GIB), Reading("memory_used_bytes", 10.5 * GIB)),
+        tenants=(
+            tenant("busy", idle=False, used=10 * GIB, given=20),
+            tenant("idle", idle=True, used=None, given=20),
+            tenant("unseen", idle=None, used=None, given=20),
+        ),
+    )
+    snapshot = Snapshot(node="n", taken_at=0.0, interval_seconds=5.0, version="1", cards=(card,))
+    node = ClusterNode(name="n", state="fresh", snapshot=snapshot)
+    found = holdings(Cluster(taken_at=0.0, version="1", nodes=(node,)))
+    assert summary(found, with_use=True).splitlines()[1].split()[2] == "10.5/60/80"
+    rows = [line.split() for line in detail(found, with_use=True).splitlines()[5:8]]
+    assert [(row[0], row[2]) for row in rows] == [("busy", "10.0/20"), ("idle", "0.0/20"), ("unseen", "?/20")]
+
+
+async def test_a_size_that_is_not_known_is_no_zero() -> None:
+    """Nothing says how large the cards are: the sum says that it lacks something."""
+    plain = {"nvidia.com/gpu": "2"}
+    bare = {"metadata": {"name": "n1", "uid": "u"}, "status": {"capacity": plain, "allocatable": plain}}
+    holder = pod("a", "n1", 1)
+    holder["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    lines = summary(await held(cluster([bare], [holder]))).splitlines()
+    assert lines[0].split()[2] == "GPU?(Allocated/Total)"
+    assert lines[1].split()[2:] == ["?/?", "?/?"]
+    assert lines[-1] == "0+/0+ (?%)  "
