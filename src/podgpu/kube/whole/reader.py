@@ -60,7 +60,15 @@ class ClusterReader:
             SliceBook(),
         )
         self.pods = PodWatch(api, None, trim=wanted.pod, timing=timing, grant=grant(CORE, "pods"))
-        self.nodes = Watch(api, [NODES], self._nodes, name="nodes", timing=timing, grant=grant(CORE, "nodes"))
+        self.nodes = Watch(
+            api,
+            [NODES],
+            self._nodes,
+            name="nodes",
+            timing=timing,
+            grant=grant(CORE, "nodes"),
+            from_cache=False,
+        )
         self._dynamic = (
             self._watch(self._claims, "resourceclaims", timing),
             self._watch(self._slices, "resourceslices", timing),
@@ -72,7 +80,15 @@ class ClusterReader:
 
     def _watch(self, book: Any, plural: str, timing: WatchTiming) -> Watch[Any]:
         paths = [f"{root}/{plural}" for root in DYNAMIC]
-        return Watch(self._api, paths, book, name=plural, timing=timing, grant=grant(RESOURCE, plural))
+        return Watch(
+            self._api,
+            paths,
+            book,
+            name=plural,
+            timing=timing,
+            grant=grant(RESOURCE, plural),
+            from_cache=False,
+        )
 
     @property
     def _watches(self) -> tuple[Watch[Any], ...]:
