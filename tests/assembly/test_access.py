@@ -65,9 +65,9 @@ async def test_without_kubectl_the_variable_names_the_file(
     assert isinstance(open_access(load({}, {})), ApiServer)
 
 
-async def test_with_neither_there_is_advice(no_kubectl: Path) -> None:
-    assert no_kubectl.is_dir()
-    with pytest.raises(UserError, match="install kubectl, or give --kube.api=URL"):
+@pytest.mark.usefixtures("no_kubectl")
+async def test_with_neither_there_is_advice() -> None:
+    with pytest.raises(UserError, match=r"install kubectl, or give --kube\.api=URL"):
         open_access(load({}, {}))
-    with pytest.raises(UserError, match="--kube.api=off leaves nobody to ask"):
+    with pytest.raises(UserError, match=r"--kube\.api=off leaves nobody to ask"):
         open_access(load({"kube_api": ["off"]}, {}))

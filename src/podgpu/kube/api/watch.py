@@ -43,8 +43,8 @@ class WatchTiming:
 class Watch(Generic[T]):
     """`paths` are the versions of the kind, the best first: a server that has none of several has no such objects.
 
-    `grant` is what to do if the right is missing. A list may come `from_cache`, which spares the server most work; but it
-    then comes in one piece, too large for the objects of a whole cluster.
+    `grant` is what to do if the right is missing. A list may come `from_cache`, which spares the server most work.
+    It comes in one piece then, too large for the objects of a whole cluster.
     """
 
     def __init__(
