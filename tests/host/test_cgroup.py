@@ -39,6 +39,10 @@ def owner_of(text: str) -> Owner | None:
     return cgroup.judge(text).owner
 
 
+def owner_seen_from_a_pod_beside_it(text: str) -> Owner | None:
+    return cgroup.judge(text, roots=cgroup.roots_above(text)).owner
+
+
 def _samples() -> list[dict[str, str]]:
     with (RECORDED / "proc-pid-cgroup.tsv").open(encoding="utf-8") as table:
         return list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -74,7 +78,7 @@ def _known_pods(name: str) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["line"][:60])
 def test_every_sample_is_read_as_its_system_meant_it(sample: dict[str, str]) -> None:
-    owner = owner_of(sample["line"] + "\n") or Owner()
+    owner = owner_seen_from_a_pod_beside_it(sample["line"] + "\n") or Owner()
     found = (owner.pod_uid or "", owner.container_id or "", owner.qos or "")
     assert found == (sample["pod_uid"], sample["container_id"], sample["qos"])
 
@@ -82,7 +86,13 @@ def test_every_sample_is_read_as_its_system_meant_it(sample: dict[str, str]) -> 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["line"][:60])
 def test_without_pod_and_container_there_is_no_owner(sample: dict[str, str]) -> None:
     named = bool(sample["pod_uid"] or sample["container_id"])
-    assert (owner_of(sample["line"]) is not None) is named
+    assert (owner_seen_from_a_pod_beside_it(sample["line"]) is not None) is named
+
+
+def test_of_all_samples_only_nodes_inside_of_others_need_a_reader_beside_them() -> None:
+    nested = [one for one in REAL_PODS if (owner_of(one["line"]) or Owner()).pod_uid is None]
+    assert len(nested) == 9
+    assert all(re.search("docker|lxc|ecs", one["line"]) for one in nested)
 
 
 def test_the_table_of_samples_is_whole() -> None:
@@ -144,9 +154,41 @@ def test_the_runtime_is_named_where_the_path_tells(path: str, runtime: str | Non
 def test_a_container_cannot_pass_for_another_pod_by_naming_cgroups_below_its_own(
     path: str, spoof: str
 ) -> None:
-    owner = owner_of(f"0::{path}/{spoof}\n")
+    owner = cgroup.judge(f"0::{path}/{spoof}\n", roots=cgroup.roots_above(f"0::{path}\n")).owner
     assert owner is not None
     assert (owner.pod_uid, owner.container_id) == (POD, ID)
+
+
+# Cgroups that their owner, who is not root, may divide further: containers, jobs, and services with `Delegate=yes`.
+DELEGATED = (
+    "/lxc/web",
+    "/lxc.payload.web",
+    "/machine.slice/machine-web.scope/payload",
+    "/ecs/409b8b89ccd746bdb9b5e03418406d96/409b8b89ccd746bdb9b5e03418406d96-3057940393",
+    "/garden/web",
+    "/default/web",
+    f"/docker/{OTHER_ID}",
+    f"/docker/{OTHER_ID}/kubelet",
+    f"/system.slice/docker-{OTHER_ID}.scope/kubelet.slice",
+    f"/machine.slice/libpod-{OTHER_ID}.scope/container",
+    "/nomad.slice/share.slice/1234.web.scope",
+    "/htcondor/condor_home_slot1",
+    "/pbs_jobs.service/jobid/12.server",
+    "/system.slice/web.service",
+    "/system.slice/kubelet.service.d",
+    "/user.slice",
+    "/user.slice/user-1000.slice/user@1000.service/containerd.service",
+)
+
+
+@pytest.mark.parametrize("place", DELEGATED)
+@pytest.mark.parametrize("spoof", [SYSTEMD, CGROUPFS, SYSTEMD.removeprefix("/kubepods.slice")])
+@pytest.mark.parametrize("reader", ["", CGROUPFS, f"/kubelet{CGROUPFS}"], ids=["host", "pod", "pod below"])
+def test_a_pod_below_another_owner_is_that_owners(place: str, spoof: str, reader: str) -> None:
+    verdict = cgroup.judge(f"0::{place}{spoof}\n", roots=cgroup.roots_above(f"0::{reader}\n"))
+    assert verdict.kind == cgroup.judge(f"0::{place}\n").kind != "pod"
+    relative = cgroup.judge(f"0::/../../../..{place}{spoof}\n", private=True)
+    assert relative.kind != "pod"
 
 
 @pytest.mark.parametrize("spoof", SPOOFS[:4])

@@ -163,7 +163,7 @@ def hierarchy() -> Iterator[Path]:
     root = next((mount for mount in mounts if (mount / "cgroup.procs").exists()), None)
     if root is None:
         pytest.skip("no cgroup hierarchy that needs no controller")
-    top = root / f"podgpu-test-{os.getpid()}"
+    top = root / f"podgpu{os.getpid()}.slice"
     try:
         top.mkdir()
     except OSError as error:
@@ -185,7 +185,7 @@ def _place(process: subprocess.Popen[bytes], folder: Path) -> None:
 def test_a_real_process_in_a_pods_cgroup_is_the_pods(hierarchy: Path, child: subprocess.Popen[bytes]) -> None:
     now = 0.0
     procfs = Procfs(PROC, lambda: now)
-    container = hierarchy / f"kubepods/burstable/pod{POD}/{ID}"
+    container = hierarchy / f"{hierarchy.stem}-kubepods.slice/burstable/pod{POD}/{ID}"
     _place(child, container)
     holder = procfs.holders([child.pid])[child.pid]
     assert (holder.kind, holder.owner) == ("pod", Owner(pod_uid=POD, container_id=ID, qos="burstable"))

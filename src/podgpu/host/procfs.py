@@ -63,6 +63,8 @@ class Procfs:
         # The reader's own namespaces, which stay the same for as long as it runs.
         self._namespaces: dict[str, int] = {}
         self._pid_levels = 0
+        self._roots: frozenset[str] | None = None
+        self._knows_roots = False
 
     def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
         """Return the owner of each PID.
@@ -74,7 +76,7 @@ class Procfs:
             return {pid: _unknown(pid, NO_HOST_PID.reason) for pid in pids}
         private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
         # The processes of a container share the same text.
-        judge = cache(partial(cgroup.judge, private=private))
+        judge = cache(partial(cgroup.judge, private=private, roots=self._kubelet_roots()))
         now = self._clock()
         return {pid: self._holder(pid, known.get(pid), now, judge) for pid in pids}
 
@@ -84,7 +86,7 @@ class Procfs:
             text = _content(f"{self._prefix}{pid}/cgroup", _CGROUP).decode("utf-8", "replace")
         except OSError:
             return None
-        owner = None if self.fault() else cgroup.judge(text).owner
+        owner = None if self.fault() else cgroup.judge(text, roots=self._kubelet_roots()).owner
         return owner.pod_uid if owner else None
 
     def fault(self) -> Fault | None:
@@ -150,6 +152,16 @@ class Procfs:
                 return None
         return self._namespaces[kind]
 
+    def _kubelet_roots(self) -> frozenset[str] | None:
+        """Return where the kubelet's cgroups begin, by those of the reader, which stay the same while it runs."""
+        if not self._knows_roots:
+            try:
+                own = _content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
+            except OSError:
+                return None
+            self._roots, self._knows_roots = cgroup.roots_above(own), True
+        return self._roots
+
     def _in_two_namespaces(self) -> bool:
         if not self._pid_levels:
             try:
@@ -166,7 +178,7 @@ class Procfs:
             ours = _content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
         except OSError:
             return False
-        verdict = cgroup.judge(first)
+        verdict = cgroup.judge(first, roots=cgroup.roots_above(ours))
         neighbour = verdict.reason == cgroup.PRIVATE and verdict.owner is not None
         return first == ours or verdict.kind == "pod" or neighbour
 
