@@ -86,7 +86,7 @@ READER = """
 """
 
 REUSE = """
-    import os, signal, tempfile
+    import os, signal, tempfile, time
     from pathlib import Path
     from podgpu.host.procfs import Procfs
 
@@ -103,18 +103,39 @@ REUSE = """
     procfs = Procfs(root)
     before = procfs.holders([first])[first]
     same = procfs.holders([first])[first]
+    listed = time.monotonic()  # by the driver, say
     os.kill(first, signal.SIGKILL)
     os.waitpid(first, 0)
     Path("/proc/sys/kernel/ns_last_pid").write_text(str(first - 1))
     # Start times count in hundredths.
-    __import__("time").sleep(0.05)
+    time.sleep(0.05)
     second = fork()
-    after = procfs.holders([second])[second]
+    late = Procfs(root).holders([second], {second: listed})[second]
+    after = procfs.holders([second], {second: time.monotonic()})[second]
     os.kill(second, signal.SIGKILL)
     (root / str(first)).unlink()
     root.rmdir()
-    print(first == second, same == before, after.start_time > before.start_time)
+    print(first == second, same == before, late.reason, after.start_time > before.start_time)
 """
+
+
+HEADLESS = """
+import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+# Ends this thread alone, as pthread_exit does.
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+"""
+
+
+def test_a_process_whose_first_thread_has_ended_lives_on(hierarchy: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HEADLESS]) as process:
+        try:
+            _place(process, hierarchy / f"{hierarchy.stem}-kubepods.slice/burstable/pod{POD}/{ID}")
+            _until(lambda: b") Z " in (PROC / str(process.pid) / "stat").read_bytes())
+            holder = Procfs(PROC).holders([process.pid])[process.pid]
+        finally:
+            process.kill()
+    assert (holder.kind, holder.owner) == ("pod", Owner(pod_uid=POD, container_id=ID, qos="burstable"))
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
@@ -125,7 +146,7 @@ def test_a_real_pid_namespace_is_noticed(flags: tuple[str, ...]) -> None:
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
 def test_a_real_pid_that_is_used_again_is_noticed() -> None:
-    assert _unshared(REUSE, "--pid", "--fork", "--mount-proc") == "True True True"
+    assert _unshared(REUSE, "--pid", "--fork", "--mount-proc") == "True True exited True"
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")

@@ -16,7 +16,9 @@ class Processes(Protocol):
 
     name: str
 
-    def holders(self, pids: Iterable[int]) -> dict[int, Holder]: ...
+    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
+        """`seen_at` is when a PID was last seen on a card, in monotonic seconds: who began later has it by chance."""
+
     def fault(self) -> Fault | None: ...
 
 
@@ -54,10 +56,12 @@ class Owners:
     def find(self, devices: Sequence[Device], pods: tuple[Pod, ...]) -> Mapping[int, Holder]:
         """Return the holder of each process on the devices, by PID."""
         listed: dict[int, bool] = {}
+        seen_at: dict[int, float] = {}
         for device in devices:
             for process in device.processes:
                 listed[process.pid] = bool(process.kinds) or listed.get(process.pid, False)
-        found = self._processes.holders(listed) if self._processes else {}
+                seen_at[process.pid] = max(device.at + device.seconds, seen_at.get(process.pid, 0.0))
+        found = self._processes.holders(listed, seen_at) if self._processes else {}
         directory = self._directory_of(pods)
         self._last = {
             pid: self._titled(self._named(pid, holder, directory, is_listed=listed[pid]))
