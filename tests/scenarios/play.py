@@ -125,6 +125,9 @@ def _write(script: NodeScript, proc: Path, root: Path) -> None:
     processes = {process.pid: process for gpu in script.gpus for process in gpu.processes}
     for pid, process in processes.items():
         write_proc(proc, pid, cgroup(process.owner), command=process.command)
+        (proc / str(pid) / "mountinfo").write_text(mountinfo(*process.mounts))
+    write_proc(proc, 1, "0::/init.scope\n", command="systemd")
+    (proc / "1/mountinfo").write_text(mountinfo("/"))
     files = {name: text.encode() for name, text in script.files.items()}
     for name, data in (files | {name: _bytes(binary) for name, binary in script.binaries.items()}).items():
         path = root / name.lstrip("/")
@@ -137,6 +140,15 @@ def _bytes(script: BinaryScript) -> bytes:
     for offset, form, value in script.fields:
         struct.pack_into(form, data, offset, value.encode() if isinstance(value, str) else value)
     return bytes(data)
+
+
+def mountinfo(*folders: str) -> str:
+    """As the kernel writes it, for folders of the host's only filesystem."""
+    lines = [
+        f"{number} 1 8:1 {folder} {folder} rw - ext4 /dev/sda1 rw\n"
+        for number, folder in enumerate(folders, 20)
+    ]
+    return "".join(lines)
 
 
 def uid(pod: str) -> str:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.host import cgroup
+from podgpu.host import cgroup, pipes
 from podgpu.model import Fault, Holder
 
 # How long a process's cgroup is believed: a process can be moved, but hardly ever is.
@@ -28,6 +28,7 @@ _INITIAL_CGROUP = 4026531835
 
 _STAT = 1024
 _CGROUP = 65536
+_MOUNTS = 1 << 20
 _PF_EXITING = 0x4
 _THREADS = 256  # to look at; those that end are reaped at once, so the next ones live
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -44,6 +45,7 @@ class _Stat(Struct, frozen=True):
     zombie: bool
     exiting: bool
     threads: int
+    parent: int
 
     @property
     def is_over(self) -> bool:
@@ -90,10 +92,7 @@ class Procfs:
         known, self._known = self._known, {}
         if self.fault():
             return {pid: _unknown(pid, NO_HOST_PID.reason) for pid in pids}
-        private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
-        # The processes of a container share the same text.
-        judge = cache(partial(cgroup.judge, private=private, roots=self._kubelet_roots()))
-        now = self._clock()
+        judge, now = self._judge(), self._clock()
         found = {pid: self._holder(pid, known.get(pid), now, judge) for pid in pids}
         slept = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
         return {
@@ -109,6 +108,21 @@ class Procfs:
             return None
         owner = None if self.fault() else cgroup.judge(text, roots=self._kubelet_roots()).owner
         return owner.pod_uid if owner else None
+
+    def mps(self, pid: int) -> str | None:
+        """Return what shows that a process belongs to MPS, as in `Holder`; None if nothing does."""
+        try:
+            parent = _stat(_content(f"{self._prefix}{pid}/stat", _STAT)).parent
+            if self._is_roots_daemon(pid) or self._is_roots_daemon(parent):
+                return "root"
+            own, host = (_whole(f"{self._prefix}{one}/mountinfo") for one in (pid, 1))
+        except (OSError, ValueError, IndexError):
+            return None
+        return pipes.directory(own, host)
+
+    def _is_roots_daemon(self, pid: int) -> bool:
+        holder = self._holder(pid, self._known.get(pid), self._clock(), self._judge())
+        return (holder.kind, holder.user, holder.command) == ("host", 0, pipes.DAEMON)
 
     def fault(self) -> Fault | None:
         """Return a fault if the PIDs of `root` are not those that the driver reports.
@@ -176,6 +190,11 @@ class Procfs:
             except (OSError, ValueError):
                 return None
         return self._namespaces[kind]
+
+    def _judge(self) -> _Judge:
+        private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
+        # The processes of a container share the same text.
+        return cache(partial(cgroup.judge, private=private, roots=self._kubelet_roots()))
 
     def _kubelet_roots(self) -> frozenset[str] | None:
         """Return where the kubelet's cgroups begin, by those of the reader, which stay the same while it runs."""
@@ -281,7 +300,15 @@ def _stat(line: bytes) -> _Stat:
     fields = line[end + 1 :].split(None, 20)
     state, flags = fields[0], int(fields[6])
     is_zombie, is_exiting = state in (b"Z", b"X", b"x"), bool(flags & _PF_EXITING)
-    return _Stat(command, int(fields[19]), is_zombie, is_exiting, threads=int(fields[17]))
+    return _Stat(
+        command, int(fields[19]), is_zombie, is_exiting, threads=int(fields[17]), parent=int(fields[1])
+    )
+
+
+def _whole(path: str) -> str:
+    """Read a file of many lines; what is too long for any real one is cut."""
+    with open(path, "rb") as file:  # noqa: PTH123 - as all paths here
+        return file.read(_MOUNTS).decode("utf-8", "replace")
 
 
 def _content(path: str, size: int, folder: int | None = None) -> bytes:

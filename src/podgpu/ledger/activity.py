@@ -15,6 +15,9 @@ from podgpu.ledger.reserved import PARTS, Reserved
 from podgpu.ledger.usage import Usage, measured
 from podgpu.model import Device
 
+# An instance's activity is divided this finely: that of one hardly in use is a few millionths.
+FINE = 1_000_000
+
 
 class Weights(Struct, kw_only=True, gc=False):
     """Party `p` has `of[p] / whole` of what was active; whoever is not named has the rest.
@@ -197,12 +200,12 @@ def _by_instance(
         activity = one.activity
         if activity is None:
             activity = parts if parties else 0
-        weights.whole += activity
+        weights.whole += activity * FINE
         if told and one.activity is None:
             continue  # it may have done anything, and that is on nobody's bill
         within = _by_reservation(parties, reserved.shares, parts)
         for party, weight in within.of.items():
-            weights.give(party, activity * weight // within.whole, _method(one, parties))
+            weights.give(party, activity * FINE * weight // within.whole, _method(one, parties))
     return weights
 
 

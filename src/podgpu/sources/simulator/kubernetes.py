@@ -105,6 +105,9 @@ class DemoProcesses:
         residents = {resident.pid: resident for card in CARDS for resident in card.processes}
         return {pid: _holder(residents[pid]) for pid in pids if pid in residents}
 
+    def mps(self, pid: int) -> str | None:
+        return None
+
     def fault(self) -> Fault | None:
         return None
 
