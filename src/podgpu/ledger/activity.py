@@ -124,7 +124,10 @@ def _alone(party: Party, named: int | None, interval: Interval) -> Weights:
     busy = interval.busy_us
     if named is None or busy is None or (interval.is_sampled and named):
         return weights
-    unnamed = max(0, interval.unnamed_us + busy - named - interval.elapsed_us // 100)
+    rounded_off = interval.elapsed_us // 100
+    if not named and busy > rounded_off:
+        rounded_off = 0
+    unnamed = max(0, interval.unnamed_us + busy - named - rounded_off)
     weights.unnamed_us = min(unnamed, LOOK_US)
     weights.strange_us = min(unnamed - weights.unnamed_us, busy)
     if weights.strange_us:
