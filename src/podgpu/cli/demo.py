@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
-from podgpu.option import KUBERNETES, SOURCE, TERMINAL, options_of
+from podgpu.option import CLUSTER, KUBERNETES, SOURCE, TERMINAL, options_of
 from podgpu.option.address import NATIVE, Address
 from podgpu.sources import registry
 
@@ -15,12 +15,12 @@ OWN = {option.name for section in registry.demo().sections for option in options
 OPTIONS = tuple(
     name
     for name, option in ALL.items()
-    if option.group not in (SOURCE, KUBERNETES, TERMINAL) or name in {SHOWN, *OWN}
+    if option.group not in (SOURCE, KUBERNETES, CLUSTER, TERMINAL) or name in {SHOWN, *OWN}
 )
 
 
 def run(config: Config, _: Namespace) -> int:
-    from podgpu.cli._service import serve
+    from podgpu.cli._serving.agent import serve
 
     labels = config.kube_pod_labels or (TEAM,)
     return serve(replace(config, source=registry.demo().name, kube_pod_labels=labels), _greet)

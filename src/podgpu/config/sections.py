@@ -1,8 +1,9 @@
-"""Collects all options: the core's, those of sources and dialects, and the terminal's."""
+"""Collects all options: the core's, those of sources and dialects, the cluster's and the terminal's."""
 
 from collections.abc import Iterable
 from typing import Any
 
+from podgpu.config.cluster import ClusterOptions
 from podgpu.config.fields import Config
 from podgpu.config.terminal import Terminal
 from podgpu.option import GROUPS, Option, options_of
@@ -14,7 +15,7 @@ def _sections() -> tuple[type, ...]:
     """List each class of options once, since several dialects may share a class."""
     declared = [section for one in registry.entries().values() for section in one.sections]
     declared += [section for one in dialects() if (section := options_class(one))]
-    return tuple(dict.fromkeys([*declared, Terminal]))
+    return tuple(dict.fromkeys([*declared, ClusterOptions, Terminal]))
 
 
 def collected(sections: Iterable[type]) -> dict[str, Option[Any]]:

@@ -1,6 +1,7 @@
 """How to declare an option. Every room may declare its own, and `config` collects them."""
 
 from podgpu.option.declaration import (
+    CLUSTER,
     DIALECTS,
     GENERAL,
     GROUPS,
@@ -19,6 +20,7 @@ from podgpu.option.declaration import (
 )
 
 __all__ = [
+    "CLUSTER",
     "DIALECTS",
     "GENERAL",
     "GROUPS",

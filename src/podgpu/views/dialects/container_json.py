@@ -185,6 +185,8 @@ def _event_mask(entity: Entity) -> float | None:
     return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
 
 
+__all__ = ["DOCUMENTS", "PAGES", "READINGS", "Options", "document"]
+
 PAGES: Mapping[str, Families] = {}
 DOCUMENTS: Mapping[str, Document] = {
     "/container/metrics": document,
