@@ -25,7 +25,7 @@ METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1, {JSON}"
 T = TypeVar("T")
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     method: str
     path: str
     query: Mapping[str, str] | None = None
@@ -67,12 +67,12 @@ class ApiServer:
         limit: int = OBJECT_BYTES,
         metadata_only: bool = False,
     ) -> T:
-        asked = _Asked("GET", path, query, accept=METADATA if metadata_only else JSON)
+        asked = Asked("GET", path, query, accept=METADATA if metadata_only else JSON)
         async with self._answer(asked, self._patience) as response:
             return _decoded(await _body(response, limit), kind, path)
 
     async def post(self, path: str, kind: type[T], sent: object) -> T:
-        asked = _Asked("POST", path, body=msgspec.json.encode(sent))
+        asked = Asked("POST", path, body=msgspec.json.encode(sent))
         async with self._answer(asked, self._patience) as response:
             return _decoded(await _body(response, OBJECT_BYTES), kind, path)
 
@@ -82,7 +82,7 @@ class ApiServer:
     ) -> AsyncIterator[AsyncIterator[bytes | None]]:
         """Give the answer line by line, with None for a line that is too long. `silence` seconds make a stall."""
         patience = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds, sock_read=silence)
-        async with self._answer(_Asked("GET", path, query), patience) as response:
+        async with self._answer(Asked("GET", path, query), patience) as response:
             try:
                 yield _lines(response)
             except aiohttp.SocketTimeoutError:
@@ -101,7 +101,7 @@ class ApiServer:
 
     @asynccontextmanager
     async def _answer(
-        self, asked: _Asked, patience: aiohttp.ClientTimeout
+        self, asked: Asked, patience: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         with _faults():
             response = await self._request(asked, patience)
@@ -113,7 +113,7 @@ class ApiServer:
                     raise await _refusal(response)
                 yield response
 
-    async def _request(self, asked: _Asked, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _request(self, asked: Asked, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=CONNECTIONS)
             self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
@@ -128,7 +128,7 @@ class ApiServer:
             allow_redirects=False,
         )
 
-    def _headers(self, asked: _Asked) -> dict[str, str]:
+    def _headers(self, asked: Asked) -> dict[str, str]:
         # Without compression, the size limits apply to what is received.
         headers = {"Accept": asked.accept, "Accept-Encoding": "identity", "User-Agent": "podgpu"}
         if asked.body:
@@ -203,15 +203,22 @@ def _decoded(body: bytes, kind: type[T], path: str) -> T:
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> ApiFault:
-    """Turn any answer but success into a fault, with the API server's own message if it sent one."""
+    """Turn any answer but success into a fault, with the server's own message if it sent one."""
     message = f"HTTP {response.status}"
     try:
-        sent = msgspec.json.decode(await response.content.read(REFUSAL_BYTES), type=ApiStatus).message
+        sent = _message(response.content_type, await response.content.read(REFUSAL_BYTES))
         message = f"{message}: {sent}" if sent else message
     except (*MALFORMED, aiohttp.ClientError, TimeoutError):
         pass  # the status says enough
     response.close()
     return ApiStatus(response.status, message).fault(_retry_after(response))
+
+
+def _message(kind: str, body: bytes) -> str:
+    """The API server sends an object; a proxy on the way, such as kubectl's, a line of text."""
+    if kind == "text/plain":
+        return " ".join(filter(str.isprintable, body.decode(errors="replace").split()))
+    return msgspec.json.decode(body, type=ApiStatus).message
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float:
