@@ -88,7 +88,7 @@ def _names(before: Sequence[str], of: Callable[[Cluster], Sequence[str]]) -> Seq
 
 def _flags(before: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Find the options among the words that say what to look at."""
-    by_flag = {OPTIONS[name].flag: name for name in LOOKING}
+    by_flag = {flag: name for name in LOOKING for flag in (OPTIONS[name].flag, OPTIONS[name].alias) if flag}
     found: dict[str, list[str]] = {}
     for word, following in zip(before, [*before[1:], ""], strict=True):
         flag, equals, value = word.partition("=")
