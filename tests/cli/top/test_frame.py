@@ -10,7 +10,7 @@ from podgpu.cli._top.frame import as_text, frame
 from podgpu.cli._top.line import bar, width_of
 from podgpu.cli._top.state import VIEWS, State, press
 from podgpu.model import Cluster, ClusterNode, PendingPod
-from podgpu.views.cluster.row import Entry
+from podgpu.views.cluster.rows.row import Entry
 from podgpu.views.cluster.selection import EVERYTHING
 from podgpu.views.glance import Use
 from tests.views.quirks import SNAPSHOT

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from podgpu.model import Cluster, ClusterNode, PendingPod
 from podgpu.views.cluster.places import Place, Seat, places, seats
-from podgpu.views.cluster.row import Entry, Row
+from podgpu.views.cluster.rows.row import Entry, Row
+from podgpu.views.cluster.rows.sums import Sum
 from podgpu.views.cluster.selection import EVERYTHING, Selection
-from podgpu.views.cluster.sums import Sum
 from podgpu.views.outsider import is_outsider
 from podgpu.views.tenant import idle_seconds, is_unseen
 from podgpu.views.text import line
