@@ -8,7 +8,7 @@ from podgpu.errors import UserError
 from podgpu.model import Cluster
 from podgpu.option import TERMINAL
 
-HELP = "Show how much memory of each GPU was given to whom, by node, or by pod with -d."
+HELP = "Show how much of each GPU's memory was given to whom."
 OPTIONS = tuple(name for name, option in ALL.items() if option.group == TERMINAL or name.startswith("kube_"))
 
 FAULTY = 1
