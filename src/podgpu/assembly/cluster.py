@@ -71,10 +71,10 @@ def open_cluster(config: Config) -> OpenCluster:
 
 
 def _of_addresses(chosen: ClusterOptions) -> OpenCluster:
-    client = Client(timeout=chosen.timeout)
+    client, turn = Client(timeout=chosen.timeout), asyncio.Lock()
     loop = ClusterLoop(
         GivenAgents(chosen.agents),
-        lambda place: AgentReader(client, place.urls[0]),
+        lambda place: AgentReader(client, place.urls[0], turn=turn),
         interval=chosen.interval,
         name=chosen.name or "",
     )
@@ -86,12 +86,12 @@ def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
     if api is None:
         raise UserError(_NO_SERVER)
     given = KubeGiven(open_objects(config, api), config.kube_pod_labels)
-    client = _client(config, chosen)
+    client, turn = _client(config, chosen), asyncio.Lock()
 
     def open_reader(place: Place) -> Reader:
         if place.origin == "dcgm":
             return open_exporter(config, place, given)
-        return AgentReader(client, place.urls[0], place.node)
+        return AgentReader(client, place.urls[0], place.node, turn=turn)
 
     loop = ClusterLoop(
         _survey(config, chosen, api),
