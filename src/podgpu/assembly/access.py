@@ -11,7 +11,7 @@ from podgpu.assembly.account import chosen_account
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
-from podgpu.kube.api.account import guarded
+from podgpu.kube.api.account import Account, guarded
 
 KUBECTL = "kubectl"
 VARIABLE = "KUBECONFIG"
@@ -21,23 +21,26 @@ _NEITHER = (
 )
 
 
-def open_access(config: Config) -> Api:
-    """Return the API server. What is wrong with it shows in `check`, or with the first request."""
+def open_access(config: Config, *, connections: int | None = None) -> Api:
+    """Return the API server. What is wrong with it shows in `check`, or with the first request.
+
+    `connections` is how many may be open at a time.
+    """
+    from podgpu.kube.api.server import CONNECTIONS, open_server
+
+    most = connections or CONNECTIONS
     if config.kube_api == "off":
         raise UserError("--kube.api=off leaves nobody to ask about the cluster; leave it out")
     is_chosen = bool(config.kube_kubeconfig or config.kube_context)
     own = None if is_chosen and config.kube_api == "auto" else chosen_account(config, machine.environment())
     if own:
-        from podgpu.kube.api.server import open_server
-
-        return open_server(own)
+        return open_server(own, most)
     if program := machine.program(KUBECTL):
         from podgpu.kube.api.kubectl import Kubectl, KubectlApi
 
-        return KubectlApi(
-            Kubectl(program, kubeconfig=config.kube_kubeconfig, context=config.kube_context or "")
-        )
-    return _by_kubeconfig(config)
+        kubectl = Kubectl(program, kubeconfig=config.kube_kubeconfig, context=config.kube_context or "")
+        return KubectlApi(kubectl, connections=most)
+    return open_server(_by_kubeconfig(config), most)
 
 
 async def check(api: Api) -> None:
@@ -48,15 +51,14 @@ async def check(api: Api) -> None:
         await api.check()
 
 
-def _by_kubeconfig(config: Config) -> Api:
+def _by_kubeconfig(config: Config) -> Account:
     from podgpu.kube.api.kubeconfig import account
-    from podgpu.kube.api.server import open_server
 
     path = config.kube_kubeconfig or _usual()
     if path is None:
         raise UserError(_NEITHER)
     try:
-        return open_server(guarded(account(path, config.kube_context or "")))
+        return guarded(account(path, config.kube_context or ""))
     except UserError as error:
         raise UserError(f"{error}; or install kubectl, which may be able to do it") from None
 

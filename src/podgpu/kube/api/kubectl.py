@@ -25,7 +25,6 @@ from podgpu.kube.api.server import ApiServer, Asked
 START_SECONDS = 15.0
 LOOK_SECONDS = 0.02
 STOP_SECONDS = 2.0
-CONNECTIONS = 64
 LINES_KEPT, LONGEST_LINE = 5, 1000
 _PR_SET_PDEATHSIG = 1
 _TRY = "try `kubectl get nodes`"
@@ -82,7 +81,7 @@ class KubectlApi(ApiServer):
             if self._child is None or not self._child.is_alive:
                 await self.close()
                 self._child = await _started(self._kubectl, self._start_seconds)
-                connector = aiohttp.UnixConnector(str(self._child.socket), limit=CONNECTIONS)
+                connector = aiohttp.UnixConnector(str(self._child.socket), limit=self._connections)
                 self._session = aiohttp.ClientSession(
                     connector=connector, cookie_jar=aiohttp.DummyCookieJar()
                 )
