@@ -1,9 +1,8 @@
-from podgpu.agent.attendance import MOST_CARDS
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.assembly import machine
-from podgpu.assembly.attribution import MANY_CARDS, open_attribution
-from podgpu.assembly.source import of_all_nodes, open_source
+from podgpu.assembly.attribution import open_attribution
+from podgpu.assembly.source import open_source
 from podgpu.config import Config
 
 
@@ -14,5 +13,4 @@ def open_agent(config: Config, attribution: Attribution | None = None) -> Agent:
         node=machine.node_name(config),
         interval=config.interval,
         attribution=attribution or open_attribution(config),
-        most_cards=MANY_CARDS if of_all_nodes(config) else MOST_CARDS,
     )
