@@ -29,7 +29,7 @@ from tests.fakeapi.server import FakeApi
 from tests.fakeapi.whole import recorded_cluster
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
-LABELS = {"app.kubernetes.io/part-of": "podgpu", "app.kubernetes.io/component": "agent"}
+LABELS = {"app.kubernetes.io/name": "podgpu", "app.kubernetes.io/component": "agent"}
 FORBIDDEN = msgspec.json.encode({"kind": "Status", "code": 403, "message": "it is forbidden"})
 
 
@@ -136,7 +136,10 @@ async def test_without_the_right_to_list_nodes_the_rest_is_shown_and_the_rule_is
 
 
 async def test_a_node_without_an_agent_is_read_from_its_exporters_page() -> None:
-    async with FakeExporter(recorded("k8s_busy_t4_no_help_lines")) as exporter, recorded_cluster() as fake:
+    async with (
+        FakeExporter(recorded("k8s_484_lowercase_hostname_t4")) as exporter,
+        recorded_cluster() as fake,
+    ):
         api = ApiServer(fake.url)
         given = KubeGiven(ClusterReader(api, wanted()))
         reader = open_exporter(config(fake), Place("dcgm", (exporter.url,), NODE), given)
