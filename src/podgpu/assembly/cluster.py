@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from podgpu.assembly import machine
+from podgpu.assembly.access import check, open_access
 from podgpu.assembly.exporter import open_exporter
 from podgpu.assembly.whole import open_reader as open_objects
 from podgpu.cluster.agents.agent import AgentReader, Fetch
@@ -21,11 +21,6 @@ from podgpu.model import Cluster, Snapshot
 from podgpu.sources.dcgm import PATH, PORT
 from podgpu.sources.dcgm.options import Options as DcgmOptions
 
-_NO_SERVER = (
-    "there is no API server to ask about the cluster; name a kubeconfig with --kube.kubeconfig, "
-    "or the addresses of agents with --cluster.agents"
-)
-
 
 class Closable(Protocol):
     async def close(self) -> None: ...
@@ -34,9 +29,10 @@ class Closable(Protocol):
 class OpenCluster:
     """A cluster that is being read, until it is closed."""
 
-    def __init__(self, loop: ClusterLoop, *others: Closable) -> None:
+    def __init__(self, loop: ClusterLoop, *others: Closable, api: Api | None = None) -> None:
         self._loop = loop
         self._others = others
+        self._api = api
         self.running = asyncio.create_task(loop.run())
 
     @property
@@ -55,6 +51,15 @@ class OpenCluster:
     async def full(self, name: str) -> Snapshot:
         """Fetch a node's snapshot with everything in it. Raises UserError."""
         return await self._loop.full(name)
+
+    async def check(self) -> None:
+        """Close it and raise a UserError if there is no access to the cluster."""
+        try:
+            if self._api:
+                await check(self._api)
+        except UserError:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         self.running.cancel()
@@ -82,9 +87,7 @@ def _of_addresses(chosen: ClusterOptions) -> OpenCluster:
 
 
 def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
-    api = machine.open_api_server(config)
-    if api is None:
-        raise UserError(_NO_SERVER)
+    api = open_access(config)
     given = KubeGiven(open_objects(config, api), config.kube_pod_labels)
     client, turn = _client(config, chosen), asyncio.Lock()
 
@@ -100,7 +103,7 @@ def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
         name=chosen.name or "",
         given=given,
     )
-    return OpenCluster(loop, client, api)
+    return OpenCluster(loop, client, api, api=api)
 
 
 class _Client(Fetch, Closable, Protocol):
@@ -111,10 +114,7 @@ def _client(config: Config, chosen: ClusterOptions) -> _Client:
     if chosen.via == "direct":
         return Client(timeout=chosen.timeout)
     # Not the one with the watches: agents that hang would keep its connections busy.
-    api = machine.open_api_server(config, connections=AT_ONCE)
-    if api is None:
-        raise UserError(_NO_SERVER)
-    return ProxyClient(api, timeout=chosen.timeout)
+    return ProxyClient(open_access(config, connections=AT_ONCE), timeout=chosen.timeout)
 
 
 def _survey(config: Config, chosen: ClusterOptions, api: Api) -> PodSurvey:

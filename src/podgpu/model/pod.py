@@ -94,6 +94,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     resource: str  # such as `nvidia.com/gpu`
     device_id: str  # the device plugin's own id; empty if not known
     units: int = 1  # how many devices they are, where their ids are not known
+    memory_bytes: int | None = None  # how much of a card's memory they are; absent if not known
 
 
 class Owner(Struct, frozen=True, kw_only=True, gc=False):
@@ -119,3 +120,6 @@ class Holder(Struct, frozen=True, kw_only=True, gc=False):
     user: int | None = None  # number of its user; absent if not known
     title: str = ""  # outside Kubernetes: `docker/NAME`, `slurm/JOB`, `user/NAME`
     serves: bool = False  # true for an MPS server, whose time is its clients'
+    mps: str | None = (
+        None  # the host's directory where it meets others of MPS, or `root` if root's daemon runs it
+    )

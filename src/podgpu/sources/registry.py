@@ -10,7 +10,7 @@ from typing import Any
 
 import podgpu.sources
 from podgpu.option import OptionsOf
-from podgpu.sources import Site, Source
+from podgpu.sources import Playing, Site, Source
 from podgpu.sources.residents import Residents
 
 
@@ -29,6 +29,7 @@ class Entry:
     lends_profiling: bool = False
     borrows_profiling: bool = False
     residents: Callable[[], Residents] | None = None
+    play: Callable[[OptionsOf], Playing] | None = None
 
 
 @cache
@@ -81,6 +82,7 @@ def _entry(folder: str) -> Entry:
         lends_profiling=getattr(module, "LENDS_PROFILING", False),
         borrows_profiling=getattr(module, "BORROWS_PROFILING", False),
         residents=getattr(module, "residents", None),
+        play=(lambda options: module.play(own(options))) if hasattr(module, "play") else None,
     )
 
 
