@@ -116,7 +116,7 @@ def _namespace(key: Key, own: Sequence[Place]) -> Entry:
 
 def _gpu(seat: Seat) -> Entry:
     gpu, fault = seat.card.gpu, seat.card.fault
-    node = line(seat.snapshot.node_of(gpu)) or line(seat.node.name)
+    node = line(seat.snapshot.node) or line(seat.node.name)
     total = Sum([Place(seat, one, None) for one in seat.card.tenants])
     row = total.row(
         name=f"{node} {gpu.index}",
