@@ -112,7 +112,9 @@ def _given(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocat
         if (one.is_init and not one.running) or one.is_ephemeral or not pod.node:
             continue
         listed = {name for name, _ in status}
-        for resource in sorted(one.limits.keys() & node.capacity.keys() - listed):
+        # Of a node that could not be read nobody knows what the kubelet hands out.
+        offered = node.capacity or one.limits
+        for resource in sorted(one.limits.keys() & offered.keys() - listed):
             units = int(quantity(one.limits[resource]) or 0)
             if units and sharing.is_gpu(resource, signs):
                 yield replace(_allocation(pod, one, resource, ""), units=units)
