@@ -23,10 +23,10 @@ class KubeGiven:
     def parts(self) -> tuple[PartStatus, ...]:
         return self._reader.statuses()
 
-    def pods_of(self, node: str) -> Sequence[Pod]:
-        """List the pods of a node that have to do with GPUs."""
+    def pods_of(self, node: str) -> Sequence[Pod] | None:
+        """List the pods of a node that have to do with GPUs, or return None while they are not known."""
         self._look()
-        return self._pods.get(node, ())
+        return None if self._reader.pods.pods() is None else self._pods.get(node, ())
 
     @property
     def workloads(self) -> Mapping[str, Workload]:
