@@ -30,6 +30,7 @@ from podgpu.model.pod import (
     OwnerReference,
     Pod,
     PodContainer,
+    Waiting,
     Workload,
 )
 from podgpu.model.report import Report, XidEvent
@@ -84,6 +85,7 @@ __all__ = [
     "Snapshot",
     "Tenant",
     "VirtualGpu",
+    "Waiting",
     "Workload",
     "XidEvent",
 ]
