@@ -31,6 +31,7 @@ from podgpu.model.pod import (
     OwnerReference,
     Pod,
     PodContainer,
+    Waiting,
     Workload,
 )
 from podgpu.model.report import Report, XidEvent
@@ -86,6 +87,7 @@ __all__ = [
     "Snapshot",
     "Tenant",
     "VirtualGpu",
+    "Waiting",
     "Workload",
     "XidEvent",
 ]
