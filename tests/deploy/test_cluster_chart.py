@@ -41,7 +41,8 @@ def _component(each: Object) -> str:
 
 def settings(found: list[Object]) -> ClusterOptions:
     """The options as the command reads them from its file."""
-    written: dict[str, Any] = chart.config(found)
+    file = chart.only(found, "ConfigMap")["data"]["podgpu.yml"]
+    written: dict[str, Any] = yaml.load(file, Loader=yaml.BaseLoader)  # noqa: S506 - text, lists and maps alone
     flags = {key.replace(".", "_").replace("-", "_"): value for key, value in written.items()}
     assert set(flags) <= set(OFFERED)
     texts = {name: value if isinstance(value, list) else [value] for name, value in flags.items()}
