@@ -31,13 +31,16 @@ from podgpu.model.pod import (
     PodContainer,
     Workload,
 )
+from podgpu.model.price import Prices
 from podgpu.model.report import Report, XidEvent
 from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, SharingStatus, Snapshot
+from podgpu.model.statement import KINDS, Statement, StatementLine, total_of
 from podgpu.model.virtual import VirtualGpu
 
 __all__ = [
     "CLUSTER_SCHEMA",
     "ENDED",
+    "KINDS",
     "NODE_STATES",
     "ORIGINS",
     "SCHEMA",
@@ -73,6 +76,7 @@ __all__ = [
     "Pod",
     "PodContainer",
     "PoolDevice",
+    "Prices",
     "Process",
     "Reading",
     "Report",
@@ -80,8 +84,11 @@ __all__ = [
     "Rest",
     "SharingStatus",
     "Snapshot",
+    "Statement",
+    "StatementLine",
     "Tenant",
     "VirtualGpu",
     "Workload",
     "XidEvent",
+    "total_of",
 ]

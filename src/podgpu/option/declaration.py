@@ -9,7 +9,8 @@ from podgpu.option.value import OneOf
 
 GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
 WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
-GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG)
+STORE = "Store and prices"  # for commands that read a Prometheus-compatible store; an agent has none of it
+GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, STORE)
 
 T = TypeVar("T")
 Environ = Mapping[str, str]
