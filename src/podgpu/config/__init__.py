@@ -2,5 +2,6 @@
 
 from podgpu.config.fields import Config
 from podgpu.config.sections import OPTIONS
+from podgpu.config.terminal import Terminal
 
-__all__ = ["OPTIONS", "Config"]
+__all__ = ["OPTIONS", "Config", "Terminal"]

@@ -1,4 +1,4 @@
-"""Collects all options: the core's, and those of sources, dialects, the store and prices."""
+"""Collects all options: the core's, and those of sources, dialects, the store, prices and the terminal."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from podgpu.cluster.store.options import Options as StoreOptions
 from podgpu.config.fields import Config
 from podgpu.config.price import PriceOptions
+from podgpu.config.terminal import Terminal
 from podgpu.option import GROUPS, Option, options_of
 from podgpu.sources import registry
 from podgpu.views.dialects import dialects, options_class
@@ -15,7 +16,7 @@ def _sections() -> tuple[type, ...]:
     """List each class of options once, since several dialects may share a class."""
     declared = [section for one in registry.entries().values() for section in one.sections]
     declared += [section for one in dialects() if (section := options_class(one))]
-    return tuple(dict.fromkeys([*declared, StoreOptions, PriceOptions]))
+    return tuple(dict.fromkeys([*declared, StoreOptions, PriceOptions, Terminal]))
 
 
 def collected(sections: Iterable[type]) -> dict[str, Option[Any]]:

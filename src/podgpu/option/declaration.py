@@ -10,7 +10,8 @@ from podgpu.option.value import OneOf
 GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
 WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
 STORE = "Store and prices"  # for commands that read a Prometheus-compatible store; an agent has none of it
-GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, STORE)
+TERMINAL = "Terminal"  # for commands that look at an agent or a cluster; those that serve have none of it
+GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, STORE, TERMINAL)
 
 T = TypeVar("T")
 Environ = Mapping[str, str]
