@@ -8,9 +8,9 @@ from importlib import import_module
 
 import podgpu.cli
 from podgpu.config import OPTIONS, Config
-from podgpu.option import TERMINAL
+from podgpu.option import STORE, TERMINAL
 
-SERVING = tuple(name for name, option in OPTIONS.items() if option.group != TERMINAL)
+SERVING = tuple(name for name, option in OPTIONS.items() if option.group not in (STORE, TERMINAL))
 
 
 @dataclass(frozen=True, slots=True)

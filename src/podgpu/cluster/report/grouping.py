@@ -10,7 +10,7 @@ from podgpu.cluster.report.line import Line
 # Columns of each grouping, and the labels of podgpu_pod_info that it needs. Any other word is a label of pods.
 _KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "namespace": (("namespace",), ()),
-    "workload": (("namespace", "kind", "workload"), ("workload_kind", "workload_name")),
+    "workload": (("namespace", "workload_kind", "workload_name"), ("workload_kind", "workload_name")),
     "pod": (("namespace", "pod"), ()),
     "node": (("node",), ()),
     "model": (("model",), ()),
@@ -28,7 +28,7 @@ class Grouping(Struct, frozen=True):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return _KNOWN[self.by][0] if self.by in _KNOWN else (self.by,)
+        return _KNOWN[self.by][0] if self.by in _KNOWN else (self.label,)
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -55,8 +55,8 @@ class Grouping(Struct, frozen=True):
             "node": line.card.node,
             "model": model,
             "cluster": line.card.cluster,
-            "kind": _only(pods, "workload_kind") or ("Pod" if line.pod else ""),
-            "workload": _only(pods, "workload_name") or line.pod or line.container,
+            "workload_kind": _only(pods, "workload_kind") or ("Pod" if line.pod else ""),
+            "workload_name": _only(pods, "workload_name") or line.pod or line.container,
         }
         return tuple(known[name] for name in self.columns)
 
