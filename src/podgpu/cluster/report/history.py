@@ -14,6 +14,7 @@ from podgpu.cluster.report.line import FAMILIES, CardKey, Line, PodKey, card_of,
 from podgpu.cluster.report.tally import Samples
 from podgpu.cluster.store.answer import Point, Series
 from podgpu.cluster.store.fault import TOO_MUCH, StoreFault
+from podgpu.cluster.store.labels import own
 from podgpu.cluster.store.selector import one_of
 
 # For how long before the period a counter's last value is looked for.
@@ -190,14 +191,17 @@ class History:
         """Find what is known of pods within the window, also of those that have ended."""
         if not self._facts:
             return {}
-        labels = ", ".join(("cluster", *PodKey._fields[1:], *self._facts))
+        # A scrape without honor_labels renames the pod's own labels.
+        names = (*PodKey._fields, *(f"exported_{name}" for name in PodKey._fields), *self._facts)
+        labels = ", ".join(names)
         info = self._store.select("podgpu_pod_info", *chosen)
         found: PodFacts = {}
         for point in await self._store.points(
             f"group by ({labels}) (last_over_time({info}{window.range}))", window.end
         ):
-            key = PodKey(*(point.labels.get(name, "") for name in PodKey._fields))
-            facts = {name: point.labels.get(name, "") for name in self._facts}
+            own_labels = own(point.labels)
+            key = PodKey(*(own_labels.get(name, "") for name in PodKey._fields))
+            facts = {name: own_labels.get(name, "") for name in self._facts}
             if any(facts.values()):
                 found.setdefault(key, []).append(facts)
         return found

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from podgpu.catalog.row import Scope
+from podgpu.cluster.store.labels import own
 
 
 class Quantity(StrEnum):
@@ -80,6 +81,7 @@ class Line(NamedTuple):
 
 def card_of(labels: Mapping[str, str]) -> CardKey | None:
     """Return None where the labels name no card: it is not podgpu's own series."""
+    labels = own(labels)
     node, uuid = labels.get("node", ""), labels.get("uuid", "")
     return CardKey(labels.get("cluster", ""), node, uuid) if node and uuid else None
 
@@ -89,6 +91,7 @@ def line_of(family: Family, labels: Mapping[str, str]) -> Line | None:
     if card is None:
         return None
     if family.account is Account.CONTAINER:
+        labels = own(labels)
         names = (labels.get(name, "") for name in ("mig", "namespace", "pod", "container"))
         return Line(card, family.account, family.quantity, *names)
     return Line(card, family.account, family.quantity, reason=labels.get("reason", ""))

@@ -13,7 +13,7 @@ class StoreFault(Exception):
 
 
 class Notice(Struct, frozen=True, order=True):
-    """The store answered, but says that something may be missing: `store_partial` or `store_warning`."""
+    """The store answered, but says that something may be missing: `store_partial`, `store_warning` or `store_ambiguous`."""
 
     reason: str
     detail: str
