@@ -13,7 +13,7 @@ class StoreFault(Exception):
 
 
 class Notice(Struct, frozen=True, order=True):
-    """The store answered, but says that something may be missing: `store_partial`, `store_warning` or `store_ambiguous`."""
+    """The store answered, but not all may be there: `store_partial`, `store_warning` or `store_ambiguous`."""
 
     reason: str
     detail: str
