@@ -9,12 +9,13 @@ import grimp
 ROOT = "podgpu"
 EVERYWHERE = {"errors"}  # any room may raise a UserError
 
-_NODE = {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "agent", "option", "log"}
+_NODE = {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "agent", "option", "log", "feed"}
 _PAGES = {"views", "cluster", "serve", "push", "doctor", "config"}
 
 MAY_IMPORT: Mapping[str, set[str]] = {
     "errors": set(),
     "log": set(),
+    "feed": set(),
     "option": set(),
     "model": set(),
     "catalog": {"model"},
@@ -23,8 +24,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "host": {"model"},
     "sharing": {"model", "catalog"},
     "ledger": {"model"},
-    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log"},
-    "cluster": {"model", "catalog", "sources", "kube", "sharing", "option", "log"},
+    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log", "feed"},
+    "cluster": {"model", "catalog", "sources", "kube", "sharing", "option", "log", "feed"},
     "views": {"model", "catalog", "option"},
     "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log"},

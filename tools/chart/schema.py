@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from podgpu.config import OPTIONS
-from podgpu.option import STORE, TERMINAL
+from podgpu.option import NOT_AN_AGENTS
 from tools.chart import CHART
 
 PATH = CHART / "values.schema.json"
@@ -90,7 +90,7 @@ def _leaves() -> dict[str, Schema]:
             **_kinds(option.choices),
         }
         for option in OPTIONS.values()
-        if option.flag != _NOT_IN_FILE and option.group not in (STORE, TERMINAL)
+        if option.flag != _NOT_IN_FILE and option.group not in NOT_AN_AGENTS
     }
 
 

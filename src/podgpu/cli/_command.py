@@ -8,9 +8,9 @@ from importlib import import_module
 
 import podgpu.cli
 from podgpu.config import OPTIONS, Config
-from podgpu.option import STORE, TERMINAL
+from podgpu.option import NOT_AN_AGENTS
 
-SERVING = tuple(name for name, option in OPTIONS.items() if option.group not in (STORE, TERMINAL))
+SERVING = tuple(name for name, option in OPTIONS.items() if option.group not in NOT_AN_AGENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Command:
     """A command's file holds HELP and `run`, and may hold `arguments` and OPTIONS.
 
     `arguments(parser)` adds the command's own arguments. OPTIONS lists the Python names of the options that it offers
-    as flags; without it, the command offers all that a command which serves can have.
+    as flags; without it, the command offers all that an agent can have.
     """
 
     name: str

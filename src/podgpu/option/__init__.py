@@ -1,11 +1,13 @@
 """How to declare an option. Every room may declare its own, and `config` collects them."""
 
 from podgpu.option.declaration import (
+    CLUSTER,
     DIALECTS,
     GENERAL,
     GROUPS,
     KUBERNETES,
     LOG,
+    NOT_AN_AGENTS,
     SOURCE,
     STORE,
     TERMINAL,
@@ -20,11 +22,13 @@ from podgpu.option.declaration import (
 )
 
 __all__ = [
+    "CLUSTER",
     "DIALECTS",
     "GENERAL",
     "GROUPS",
     "KUBERNETES",
     "LOG",
+    "NOT_AN_AGENTS",
     "SOURCE",
     "STORE",
     "TERMINAL",

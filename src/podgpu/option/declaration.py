@@ -9,9 +9,11 @@ from podgpu.option.value import OneOf
 
 GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
 WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
-STORE = "Store and prices"  # for commands that read a Prometheus-compatible store; an agent has none of it
+CLUSTER = "Cluster"  # for commands that read a whole cluster
+STORE = "Store and prices"  # for commands that read a Prometheus-compatible store
 TERMINAL = "Terminal"  # for commands that look at an agent or a cluster; those that serve have none of it
-GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, STORE, TERMINAL)
+GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE, TERMINAL)
+NOT_AN_AGENTS = (CLUSTER, STORE, TERMINAL)  # groups that mean nothing to the agent of one node
 
 T = TypeVar("T")
 Environ = Mapping[str, str]

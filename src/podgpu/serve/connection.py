@@ -1,6 +1,8 @@
 """One client's connection: reads its requests one after the other, and keeps it to its deadlines."""
 
 import asyncio
+from collections.abc import Iterable
+from itertools import chain
 from typing import cast
 
 from podgpu.serve import answer
@@ -140,20 +142,22 @@ class Connection(asyncio.Protocol):
             return
         closing = closing or not head.keeps_alive
         word = "close" if closing else "keep-alive" if head.version == "1.0" else None
-        await self._write(answer.encode(response, connection=word, head_only=head_only))
+        first = answer.encode(response, connection=word, head_only=head_only)
+        await self._write(first, () if head_only else response.more)
         if closing:
             self._wire.close()
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self, first: bytes, more: Iterable[bytes]) -> None:
         """Write piece by piece: TLS would encrypt all of it at once, and a page would count as taken too early."""
         try:
-            for at in range(0, len(data), PIECE_BYTES):
-                self._wire.write(memoryview(data)[at : at + PIECE_BYTES])
-                if self._paused:
-                    self._drained = self._loop.create_future()
-                    await self._drained
-                if self._wire.is_closing():
-                    return
+            for data in chain((first,), more):
+                for at in range(0, len(data), PIECE_BYTES):
+                    self._wire.write(memoryview(data)[at : at + PIECE_BYTES])
+                    if self._paused:
+                        self._drained = self._loop.create_future()
+                        await self._drained
+                    if self._wire.is_closing():
+                        return
         finally:
             self._stalled_since = None
 

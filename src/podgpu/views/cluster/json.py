@@ -45,11 +45,17 @@ def row(node: ClusterNode) -> bytes:
 
 
 def join(cluster: Cluster, rows: Iterable[bytes]) -> bytes:
+    before, after = frame(cluster)
+    return b"".join((before, b",".join(rows), after))
+
+
+def frame(cluster: Cluster) -> tuple[bytes, bytes]:
+    """Return what stands before the rows of the nodes, and after them."""
     head: dict[str, Any] = json.plain(msgspec.structs.replace(cluster, nodes=()))
-    frame = msgspec.json.encode({"schema": CLUSTER_SCHEMA, **head})
+    whole = msgspec.json.encode({"schema": CLUSTER_SCHEMA, **head})
     # No text of the frame can contain the place: its quotes would be escaped.
-    before, place, after = frame.partition(_PLACE)
-    return b"".join((before, place[:-1], b",".join(rows), b"]", after))
+    before, place, after = whole.partition(_PLACE)
+    return before + place[:-1], b"]" + after
 
 
 def decode(data: bytes) -> Cluster:
