@@ -19,6 +19,13 @@ class Board:
         self._wrongs: list[str] | None = None
         self._ordered: tuple[tuple[object, ...], list[Entry]] | None = None
 
+    def prepare(self, view: str) -> "Board":
+        """Compute what the next frame needs: for a large cluster that takes a while."""
+        for one in dict.fromkeys(("nodes", "pods", view)):
+            self.all(one)
+        _ = self.wrongs
+        return self
+
     @property
     def wrongs(self) -> list[str]:
         if self._wrongs is None:

@@ -16,7 +16,7 @@ from podgpu.views.glance import Use
 from podgpu.views.text import fitted, line, shortened
 
 HEAD, FOOT = 4, 1
-LEAST_NAME = 24
+LEAST_NAMES = {"pods": 24, "workloads": 24, "namespaces": 16, "gpus": 16, "nodes": 16}
 MOST_NAME = 64
 _GAP = 2
 _TITLES = {
@@ -165,7 +165,7 @@ class _Grid:
             others = [one for one in others if one.title != "NODE"]
         self._name, self._others = name, others
         self._bar = 8
-        while self._left() < LEAST_NAME and any(one.worth < 8 for one in self._others):
+        while self._left() < LEAST_NAMES[state.view] and any(one.worth < 8 for one in self._others):
             self._others.remove(min(self._others, key=lambda one: one.worth))
         self._bar += min(max(self._left() - 44, 0), 16)
         self._size = max(min(self._left(), MOST_NAME), 8)

@@ -15,7 +15,7 @@ CLUSTER = "/api/v1/cluster"
 SNAPSHOT = "/api/v1/snapshot"
 # How often to ask whether there is anything new. The answer is short if there is not.
 QUICKEST_SECONDS, SLOWEST_SECONDS = 0.5, 2.0
-STALE_INTERVALS = 3
+REST = 2.0  # a large cluster takes long to read: the machine has other work too
 
 
 class WebView:
@@ -79,15 +79,20 @@ class WebView:
             self.cluster = _silent(self._good, str(error))
 
     def _read(self, body: bytes, etag: str) -> Cluster:
-        self._asked_at = time.monotonic()
+        begun = time.monotonic()
         if self._path == CLUSTER:
-            cluster = cluster_json.decode(body)
+            cluster, pause = cluster_json.decode(body), SLOWEST_SECONDS
         else:
-            snapshot = json.decode(body)
-            self._pause = min(max(snapshot.interval_seconds / 2, QUICKEST_SECONDS), SLOWEST_SECONDS)
-            cluster = of_one(snapshot)
+            cluster = of_one(json.decode(body))
+            pause = min(max(_interval(cluster) / 2, QUICKEST_SECONDS), SLOWEST_SECONDS)
+        self._asked_at = time.monotonic()
+        self._pause = max(pause, REST * (self._asked_at - begun))
         self._etag = etag
         return cluster
+
+
+def _interval(cluster: Cluster) -> float:
+    return min((one.snapshot.interval_seconds for one in cluster.nodes if one.snapshot), default=0.0)
 
 
 def of_one(snapshot: Snapshot) -> Cluster:

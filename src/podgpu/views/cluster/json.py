@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode
+from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode, PartStatus, PendingPod
 from podgpu.views import json
 
 _PLACE = b'"nodes":[]'
@@ -27,9 +27,20 @@ class _Row(msgspec.Struct):
     ready: bool | None = None
 
 
-class _Document(msgspec.Struct):
+class _Schema(msgspec.Struct):
     schema: int
+
+
+class _Document(msgspec.Struct):
+    """The cluster itself, with rows that are read one by one: a whole document of a large one takes long."""
+
+    taken_at: float
+    version: str
     nodes: list[_Row]
+    name: str = ""
+    demo: bool = False
+    pending: tuple[PendingPod, ...] = ()
+    parts: tuple[PartStatus, ...] = ()
 
 
 def encode(cluster: Cluster) -> bytes:
@@ -60,14 +71,15 @@ def frame(cluster: Cluster) -> tuple[bytes, bytes]:
 
 def decode(data: bytes) -> Cluster:
     try:
-        document = msgspec.json.decode(data, type=_Document)
-        if document.schema != CLUSTER_SCHEMA:
+        schema = msgspec.json.decode(data, type=_Schema).schema
+        if schema != CLUSTER_SCHEMA:
             raise UserError(
-                f"The cluster's document has schema {document.schema}, not {CLUSTER_SCHEMA}: "
+                f"The cluster's document has schema {schema}, not {CLUSTER_SCHEMA}: "
                 "use matching versions of podgpu."
             )
-        frame = msgspec.json.decode(data, type=dict[str, Any])
-        return msgspec.convert({**frame, "nodes": [_node(one) for one in document.nodes]}, Cluster)
+        document = msgspec.json.decode(data, type=_Document)
+        frame = {name: getattr(document, name) for name in Cluster.__struct_fields__ if name != "nodes"}
+        return Cluster(**frame, nodes=tuple([_node(one) for one in document.nodes]))
     except msgspec.MsgspecError as error:
         raise UserError(f"This is no document of a podgpu cluster ({error}): check the address.") from error
 

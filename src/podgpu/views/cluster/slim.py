@@ -10,7 +10,8 @@ from podgpu.model import Card, Holder, Instance, Process, Reading, Rest, Snapsho
 from podgpu.views.dialects import container_json
 from podgpu.views.glance import Glance
 
-_METRICS = frozenset({*Glance.__struct_fields__, "power_limit_watts"})
+_XIDS = ("xid_last_code", "xid_last_timestamp_seconds")
+_METRICS = frozenset({*Glance.__struct_fields__, "power_limit_watts", *_XIDS})
 
 
 def slim(snapshot: Snapshot) -> Snapshot:
