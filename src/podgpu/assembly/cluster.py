@@ -6,6 +6,9 @@ from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.reader import Reader
+from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.options import Options as StoreOptions
+from podgpu.cluster.store.survey import StoreSurvey
 from podgpu.cluster.survey import GivenAgents, Place, Survey
 from podgpu.config import ClusterOptions, Config
 from podgpu.errors import UserError
@@ -48,18 +51,26 @@ def open_cluster(config: Config) -> OpenCluster:
     """Begin to read the cluster. Comes within a running event loop. Raises UserError."""
     chosen = config.of(ClusterOptions)
     client = Client(timeout=chosen.timeout)
-    survey = _survey(chosen)
+    store = _store(config)
+    survey = store or _survey(chosen)
 
     def open_reader(place: Place) -> Reader:
-        return AgentReader(client, place.urls[0], place.node)
+        return store.open_reader(place) if store else AgentReader(client, place.urls[0], place.node)
 
     loop = ClusterLoop(survey, open_reader, interval=chosen.interval, name=chosen.name or "")
     return OpenCluster(loop, client)
 
 
+def _store(config: Config) -> StoreSurvey | None:
+    """With a store, nobody else is asked for the use of GPUs."""
+    options = config.of(StoreOptions)
+    return StoreSurvey(Store(options), options.url) if options.url else None
+
+
 def _survey(chosen: ClusterOptions) -> Survey:
     if not chosen.agents:
         raise UserError(
-            "there is no API server to find the agents with; give their addresses with --cluster.agents"
+            "there is no API server to find the agents with; give their addresses with --cluster.agents, or a store "
+            "with --prometheus.url"
         )
     return GivenAgents(chosen.agents)

@@ -2,12 +2,20 @@ from argparse import Namespace
 
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
-from podgpu.option import CLUSTER, DIALECTS, GENERAL, KUBERNETES, LOG, WEB
+from podgpu.option import CLUSTER, DIALECTS, GENERAL, KUBERNETES, LOG, STORE, WEB
 
 HELP = "Read every node of a cluster and serve them together."
-_GROUPS = (GENERAL, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER)
+_GROUPS = (GENERAL, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE)
 # Those of an agent alone.
-_NOT_HERE = ("interval", "node_name", "path_kubelet", "path_logs", "sharing_ratio_file", "series_processes")
+_NOT_HERE = (
+    "interval",
+    "node_name",
+    "path_kubelet",
+    "path_logs",
+    "sharing_ratio_file",
+    "series_processes",
+    "price",
+)
 OPTIONS = tuple(name for name, option in ALL.items() if option.group in _GROUPS and name not in _NOT_HERE)
 
 

@@ -12,7 +12,7 @@ from podgpu.sources import Whereabouts
 class Place(Struct, frozen=True):
     """Where a node is read. `node` is empty if only its address is known."""
 
-    origin: str  # `agent` or `dcgm`
+    origin: str  # `agent`, `dcgm` or `store`
     urls: tuple[str, ...]  # several only for dcgm-exporters
     node: str = ""
 

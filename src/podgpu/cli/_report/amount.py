@@ -2,13 +2,15 @@
 
 from podgpu.views.glance import UNKNOWN
 
+_LARGE = 1.0
 
-def amount(value: float | None) -> str:
-    """Two digits behind the point, and for less than 1 three digits that count."""
+
+def amount(value: float | None, total: float | None) -> str:
+    """Write all values of a column with the same digits: more where their total is small."""
     if value is None:
         return UNKNOWN
-    return f"{value:.2f}" if value == 0 or abs(value) >= 1 else f"{value:.3g}"
+    return f"{value:.4f}" if total is not None and abs(total) < _LARGE else f"{value:.2f}"
 
 
-def money(value: float | None) -> str:
+def hundredths(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.2f}"

@@ -26,6 +26,14 @@ def moment(text: str, now: float) -> float:
         ) from None
 
 
+def seconds(text: str) -> float:
+    """Parse a duration such as `30m` or `2d`."""
+    found = _AGO.fullmatch(text)
+    if not found:
+        raise UserError(f"{text!r} is no duration; write it like 30m, 4h or 2d")
+    return float(int(found[1]) * _SECONDS[found[2]])
+
+
 def period(start: str, end: str, now: float) -> tuple[float, float]:
     """Return the two times. What is to come cannot be reported on."""
     begins, ends = moment(start, now), min(moment(end, now), now)

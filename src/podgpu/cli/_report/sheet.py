@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from podgpu.cli._form import Column, Sheet
-from podgpu.cli._report.amount import amount, money
+from podgpu.cli._report.amount import amount, hundredths
 from podgpu.model import Statement, StatementLine
 from podgpu.views.glance import UNKNOWN, percent
 from podgpu.views.text import line
@@ -93,14 +93,15 @@ def _head(statement: Statement) -> dict[str, Any]:
 
 
 def _columns(statement: Statement) -> tuple[Column[Any], ...]:
-    titles = "/".join(name.removeprefix("label_") for name in statement.by).upper()
-    costs: Column[Any] = Column(f"COST {statement.currency}", lambda row: money(row.cost), number=True)
+    title = "/".join(name.removeprefix("label_").removeprefix("workload_") for name in statement.by)
+    total = statement.total
+    costs: Column[Any] = Column(f"COST {statement.currency}", lambda row: hundredths(row.cost), number=True)
     return (
-        Column(titles, _title(statement.by)),
-        Column("GPU-HOURS", lambda row: amount(row.gpu_hours), number=True),
-        Column("BUSY-HOURS", lambda row: amount(row.busy_hours), number=True),
+        Column(title.upper(), _title(statement.by)),
+        Column("GPU-HOURS", lambda row: amount(row.gpu_hours, total.gpu_hours), number=True),
+        Column("BUSY-HOURS", lambda row: amount(row.busy_hours, total.busy_hours), number=True),
         Column("USE", _use, number=True),
-        Column("KWH", lambda row: amount(row.energy_kwh), number=True),
+        Column("KWH", lambda row: amount(row.energy_kwh, total.energy_kwh), number=True),
         *((costs,) if statement.currency else ()),
     )
 

@@ -38,6 +38,7 @@ class NodeReading(Struct, frozen=True):
     """A node by its last scrape. `seconds` is how long ago that was, `scrape_seconds` the time between two."""
 
     snapshot: Snapshot
+    scraped_at: float
     seconds: float
     scrape_seconds: float
 
@@ -48,9 +49,13 @@ class NodeReading(Struct, frozen=True):
 
 
 class StoreReading(Struct, frozen=True):
-    """Nodes by name, and what the store said beside its answers."""
+    """Nodes by name, and what the store said beside its answers.
+
+    `silent` are those that were scraped within the last minutes and are no longer, and for how many seconds.
+    """
 
     nodes: dict[str, NodeReading]
+    silent: dict[str, float] = {}
     notices: tuple[Notice, ...] = ()
 
 
@@ -78,12 +83,13 @@ async def read(store: Store, now: float) -> StoreReading:
     gone = _gone(scrapes, [*cards, *tenants])
     rows = await asyncio.to_thread(_sorted, scrapes, gone, points)
     nodes = {node: _node(one, scrapes[node], now) for node, one in rows.items()}
-    return StoreReading(nodes, tuple(sorted({*store.notices, *doubtful})))
+    silent = {node: max(now - one.at, 0.0) for node, one in scrapes.items() if node not in nodes}
+    return StoreReading(nodes, silent, tuple(sorted({*store.notices, *doubtful})))
 
 
 def _node(rows: NodeRows, scrape: _Scrape, now: float) -> NodeReading:
     made = snapshot(rows, taken_at=scrape.taken_at, interval=scrape.interval)
-    return NodeReading(made, max(now - scrape.at, 0.0), scrape.interval)
+    return NodeReading(made, scrape.at, max(now - scrape.at, 0.0), scrape.interval)
 
 
 def _last_scrapes(clocks: Iterable[Series]) -> tuple[dict[str, _Scrape], list[Notice]]:
