@@ -20,7 +20,8 @@ from podgpu.cluster.store.selector import one_of
 # For how long before the period a counter's last value is looked for.
 LOOKBACK_SECONDS = 3600.0
 COARSE_SECONDS, FINE_SECONDS = 6 * 3600.0, 1800.0
-NODES_AT_A_TIME = 20
+# A question must not grow too long, nor an answer too large.
+NODES_IN_A_QUESTION, NODES_WITH_SAMPLES, FEW_NODES = 150, 20, 4
 LAST_PART = 1.5  # rather a longer last part than a tiny one
 _INFO = "podgpu_gpu_info"
 _INSTANT = 0.001  # stores know time to the millisecond
@@ -55,6 +56,9 @@ class _Window(NamedTuple):
     def range(self) -> str:
         return f"[{round((self.end - self.start) * 1000)}ms]"
 
+    def is_at_most(self, seconds: float) -> bool:
+        return self.end - self.start <= seconds * LAST_PART
+
     def parts(self, seconds: float) -> Iterator["_Window"]:
         start = self.start
         while self.end - start > seconds * LAST_PART:
@@ -70,7 +74,8 @@ class _Look(NamedTuple):
     alive: Collection[CardKey]
     models: Mapping[CardKey, str]
     pods: PodFacts
-    restless: Collection[str]
+    restless: set[str]
+    mixed: set[str]  # those of them where two pods had one name
 
 
 class History:
@@ -101,9 +106,11 @@ class History:
             self._store.points(self._store.select(_INFO), start),
         )
         self._alive = set(_models(models))
-        last: dict[Line, int] = {}
-        for line, value in found:
-            last[line] = max(value, last.get(line, 0))
+        last = dict(found)
+        # Which of two series of one counter is the newer one, only their samples show.
+        for some in _batches(sorted(_divided(found)), NODES_WITH_SAMPLES):
+            samples = await self._samples(_Window(start - LOOKBACK_SECONDS, start), some)
+            last |= {line: own_samples[-1][1] for line, own_samples in samples.items() if own_samples}
         return last
 
     async def stretches(self, start: float, end: float) -> AsyncIterator[Stretch]:
@@ -113,46 +120,66 @@ class History:
 
     async def _window(self, window: _Window, nodes: Sequence[str]) -> AsyncIterator[Stretch]:
         """Read a window of these nodes, or of all: in one piece if that is exact and the store can, else in smaller."""
-        is_finest = window.end - window.start <= self._fine * LAST_PART
         try:
             look = await self._look(window, nodes)
         except StoreFault as fault:
-            if fault.reason not in TOO_MUCH or is_finest:
-                raise
+            self._give_up(fault, window)
             async for stretch in self._parts(window, nodes):
                 yield stretch
             return
         plain = {line: ends for line, ends in look.ends.items() if line.card.node not in look.restless}
         self._settle(look.alive, {line.card.node for line in plain})
         yield Stretch(window.end, _thinned(plain, window), look.models, look.pods)
-        for some in _batches(sorted(look.restless), NODES_AT_A_TIME):
-            inside = self._sampled(window, some, look) if is_finest else self._parts(window, some)
-            async for stretch in inside:
+        async for stretch in self._restless(window, look):
+            yield stretch
+
+    async def _restless(self, window: _Window, look: _Look) -> AsyncIterator[Stretch]:
+        """A few nodes' samples are fetched at once. Of many nodes most may be plain in most parts of the window.
+
+        Where two pods had one name, the parts show which was when.
+        """
+        is_finest = window.is_at_most(self._fine)
+        by_parts = set() if is_finest else look.mixed
+        if not is_finest and len(look.restless - by_parts) > FEW_NODES:
+            by_parts = look.restless
+        for some in _batches(sorted(by_parts), NODES_IN_A_QUESTION):
+            async for stretch in self._parts(window, some):
                 yield stretch
+        for some in _batches(sorted(look.restless - by_parts), NODES_WITH_SAMPLES if is_finest else 1):
+            try:
+                yield await self._sampled(window, some, look)
+            except StoreFault as fault:
+                self._give_up(fault, window)
+                async for stretch in self._parts(window, some):
+                    yield stretch
+
+    def _give_up(self, fault: StoreFault, window: _Window) -> None:
+        """Raise the fault, unless the store may well answer the same about less time."""
+        if fault.reason not in TOO_MUCH or window.is_at_most(self._fine):
+            raise fault
 
     async def _parts(self, window: _Window, nodes: Sequence[str]) -> AsyncIterator[Stretch]:
         for part in window.parts(self._fine):
             async for stretch in self._window(part, nodes):
                 yield stretch
 
-    async def _sampled(self, window: _Window, nodes: Sequence[str], look: _Look) -> AsyncIterator[Stretch]:
-        """Fetch the samples themselves. Those of one counter may be in several series, by who scraped them."""
+    async def _sampled(self, window: _Window, nodes: Sequence[str], look: _Look) -> Stretch:
+        samples = await self._samples(window, nodes)
+        self._settle(look.alive, nodes)
+        return Stretch(window.end, samples, look.models, look.pods)
+
+    async def _samples(self, window: _Window, nodes: Sequence[str]) -> dict[Line, list[tuple[float, int]]]:
+        """Those of one counter may be in several series, by who scraped them."""
         chosen = one_of("node", nodes)
-        samples: dict[Line, dict[float, int]] = {}
+        found: dict[Line, dict[float, int]] = {}
         questions = (self._store.select(one.metric, chosen) + window.range for one in FAMILIES)
         answers = await asyncio.gather(*(self._store.series(one, window.end) for one in questions))
         for family, answer in zip(FAMILIES, answers, strict=True):
             for series in answer:
                 if line := line_of(family, series.labels):
-                    found = ((at, round(value * family.unit)) for at, value in series.samples)
-                    samples.setdefault(line, {}).update(found)
-        self._settle(look.alive, nodes)
-        yield Stretch(
-            window.end,
-            {line: sorted(found.items()) for line, found in samples.items()},
-            look.models,
-            look.pods,
-        )
+                    own_samples = ((at, round(value * family.unit)) for at, value in series.samples)
+                    found.setdefault(line, {}).update(own_samples)
+        return {line: sorted(own_samples.items()) for line, own_samples in found.items()}
 
     async def _look(self, window: _Window, nodes: Sequence[str]) -> _Look:
         chosen = (one_of("node", nodes),) if nodes else ()
@@ -172,7 +199,8 @@ class History:
         stayed = self._alive & alive.keys()
         restless |= {line.card.node for line in low if line.card not in stayed}
         ends = {line: (low[line], high[line]) for line in low.keys() & high.keys()}
-        return _Look(ends, alive, _models(seen), pods, restless)
+        mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
+        return _Look(ends, alive, _models(seen), pods, restless | mixed, mixed)
 
     async def _values(
         self, question: Callable[[str], str], at: float, chosen: Sequence[str]

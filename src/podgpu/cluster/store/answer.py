@@ -106,7 +106,7 @@ def _refusal(status: int, kind: str, message: str) -> StoreFault:
         return StoreFault("store_refused", said)
     if kind in ("timeout", "canceled") or status == 504:
         return StoreFault("store_late", said)
-    if status in (413, 429) or (status in (400, 422, 500, 503) and _LIMIT.search(message)):
+    if status == 429 or (status in (400, 422, 500, 503) and _LIMIT.search(message)):
         return StoreFault("store_limited", said)
     if status in (502, 503) or kind == "unavailable":
         return StoreFault("store_unavailable", said)
