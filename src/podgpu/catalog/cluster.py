@@ -2,19 +2,25 @@
 
 from podgpu.catalog.row import Kind, Metric, Scope, Stability, Worth
 
-_CARDS = ("node", "model")
+_CARDS = ("model",)
 _HELD = (*_CARDS, "namespace", "resource")
 _USED = (*_CARDS, "namespace")
 
 
 def _row(
-    name: str, labels: tuple[str, ...], text: str, *, kind: Kind = Kind.GAUGE, worth: Worth = Worth.CORE
+    name: str,
+    labels: tuple[str, ...],
+    text: str,
+    *,
+    scope: Scope = Scope.CLUSTER_NODE,
+    kind: Kind = Kind.GAUGE,
+    worth: Worth = Worth.CORE,
 ) -> Metric:
     return Metric(
         name=name,
         kind=kind,
         help=text,
-        scope=Scope.CLUSTER,
+        scope=scope,
         own_labels=labels,
         worth=worth,
         stability=Stability.EXPERIMENTAL,
@@ -28,29 +34,32 @@ ITSELF: tuple[Metric, ...] = (
         "Name of the cluster and version of podgpu. demo is true when any node's numbers are made up.",
         kind=Kind.INFO,
         worth=Worth.VITAL,
+        scope=Scope.CLUSTER,
     ),
     _row(
         "nodes",
         ("state",),
         "Nodes by state: fresh, stale, allocation (nobody reads their GPUs) or failed.",
         worth=Worth.VITAL,
+        scope=Scope.CLUSTER,
     ),
     _row(
         "source_up",
         ("source",),
         "1 when this part of the reader of the cluster works, else 0.",
         worth=Worth.VITAL,
+        scope=Scope.CLUSTER,
     ),
     _row(
         "node_info",
-        ("node", "state", "origin", "reason"),
+        ("state", "origin", "reason"),
         "How a node stands, who reported it (agent, dcgm, store or api), and why it is not fresh.",
         kind=Kind.INFO,
         worth=Worth.VITAL,
     ),
     _row(
         "snapshot_timestamp_seconds",
-        ("node",),
+        (),
         "When the numbers of the node were taken, in seconds since 1970.",
         worth=Worth.VITAL,
     ),
@@ -64,7 +73,7 @@ CAPACITY: tuple[Metric, ...] = (
     ),
     _row(
         "allocatable",
-        ("node", "resource"),
+        ("resource",),
         "What the node offers of a resource of GPUs, in the resource's own units, according to Kubernetes.",
     ),
     _row(
@@ -115,10 +124,12 @@ WAITING: tuple[Metric, ...] = (
         "pending_pods",
         ("namespace", "resource"),
         "Pods that ask for the resource and are on no node yet. A pod counts once for each resource that it asks for.",
+        scope=Scope.CLUSTER,
     ),
     _row(
         "pending_requests",
         ("namespace", "resource"),
         "What these pods ask for together, in the resource's own units.",
+        scope=Scope.CLUSTER,
     ),
 )

@@ -20,6 +20,6 @@ OPTIONS = tuple(name for name, option in ALL.items() if option.group in _GROUPS 
 
 
 def run(config: Config, _: Namespace) -> int:
-    from podgpu.cli._cluster import serve_cluster
+    from podgpu.cli._serving.cluster import serve_cluster
 
     return serve_cluster(config)

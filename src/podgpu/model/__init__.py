@@ -8,6 +8,7 @@ from podgpu.model.claim import Claim
 from podgpu.model.cluster import CLUSTER_SCHEMA, NODE_STATES, ORIGINS, Cluster, ClusterNode, PendingPod
 from podgpu.model.device import (
     SEES_ALL,
+    UNKNOWN,
     Ability,
     Device,
     Fault,
@@ -46,6 +47,7 @@ __all__ = [
     "SCHEMA",
     "SEES_ALL",
     "UNATTRIBUTED",
+    "UNKNOWN",
     "Ability",
     "Allocation",
     "Balance",

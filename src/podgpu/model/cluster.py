@@ -50,6 +50,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     version: str  # of podgpu
     name: str = ""  # of the cluster; empty if none was given
     demo: bool = False  # true if any node's numbers are made up
+    replayed: bool = False  # true if it is played back from a recording: `taken_at` is long past
     nodes: tuple[ClusterNode, ...] = ()  # by name
     pending: tuple[PendingPod, ...] = ()  # oldest first
     parts: tuple[PartStatus, ...] = ()  # what the reader of the cluster depends on

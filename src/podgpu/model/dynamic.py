@@ -37,13 +37,17 @@ class ClaimedDevice(Struct, frozen=True, kw_only=True):
 
 
 class ResourceClaim(Struct, frozen=True, kw_only=True):
-    """`pod_uids` are the pods it is reserved for. `pod_name` is what a pod calls one that was made from a template."""
+    """`pod_uids` are the pods it is reserved for. `pod_name` is what a pod calls one that was made from a template.
+
+    `classes` are the device classes that it asks for, kept as long as it was given no devices.
+    """
 
     namespace: str
     name: str
     pod_name: str = ""
     devices: tuple[ClaimedDevice, ...] = ()
     pod_uids: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
 
 
 class PoolDevice(Struct, frozen=True, kw_only=True):

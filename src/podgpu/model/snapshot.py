@@ -44,6 +44,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     interval_seconds: float  # between two snapshots
     version: str  # of podgpu
     demo: bool = False  # true if the numbers are made up
+    replayed: bool = False  # true if it is played back from a recording: `taken_at` is long past
     driver_version: str = ""  # empty if not known
     nvml_version: str = ""  # empty if not known
     cards: tuple[Card, ...] = ()  # every GPU, and who is on it

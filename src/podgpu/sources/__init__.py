@@ -15,6 +15,7 @@ and, where they apply:
     LENDS_PROFILING, BORROWS_PROFILING
                         it can give profiling counters to another source, or take them from another: see `merged`
     spans_nodes(options) the setting that makes it read all nodes, as the user wrote it; empty if it reads this node
+    play(options)       in place of `open`: it plays snapshots that are joined already
     residents()         the node's pods and processes, if the source brings its own
 """
 
@@ -38,6 +39,32 @@ class Source(Protocol):
         """Let go of the hardware for a while. Return True once the source no longer holds any of it."""
 
     async def close(self) -> None: ...
+
+
+class Playing(Protocol):
+    """A recording that is being played."""
+
+    speed: float
+    is_paused: bool
+
+    @property
+    def number(self) -> int:
+        """Which of its moments is due."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    @property
+    def seconds_to_next(self) -> float:
+        """How long until another moment is due; for ever if it is paused or over."""
+
+    def document(self, number: int) -> bytes:
+        """Return a moment as the document of a cluster. Raises UserError."""
+
+    def pause(self) -> None:
+        """Stop, or go on."""
+
+    def go_faster(self, steps: int) -> None: ...
 
 
 class Whereabouts(Protocol):

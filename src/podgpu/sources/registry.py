@@ -10,7 +10,7 @@ from typing import Any
 
 import podgpu.sources
 from podgpu.option import OptionsOf
-from podgpu.sources import Site, Source
+from podgpu.sources import Playing, Site, Source
 from podgpu.sources.residents import Residents
 
 
@@ -30,6 +30,7 @@ class Entry:
     borrows_profiling: bool = False
     spans_nodes: Callable[[OptionsOf], str] = lambda _: ""
     residents: Callable[[], Residents] | None = None
+    play: Callable[[OptionsOf], Playing] | None = None
 
 
 @cache
@@ -84,6 +85,7 @@ def _entry(folder: str) -> Entry:
         borrows_profiling=getattr(module, "BORROWS_PROFILING", False),
         spans_nodes=lambda options: spans_nodes(own(options)),
         residents=getattr(module, "residents", None),
+        play=(lambda options: module.play(own(options))) if hasattr(module, "play") else None,
     )
 
 

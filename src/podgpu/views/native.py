@@ -125,7 +125,7 @@ def _agent(snapshot: Snapshot, series_dropped: Mapping[str, int]) -> Iterator[Re
             "version": snapshot.version,
             "driver_version": snapshot.driver_version,
             "nvml_version": snapshot.nvml_version,
-            "demo": _word(snapshot.demo),
+            "demo": _word(snapshot.demo or snapshot.replayed),
         },
     )
     yield Reading("up", float(snapshot.up))

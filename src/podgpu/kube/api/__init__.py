@@ -7,6 +7,8 @@ from typing import Protocol, TypeVar
 import msgspec
 
 OBJECT_BYTES = 2 << 20
+# What a decoder raises for malformed bytes, hostile nesting included.
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 DETAIL_LENGTH = 300
 
 REASONS = {
@@ -49,9 +51,15 @@ class ApiStatus(msgspec.Struct):
 
 class Api(Protocol):
     async def get(
-        self, path: str, kind: type[T], query: Mapping[str, str] | None = None, *, limit: int = OBJECT_BYTES
+        self,
+        path: str,
+        kind: type[T],
+        query: Mapping[str, str] | None = None,
+        *,
+        limit: int = OBJECT_BYTES,
+        metadata_only: bool = False,
     ) -> T:
-        """GET one object. Raises ApiFault."""
+        """GET one object, or as much of it as its metadata. Raises ApiFault."""
 
     async def post(self, path: str, kind: type[T], sent: object) -> T:
         """POST an object, and return what the server made of it. Raises ApiFault."""

@@ -11,14 +11,16 @@ from typing import NamedTuple, TypeVar
 import aiohttp
 import msgspec
 
-from podgpu.kube.api import OBJECT_BYTES, ApiFault, ApiStatus
+from podgpu.kube.api import MALFORMED, OBJECT_BYTES, ApiFault, ApiStatus
 from podgpu.kube.api.account import Account, ClientCertificate
 from podgpu.kube.api.trust import Trust
-from podgpu.kube.pod_object import MALFORMED
 
 REFUSAL_BYTES = 4 << 10
 LONGEST_RETRY_AFTER = 300.0
 CONNECTIONS = 8
+JSON = "application/json"
+# The API server cuts everything else off. One that cannot answers with the whole object.
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1, {JSON}"
 
 T = TypeVar("T")
 
@@ -28,6 +30,7 @@ class _Asked(NamedTuple):
     path: str
     query: Mapping[str, str] | None = None
     body: bytes | None = None
+    accept: str = JSON
 
     @property
     def success(self) -> int:
@@ -56,9 +59,16 @@ class ApiServer:
         self._session: aiohttp.ClientSession | None = None
 
     async def get(
-        self, path: str, kind: type[T], query: Mapping[str, str] | None = None, *, limit: int = OBJECT_BYTES
+        self,
+        path: str,
+        kind: type[T],
+        query: Mapping[str, str] | None = None,
+        *,
+        limit: int = OBJECT_BYTES,
+        metadata_only: bool = False,
     ) -> T:
-        async with self._answer(_Asked("GET", path, query), self._patience) as response:
+        asked = _Asked("GET", path, query, accept=METADATA if metadata_only else JSON)
+        async with self._answer(asked, self._patience) as response:
             return _decoded(await _body(response, limit), kind, path)
 
     async def post(self, path: str, kind: type[T], sent: object) -> T:
@@ -112,15 +122,17 @@ class ApiServer:
             self._url + asked.path,
             params=asked.query,
             data=asked.body,
-            headers=self._headers() | ({"Content-Type": "application/json"} if asked.body else {}),
+            headers=self._headers(asked),
             ssl=self._trust.context(),
             timeout=patience,
             allow_redirects=False,
         )
 
-    def _headers(self) -> dict[str, str]:
+    def _headers(self, asked: _Asked) -> dict[str, str]:
         # Without compression, the size limits apply to what is received.
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "podgpu"}
+        headers = {"Accept": asked.accept, "Accept-Encoding": "identity", "User-Agent": "podgpu"}
+        if asked.body:
+            headers["Content-Type"] = JSON
         if token := _token(self._token_file) if self._token_file else self._token:
             headers["Authorization"] = f"Bearer {token}"
         return headers

@@ -39,6 +39,7 @@ class _Document(msgspec.Struct):
     nodes: list[_Row]
     name: str = ""
     demo: bool = False
+    replayed: bool = False
     pending: tuple[PendingPod, ...] = ()
     parts: tuple[PartStatus, ...] = ()
 

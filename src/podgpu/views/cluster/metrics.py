@@ -13,7 +13,7 @@ from podgpu.views.series import Family, Labels
 _ROWS = {
     name.removeprefix(Scope.CLUSTER.prefix): rows[0]
     for name, rows in catalog.families().items()
-    if rows[0].scope is Scope.CLUSTER
+    if rows[0].scope in (Scope.CLUSTER, Scope.CLUSTER_NODE)
 }
 
 
@@ -26,7 +26,7 @@ class _Families:
         family = self._found.get(name)
         if family is None:
             family = self._found[name] = Family(row.family, row.kind, row.help, row.worth)
-        family.put(number, Labels(row.own_labels, values))
+        family.put(number, Labels((*row.scope.labels, *row.own_labels), values))
 
     def all(self) -> list[Family]:
         """In the order of the catalog."""

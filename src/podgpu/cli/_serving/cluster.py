@@ -8,7 +8,7 @@ from podgpu import __version__, log
 from podgpu.assembly import collector
 from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.guard import open_guard
-from podgpu.cli._stopping import Signals, until_stopped, within
+from podgpu.cli._serving.stopping import Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.serve.cluster.menu import cluster_menu
 from podgpu.serve.cluster.server import ClusterServer
