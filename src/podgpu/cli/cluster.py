@@ -6,7 +6,7 @@ from podgpu.option import CLUSTER, DIALECTS, GENERAL, KUBERNETES, LOG, STORE, WE
 
 HELP = "Read every node of a cluster and serve them together."
 _GROUPS = (GENERAL, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE)
-# Those of an agent alone.
+# Those of an agent alone, and of reports.
 _NOT_HERE = (
     "interval",
     "node_name",
@@ -16,7 +16,13 @@ _NOT_HERE = (
     "series_processes",
     "price",
 )
-OPTIONS = tuple(name for name, option in ALL.items() if option.group in _GROUPS and name not in _NOT_HERE)
+# Where a node has no agent, its dcgm-exporter is read.
+_EXPORTERS = ("dcgm_selector", "dcgm_namespace", "dcgm_timeout", "dcgm_max_bytes")
+OPTIONS = tuple(
+    name
+    for name, option in ALL.items()
+    if name in _EXPORTERS or (option.group in _GROUPS and name not in _NOT_HERE)
+)
 
 
 def run(config: Config, _: Namespace) -> int:

@@ -3,9 +3,9 @@ import time
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from podgpu.cli._view import LOOKING
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
-from podgpu.option import STORE, TERMINAL
 
 if TYPE_CHECKING:
     from podgpu.model import Cluster
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from podgpu.views.cluster.selection import Selection
 
 HELP = "List who holds a GPU and does not use it, since when, and what it costs."
-OPTIONS = tuple(name for name, option in ALL.items() if option.group in (STORE, TERMINAL))
+OPTIONS = tuple(name for name in ALL if name in LOOKING or name == "price")
 
 INCOMPLETE = 1
 MAX_NAMED = 3

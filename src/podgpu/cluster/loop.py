@@ -9,6 +9,7 @@ from typing import Protocol
 from podgpu import __version__
 from podgpu.cluster.allocations import Allocated
 from podgpu.cluster.reader import REASONS, Reader, ReadFault
+from podgpu.cluster.retired import Retired
 from podgpu.cluster.standing import Look, stand
 from podgpu.cluster.station import Station
 from podgpu.cluster.survey import Place, Survey
@@ -17,7 +18,8 @@ from podgpu.feed import Feed
 from podgpu.model import Cluster, ClusterNode, PartStatus, Snapshot
 
 AT_ONCE = 64  # nodes that are read at a time
-PUBLISH_SECONDS = 1.0  # while a round lasts
+PUBLISH_SECONDS = 0.5  # at the least, between two clusters
+GIVEN_SECONDS = 10.0  # for the first lists of Kubernetes
 
 
 class Given(Protocol):
@@ -27,6 +29,12 @@ class Given(Protocol):
         """The newest: the same object until something changes."""
 
     def parts(self) -> tuple[PartStatus, ...]: ...
+
+    async def complete(self) -> None:
+        """Wait until everything was read once, or cannot be."""
+
+    async def changed(self) -> None:
+        """Wait until something changes."""
 
     async def run(self) -> None: ...
 
@@ -55,6 +63,7 @@ class ClusterLoop:
         self._turns = asyncio.Semaphore(at_once)
         self._stations: dict[Place, Station] = {}
         self._parts: tuple[PartStatus, ...] = ()
+        self._retired = Retired()
         self._feed = Feed(Cluster(taken_at=time.time(), version=__version__, name=name))
 
     @property
@@ -81,6 +90,7 @@ class ClusterLoop:
         async with asyncio.TaskGroup() as group:
             if self._given is not None:
                 group.create_task(self._given.run())
+                group.create_task(self._follow(self._given))
             group.create_task(self._beat())
 
     async def round(self) -> None:
@@ -97,12 +107,25 @@ class ClusterLoop:
         self._publish()
 
     async def close(self) -> None:
+        self._retired.close()
         await self._keep(())
         await self._survey.close()
         if self._given is not None:
             await self._given.close()
 
+    async def _follow(self, given: Given) -> None:
+        """Publish what changes in Kubernetes without waiting for the next round."""
+        while True:
+            await given.changed()
+            if self.ready:
+                self._publish()
+            await asyncio.sleep(PUBLISH_SECONDS)
+
     async def _beat(self) -> None:
+        if self._given is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GIVEN_SECONDS):
+                    await self._given.complete()
         while True:
             due = time.monotonic() + self._interval
             await self.round()
@@ -125,12 +148,10 @@ class ClusterLoop:
         nodes = self._nodes(allocated.nodes)
         parts = (*self._parts, *(self._given.parts() if self._given else ()))
         last = self.cluster
-        if (
-            self.ready
-            and _same(nodes, last.nodes)
-            and (parts, allocated.pending) == (last.parts, last.pending)
-        ):
+        is_same = _same(nodes, last.nodes) and allocated.pending == last.pending
+        if self.ready and is_same and list(map(_state, parts)) == list(map(_state, last.parts)):
             return
+        self._retired.add(last.nodes, nodes)
         self._feed.publish(
             Cluster(
                 taken_at=time.time(),
@@ -164,6 +185,11 @@ def _kept(before: ClusterNode | None, now: ClusterNode) -> ClusterNode:
     if before is None or before.snapshot is not now.snapshot:
         return now
     return before if before == now else now
+
+
+def _state(part: PartStatus) -> tuple[str, bool, str]:
+    """What is worth publishing about a part: its age alone is not."""
+    return part.name, part.up, part.fault.reason if part.fault else ""
 
 
 def _same(nodes: tuple[ClusterNode, ...], others: tuple[ClusterNode, ...]) -> bool:

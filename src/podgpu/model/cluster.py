@@ -14,7 +14,7 @@ NODE_STATES = ("fresh", "stale", "allocation", "failed")
 ORIGINS = ("agent", "dcgm", "store", "api")
 
 
-class ClusterNode(Struct, frozen=True, kw_only=True):
+class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     """One node. A node that does not answer keeps its row and says why."""
 
     name: str  # as Kubernetes knows it
@@ -43,7 +43,7 @@ class PendingPod(Struct, frozen=True, kw_only=True):
     workload: Workload | None = None  # what it was made for; absent if not known
 
 
-class Cluster(Struct, frozen=True, kw_only=True):
+class Cluster(Struct, frozen=True, kw_only=True, weakref=True):
     """Everything a view of many nodes may show."""
 
     taken_at: float  # seconds since 1970

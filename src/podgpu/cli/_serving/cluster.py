@@ -19,8 +19,8 @@ READER_CLOSE_SECONDS = 2.2
 
 def serve_cluster(config: Config) -> int:
     """Run until SIGTERM or SIGINT."""
-    collector.relax()
-    _allow_connections()
+    collector.relax(collector.FEWER)
+    allow_connections()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, at_exit))
 
@@ -44,7 +44,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         await within(READER_CLOSE_SECONDS, reader.close(), "reader")
 
 
-def _allow_connections() -> None:
+def allow_connections() -> None:
     """Take as many open files as the system allows: there is a connection for each node."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -43,10 +43,20 @@ class ApiStatus(msgspec.Struct):
 
     code: int = 0
     message: str = ""
+    kind: str = ""
 
     def fault(self, retry_after: float = 0.0) -> ApiFault:
         reason = _BY_STATUS.get(self.code) or ("unreachable" if self.code >= 500 else "garbage")
         return ApiFault(reason, self.message, status=self.code, retry_after=retry_after)
+
+
+class Fetched(msgspec.Struct, frozen=True):
+    """An answer as it came, of a pod behind the API server. `body` may be compressed."""
+
+    status: int
+    etag: str
+    encoding: str
+    body: bytes
 
 
 class Api(Protocol):
@@ -63,6 +73,11 @@ class Api(Protocol):
 
     async def post(self, path: str, kind: type[T], sent: object) -> T:
         """POST an object, and return what the server made of it. Raises ApiFault."""
+
+    async def fetch(
+        self, path: str, query: Mapping[str, str], headers: Mapping[str, str], *, limit: int
+    ) -> Fetched:
+        """GET through the API server's proxy. Raises ApiFault if that fails; whatever the pod answers is returned."""
 
     def stream(
         self, path: str, query: Mapping[str, str], *, silence: float

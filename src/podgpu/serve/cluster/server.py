@@ -43,6 +43,10 @@ class ClusterServer(Front):
         await super().start(addresses)
         self._keeper = asyncio.create_task(self._pages.run())
 
+    async def prepare(self) -> None:
+        """Make the wanted pages of the newest cluster."""
+        await self._pages.prepare()
+
     async def stop(self) -> None:
         if self._keeper is not None:
             self._keeper.cancel()
