@@ -116,7 +116,7 @@ def _title(by: Sequence[str]) -> Callable[[Any], str]:
 
 
 def _use(row: Any) -> str:
-    known = row.row == "group" and row.busy_hours is not None and row.gpu_hours
+    known = row.row in ("group", "total") and row.busy_hours is not None and row.gpu_hours
     return percent(row.busy_hours / row.gpu_hours) if known else UNKNOWN
 
 
