@@ -44,7 +44,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 
 def test_an_address_holds_no_login() -> None:
-    with pytest.raises(UserError, match="--prometheus[.]password-file"):
+    with pytest.raises(UserError, match=r"--prometheus\.password-file"):
         store_address("https://user:word@prometheus")
 
 
