@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from podgpu.assembly import collector
-from podgpu.cli._cluster import allow_connections
+from podgpu.cli._serving.cluster import allow_connections
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
 from podgpu.cluster.loop import ClusterLoop

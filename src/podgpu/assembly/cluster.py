@@ -4,6 +4,7 @@ import asyncio
 from typing import Protocol
 
 from podgpu.assembly import machine
+from podgpu.assembly.access import check, open_access
 from podgpu.assembly.exporter import open_exporter
 from podgpu.assembly.whole import open_reader as open_objects
 from podgpu.cluster.agents.agent import AgentReader, Fetch
@@ -24,11 +25,6 @@ from podgpu.model import Cluster, Snapshot
 from podgpu.sources.dcgm import PATH, PORT
 from podgpu.sources.dcgm.options import Options as DcgmOptions
 
-_NO_SERVER = (
-    "there is no API server to ask about the cluster; name a kubeconfig with --kube.kubeconfig, "
-    "the addresses of agents with --cluster.agents, or a store with --prometheus.url"
-)
-
 
 class Closable(Protocol):
     async def close(self) -> None: ...
@@ -37,9 +33,10 @@ class Closable(Protocol):
 class OpenCluster:
     """A cluster that is being read, until it is closed."""
 
-    def __init__(self, loop: ClusterLoop, *others: Closable) -> None:
+    def __init__(self, loop: ClusterLoop, *others: Closable, api: Api | None = None) -> None:
         self._loop = loop
         self._others = others
+        self._api = api
         self.running = asyncio.create_task(loop.run())
 
     @property
@@ -58,6 +55,15 @@ class OpenCluster:
     async def full(self, name: str) -> Snapshot:
         """Fetch a node's snapshot with everything in it. Raises UserError."""
         return await self._loop.full(name)
+
+    async def check(self) -> None:
+        """Close it and raise a UserError if there is no access to the cluster."""
+        try:
+            if self._api:
+                await check(self._api)
+        except UserError:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         self.running.cancel()
@@ -78,7 +84,8 @@ def open_cluster(config: Config) -> OpenCluster:
 def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
     """With a store nobody else is asked for the use of GPUs. Who was given them, Kubernetes says where there is one."""
     survey = StoreSurvey(Store(config.of(StoreOptions)), url)
-    api = machine.open_api_server(config)
+    is_named = config.kube_kubeconfig or config.kube_context
+    api = open_access(config) if is_named else machine.open_api_server(config)
     loop = ClusterLoop(
         survey,
         survey.open_reader,
@@ -86,7 +93,7 @@ def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
         name=chosen.name or "",
         given=KubeGiven(open_objects(config, api), config.kube_pod_labels) if api else None,
     )
-    return OpenCluster(loop, *((api,) if api else ()))
+    return OpenCluster(loop, *((api,) if api else ()), api=api)
 
 
 def _of_addresses(chosen: ClusterOptions) -> OpenCluster:
@@ -101,9 +108,7 @@ def _of_addresses(chosen: ClusterOptions) -> OpenCluster:
 
 
 def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
-    api = machine.open_api_server(config)
-    if api is None:
-        raise UserError(_NO_SERVER)
+    api = open_access(config)
     given = KubeGiven(open_objects(config, api), config.kube_pod_labels)
     client, turn = _client(config, chosen), asyncio.Lock()
 
@@ -119,7 +124,7 @@ def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
         name=chosen.name or "",
         given=given,
     )
-    return OpenCluster(loop, client, api)
+    return OpenCluster(loop, client, api, api=api)
 
 
 class _Client(Fetch, Closable, Protocol):
@@ -130,10 +135,7 @@ def _client(config: Config, chosen: ClusterOptions) -> _Client:
     if chosen.via == "direct":
         return Client(timeout=chosen.timeout)
     # Not the one with the watches: agents that hang would keep its connections busy.
-    api = machine.open_api_server(config, connections=AT_ONCE)
-    if api is None:
-        raise UserError(_NO_SERVER)
-    return ProxyClient(api, timeout=chosen.timeout)
+    return ProxyClient(open_access(config, connections=AT_ONCE), timeout=chosen.timeout)
 
 
 def _survey(config: Config, chosen: ClusterOptions, api: Api) -> PodSurvey:

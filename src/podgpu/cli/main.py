@@ -38,6 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def inspect() -> int:
+    """Run as a plugin of kubectl that has this one command."""
+    return main(["inspect", *sys.argv[1:]])
+
+
 def _fill_standard_streams() -> None:
     """Open closed standard streams. A file opened later would otherwise get their number, and our output."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:

@@ -22,10 +22,13 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     origin: str = ""  # one of ORIGINS; empty if nobody reported anything
     reason: str = ""  # why it is not fresh, a closed set; empty if it is
     detail: str = ""  # the same in words, and what to do next
-    snapshot: Snapshot | None = None  # the newest, slim; with `allocation` it has no readings and no books
+    snapshot: Snapshot | None = (
+        None  # the newest, slim; with `allocation` it has no books and only readings of size
+    )
     allocatable: dict[str, str] = {}  # resources of GPUs, as the node offers them to Kubernetes
     model: str = ""  # of its GPUs, by the node's labels or its snapshot; empty if not known or mixed
     ready: bool | None = None  # whether Kubernetes says that the node is; absent if not known
+    address: str = ""  # its internal IP address; empty if not known
 
 
 class PendingPod(Struct, frozen=True, kw_only=True):

@@ -91,6 +91,14 @@ def cards(inventory: Inventory) -> Iterator[Device]:
         yield sighting.card(uuid, number=number, memory=memory)
 
 
+def memory_of(allocation: Allocation, inventory: Inventory) -> int | None:
+    """Return what it asks for in bytes, as far as the node shows how large a unit is."""
+    _, of_card = inventory.once(_by_node)
+    if allocation.resource != RESOURCE or not of_card:
+        return None
+    return allocation.units * (GIB if of_card <= MOST_GIB else MIB)
+
+
 def _by_node(inventory: Inventory) -> tuple[int, int]:
     """Return how many cards the node has, and the units of each, as far as Kubernetes knows."""
     units = sighting.offered(inventory.node.allocatable, RESOURCE)

@@ -86,8 +86,9 @@ def _add_options(parser: ArgumentParser, options: dict[str, Option[Any]]) -> Non
     groups = dict.fromkeys(option.group for option in options.values())
     sections = {group: parser.add_argument_group(group.lower()) for group in groups}
     for name, option in options.items():
+        flags = [option.flag, option.alias] if option.alias else [option.flag]
         sections[option.group].add_argument(
-            option.flag, dest=name, action="append", metavar=option.placeholder, help=_help(option)
+            *flags, dest=name, action="append", metavar=option.placeholder, help=_help(option)
         )
 
 

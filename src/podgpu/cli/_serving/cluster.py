@@ -27,6 +27,7 @@ def serve_cluster(config: Config) -> int:
 
 async def _serve(config: Config, at_exit: ExitStack) -> int:
     reader = open_cluster(config)
+    await reader.check()
     server = ClusterServer(
         reader,
         cluster_menu(config.of, config.series_limit),

@@ -89,4 +89,6 @@ class ReaderView:
 
 
 async def _opened(open_reader: Callable[[], OpenCluster]) -> OpenCluster:
-    return open_reader()
+    reader = open_reader()
+    await reader.check()
+    return reader

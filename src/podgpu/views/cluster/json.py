@@ -25,6 +25,7 @@ class _Row(msgspec.Struct):
     allocatable: dict[str, str] = {}
     model: str = ""
     ready: bool | None = None
+    address: str = ""
 
 
 class _Schema(msgspec.Struct):
