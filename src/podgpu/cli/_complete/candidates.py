@@ -69,7 +69,10 @@ def _names(before: Sequence[str], of: Callable[[Cluster], Sequence[str]]) -> Seq
 
     def look() -> None:
         view = open_view(load(_flags(before), os.environ))
-        found.append(of(view.cluster))
+        try:
+            found.append(of(view.cluster))
+        finally:
+            view.close()
 
     def try_to() -> None:
         try:
@@ -85,7 +88,7 @@ def _names(before: Sequence[str], of: Callable[[Cluster], Sequence[str]]) -> Seq
 
 def _flags(before: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Find the options among the words that say what to look at."""
-    by_flag = {OPTIONS[name].flag: name for name in LOOKING}
+    by_flag = {flag: name for name in LOOKING for flag in (OPTIONS[name].flag, OPTIONS[name].alias) if flag}
     found: dict[str, list[str]] = {}
     for word, following in zip(before, [*before[1:], ""], strict=True):
         flag, equals, value = word.partition("=")

@@ -18,7 +18,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sheet(Generic[R]):
     """`kind` is the type of the rows: CSV has a header even if there are none. `head` goes before the rows in JSON."""
 

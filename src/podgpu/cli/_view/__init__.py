@@ -16,7 +16,10 @@ HERE = "http://127.0.0.1:19400"
 _PLAYED = next(entry for entry in registry.entries().values() if entry.play)
 _OF_REPLAY = {option.name for section in _PLAYED.sections for option in options_of(section).values()}
 _OF_STORE = {option.name for option in options_of(StoreOptions).values()}
-_BESIDES = ("config_file", "source", "kube_kubeconfig", "kube_context")
+_BESIDES = {"config_file", "source", *(name for name in OPTIONS if name.startswith("kube_"))} - {
+    "kube_pod_labels",
+    "kube_workload_labels",
+}
 # The options that say what to look at.
 LOOKING = tuple(
     name
