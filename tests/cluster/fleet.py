@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Self, cast
 
@@ -22,6 +22,8 @@ class Fleet:
         self.tricks = tricks or {}
         self.requests = 0
         self.bodies = 0
+        self.connections = 0
+        self.wires: set[asyncio.Transport] = set()
         self._document = document
         self._versions = [0] * size
         self._packed: dict[int, bytes] = {}
@@ -41,6 +43,12 @@ class Fleet:
     async def __aexit__(self, *_: object) -> None:
         assert self._server
         self._server.close()
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """End every connection."""
+        for wire in list(self.wires):
+            wire.abort()
 
     def change(self, numbers: Iterable[int]) -> None:
         """Give these agents a new document, packed before anybody asks for it."""
@@ -80,9 +88,14 @@ class _Agent(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._fleet.wires.add(self._transport)
+        self._fleet.connections += 1
         self._number = _number(transport.get_extra_info("sockname")[0])
         if self._fleet.tricks.get(self._number) == "close":
             self._transport.close()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._fleet.wires.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._ahead += data
@@ -106,7 +119,3 @@ def _address(number: int) -> str:
 def _number(address: str) -> int:
     _, _, block, last = address.split(".")
     return int(block) * PER_BLOCK + int(last) - 1
-
-
-def names(numbers: Sequence[int]) -> list[str]:
-    return [f"node-{number:04}" for number in numbers]
