@@ -103,7 +103,9 @@ async def _rollout(fake: FakeApi, agents: list["_Agent"], way: Counted) -> list[
     await asyncio.gather(*(agent.resolve() for agent in agents))
     seconds = time.monotonic() - began
     asked = Counter(_kind(seen.path, is_watch=seen.is_watch) for seen in fake.requests)
-    accepted = Counter(seen.headers.get("Accept", "") for seen in fake.requests if "/namespaces/" in seen.path)
+    accepted = Counter(
+        seen.headers.get("Accept", "") for seen in fake.requests if "/namespaces/" in seen.path
+    )
     metadata = sum(count for accept, count in accepted.items() if "PartialObjectMetadata" in accept)
     each = len(agents)
     await asyncio.gather(*(agent.resolve() for agent in agents))

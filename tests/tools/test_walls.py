@@ -25,6 +25,8 @@ BREACHES = {
     "sharing": "kube",
     "ledger": "sharing",
     "agent": "views",
+    "feed": "agent",
+    "cluster": "views",
     "views": "config",
     "doctor": "agent",
     "serve": "agent",

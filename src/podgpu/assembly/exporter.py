@@ -78,8 +78,9 @@ class _Residents:
     async def run(self) -> None:
         """The watch runs elsewhere."""
 
-    def pods(self) -> tuple[Pod, ...]:
-        return tuple(self._given.pods_of(self._node))
+    def pods(self) -> tuple[Pod, ...] | None:
+        found = self._given.pods_of(self._node)
+        return None if found is None else tuple(found)
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True)

@@ -2,14 +2,14 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
+from podgpu.cli._view import LOOKING
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, Terminal
 from podgpu.errors import UserError
 from podgpu.model import Cluster
-from podgpu.option import TERMINAL
 
-HELP = "Show how much memory of each GPU was given to whom, by node, or by pod with -d."
-OPTIONS = tuple(name for name, option in ALL.items() if option.group == TERMINAL or name.startswith("kube_"))
+HELP = "Show how much of each GPU's memory was given to whom."
+OPTIONS = tuple(name for name in ALL if name in LOOKING or name.startswith("kube_"))
 
 FAULTY = 1
 PATIENCE_SECONDS = 30.0
@@ -30,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from podgpu.views.cluster.holdings import holdings
+    from podgpu.views.cluster.inspect.holdings import holdings
 
     cluster = _cluster(config, arguments)
     if arguments.node:

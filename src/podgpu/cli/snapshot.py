@@ -10,7 +10,7 @@ from podgpu.errors import UserError
 from podgpu.model import Snapshot
 from podgpu.option import DIALECTS, STORE, WEB
 
-HELP = "Read the GPUs of this node, or of one elsewhere, and print them."
+HELP = "Read the GPUs of a node once and print what was found."
 OPTIONS = tuple(
     name
     for name, option in ALL.items()

@@ -35,7 +35,7 @@ class ClusterOptions:
             help="Labels of the agents' pods.",
             parse=str,
             value_name="SELECTOR",
-            default="app.kubernetes.io/part-of=podgpu,app.kubernetes.io/component=agent",
+            default="app.kubernetes.io/name=podgpu,app.kubernetes.io/component=agent",
         )
     )
     namespace: str | None = at_most_one(

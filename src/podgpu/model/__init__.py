@@ -30,6 +30,7 @@ from podgpu.model.pod import (
     OwnerReference,
     Pod,
     PodContainer,
+    Waiting,
     Workload,
 )
 from podgpu.model.price import Prices
@@ -90,6 +91,7 @@ __all__ = [
     "StatementLine",
     "Tenant",
     "VirtualGpu",
+    "Waiting",
     "Workload",
     "XidEvent",
     "total_of",

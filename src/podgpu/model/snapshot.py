@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from podgpu.model.card import Card
-from podgpu.model.device import Fault, Gpu
+from podgpu.model.device import Fault
 from podgpu.model.pod import Allocation, Pod
 
 SCHEMA = 2
@@ -53,9 +53,6 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     sharing: tuple[SharingStatus, ...] = ()  # the sharing systems that there is a sign of
     parts: tuple[PartStatus, ...] = ()  # what the agent depends on
     errors: tuple[ErrorCount, ...] = ()  # counted by part and reason
-
-    def node_of(self, gpu: Gpu) -> str:
-        return gpu.node or self.node
 
     @property
     def up(self) -> bool:

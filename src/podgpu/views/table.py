@@ -121,7 +121,6 @@ class _Grid:
     def _add_card(self, card: Card, uses: Uses) -> None:
         gpu = card.gpu
         name = f"{gpu.index}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
-        name = f"{line(gpu.node)}  {name}" if gpu.node else name
         if card.fault is not None:
             self._add(f"{name}  {line(card.fault.reason)}", style=_RED)
             return

@@ -1,5 +1,6 @@
 """`podgpu top` in a real terminal, against a real demo agent, with real keys."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_200_columns_have_more_and_a_smaller_window_less(url: str, tmp_path: Pat
             "POWER",
             "STATE",
         ]
-        assert "\x1b[3" not in terminal.run("capture-pane", "-p", "-e")
+        assert not re.search(r"\x1b\[(?:\d+;)*[34][0-7]m", terminal.run("capture-pane", "-p", "-e"))
         terminal.run("resize-window", "-x", "60", "-y", "12")
         lines = terminal.shows(lambda lines: len(lines) == 12 and lines[3].rstrip().endswith("STATE"))
         assert "USE▼" in lines[3] and "POWER" not in lines[3] and max(map(len, lines)) <= 60
@@ -103,19 +104,6 @@ def test_a_crash_or_a_signal_leaves_the_terminal_as_it_was(url: str, tmp_path: P
         terminal.run("run-shell", f"kill -TERM {child}")
         lines = terminal.shows("code 143")
         assert lines[0].startswith("code 143")
-
-
-def test_an_agent_that_goes_away_is_named_on_the_first_line(tmp_path: Path) -> None:
-    with demo(["native"], tmp_path / "log", "--interval=1s") as here:
-        opened = pane(tmp_path, 80, 24, "top", f"--url={here.urls['native']}")
-        terminal = opened.__enter__()
-        terminal.shows(BUSIEST)
-    try:
-        lines = terminal.shows("refuses the connection")
-        assert lines[0].startswith("! http://127.0.0.1")
-        assert BUSIEST in "\n".join(lines)
-    finally:
-        opened.__exit__(None, None, None)
 
 
 def test_without_a_terminal_the_rows_are_printed_once(url: str, capfd: pytest.CaptureFixture[str]) -> None:

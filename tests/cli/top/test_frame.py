@@ -4,13 +4,14 @@ import time
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from podgpu.cli._top.board import Board
 from podgpu.cli._top.frame import as_text, frame
 from podgpu.cli._top.line import bar, width_of
 from podgpu.cli._top.state import VIEWS, State, press
-from podgpu.model import Cluster, ClusterNode, PendingPod
-from podgpu.views.cluster.row import Entry
+from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, PendingPod
+from podgpu.views.cluster.rows.row import Entry
 from podgpu.views.cluster.selection import EVERYTHING
 from podgpu.views.glance import Use
 from tests.views.quirks import SNAPSHOT
@@ -51,6 +52,14 @@ def test_what_is_wrong_comes_first() -> None:
     assert screen(State())[0].startswith("! node silent: deadline: no answer within 5 s")
     assert "more: w" in screen(State())[0]
     assert any(" GPU 2: timeout in nvmlDevice" in line for line in screen(pressed("w")))
+
+
+def test_a_view_that_is_cut_off_says_so_before_all_else() -> None:
+    fault = Fault(reason="unreachable", detail="http://gpu-1 refuses the connection")
+    cut_off = replace(CLUSTER, parts=(PartStatus(name="view", up=False, fault=fault),))
+    lines = list(as_text(frame(Board(cut_off, EVERYTHING), State(), 80, 20).lines))
+    assert lines[0].startswith("! http://gpu-1 refuses the connection")
+    assert any("llama-0" in line for line in lines)
 
 
 def test_a_node_that_does_not_answer_keeps_its_row() -> None:

@@ -15,6 +15,7 @@ from podgpu.model import (
     Pod,
     PodContainer,
     ResourceClaim,
+    Waiting,
 )
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -159,6 +160,17 @@ def test_koordinator_notes_the_minor() -> None:
     assert holders(seen) == {"a": [(1, 0.5, 8 * GIB)]}
 
 
+def test_a_note_with_a_number_that_no_card_has_hides_no_card() -> None:
+    shared = offering({"aliyun.com/gpu-mem": 22, "aliyun.com/gpu-count": 2})
+    note = {"ALIYUN_COM_GPU_MEM_IDX": "999", "ALIYUN_COM_GPU_MEM_DEV": "1"}
+    honest = {"ALIYUN_COM_GPU_MEM_IDX": "1", "ALIYUN_COM_GPU_MEM_DEV": "11"}
+    limits = {"aliyun.com/gpu-mem": 4}
+    seen = found(shared, pod("liar", limits, annotations=note), pod("a", limits, annotations=honest))
+    assert [card.gpu.index for card in cards(seen)] == [0, 1]
+    assert holders(seen) == {"a": [(1, 4 / 11, 4 * GIB)]}
+    assert left(seen) == [("liar", "aliyun.com/gpu-mem", 4)]
+
+
 def test_a_fraction_by_kai_is_on_the_card_of_its_reservation() -> None:
     reservation = pod(
         "gpu-reservation-n-x",
@@ -201,7 +213,7 @@ def test_a_pod_that_has_ended_or_waits_holds_nothing() -> None:
                 Pod(
                     namespace="t", name="e", uid="e", phase="Succeeded", node="n", containers=ended.containers
                 ),
-                pod("later", {"nvidia.com/gpu": 1}, node="", waiting_since=5.0, waiting_reason="no room"),
+                pod("later", {"nvidia.com/gpu": 1}, node="", waiting=Waiting(since=5.0, reason="no room")),
                 pod("web", {}, node=""),
             ),
         )

@@ -45,7 +45,7 @@ async def agent_over(exporter: FakeExporter, kubelet: Kubelet | None = None) -> 
     async def find() -> tuple[dict[str, str], Fault | None]:
         return {exporter.url: "n"}, None
 
-    source = DcgmPages(find, timeout=5.0, max_bytes=1 << 20, node="n")
+    source = DcgmPages(find, timeout=5.0, max_bytes=1 << 20)
     attribution = Attribution(interval=5.0, allocations=kubelet, processes=Procfs(Path("/proc")))
     agent = Agent(source, node="n", interval=5.0, attribution=attribution)
     try:

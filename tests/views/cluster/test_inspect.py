@@ -13,8 +13,8 @@ from podgpu.model import (
     Snapshot,
     Tenant,
 )
-from podgpu.views.cluster.holdings import Holdings, holdings
 from podgpu.views.cluster.inspect import GIB, detail, summary, table, waiting
+from podgpu.views.cluster.inspect.holdings import Holdings, holdings
 from tests.fakeapi.server import FakeApi
 from tests.fakeapi.whole import objects_of
 from tests.views.cluster.seed003 import cluster, node, pod, seed

@@ -5,10 +5,10 @@ from msgspec.structs import replace
 
 from podgpu.errors import UserError
 from podgpu.model import Cluster, ClusterNode
-from podgpu.views.cluster.row import Row
-from podgpu.views.cluster.rows import VIEWS, idles
+from podgpu.views.cluster.rows.listing import VIEWS, idles
+from podgpu.views.cluster.rows.row import Row
+from podgpu.views.cluster.rows.wrong import wrongs
 from podgpu.views.cluster.selection import EVERYTHING, Selection, label_tests
-from podgpu.views.cluster.wrong import wrongs
 from tests.views.quirks import IDLER, LLAMA, SNAPSHOT
 
 

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, PendingPod
 from podgpu.views.cluster.json import encode
+from podgpu.views.cluster.rows.wrong import wrongs
 from podgpu.views.cluster.scrub import Scrubber
-from podgpu.views.cluster.wrong import wrongs
 from podgpu.views.why import pod_names
 from tests.views.quirks import SNAPSHOT
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from podgpu.cli._form import Column
-from podgpu.views.cluster.row import Row
+from podgpu.views.cluster.rows.row import Row
 from podgpu.views.glance import UNKNOWN, Use, age, gib, watts, whole
 
 USE = "USE"

@@ -10,8 +10,8 @@ from podgpu.cli._top.evidence import evidence
 from podgpu.cli._top.line import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, spread
 from podgpu.cli._top.sheet import sheet
 from podgpu.cli._top.state import VIEWS, State
-from podgpu.views.cluster.row import Entry, Row
-from podgpu.views.cluster.rows import IDLE, PENDING, QUIET, idles
+from podgpu.views.cluster.rows.listing import IDLE, PENDING, QUIET, idles
+from podgpu.views.cluster.rows.row import Entry, Row
 from podgpu.views.glance import Use
 from podgpu.views.text import fitted, line, shortened
 

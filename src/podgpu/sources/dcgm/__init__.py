@@ -27,28 +27,14 @@ def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as dcgm
         pages.find,
         timeout=options.timeout,
         max_bytes=options.max_bytes,
-        node=site.node,
         closing=pages.close,
     )
 
 
-def spans_nodes(options: "Options") -> str:
-    return "--dcgm.nodes=all" if options.nodes == "all" else ""
-
-
 def _pages(options: "Options", site: Site) -> Whereabouts:
-    setting = spans_nodes(options)
     if options.url is not None:
-        if setting:
-            raise UserError(f"{setting} finds the pages by itself; leave out --dcgm.url")
         return OnePage(options.url, site.node)
-    found = site.find_pods(
-        options.selector, namespace=options.namespace or "", port=PORT, path=PATH, all_nodes=bool(setting)
-    )
-    if found is None and setting:
-        raise UserError(
-            f"{setting} needs an API server to find the dcgm-exporters; give its address with --kube.api=URL"
-        )
+    found = site.find_pods(options.selector, namespace=options.namespace or "", port=PORT, path=PATH)
     if found is None:
         raise UserError(
             "there is no API server to find the dcgm-exporter with; "

@@ -104,7 +104,7 @@ def candidates(
 
 def key_of(place: Place) -> PlaceKey:
     ref, gpu = place.tenant.container, place.seat.card.gpu
-    node = place.seat.snapshot.node_of(gpu)
+    node = place.seat.snapshot.node
     return PlaceKey(node, gpu.uuid, place.tenant.mig, ref.namespace, ref.pod, ref.container)
 
 
@@ -138,7 +138,7 @@ def _is_known(tenant: Tenant) -> bool:
 
 def _pod_key(place: Place) -> tuple[str, ...]:
     ref = place.tenant.container
-    node = place.seat.snapshot.node_of(place.seat.card.gpu)
+    node = place.seat.snapshot.node
     return (node, "", ref.container, "") if is_outsider(ref) else (node, ref.namespace, ref.pod, ref.pod_uid)
 
 

@@ -1,7 +1,7 @@
-"""The tables of `kubectl inspect gpushare`, for every way to share GPUs: one line for each node, or one for each pod.
+"""Two tables of how much memory of each card was given to whom: one line for each node, or one for each pod.
 
-The layout is that of the program they come from, to the byte, where it has one. Beyond it there are cards without a
-known number, in a column of their own; sizes that are not known, `?`; and sums that lack some of them, `+`.
+The layout is to the byte that of the kubectl plugin they come from, where that has one. Beyond it there are cards
+without a known number, in a column of their own; sizes that are not known, `?`; and sums that lack some of them, `+`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
-from podgpu.views.cluster.holdings import (
+from podgpu.views.cluster.inspect.holdings import (
     Amount,
     CardHolding,
     Holdings,
@@ -22,7 +22,7 @@ from podgpu.views.cluster.holdings import (
     total,
     used,
 )
-from podgpu.views.cluster.tabstops import aligned
+from podgpu.views.cluster.inspect.tabstops import aligned
 
 GIB, MIB = 1 << 30, 1 << 20
 SCHEMA = 1

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from podgpu.model import Cluster, ClusterNode, PendingPod
 from podgpu.views.cluster.places import Place, Seat, places, seats
-from podgpu.views.cluster.row import Entry, Row
+from podgpu.views.cluster.rows.row import Entry, Row
+from podgpu.views.cluster.rows.sums import Sum
 from podgpu.views.cluster.selection import EVERYTHING, Selection
-from podgpu.views.cluster.sums import Sum
 from podgpu.views.outsider import is_outsider
 from podgpu.views.tenant import idle_seconds, is_unseen
 from podgpu.views.text import line
@@ -116,7 +116,7 @@ def _namespace(key: Key, own: Sequence[Place]) -> Entry:
 
 def _gpu(seat: Seat) -> Entry:
     gpu, fault = seat.card.gpu, seat.card.fault
-    node = line(seat.snapshot.node_of(gpu)) or line(seat.node.name)
+    node = line(seat.snapshot.node) or line(seat.node.name)
     total = Sum([Place(seat, one, None) for one in seat.card.tenants])
     row = total.row(
         name=f"{node} {gpu.index}",

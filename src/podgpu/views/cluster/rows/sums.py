@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from podgpu.views.cluster.places import Place
-from podgpu.views.cluster.row import Row
+from podgpu.views.cluster.rows.row import Row
 from podgpu.views.outsider import is_outsider
 from podgpu.views.text import line
 
