@@ -76,7 +76,7 @@ _POWER = Heading("POWER", lambda row: watts(row.power_watts), lambda row: row.po
 _HEAT = Heading(
     "TEMP", lambda row: whole(row.temperature_celsius, "°C"), lambda row: row.temperature_celsius, 6, 5
 )
-_STATE = _words(STATE, state_of, 10, 8)
+_STATE = _words(STATE, state_of, 11, 8)
 
 HEADINGS: Mapping[str, tuple[Heading, ...]] = {
     "pods": (_name("NAMESPACE/POD"), _NODE, _GPU, _SHARE, _USE, _MEMORY, _LIMIT, _POWER, _STATE),

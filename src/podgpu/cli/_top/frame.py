@@ -16,7 +16,7 @@ from podgpu.views.glance import Use
 from podgpu.views.text import fitted, line, shortened
 
 HEAD, FOOT = 4, 1
-LEAST_NAMES = {"pods": 21, "workloads": 21, "namespaces": 16, "gpus": 16, "nodes": 16}
+LEAST_NAMES = {"pods": 20, "workloads": 20, "namespaces": 16, "gpus": 16, "nodes": 16}
 MOST_NAME = 64
 _GAP = 2
 _TITLES = {
