@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -155,14 +154,22 @@ async def test_a_node_without_an_agent_is_read_from_its_exporters_page() -> None
     assert fault.value.reason == "http_error"
 
 
-def test_without_an_api_server_and_without_addresses_it_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {"PATH": "/nowhere", "HOME": str(tmp_path), "KUBECONFIG": ""}.items():
-        monkeypatch.setenv(name, value)
+async def test_a_page_is_fetched_through_the_proxy_too() -> None:
+    labels = {"app.kubernetes.io/name": "dcgm-exporter"}
+    pod = agent_pod("exporter-1")
+    pod["metadata"]["labels"] = labels
+    fake = cluster_of(pod)
+    async with FakeExporter(recorded("k8s_484_lowercase_hostname_t4")) as exporter:
+        fake.pods_at = {"exporter-1": exporter.url.removesuffix("/metrics")}
+        async with opened(fake) as cluster:
+            node = only(cluster)
+    assert (node.state, node.origin) == ("fresh", "dcgm")
+    assert node.snapshot is not None and node.snapshot.node == NODE
 
+
+def test_without_an_api_server_it_says_what_to_do() -> None:
     async def open_it() -> None:
-        open_cluster(load({}, {}))
+        open_cluster(load({"kube_api": ["off"]}, {}))
 
-    with pytest.raises(UserError, match=r"--kube.kubeconfig.*--cluster.agents"):
+    with pytest.raises(UserError, match=r"--kube.api=off leaves nobody to ask"):
         asyncio.run(open_it())

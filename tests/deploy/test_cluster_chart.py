@@ -70,7 +70,7 @@ def test_it_reads_the_agents_of_its_own_release_and_trusts_no_other_namespace() 
     daemonset = chart.only(chart.parse(chart.text(PLAIN)), "DaemonSet")
     labels = daemonset["spec"]["template"]["metadata"]["labels"]
     assert dict(term.split("=") for term in found.selector.split(",")).items() <= labels.items()
-    assert (found.namespace, found.via) == ("gpu", "direct")
+    assert (found.namespace, found.via) == ("gpu", "auto")
 
 
 def test_what_the_user_sets_reaches_it() -> None:

@@ -62,9 +62,10 @@ class ClusterOptions:
         Option(
             flag="--cluster.via",
             group=CLUSTER,
-            help="How to reach pods: direct (their own addresses), or proxy (through the API server, from a laptop).",
-            parse=OneOf(("direct", "proxy")),
-            default="direct",
+            help="How to reach pods: at their own addresses (direct), through the API server (proxy), or, with auto, "
+            "directly from within the cluster and through the API server from elsewhere.",
+            parse=OneOf(("auto", "direct", "proxy")),
+            default="auto",
         )
     )
     interval: float = one(
