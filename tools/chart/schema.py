@@ -8,6 +8,7 @@ import yaml
 
 from podgpu.cli import cluster
 from podgpu.config import OPTIONS
+from podgpu.config.precedence import spellings
 from podgpu.option import NOT_AN_AGENTS
 from tools.chart import CHART
 
@@ -52,6 +53,7 @@ _REFINED: Mapping[str, Schema] = {
     "image.digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
     "listeners": {"type": "array", "items": _LISTENER},
     "ratioFile": {"type": ["string", "number"]},
+    "defaultRules.disabled": {"type": "object", "additionalProperties": {"type": "boolean"}},
     "global": _FREE,
     "nodeSelector": _FREE,
     "resources": _FREE,
@@ -108,8 +110,8 @@ def _leaves(names: Collection[str]) -> dict[str, Schema]:
             "description": f"{option.help} Default: {option.default_text}",
             **_kinds(option.choices),
         }
-        for name, option in OPTIONS.items()
-        if option.flag != _NOT_IN_FILE and name in names
+        for option, now in spellings()
+        if option.flag != _NOT_IN_FILE and now.name in names
     }
 
 

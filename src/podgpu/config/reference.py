@@ -27,7 +27,7 @@ def markdown() -> str:
 def _table(group: str) -> str:
     rows = [
         f"| {_flags(option)} {_cell(option.placeholder)} | `{option.environment}` | {_key(option)}"
-        f" | {_cell(option.default_text)} | {_cell(option.help)} |"
+        f" | {_cell(option.default_text)} | {_cell(option.help)}{_was(option)} |"
         for option in OPTIONS.values()
         if option.group == group
     ]
@@ -37,6 +37,10 @@ def _table(group: str) -> str:
 
 def _flags(option: Option[Any]) -> str:
     return f"`{option.flag}` or `{option.alias}`" if option.alias else f"`{option.flag}`"
+
+
+def _was(option: Option[Any]) -> str:
+    return f" Was `{option.was}`, which still works." if option.was else ""
 
 
 def _key(option: Option[Any]) -> str:

@@ -31,7 +31,8 @@ class Option(Generic[T]):
 
     `also_from` names environment variables that other programs set. They count only if the option itself is not set.
     `in_file` is False if the configuration file cannot set the option. `alias` is another spelling of the flag, which
-    users know from kubectl.
+    users know from kubectl. `was` is the flag that it had in the last minor version. Its old names still work, with a
+    warning.
     """
 
     flag: str
@@ -45,6 +46,12 @@ class Option(Generic[T]):
     repeatable: bool = False
     in_file: bool = True
     alias: str = ""
+    was: str = ""
+
+    @property
+    def former(self) -> "Option[T] | None":
+        """The same option by its old names."""
+        return replace(self, flag=self.was, was="") if self.was else None
 
     @property
     def key(self) -> str:
