@@ -136,9 +136,9 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         options = {name: f"--prometheus.url={url}" for name, url in urls.items()}
         options["agents"] = f"--cluster.agents={','.join(addresses.values())}"
         clusters = side_by_side({name: cluster(folder / f"of-{name}", one) for name, one in options.items()})
-        recorder = stack.enter_context(Recorder(agents))
-        time.sleep(SECONDS + 3)
-        yield Rig(agents, recorder, urls, clusters)
+        here = Rig(agents, stack.enter_context(Recorder(agents)), urls, clusters)
+        assert eventually(lambda: all(here.is_filled(store) for store in urls))
+        yield here
 
 
 def _stores(agents: Mapping[str, str], folder: Path) -> dict[str, AbstractContextManager[str]]:
