@@ -93,6 +93,12 @@ class Rig:
     urls: Mapping[str, str]
     clusters: Mapping[str, str]
 
+    def is_filled(self, store: str) -> bool:
+        """Whether every agent has been scraped for as long as is reported on."""
+        now = time.time()
+        first = [samples[0][0] for _, samples in self.samples(store, "podgpu_up", now)]
+        return len(first) == len(NODES) and now - max(first) > SECONDS + 4
+
     def samples(
         self, store: str, selector: str, at: float
     ) -> list[tuple[Mapping[str, str], list[tuple[float, float]]]]:

@@ -22,6 +22,7 @@ from podgpu.errors import UserError
 from podgpu.kube.api import Api
 from podgpu.kube.endpoints import Endpoints
 from podgpu.model import Cluster, Snapshot
+from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PATH, PORT
 from podgpu.sources.dcgm.options import Options as DcgmOptions
 
@@ -117,7 +118,7 @@ def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
     turn = asyncio.Lock()
 
     def open_reader(place: Place) -> Reader:
-        if place.origin == "dcgm":
+        if place.origin == DCGM:
             return open_exporter(config, place, given, proxy)
         return AgentReader(client, place.urls[0], place.node, turn=turn)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
+from podgpu.catalog.parts import APISERVER
 from podgpu.cluster.given import KubeGiven
 from podgpu.cluster.pages import ProxyPages
 from podgpu.cluster.reader import ReadFault
@@ -29,7 +30,7 @@ _REASONS = {
 
 
 class ExporterReader:
-    origin = "dcgm"
+    origin = NAME
 
     def __init__(self, place: Place, agent: Agent) -> None:
         self._place = place
@@ -74,7 +75,7 @@ def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | N
 class _Residents:
     """The pods of a node, from the watch of all."""
 
-    name = "apiserver"
+    name = APISERVER.name
 
     def __init__(self, given: KubeGiven, node: str) -> None:
         self._given = given

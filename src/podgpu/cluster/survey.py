@@ -7,12 +7,13 @@ from msgspec import Struct
 
 from podgpu.model import Fault, PartStatus
 from podgpu.sources import Whereabouts
+from podgpu.sources.dcgm import NAME as DCGM
 
 
 class Place(Struct, frozen=True):
     """Where a node is read. `node` is empty if only its address is known."""
 
-    origin: str  # `agent`, `dcgm` or `store`
+    origin: str  # one of ORIGINS
     urls: tuple[str, ...]  # several only for dcgm-exporters
     node: str = ""
 
@@ -60,7 +61,7 @@ class PodSurvey:
         for url, node in exporters.items():
             if node not in places:
                 pages[node] = (*pages.get(node, ()), url)
-        places |= {node: Place("dcgm", urls, node) for node, urls in pages.items()}
+        places |= {node: Place(DCGM, urls, node) for node, urls in pages.items()}
         return Found(tuple(places.values()), tuple(parts))
 
     async def close(self) -> None:

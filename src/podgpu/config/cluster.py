@@ -50,7 +50,7 @@ class ClusterOptions:
     )
     port: int = one(
         Option(
-            flag="--cluster.port",
+            flag="--cluster.port-number",  # Kubernetes sets …_PORT for a Service of that name
             group=CLUSTER,
             help="The agents' port, where their pods have none with the name http.",
             parse=whole(1, 65535),
