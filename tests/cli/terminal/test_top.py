@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from podgpu.cli._view.web import of_one
 from podgpu.cli.main import main
+from podgpu.sources.replay.recording import MAGIC, frame
+from podgpu.views.cluster.json import encode
 from tests.cli.terminal.pane import Pane, needs_tmux, pane
 from tests.e2e.rig import demo
+from tests.views.quirks import SNAPSHOT
 
 pytestmark = needs_tmux
 
@@ -96,7 +100,7 @@ def test_200_columns_have_more_and_a_smaller_window_less(url: str, tmp_path: Pat
         assert "USE▼" in lines[3] and "POWER" not in lines[3] and max(map(len, lines)) <= 60
 
 
-def test_a_crash_or_a_signal_leaves_the_terminal_as_it_was(url: str, tmp_path: Path) -> None:
+def test_a_signal_leaves_the_terminal_as_it_was(url: str, tmp_path: Path) -> None:
     with pane(tmp_path, 80, 24, "top", "gpus", f"--url={url}") as terminal:
         terminal.shows("NODE GPU")
         pid = terminal.run("list-panes", "-F", "#{pane_pid}").strip()
@@ -104,6 +108,18 @@ def test_a_crash_or_a_signal_leaves_the_terminal_as_it_was(url: str, tmp_path: P
         terminal.run("run-shell", f"kill -TERM {child}")
         lines = terminal.shows("code 143")
         assert lines[0].startswith("code 143")
+
+
+def test_a_failure_in_the_midst_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    whole = frame(1.0, encode(of_one(SNAPSHOT)))
+    damaged = frame(3.0, b"nothing that a cluster would write")
+    (tmp_path / "recording").write_bytes(MAGIC + whole + damaged)
+    with pane(
+        tmp_path, 80, 24, "top", "--source=replay", f"--replay.file={tmp_path / 'recording'}"
+    ) as terminal:
+        terminal.shows(" REPLAY ")
+        lines = terminal.shows("code 2")
+        assert lines[0].startswith("podgpu: This is no document of a podgpu cluster")
 
 
 def test_without_a_terminal_the_rows_are_printed_once(url: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,7 @@ HARMLESS = {
     "Snapshot": {"version", "driver_version", "nvml_version"},
     "Gpu": {"model", "architecture", "compute_capability", "vbios"},
     "Fault": {"reason", "call"},
+    "Refused": {"reason", "call"},
     "Reading": {"metric", "labels"},
     "MigInstance": {"profile"},
     "Workload": {"kind"},
