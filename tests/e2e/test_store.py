@@ -16,6 +16,7 @@ import pytest
 
 from podgpu.cli.main import main
 from tests.e2e import prometheus, victoria
+from tests.e2e.kubernetes import kubernetes, whole_cards
 from tests.e2e.prometheus import Job
 from tests.e2e.rig import Demo, demo, eventually, get, logged, running
 
@@ -135,11 +136,18 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
             return dict(zip(programs, pool.map(stack.enter_context, programs.values()), strict=True))
 
         agents = side_by_side(
-            {node: demo(["native"], folder / node, f"--node-name={node}", "--interval=1s") for node in NODES}
+            {
+                node: demo(["native", "dcgm"], folder / node, f"--node-name={node}", "--interval=1s")
+                for node in NODES
+            }
         )
         addresses = {node: agent.urls["native"] for node, agent in agents.items()}
         urls = side_by_side(_stores(addresses, folder))
         options = {name: f"--prometheus.url={url}" for name, url in urls.items()}
+        snapshots = {node: agent.snapshot() for node, agent in agents.items()}
+        pages = {node: agent.urls["dcgm"] for node, agent in agents.items()}
+        options["dcgm"] = f"--kube.api={stack.enter_context(kubernetes(snapshots, pages))}"
+        options["api"] = f"--kube.api={stack.enter_context(kubernetes(snapshots, {}))}"
         options["agents"] = f"--cluster.agents={','.join(addresses.values())}"
         clusters = side_by_side({name: cluster(folder / f"of-{name}", one) for name, one in options.items()})
         here = Rig(agents, stack.enter_context(Recorder(agents)), urls, clusters)
@@ -203,6 +211,50 @@ def test_a_store_shows_what_the_agents_showed_at_that_time(rig: Rig, origin: str
         assert [one["balance"]["energy_mj"] for one in shown["cards"]] == [
             one["balance"]["energy_mj"] for one in agents["cards"]
         ]
+
+
+@pytest.mark.parametrize(("origin", "state"), [("dcgm", "fresh"), ("api", "allocation")])
+def test_without_agents_and_stores_it_is_known_who_has_a_whole_card(
+    rig: Rig, origin: str, state: str
+) -> None:
+    found = eventually(
+        lambda: _nodes(rig, origin), lambda nodes: {one["state"] for one in nodes.values()} == {state}
+    )
+    assert {name: (one["state"], one["origin"]) for name, one in found.items()} == dict.fromkeys(
+        NODES, (state, origin)
+    )
+    for name, agent in rig.agents.items():
+        expected = {_holder(card, one) for card, one in whole_cards(agent.snapshot())}
+        held = {
+            _holder(card, one)
+            for card in found[name]["snapshot"]["cards"]
+            for one in card["tenants"]
+            if len(card["tenants"]) == 1
+        }
+        assert expected <= held
+        assert len(expected) == 4
+
+
+@pytest.mark.parametrize("origin", ["dcgm", "agents"])
+def test_a_card_shows_the_same_by_its_page_as_by_its_agent(rig: Rig, origin: str) -> None:
+    for name, agent in rig.agents.items():
+        cards = {card["gpu"]["uuid"]: card for card in agent.snapshot()["cards"]}
+        shown = {card["gpu"]["uuid"]: card for card in _nodes(rig, origin)[name]["snapshot"]["cards"]}
+        assert shown.keys() == cards.keys()
+        for uuid, card in shown.items():
+            assert card["gpu"]["model"] == cards[uuid]["gpu"]["model"]
+            if not cards[uuid]["gpu"]["mig_enabled"]:  # of a divided card a page has the instances alone
+                total = [_reading(one, "memory_total_bytes") for one in (card, cards[uuid])]
+                assert total[0] == pytest.approx(total[1], rel=0.01)
+
+
+def _holder(card: Any, tenant: Any) -> tuple[str, ...]:
+    ref = tenant["container"]
+    return card["gpu"]["uuid"], ref["namespace"], ref["pod"], ref["container"]
+
+
+def _reading(card: Any, metric: str) -> float:
+    return float(next(one["value"] for one in card["readings"] if one["metric"] == metric))
 
 
 def _nearly(value: Any) -> Any:
