@@ -65,18 +65,10 @@ class Recorder:
         self._over.set()
         self._thread.join()
 
-    def at(self, node: str, taken_at: float) -> Any:
+    def at(self, node: str, taken_at: float) -> Any | None:
         """VictoriaMetrics rounds long numbers, so times are only nearly the same."""
-
-        def near() -> list[Any]:
-            return [
-                one
-                for (name, at), one in list(self.found.items())
-                if name == node and abs(at - taken_at) < 1e-3
-            ]
-
-        [found] = eventually(near)
-        return found
+        times = [at for name, at in list(self.found) if name == node and abs(at - taken_at) < 1e-3]
+        return self.found[node, times[0]] if times else None
 
     def _run(self) -> None:
         while not self._over.wait(0.15):
@@ -177,6 +169,19 @@ def _nodes(rig: Rig, name: str) -> dict[str, Any]:
     return {one["name"]: one for one in get(f"{rig.clusters[name]}/api/v1/cluster").json()["nodes"]}
 
 
+def _at_one_time(rig: Rig, origin: str, name: str) -> tuple[Any, Any]:
+    """Return what the store shows, and what the agent itself showed when it was scraped."""
+
+    def pair() -> tuple[Any, Any]:
+        node = _nodes(rig, origin)[name]
+        assert node["origin"] == "store"
+        return node["snapshot"], rig.recorder.at(name, node["snapshot"]["taken_at"])
+
+    shown, agents = eventually(pair, lambda found: found[1] is not None)
+    assert agents, "the agent's snapshot was missed"
+    return shown, agents
+
+
 def _tenants(snapshot: Any) -> dict[Tenant, Any]:
     found = {}
     for card in snapshot["cards"]:
@@ -194,10 +199,8 @@ def test_a_store_shows_what_the_agents_showed_at_that_time(rig: Rig, origin: str
         lambda found: found == dict.fromkeys(NODES, "fresh"),
     )
     assert states == dict.fromkeys(NODES, "fresh")
-    for name, node in _nodes(rig, origin).items():
-        shown = node["snapshot"]
-        agents = rig.recorder.at(name, shown["taken_at"])
-        assert node["origin"] == "store"
+    for name in NODES:
+        shown, agents = _at_one_time(rig, origin, name)
         tenants = _tenants(agents)
         assert _tenants(shown).keys() == tenants.keys()
         for key, one in _tenants(shown).items():
