@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from podgpu.views.cluster.idle import Idlers, PlaceKey
     from podgpu.views.cluster.selection import Selection
 
-HELP = "List who holds a GPU and does not use it, since when, and what it costs."
+HELP = "List who holds a GPU and does not use it, and what it costs."
 OPTIONS = tuple(name for name in ALL if name in LOOKING or name == "price")
 
 INCOMPLETE = 1

@@ -10,7 +10,7 @@ from podgpu.option import STORE
 if TYPE_CHECKING:
     from podgpu.model import Statement
 
-HELP = "Sum up who had how much of the GPUs between two times, from a Prometheus-compatible store."
+HELP = "Sum up who had how much of the GPUs between two times."
 OPTIONS = tuple(name for name, option in ALL.items() if option.group == STORE)
 
 INCOMPLETE = 1
