@@ -154,6 +154,19 @@ async def test_a_node_without_an_agent_is_read_from_its_exporters_page() -> None
     assert fault.value.reason == "http_error"
 
 
+def test_without_an_api_server_and_without_addresses_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"PATH": "/nowhere", "HOME": str(tmp_path), "KUBECONFIG": ""}.items():
+        monkeypatch.setenv(name, value)
+
+    async def open_it() -> None:
+        open_cluster(load({}, {}))
+
+    with pytest.raises(UserError, match=r"--kube.kubeconfig.*--cluster.agents"):
+        asyncio.run(open_it())
+
+
 async def test_a_page_is_fetched_through_the_proxy_too() -> None:
     labels = {"app.kubernetes.io/name": "dcgm-exporter"}
     pod = agent_pod("exporter-1")

@@ -51,7 +51,7 @@ class Option(Generic[T]):
     @property
     def former(self) -> "Option[T] | None":
         """The same option by its old names."""
-        return replace(self, flag=self.was, was="") if self.was else None
+        return replace(self, flag=self.was, was="", alias="") if self.was else None
 
     @property
     def key(self) -> str:
