@@ -207,7 +207,7 @@ def test_two_equal_xids_count_two(library: Path, tmp_path: Path) -> None:
         assert agent.value("podgpu_gpu_xid_errors_total", gpu="2", xid="79") == 2
 
 
-def test_what_a_device_refuses_is_asked_once(library: Path, tmp_path: Path) -> None:
+def test_what_a_device_refuses_is_asked_for_seldom(library: Path, tmp_path: Path) -> None:
     node = eight_gpu_node()
     node.gpus[0].values.pop("encoder")
     log = tmp_path / "calls"
@@ -217,8 +217,9 @@ def test_what_a_device_refuses_is_asked_once(library: Path, tmp_path: Path) -> N
         assert agent.value("podgpu_gpu_encoder_utilization_ratio", gpu="1") == 0
     calls = [line.split() for line in log.read_text().splitlines()]
     asked = [call for call in calls if call[-1] == "nvmlDeviceGetEncoderUtilization"]
-    assert len([call for call in asked if "0" in call[2:-1]]) == 1
-    assert len([call for call in asked if "1" in call[2:-1]]) > 1
+    # Three times at once, in case it was a mistake; then again after four seconds, and ever more seldom.
+    assert len([call for call in asked if "0" in call[2:-1]]) == 3
+    assert len([call for call in asked if "1" in call[2:-1]]) > 3
 
 
 def test_a_value_that_is_not_available_is_absent(library: Path, tmp_path: Path) -> None:
