@@ -8,8 +8,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 # Tests wait about as long as they compute, so there is one process more than there are cores. The tests of a file stay in
 # one process because they share servers. Files keep their order because those that take longest come early.
-PROCESSES ?= $(shell expr $$(nproc) + 1)
-PYTEST    ?= -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean dashboards image chart package
@@ -94,8 +93,9 @@ lock: ## resolve the dependencies again
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
 
+# ARCH="amd64 arm64" makes an archive of each and one of both; without it, that of this machine.
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap
-	$(BIN)/python -m tools.image build --twice
+	$(BIN)/python -m tools.image build --twice $(if $(ARCH),--arch $(ARCH))
 
 chart: $(READY) ## regenerate the chart's schema, the manifests and the table of privileges; needs helm
 	$(BIN)/python -m tools.chart
