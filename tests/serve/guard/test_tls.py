@@ -245,5 +245,7 @@ async def test_a_slow_reader_is_cut_and_its_place_is_free_again(
 
 async def until_status(server: Server, context: ssl.SSLContext, status: int) -> None:
     async with asyncio.timeout(PATIENCE):
-        while (await page(server, context)).status != status:
+        while True:
+            if (await page(server, context)).status == status:
+                return
             await asyncio.sleep(0.02)

@@ -25,9 +25,9 @@ Stage = Callable[[FakeNode], Sampler]
 
 @pytest.fixture
 async def stage(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    """Open a sampler on the node. Write the node to `tmp_path / "script"` to change it.
+    """Open a sampler with an interval of 1 s on the node. Write the node to `tmp_path / "script"` to change it.
 
-    The interval is long enough to start a sampler on a busy machine. A test that fails leaves none behind.
+    A test that fails leaves no sampler behind for the next one to stumble over.
     """
     opened: list[Sampler] = []
 
@@ -35,7 +35,7 @@ async def stage(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         node.write(tmp_path / "script")
         for name, value in environment(library, tmp_path / "script").items():
             monkeypatch.setenv(name, value)
-        opened.append(Sampler(interval=2.0, library=None))
+        opened.append(Sampler(interval=1.0, library=None))
         return opened[-1]
 
     yield begin
