@@ -109,10 +109,10 @@ def test_a_gpu_that_leaves_the_bus_shifts_no_other(library: Path, tmp_path: Path
 
 def test_mig_is_followed_when_it_changes(library: Path, tmp_path: Path) -> None:
     with running_agent(eight_gpu_node(), tmp_path, library) as agent:
-        agent.wait_for("instances", lambda: len(agent.series()["podgpu_mig_memory_used_bytes"]) == 7)
+        agent.wait_for("instances", lambda: len(agent.series().get("podgpu_mig_memory_used_bytes", ())) == 7)
         del agent.node.gpus[2].migs[3:]
         agent.rewrite()
-        agent.wait_for("fewer", lambda: len(agent.series()["podgpu_mig_memory_used_bytes"]) == 3)
+        agent.wait_for("fewer", lambda: len(agent.series().get("podgpu_mig_memory_used_bytes", ())) == 3)
         agent.node.gpus[2].migs, agent.node.gpus[2].mig_enabled = [], False
         agent.rewrite()
         agent.wait_for("MIG off", lambda: "podgpu_mig_memory_used_bytes" not in agent.series())
@@ -172,7 +172,9 @@ def test_an_init_that_hangs_is_named(library: Path, tmp_path: Path) -> None:
     node = eight_gpu_node()
     node.faults = [FakeFault("hang", call="nvmlInitWithFlags")]
     with running_agent(node, tmp_path, library) as agent:
-        assert agent.value("podgpu_source_problem", source="nvml", reason="hung") == 1
+        agent.wait_for(
+            "hung", lambda: agent.value("podgpu_source_problem", source="nvml", reason="hung") == 1
+        )
         children = agent.children()
         agent.node.faults = []
         agent.rewrite()
