@@ -7,9 +7,11 @@ import pytest
 from hypothesis import settings
 
 # A busy machine is no reason to fail, so there is no deadline. PODGPU_TEST_PROFILE=deep looks further: `make deep`.
+# `quick` is for another Python: it looks for differences between them, and the examples are other ones each time.
 PROFILE = "PODGPU_TEST_PROFILE"
 settings.register_profile("usual", deadline=None)
 settings.register_profile("deep", deadline=None, max_examples=150)
+settings.register_profile("quick", deadline=None, max_examples=50)
 settings.load_profile(os.environ.get(PROFILE, "usual"))
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pynvml
@@ -24,16 +24,23 @@ Stage = Callable[[FakeNode], Sampler]
 
 
 @pytest.fixture
-def stage(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """Open a sampler with an interval of 1 s on the node. Write the node to `tmp_path / "script"` to change it."""
+async def stage(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    """Open a sampler with an interval of 1 s on the node. Write the node to `tmp_path / "script"` to change it.
+
+    A test that fails leaves no sampler behind for the next one to stumble over.
+    """
+    opened: list[Sampler] = []
 
     def begin(node: FakeNode) -> Sampler:
         node.write(tmp_path / "script")
         for name, value in environment(library, tmp_path / "script").items():
             monkeypatch.setenv(name, value)
-        return Sampler(interval=1.0, library=None)
+        opened.append(Sampler(interval=1.0, library=None))
+        return opened[-1]
 
-    return begin
+    yield begin
+    for one in opened:
+        await one.close()
 
 
 def two_gpus(*faults: FakeFault) -> FakeNode:
