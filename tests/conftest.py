@@ -22,6 +22,18 @@ Golden = Callable[[str, str | bytes], None]
 MACHINE = re.compile("in a container|no namespaces here|cgroup|no process can be moved|needs root|only root")
 
 
+# Tests that start whole programs and watch them over time. Beside many others on two cores, time is not what they say.
+ALONE = ("agent/whole", "cli/serving", "cli/terminal", "cli/test_service", "deploy/watching", "e2e", "page", "push")
+ALONE += ("serve/guard/test_tls", "serve/test_server", "sources/nvml/test_sampler")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        place = item.path.relative_to(Path(__file__).parent).as_posix()
+        if place.startswith(ALONE):
+            item.add_marker(pytest.mark.alone)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files; review the diff")
     parser.addoption(
