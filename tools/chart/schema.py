@@ -38,6 +38,7 @@ _REFINED: Mapping[str, Schema] = {
     "image.digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
     "listeners": {"type": "array", "items": _LISTENER},
     "ratioFile": {"type": ["string", "number"]},
+    "defaultRules.disabled": {"type": "object", "additionalProperties": {"type": "boolean"}},
     "global": _FREE,
     "nodeSelector": _FREE,
     "resources": _FREE,
