@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean dashboards image chart package
+.PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -84,6 +84,12 @@ lock: ## resolve the dependencies again
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+
+kubernetes-tools: ## build Kubernetes and etcd from their Go modules into ~/.cache/podgpu-kubernetes
+	nice tests/kubernetes/build.sh
+
+test-kubernetes: $(READY) ## install the chart and the manifests on a real API server and kubelet, with the image of make image
+	$(BIN)/python -m tests.kubernetes $(BIN)/python -m pytest -q -o python_files='check_*.py' tests/kubernetes $(PYTEST)
 
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap
 	$(BIN)/python -m tools.image build --twice

@@ -3,7 +3,7 @@
 python -m tests.kubernetes kubectl get nodes
 python -m tests.kubernetes bash
 
-The command finds the cluster by KUBECONFIG, and kubectl, helm and ctr on its PATH. It runs in the namespaces of the node.
+The command runs in the namespaces of the node. It has KUBECONFIG, and kubectl, helm and ctr on its PATH.
 """
 
 import sys

@@ -11,8 +11,12 @@ from tests.kubernetes.programs import environment, run
 # Folders that the programs use by these names. In the cluster's mount namespace each is a folder of its own.
 FOLDERS = ("/run", "/etc/cni", "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log")
 # The kubelet sets these for the whole machine.
-_KERNEL = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys") + (
+_KERNEL = (
+    "vm/overcommit_memory",
+    "kernel/panic",
+    "kernel/panic_on_oops",
     "kernel/keys/root_maxbytes",
+    "kernel/keys/root_maxkeys",
 )
 _SETTINGS, _CGROUPS = Path("/proc/sys"), Path("/sys/fs/cgroup")
 

@@ -1,0 +1,131 @@
+"""Made-up GPUs on the node: a driver's library for the agent, and a device plugin that really gives them to pods."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from tests.fakenvml.build import build
+from tests.fakenvml.fake_node import FakeNode, FakeProcess, h200
+from tests.kubernetes.control_plane import NODE
+from tests.kubernetes.kubectl import Object, apply, get, kubectl, make_namespace
+from tests.kubernetes.programs import environment
+
+FOLDER = Path("/run/nvidia")  # on the node; the chart mounts it as it would mount a driver
+IMAGE = "podgpu:0.1.0"  # for workloads too: the only image here, and it has a Python
+EXCLUSIVE, SHARED = h200(0).uuid, h200(1).uuid
+OFFERED = {
+    "nvidia.com/gpu": (EXCLUSIVE,),
+    "nvidia.com/gpu.shared": tuple(f"{SHARED}::{share}" for share in range(4)),
+}
+SLEEP = ["/usr/bin/python3", "-c", "import time; time.sleep(10**6)"]
+MIB = 1 << 20
+
+# What the NVIDIA runtime does where there is one: the library is in the container, and found.
+DRIVER: dict[str, Any] = {
+    "extraHostVolumes": [{"name": "driver", "hostPath": str(FOLDER)}],
+    "extraVolumeMounts": [{"name": "driver", "mountPath": str(FOLDER), "readOnly": True}],
+    "extraEnv": [
+        {"name": "LD_LIBRARY_PATH", "value": str(FOLDER)},
+        {"name": "FAKENVML_SCRIPT", "value": str(FOLDER / "script")},
+    ],
+    "config": {"interval": "1s"},
+}
+
+
+@contextmanager
+def offered() -> Iterator[FakeNode]:
+    """Two cards: one is given whole, one in four shares. The node gets the label of GPU feature discovery."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "libnvidia-ml.so.1").write_bytes(build(FOLDER / "build").read_bytes())
+    node = FakeNode([h200(0), h200(1)])
+    node.write(FOLDER / "script")
+    kubectl("label", "node", NODE, "nvidia.com/gpu.present=true", "--overwrite")
+    words = [f"{resource}={','.join(ids)}" for resource, ids in OFFERED.items()]
+    plugin = [sys.executable, "-m", "tests.kubernetes.device_plugin", *words]
+    with subprocess.Popen(plugin, env=environment()) as process:
+        try:
+            wait_for(lambda: _capacity() == {name: str(len(ids)) for name, ids in OFFERED.items()})
+            yield node
+        finally:
+            process.terminate()
+
+
+def _capacity() -> dict[str, str]:
+    (node,) = get("nodes")
+    return {name: node["status"]["allocatable"].get(name, "") for name in OFFERED}
+
+
+def make_tenants() -> None:
+    """A Deployment on the whole card, and two pods with a share each of the other."""
+    for namespace in ("team-a", "team-b"):
+        make_namespace(namespace)
+    template = {"metadata": {"labels": {"app": "chat", "team": "a"}}, "spec": _asks("nvidia.com/gpu")}
+    chat = {"replicas": 1, "selector": {"matchLabels": {"app": "chat"}}, "template": template}
+    place = {"name": "chat", "namespace": "team-a"}
+    apply(
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": place, "spec": chat},
+        *(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "team-b"},
+                "spec": _asks("nvidia.com/gpu.shared"),
+            }
+            for name in ("batch", "idle")
+        ),
+    )
+    kubectl("rollout", "status", "deployment/chat", "--namespace=team-a", "--timeout=90s")
+    kubectl("wait", "--for=condition=Ready", "pod", "--all", "--namespace=team-b", "--timeout=90s")
+
+
+def _asks(resource: str) -> Object:
+    container = {"name": "main", "image": IMAGE, "command": SLEEP, "resources": {"limits": {resource: "1"}}}
+    return {"containers": [container], "terminationGracePeriodSeconds": 1}
+
+
+def put_to_work(node: FakeNode) -> dict[str, int]:
+    """Have the driver report the tenants' own processes, each with memory of its own. Returns bytes by pod."""
+    memory: dict[str, int] = {}
+    for number, (namespace, card) in enumerate([("team-a", 0), ("team-b", 1)]):
+        for place, pod in enumerate(get("pods", f"--namespace={namespace}")):
+            memory[pod["metadata"]["name"]] = (1 + number + 2 * place) * 1024 * MIB
+            process = FakeProcess(_pid(pod), memory[pod["metadata"]["name"]], sm=20 * (1 + place))
+            node.gpus[card].processes.append(process)
+    node.write(FOLDER / "script")
+    return memory
+
+
+def _pid(pod: Object) -> int:
+    """The container's first process, as containerd knows it."""
+    container = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+    listed = subprocess.run(
+        ["ctr", "--namespace=k8s.io", "tasks", "ls"], capture_output=True, text=True, check=True
+    )
+    (pid,) = [int(line.split()[1]) for line in listed.stdout.splitlines() if line.startswith(container)]
+    return pid
+
+
+def wait_for(what: Any, seconds: float = 30.0) -> None:
+    """Ask until the answer is true."""
+    deadline = monotonic() + seconds
+    while not what():
+        assert monotonic() < deadline, f"not within {seconds} s: {what}"
+        sleep(0.5)
+
+
+def described() -> str:
+    """For a look by hand: python -m tests.kubernetes.gpus"""
+    return json.dumps(DRIVER)
+
+
+if __name__ == "__main__":
+    with offered() as fake:
+        make_tenants()
+        print(put_to_work(fake))
+        print(described())
+        sys.stdin.read()
