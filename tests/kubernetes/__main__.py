@@ -6,6 +6,7 @@ python -m tests.kubernetes bash
 The command runs in the namespaces of the node. It has KUBECONFIG, and kubectl, helm and ctr on its PATH.
 """
 
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ def main(command: Sequence[str]) -> int:
     if reason:
         sys.stderr.write(f"skipped: {reason}\n")
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is removed too
     with tempfile.TemporaryDirectory(prefix="podgpu-kubernetes-") as folder:
         return machine.run_apart("tests.kubernetes.cluster", [folder, *command])
 

@@ -20,7 +20,7 @@ def agent(memory: dict[str, int]) -> Iterator[Object]:
     kubectl.install(DRIVER)
     yield kubectl.roll_out()
     kubectl.uninstall()
-    assert kubectl.remains() == []
+    wait_for(lambda: kubectl.remains() == [])
     kubectl.kubectl("delete", "namespace", kubectl.NAMESPACE)
 
 
@@ -69,7 +69,11 @@ def test_processes_are_booked_to_their_own_pods(agent: Object, memory: dict[str,
 
 def test_the_workload_is_the_deployment(agent: Object) -> None:
     workloads = samples(agent).by("podgpu_pod_info", "pod", "workload_kind", "workload_name")
-    assert set(workloads) == {(chat(), "Deployment", "chat"), ("batch", "", ""), ("idle", "", "")}
+    assert set(workloads) == {
+        (chat(), "Deployment", "chat"),
+        ("batch", "Pod", "batch"),
+        ("idle", "Pod", "idle"),
+    }
 
 
 def test_the_doctor_finds_nothing_wrong_with_the_cluster(agent: Object) -> None:

@@ -26,4 +26,4 @@ def namespace() -> Iterator[str]:
     kubectl.make_namespace(kubectl.NAMESPACE, "privileged")
     yield kubectl.NAMESPACE
     kubectl.kubectl("delete", "namespace", kubectl.NAMESPACE, "--wait", "--ignore-not-found")
-    assert kubectl.remains() == []
+    gpus.wait_for(lambda: kubectl.remains() == [])

@@ -84,6 +84,7 @@ class ControlPlane:
             f"--service-cluster-ip-range={SERVICES}",
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--authorization-mode=Node,RBAC",
+            "--kubelet-preferred-address-types=InternalIP",
             "--enable-admission-plugins=NodeRestriction",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self._key}",

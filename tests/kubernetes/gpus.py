@@ -92,10 +92,11 @@ def put_to_work(node: FakeNode) -> dict[str, int]:
     """Have the driver report the tenants' own processes, each with memory of its own. Returns bytes by pod."""
     memory: dict[str, int] = {}
     for number, (namespace, card) in enumerate([("team-a", 0), ("team-b", 1)]):
-        for place, pod in enumerate(get("pods", f"--namespace={namespace}")):
-            memory[pod["metadata"]["name"]] = (1 + number + 2 * place) * 1024 * MIB
-            process = FakeProcess(_pid(pod), memory[pod["metadata"]["name"]], sm=20 * (1 + place))
-            node.gpus[card].processes.append(process)
+        pods = get("pods", f"--namespace={namespace}")
+        for place, pod in enumerate(pods):
+            name = pod["metadata"]["name"]
+            memory[name] = (1 + number + 2 * place) * 256 * MIB
+            node.gpus[card].processes.append(FakeProcess(_pid(pod), memory[name], sm=96 // len(pods)))
     node.write(FOLDER / "script")
     return memory
 

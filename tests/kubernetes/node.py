@@ -80,6 +80,7 @@ class Node:
             "failSwapOn": False,
             "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
             "authorization": {"mode": "AlwaysAllow"},
+            "clusterDNS": ["10.96.0.10"],  # nobody answers there
             "clusterDomain": "cluster.local",
             "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"},
             "imageGCHighThresholdPercent": 100,

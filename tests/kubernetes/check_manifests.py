@@ -1,0 +1,50 @@
+"""The plain manifests, applied as docs/install.md says. Without a driver in the container the agent serves all the same."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kubernetes import kubectl
+from tests.kubernetes.gpus import wait_for
+from tests.kubernetes.kubectl import NAMESPACE, page
+from tests.kubernetes.samples import Samples
+from tools.chart import PROJECT, manifests
+
+FOLDER = PROJECT / "deploy/manifests"
+pytestmark = pytest.mark.usefixtures("node")
+
+
+@pytest.fixture(params=manifests.KINDS)
+def applied(request: pytest.FixtureRequest, operators: None) -> Iterator[str]:
+    kind: str = request.param
+    kubectl.kubectl("apply", f"--filename={FOLDER / kind}")
+    yield kind
+    kubectl.kubectl("delete", f"--filename={FOLDER / kind}")
+    wait_for(lambda: kubectl.remains() == [])
+
+
+def test_the_agent_gets_ready_and_reads_what_it_may(applied: str) -> None:
+    pod = kubectl.roll_out()
+    up = Samples.read(page(pod, "/metrics")).by("podgpu_source_up", "source")
+    wanted = {"nvml": 0.0, "apiserver": 1.0, "procfs": 1.0, "podresources": 1.0}
+    if applied == "podgpu-restricted.yaml":
+        del wanted["podresources"]
+    assert up == {(source,): value for source, value in wanted.items()}
+    if applied == "podgpu-dcgm-port.yaml":
+        assert page(pod, "/metrics", port=9400) is not None
+    again = kubectl.kubectl("apply", f"--filename={FOLDER / applied}").splitlines()
+    assert again and all(line.endswith("unchanged") for line in again)
+
+
+def test_a_namespace_with_a_stricter_standard_refuses_the_defaults(operators: None) -> None:
+    kubectl.make_namespace(NAMESPACE, "baseline")
+    kubectl.install({})
+    refused = lambda: [  # noqa: E731
+        each["message"]
+        for each in kubectl.get("events", f"--namespace={NAMESPACE}")
+        if each["reason"] == "FailedCreate"
+    ]
+    wait_for(refused)
+    assert 'violates PodSecurity "baseline:latest": host namespaces (hostPID=true), hostPath' in refused()[0]
+    kubectl.uninstall()
+    kubectl.kubectl("delete", "namespace", NAMESPACE)
