@@ -6,7 +6,6 @@ import pytest
 
 from tests.deploy import chart
 from tests.kubernetes import kubectl
-from tests.kubernetes.programs import HOME
 
 APPLY = (
     "apply",
@@ -19,12 +18,8 @@ APPLY = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def operators() -> None:
-    """The kinds of the monitoring operators, as they define them."""
+def namespace(operators: None) -> None:
     kubectl.make_namespace("gpu")
-    for path in sorted((HOME / "crds").glob("*.yaml")):
-        kubectl.kubectl("apply", "--server-side", f"--filename={path}")
-    kubectl.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
 
 @pytest.mark.parametrize("kind", chart.MATRIX)

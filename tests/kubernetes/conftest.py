@@ -4,6 +4,7 @@ import pytest
 
 from tests.fakenvml.fake_node import FakeNode
 from tests.kubernetes import gpus, kubectl
+from tests.kubernetes.programs import HOME
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +19,14 @@ def node() -> Iterator[FakeNode]:
 def memory(node: FakeNode) -> dict[str, int]:
     """Bytes on a GPU by pod, as the driver reports them of the pods' own processes."""
     return gpus.put_to_work(node)
+
+
+@pytest.fixture(scope="session")
+def operators() -> None:
+    """The kinds of the monitoring operators, as they define them."""
+    for path in sorted((HOME / "crds").glob("*.yaml")):
+        kubectl.kubectl("apply", "--server-side", f"--filename={path}")
+    kubectl.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
 
 @pytest.fixture
