@@ -14,7 +14,7 @@ from tests.kubernetes.gpus import DRIVER, wait_for
 from tests.kubernetes.kubectl import NAMESPACE, Object
 from tests.serve.guard.certificates import Authority, Pair
 
-SECRET = "podgpu-tls"  # noqa: S105 - its name
+SECRET = "podgpu-tls"
 READER = {"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}
 pytestmark = pytest.mark.usefixtures("node", "namespace")
 
@@ -62,7 +62,6 @@ def test_accounts_are_let_in_by_their_roles(accounts: dict[str, str]) -> None:
     assert status(pod, "/metrics", token=accounts["stranger"]) == 403
     assert status(pod, "/metrics", token=accounts["prometheus"]) == 200
     assert status(pod, "/api/v1/snapshot", token=accounts["prometheus"]) == 403
-    kubectl.uninstall()
 
 
 def test_a_renewed_certificate_is_served_without_a_restart(tmp_path: Path) -> None:
@@ -74,7 +73,6 @@ def test_a_renewed_certificate_is_served_without_a_restart(tmp_path: Path) -> No
     keep(new.sign("second"))
     wait_for(lambda: _served(pod, _by_address(new)), 150.0)
     assert kubectl.roll_out()["metadata"]["name"] == pod["metadata"]["name"]
-    kubectl.uninstall()
 
 
 def _by_address(authority: Authority) -> ssl.SSLContext:

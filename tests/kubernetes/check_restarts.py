@@ -1,4 +1,4 @@
-"""What the agent does while the kubelet or the API server is away."""
+"""What the agent does while the kubelet or the API server is away, and after."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes import gpus, kubectl
+from tests.kubernetes import kubectl
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.gpus import DRIVER, wait_for
 from tests.kubernetes.kubectl import Object
@@ -15,3 +15,51 @@ from tests.kubernetes.programs import Programs
 from tests.kubernetes.samples import Samples
 
 pytestmark = pytest.mark.usefixtures("memory", "namespace")
+FOLDER = Path(os.environ.get("KUBECONFIG", "")).parent
+
+
+@pytest.fixture
+def agent() -> Object:
+    kubectl.install(DRIVER)
+    return kubectl.roll_out()
+
+
+def pid_of(name: str) -> int:
+    found = [each for each in Path("/proc").glob("[0-9]*/comm") if each.read_text().strip() == name]
+    (only,) = found
+    return int(only.parent.name)
+
+
+def end(name: str) -> None:
+    pid = pid_of(name)
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not is_running(pid))
+
+
+def is_running(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status")
+    return status.exists() and "zombie" not in status.read_text()
+
+
+def shares(pod: Object) -> dict[tuple[str, ...], float]:
+    return direct(pod).by("podgpu_container_allocated_ratio", "namespace", "pod")
+
+
+def direct(pod: Object) -> Samples:
+    """Read the page from the pod itself: the API server may be away."""
+    import urllib.request
+
+    with urllib.request.urlopen(f"http://{pod['status']['podIP']}:19400/metrics", timeout=5) as answer:
+        return Samples.read(answer.read().decode())
+
+
+def test_shares_stay_while_the_kubelet_restarts(agent: Object) -> None:
+    wait_for(lambda: len(shares(agent)) == 3)
+    before = shares(agent)
+    plane = ControlPlane(FOLDER, Programs(Path("/var/log")))
+    end("kubelet")
+    wait_for(lambda: direct(agent).by("podgpu_source_up", "source")[("podresources",)] == 0.0)
+    assert shares(agent) == before
+    Node(FOLDER, plane.programs, plane).start_kubelet()
+    wait_for(lambda: direct(agent).by("podgpu_source_up", "source")[("podresources",)] == 1.0)
+    assert shares(agent) == before

@@ -34,5 +34,6 @@ def namespace() -> Iterator[str]:
     """podgpu's own, as docs/install.md has it made. Nothing of podgpu may be left in the cluster at the end."""
     kubectl.make_namespace(kubectl.NAMESPACE, "privileged")
     yield kubectl.NAMESPACE
+    kubectl.uninstall()
     kubectl.kubectl("delete", "namespace", kubectl.NAMESPACE, "--wait", "--ignore-not-found")
     gpus.wait_for(lambda: kubectl.remains() == [])

@@ -1,11 +1,10 @@
 """What an operator types: kubectl and helm, beside the cluster that KUBECONFIG names."""
 
 import json
-import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from tests.kubernetes.programs import environment, run
+from tests.kubernetes.programs import run
 from tools.chart import CHART
 
 Object = dict[str, Any]
@@ -17,23 +16,15 @@ def kubectl(*words: str, stdin: str | None = None) -> str:
     return run("kubectl", *words, stdin=stdin)
 
 
-def refusal(*words: str, stdin: str | None = None) -> str:
-    """What kubectl says when the API server does not take it."""
-    command = ["kubectl", *words]
-    done = subprocess.run(
-        command, input=stdin, text=True, capture_output=True, check=False, env=environment()
-    )
-    assert done.returncode != 0, done.stdout
-    return done.stdout + done.stderr
-
-
 def get(kind: str, *words: str) -> list[Object]:
     found: list[Object] = json.loads(kubectl("get", kind, *words, "--output=json"))["items"]
     return found
 
 
-def apply(*objects: Object) -> None:
-    kubectl("apply", "--filename=-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+def apply(*objects: Object) -> str:
+    """What kubectl says to it: a line for each object."""
+    items = {"apiVersion": "v1", "kind": "List", "items": objects}
+    return kubectl("apply", "--filename=-", stdin=json.dumps(items)) if objects else ""
 
 
 def make_namespace(name: str, level: str = "") -> None:
@@ -47,7 +38,7 @@ def install(values: Mapping[str, Any], *words: str, namespace: str = NAMESPACE) 
 
 
 def uninstall(namespace: str = NAMESPACE) -> None:
-    run("helm", "uninstall", "podgpu", f"--namespace={namespace}", "--wait")
+    run("helm", "uninstall", "podgpu", f"--namespace={namespace}", "--wait", "--ignore-not-found")
 
 
 def roll_out(namespace: str = NAMESPACE) -> Object:
