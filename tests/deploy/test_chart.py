@@ -49,7 +49,7 @@ def test_helm_finds_nothing_to_say(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", MATRIX)
 def test_the_api_server_keeps_it_as_it_is_written(kind: str) -> None:
-    """It leaves these out, and tools that compare would see a difference for ever. make test-kubernetes finds others."""
+    """It leaves these out, and tools that compare would always see a difference. make test-kubernetes finds others."""
     found = chart.objects(kind)
     assert chart.pod(found).get("hostPID", True) is True
     assert not [each for each in found if "stringData" in each]

@@ -9,6 +9,7 @@ import yaml
 from podgpu.serve.guard import web_config
 from tests.deploy import chart
 from tests.deploy.chart import needs_helm
+from tests.deploy.test_privileges import notes
 
 pytestmark = needs_helm
 
@@ -136,3 +137,10 @@ def test_no_password_is_in_what_everybody_may_read() -> None:
     found = chart.parse(chart.text(PASSWORD))
     assert HASH in chart.web_config(found)
     assert not [each["kind"] for each in found if HASH in yaml.safe_dump(each, width=1000)]
+
+
+def test_the_notes_warn_of_a_monitor_that_does_not_know_whom_to_trust() -> None:
+    warning = "WARNING: the pages are served by TLS, and podMonitor does not say whom to trust"
+    assert warning in notes({**TLS, "podMonitor": ON})
+    assert warning not in notes({**TLS, "podMonitor": {**ON, "tlsConfig": {"serverName": "podgpu"}}})
+    assert warning not in notes({"podMonitor": ON})

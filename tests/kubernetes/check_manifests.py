@@ -1,4 +1,4 @@
-"""The plain manifests, applied as docs/install.md says. Without a driver in the container the agent serves all the same."""
+"""The plain manifests, applied as docs/install.md says. There is no driver here; the agent serves all the same."""
 
 from collections.abc import Iterator
 

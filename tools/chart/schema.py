@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from podgpu.config import OPTIONS
+from podgpu.config.precedence import spellings
 from tools.chart import CHART
 
 PATH = CHART / "values.schema.json"
@@ -89,7 +89,7 @@ def _leaves() -> dict[str, Schema]:
             "description": f"{option.help} Default: {option.default_text}",
             **_kinds(option.choices),
         }
-        for option in OPTIONS.values()
+        for option, _ in spellings()
         if option.flag != _NOT_IN_FILE
     }
 

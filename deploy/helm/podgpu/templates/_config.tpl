@@ -99,6 +99,7 @@ ratios: {{ toString . | toJson }}
 {{- $switches := dict
     "hostPID" .Values.hostPID
     "config.kube.api" $asks
+    "config.web.kube-auth" (eq (include "podgpu.asksForTokens" .) "true")
     "rbac.owners" (or (not $asks) .Values.rbac.owners)
     "rbac.resourceClaims" (or (not $asks) .Values.rbac.resourceClaims) -}}
 {{- range $name, $on := .Values.hostPaths -}}
