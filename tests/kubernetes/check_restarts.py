@@ -2,6 +2,7 @@
 
 import os
 import signal
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -47,10 +48,16 @@ def shares(pod: Object) -> dict[tuple[str, ...], float]:
 
 def direct(pod: Object) -> Samples:
     """Read the page from the pod itself: the API server may be away."""
-    import urllib.request
-
     with urllib.request.urlopen(f"http://{pod['status']['podIP']}:19400/metrics", timeout=5) as answer:
         return Samples.read(answer.read().decode())
+
+
+def is_up(pod: Object, source: str) -> bool:
+    return direct(pod).by("podgpu_source_up", "source")[(source,)] == 1.0
+
+
+def workloads(pod: Object) -> set[tuple[str, ...]]:
+    return set(direct(pod).by("podgpu_pod_info", "pod", "workload_kind", "workload_name"))
 
 
 def test_shares_stay_while_the_kubelet_restarts(agent: Object) -> None:
@@ -58,8 +65,20 @@ def test_shares_stay_while_the_kubelet_restarts(agent: Object) -> None:
     before = shares(agent)
     plane = ControlPlane(FOLDER, Programs(Path("/var/log")))
     end("kubelet")
-    wait_for(lambda: direct(agent).by("podgpu_source_up", "source")[("podresources",)] == 0.0)
+    wait_for(lambda: not is_up(agent, "podresources"))
     assert shares(agent) == before
     Node(FOLDER, plane.programs, plane).start_kubelet()
-    wait_for(lambda: direct(agent).by("podgpu_source_up", "source")[("podresources",)] == 1.0)
+    wait_for(lambda: is_up(agent, "podresources"))
     assert shares(agent) == before
+
+
+def test_names_stay_while_the_api_server_restarts(agent: Object) -> None:
+    wait_for(lambda: len(shares(agent)) == 3)
+    before = workloads(agent)
+    plane = ControlPlane(FOLDER, Programs(Path("/var/log")))
+    end("kube-apiserver")
+    wait_for(lambda: not is_up(agent, "apiserver"), 60.0)
+    assert workloads(agent) == before
+    plane.start_api_server()
+    wait_for(lambda: is_up(agent, "apiserver"), 60.0)
+    assert workloads(agent) == before

@@ -11,7 +11,7 @@ from tests.kubernetes.control_plane import ADDRESS, NODE, ControlPlane
 from tests.kubernetes.node import Node
 from tools.image import build
 
-IMAGE = build.PROJECT / "build" / "image" / f"podgpu-{build.architecture()}.oci.tar"
+IMAGE = build.PROJECT / "build" / "image" / f"podgpu-{build.own_architecture()}.oci.tar"
 
 
 def main(folder: Path, command: Sequence[str]) -> int:

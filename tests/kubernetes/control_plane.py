@@ -35,7 +35,7 @@ class ControlPlane:
     def start(self) -> None:
         self._write_accounts()
         self._etcd()
-        self._api_server()
+        self.start_api_server()
         self._controllers()
         self._scheduler()
 
@@ -75,7 +75,7 @@ class ControlPlane:
             ready=answers(f"{ETCD}/health"),
         )
 
-    def _api_server(self) -> None:
+    def start_api_server(self) -> None:
         self.programs.start(
             "kube-apiserver",
             f"--etcd-servers={ETCD}",

@@ -22,5 +22,6 @@ def archive(folder: Path) -> Path:
     command = ["gcc", "-static", "-Os", "-x", "c", "-", "-o", str(program)]
     subprocess.run(command, input=_SOURCE, text=True, check=True)
     tree = {oci.ENTRYPOINT[0].removeprefix("/"): file(program.read_bytes(), executable=True)}
-    target.write_bytes(oci.archive([tree], oci.Facts(VERSION, build.architecture(), 0)))
+    facts = oci.Facts(VERSION, build.own_architecture(), 0)
+    target.write_bytes(oci.archive([oci.image([tree], facts)]))
     return target
