@@ -33,7 +33,7 @@ def pid_of(name: str) -> int:
 
 def end(name: str) -> None:
     pid = pid_of(name)
-    os.kill(pid, signal.SIGTERM)
+    os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not is_running(pid))
 
 
