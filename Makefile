@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 .PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 $(READY): requirements.lock pyproject.toml src/podgpu/__init__.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

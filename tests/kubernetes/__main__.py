@@ -11,8 +11,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from tests.kubernetes import machine, programs
-from tests.kubernetes.cluster import IMAGE
+from tests.kubernetes.cluster import machine, programs
+from tests.kubernetes.cluster.node import IMAGE
 
 
 def main(command: Sequence[str]) -> int:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kubernetes import gpus, kubectl
-from tests.kubernetes.gpus import DRIVER, EXCLUSIVE, SHARED, wait_for
+from tests.kubernetes.gpus import CLAIMED, DRIVER, EXCLUSIVE, SHARED, wait_for
 from tests.kubernetes.kubectl import Object, page
 from tests.kubernetes.samples import Samples
 
-ALL_UP = {("nvml",): 1.0, ("podresources",): 1.0, ("apiserver",): 1.0, ("procfs",): 1.0}
+SOURCES = ("nvml", "podresources", "apiserver", "resource-claims", "procfs")
+ALL_UP = {(source,): 1.0 for source in SOURCES}
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +59,12 @@ def test_the_kubelets_allocations_become_shares_of_pods(agent: Object) -> None:
         (EXCLUSIVE, "team-a", chat(), "main"): 1.0,
         (SHARED, "team-b", "batch", "main"): 0.25,
         (SHARED, "team-b", "idle", "main"): 0.25,
+        (CLAIMED, "team-c", "train", "main"): 1.0,
     }
 
 
 def test_processes_are_booked_to_their_own_pods(agent: Object, memory: dict[str, int]) -> None:
-    wait_for(lambda: len(samples(agent).by("podgpu_container_memory_used_bytes", "pod")) == 3)
+    wait_for(lambda: len(samples(agent).by("podgpu_container_memory_used_bytes", "pod")) == 4)
     used = samples(agent).by("podgpu_container_memory_used_bytes", "pod")
     assert used == {(pod,): float(bytes_) for pod, bytes_ in memory.items()}
 
@@ -73,6 +75,7 @@ def test_the_workload_is_the_deployment(agent: Object) -> None:
         (chat(), "Deployment", "chat"),
         ("batch", "Pod", "batch"),
         ("idle", "Pod", "idle"),
+        ("train", "Pod", "train"),
     }
 
 
@@ -101,6 +104,6 @@ def test_an_upgrade_without_a_change_restarts_nobody(agent: Object) -> None:
 
 def test_a_pod_that_ends_is_no_longer_a_holder(agent: Object, node: object) -> None:
     kubectl.kubectl("delete", "pod", "idle", "--namespace=team-b")
-    wait_for(lambda: holders(agent) == {chat(), "batch"})
+    wait_for(lambda: holders(agent) == {chat(), "batch", "train"})
     gpus.make_tenants()
-    wait_for(lambda: holders(agent) == {chat(), "batch", "idle"})
+    wait_for(lambda: holders(agent) == {chat(), "batch", "idle", "train"})

@@ -11,8 +11,8 @@ from tests.kubernetes.samples import Samples
 from tools.chart import PROJECT, manifests
 
 FOLDER = PROJECT / "deploy/manifests"
-FULL = {("nvml",): 0.0, ("podresources",): 1.0, ("apiserver",): 1.0, ("procfs",): 1.0}
-RESTRICTED = {("nvml",): 0.0, ("apiserver",): 1.0, ("procfs",): 0.0}
+FULL = {"nvml": 0.0, "podresources": 1.0, "apiserver": 1.0, "resource-claims": 1.0, "procfs": 1.0}
+RESTRICTED = {"nvml": 0.0, "apiserver": 1.0, "resource-claims": 1.0, "procfs": 0.0}
 pytestmark = pytest.mark.usefixtures("node")
 
 
@@ -28,7 +28,8 @@ def applied(request: pytest.FixtureRequest, operators: None) -> Iterator[str]:
 def test_the_agent_gets_ready_and_reads_what_it_may(applied: str) -> None:
     pod = kubectl.roll_out()
     up = Samples.read(page(pod, "/metrics")).by("podgpu_source_up", "source")
-    assert up == (RESTRICTED if applied == "podgpu-restricted.yaml" else FULL)
+    wanted = RESTRICTED if applied == "podgpu-restricted.yaml" else FULL
+    assert up == {(source,): value for source, value in wanted.items()}
     if applied == "podgpu-dcgm-port.yaml":
         assert page(pod, "/-/ready", port=9400) == "ready\n"
     again = kubectl.kubectl("apply", f"--filename={FOLDER / applied}").splitlines()

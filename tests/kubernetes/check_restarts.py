@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.kubernetes import kubectl
-from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.cluster.control_plane import ControlPlane
+from tests.kubernetes.cluster.node import Node
+from tests.kubernetes.cluster.programs import Programs
 from tests.kubernetes.gpus import DRIVER, wait_for
 from tests.kubernetes.kubectl import Object
-from tests.kubernetes.node import Node
-from tests.kubernetes.programs import Programs
 from tests.kubernetes.samples import Samples
 
 pytestmark = pytest.mark.usefixtures("memory", "namespace")
@@ -61,7 +61,7 @@ def workloads(pod: Object) -> set[tuple[str, ...]]:
 
 
 def test_shares_stay_while_the_kubelet_restarts(agent: Object) -> None:
-    wait_for(lambda: len(shares(agent)) == 3)
+    wait_for(lambda: len(shares(agent)) == 4)
     before = shares(agent)
     plane = ControlPlane(FOLDER, Programs(Path("/var/log")))
     end("kubelet")
@@ -73,7 +73,7 @@ def test_shares_stay_while_the_kubelet_restarts(agent: Object) -> None:
 
 
 def test_names_stay_while_the_api_server_restarts(agent: Object) -> None:
-    wait_for(lambda: len(shares(agent)) == 3)
+    wait_for(lambda: len(shares(agent)) == 4)
     before = workloads(agent)
     plane = ControlPlane(FOLDER, Programs(Path("/var/log")))
     end("kube-apiserver")

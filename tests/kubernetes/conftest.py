@@ -4,7 +4,7 @@ import pytest
 
 from tests.fakenvml.fake_node import FakeNode
 from tests.kubernetes import gpus, kubectl
-from tests.kubernetes.programs import HOME
+from tests.kubernetes.cluster.programs import HOME
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Made-up GPUs on the node: a driver's library for the agent, and a device plugin that really gives them to pods."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,13 +10,14 @@ from typing import Any
 
 from tests.fakenvml.build import build
 from tests.fakenvml.fake_node import FakeNode, FakeProcess, h200
-from tests.kubernetes.control_plane import NODE
+from tests.kubernetes.cluster.control_plane import NODE
+from tests.kubernetes.cluster.programs import environment
 from tests.kubernetes.kubectl import Object, apply, get, kubectl, make_namespace
-from tests.kubernetes.programs import environment
+from tests.kubernetes.plugins import dra_driver
 
 FOLDER = Path("/run/nvidia")  # on the node; the chart mounts it as it would mount a driver
 IMAGE = "podgpu:0.1.0"  # for workloads too: the only image here, and it has a Python
-EXCLUSIVE, SHARED = h200(0).uuid, h200(1).uuid
+EXCLUSIVE, SHARED, CLAIMED = (h200(index).uuid for index in range(3))
 OFFERED = {
     "nvidia.com/gpu": (EXCLUSIVE,),
     "nvidia.com/gpu.shared": tuple(f"{SHARED}::{share}" for share in range(4)),
@@ -39,15 +39,15 @@ DRIVER: dict[str, Any] = {
 
 @contextmanager
 def offered() -> Iterator[FakeNode]:
-    """Two cards: one is given whole, one in four shares. The node gets the label of GPU feature discovery."""
+    """Three cards: one given whole, one in four shares, one by DRA. The node has the label of GPU feature discovery."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "libnvidia-ml.so.1").write_bytes(build(FOLDER / "build").read_bytes())
-    node = FakeNode([h200(0), h200(1)])
+    node = FakeNode([h200(index) for index in range(3)])
     node.write(FOLDER / "script")
     kubectl("label", "node", NODE, "nvidia.com/gpu.present=true", "--overwrite")
     words = [f"{resource}={','.join(ids)}" for resource, ids in OFFERED.items()]
-    plugin = [sys.executable, "-m", "tests.kubernetes.device_plugin", *words]
-    with subprocess.Popen(plugin, env=environment()) as process:
+    plugins = [sys.executable, "-m", "tests.kubernetes.plugins", *words]
+    with subprocess.Popen(plugins, env=environment()) as process:
         try:
             wait_for(lambda: _capacity() == {name: str(len(ids)) for name, ids in OFFERED.items()})
             yield node
@@ -61,37 +61,46 @@ def _capacity() -> dict[str, str]:
 
 
 def make_tenants() -> None:
-    """A Deployment on the whole card, and two pods with a share each of the other."""
-    for namespace in ("team-a", "team-b"):
+    """A Deployment on the whole card, two pods with a share each of another, and one that claims the third."""
+    for namespace in ("team-a", "team-b", "team-c"):
         make_namespace(namespace)
     template = {"metadata": {"labels": {"app": "chat", "team": "a"}}, "spec": _asks("nvidia.com/gpu")}
     chat = {"replicas": 1, "selector": {"matchLabels": {"app": "chat"}}, "template": template}
     place = {"name": "chat", "namespace": "team-a"}
+    claims = [{"name": "card", "resourceClaimName": "card"}]
+    apply(dra_driver.device_class(), dra_driver.slice_of(CLAIMED), dra_driver.claim("team-c", "card"))
     apply(
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": place, "spec": chat},
-        *(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": name, "namespace": "team-b"},
-                "spec": _asks("nvidia.com/gpu.shared"),
-            }
-            for name in ("batch", "idle")
-        ),
+        *(_pod("team-b", name, _asks("nvidia.com/gpu.shared")) for name in ("batch", "idle")),
+        _pod("team-c", "train", {**_runs({"claims": [{"name": "card"}]}), "resourceClaims": claims}),
     )
     kubectl("rollout", "status", "deployment/chat", "--namespace=team-a", "--timeout=90s")
-    kubectl("wait", "--for=condition=Ready", "pod", "--all", "--namespace=team-b", "--timeout=90s")
+    for namespace in ("team-b", "team-c"):
+        kubectl("wait", "--for=condition=Ready", "pod", "--all", f"--namespace={namespace}", "--timeout=90s")
+
+
+def _pod(namespace: str, name: str, spec: Object) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
 
 
 def _asks(resource: str) -> Object:
-    container = {"name": "main", "image": IMAGE, "command": SLEEP, "resources": {"limits": {resource: "1"}}}
+    return _runs({"limits": {resource: "1"}})
+
+
+def _runs(resources: Object) -> Object:
+    container = {"name": "main", "image": IMAGE, "command": SLEEP, "resources": resources}
     return {"containers": [container], "terminationGracePeriodSeconds": 1}
 
 
 def put_to_work(node: FakeNode) -> dict[str, int]:
     """Have the driver report the tenants' own processes, each with memory of its own. Returns bytes by pod."""
     memory: dict[str, int] = {}
-    for number, (namespace, card) in enumerate([("team-a", 0), ("team-b", 1)]):
+    for number, (namespace, card) in enumerate([("team-a", 0), ("team-b", 1), ("team-c", 2)]):
         pods = get("pods", f"--namespace={namespace}")
         for place, pod in enumerate(pods):
             name = pod["metadata"]["name"]
@@ -117,16 +126,3 @@ def wait_for(what: Any, seconds: float = 30.0) -> None:
     while not what():
         assert monotonic() < deadline, f"not within {seconds} s: {what}"
         sleep(0.5)
-
-
-def described() -> str:
-    """For a look by hand: python -m tests.kubernetes.gpus"""
-    return json.dumps(DRIVER)
-
-
-if __name__ == "__main__":
-    with offered() as fake:
-        make_tenants()
-        print(put_to_work(fake))
-        print(described())
-        sys.stdin.read()

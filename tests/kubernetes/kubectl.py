@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tests.kubernetes.programs import run
+from tests.kubernetes.cluster.programs import run
 from tools.chart import CHART
 
 Object = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.kubernetes.programs import environment, run
+from tests.kubernetes.cluster.programs import environment, run
 
 # Folders that the programs use by these names. In the cluster's mount namespace each is a folder of its own.
 FOLDERS = ("/run", "/etc/cni", "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log")

@@ -4,10 +4,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kubernetes import pause
-from tests.kubernetes.control_plane import ADDRESS, NODE, ControlPlane, answers
-from tests.kubernetes.programs import PLUGINS, Programs, run
+from tests.kubernetes.cluster import pause
+from tests.kubernetes.cluster.control_plane import ADDRESS, NODE, ControlPlane, answers
+from tests.kubernetes.cluster.programs import PLUGINS, Programs, run
+from tools.image import build
 
+IMAGE = build.PROJECT / "build" / "image" / f"podgpu-{build.own_architecture()}.oci.tar"
 PODS = "10.244.0.0/24"
 SOCKET = Path("/run/containerd/containerd.sock")
 KUBELET = Path("/var/lib/kubelet")

@@ -6,12 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.kubernetes import machine, programs
-from tests.kubernetes.control_plane import ADDRESS, NODE, ControlPlane
-from tests.kubernetes.node import Node
-from tools.image import build
-
-IMAGE = build.PROJECT / "build" / "image" / f"podgpu-{build.own_architecture()}.oci.tar"
+from tests.kubernetes.cluster import machine, programs
+from tests.kubernetes.cluster.control_plane import ADDRESS, NODE, ControlPlane
+from tests.kubernetes.cluster.node import IMAGE, Node
 
 
 def main(folder: Path, command: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kubernetes.programs import Programs, run
+from tests.kubernetes.cluster.programs import Programs, run
 
 NODE = "gpu-node-1"
 ADDRESS = "192.168.77.1"  # of the node; nothing outside its namespace sees it
