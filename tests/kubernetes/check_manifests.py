@@ -6,7 +6,7 @@ import pytest
 
 from tests.kubernetes import kubectl
 from tests.kubernetes.gpus import wait_for
-from tests.kubernetes.kubectl import NAMESPACE, page
+from tests.kubernetes.kubectl import NAMESPACE, Object, page
 from tests.kubernetes.samples import Samples
 from tools.chart import PROJECT, manifests
 
@@ -25,11 +25,14 @@ def applied(request: pytest.FixtureRequest, operators: None) -> Iterator[str]:
     wait_for(lambda: kubectl.remains() == [])
 
 
+def sources(pod: Object) -> dict[str, float]:
+    found = Samples.read(page(pod, "/metrics")).by("podgpu_source_up", "source")
+    return {source: value for (source,), value in found.items()}
+
+
 def test_the_agent_gets_ready_and_reads_what_it_may(applied: str) -> None:
     pod = kubectl.roll_out()
-    up = Samples.read(page(pod, "/metrics")).by("podgpu_source_up", "source")
-    wanted = RESTRICTED if applied == "podgpu-restricted.yaml" else FULL
-    assert up == {(source,): value for source, value in wanted.items()}
+    wait_for(lambda: sources(pod) == (RESTRICTED if applied == "podgpu-restricted.yaml" else FULL))
     if applied == "podgpu-dcgm-port.yaml":
         assert page(pod, "/-/ready", port=9400) == "ready\n"
     again = kubectl.kubectl("apply", f"--filename={FOLDER / applied}").splitlines()

@@ -3,6 +3,7 @@
 import os
 import signal
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,14 @@ pytestmark = pytest.mark.usefixtures("memory", "namespace")
 FOLDER = Path(os.environ.get("KUBECONFIG", "")).parent
 
 
+@pytest.fixture(scope="session")
+def plane() -> Iterator[ControlPlane]:
+    """What is started again here runs until the last test has ended."""
+    programs = Programs(Path("/var/log"))
+    yield ControlPlane(FOLDER, programs)
+    programs.stop_all()
+
+
 @pytest.fixture
 def agent() -> Object:
     kubectl.install(DRIVER)
@@ -26,9 +35,9 @@ def agent() -> Object:
 
 
 def pid_of(name: str) -> int:
-    found = [each for each in Path("/proc").glob("[0-9]*/comm") if each.read_text().strip() == name]
-    (only,) = found
-    return int(only.parent.name)
+    named = (each for each in Path("/proc").glob("[0-9]*/comm") if each.read_text().strip() == name)
+    (only,) = [pid for pid in (int(each.parent.name) for each in named) if is_running(pid)]
+    return only
 
 
 def end(name: str) -> None:
@@ -60,10 +69,9 @@ def workloads(pod: Object) -> set[tuple[str, ...]]:
     return set(direct(pod).by("podgpu_pod_info", "pod", "workload_kind", "workload_name"))
 
 
-def test_shares_stay_while_the_kubelet_restarts(agent: Object) -> None:
+def test_shares_stay_while_the_kubelet_restarts(agent: Object, plane: ControlPlane) -> None:
     wait_for(lambda: len(shares(agent)) == 4)
     before = shares(agent)
-    plane = ControlPlane(FOLDER, Programs(Path("/var/log")))
     end("kubelet")
     wait_for(lambda: not is_up(agent, "podresources"))
     assert shares(agent) == before
@@ -72,10 +80,9 @@ def test_shares_stay_while_the_kubelet_restarts(agent: Object) -> None:
     assert shares(agent) == before
 
 
-def test_names_stay_while_the_api_server_restarts(agent: Object) -> None:
+def test_names_stay_while_the_api_server_restarts(agent: Object, plane: ControlPlane) -> None:
     wait_for(lambda: len(shares(agent)) == 4)
     before = workloads(agent)
-    plane = ControlPlane(FOLDER, Programs(Path("/var/log")))
     end("kube-apiserver")
     wait_for(lambda: not is_up(agent, "apiserver"), 60.0)
     assert workloads(agent) == before

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
@@ -41,7 +41,7 @@ DRIVER: dict[str, Any] = {
 def offered() -> Iterator[FakeNode]:
     """Three cards: one given whole, one in four shares, one by DRA. The node has the label of GPU feature discovery."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "libnvidia-ml.so.1").write_bytes(build(FOLDER / "build").read_bytes())
+    build(FOLDER / "build").replace(FOLDER / "libnvidia-ml.so.1")  # not over one that is mapped
     node = FakeNode([h200(index) for index in range(3)])
     node.write(FOLDER / "script")
     kubectl("label", "node", NODE, "nvidia.com/gpu.present=true", "--overwrite")
@@ -120,7 +120,7 @@ def _pid(pod: Object) -> int:
     return pid
 
 
-def wait_for(what: Any, seconds: float = 30.0) -> None:
+def wait_for(what: Callable[[], object], seconds: float = 30.0) -> None:
     """Ask until the answer is true."""
     deadline = monotonic() + seconds
     while not what():
