@@ -17,7 +17,7 @@ GOLDEN = Path(__file__).parent / "golden"
 Golden = Callable[[str, str | bytes], None]
 
 # Reasons that name what this machine is, which no package mends. All others name a tool.
-MACHINE = re.compile("in a container|no namespaces here|no cgroup|no process can be moved|only root can")
+MACHINE = re.compile("in a container|no namespaces here|cgroup|no process can be moved|needs root|only root")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -16,6 +16,7 @@ from podgpu.model.device import (
     MigInstance,
     Process,
     Reading,
+    Refused,
 )
 from podgpu.model.dynamic import ClaimedDevice, DynamicAllocation, PoolDevice, ResourceClaim
 from podgpu.model.pod import (
@@ -72,6 +73,7 @@ __all__ = [
     "PoolDevice",
     "Process",
     "Reading",
+    "Refused",
     "Report",
     "ResourceClaim",
     "Rest",
