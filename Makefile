@@ -11,10 +11,10 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale gpu-wheels gpu-test lock clean dashboards image chart package
+.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 $(READY): requirements.lock pyproject.toml src/podgpu/__init__.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -98,6 +98,12 @@ lock: ## resolve the dependencies again
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+
+kubernetes-tools: ## build Kubernetes and etcd from their Go modules into ~/.cache/podgpu-kubernetes
+	nice tests/kubernetes/build.sh
+
+test-kubernetes: $(READY) ## install the chart and the manifests on a real API server and kubelet, with the image of make image
+	$(BIN)/python -m tests.kubernetes $(BIN)/python -m pytest -q -o python_files='check_*.py' tests/kubernetes $(PYTEST)
 
 # ARCH="amd64 arm64" makes an archive of each and one of both; without it, that of this machine.
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from podgpu.kube import PodSource
+from podgpu.kube.api import ApiFault
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.api.watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
@@ -181,6 +182,14 @@ async def test_gone_within_a_running_watch_means_a_new_list() -> None:
         fake.pods, fake.version = [], 50
         fake.send(error(410, "too old resource version"))
         await until(lambda: uids(watch) == [] and len(fake.watches) == 2 and watch.status().up)
+
+
+async def test_gone_after_many_failures_costs_no_long_pause_the_first_time() -> None:
+    watch = PodWatch(ApiServer("http://127.0.0.1:1"), NODE)
+    for _ in range(8):
+        assert watch._failed(ApiFault("unreachable")) <= 30.0
+    assert watch._failed(ApiFault("gone", status=410)) <= 0.8
+    assert watch._failed(ApiFault("gone", status=410)) >= 15.0
 
 
 async def test_throttling_is_waited_out_as_long_as_the_server_says() -> None:

@@ -15,6 +15,7 @@ from podgpu.kube.condition import Condition
 from podgpu.kube.kubelet import device_lists, rpc
 from podgpu.kube.kubelet.connection import KubeletConnection
 from podgpu.kube.kubelet.device_lists import Rows
+from podgpu.kube.kubelet.restart import Unlisted
 from podgpu.model import Allocation, DynamicAllocation, PartStatus
 
 LIST = "/v1.PodResourcesLister/List"
@@ -50,6 +51,8 @@ class PodResources:
         self._given: Rows = frozenset()
         self._claimed: Rows = frozenset()
         self._offered: Rows = frozenset()
+        self._seal = self._connection.seal
+        self._ungiven, self._unclaimed = Unlisted(), Unlisted()
         self._asked = LIST
         self._allocatable_at: float | None = None
         self._pause = 0.0
@@ -82,11 +85,19 @@ class PodResources:
 
     async def _refresh(self) -> None:
         is_v1, answer = await self._list()
-        changed = answer != self._answer and self._take(ListResponse.FromString(answer))
+        self._notice_restart()
+        is_news = answer != self._answer or self._ungiven or self._unclaimed
+        changed = is_news and self._take(ListResponse.FromString(answer))
         self._answer = answer
         self._condition.worked()
         if is_v1 and (changed or self._allocatable_due()):
             await self._refresh_allocatable()
+
+    def _notice_restart(self) -> None:
+        if self._connection.seal != self._seal:
+            self._seal = self._connection.seal
+            self._ungiven.expect(self._given, self._clock())
+            self._unclaimed.expect(self._claimed, self._clock())
 
     async def _list(self) -> tuple[bool, bytes]:
         """Return whether the kubelet speaks v1, and its answer."""
@@ -104,6 +115,8 @@ class PodResources:
     def _take(self, answer: ListResponse) -> bool:
         """Return whether anything changed."""
         given, claimed = device_lists.given(answer), device_lists.claimed(answer)
+        given |= self._ungiven.rows(answer, given, self._clock())
+        claimed |= self._unclaimed.rows(answer, frozenset(), self._clock())  # a claim may be several pods'
         if (given, claimed) == (self._given, self._claimed):
             return False
         self._count_bad(given - self._given)

@@ -11,7 +11,7 @@ _NEXT = {
     "deadline": "It does not answer in time. If this lasts, check whether the node is overloaded.",
     "driver_mismatch": "The driver was upgraded while in use. Drain the node, then reboot it.",
     "driver_not_loaded": "Load the NVIDIA driver on the node; the agent notices by itself.",
-    "forbidden": "Let the agent's service account get, list and watch pods: docs/operations.md has the role.",
+    "forbidden": "Let the agent's service account list and watch pods: docs/operations.md has the role.",
     "garbage": "The answer makes no sense. Check that the path leads to the kubelet, and report this with its version.",
     "gone": "The driver no longer lists this card. If it was not unbound on purpose, reboot the node.",
     "gpu_not_found": _OFF_THE_BUS,

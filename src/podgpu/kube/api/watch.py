@@ -5,6 +5,7 @@ list from time to time without any doubt.
 """
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -73,6 +74,7 @@ class Watch(Generic[T]):
         self._good_since: float | None = None
         self._list_due = 0.0
         self._from_cache = self._cache_will_do = from_cache
+        self._gone_at = -math.inf
         self._condition = Condition(self.name, errors=self._book.errors)
         self.errors = self._condition.errors
 
@@ -196,8 +198,15 @@ class Watch(Generic[T]):
             self._list_due = 0.0
         if fault.reason == "gone":
             self._cache_will_do = False
+            if self._is_first_gone():
+                return max(_spread(self._timing.first_pause), fault.retry_after)
         least = self._timing.forbidden_pause if fault.reason == "forbidden" else 0.0
         return max(self._pause(), fault.retry_after, least)
+
+    def _is_first_gone(self) -> bool:
+        """Tell a server that restarted, where only a list is missing, from one that says so time and again."""
+        last, self._gone_at = self._gone_at, time.monotonic()
+        return self._gone_at - last > self._timing.steady
 
     def _pause(self) -> float:
         good, self._good_since = self._good_since, None
@@ -205,4 +214,8 @@ class Watch(Generic[T]):
             self._failures = 0
         longest = self._timing.first_pause * 2.0 ** min(self._failures, 16)
         self._failures += 1
-        return min(longest, self._timing.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311 - as above
+        return _spread(min(longest, self._timing.longest_pause))
+
+
+def _spread(pause: float) -> float:
+    return pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that nodes do not return in step

@@ -8,7 +8,7 @@ from podgpu.serve import answer
 from podgpu.serve.answer import Response
 from podgpu.serve.guard.passwords import Passwords
 from podgpu.serve.guard.rule_book import RuleBook
-from podgpu.serve.guard.tokens import Judge, Tokens, Unavailable, Verdict
+from podgpu.serve.guard.tokens import Judge, Tokens, Unavailable, Verdict, allowed_as
 from podgpu.serve.guard.verdicts import Busy
 from podgpu.serve.request import Request
 
@@ -64,15 +64,15 @@ class Guard:
                 right = await self._passwords.right(users, secret, client)
                 return None if right else self._challenge()
             case "bearer" if self._tokens is not None and secret:
-                return self._by(await self._tokens.verdict(secret, request.method, request.path, client))
+                verdict = await self._tokens.verdict(secret, request.method, request.path, client)
+                return self._by(verdict, allowed_as(request.path))
             case _:
                 return self._challenge()
 
-    def _by(self, verdict: Verdict) -> Response | None:
+    def _by(self, verdict: Verdict, needed: str) -> Response | None:
         if verdict is Verdict.FORBIDDEN:
-            return answer.text(
-                403, "this account may not read this page; a ClusterRole with nonResourceURLs lets it"
-            )
+            lets_it = f"a ClusterRole with {needed!a} among its nonResourceURLs lets it"
+            return answer.text(403, f"this account may not read this page; {lets_it}")
         return None if verdict is Verdict.ALLOWED else self._challenge()
 
     def _challenge(self) -> Response:
