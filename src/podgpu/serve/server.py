@@ -1,7 +1,7 @@
 """The HTTP server: several addresses, one set of pages, one set of caps."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +11,9 @@ from podgpu.serve import listen
 from podgpu.serve.connection import Connection
 from podgpu.serve.crowd import Crowd
 from podgpu.serve.desk import Desk
+from podgpu.serve.events import route as event_route
+from podgpu.serve.events.journal import Journal
+from podgpu.serve.events.subject import NodeSubject
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.guard.handshake import Handshake
 from podgpu.serve.limits import DEFAULT, Limits
@@ -18,7 +21,7 @@ from podgpu.serve.load import Load
 from podgpu.serve.menu import NATIVE_ALONE, Menu
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Pages
-from podgpu.serve.routes import Routes
+from podgpu.serve.routes import Route, Routes
 
 # For requests that were sent before the stop to be read and begun.
 LAST_CALL_SECONDS = 0.05
@@ -32,6 +35,7 @@ class Server:
         series_limit: int,
         max_requests: int,
         max_connections: int,
+        max_streams: int,
         limits: Limits = DEFAULT,
         menu: Menu = NATIVE_ALONE,
         guard: Guard | None = None,
@@ -41,7 +45,9 @@ class Server:
         self._dialects = menu.dialects
         self._load = Load(max_requests)
         self._crowd = Crowd(limits, max_connections)
-        self._routes = Routes(agent, Pages(series_limit, menu), self._load)
+        pages = Pages(series_limit, menu)
+        self._routes = Routes(agent, pages, self._load)
+        self._journal = Journal(NodeSubject(agent, pages), max_streams)
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.Task[None] | None = None
         self.addresses: tuple[Address, ...] = ()
@@ -69,6 +75,7 @@ class Server:
     async def stop(self) -> None:
         """Accept nothing more, let requests in progress finish, then close."""
         self._load.stopping = True
+        self._journal.close()
         for listener in self._listeners:
             listener.close()
         if len(self._crowd):
@@ -89,13 +96,19 @@ class Server:
 
     async def _listen(self, address: Address) -> None:
         connect = partial(
-            self._connection, Desk(self._routes.table(address.dialect), self._load, self._guard)
+            self._connection,
+            Desk(self._table(address.dialect), self._load, self._guard),
         )
         sockets = await listen.sockets(address)
         self.addresses += (replace(address, port=sockets[0].getsockname()[1]),)
         loop = asyncio.get_running_loop()
         for one in sockets:
             self._listeners.append(await loop.create_server(connect, sock=one, backlog=listen.BACKLOG))
+
+    def _table(self, dialect: str) -> Mapping[str, Route]:
+        # Vital: a stream takes no place of a page, and has a cap of its own.
+        stream = Route(event_route.events(self._journal), ("GET",), vital=True)
+        return {**self._routes.table(dialect), event_route.PATH: stream}
 
     def _connection(self, desk: Desk) -> asyncio.Protocol:
         """Begin a connection by the rules of this moment: a new certificate disturbs no older connection."""

@@ -1,0 +1,57 @@
+"""What a stream of events is about."""
+
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from podgpu.model import Snapshot
+from podgpu.serve.node import Node
+from podgpu.serve.pages import Pages
+from podgpu.views.patch import changes
+
+State = TypeVar("State")
+
+
+class Subject(Protocol[State]):
+    """States follow each other; each has a document, and each pair of them a change."""
+
+    @property
+    def state(self) -> State:
+        """The newest: the same object until there is a newer one."""
+
+    async def changed(self, seen: State) -> State:
+        """Wait for a newer state than that, and return it."""
+
+    def document(self, state: State) -> bytes:
+        """All of it, as JSON in one line."""
+
+    def change(self, before: State, after: State) -> bytes:
+        """What makes the document of one that of the other, as JSON in one line."""
+
+
+class NodeSubject:
+    """The node's snapshots. A change is a merge patch of the document."""
+
+    def __init__(self, node: Node, pages: Pages) -> None:
+        self._node = node
+        self._pages = pages
+        self._known: tuple[Snapshot, dict[str, Any]] | None = None
+
+    @property
+    def state(self) -> Snapshot:
+        return self._node.snapshot
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        return await self._node.changed(seen)
+
+    def document(self, state: Snapshot) -> bytes:
+        return self._pages.json(state, gzipped=False).body
+
+    def change(self, before: Snapshot, after: Snapshot) -> bytes:
+        return msgspec.json.encode(changes(self._object(before), self._object(after)))
+
+    def _object(self, state: Snapshot) -> dict[str, Any]:
+        """Decode a document. The last is kept: it is the next change's `before`."""
+        if self._known is None or self._known[0] is not state:
+            self._known = (state, msgspec.json.decode(self.document(state), type=dict[str, Any]))
+        return self._known[1]
