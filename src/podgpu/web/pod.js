@@ -1,0 +1,107 @@
+// A pod's own page: each of its numbers, how it is known, its processes, and its last hour.
+
+import { chart } from "./chart.js";
+import { duration, energy, gib, gpus as gpuCount, h, known, moment, percent, shortModel, watts } from "./dom.js";
+import { COLUMNS } from "./history.js";
+import { summary } from "./model.js";
+import { words } from "./words.js";
+
+/** Find the pod, or whoever is outside Kubernetes, on all GPUs. */
+export function placesOf(gpus, id) {
+  return gpus.flatMap((gpu) => gpu.tenants.filter((one) => one.id === id).map((tenant) => ({ gpu, tenant })));
+}
+
+const sure = (one) => (known(one.least) ? ` (${Math.round(one.least * 100)}–${Math.round(one.most * 100)} %)` : "");
+
+/** Numbers with their evidence: [what, value, how it is known]. */
+function numbersOf({ gpu, tenant }) {
+  const { booking, claims = [] } = tenant.source;
+  const method = words.methods[tenant.source.processes?.length || !known(tenant.source.idle) ? tenant.method : ""] ?? "";
+  const [claim] = claims;
+  const given = claim
+    ? `${claim.system || "unknown system"}, ${claim.resource || "unknown resource"}, id ${claim.device_id || "unknown"}, reported by ${claim.source || "unknown"}`
+    : tenant.isOutsider ? "Nobody gives GPUs outside Kubernetes." : words.advice.not_given;
+  const rows = [
+    ["Given", known(tenant.share) ? `${percent(tenant.share)} of the GPU` : claims.length ? "not known" : "nothing", given],
+    ["Memory", known(tenant.memory) ? gib(tenant.memory) : "not known", known(tenant.memory) ? "The driver reports it for each process; these are its own." : "No process of it could be seen."],
+  ];
+  if (known(tenant.memoryLimit)) rows.push(["Memory limit", gib(tenant.memoryLimit), `Set by ${claim?.system || "its sharing system"}.`]);
+  if (known(tenant.coreLimit)) rows.push(["SM limit", percent(tenant.coreLimit), `Set by ${claim?.system || "its sharing system"}.`]);
+  rows.push(["Busy", known(tenant.busy) ? `${percent(tenant.busy)}${sure(tenant)}` : "not known", `${gpu.isMinute ? "Of the last full minute. " : "Since the previous reading. "}${method}`]);
+  if (known(tenant.ofInstance)) rows.push(["Of its slice", percent(tenant.ofInstance), "Activity of the MIG instance's multiprocessors, measured."]);
+  rows.push(["Power", watts(tenant.watts), "Its part of the card's power: idle power by share, the rest by busy time."]);
+  rows.push(["Energy so far", booking.bookable === false ? "not known" : energy(booking.energy_mj), "Since the agent started. All on this GPU add up to the card's own counter."]);
+  if (known(tenant.idleFor)) rows.push(["Not used for", duration(tenant.idleFor), tenant.neverUsed ? `It has held this since ${moment(tenant.idleSince)}, and no use was seen.` : `Last active ${moment(tenant.idleSince)}.`]);
+  else if (known(tenant.source.held_since)) rows.push(["Held since", moment(tenant.source.held_since), "When its pod started on the node."]);
+  if (tenant.isUnseen) rows.push(["Unseen", "", words.unseen]);
+  return rows;
+}
+
+const place = ({ gpu, tenant }) => {
+  const slice = gpu.slices.find((one) => one.uuid === tenant.mig);
+  return [`${gpu.node.name} · GPU ${gpu.index}`, shortModel(gpu.model), slice && `slice ${slice.profile}`].filter(Boolean).join(" · ");
+};
+
+function evidence(one) {
+  const rows = numbersOf(one).map(([what, value, how]) => h("tr", {}, h("th", { scope: "row" }, what), h("td", { class: "value" }, value), h("td", { class: "how" }, how)));
+  return h(
+    "section",
+    { class: "box" },
+    h("h3", {}, place(one), h("span", { class: "dim" }, ` container ${one.tenant.container}`)),
+    h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["What", "Value", "How it is known"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)),
+    processes(one.tenant.source.processes ?? []),
+  );
+}
+
+function processes(list) {
+  if (!list.length) return h("p", { class: "dim pad" }, "No process of it is on this GPU, or none can be seen from here.");
+  const rows = list.map((one) =>
+    h(
+      "tr",
+      {},
+      h("td", { class: "value" }, String(one.pid)),
+      h("td", {}, (one.kinds ?? []).join(" ") || "has just ended"),
+      h("td", { class: "value" }, gib(one.memory_bytes)),
+      h("td", { class: "value" }, percent(one.sm_ratio)),
+      h("td", { class: "how" }, one.holder?.cgroup || one.holder?.reason || one.holder?.title || ""),
+    ),
+  );
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Processes" },
+    h("table", { class: "processes" }, h("thead", {}, h("tr", {}, ...["PID", "Kind", "Memory", "SM", "Whose: its cgroup"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)),
+  );
+}
+
+/** `ring` is its last hour, if there is any yet. */
+function charts(ring, sums, look) {
+  const series = (name) => ring?.series(COLUMNS[name]) ?? [];
+  return h(
+    "div",
+    { class: "charts" },
+    chart("Busy, of GPUs", series("busy"), { top: sums.share, write: gpuCount, look }),
+    chart("Memory", series("memory"), { top: sums.memoryRoom, write: gib, look }),
+    chart("Power", series("watts"), { top: 0, write: watts, look }),
+  );
+}
+
+/** Fill the page of the pod of that id. */
+export function podPage(id, { model, history, colours, back }) {
+  const places = placesOf(model.gpus, id);
+  const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
+  if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node."));
+  const [{ tenant }] = places;
+  const sums = summary(places);
+  const look = colours.of(tenant);
+  return h(
+    "div",
+    { class: "podpage" },
+    top,
+    h("div", { class: "title" }, h("i", { class: `dot ${look}` }), h("h2", { tabindex: "-1" }, id), h("span", { class: "dim" }, `${tenant.kind} ${tenant.workload}`), sums.isIdle ? h("span", { class: "tag warn" }, `idle ${duration(sums.idleFor)}`) : null),
+    h("h3", {}, "The last hour, as this page saw it"),
+    charts(history.pods.get(id), sums, look),
+    h("h3", {}, "Its numbers, and how they are known"),
+    ...places.map(evidence),
+    h("p", { class: "dim" }, "The whole chain of evidence: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : id}`)),
+  );
+}
