@@ -42,6 +42,9 @@ class FakeApi:
     pods: list[dict[str, Any]] = field(default_factory=list)
     version: int = 1
     objects: dict[str, Any] = field(default_factory=dict)
+    lists_of: dict[str, list[dict[str, Any]]] = field(
+        default_factory=dict
+    )  # other kinds, by path; watches say nothing
     reviews: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # what a POST there is answered
     token: str = ""
     tls: ssl.SSLContext | None = None
@@ -144,7 +147,10 @@ class FakeApi:
         if request.method == "POST":
             return self._review(seen)
         if seen.path == PODS:
-            return await self._watch(request, seen) if seen.is_watch else self._list(seen)
+            return await self._watch(request, seen) if seen.is_watch else self._list(seen, self.pods)
+        if seen.path in self.lists_of:
+            items = self.lists_of[seen.path]
+            return await self._watch(request, seen) if seen.is_watch else self._list(seen, items)
         if seen.path in self.objects:
             return web.json_response(self.objects[seen.path])
         return _status(404, f"{seen.path} not found")
@@ -156,14 +162,14 @@ class FakeApi:
             {**seen.body, "status": self.reviews[seen.path](seen.body["spec"])}, status=201
         )
 
-    def _list(self, seen: Seen) -> web.Response:
+    def _list(self, seen: Seen, found: list[dict[str, Any]]) -> web.Response:
         begin = int(seen.query.get("continue", "0"))
-        limit = int(seen.query.get("limit", "0")) or len(self.pods)
+        limit = int(seen.query.get("limit", "0")) or len(found)
         metadata = {"resourceVersion": str(self.version)}
-        if begin + limit < len(self.pods):
+        if begin + limit < len(found):
             metadata["continue"] = str(begin + limit)
-        items = self.pods[begin : begin + limit]
-        return web.json_response({"kind": "PodList", "metadata": metadata, "items": items})
+        items = found[begin : begin + limit]
+        return web.json_response({"kind": "List", "metadata": metadata, "items": items})
 
     async def _watch(self, request: web.Request, seen: Seen) -> web.StreamResponse:
         begin = int(seen.query["resourceVersion"])
@@ -177,17 +183,17 @@ class FakeApi:
             return response
         self.open_watches += 1
         try:
-            await self._tell(response, begin, float(seen.query["timeoutSeconds"]))
+            await self._tell(response, seen.path, begin, float(seen.query["timeoutSeconds"]))
         finally:
             self.open_watches -= 1
         return response
 
-    async def _tell(self, response: web.StreamResponse, begin: int, seconds: float) -> None:
+    async def _tell(self, response: web.StreamResponse, path: str, begin: int, seconds: float) -> None:
         life, ends = self._life, asyncio.get_running_loop().time() + seconds
         at = next((i for i, (version, _) in enumerate(self.history) if version > begin), len(self.history))
         while True:
             while at < len(self.history):
-                line = self.history[at][1]
+                line = self.history[at][1] if path == PODS else b""
                 for start in range(0, len(line), self.piece):
                     await response.write(line[start : start + self.piece])
                 at += 1

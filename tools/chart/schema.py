@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from podgpu.config import OPTIONS
+from podgpu.option import CLUSTER, TERMINAL
 from tools.chart import CHART
 
 PATH = CHART / "values.schema.json"
@@ -89,7 +90,7 @@ def _leaves() -> dict[str, Schema]:
             **_kinds(option.choices),
         }
         for option in OPTIONS.values()
-        if option.flag != _NOT_IN_FILE
+        if option.flag != _NOT_IN_FILE and option.group not in (CLUSTER, TERMINAL)
     }
 
 

@@ -39,14 +39,15 @@ def has_pod_logs(config: Config) -> bool:
     return (config.path_logs / "pods").is_dir()
 
 
-def open_api_server(config: Config) -> Api | None:
+def open_api_server(config: Config, *, connections: int | None = None) -> Api | None:
+    """`connections` is how many may be open at a time."""
     account = chosen_account(config, os.environ)
     if account is None:
         return None
     # Loaded only where there is a server to talk to: the client takes 12 MiB.
-    from podgpu.kube.api.server import open_server
+    from podgpu.kube.api.server import CONNECTIONS, open_server
 
-    return open_server(account)
+    return open_server(account, connections or CONNECTIONS)
 
 
 def environment() -> Mapping[str, str]:

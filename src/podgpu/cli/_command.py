@@ -8,6 +8,9 @@ from importlib import import_module
 
 import podgpu.cli
 from podgpu.config import OPTIONS, Config
+from podgpu.option import CLUSTER, TERMINAL
+
+SERVING = tuple(name for name, option in OPTIONS.items() if option.group not in (CLUSTER, TERMINAL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,7 @@ class Command:
     """A command's file holds HELP and `run`, and may hold `arguments` and OPTIONS.
 
     `arguments(parser)` adds the command's own arguments. OPTIONS lists the Python names of the options that it offers
-    as flags; without it, the command offers all options.
+    as flags; without it, the command offers all that an agent can have.
     """
 
     name: str
@@ -37,5 +40,5 @@ def find(name: str) -> Command:
         module.HELP,
         module.run,
         getattr(module, "arguments", lambda _: None),
-        getattr(module, "OPTIONS", tuple(OPTIONS)),
+        getattr(module, "OPTIONS", SERVING),
     )

@@ -1,13 +1,9 @@
 """Runs the agent as a process: starts the parts, waits for a signal, stops within five seconds."""
 
 import asyncio
-import os
-import signal
-import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from types import FrameType
-from typing import Any
+from functools import partial
 
 from podgpu import __version__, log
 from podgpu.agent.loop import Agent
@@ -17,6 +13,7 @@ from podgpu.assembly.attribution import by_processes_alone
 from podgpu.assembly.guard import open_guard
 from podgpu.assembly.menu import open_menu
 from podgpu.assembly.push import open_push
+from podgpu.cli._stopping import Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.option.address import Address
 from podgpu.serve.routes import RELEASE_SECONDS
@@ -26,7 +23,6 @@ from podgpu.views.dialects.dcgm import Options, unavailable
 # Together less than the five seconds within which the process always ends.
 SERVER_STOP_SECONDS = 2.4
 AGENT_CLOSE_SECONDS = 2.2
-LAST_RESORT_SECONDS = 4.8
 
 Greeting = Callable[[Sequence[Address], str], None]
 
@@ -51,27 +47,16 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         menu=open_menu(config),
         guard=open_guard(config),
     )
-    signals = _Signals(agent, at_exit)
+    signals = Signals(at_exit, release=partial(agent.release, RELEASE_SECONDS))
     # Serve before the first reading: with a slow driver the agent would look dead.
     await server.start(config.web_listen_address)
     loop = asyncio.create_task(agent.run())
     try:
         _announce(config, server.addresses)
         greet(server.addresses, server.scheme)
-        return await _until_stopped(signals, loop)
+        return await until_stopped(signals, loop)
     finally:
         await _stop(server, agent, loop)
-
-
-async def _until_stopped(signals: "_Signals", loop: asyncio.Task[None]) -> int:
-    stopped = asyncio.create_task(signals.stopped.wait())
-    await asyncio.wait({stopped, loop}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if loop.done() and (error := loop.exception()):
-        log.error("the agent's loop failed; please report this", error=error)
-        return 1
-    log.info("stopping", signal=signals.name)
-    return signals.exit_code
 
 
 def _announce(config: Config, addresses: Sequence[Address]) -> None:
@@ -88,49 +73,5 @@ def _announce(config: Config, addresses: Sequence[Address]) -> None:
 
 async def _stop(server: Server, agent: Agent, loop: asyncio.Task[None]) -> None:
     loop.cancel()
-    await _within(SERVER_STOP_SECONDS, server.stop(), "server")
-    await _within(AGENT_CLOSE_SECONDS, agent.close(), "source")
-
-
-async def _within(seconds: float, work: Coroutine[Any, Any, None], part: str) -> None:
-    try:
-        await asyncio.wait_for(work, seconds)
-    except Exception as error:  # still stop the other parts
-        log.warning("did not stop cleanly", part=part, error=error)
-
-
-class _Signals:
-    """Signal handlers. They use `signal.signal`, which works even while the event loop is blocked."""
-
-    def __init__(self, agent: Agent, at_exit: ExitStack) -> None:
-        self.stopped = asyncio.Event()
-        self.exit_code = 0
-        self.name = ""
-        self._agent = agent
-        self._events = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[bool]] = set()
-        self._last_resort = threading.Timer(LAST_RESORT_SECONDS, os._exit, (1,))
-        self._last_resort.daemon = True
-        at_exit.callback(self._last_resort.cancel)
-        for number, handler in (
-            (signal.SIGTERM, self._stop),
-            (signal.SIGINT, self._stop),
-            (signal.SIGUSR1, self._release),
-        ):
-            at_exit.callback(signal.signal, number, signal.signal(number, handler))
-
-    def _stop(self, number: int, _: FrameType | None) -> None:
-        if self.name:  # the second signal: exit at once
-            os._exit(128 + number)
-        self.name = signal.Signals(number).name
-        self.exit_code = 128 + number if number == signal.SIGINT else 0
-        self._last_resort.start()
-        self._events.call_soon_threadsafe(self.stopped.set)
-
-    def _release(self, _: int, __: FrameType | None) -> None:
-        self._events.call_soon_threadsafe(self._begin_release)
-
-    def _begin_release(self) -> None:
-        task = asyncio.create_task(self._agent.release(RELEASE_SECONDS))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    await within(SERVER_STOP_SECONDS, server.stop(), "server")
+    await within(AGENT_CLOSE_SECONDS, agent.close(), "source")

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from podgpu.config import OPTIONS as ALL
-from podgpu.config import Config
+from podgpu.config import Config, Terminal
 from podgpu.option import WEB
 
 if TYPE_CHECKING:
@@ -32,10 +32,6 @@ def arguments(parser: ArgumentParser) -> None:
         default="table",
         help="table, the default, or json",
     )
-    parser.add_argument(
-        "--url",
-        help="judge a running agent, such as http://127.0.0.1:19400; the options below are its own then",
-    )
 
 
 def run(config: Config, arguments: Namespace) -> int:
@@ -44,7 +40,7 @@ def run(config: Config, arguments: Namespace) -> int:
 
     # Problems are printed below, in words for a terminal.
     log.configure("error", config.log_format)
-    snapshot, machine = _here(config) if arguments.url is None else _elsewhere(arguments.url)
+    snapshot, machine = _here(config) if config.of(Terminal).url is None else _elsewhere(config)
     findings = examine(snapshot, machine)
     if arguments.output == "json":
         print(sheet.json(snapshot, findings), end="")
@@ -75,8 +71,12 @@ def _here(config: Config) -> tuple[Snapshot, Machine]:
     )
 
 
-def _elsewhere(url: str) -> tuple[Snapshot, Machine]:
-    from podgpu.cli._remote import fetch
+def _elsewhere(config: Config) -> tuple[Snapshot, Machine]:
+    from podgpu.cli._view import open_view
     from podgpu.doctor import Machine
 
-    return fetch(url), Machine(now=time.time(), is_remote=True)
+    view = open_view(config)
+    try:
+        return view.full(view.cluster.nodes[0].name), Machine(now=time.time(), is_remote=True)
+    finally:
+        view.close()

@@ -6,13 +6,13 @@ from argparse import ArgumentParser, Namespace
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 from podgpu.model import Snapshot
-from podgpu.option import DIALECTS, WEB
+from podgpu.option import CLUSTER, DIALECTS, TERMINAL, WEB
 
 HELP = "Read this node's GPUs once and print what was found."
 OPTIONS = tuple(
     name
     for name, option in ALL.items()
-    if option.group not in (WEB, DIALECTS) and not name.startswith("log_")
+    if option.group not in (WEB, DIALECTS, CLUSTER, TERMINAL) and not name.startswith("log_")
 )
 
 FAULTY = 1

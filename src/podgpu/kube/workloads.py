@@ -106,6 +106,10 @@ class Workloads:
             self._forget(pods)
         return {pod.uid: self._workload(pod) for pod in pods}
 
+    def knows_all(self, pods: Iterable[Pod]) -> bool:
+        """Whether there is nobody left to ask for."""
+        return self._api is None or not self._unknown(tuple(pods), time.monotonic())
+
     async def close(self) -> None:
         asking = tuple(self._asking.values())
         for task in asking:
@@ -165,7 +169,7 @@ class Workloads:
         if time.monotonic() < self._quiet_until:
             return None
         path = await self._path(api, owner, namespace)
-        found = await api.get(path, Owned) if path else None
+        found = await api.get(path, Owned, metadata_only=True) if path else None
         # Another object of the same name is not the owner.
         return found if found and found.metadata.uid == owner.uid else None
 

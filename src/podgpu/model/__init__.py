@@ -8,6 +8,7 @@ from podgpu.model.claim import Claim
 from podgpu.model.cluster import CLUSTER_SCHEMA, NODE_STATES, ORIGINS, Cluster, ClusterNode, PendingPod
 from podgpu.model.device import (
     SEES_ALL,
+    UNKNOWN,
     Ability,
     Device,
     Fault,
@@ -18,6 +19,7 @@ from podgpu.model.device import (
     Reading,
 )
 from podgpu.model.dynamic import ClaimedDevice, DynamicAllocation, PoolDevice, ResourceClaim
+from podgpu.model.kube import KubeNode, KubeObjects
 from podgpu.model.pod import (
     Allocation,
     ClaimUse,
@@ -42,6 +44,7 @@ __all__ = [
     "SCHEMA",
     "SEES_ALL",
     "UNATTRIBUTED",
+    "UNKNOWN",
     "Ability",
     "Allocation",
     "Balance",
@@ -62,6 +65,8 @@ __all__ = [
     "Gpu",
     "Holder",
     "Instance",
+    "KubeNode",
+    "KubeObjects",
     "MigInstance",
     "Owner",
     "OwnerReference",

@@ -76,6 +76,8 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     extended_claim: str = ""  # the claim made for its extended resources; empty without one
     extended: tuple[ExtendedUse, ...] = ()  # extended resources that this claim serves
     node: str = ""  # where it runs, if pods of all nodes are listed
+    waiting_since: float | None = None  # seconds since 1970, when it was made; absent once it has a node
+    waiting_reason: str = ""  # why it has no node, in the scheduler's words; empty once it has one
     workload: Workload | None = None  # what it was made for; absent if not known
 
     @property
@@ -90,7 +92,8 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     pod: str  # its name
     container: str  # the container that was given the device
     resource: str  # such as `nvidia.com/gpu`
-    device_id: str  # the device plugin's own id
+    device_id: str  # the device plugin's own id; empty if not known
+    units: int = 1  # how many devices they are, where their ids are not known
 
 
 class Owner(Struct, frozen=True, kw_only=True, gc=False):

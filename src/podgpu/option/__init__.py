@@ -1,12 +1,14 @@
 """How to declare an option. Every room may declare its own, and `config` collects them."""
 
 from podgpu.option.declaration import (
+    CLUSTER,
     DIALECTS,
     GENERAL,
     GROUPS,
     KUBERNETES,
     LOG,
     SOURCE,
+    TERMINAL,
     WEB,
     Environ,
     Option,
@@ -18,12 +20,14 @@ from podgpu.option.declaration import (
 )
 
 __all__ = [
+    "CLUSTER",
     "DIALECTS",
     "GENERAL",
     "GROUPS",
     "KUBERNETES",
     "LOG",
     "SOURCE",
+    "TERMINAL",
     "WEB",
     "Environ",
     "Option",

@@ -9,7 +9,9 @@ from podgpu.option.value import OneOf
 
 GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
 WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
-GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG)
+CLUSTER = "Cluster"  # for commands that read a whole cluster
+TERMINAL = "Terminal"  # for commands that look at an agent or a cluster; those that serve have none of it
+GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, TERMINAL)
 
 T = TypeVar("T")
 Environ = Mapping[str, str]

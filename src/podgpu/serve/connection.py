@@ -1,6 +1,8 @@
 """One client's connection: reads its requests one after the other, and keeps it to its deadlines."""
 
 import asyncio
+from collections.abc import Iterable
+from itertools import chain
 from typing import cast
 
 from podgpu.serve import answer
@@ -148,7 +150,7 @@ class Connection(asyncio.Protocol):
         if response.stream is not None:
             await self._flow(first, response.stream)
         else:
-            await self._write(first)
+            await self._write(first, () if head_only else response.more)
         if closing:
             self._wire.close()
 
@@ -163,16 +165,17 @@ class Connection(asyncio.Protocol):
                     return
                 await self._write(piece)
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self, first: bytes, more: Iterable[bytes] = ()) -> None:
         """Write piece by piece: TLS would encrypt all of it at once, and a page would count as taken too early."""
         try:
-            for at in range(0, len(data), PIECE_BYTES):
-                self._wire.write(memoryview(data)[at : at + PIECE_BYTES])
-                if self._paused:
-                    self._drained = self._loop.create_future()
-                    await self._drained
-                if self._wire.is_closing():
-                    return
+            for data in chain((first,), more):
+                for at in range(0, len(data), PIECE_BYTES):
+                    self._wire.write(memoryview(data)[at : at + PIECE_BYTES])
+                    if self._paused:
+                        self._drained = self._loop.create_future()
+                        await self._drained
+                    if self._wire.is_closing():
+                        return
         finally:
             self._stalled_since = None
 

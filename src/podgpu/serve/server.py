@@ -1,9 +1,10 @@
 """The HTTP server: several addresses, one set of pages, one set of caps."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any, Protocol
 
 from podgpu.errors import UserError
 from podgpu.option.address import Address
@@ -27,27 +28,36 @@ from podgpu.serve.routes import Route, Routes
 LAST_CALL_SECONDS = 0.05
 
 
-class Server:
+class Tables(Protocol):
+    """What there is to serve."""
+
+    @property
+    def dialects(self) -> list[str]:
+        """What an address can be given."""
+
+    def table(self, dialect: str) -> Mapping[str, Route]:
+        """List the paths of an address whose `/metrics` speaks the dialect."""
+
+
+class Front:
+    """Addresses, caps and the guard, before whatever is served."""
+
     def __init__(
         self,
-        agent: Node,
+        tables: Callable[[Load], Tables],
+        journal: Journal[Any],
         *,
-        series_limit: int,
         max_requests: int,
         max_connections: int,
-        max_streams: int,
         limits: Limits = DEFAULT,
-        menu: Menu = NATIVE_ALONE,
         guard: Guard | None = None,
     ) -> None:
         self._limits = limits
         self._guard = guard or Guard()
-        self._dialects = menu.dialects
         self._load = Load(max_requests)
         self._crowd = Crowd(limits, max_connections)
-        pages = Pages(series_limit, menu)
-        self._routes = Routes(agent, pages, self._load)
-        self._journal = Journal(NodeSubject(agent, pages), max_streams)
+        self._routes = tables(self._load)
+        self._journal = journal
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.Task[None] | None = None
         self.addresses: tuple[Address, ...] = ()
@@ -88,8 +98,8 @@ class Server:
         await asyncio.sleep(0)
 
     def _check_dialect(self, address: Address) -> None:
-        if address.dialect not in self._dialects:
-            known = ", ".join(self._dialects)
+        if address.dialect not in self._routes.dialects:
+            known = ", ".join(self._routes.dialects)
             raise UserError(
                 f"--web.listen-address={address}: there is no dialect {address.dialect!r}; choose one of: {known}"
             )
@@ -121,3 +131,29 @@ class Server:
             await asyncio.sleep(self._limits.sweep_seconds)
             self._crowd.sweep(loop.time())
             self._guard.look()
+
+
+class Server(Front):
+    """The pages of one node."""
+
+    def __init__(
+        self,
+        agent: Node,
+        *,
+        series_limit: int,
+        max_requests: int,
+        max_connections: int,
+        max_streams: int,
+        limits: Limits = DEFAULT,
+        menu: Menu = NATIVE_ALONE,
+        guard: Guard | None = None,
+    ) -> None:
+        pages = Pages(series_limit, menu)
+        super().__init__(
+            partial(Routes, agent, pages),
+            Journal(NodeSubject(agent, pages), max_streams),
+            max_requests=max_requests,
+            max_connections=max_connections,
+            limits=limits,
+            guard=guard,
+        )

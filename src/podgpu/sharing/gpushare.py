@@ -19,7 +19,8 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from podgpu.model import Allocation, Claim, Pod
+from podgpu.model import Allocation, Claim, Device, Pod
+from podgpu.sharing import sighting
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Inventory
 
@@ -30,6 +31,7 @@ RESOURCE = "aliyun.com/gpu-mem"
 SPREAD = "scheduler.framework.gpushare.allocation"
 NUMBER = "ALIYUN_COM_GPU_MEM_IDX"
 UNITS_OF_CARD = "ALIYUN_COM_GPU_MEM_DEV"
+COUNT = "aliyun.com/gpu-count"
 SEPARATOR = "-_-"
 GIB, MIB = 1 << 30, 1 << 20
 MOST_GIB = 1024  # a card of more units than this is counted in MiB
@@ -69,14 +71,48 @@ def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
     """Yield what each container of which two cards may be meant would claim by either reading."""
     for holding in inventory.once(_holdings).values():
         if len(holding.readings) > 1:
-            readings = tuple(tuple(_claims(holding, cards, inventory)) for cards in holding.readings)
+            readings = tuple(tuple(_claims(holding, held, inventory)) for held in holding.readings)
             yield Alternatives(readings=readings, doubt=UNDECIDED)
 
 
-def _claims(holding: Holding, cards: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
+def cards(inventory: Inventory) -> Iterator[Device]:
+    """Yield the cards by the numbers that the scheduler counts them with. Ids do not say which card is which number.
+
+    Where the node has one card of this kind, its ids name that one.
+    """
+    noted, (count, of_card) = inventory.once(_noted), inventory.once(_by_node)
+    numbers = range(min(count, sighting.MOST_CARDS))
+    memory = of_card * (GIB if of_card <= MOST_GIB else MIB) or None
+    named = {
+        one.device_id.partition(SEPARATOR)[0] for one in inventory.allocations if one.resource == RESOURCE
+    }
+    uuid = next(iter(named)) if len(named) == count == 1 and sighting.UUID.fullmatch(min(named)) else ""
+    for number in numbers if noted <= set(numbers) else sorted(noted)[: sighting.MOST_CARDS]:
+        yield sighting.card(uuid, number=number, memory=memory)
+
+
+def _by_node(inventory: Inventory) -> tuple[int, int]:
+    """Return how many cards the node has, and the units of each, as far as Kubernetes knows."""
+    units = sighting.offered(inventory.node.allocatable, RESOURCE)
+    noted = min({_number(pod, UNITS_OF_CARD) for pod in inventory.pods} - {0}, default=0)
+    count = sighting.offered(inventory.node.allocatable, COUNT) or (units // noted if noted else 0)
+    return count, units // count if count else noted
+
+
+def _noted(inventory: Inventory) -> set[int]:
+    """Return the numbers of cards on the pods."""
+    found = {pod.annotations.get(NUMBER, "") for pod in inventory.pods if not pod.finished}
+    for pod in inventory.pods:
+        if SPREAD in pod.annotations and not pod.finished:
+            found.update(number for spread in _spreads(pod).values() for number in spread)
+    return {int(one) for one in found if one.isascii() and one.isdigit() and len(one) < 4}
+
+
+def _claims(holding: Holding, held: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
     noted = _number(inventory.pod(holding.allocation), UNITS_OF_CARD)
-    for card, units in cards.items():
-        of_card = inventory.once(_offered)[card] or noted or _by_memory(card, inventory)
+    for card, units in held.items():
+        offered = inventory.once(_offered)[card] or inventory.once(_by_node)[1]
+        of_card = offered or noted or _by_memory(card, inventory)
         yield _claim(holding, card, units, of_card, inventory)
 
 
@@ -118,16 +154,16 @@ def _holdings(inventory: Inventory) -> dict[Container, Holding]:
 def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> Holding:
     """`is_alone` says that no other container of the pod has been given anything."""
     pod = inventory.pod(ids[0])
-    source = "annotation"
+    source, given = "annotation", sum(one.units for one in ids)
     if pod and SPREAD in pod.annotations:
         noted = _spread(pod, ids[0].container, is_alone=is_alone)
-        readings = _readings(noted, inventory) if sum(noted.values()) <= len(ids) else ()
+        readings = _readings(noted, inventory) if sum(noted.values()) <= given else ()
     elif pod and NUMBER in pod.annotations:
-        readings = _readings({pod.annotations[NUMBER]: len(ids)}, inventory)
+        readings = _readings({pod.annotations[NUMBER]: given}, inventory)
     else:
         named = Counter(one.device_id.partition(SEPARATOR)[0] for one in ids)
-        cards = {card: units for card, units in named.items() if card in inventory.gpus}
-        readings, source = (cards,) if cards else (), inventory.source
+        here = {card: units for card, units in named.items() if card in inventory.gpus}
+        readings, source = (here,) if here else (), inventory.source
     return Holding(allocation=ids[0], readings=readings, source=source)
 
 
@@ -144,14 +180,18 @@ def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[s
 
 def _spread(pod: Pod, container: str, *, is_alone: bool) -> Mapping[str, int]:
     """Return a container's units by minor. A pod without a phase is not known by its spec."""
-    try:
-        note = _decode(pod.annotations[SPREAD])
-    except (ValueError, RecursionError):  # what is no note, or no text, or nested without end
-        return {}
+    note = _spreads(pod)
     if not pod.phase:
         return next(iter(note.values())) if len(note) == 1 and is_alone else {}
     own = [one.name for one in pod.containers if not (one.is_init or one.is_ephemeral)]
     return note.get(str(own.index(container)), {}) if container in own else {}
+
+
+def _spreads(pod: Pod) -> dict[str, dict[str, int]]:
+    try:
+        return _decode(pod.annotations[SPREAD])
+    except (ValueError, RecursionError):  # what is no note, or no text, or nested without end
+        return {}
 
 
 def _offered(inventory: Inventory) -> Counter[str]:

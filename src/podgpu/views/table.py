@@ -18,7 +18,7 @@ from podgpu.views.tenant import (
     is_unseen,
     pids,
 )
-from podgpu.views.text import line, shortened
+from podgpu.views.text import fitted, line, shortened
 
 MAX_PIDS = 3
 MAX_NAMED = 2
@@ -157,18 +157,10 @@ class _Grid:
 
     def _add(self, *cells: str, style: str = "") -> None:
         sizes = zip(cells, self._sizes, strict=False)
-        row = (" " * _GAP).join([_fitted(cell, size, n) for n, (cell, size) in enumerate(sizes)])
+        row = (" " * _GAP).join(
+            [fitted(cell, size, right=0 < n <= _NUMBERS) for n, (cell, size) in enumerate(sizes)]
+        )
         self._lines.append(f"{style}{row}{_PLAIN}\n" if style and self._colour else f"{row}\n")
-
-
-def _fitted(cell: str, size: int, column: int) -> str:
-    from rich.cells import cell_len, set_cell_size
-
-    length = cell_len(cell)
-    if length > size:
-        cell, length = f"{set_cell_size(cell, size - 1)}…", size
-    is_number = 0 < column <= _NUMBERS
-    return " " * (size - length) + cell if is_number else cell + " " * (size - length)
 
 
 def _share(tenant: Tenant) -> str:

@@ -31,3 +31,17 @@ def shortened(name: str, width: int) -> str:
         return name
     tail = (width - 1) * 2 // 3
     return f"{name[: width - 1 - tail]}…{name[-tail:]}"
+
+
+def fitted(cell: str, size: int, *, right: bool = False) -> str:
+    """Make the cell fill `size` columns of a terminal: some characters take two."""
+    length = len(cell)
+    if not cell.isascii():
+        from rich.cells import cell_len, set_cell_size
+
+        length = cell_len(cell)
+        if length > size:
+            cell, length = f"{set_cell_size(cell, size - 1)}…", size
+    elif length > size:
+        cell, length = f"{cell[: size - 1]}…", size
+    return " " * (size - length) + cell if right else cell + " " * (size - length)

@@ -44,7 +44,7 @@ class Chronicle(Protocol):
 
     def leave(self, reader: "Reader") -> None: ...
 
-    def since(self, mark: Mark) -> Iterable[Message]: ...
+    async def since(self, mark: Mark) -> tuple[Mark, Iterable[Message]]: ...
 
 
 class Journal(Generic[State]):
@@ -56,6 +56,7 @@ class Journal(Generic[State]):
         self._readers: set[Reader] = set()
         self._kept: deque[Message] = deque(maxlen=KEPT)
         self._writer: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()
         self._begin()
 
     @property
@@ -66,11 +67,11 @@ class Journal(Generic[State]):
     def mark(self) -> Mark:
         return self._mark
 
-    def reader(self, last_id: str, *, packed: bool) -> "Reader":
+    async def reader(self, last_id: str, *, packed: bool) -> "Reader":
         """Open a stream that goes on after the event of that id, if it is still known."""
         if self._writer is None or self._writer.done():
             self._begin()
-        self._document()  # raises here, where it becomes an answer
+        await self._document()  # raises here, where it becomes an answer
         return Reader(self, Mark.of(last_id), packed=packed)
 
     def enter(self, reader: "Reader") -> None:
@@ -81,15 +82,17 @@ class Journal(Generic[State]):
     def leave(self, reader: "Reader") -> None:
         self._readers.discard(reader)
 
-    def since(self, mark: Mark) -> Iterable[Message]:
-        """Return what comes after that event: changes, or the document if they are not known or longer."""
+    async def since(self, mark: Mark) -> tuple[Mark, Iterable[Message]]:
+        """Return the newest event's place, and what comes after that one.
+
+        That is the changes, or the whole document if they are not known any more, or longer.
+        """
         behind = self._mark.number - mark.number
-        if mark.epoch != self._mark.epoch or mark.number < 0 or not 0 <= behind <= len(self._kept):
-            return (self._document(),)
-        missed = list(self._kept)[len(self._kept) - behind :]
-        if sum(len(one.plain) for one in missed) > len(self._document().plain):
-            return (self._document(),)
-        return missed
+        if mark.epoch == self._mark.epoch and mark.number >= 0 and 0 <= behind <= len(self._kept):
+            missed = list(self._kept)[len(self._kept) - behind :]
+            if behind < 2 or sum(one.size for one in missed) <= self._full_size:
+                return self._mark, missed
+        return await self._document()
 
     def close(self) -> None:
         if self._writer is not None:
@@ -100,7 +103,8 @@ class Journal(Generic[State]):
         """Begin anew: nobody can go on from what was."""
         self._mark = Mark(token_hex(4), 0)
         self._state = self._subject.state
-        self._full: Message | None = None
+        self._full: tuple[Mark, Message] | None = None
+        self._full_size = 0
         self._kept.clear()
 
     async def _write(self) -> None:
@@ -111,7 +115,7 @@ class Journal(Generic[State]):
             try:
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
                     state = await self._subject.changed(self._state)
-                self._note(state)
+                await self._note(state)
             except TimeoutError:
                 pass  # waking them without news makes a heartbeat
             except Exception as error:
@@ -120,8 +124,8 @@ class Journal(Generic[State]):
                 return
             await self._wake()
 
-    def _note(self, state: State) -> None:
-        data = self._subject.change(self._state, state)
+    async def _note(self, state: State) -> None:
+        data = await self._subject.change(self._state, state)
         self._mark = self._mark._replace(number=self._mark.number + 1)
         self._state, self._full = state, None
         self._kept.append(message.event(message.CHANGE, str(self._mark), data))
@@ -132,11 +136,18 @@ class Journal(Generic[State]):
             if place % BATCH == 0:
                 await asyncio.sleep(0)
 
-    def _document(self) -> Message:
-        if self._full is None:
-            data = self._subject.document(self._state)
-            self._full = message.event(message.FULL, str(self._mark), data)
-        return self._full
+    async def _document(self) -> tuple[Mark, tuple[Message, ...]]:
+        """Write the document of now, once for all who need it."""
+        async with self._writing:
+            if self._full is None:
+                mark, state = self._mark, self._state
+                whole = message.event(message.FULL, str(mark), await self._subject.document(state))
+                self._full_size = whole.size
+                if mark != self._mark:  # it changed meanwhile, and the change comes next
+                    return mark, (whole,)
+                self._full = mark, whole
+            mark, whole = self._full
+            return mark, (whole,)
 
     def _dismiss(self) -> None:
         for reader in list(self._readers):
@@ -171,7 +182,7 @@ class Reader:
     async def _pieces(self) -> AsyncIterator[bytes]:
         yield self._form(message.OPENING)
         while self._is_open:
-            news, self._mark = self._journal.since(self._mark), self._journal.mark
+            self._mark, news = await self._journal.since(self._mark)
             for one in news:
                 yield self._form(one)
             if not await self._has_news() and self._is_open:

@@ -1,35 +1,49 @@
-"""Events as they are sent, plain and packed."""
+"""Events as they are sent."""
 
-import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+
+from podgpu.serve.cluster.shelf import Piece
 
 FULL = "full"
 CHANGE = "change"
 RETRY_MS = 2000
 
-_FASTEST = 1
-# A gzip member without name or time. It never ends, so its checksum is never written.
+# The head of a gzip member without name or time. It never ends, so its checksum is never written.
 _GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 
-@dataclass(frozen=True, slots=True)
 class Message:
-    """`packed` stands for itself in a gzip stream, so one packing serves every reader."""
+    """Made of pieces that can stand anywhere in a gzip stream, and joined once for all readers of a form."""
 
-    plain: bytes
-    packed: bytes
+    __slots__ = ("_head", "_packed", "_pieces", "_plain")
+
+    def __init__(self, pieces: Sequence[Piece], packed_head: bytes = b"") -> None:
+        self._pieces = pieces
+        self._head = packed_head
+        self._plain: bytes | None = None
+        self._packed: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        return sum(len(piece.plain) for piece in self._pieces)
+
+    @property
+    def plain(self) -> bytes:
+        if self._plain is None:
+            self._plain = b"".join(piece.plain for piece in self._pieces)
+        return self._plain
+
+    @property
+    def packed(self) -> bytes:
+        if self._packed is None:
+            self._packed = self._head + b"".join(piece.packed for piece in self._pieces)
+        return self._packed
 
 
-def _message(text: bytes, head: bytes = b"") -> Message:
-    packer = zlib.compressobj(_FASTEST, zlib.DEFLATED, -zlib.MAX_WBITS)
-    # A full flush ends at a byte and refers to nothing before it.
-    return Message(text, head + packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH))
-
-
-def event(name: str, number: str, data: bytes) -> Message:
+def event(name: str, number: str, data: Sequence[Piece]) -> Message:
     """`data` is one line."""
-    return _message(b"id: %s\nevent: %s\ndata: %s\n\n" % (number.encode(), name.encode(), data))
+    return Message((Piece(f"id: {number}\nevent: {name}\ndata: ".encode()), *data, Piece(b"\n\n")))
 
 
-OPENING = _message(b"retry: %d\n\n" % RETRY_MS, _GZIP_HEAD)
-HEARTBEAT = _message(b":\n\n")
+OPENING = Message((Piece(b"retry: %d\n\n" % RETRY_MS),), _GZIP_HEAD)
+HEARTBEAT = Message((Piece(b":\n\n"),))

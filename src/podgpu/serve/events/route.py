@@ -1,6 +1,6 @@
 """The path of the events."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from podgpu.serve import answer
@@ -12,10 +12,10 @@ from podgpu.views.negotiate import gzip_accepted
 PATH = "/api/v1/events"
 
 
-def events(journal: Journal[Any]) -> Callable[[Request], Response]:
+def events(journal: Journal[Any]) -> Callable[[Request], Awaitable[Response]]:
     """Answer with a stream that goes on after the event the client saw last, if that is still known."""
 
-    def handler(request: Request) -> Response:
+    async def handler(request: Request) -> Response:
         if journal.is_full:
             return answer.busy("too many event streams; ask for the document instead")
         packed = gzip_accepted(request.headers.get("accept-encoding"))
@@ -24,7 +24,7 @@ def events(journal: Journal[Any]) -> Callable[[Request], Response]:
         headers = {"X-Accel-Buffering": "no"}  # a proxy must not hold events back
         if packed:
             headers["Content-Encoding"] = "gzip"
-        stream = journal.reader(last, packed=packed)
-        return Response(200, b"", "text/event-stream", headers, stream)
+        stream = await journal.reader(last, packed=packed)
+        return Response(200, b"", "text/event-stream", headers, stream=stream)
 
     return handler

@@ -1,10 +1,12 @@
 """What a stream of events is about."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from podgpu.model import Snapshot
+from podgpu.serve.cluster.shelf import Piece
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Pages
 from podgpu.views.patch import changes
@@ -22,10 +24,10 @@ class Subject(Protocol[State]):
     async def changed(self, seen: State) -> State:
         """Wait for a newer state than that, and return it."""
 
-    def document(self, state: State) -> bytes:
+    async def document(self, state: State) -> Sequence[Piece]:
         """All of it, as JSON in one line."""
 
-    def change(self, before: State, after: State) -> bytes:
+    async def change(self, before: State, after: State) -> Sequence[Piece]:
         """What makes the document of one that of the other, as JSON in one line."""
 
 
@@ -44,14 +46,17 @@ class NodeSubject:
     async def changed(self, seen: Snapshot) -> Snapshot:
         return await self._node.changed(seen)
 
-    def document(self, state: Snapshot) -> bytes:
-        return self._pages.json(state, gzipped=False).body
+    async def document(self, state: Snapshot) -> Sequence[Piece]:
+        return (Piece(self._bytes(state)),)
 
-    def change(self, before: Snapshot, after: Snapshot) -> bytes:
-        return msgspec.json.encode(changes(self._object(before), self._object(after)))
+    async def change(self, before: Snapshot, after: Snapshot) -> Sequence[Piece]:
+        return (Piece(msgspec.json.encode(changes(self._object(before), self._object(after)))),)
+
+    def _bytes(self, state: Snapshot) -> bytes:
+        return self._pages.json(state, gzipped=False).body
 
     def _object(self, state: Snapshot) -> dict[str, Any]:
         """Decode a document. The last is kept: it is the next change's `before`."""
         if self._known is None or self._known[0] is not state:
-            self._known = (state, msgspec.json.decode(self.document(state), type=dict[str, Any]))
+            self._known = (state, msgspec.json.decode(self._bytes(state), type=dict[str, Any]))
         return self._known[1]

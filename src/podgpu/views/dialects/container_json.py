@@ -77,6 +77,18 @@ _MASKS = {
     for row in catalog.device_rows()
     if row.name == _CLOCK_EVENT and isinstance(row.read, Call) and row.read.bit is not None
 }
+# The readings that the document is made of, by name and labels. Without labels: any.
+READINGS = frozenset(
+    {
+        *((_CLOCK_EVENT, labels) for labels in _MASKS),
+        *(
+            (row.name, row.label_values)
+            for field, name in _FIELDS.items()
+            if field != _CLOCKS
+            for row in _COUNTERS[name].rows
+        ),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +184,8 @@ def _event_mask(entity: Entity) -> float | None:
     known = events.keys() & _MASKS.keys()
     return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
 
+
+__all__ = ["DOCUMENTS", "PAGES", "READINGS", "Options", "document"]
 
 PAGES: Mapping[str, Families] = {}
 DOCUMENTS: Mapping[str, Document] = {

@@ -1,0 +1,54 @@
+import sys
+from argparse import ArgumentParser, Namespace
+
+from podgpu.config import OPTIONS as ALL
+from podgpu.config import Config
+from podgpu.option import TERMINAL
+
+HELP = "Watch who uses the GPUs of a cluster or a node, by pod, workload, namespace, GPU or node."
+OPTIONS = tuple(name for name, option in ALL.items() if option.group == TERMINAL)
+
+VIEWS = ("pods", "workloads", "namespaces", "gpus", "nodes")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    from podgpu.cli._form import add_output, add_selection
+
+    parser.add_argument(
+        "view",
+        nargs="?",
+        metavar=f"[{'|'.join(VIEWS)}]",
+        choices=VIEWS,
+        default=VIEWS[0],
+        help="what to begin with; pods if nothing is given",
+    )
+    add_selection(parser)
+    add_output(parser)
+    parser.add_argument("--once", action="store_true", help="print the rows once, as without a terminal")
+    parser.add_argument(
+        "-w", "--watch", action="store_true", help="print the rows again whenever they change"
+    )
+
+
+def run(config: Config, arguments: Namespace) -> int:
+    from podgpu.cli._form import selection
+    from podgpu.cli._view import open_view
+
+    chosen = selection(arguments)
+    view = open_view(config)
+    try:
+        is_live = sys.stdin.isatty() and sys.stdout.isatty() and arguments.output == "table"
+        if is_live and not arguments.once and not arguments.watch:
+            from podgpu.cli._top.live import live
+            from podgpu.cli._top.screen import opened
+            from podgpu.cli._top.state import State
+
+            with opened() as screen:
+                live(screen, view, chosen, State(view=arguments.view))
+        else:
+            from podgpu.cli._top.once import once
+
+            once(view, chosen, arguments)
+    finally:
+        view.close()
+    return 0
