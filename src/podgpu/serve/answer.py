@@ -10,7 +10,7 @@ from typing import Protocol
 HEADERS = {
     # Live numbers: a cached page would be a wrong one.
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Server": "podgpu",

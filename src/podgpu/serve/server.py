@@ -23,6 +23,7 @@ from podgpu.serve.menu import NATIVE_ALONE, Menu
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Pages
 from podgpu.serve.routes import Route, Routes
+from podgpu.serve.static import assets
 
 # For requests that were sent before the stop to be read and begun.
 LAST_CALL_SECONDS = 0.05
@@ -118,7 +119,7 @@ class Front:
     def _table(self, dialect: str) -> Mapping[str, Route]:
         # Vital: a stream takes no place of a page, and has a cap of its own.
         stream = Route(event_route.events(self._journal), ("GET",), vital=True)
-        return {**self._routes.table(dialect), event_route.PATH: stream}
+        return {**self._routes.table(dialect), event_route.PATH: stream, **assets.routes()}
 
     def _connection(self, desk: Desk) -> asyncio.Protocol:
         """Begin a connection by the rules of this moment: a new certificate disturbs no older connection."""

@@ -11,7 +11,7 @@ from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
 from podgpu.serve.load import Load
 from podgpu.serve.menu import PREFIX
 from podgpu.serve.request import Request
-from podgpu.serve.routes import Handler, Route, is_known, wants_gzip
+from podgpu.serve.routes import Handler, Route, is_known, under_policy, wants_gzip
 from podgpu.views.json import encode
 from podgpu.views.negotiate import page_format
 
@@ -46,7 +46,8 @@ class ClusterRoutes:
             if request.query and queried is not None:
                 view = queried(request.query)
                 return _answer(await self._pages.once(view, form, gzipped=gzipped), request)
-            return _answer(await self._pages.page(path, form, gzipped=gzipped), request)
+            response = _answer(await self._pages.page(path, form, gzipped=gzipped), request)
+            return under_policy(response) if path == "/" else response
 
         return page
 

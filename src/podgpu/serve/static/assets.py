@@ -1,0 +1,58 @@
+"""Files of the package that the page is made of, each packed once."""
+
+import zlib
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import PurePath
+
+from podgpu.serve.answer import Response
+from podgpu.serve.request import Request
+from podgpu.serve.routes import Route, is_known, wants_gzip
+from podgpu.views.page import words
+
+PREFIX = "/page/"
+
+_TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_BEST = 9
+_GZIP_CONTAINER = 16 + zlib.MAX_WBITS
+
+
+class Asset:
+    def __init__(self, name: str, content: bytes) -> None:
+        packer = zlib.compressobj(_BEST, zlib.DEFLATED, _GZIP_CONTAINER)
+        self.plain = content
+        self.packed = packer.compress(content) + packer.flush()
+        self.content_type = _TYPES[PurePath(name).suffix]
+        self._mark = sha256(content).hexdigest()[:16]
+
+    def __call__(self, request: Request) -> Response:
+        """A browser may keep it, but asks each time whether it is still the same: another version has others."""
+        gzipped = wants_gzip(request)
+        etag = f'"{self._mark}{"-gzip" if gzipped else ""}"'
+        headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        if gzipped:
+            headers["Content-Encoding"] = "gzip"
+        if is_known(etag, request.headers.get("if-none-match", "")):
+            return Response(304, b"", self.content_type, headers)
+        return Response(200, self.packed if gzipped else self.plain, self.content_type, headers)
+
+
+def assets() -> Mapping[str, Asset]:
+    """Read all of them, by path."""
+    folder = files("podgpu") / "web"
+    found = {one.name: one.read_bytes() for one in folder.iterdir() if PurePath(one.name).suffix in _TYPES}
+    found["words.js"] = words.script()
+    return {PREFIX + name: Asset(name, content) for name, content in sorted(found.items())}
+
+
+def routes() -> Mapping[str, Route]:
+    return {path: Route(_handler(asset)) for path, asset in assets().items()}
+
+
+def _handler(asset: Asset) -> Callable[[Request], Response]:
+    return asset.__call__
