@@ -7,13 +7,13 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
 PATIENCE = 20.0
+LOOK_SECONDS = 0.03
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -39,31 +39,36 @@ class Page:
         self.complaints: list[str] = []
         self.requests: list[str] = []
 
-    async def send(self, method: str, **params: Any) -> Any:
+    async def send(self, method: str, *, patience: float = PATIENCE, **params: Any) -> Any:
         self._number += 1
         answer = self._answers[self._number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": self._number, "method": method, "params": params})
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience):
             return await answer
 
-    async def run(self, script: str) -> Any:
+    async def run(self, script: str, patience: float = PATIENCE) -> Any:
         """The value of an expression in the page, which may be a promise."""
-        answer = await self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        answer = await self.send(
+            "Runtime.evaluate", patience=patience, expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise AssertionError(json.dumps(answer["exceptionDetails"])[:2000])
         return answer["result"].get("value")
 
     async def until(self, script: str) -> Any:
         """Wait until an expression in the page is true, and return its value."""
-        async with asyncio.timeout(PATIENCE):
-            while not (value := await self.run(script)):
-                await asyncio.sleep(0.05)
-        return value
+        for _ in range(int(PATIENCE / LOOK_SECONDS)):
+            if value := await self.run(script):
+                return value
+            await asyncio.sleep(LOOK_SECONDS)
+        raise AssertionError(f"never true: {script}")
 
     async def open(self, url: str) -> None:
         await self.send("Page.navigate", url=url)
-        await self.until("document.readyState === 'complete' && document.documentElement.dataset.app === 'on'")
-        await self.until("document.querySelector('.tile .big, .podpage')?.textContent !== ''")
+        await self.until(
+            "document.readyState === 'complete' && document.documentElement.dataset.app === 'on'"
+        )
+        await self.until("document.querySelector('.podpage, .item, .empty:not([hidden])') !== null")
 
     async def size(self, width: int, height: int, *, scale: float = 1.0) -> None:
         await self.send(
@@ -91,11 +96,17 @@ class Page:
                 windowsVirtualKeyCode=code,
             )
 
-    async def shoot(self, path: Path, *, whole: bool = False) -> None:
-        got = await self.send(
-            "Page.captureScreenshot", format="png", captureBeyondViewport=whole, optimizeForSpeed=False
+    async def shot(self) -> bytes:
+        """What is on the screen, as PNG."""
+        return base64.b64decode((await self.send("Page.captureScreenshot", format="png"))["data"])
+
+    async def text(self, selector: str) -> str:
+        return str(await self.run(f"document.querySelector({json.dumps(selector)})?.textContent ?? ''"))
+
+    async def texts(self, selector: str) -> list[str]:
+        return list(
+            await self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
         )
-        path.write_bytes(base64.b64decode(got["data"]))
 
     async def _read(self) -> None:
         async for message in self._socket:

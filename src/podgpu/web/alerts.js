@@ -20,10 +20,10 @@ const nextStep = (fault, part) => words.parts[part]?.next_steps?.[fault.reason] 
 
 function ofNode(node, found) {
   if (node.state === "failed") {
-    found.push({ level: 2, kind: "Silent", text: `${node.name} gives no numbers (${node.reason || "unknown"}).`, next: node.detail, node });
+    found.push({ level: 2, kind: "Silent", text: `gives no numbers (${node.reason || "unknown"}).`, next: node.detail, node });
   } else if (node.state === "stale") {
     const age = known(node.takenAt) ? ` for ${duration(Date.now() / 1000 - node.takenAt)}` : "";
-    found.push({ level: 1, kind: "Stale", text: `${node.name} has not answered${age}. Its last numbers are dimmed.`, next: node.detail, node });
+    found.push({ level: 1, kind: "Stale", text: `has not answered${age}. Its last numbers are dimmed.`, next: node.detail, node });
   }
   for (const part of node.snapshot?.parts ?? []) {
     if (part.up && !part.fault) continue;
@@ -32,7 +32,7 @@ function ofNode(node, found) {
   }
 }
 
-function ofGpu(gpu, now, found) {
+function ofGpu(gpu, now, isCluster, found) {
   const tell = (level, kind, text, next) => found.push({ level, kind, text: `GPU ${gpu.index} ${text}`, next, node: gpu.node, gpu });
   if (gpu.fault) {
     const was = gpu.tenants.length ? ` It was held by ${gpu.tenants.map((one) => one.id).join(", ")}.` : "";
@@ -51,7 +51,8 @@ function ofGpu(gpu, now, found) {
     const isRecent = known(at) && now - at < RECENT_SECONDS;
     tell(isRecent ? 2 : 1, `XID ${xid}`, known(at) ? `raised XID ${xid} at ${moment(at)}.` : `raised XID ${xid}.`, words.advice.xid);
   }
-  if (!balances(gpu.card)) tell(2, "Books", "has books that do not balance.", words.advice.books);
+  // A slim snapshot has no tenants that ended: its books are the agent's business.
+  if (!isCluster && !balances(gpu.card)) tell(2, "Books", "has books that do not balance.", words.advice.books);
   for (const one of gpu.tenants) {
     if (!one.isGiven) found.push({ level: 1, kind: "Not given", text: `${one.id} uses GPU ${gpu.index} without having been given it.`, next: words.advice.not_given, node: gpu.node, gpu, pod: one.id });
   }
@@ -100,7 +101,7 @@ export function alertsOf(model, cost) {
   const found = [];
   for (const node of model.nodes) {
     ofNode(node, found);
-    for (const gpu of node.gpus) ofGpu(gpu, node.takenAt ?? 0, found);
+    for (const gpu of node.gpus) ofGpu(gpu, node.takenAt ?? 0, model.isCluster, found);
   }
   ofIdle(model.gpus, cost, found);
   return found.sort((a, b) => b.level - a.level);

@@ -11,11 +11,12 @@ import { History } from "./history.js";
 import * as byIdle from "./idle.js";
 import { List } from "./list.js";
 import { Model, totals } from "./model.js";
-import { podPage } from "./pod.js";
+import { Evidence, podPage } from "./pod.js";
 import { costOf } from "./price.js";
 import { Alerts, Header, Tiles } from "./top.js";
 import * as byWorkload from "./workloads.js";
 
+const GATHER_MS = 100; // parts of a change come one after the other; they are drawn together
 const VIEWS = { gpus: byGpu, workloads: byWorkload, idle: byIdle };
 const NAMES = { gpus: "GPUs", workloads: "Workloads", idle: "Idle holders" };
 const HEADS = {
@@ -29,6 +30,7 @@ class App {
     this.model = new Model();
     this.history = new History();
     this.colours = new Colours();
+    this.evidence = new Evidence(() => this.draw());
     this.address = new Address(() => this.go());
     this.header = new Header();
     this.tiles = new Tiles();
@@ -103,10 +105,7 @@ class App {
   take(document_) {
     this.arrived = Date.now();
     this.model.read(document_);
-    this.colours.learn(this.model.gpus);
-    this.totals = totals(this.model.gpus);
-    this.history.note(this.model, this.totals);
-    if (!this.frame) this.frame = requestAnimationFrame(() => ((this.frame = 0), this.draw()));
+    if (!this.timer) this.timer = setTimeout(() => requestAnimationFrame(() => ((this.timer = 0), this.draw())), this.totals ? GATHER_MS : 0);
     if (!document.documentElement.dataset.app) {
       document.documentElement.dataset.app = "on";
       document.getElementById("plain")?.remove();
@@ -134,6 +133,11 @@ class App {
   draw() {
     if (!this.model.document) return;
     const { address, model } = this;
+    if (model.gather()) {
+      this.colours.learn(model.gpus);
+      this.totals = totals(model.gpus);
+      this.history.note(model, this.totals);
+    }
     this.tick();
     this.drawBanners();
     document.title = `${model.isDemo ? "DEMO " : ""}podgpu ${address.pod || model.name}`;
@@ -153,7 +157,7 @@ class App {
     const gpus = address.isFiltered ? model.gpus.filter(this.filter.isMeant) : model.gpus;
     const shown = address.isFiltered ? totals(gpus) : this.totals;
     this.tiles.draw(shown, this.history, model.pending.length, costOf(gpus.flatMap((gpu) => gpu.idle.map((tenant) => ({ gpu, tenant }))), { isRate: true }));
-    this.alerts.draw(alertsOf(model, costOf));
+    this.alerts.draw(alertsOf(model, costOf), model.isCluster);
     this.controls.draw(model, gpus.length);
     this.overview.dataset.view = address.view;
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
@@ -184,7 +188,7 @@ class App {
     const { address, model } = this;
     const open = document.activeElement;
     const hadFocus = this.pod.contains(open) && open.tagName === "H2";
-    this.pod.replaceChildren(podPage(address.pod, { model, history: this.history, colours: this.colours, back: address.link({ pod: "" }) }));
+    this.pod.replaceChildren(podPage(address.pod, { model, history: this.history, colours: this.colours, back: address.link({ pod: "" }), more: model.isCluster ? this.evidence : null }));
     if (hadFocus) this.pod.querySelector("h2").focus({ preventScroll: true });
   }
 

@@ -30,6 +30,7 @@ export function layOut(segments, total, pixels) {
 }
 
 const LEAST_NAMED = 44; // pixels that a name needs
+const LEAST_LINKED = 4;
 
 function paint(element, segment, width) {
   const look = `seg ${segment.look}`;
@@ -37,6 +38,19 @@ function paint(element, segment, width) {
   const size = `${width}px`;
   if (element.style.width !== size) element.style.width = size;
   write(element, segment.name && width >= LEAST_NAMED ? segment.name : "");
+  // What cannot be seen cannot be meant: such a tenant is reached by the other views.
+  const link = segment.link && width >= LEAST_LINKED ? segment.link : "";
+  if ((element.getAttribute("href") ?? "") === link && element.dataset.spoken === segment.spoken) return;
+  if (link) element.setAttribute("href", link);
+  else element.removeAttribute("href");
+  element.dataset.spoken = segment.spoken;
+  if (link) {
+    element.setAttribute("aria-label", segment.spoken);
+    element.title = segment.spoken;
+  } else {
+    element.removeAttribute("aria-label");
+    element.title = "";
+  }
 }
 
 /** Make the parent have exactly that many children. */
@@ -50,7 +64,7 @@ const FREE = { look: "free" };
 
 function fill(track, segments, total, pixels) {
   const { widths, free } = layOut(segments, total, pixels);
-  const cells = children(track, segments.length + 1, () => h("i"));
+  const cells = children(track, segments.length + 1, () => h("a"));
   segments.forEach((segment, place) => paint(cells[place], segment, widths[place]));
   paint(cells[segments.length], FREE, free);
   return widths;
@@ -58,12 +72,12 @@ function fill(track, segments, total, pixels) {
 
 /** One bar: slices side by side, each with segments; whiskers over it; below it, thin, what was given to whom. */
 export class Bar {
-  constructor(name) {
+  constructor(name, title) {
     this.tracks = h("div", { class: "tracks" });
     this.whiskers = h("div", { class: "whiskers" });
     this.rail = h("div", { class: "rail" });
-    this.label = h("div", { class: "label" });
-    this.box = h("div", { class: "bar", role: "img" }, this.tracks, this.whiskers);
+    this.label = h("div", { class: "label", "data-name": title });
+    this.box = h("div", { class: "bar", role: "group" }, this.tracks, this.whiskers);
     this.element = h("div", { class: `cell ${name}` }, this.box, this.rail, this.label);
   }
 
@@ -79,22 +93,8 @@ export class Bar {
     this.#drawWhiskers(bar.whiskers || [], pixels);
     this.rail.hidden = !bar.rail?.length;
     if (bar.rail?.length) fill(this.rail, bar.rail, 1, pixels);
-    if (bar.names) this.#drawNames(bar.names);
-    else write(this.label, bar.label);
+    write(this.label, bar.label);
     if (this.spoken !== bar.spoken) this.box.setAttribute("aria-label", (this.spoken = bar.spoken));
-  }
-
-  /** Names are links to the pods; they are made again only if one of them changed, so that the focus stays. */
-  #drawNames(names) {
-    const cells = children(this.label, names.length, () => h("a"));
-    names.forEach((one, place) => {
-      const cell = cells[place];
-      const look = `name ${one.look}`;
-      if (cell.className !== look) cell.className = look;
-      if (one.link && cell.getAttribute("href") !== one.link) cell.setAttribute("href", one.link);
-      if (!one.link) cell.removeAttribute("href");
-      write(cell, one.text);
-    });
   }
 
   #drawWhiskers(whiskers, pixels) {

@@ -3,6 +3,7 @@
 import { FACETS, SORTS, STATES, VIEWS } from "./address.js";
 import { h, plural, shortModel, write } from "./dom.js";
 
+const CHOICES_MS = 4000; // between two looks at what there is to choose from
 const TITLES = { namespace: "Namespace", workload: "Workload", node: "Node", model: "Model", state: "State" };
 
 export class Controls {
@@ -37,8 +38,12 @@ export class Controls {
       else tab.removeAttribute("aria-current");
     }
     if (this.search.value !== address.q && document.activeElement !== this.search) this.search.value = address.q;
-    for (const [name, select] of Object.entries(this.selects)) this.#choices(name, select, model);
-    fill(this.sort, Object.entries(SORTS[address.view]), address.sort);
+    const sign = FACETS.map((name) => address[name]).join("\n");
+    if (sign !== this.sign || Date.now() - this.at > CHOICES_MS) {
+      [this.sign, this.at] = [sign, Date.now()];
+      for (const [name, select] of Object.entries(this.selects)) this.#choices(name, select, model);
+    }
+    fill(this.sort, Object.entries(SORTS[address.view]).map(([key, name]) => [key, `Sort: ${name.toLowerCase()}`]), address.sort);
     this.clear.hidden = !address.isFiltered;
     write(this.count, address.isFiltered ? `${plural(shown, "GPU")} of ${model.gpus.length}` : "");
   }

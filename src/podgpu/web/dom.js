@@ -41,7 +41,7 @@ export function gib(bytes) {
 
 export function watts(value) {
   if (!known(value)) return UNKNOWN;
-  if (value >= 9950) return `${(value / 1000).toFixed(1)} kW`;
+  if (value >= 1000) return `${(value / 1000).toFixed(value < 9950 ? 2 : 1)} kW`;
   return value === 0 || value >= 10 ? `${Math.round(value)} W` : `${value.toFixed(1)} W`;
 }
 
@@ -72,13 +72,22 @@ export function duration(seconds) {
   return `${Math.floor(hours / 24)} d ${hours % 24 ? `${hours % 24} h` : ""}`.trim();
 }
 
+/** The same in one unit, for a tag: `90 s`, `12 min`, `3 h`, `5 d`. */
+export function short(seconds) {
+  for (const [unit, size] of [["d", 86400], ["h", 3600], ["min", 60]]) if (seconds >= 2 * size) return `${Math.floor(seconds / size)} ${unit}`;
+  return `${Math.round(seconds)} s`;
+}
+
+// Made once: a new one for each number is slow. Hours run to 24 everywhere, as in logs.
+const TIME = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const DAY = new Intl.DateTimeFormat([], { day: "numeric", month: "short" });
+
 export function moment(at) {
   if (!known(at)) return UNKNOWN;
   const date = new Date(at * 1000);
   if (Number.isNaN(date.getTime())) return UNKNOWN;
-  const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   const isToday = date.toDateString() === new Date().toDateString();
-  return isToday ? time : `${date.toLocaleDateString([], { day: "numeric", month: "short" })}, ${time}`;
+  return isToday ? TIME.format(date) : `${DAY.format(date)}, ${TIME.format(date)}`;
 }
 
 export const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;

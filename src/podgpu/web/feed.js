@@ -13,7 +13,7 @@ const isObject = (value) => typeof value === "object" && !Array.isArray(value);
 
 /** Lay changed rows of nodes upon a cluster's document. */
 export function applyRows(target, change) {
-  const { rows, gone, ...head } = change;
+  const { rows, gone = [], ...head } = change;
   Object.assign(target, head);
   const left = new Set(gone);
   const newer = new Map(rows.map((row) => [row.name, row]));

@@ -1,11 +1,11 @@
 // The view by node and GPU: each GPU with its memory, its busy time and its power.
 
 import { Bar } from "./bar.js";
-import { duration, gib, gpus as gpuCount, h, known, percent, shortModel, watts, write } from "./dom.js";
+import { gib, gpus as gpuCount, h, known, percent, short, shortModel, watts, write } from "./dom.js";
 import { countBy, totals } from "./model.js";
 import { words } from "./words.js";
 
-const NAMED = 3; // tenants whose names stand below a bar
+const NAMED = 3; // tenants whose part of the busy time is written out
 const SORT = {
   busy: (a, b) => (b.busy ?? -1) - (a.busy ?? -1),
   memory: (a, b) => (b.memoryUsed ?? -1) - (a.memoryUsed ?? -1),
@@ -18,11 +18,11 @@ const longest = (gpu) => Math.max(0, ...gpu.tenants.map((one) => one.idleFor ?? 
 
 /** Widths of the three bars in whole pixels, and heights of rows, for a list of that width. */
 export function measure(width) {
-  if (width < 720) return { isNarrow: true, memory: width - 28, busy: width - 28, power: width - 28, row: 188, head: 46, lost: 62 };
-  const room = width - 28 - 112 - 3 * 20;
+  if (width < 720) return { isNarrow: true, memory: width - 28, busy: width - 28, power: width - 28, row: 194, head: 44, lost: 62 };
+  const room = width - 28 - 124 - 3 * 20;
   const memory = Math.floor(room * 0.4);
   const busy = Math.floor(room * 0.36);
-  return { isNarrow: false, memory, busy, power: room - memory - busy, row: 66, head: 46, lost: 62 };
+  return { isNarrow: false, memory, busy, power: room - memory - busy, row: 64, head: 44, lost: 62 };
 }
 
 export function itemsOf(gpus, sort, sizes) {
@@ -74,10 +74,9 @@ export function gpuRows({ colours, at, link, fits }) {
     const title = h("b");
     const tags = h("span", { class: "tags" });
     const heat = h("small", { class: "dim" });
-    const bars = { memory: new Bar("memory"), busy: new Bar("busy"), power: new Bar("power") };
+    const bars = { memory: new Bar("memory", "Memory"), busy: new Bar("busy", "Busy"), power: new Bar("power", "Power") };
     const notice = h("div", { class: "notice" });
-    const element = h("div", { class: "gpu" }, h("div", { class: "who" }, title, tags, heat), ...Object.values(bars).map((one) => one.element), notice);
-    for (const [name, bar] of Object.entries(bars)) bar.element.dataset.name = { memory: "Memory", busy: "Busy", power: "Power" }[name];
+    const element = h("div", { class: "gpu" }, h("div", { class: "who" }, title, heat, tags), ...Object.values(bars).map((one) => one.element), notice);
     return {
       element,
       update({ gpu, isAlone }) {
@@ -117,7 +116,7 @@ function drawTags(tags, gpu) {
     known(xid) && ["bad", `XID ${xid}`],
     gpu.isMig && ["", "MIG"],
     !gpu.isMig && holders > 1 && ["", `× ${holders}`],
-    idle > 0 && ["warn", `idle ${duration(idle)}`],
+    idle > 0 && ["warn", `idle ${short(idle)}`],
   ].filter(Boolean);
   const sign = JSON.stringify(found);
   if (tags.dataset.sign === sign) return;
@@ -138,7 +137,7 @@ function slicesOf(gpu, part) {
 
 function memoryBar(gpu, look, link) {
   const total = gpu.memoryTotal || gpu.memoryUsed || 1;
-  const segment = (one) => ({ look: look(one), value: one.memory, name: one.pod });
+  const segment = (one) => ({ look: look(one), value: one.memory, name: one.pod, link: link(one.id), spoken: `${one.id}, ${gib(one.memory)}${one.isIdle ? ", idle" : ""}` });
   const slices = slicesOf(gpu, "memoryPart");
   const rest = restOf(gpu, "memory");
   const drawn = slices
@@ -148,18 +147,17 @@ function memoryBar(gpu, look, link) {
   return {
     slices: drawn,
     rail: limits.map((one) => ({ look: look(one), value: one.memoryLimit / total })),
-    names: namesOf(gpu, look, link),
+    label: memoryLabel(gpu),
     spoken: `Memory: ${spoken(gpu, (one) => known(one.memory) && gib(one.memory), rest, gib)}${gib(gpu.memoryUsed)} of ${gib(gpu.memoryTotal)} in use`,
   };
 }
 
-function namesOf(gpu, look, link) {
-  const used = known(gpu.memoryUsed) ? `${gib(gpu.memoryUsed)} of ${gib(gpu.memoryTotal)}` : "memory not known";
-  const names = gpu.tenants.slice(0, NAMED).map((one) => ({ text: one.pod, look: look(one), link: link(one.id) }));
-  const more = gpu.tenants.length - NAMED;
-  if (more > 0) names.push({ text: `+${more}`, look: "", link: "" });
-  const free = gpu.tenants.length ? "" : gpu.rest.some((one) => one.memory > 2 ** 28) ? "no pod" : "free";
-  return [{ text: free ? `${used} · ${free}` : used, look: "", link: "" }, ...names];
+function memoryLabel(gpu) {
+  const used = !known(gpu.memoryUsed) ? "not known" : known(gpu.memoryTotal) ? `${gib(gpu.memoryUsed).replace(" GiB", "")} of ${gib(gpu.memoryTotal)}` : gib(gpu.memoryUsed);
+  if (!gpu.tenants.length) return `${used} · ${gpu.rest.some((one) => one.memory > 2 ** 28) ? "no pod" : "free"}`;
+  const systems = [...new Set(gpu.tenants.map((one) => one.system).filter(Boolean))].join(", ");
+  const unseen = gpu.tenants.filter((one) => !known(one.memory)).length;
+  return [used, gpu.slices.length ? gpu.slices.map((one) => one.profile).join(" ") : systems, unseen && `${unseen} without memory`].filter(Boolean).join(" · ");
 }
 
 function busyBar(gpu, look) {
@@ -196,7 +194,8 @@ function busyLabel(gpu, rest) {
   const parts = [percent(gpu.busy)];
   const active = gpu.tenants.filter((one) => one.busy >= 0.005);
   if (gpu.slices.length) {
-    parts.push(...gpu.slices.filter((one) => known(one.active)).map((one) => `${one.profile} ${percent(one.active)}`));
+    const inside = gpu.slices.filter((one) => known(one.active)).map((one) => Math.round(one.active * 100));
+    if (inside.length) parts.push(`slices ${inside.join(", ")} %`);
   } else if (active.length > 1 || active.some((one) => known(one.least))) {
     parts.push(...active.slice(0, NAMED + 1).map((one) => `${one.pod} ${percent(one.busy)}${bounds(one)}`));
   }

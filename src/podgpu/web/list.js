@@ -68,6 +68,16 @@ export class List {
     }
     for (const row of this.rows.values()) row.element.remove();
     this.rows = kept;
+    this.arrange();
+  }
+
+  /** Keep the elements in the order of the items: the Tab key and a screen reader go by it. */
+  arrange() {
+    let next = this.element.firstElementChild;
+    for (const { element } of this.rows.values()) {
+      if (element === next) next = next.nextElementSibling;
+      else this.element.insertBefore(element, next);
+    }
   }
 
   span() {

@@ -201,7 +201,6 @@ export class Model {
       this.made.set(row.name, isCluster && old?.row === row ? old : makeNode(row));
     }
     this.nodes = [...this.made.values()];
-    this.gpus = this.nodes.flatMap((node) => node.gpus);
     this.isCluster = isCluster;
     this.name = isCluster ? document.name || "cluster" : document.node;
     this.document = document;
@@ -209,7 +208,15 @@ export class Model {
     this.isDemo = Boolean(document.demo);
     this.takenAt = document.taken_at;
     this.interval = isCluster ? Math.max(1, ...this.nodes.map((one) => one.snapshot?.interval_seconds ?? 0)) : document.interval_seconds;
-    return this;
+    this.isGathered = false;
+  }
+
+  /** All GPUs, gathered when they are drawn: parts of a change come faster than that. */
+  gather() {
+    if (this.isGathered) return false;
+    this.gpus = this.nodes.flatMap((node) => node.gpus);
+    this.isGathered = true;
+    return true;
   }
 }
 

@@ -6,6 +6,35 @@ import { COLUMNS } from "./history.js";
 import { summary } from "./model.js";
 import { words } from "./words.js";
 
+const REFRESH = 30000;
+
+/** Evidence that a cluster's document leaves out, from the nodes' own documents; asked for while a pod is looked at. */
+export class Evidence {
+  constructor(onNews) {
+    this.onNews = onNews;
+    this.kept = new Map();
+  }
+
+  /** The tenant with everything that its node knows of it, as far as it is here. */
+  of({ gpu, tenant }) {
+    const { name } = gpu.node;
+    const kept = this.kept.get(name);
+    if (!kept || Date.now() - kept.at > REFRESH) this.#ask(name, kept?.snapshot);
+    const card = kept?.snapshot?.cards.find((one) => one.gpu.uuid === gpu.uuid);
+    const { container } = tenant.source;
+    return card?.tenants.find((one) => (one.mig ?? "") === tenant.mig && one.container.pod === container.pod && one.container.namespace === container.namespace && one.container.container === container.container);
+  }
+
+  async #ask(name, before) {
+    this.kept.clear(); // one node's at a time: they are large
+    this.kept.set(name, { at: Date.now(), snapshot: before });
+    const answer = await fetch(`api/v1/snapshot?node=${encodeURIComponent(name)}`).catch(() => null);
+    if (!answer?.ok) return;
+    this.kept.set(name, { at: Date.now(), snapshot: await answer.json() });
+    this.onNews();
+  }
+}
+
 /** Find the pod, or whoever is outside Kubernetes, on all GPUs. */
 export function placesOf(gpus, id) {
   return gpus.flatMap((gpu) => gpu.tenants.filter((one) => one.id === id).map((tenant) => ({ gpu, tenant })));
@@ -42,14 +71,14 @@ const place = ({ gpu, tenant }) => {
   return [`${gpu.node.name} · GPU ${gpu.index}`, shortModel(gpu.model), slice && `slice ${slice.profile}`].filter(Boolean).join(" · ");
 };
 
-function evidence(one) {
+function evidence(one, full) {
   const rows = numbersOf(one).map(([what, value, how]) => h("tr", {}, h("th", { scope: "row" }, what), h("td", { class: "value" }, value), h("td", { class: "how" }, how)));
   return h(
     "section",
     { class: "box" },
     h("h3", {}, place(one), h("span", { class: "dim" }, ` container ${one.tenant.container}`)),
     h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["What", "Value", "How it is known"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)),
-    processes(one.tenant.source.processes ?? []),
+    processes(full?.processes ?? one.tenant.source.processes ?? []),
   );
 }
 
@@ -86,7 +115,7 @@ function charts(ring, sums, look) {
 }
 
 /** Fill the page of the pod of that id. */
-export function podPage(id, { model, history, colours, back }) {
+export function podPage(id, { model, history, colours, back, more }) {
   const places = placesOf(model.gpus, id);
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
   if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node."));
@@ -101,7 +130,7 @@ export function podPage(id, { model, history, colours, back }) {
     h("h3", {}, "The last hour, as this page saw it"),
     charts(history.pods.get(id), sums, look),
     h("h3", {}, "Its numbers, and how they are known"),
-    ...places.map(evidence),
+    ...places.map((one) => evidence(one, more?.of(one))),
     h("p", { class: "dim" }, "The whole chain of evidence: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : id}`)),
   );
 }

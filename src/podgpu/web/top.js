@@ -56,7 +56,7 @@ export class Tiles {
     const value = h("dd", { class: "big" });
     const about = h("dd", { class: "dim" });
     const line = h("dd", { class: "line", "aria-hidden": "true" });
-    return { value, about, line, element: h("div", { class: "tile" }, h("dt", {}, name), value, about, line) };
+    return { value, about, line, element: h("div", { class: "tile" }, h("dt", {}, name), value, line, about) };
   }
 
   #put(name, value, about, points, top) {
@@ -73,7 +73,7 @@ export class Tiles {
     this.#put("Allocated", up ? percent(totals.allocated / up) : "–", `${totals.isAllocatedUnknown ? "at least " : ""}${gpuCount(totals.allocated)} of ${gpuCount(up)} GPUs`, history.totals.series(0), up);
     const known_ = totals.busyOf < up ? `, ${up - totals.busyOf} not known` : "";
     this.#put("Truly busy", known(totals.busy) && totals.busyOf ? percent(totals.busy / totals.busyOf) : "–", known(totals.busy) ? `${gpuCount(totals.busy)} GPUs' worth${known_}` : "not known", history.totals.series(1), up);
-    this.#put("Held, not used", gpuCount(totals.idle), totals.idleHolders ? `GPUs, by ${plural(totals.idleHolders, "pod")}, 30 min or more${cost}` : "nobody for 30 min or more", history.totals.series(3), up);
+    this.#put("Held, not used", gpuCount(totals.idle), totals.idleHolders ? `by ${plural(totals.idleHolders, "pod")} for 30 min or more${cost}` : "nobody for 30 min or more", history.totals.series(3), up);
     const parts = [`${totals.freeWhole} whole`, totals.freeSlices && plural(totals.freeSlices, "MIG slice"), pending && `${plural(pending, "pod")} waiting`];
     this.#put("Free", gpuCount(Math.max(0, totals.free)), parts.filter(Boolean).join(", "));
     this.#put("Power", watts(totals.watts), totals.wattsLimit ? `of ${watts(totals.wattsLimit)} at most` : "", history.totals.series(2), totals.wattsLimit);
@@ -88,12 +88,13 @@ export class Alerts {
     this.known = null;
     this.list = h("ul", { class: "alerts" });
     this.voice = h("p", { class: "spoken", role: "status" });
-    this.more = h("button", { type: "button", class: "more", onclick: () => ((this.isOpen = !this.isOpen), this.draw(this.alerts)) });
+    this.more = h("button", { type: "button", class: "more", onclick: () => ((this.isOpen = !this.isOpen), this.draw(this.alerts, this.isCluster)) });
     this.element = h("section", { "aria-label": "What is wrong" }, this.list, this.more, this.voice);
   }
 
-  draw(alerts) {
+  draw(alerts, isCluster) {
     this.alerts = alerts;
+    this.isCluster = isCluster;
     const shown = this.isOpen ? alerts : alerts.slice(0, SHOWN);
     const sign = JSON.stringify(shown.map((one) => [one.level, one.kind, one.text]));
     if (sign !== this.sign) {
@@ -107,7 +108,7 @@ export class Alerts {
   }
 
   #item(one) {
-    const where = one.gpu || one.node ? h("b", { class: "where" }, one.gpu?.node.name ?? one.node.name) : null;
+    const where = this.isCluster && (one.gpu || one.node) ? h("b", { class: "where" }, one.gpu?.node.name ?? one.node.name) : null;
     const link = one.pod ? ["why", { pod: one.pod }] : one.view ? ["show", { view: one.view }] : one.gpu ? ["show", { view: "gpus", q: one.gpu.uuid }] : one.node ? ["show", { view: "gpus", node: one.node.name }] : null;
     return h(
       "li",

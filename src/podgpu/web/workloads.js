@@ -1,7 +1,7 @@
 // The view by namespace and workload: what each was given and what it uses of it.
 
 import { Bar } from "./bar.js";
-import { duration, gib, gpus as gpuCount, h, known, percent, plural, watts, write } from "./dom.js";
+import { gib, gpus as gpuCount, h, known, percent, plural, short, watts, write } from "./dom.js";
 import { workloadsOf } from "./model.js";
 
 const SORT = {
@@ -18,10 +18,10 @@ export function itemsOf(gpus, sort, sizes, fits) {
   const meant = gpus.map((gpu) => ({ ...gpu, tenants: gpu.tenants.filter(fits) }));
   const items = [];
   for (const workload of workloadsOf(meant).sort(SORT[sort])) {
-    items.push({ kind: "workload", key: workload.key, height: sizes.isNarrow ? 132 : 58, one: workload });
+    items.push({ kind: "workload", key: workload.key, height: sizes.isNarrow ? 128 : 54, one: workload });
     // A workload of one pod needs no second line.
     if (workload.pods.length < 2) continue;
-    for (const pod of workload.pods) items.push({ kind: "pod", key: `${workload.key} ${pod.id}`, height: sizes.isNarrow ? 118 : 46, one: pod, workload });
+    for (const pod of workload.pods) items.push({ kind: "pod", key: `${workload.key} ${pod.id}`, height: sizes.isNarrow ? 116 : 44, one: pod, workload });
   }
   return items;
 }
@@ -31,8 +31,8 @@ function cells(look) {
   const about = h("small", { class: "dim" });
   const tag = h("span", { class: "tag warn" });
   const given = h("div", { class: "given" });
-  const busy = new Bar("busy");
-  const memory = new Bar("memory");
+  const busy = new Bar("busy", "");
+  const memory = new Bar("memory", "");
   const power = h("div", { class: "watts" });
   const element = h("div", { class: `work ${look}` }, h("div", { class: "who" }, h("span", { class: "first" }, name, tag), about), given, busy.element, memory.element, power);
   return { name, about, tag, given, busy, memory, power, element };
@@ -40,7 +40,7 @@ function cells(look) {
 
 function update(made, one, colour, sizes) {
   made.tag.hidden = !one.isIdle;
-  write(made.tag, one.isIdle ? `idle ${duration(one.idleFor)}` : "");
+  write(made.tag, one.isIdle ? `idle ${short(one.idleFor)}` : "");
   write(made.given, known(one.share) ? `${gpuCount(one.share)} GPU` : "not given");
   const ofGiven = known(one.busy) && one.share ? ` · ${percent(one.busy / one.share)} of it` : "";
   const busyText = known(one.busy) ? `${gpuCount(one.busy)} GPU busy${ofGiven}` : "busy time not known";

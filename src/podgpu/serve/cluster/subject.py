@@ -1,6 +1,6 @@
 """The events of a cluster: rows of the nodes that changed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -9,6 +9,8 @@ from podgpu.serve.cluster.feed import ClusterFeed
 from podgpu.serve.cluster.shelf import Piece
 from podgpu.serve.cluster.views import ListView
 from podgpu.views import json
+
+PART_BYTES = 200_000
 
 
 class ClusterSubject:
@@ -28,15 +30,36 @@ class ClusterSubject:
     async def document(self, state: Cluster) -> Sequence[Piece]:
         return (await self._view.make(state)).pieces
 
-    async def change(self, before: Cluster, after: Cluster) -> Sequence[Piece]:
-        """Write the cluster's own fields, the names of nodes that are gone, and rows of those that changed."""
+    async def change(self, before: Cluster, after: Cluster) -> Sequence[Sequence[Piece]]:
+        """Write the cluster's own fields, the names of nodes that are gone, and rows of those that changed.
+
+        Many rows are divided among several parts: a browser would stand still over one of megabytes.
+        """
         known = {node.name: node for node in before.nodes}
         entries = zip(after.nodes, await self._view.entries(after), strict=True)
         rows = [piece for node, piece in entries if known.get(node.name) is not node]
         head = json.plain(msgspec.structs.replace(after, nodes=()))
         del head["nodes"]
         gone = sorted(known.keys() - {node.name for node in after.nodes})
-        frame = msgspec.json.encode({**head, "gone": gone})
-        if rows:  # the first has nothing before it
-            rows[0] = Piece(rows[0].plain.removeprefix(b","))
-        return Piece(frame[:-1] + b',"rows":['), *rows, Piece(b"]}")
+        first = msgspec.json.encode({**head, "gone": gone})[:-1] + b","
+        return [
+            _part(first if place == 0 else b"{", some)
+            for place, some in enumerate(list(_parts(rows)) or [[]])
+        ]
+
+
+def _parts(rows: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
+    start, size = 0, 0
+    for place, row in enumerate(rows):
+        size += len(row.plain)
+        if size >= PART_BYTES or place == len(rows) - 1:
+            yield rows[start : place + 1]
+            start, size = place + 1, 0
+
+
+def _part(before: bytes, rows: Sequence[Piece]) -> Sequence[Piece]:
+    if not rows:
+        return (Piece(before + b'"rows":[]}'),)
+    first, *others = rows
+    # The first has nothing before it.
+    return Piece(before + b'"rows":[' + first.plain.removeprefix(b",")), *others, Piece(b"]}")

@@ -125,10 +125,10 @@ class Journal(Generic[State]):
             await self._wake()
 
     async def _note(self, state: State) -> None:
-        data = await self._subject.change(self._state, state)
+        parts = await self._subject.change(self._state, state)
         self._mark = self._mark._replace(number=self._mark.number + 1)
         self._state, self._full = state, None
-        self._kept.append(message.event(message.CHANGE, str(self._mark), data))
+        self._kept.append(message.events(message.CHANGE, str(self._mark), parts))
 
     async def _wake(self) -> None:
         for place, reader in enumerate(list(self._readers), 1):
@@ -141,7 +141,7 @@ class Journal(Generic[State]):
         async with self._writing:
             if self._full is None:
                 mark, state = self._mark, self._state
-                whole = message.event(message.FULL, str(mark), await self._subject.document(state))
+                whole = message.events(message.FULL, str(mark), [await self._subject.document(state)])
                 self._full_size = whole.size
                 if mark != self._mark:  # it changed meanwhile, and the change comes next
                     return mark, (whole,)

@@ -40,9 +40,13 @@ class Message:
         return self._packed
 
 
-def event(name: str, number: str, data: Sequence[Piece]) -> Message:
-    """`data` is one line."""
-    return Message((Piece(f"id: {number}\nevent: {name}\ndata: ".encode()), *data, Piece(b"\n\n")))
+def events(name: str, number: str, parts: Sequence[Sequence[Piece]]) -> Message:
+    """Each part is one line, and an event. The last one carries the number: who misses it starts over."""
+    pieces: list[Piece] = []
+    for place, part in enumerate(parts, 1):
+        mark = f"id: {number}\n" if place == len(parts) else ""
+        pieces += (Piece(f"{mark}event: {name}\ndata: ".encode()), *part, Piece(b"\n\n"))
+    return Message(pieces)
 
 
 OPENING = Message((Piece(b"retry: %d\n\n" % RETRY_MS),), _GZIP_HEAD)

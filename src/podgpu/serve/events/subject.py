@@ -27,8 +27,8 @@ class Subject(Protocol[State]):
     async def document(self, state: State) -> Sequence[Piece]:
         """All of it, as JSON in one line."""
 
-    async def change(self, before: State, after: State) -> Sequence[Piece]:
-        """What makes the document of one that of the other, as JSON in one line."""
+    async def change(self, before: State, after: State) -> Sequence[Sequence[Piece]]:
+        """What makes the document of one that of the other, each part of it as JSON in one line."""
 
 
 class NodeSubject:
@@ -49,8 +49,8 @@ class NodeSubject:
     async def document(self, state: Snapshot) -> Sequence[Piece]:
         return (Piece(self._bytes(state)),)
 
-    async def change(self, before: Snapshot, after: Snapshot) -> Sequence[Piece]:
-        return (Piece(msgspec.json.encode(changes(self._object(before), self._object(after)))),)
+    async def change(self, before: Snapshot, after: Snapshot) -> Sequence[Sequence[Piece]]:
+        return ((Piece(msgspec.json.encode(changes(self._object(before), self._object(after)))),),)
 
     def _bytes(self, state: Snapshot) -> bytes:
         return self._pages.json(state, gzipped=False).body
