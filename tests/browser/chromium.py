@@ -38,6 +38,8 @@ class Page:
         self._reader = asyncio.create_task(self._read())
         self.complaints: list[str] = []
         self.requests: list[str] = []
+        self.trace: list[Any] = []
+        self.traced = asyncio.Event()
 
     async def send(self, method: str, *, patience: float = PATIENCE, **params: Any) -> Any:
         self._number += 1
@@ -138,10 +140,20 @@ def _asked(page: Page, params: Any) -> None:
     page.requests.append(params["request"]["url"])
 
 
+def _trace(page: Page, params: Any) -> None:
+    page.trace += params["value"]
+
+
+def _traced(page: Page, _: Any) -> None:
+    page.traced.set()
+
+
 _NOTES: dict[str, Callable[[Page, Any], None]] = {
     "Runtime.exceptionThrown": _thrown,
     "Log.entryAdded": _logged,
     "Network.requestWillBeSent": _asked,
+    "Tracing.dataCollected": _trace,
+    "Tracing.tracingComplete": _traced,
 }
 
 

@@ -36,4 +36,4 @@ def test_every_module_that_is_imported_is_served() -> None:
     served = {path.rpartition("/")[2] for path in assets()}
     imported = {name for path in SCRIPTS for name in re.findall(r'from "\./([a-z]+\.js)"', path.read_text())}
     assert imported <= served
-    assert served - imported == {"app.js", "app.css", "table.css", "icon.svg"}
+    assert served - imported == {"app.js", "worker.js", "app.css", "table.css", "icon.svg"}

@@ -16,7 +16,8 @@ import { costOf } from "./price.js";
 import { Alerts, Header, Tiles } from "./top.js";
 import * as byWorkload from "./workloads.js";
 
-const GATHER_MS = 100; // parts of a change come one after the other; they are drawn together
+const QUIET_MS = 150; // after the last part of a change
+const LATEST_MS = 800; // after the first
 const VIEWS = { gpus: byGpu, workloads: byWorkload, idle: byIdle };
 const NAMES = { gpus: "GPUs", workloads: "Workloads", idle: "Idle holders" };
 const HEADS = {
@@ -66,7 +67,7 @@ class App {
     new ResizeObserver(() => this.resize()).observe(root);
     setInterval(() => this.tick(), 1000);
     this.state = "away";
-    this.feed = new Feed("api/v1/events", { onDocument: (document) => this.take(document), onState: (state) => ((this.state = state), this.tick()) });
+    this.feed = new Feed("api/v1/events", { onDocument: (document_) => this.take(document_), onState: (state) => ((this.state = state), this.tick()) });
   }
 
   /** Links within the page change its address alone. */
@@ -102,10 +103,14 @@ class App {
     }
   }
 
+  /** Take a newer document. A cluster's changes come in parts, which are drawn together. */
   take(document_) {
     this.arrived = Date.now();
     this.model.read(document_);
-    if (!this.timer) this.timer = setTimeout(() => requestAnimationFrame(() => ((this.timer = 0), this.draw())), this.totals ? GATHER_MS : 0);
+    clearTimeout(this.timer);
+    this.due ??= this.arrived + LATEST_MS;
+    const wait = this.totals && this.model.isCluster ? Math.min(QUIET_MS, this.due - this.arrived) : 0;
+    this.timer = setTimeout(() => requestAnimationFrame(() => this.draw()), wait);
     if (!document.documentElement.dataset.app) {
       document.documentElement.dataset.app = "on";
       document.getElementById("plain")?.remove();
@@ -133,6 +138,7 @@ class App {
   draw() {
     if (!this.model.document) return;
     const { address, model } = this;
+    this.due = undefined;
     if (model.gather()) {
       this.colours.learn(model.gpus);
       this.totals = totals(model.gpus);

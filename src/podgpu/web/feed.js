@@ -30,54 +30,40 @@ function take(newer, node) {
   return row ?? node;
 }
 
-const FIRST_WAIT = 1000;
-const LONGEST_WAIT = 15000;
+/** A worker reads the events. The policy lets no other script be started. */
+function startWorker() {
+  const path = new URL("worker.js", import.meta.url).href;
+  const policy = globalThis.trustedTypes?.createPolicy("podgpu", { createScriptURL: () => path });
+  return new Worker(policy ? policy.createScriptURL("") : path, { type: "module" });
+}
 
 /** Calls `onDocument(document)` for each newer one, and `onState("live" | "away")`. */
 export class Feed {
   constructor(url, { onDocument, onState }) {
-    this.url = url;
-    this.onDocument = onDocument;
-    this.onState = onState;
     this.document = null;
-    this.wait = FIRST_WAIT;
-    this.open();
-  }
-
-  open() {
-    const source = new EventSource(this.url);
-    this.source = source;
-    source.addEventListener("full", (event) => this.take(() => (this.document = JSON.parse(event.data))));
-    source.addEventListener("change", (event) =>
-      this.take(() => {
-        const change = JSON.parse(event.data);
-        if (change.rows) applyRows(this.document, change);
-        else apply(this.document, change);
-      }),
-    );
-    source.onerror = () => {
-      this.onState("away");
-      // The browser comes again by itself, unless the answer was an error.
-      if (source.readyState === EventSource.CLOSED) this.later();
+    this.worker = startWorker();
+    this.worker.onmessage = ({ data }) => {
+      if (data.kind === "away" || !this.take(data)) {
+        onState("away");
+        return;
+      }
+      onState("live");
+      onDocument(this.document);
     };
+    this.worker.postMessage({ url: new URL(url, document.baseURI).href });
   }
 
-  take(change) {
+  /** Take a document or a change of it. What makes no sense is answered by asking for the whole again. */
+  take({ kind, news }) {
     try {
-      change();
+      if (kind === "full") this.document = news;
+      else if (news.rows) applyRows(this.document, news);
+      else apply(this.document, news);
+      return true;
     } catch (error) {
       console.error("podgpu: an event makes no sense; asking for the whole document", error);
-      this.source.close();
-      this.later();
-      return;
+      this.worker.postMessage({});
+      return false;
     }
-    this.wait = FIRST_WAIT;
-    this.onState("live");
-    this.onDocument(this.document);
-  }
-
-  later() {
-    setTimeout(() => this.open(), this.wait);
-    this.wait = Math.min(this.wait * 2, LONGEST_WAIT);
   }
 }

@@ -45,7 +45,7 @@ const sure = (one) => (known(one.least) ? ` (${Math.round(one.least * 100)}–${
 /** Numbers with their evidence: [what, value, how it is known]. */
 function numbersOf({ gpu, tenant }) {
   const { booking, claims = [] } = tenant.source;
-  const method = words.methods[tenant.source.processes?.length || !known(tenant.source.idle) ? tenant.method : ""] ?? "";
+  const method = words.methods[tenant.source.processes?.length || tenant.source.hasProcesses || !known(tenant.source.idle) ? tenant.method : ""] ?? "";
   const [claim] = claims;
   const given = claim
     ? `${claim.system || "unknown system"}, ${claim.resource || "unknown resource"}, id ${claim.device_id || "unknown"}, reported by ${claim.source || "unknown"}`

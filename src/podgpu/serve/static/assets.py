@@ -18,6 +18,8 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+# A worker goes by the policy of its own file, and the one there is reads the events.
+_WORKER_POLICY = {"Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'"}
 _BEST = 9
 _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 
@@ -34,7 +36,7 @@ class Asset:
         """A browser may keep it, but asks each time whether it is still the same: another version has others."""
         gzipped = wants_gzip(request)
         etag = f'"{self._mark}{"-gzip" if gzipped else ""}"'
-        headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding", **_WORKER_POLICY}
         if gzipped:
             headers["Content-Encoding"] = "gzip"
         if is_known(etag, request.headers.get("if-none-match", "")):
