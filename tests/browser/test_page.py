@@ -188,7 +188,7 @@ async def test_three_views_and_a_pod_with_its_evidence(chromium: Browser) -> Non
         assert set(await page.texts(".idler .first a")) == holders
         await page.run("document.querySelector('nav a[data-view=workloads]').click()")
         await page.until("document.querySelector('.workload') !== null")
-        assert "research / pretrain" in await page.texts(".workload .first a")
+        assert "pretrain" in await page.texts(".workload .first a")
         await page.run(
             "[...document.querySelectorAll('.work a')].find(e => e.textContent === 'pretrain-0').click()"
         )

@@ -4,9 +4,9 @@ export const VIEWS = { gpus: "By GPU", workloads: "By workload", idle: "Idle" };
 export const FACETS = ["namespace", "workload", "node", "model", "state"];
 export const STATES = { busy: "busy", idle: "idle holders", free: "free", shared: "shared", mig: "MIG", lost: "lost", stale: "stale" };
 export const SORTS = {
-  gpus: { "": "Node", busy: "Busiest", memory: "Most memory", power: "Most power", heat: "Hottest", idle: "Longest idle" },
-  workloads: { "": "Most GPUs", busy: "Busiest", memory: "Most memory", power: "Most power", name: "Name" },
-  idle: { "": "Most wasted", since: "Longest idle", name: "Name" },
+  gpus: { "": "node", busy: "busiest", memory: "most memory", power: "most power", heat: "hottest", idle: "longest idle" },
+  workloads: { "": "most GPUs", busy: "busiest", memory: "most memory", power: "most power", name: "name" },
+  idle: { "": "most wasted", since: "longest idle", name: "name" },
 };
 const NAMES = ["view", "q", ...FACETS, "sort", "pod"];
 

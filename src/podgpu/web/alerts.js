@@ -10,6 +10,7 @@ const EVENTS = {
   hardware_power_brake: "the power supply slows it down",
 };
 const RECENT_SECONDS = 3600;
+const ALIKE = 2; // that are told one by one
 
 const problem = (fault) =>
   [fault.reason.replaceAll("_", " "), fault.call && `in ${fault.call}`, fault.seconds > 0 && `for ${duration(fault.seconds)}`]
@@ -104,5 +105,16 @@ export function alertsOf(model, cost) {
     for (const gpu of node.gpus) ofGpu(gpu, node.takenAt ?? 0, model.isCluster, found);
   }
   ofIdle(model.gpus, cost, found);
-  return found.sort((a, b) => b.level - a.level);
+  return together(found).sort((a, b) => b.level - a.level);
+}
+
+/** Many of one kind are told by the first of them: a hot room must not hide a lost GPU. */
+function together(alerts) {
+  const kinds = new Map();
+  for (const one of alerts) {
+    const key = `${one.level} ${one.kind} ${one.next}`;
+    if (!kinds.has(key)) kinds.set(key, []);
+    kinds.get(key).push(one);
+  }
+  return [...kinds.values()].flatMap((some) => (some.length <= ALIKE ? some : [{ ...some[0], text: `${some[0].text} And ${some.length - 1} more like it.` }]));
 }

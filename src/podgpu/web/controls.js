@@ -43,7 +43,7 @@ export class Controls {
       [this.sign, this.at] = [sign, Date.now()];
       for (const [name, select] of Object.entries(this.selects)) this.#choices(name, select, model);
     }
-    fill(this.sort, Object.entries(SORTS[address.view]).map(([key, name]) => [key, `Sort: ${name.toLowerCase()}`]), address.sort);
+    fill(this.sort, Object.entries(SORTS[address.view]).map(([key, name]) => [key, `Sort: ${name}`]), address.sort);
     this.clear.hidden = !address.isFiltered;
     write(this.count, address.isFiltered ? `${plural(shown, "GPU")} of ${model.gpus.length}` : "");
   }

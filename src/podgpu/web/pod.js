@@ -104,6 +104,7 @@ function processes(list) {
 
 /** `ring` is its last hour, if there is any yet. */
 function charts(ring, sums, look) {
+  if (!ring || ring.count < 2) return h("p", { class: "box pad" }, "The charts begin when this page is opened. They will be here in half a minute.");
   const series = (name) => ring?.series(COLUMNS[name]) ?? [];
   return h(
     "div",

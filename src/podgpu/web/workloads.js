@@ -67,9 +67,9 @@ export function workloadRows({ colours, at, link }) {
       update({ one }) {
         const [pod] = one.pods;
         const isOne = one.pods.length === 1;
-        write(made.name, one.namespace ? `${one.namespace} / ${one.name}` : one.name);
+        write(made.name, one.name);
         made.name.href = isOne ? link({ pod: pod.id }) : link({ view: "gpus", namespace: one.namespace, workload: one.name });
-        write(made.about, `${one.kind} · ${isOne ? places(one) : plural(one.pods.length, "pod")}`);
+        write(made.about, [one.namespace, one.kind, isOne ? places(one) : plural(one.pods.length, "pod")].filter(Boolean).join(" · "));
         update(made, one, look(one, colours), at());
       },
     };
