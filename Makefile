@@ -85,8 +85,9 @@ lock: ## resolve the dependencies again
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
 
+# ARCH="amd64 arm64" makes an archive of each and one of both; without it, that of this machine.
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap
-	$(BIN)/python -m tools.image build --twice
+	$(BIN)/python -m tools.image build --twice $(if $(ARCH),--arch $(ARCH))
 
 chart: $(READY) ## regenerate the chart's schema, the manifests and the table of privileges; needs helm
 	$(BIN)/python -m tools.chart

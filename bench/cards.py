@@ -7,7 +7,7 @@ that only podgpu's own work is measured.
 import asyncio
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter
 
 from msgspec.structs import replace
@@ -192,8 +192,11 @@ class _Processes:
             for pid in _pids(card)
         }
 
-    def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
+    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
         return {pid: self._holders[pid] for pid in pids}
+
+    def mps(self, pid: int) -> str | None:
+        return None
 
     def fault(self) -> Fault | None:
         return None

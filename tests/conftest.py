@@ -1,4 +1,5 @@
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,9 +16,33 @@ GOLDEN = Path(__file__).parent / "golden"
 
 Golden = Callable[[str, str | bytes], None]
 
+# Reasons that name what this machine is, which no package mends. All others name a tool.
+MACHINE = re.compile("in a container|no namespaces here|cgroup|no process can be moved|needs root|only root")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files; review the diff")
+    parser.addoption(
+        "--no-skips", action="store_true", help="fail if a test is skipped because a tool is missing"
+    )
+
+
+def _without_tool(config: pytest.Config) -> list[str]:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not config.getoption("--no-skips"):
+        return []
+    reasons = {str(report.longrepr[2]) for report in reporter.stats.get("skipped", ())}
+    return sorted(reason for reason in reasons if not MACHINE.search(reason))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _without_tool(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(config: pytest.Config) -> None:
+    for reason in _without_tool(config):
+        print(f"--no-skips: {reason}; .ci/run installs what the tests use")
 
 
 @pytest.fixture(scope="session", autouse=True)

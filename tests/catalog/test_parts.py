@@ -14,7 +14,7 @@ CATALOG = "catalog/parts.py"
 # Where each part lives. A folder is the part's as a whole.
 HOMES = {
     "nvml": ("sources/nvml",),
-    "dcgm": ("sources/dcgm", "catalog/listing.py", "views/dialects/dcgm.py"),
+    "dcgm": ("sources/dcgm", "catalog/listing.py", "views/dialects/dcgm.py", "model/cluster.py"),
     "simulator": ("sources/simulator",),
     "podresources": ("kube/podresources.py",),
     "pods-api": ("kube/pods_api.py",),

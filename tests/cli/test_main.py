@@ -2,6 +2,7 @@ import errno
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -203,3 +204,14 @@ def test_the_command_line_alone_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_old_flag_of_a_renamed_option_works_and_the_log_says_so(
+    seen: list[Config], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(OPTIONS, "interval", replace(OPTIONS["interval"], was="--read.every"))
+    assert main.main(["agent", "--read.every=2s"]) == 0
+    assert seen[0].interval == 2.0
+    assert "old=--read.every new=--interval" in capfd.readouterr().err
+    assert main.main(["agent", "--help"]) == 0
+    assert "--read.every" not in capfd.readouterr().out

@@ -54,6 +54,32 @@ MATRIX: Mapping[str, Values] = {
         "extraVolumeMounts": [{"name": "tls", "mountPath": "/tls", "readOnly": True}],
         "podMonitor": {"enabled": True, "tlsConfig": {"insecureSkipVerify": True}},
     },
+    "locked": {
+        "tlsServerConfig": {"existingSecret": "podgpu-tls"},
+        "webConfig": {
+            "tls_server_config": {
+                "client_auth_type": "RequireAndVerifyClientCert",
+                "client_ca_file": "/etc/podgpu-tls/ca.crt",
+            }
+        },
+        "config": {"web": {"kube-auth": True}},
+        "rbac": {"readers": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]},
+        "service": {"enabled": True},
+        "serviceMonitor": {
+            "enabled": True,
+            "tlsConfig": {
+                "ca": {"secret": {"name": "podgpu-tls", "key": "ca.crt"}},
+                "serverName": "podgpu",
+                "cert": {"secret": {"name": "prometheus-tls", "key": "tls.crt"}},
+                "keySecret": {"name": "prometheus-tls", "key": "tls.key"},
+            },
+            "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+        },
+    },
+    "watched": {
+        "prometheusRule": {"enabled": True, "additionalLabels": {"release": "kube-prometheus-stack"}},
+        "grafanaDashboard": {"enabled": True},
+    },
     "platform": {
         "global": {"imageRegistry": "registry.example.com", "imagePullSecrets": [{"name": "pull"}]},
         "image": {"digest": f"sha256:{'0' * 64}"},
@@ -128,7 +154,15 @@ def agent(found: list[Object]) -> Object:
     return dict(container)
 
 
+def files_of(found: list[Object]) -> dict[str, str]:
+    """The files that are mounted into the agent."""
+    (mounted,) = [
+        each for each in found if each["kind"] == "ConfigMap" and each["metadata"]["name"] == "podgpu"
+    ]
+    return dict(mounted["data"])
+
+
 def config(found: list[Object]) -> dict[str, Any]:
     """The agent's configuration file, as the agent reads it: every scalar is text."""
-    files = only(found, "ConfigMap")["data"]
+    files = files_of(found)
     return dict(yaml.load(files["podgpu.yml"], Loader=yaml.BaseLoader))  # noqa: S506 - text, lists and maps alone

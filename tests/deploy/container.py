@@ -41,6 +41,17 @@ class Archive:
         (only,) = json.loads(self.files["index.json"])["manifests"]
         return cast("dict[str, Any]", json.loads(self.blob(only)))
 
+    def each(self) -> dict[str, "Archive"]:
+        """The images of an archive for several architectures, each as if it were alone."""
+        (only,) = json.loads(self.files["index.json"])["manifests"]
+        found = json.loads(self.blob(only))["manifests"]
+        return {
+            one["platform"]["architecture"]: Archive(
+                {**self.files, "index.json": json.dumps({"manifests": [one]}).encode()}
+            )
+            for one in found
+        }
+
     @property
     def config(self) -> dict[str, Any]:
         return cast("dict[str, Any]", json.loads(self.blob(self.manifest["config"])))
@@ -63,6 +74,14 @@ class Archive:
 def listing(layer: bytes) -> list[tarfile.TarInfo]:
     with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
         return archive.getmembers()
+
+
+def contents(layer: bytes) -> Iterator[tuple[str, bytes]]:
+    """The files of a layer."""
+    with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+        for member in archive:
+            if member.isfile():
+                yield member.name, cast("Any", archive.extractfile(member)).read()
 
 
 @dataclass(frozen=True)

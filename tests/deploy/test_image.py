@@ -14,7 +14,7 @@ import pytest
 from podgpu import __version__
 from tests.deploy import chart
 from tests.deploy.chart import needs_helm
-from tests.deploy.container import Archive, Page, Run, listing, running
+from tests.deploy.container import Archive, Page, Run, contents, listing, running
 from tools.image import build, debian, lock, oci, sbom, tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,16 +35,34 @@ def missing() -> str:
 needs_tools = pytest.mark.skipif(bool(missing()), reason=missing())
 
 
+# Of this machine, and another.
+OWN = build.own_architecture()
+OTHER = next(each for each in build.ARCHITECTURES if each != OWN)
+MACHINES = {"amd64": 62, "arm64": 183}  # as ELF calls them
+
+
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> build.Parts:
+def fetched(tmp_path_factory: pytest.TempPathFactory) -> list[build.Parts]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOURCE_DATE_EPOCH", str(EPOCH))
-        return build.fetch(tmp_path_factory.mktemp("parts"), debian.MIRROR, debian.SECURITY)
+        return build.fetch(tmp_path_factory.mktemp("parts"), [OWN, OTHER], debian.MIRROR, debian.SECURITY)
+
+
+@pytest.fixture(scope="module")
+def parts(fetched: list[build.Parts]) -> build.Parts:
+    return fetched[0]
 
 
 @pytest.fixture(scope="module")
 def image(parts: build.Parts) -> build.Image:
     return build.assemble(parts, EPOCH, "0123abc")
+
+
+@pytest.fixture(scope="module")
+def both(image: build.Image, fetched: list[build.Parts]) -> dict[str, Archive]:
+    """The images of an archive for two architectures. The other one cannot be run here."""
+    other = build.assemble(fetched[1], EPOCH, "0123abc")
+    return Archive.read(build.together([image, other])).each()
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +121,41 @@ def test_it_runs_as_the_chart_says(bundle: Path, archive: Archive, tmp_path: Pat
 @needs_tools
 def test_the_same_parts_give_the_same_bytes(parts: build.Parts, image: build.Image) -> None:
     assert build.assemble(parts, EPOCH, "0123abc") == image
+
+
+def machines(archive: Archive) -> dict[str, int]:
+    """What each program and library is made for, by its ELF header."""
+    found: dict[str, int] = {}
+    for layer in archive.layers():
+        for name, data in contents(layer):
+            if data[:4] == b"\x7fELF":
+                found[name] = int.from_bytes(data[18:20], "little")
+    return found
+
+
+@needs_tools
+def test_an_archive_for_two_architectures_holds_an_image_of_each(both: dict[str, Archive]) -> None:
+    assert set(both) == {OWN, OTHER}
+    for architecture, archive in both.items():
+        assert (archive.config["architecture"], archive.config["os"]) == (architecture, "linux")
+        found = machines(archive)
+        assert set(found.values()) == {MACHINES[architecture]}
+        assert "usr/bin/python3.13" in found
+        modules = {name.rpartition("/")[2].partition(".")[0] for name in found if "dist-packages" in name}
+        assert {"_http_parser", "_core", "parser", "_yaml", "_bcrypt"} <= modules
+    assert both[OTHER].config["config"] == both[OWN].config["config"]
+
+
+@needs_tools
+def test_both_hold_the_same_of_podgpu(both: dict[str, Archive]) -> None:
+    """Its bytecode too, though the other's is compiled by this machine's Python."""
+
+    def of_podgpu(archive: Archive) -> dict[str, bytes]:
+        found = contents(archive.layers()[1])
+        return {name: data for name, data in found if "/podgpu" in name and not name.endswith(".json")}
+
+    assert of_podgpu(both[OTHER]) == of_podgpu(both[OWN])
+    assert any(name.endswith(".pyc") for name in of_podgpu(both[OWN]))
 
 
 @needs_tools

@@ -38,7 +38,7 @@ def test_helm_takes_the_values_as_written(block: str) -> None:
 
 
 def test_the_page_has_what_these_tests_look_for() -> None:
-    assert len(INSTALLS) == 2 and len(OPTIONS) == 11 and len(VALUES) == 2
+    assert len(INSTALLS) == 2 and len(OPTIONS) == 15 and len(VALUES) == 4
 
 
 def test_every_file_named_in_a_command_exists() -> None:

@@ -176,7 +176,7 @@ class FakeNode:
     def write(self, path: Path) -> None:
         """Replaces the script at once. Every NVML call that begins after this sees the new one."""
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        part.write_text(self.text())
+        part.write_text(self.text(), errors="surrogateescape")
         # The kernel stamps files by a coarse clock; two quick writes must not look like one.
         os.utime(part, ns=(time.time_ns(), time.time_ns()))
         part.replace(path)

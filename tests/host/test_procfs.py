@@ -277,19 +277,35 @@ def test_in_a_pods_own_pid_namespace_attribution_is_off(
 
 
 @pytest.mark.parametrize(
-    ("first", "ours"),
+    ("first", "above", "ours"),
     [
-        ("0::/../../../../init.scope\n", "0::/\n"),
-        ("0::/init.scope\n", "0::/kubelet/kubepods/pod" + POD + "/" + ID + "\n"),
-        (f"0::/docker/{OTHER_ID}/init.scope\n", f"0::/docker/{OTHER_ID}/kubelet/kubepods/pod{POD}/{ID}\n"),
+        ("0::/../../../../init.scope\n", "/../..", "0::/\n"),
+        ("0::/init.scope\n", "/kubelet/kubepods", f"0::/kubelet/kubepods/pod{POD}/{ID}\n"),
+        (
+            f"0::/docker/{OTHER_ID}/init.scope\n",
+            f"/docker/{OTHER_ID}/kubelet/kubepods",
+            f"0::/docker/{OTHER_ID}/kubelet/kubepods/pod{POD}/{ID}\n",
+        ),
     ],
 )
-def test_a_node_that_is_a_container_is_a_node(tree: Tree, procfs: Procfs, first: str, ours: str) -> None:
+def test_a_node_that_is_a_container_is_a_node(
+    tree: Tree, procfs: Procfs, first: str, above: str, ours: str
+) -> None:
     tree.process(1, first)
     tree.reader(ours)
-    tree.process(7, IN_OTHER_POD)
+    tree.process(7, f"0::{above}/pod{OTHER_POD}/{OTHER_ID}\n")
     assert procfs.fault() is None
     assert procfs.holders([7])[7].kind == "pod"
+
+
+def test_a_pod_of_another_kubelet_is_not_this_nodes(tree: Tree, procfs: Procfs) -> None:
+    """Somebody runs kind, or what looks like it, beside the kubelet's own pods."""
+    tree.process(1, "0::/init.scope\n")
+    tree.reader(IN_POD)
+    tree.process(7, f"0::/docker/{OTHER_ID}/kubelet/kubepods/pod{OTHER_POD}/{OTHER_ID}\n")
+    holder = procfs.holders([7])[7]
+    assert holder.kind == "container"
+    assert holder.owner == Owner(container_id=OTHER_ID, runtime="docker")
 
 
 def test_the_hosts_proc_mounted_into_a_pod_speaks_of_other_pids(tree: Tree, procfs: Procfs) -> None:

@@ -86,7 +86,7 @@ READER = """
 """
 
 REUSE = """
-    import os, signal, tempfile
+    import os, signal, tempfile, time
     from pathlib import Path
     from podgpu.host.procfs import Procfs
 
@@ -103,18 +103,39 @@ REUSE = """
     procfs = Procfs(root)
     before = procfs.holders([first])[first]
     same = procfs.holders([first])[first]
+    listed = time.monotonic()  # by the driver, say
     os.kill(first, signal.SIGKILL)
     os.waitpid(first, 0)
     Path("/proc/sys/kernel/ns_last_pid").write_text(str(first - 1))
     # Start times count in hundredths.
-    __import__("time").sleep(0.05)
+    time.sleep(0.05)
     second = fork()
-    after = procfs.holders([second])[second]
+    late = Procfs(root).holders([second], {second: listed})[second]
+    after = procfs.holders([second], {second: time.monotonic()})[second]
     os.kill(second, signal.SIGKILL)
     (root / str(first)).unlink()
     root.rmdir()
-    print(first == second, same == before, after.start_time > before.start_time)
+    print(first == second, same == before, late.reason, after.start_time > before.start_time)
 """
+
+
+HEADLESS = """
+import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+# Ends this thread alone, as pthread_exit does.
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+"""
+
+
+def test_a_process_whose_first_thread_has_ended_lives_on(hierarchy: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HEADLESS]) as process:
+        try:
+            _place(process, hierarchy / f"{hierarchy.stem}-kubepods.slice/burstable/pod{POD}/{ID}")
+            _until(lambda: b") Z " in (PROC / str(process.pid) / "stat").read_bytes())
+            holder = Procfs(PROC).holders([process.pid])[process.pid]
+        finally:
+            process.kill()
+    assert (holder.kind, holder.owner) == ("pod", Owner(pod_uid=POD, container_id=ID, qos="burstable"))
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
@@ -125,7 +146,7 @@ def test_a_real_pid_namespace_is_noticed(flags: tuple[str, ...]) -> None:
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
 def test_a_real_pid_that_is_used_again_is_noticed() -> None:
-    assert _unshared(REUSE, "--pid", "--fork", "--mount-proc") == "True True True"
+    assert _unshared(REUSE, "--pid", "--fork", "--mount-proc") == "True True exited True"
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
@@ -163,7 +184,7 @@ def hierarchy() -> Iterator[Path]:
     root = next((mount for mount in mounts if (mount / "cgroup.procs").exists()), None)
     if root is None:
         pytest.skip("no cgroup hierarchy that needs no controller")
-    top = root / f"podgpu-test-{os.getpid()}"
+    top = root / f"podgpu{os.getpid()}.slice"
     try:
         top.mkdir()
     except OSError as error:
@@ -185,7 +206,7 @@ def _place(process: subprocess.Popen[bytes], folder: Path) -> None:
 def test_a_real_process_in_a_pods_cgroup_is_the_pods(hierarchy: Path, child: subprocess.Popen[bytes]) -> None:
     now = 0.0
     procfs = Procfs(PROC, lambda: now)
-    container = hierarchy / f"kubepods/burstable/pod{POD}/{ID}"
+    container = hierarchy / f"{hierarchy.stem}-kubepods.slice/burstable/pod{POD}/{ID}"
     _place(child, container)
     holder = procfs.holders([child.pid])[child.pid]
     assert (holder.kind, holder.owner) == ("pod", Owner(pod_uid=POD, container_id=ID, qos="burstable"))
@@ -217,3 +238,32 @@ def test_a_pod_is_seen_from_the_private_cgroup_namespace_of_another(
     )
     assert found.endswith(f"pod {POD}")
     child.kill()
+
+
+NAMED = """
+import ctypes, sys, time
+libc = ctypes.CDLL(None)
+libc.prctl(15, b"nvidia-cuda-mps-server", 0, 0, 0)  # the name
+libc.prctl(4, 0, 0, 0, 0)  # hides its memory
+if sys.argv[1:]:
+    libc.setresuid(*[int(sys.argv[1])] * 3)
+    libc.prctl(4, 0, 0, 0, 0)
+print(flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize(("user", "found"), [([], "root"), (["65534"], None)], ids=["root", "nobody"])
+def test_only_root_runs_mps_for_others(user: list[str], found: str | None) -> None:
+    """A process that hides its memory has files of root's in /proc, whoever runs it, but not the folder."""
+    command = [sys.executable, "-c", NAMED, *user]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout and process.stdout.readline()
+            procfs = Procfs(PROC)
+            holder = procfs.holders([process.pid])[process.pid]
+            assert (holder.kind, holder.command) == ("host", "nvidia-cuda-mps")
+            assert procfs.mps(process.pid) == found
+        finally:
+            process.kill()

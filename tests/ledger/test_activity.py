@@ -5,6 +5,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.ledger.account import Account, Interval, Sheet
+from podgpu.ledger.band import LOOK_US, Period
 from podgpu.ledger.book import book
 from podgpu.model import (
     SEES_ALL,
@@ -171,3 +172,59 @@ def test_the_ratios_of_all_are_the_cards_and_never_above_one(case: Case) -> None
         return
     assert all(0 <= ratio <= 1 for ratio in known)
     assert sum(known) == pytest.approx(sheet.busy_us / interval.elapsed_us)
+
+
+def look(*named: tuple[int, int]) -> Device:
+    """A whole card and its processes, each with the busy time of the looks that named it."""
+    processes = tuple(
+        Process(pid=pid, kinds=("compute",), memory_bytes=1, sm_busy_us=us) for pid, us in named
+    )
+    return Device(gpu=Gpu(uuid=GPU, index=0), ability=WATCHED, processes=processes)
+
+
+BUSY = Interval(elapsed_us=1_000_000, energy_mj=700_000, idle_mj=80_000, busy_us=960_000)
+
+
+def cycles(interval: Interval, *named: int) -> list[Sheet]:
+    """A tenant alone on the card, one cycle after another."""
+    sheets: list[Sheet] = []
+    for us in named:
+        unnamed = sheets[-1].unnamed_us if sheets else 0
+        sheets.append(book(look((1, us)), replace(interval, unnamed_us=unnamed), [claim(A)], HOLDERS))
+    return sheets
+
+
+def test_whoever_is_alone_does_not_pay_for_a_process_that_nobody_sees() -> None:
+    """The card is busy, and no look names the only process on it."""
+    sheets = cycles(BUSY, 0, 0, 0)
+    assert sum(of(sheet, A)[0] for sheet in sheets) == LOOK_US  # a look may be late
+    assert of(sheets[2], A) == (0, 80_000, "measured")
+    unknown = sheets[2].entries["unknown"]
+    assert (unknown.busy_us, unknown.energy_mj) == (960_000, 620_000)
+
+
+def test_whoever_hardly_works_is_not_named_and_has_all_of_it() -> None:
+    """A look gives whole per cents, so it may find nothing."""
+    seldom = replace(BUSY, busy_us=8000)
+    assert all(of(sheet, A) == (8000, 700_000, "exclusive") for sheet in cycles(seldom, *[0] * 60))
+
+
+def test_whoever_is_alone_has_all_of_it_though_looks_come_late_and_are_rounded() -> None:
+    for sheet in cycles(BUSY, 800_000, 1_000_000, 950_000, 950_000, 960_000, 930_000, 950_000):
+        assert of(sheet, A) == (960_000, 700_000, "exclusive")
+
+
+def test_of_a_busy_moment_whoever_is_alone_has_all_if_any_look_names_it() -> None:
+    """A card without profiling reports how busy it was a moment ago; looks tell of the whole time."""
+    moment = replace(BUSY, is_sampled=True)
+    assert all(of(sheet, A)[2] == "exclusive" for sheet in cycles(moment, 100_000, 20_000, 10_000))
+    assert of(cycles(moment, 0, 0)[1], A)[2] == "measured"
+
+
+def test_the_band_of_whoever_was_never_named_begins_at_nothing() -> None:
+    period = Period()
+    for sheet in cycles(BUSY, *[0] * 60):
+        period.add(sheet)
+    band = period.bands()[Account(GPU, "", A)]
+    assert band.least_us < 0.02 * band.elapsed_us
+    assert band.booked_us <= band.most_us < 0.05 * band.elapsed_us

@@ -23,11 +23,29 @@ def process(pid: int, kinds: tuple[str, ...], memory: int, sm_us: int) -> Proces
     return Process(pid=pid, kinds=kinds, memory_bytes=memory, sm_busy_us=sm_us, sm_ratio=sm_us / 1000)
 
 
-def holder(pid: int, container: ContainerRef, command: str = "python3", user: int = 0) -> Holder:
-    return Holder(pid=pid, kind="pod", container=container, command=command, user=user)
+PIPES = "/run/nvidia/mps"
 
 
-HOLDERS = {1: holder(1, A), 2: holder(2, B), 9: holder(9, DAEMON, "nvidia-cuda-mps")}
+def holder(
+    pid: int,
+    container: ContainerRef,
+    command: str = "python3",
+    mps: str | None = f"{PIPES}/nvidia.com/gpu/pipe",
+) -> Holder:
+    return Holder(pid=pid, kind="pod", container=container, command=command, user=0, mps=mps)
+
+
+def server(pid: int, container: ContainerRef, mps: str | None = PIPES) -> Holder:
+    return holder(pid, container, "nvidia-cuda-mps", mps)
+
+
+def of_user(pid: int, user: int, command: str = "python3", mps: str | None = None) -> Holder:
+    """A process outside of all containers, on a machine where such have accounts."""
+    return Holder(pid=pid, kind="host", container=OUTSIDE[pid], command=command, user=user, mps=mps)
+
+
+OUTSIDE = {1: A, 2: B, 9: DAEMON}
+HOLDERS = {1: holder(1, A), 2: holder(2, B), 9: server(9, DAEMON)}
 AS_ON_A_REAL_CARD = card(process(1, CLIENT, 300, 0), process(2, CLIENT, 200, 0), process(9, SERVER, 66, 990))
 
 
@@ -84,11 +102,30 @@ def test_a_process_beside_mps_keeps_what_was_measured_of_it() -> None:
     assert of(sheet, B)[1:] == (400, 404, "measured")
 
 
+FORGED = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 900), process(9, SERVER, 66, 90))
+
+
 def test_a_tenant_that_calls_itself_the_server_pays_for_itself() -> None:
     """Otherwise its time would be on the clients' bill."""
-    forged = HOLDERS | {2: holder(2, B, "nvidia-cuda-mps")}
-    busy = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 900), process(9, SERVER, 66, 90))
-    sheet = book(busy, CYCLE, [claim(A, 0.5), claim(B, 0.5)], forged)
+    sheet = book(FORGED, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS | {2: server(2, B)})
+    assert of(sheet, A)[1] == 90
+    assert of(sheet, B)[1] == 900
+
+
+@pytest.mark.parametrize(
+    "mps",
+    [None, "/run/nvidia/mps-of-mine", "/data", "root"],
+    ids=["none", "alike", "shared", "root in a pod"],
+)
+def test_so_does_a_pod_without_a_claim_that_does_not_meet_the_clients(mps: str | None) -> None:
+    sheet = book(FORGED, CYCLE, [claim(A, 0.5)], HOLDERS | {2: server(2, B, mps)})
+    assert of(sheet, A)[1] == 90
+    assert of(sheet, B)[1] == 900
+
+
+def test_so_does_a_container_of_root_outside_of_kubernetes() -> None:
+    docker = Holder(pid=2, kind="container", container=B, command="nvidia-cuda-mps", user=0)
+    sheet = book(FORGED, CYCLE, [claim(A, 0.5)], HOLDERS | {2: docker})
     assert of(sheet, A)[1] == 90
     assert of(sheet, B)[1] == 900
 
@@ -99,19 +136,18 @@ def test_without_clients_a_process_of_that_name_is_like_any_other() -> None:
 
 
 def test_on_a_machine_without_claims_a_user_cannot_put_his_time_on_others_bill() -> None:
-    own = HOLDERS | {2: holder(2, B, "nvidia-cuda-mps", user=1001)}
-    busy = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 900), process(9, SERVER, 66, 90))
-    sheet = book(busy, CYCLE, [], own)
+    own = {
+        1: of_user(1, 1000),
+        2: of_user(2, 1001, "nvidia-cuda-mps"),
+        9: of_user(9, 0, "nvidia-cuda-mps", "root"),
+    }
+    sheet = book(FORGED, CYCLE, [], own)
     assert of(sheet, A)[1] == 90
     assert of(sheet, B)[1] == 900
 
 
 def test_a_user_may_run_a_server_for_himself() -> None:
-    own = {
-        1: holder(1, A, user=1001),
-        2: holder(2, B, user=1001),
-        9: holder(9, DAEMON, "nvidia-cuda-mps", 1001),
-    }
+    own = {1: of_user(1, 1001), 2: of_user(2, 1001), 9: of_user(9, 1001, "nvidia-cuda-mps")}
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [], own)
     assert of(sheet, A)[1] == of(sheet, B)[1] == 495
 
@@ -119,22 +155,20 @@ def test_a_user_may_run_a_server_for_himself() -> None:
 @pytest.mark.parametrize(
     "forger",
     [
-        holder(2, ContainerRef("ns", "b", "other", "uid-b"), "nvidia-cuda-mps"),
-        holder(2, ContainerRef("ns", "b", "", "uid-b"), "nvidia-cuda-mps"),
-        Holder(pid=2, kind="pod", command="nvidia-cuda-mps", user=0),
+        server(2, ContainerRef("ns", "b", "other", "uid-b")),
+        server(2, ContainerRef("ns", "b", "", "uid-b")),
+        Holder(pid=2, kind="pod", command="nvidia-cuda-mps", user=0, mps=PIPES),
     ],
     ids=["another container of the pod", "a container without a name", "a pod that is not known yet"],
 )
 def test_a_pod_that_holds_anything_or_is_not_known_is_no_server(forger: Holder) -> None:
-    busy = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 900), process(9, SERVER, 66, 90))
     elsewhere = Claim(gpu="GPU-2", container=B, share=1.0)
-    sheet = book(busy, CYCLE, [claim(A, 0.5), elsewhere], HOLDERS | {2: forger})
+    sheet = book(FORGED, CYCLE, [claim(A, 0.5), elsewhere], HOLDERS | {2: forger})
     assert of(sheet, A)[1] == 90
 
 
 def test_of_two_servers_of_one_user_one_is_none_and_their_time_is_nobodys_known() -> None:
     stranger = ContainerRef("ns", "stranger", "main", "uid-s")
-    busy = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 900), process(9, SERVER, 66, 90))
-    sheet = book(busy, CYCLE, [claim(A, 0.5)], HOLDERS | {2: holder(2, stranger, "nvidia-cuda-mps")})
+    sheet = book(FORGED, CYCLE, [claim(A, 0.5)], HOLDERS | {2: server(2, stranger)})
     assert of(sheet, A)[1] == 0
     assert sheet.entries["unknown"].busy_us == 990

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -12,32 +11,9 @@ import pytest
 
 from podgpu import __version__
 from tests.package.clean import Clean
+from tests.package.conftest import ROOT, build
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 30
-
-
-def build(tree: Path, folder: Path, *kinds: str) -> None:
-    targets = [word for kind in kinds for word in ("-t", kind)]
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), *targets]
-    subprocess.run(command, cwd=tree, check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    build(ROOT, folder, "wheel", "sdist")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def wheel(dist: Path) -> Path:
-    return dist / f"podgpu-{__version__}-py3-none-any.whl"
-
-
-@pytest.fixture(scope="module")
-def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Clean:
-    return Clean(tmp_path_factory.mktemp("clean"), wheel)
 
 
 def contents(wheel: Path) -> dict[str, bytes]:

@@ -71,6 +71,7 @@ async def test_a_collector_that_refuses_or_hangs_does_not_hold_up_the_page() -> 
     async with agent(endpoint) as page:
         await shown(page, r'^podgpu_source_problem\{node="worker-1",source="otlp",reason="unreachable"\} 1')
         await shown(page, "^podgpu_gpu_up{.*} 1")
+        assert re.search(r"^podgpu_up\{.*\} 1", await scraped(page), re.MULTILINE)
     async with FakeCollector(delay=30.0) as silent, agent(silent.url) as page:
         await until(lambda: silent.paths, PATIENCE)
         await shown(page, "^podgpu_gpu_up{.*} 1")

@@ -76,6 +76,30 @@ async def test_a_snapshot_is_not_pushed_twice() -> None:
         assert len(collector.requests) == 1
 
 
+async def test_what_was_read_since_the_last_push_is_pushed_at_the_end() -> None:
+    feed = Feed(taken(1.0))
+    async with FakeCollector() as collector:
+        async with pushing(feed, collector.url, interval=60.0):
+            feed.publish(taken(2.0))
+            await until(lambda: collector.requests)
+            feed.publish(taken(3.0))
+        assert (len(collector.requests), watts(collector)) == (2, [3.0])
+        async with pushing(feed, collector.url, interval=60.0):
+            pass  # nothing new
+        assert len(collector.requests) == 2
+
+
+async def test_a_silent_collector_does_not_hold_up_the_end() -> None:
+    feed = Feed(taken(1.0))
+    async with FakeCollector(delay=30.0) as collector:
+        async with pushing(feed, collector.url, interval=60.0, timeout=60.0):
+            feed.publish(taken(2.0))
+            await until(lambda: collector.paths)
+            began = time.monotonic()
+        assert time.monotonic() - began < 2.0
+        assert len(collector.paths) == 2
+
+
 async def test_headers_and_compression_are_as_asked() -> None:
     feed = Feed(taken(1.0))
     options = {"headers": {"api-key": "k"}, "gzip": True, "resource": {"service.name": "gpus"}}

@@ -2,7 +2,7 @@
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
@@ -10,7 +10,7 @@ import msgspec
 
 from podgpu.agent.attribution import Attribution
 from podgpu.host.outsiders import Outsiders
-from podgpu.host.procfs import Procfs
+from podgpu.host.procfs import ALWAYS, Procfs
 from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.workloads import Workloads
@@ -81,13 +81,16 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
 
 
 class ScriptedProcesses(Procfs):
-    """A real folder of processes, except for their users: only root could make files that belong to others."""
+    """A real folder of processes, except for their users: only root could make files that belong to others.
+
+    A scenario's clock is not the kernel's, so it does not say when a process was seen.
+    """
 
     def __init__(self, root: Path, script: NodeScript) -> None:
         super().__init__(root)
         self._users = {process.pid: process.user for gpu in script.gpus for process in gpu.processes}
 
-    def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
+    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float] = ALWAYS) -> dict[int, Holder]:
         return {
             pid: holder if holder.user is None else msgspec.structs.replace(holder, user=self._users[pid])
             for pid, holder in super().holders(pids).items()
@@ -122,6 +125,9 @@ def _write(script: NodeScript, proc: Path, root: Path) -> None:
     processes = {process.pid: process for gpu in script.gpus for process in gpu.processes}
     for pid, process in processes.items():
         write_proc(proc, pid, cgroup(process.owner), command=process.command)
+        (proc / str(pid) / "mountinfo").write_text(mountinfo(*process.mounts))
+    write_proc(proc, 1, "0::/init.scope\n", command="systemd")
+    (proc / "1/mountinfo").write_text(mountinfo("/"))
     files = {name: text.encode() for name, text in script.files.items()}
     for name, data in (files | {name: _bytes(binary) for name, binary in script.binaries.items()}).items():
         path = root / name.lstrip("/")
@@ -134,6 +140,15 @@ def _bytes(script: BinaryScript) -> bytes:
     for offset, form, value in script.fields:
         struct.pack_into(form, data, offset, value.encode() if isinstance(value, str) else value)
     return bytes(data)
+
+
+def mountinfo(*folders: str) -> str:
+    """As the kernel writes it, for folders of the host's only filesystem."""
+    lines = [
+        f"{number} 1 8:1 {folder} {folder} rw - ext4 /dev/sda1 rw\n"
+        for number, folder in enumerate(folders, 20)
+    ]
+    return "".join(lines)
 
 
 def uid(pod: str) -> str:

@@ -20,7 +20,10 @@ class MigScript(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ProcessScript(Struct, kw_only=True, forbid_unknown_fields=True):
-    """`owner` is NAMESPACE/POD/CONTAINER, `host`, `docker`, or the text of a cgroup; `user` the user's number."""
+    """`owner` is NAMESPACE/POD/CONTAINER, `host`, `docker`, or the text of a cgroup; `user` the user's number.
+
+    `mounts` are directories of the host that it has.
+    """
 
     pid: int
     owner: str
@@ -29,6 +32,7 @@ class ProcessScript(Struct, kw_only=True, forbid_unknown_fields=True):
     memory: int | None = None
     sm: float | None = None
     kinds: tuple[str, ...] = ("compute",)
+    mounts: tuple[str, ...] = ()
     gi: int | None = None
     ci: int = 0
 

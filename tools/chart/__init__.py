@@ -1,4 +1,4 @@
-"""Keeps the chart's schema, the manifests and the table of privileges in step with what they are made from."""
+"""Keeps the chart's schema, copies and manifests, and the table of privileges, in step with what they are made from."""
 
 from pathlib import Path
 

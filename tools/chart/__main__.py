@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from tools.chart import PROJECT, manifests, privileges, schema
+from tools.chart import PROJECT, copies, manifests, privileges, schema
 
 Page = tuple[Path, Callable[[], str]]
 # The manifests need helm, so that a test checks them and not --check.
-_PAGES: Sequence[Page] = ((schema.PATH, schema.text), (privileges.PATH, privileges.text))
+_PAGES: Sequence[Page] = (
+    (schema.PATH, schema.text),
+    (privileges.PATH, privileges.text),
+    *((copy, partial(original.read_text, encoding="utf-8")) for copy, original in copies.pages()),
+)
 _MANIFESTS: Sequence[Page] = [
     (manifests.FOLDER / kind, partial(manifests.text, kind)) for kind in manifests.KINDS
 ]
@@ -21,6 +25,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is stale")
     if parser.parse_args(arguments).check:
         return _check()
+    for path in copies.strays():
+        path.unlink()
     for path, text in (*_PAGES, *_MANIFESTS):
         path.write_text(text(), encoding="utf-8")
     return 0
@@ -28,6 +34,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _check() -> int:
     stale = [path for path, text in _PAGES if not path.exists() or path.read_text(encoding="utf-8") != text()]
+    stale += copies.strays()
     for path in stale:
         sys.stderr.write(f"{path.relative_to(PROJECT)} is stale: run make chart\n")
     return 1 if stale else 0

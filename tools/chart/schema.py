@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from podgpu.config import OPTIONS
+from podgpu.config.precedence import spellings
 from podgpu.option import CLUSTER, TERMINAL
 from tools.chart import CHART
 
@@ -39,6 +39,7 @@ _REFINED: Mapping[str, Schema] = {
     "image.digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
     "listeners": {"type": "array", "items": _LISTENER},
     "ratioFile": {"type": ["string", "number"]},
+    "defaultRules.disabled": {"type": "object", "additionalProperties": {"type": "boolean"}},
     "global": _FREE,
     "nodeSelector": _FREE,
     "resources": _FREE,
@@ -89,7 +90,7 @@ def _leaves() -> dict[str, Schema]:
             "description": f"{option.help} Default: {option.default_text}",
             **_kinds(option.choices),
         }
-        for option in OPTIONS.values()
+        for option, _ in spellings()
         if option.flag != _NOT_IN_FILE and option.group not in (CLUSTER, TERMINAL)
     }
 

@@ -7,6 +7,19 @@ from tools.dashboards.panel import BAD_ABOVE_ZERO, Query, Section, lines, stat, 
 _GPU = "{{node}} GPU {{gpu}}"
 _BY = "cluster, node, gpu, uuid"
 
+# A counter that appears with the first error has no increase from zero: if it was not there at the beginning of the
+# time, all of it is new. increase() sees the resets of the others, which come with a restart of the agent.
+_XIDS = """sum(
+  (
+    increase(podgpu_gpu_xid_errors_total{<node>}[$__range])
+    and podgpu_gpu_xid_errors_total{<node>} offset $__range
+  )
+  or (
+    max_over_time(podgpu_gpu_xid_errors_total{<node>}[$__range])
+    unless podgpu_gpu_xid_errors_total{<node>} offset $__range
+  )
+) or vector(0)"""
+
 _NOW = Section(
     "Now",
     (
@@ -41,9 +54,9 @@ _NOW = Section(
         ),
         stat(
             "XIDs in the chosen time",
-            "Errors that the driver raised. The first of a kind shows in the table below.",
+            "Errors that the driver raised. A counter that appeared within this time counts from zero.",
             "short",
-            "sum(increase(podgpu_gpu_xid_errors_total{<node>}[$__range])) or vector(0)",
+            _XIDS,
             thresholds=BAD_ABOVE_ZERO,
         ),
     ),

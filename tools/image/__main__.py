@@ -15,6 +15,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.image", description=__doc__)
     commands = parser.add_subparsers(required=True)
     builder = commands.add_parser("build", help="write the archive and its SBOM")
+    builder.add_argument("--arch", nargs="+", choices=build.ARCHITECTURES, default=[build.own_architecture()])
     builder.add_argument("--output", type=Path, default=build.PROJECT / "build" / "image")
     builder.add_argument("--mirror", default=debian.MIRROR, help="Debian, or a snapshot of it")
     builder.add_argument("--security", default=debian.SECURITY)
@@ -28,22 +29,27 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    epoch, revision = build.epoch(), build.revision()
-    os.environ["SOURCE_DATE_EPOCH"] = str(epoch)  # for the wheel that pip builds
-    with tempfile.TemporaryDirectory() as folder:
-        parts = build.fetch(Path(folder), options.mirror, options.security)
-        image = build.assemble(parts, epoch, revision)
-        if options.twice and build.assemble(parts, epoch, revision) != image:
-            sys.stderr.write("two images of the same parts differ\n")
-            return 1
+    os.environ["SOURCE_DATE_EPOCH"] = str(build.epoch())  # for the wheel that pip builds
     options.output.mkdir(parents=True, exist_ok=True)
-    stem = options.output / f"podgpu-{build.architecture()}"
-    stem.with_suffix(".oci.tar").write_bytes(image.archive)
-    stem.with_suffix(".cdx.json").write_text(image.sbom, encoding="utf-8")
-    digest = hashlib.sha256(image.archive).hexdigest()
-    size = len(image.archive) / 1e6
-    sys.stdout.write(f"{stem.with_suffix('.oci.tar')}  {size:.1f} MB  sha256:{digest}\n")
+    images: list[build.Image] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for parts in build.fetch(Path(folder), options.arch, options.mirror, options.security):
+            images.append(build.assemble(parts, build.epoch(), build.revision()))
+            if options.twice and build.assemble(parts, build.epoch(), build.revision()) != images[-1]:
+                sys.stderr.write("two images of the same parts differ\n")
+                return 1
+            stem = options.output / f"podgpu-{parts.architecture}"
+            stem.with_suffix(".cdx.json").write_text(images[-1].sbom, encoding="utf-8")
+            _write(stem.with_suffix(".oci.tar"), images[-1].archive)
+    if len(images) > 1:
+        _write(options.output / "podgpu.oci.tar", build.together(images))
     return 0
+
+
+def _write(path: Path, archive: bytes) -> None:
+    path.write_bytes(archive)
+    digest = hashlib.sha256(archive).hexdigest()
+    sys.stdout.write(f"{path}  {len(archive) / 1e6:.1f} MB  sha256:{digest}\n")
 
 
 def _lock(options: argparse.Namespace) -> int:

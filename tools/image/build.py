@@ -3,39 +3,54 @@
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.image import bytecode, debian, oci, sbom, wheels
-from tools.image.tree import file
+from tools.image.tree import Tree, file
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+ARCHITECTURES = tuple(_ARCHITECTURES.values())
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Folders with what an image is made of."""
+    """Folders with what an image is made of. `own_debs` are for this machine: its Python compiles the modules."""
 
+    architecture: str
     debs: Path
     wheels: Path
+    own_debs: Path
 
 
 @dataclass(frozen=True)
 class Image:
-    archive: bytes
+    oci: oci.Image
     sbom: str
 
+    @property
+    def archive(self) -> bytes:
+        return oci.archive([self.oci])
 
-def architecture() -> str:
-    """The architecture of this machine, and so of the image, as Debian and OCI call it."""
+
+def own_architecture() -> str:
+    """The architecture of this machine, as Debian and OCI call it."""
     return _ARCHITECTURES[platform.machine()]
 
 
-def fetch(folder: Path, mirror: str, security: str) -> Parts:
-    parts = Parts(debs=folder / "debs", wheels=folder / "wheels")
-    debian.fetch(parts.debs, architecture(), mirror, security)
-    wheels.fetch(parts.wheels, architecture(), PROJECT)
+def fetch(folder: Path, architectures: Sequence[str], mirror: str, security: str) -> list[Parts]:
+    """Download all at once. Nothing of another architecture is run, so no emulator is needed."""
+    debs = {each: folder / each / "debs" for each in {*architectures, own_architecture()}}
+    own = debs[own_architecture()]
+    parts = [Parts(each, debs[each], folder / each / "wheels", own) for each in architectures]
+    with ThreadPoolExecutor() as pool:
+        tasks = [pool.submit(debian.fetch, place, each, mirror, security) for each, place in debs.items()]
+        tasks += [pool.submit(wheels.fetch, each.wheels, each.architecture, PROJECT) for each in parts]
+    for task in tasks:
+        task.result()
     return parts
 
 
@@ -43,13 +58,23 @@ def assemble(parts: Parts, epoch: int, revision: str = "") -> Image:
     packages, chosen = debian.packages(parts.debs), wheels.wheels(parts.wheels)
     version = next(each.version for each in chosen if each.name == "podgpu")
     lower, upper = debian.tree(packages), wheels.tree(chosen)
-    caches = bytecode.compiled(lower | upper)
+    caches = bytecode.compiled(lower | upper, _compiler(parts))
     text = sbom.document(packages, chosen, version, epoch)
     lower |= {path: entry for path, entry in caches.items() if not path.startswith(wheels.SITE)}
     upper |= {path: entry for path, entry in caches.items() if path.startswith(wheels.SITE)}
     upper |= {sbom.PLACE: file(text)}
-    facts = oci.Facts(version, architecture(), epoch, revision)
-    return Image(archive=oci.archive([lower, upper], facts), sbom=text)
+    facts = oci.Facts(version, parts.architecture, epoch, revision)
+    return Image(oci=oci.image([lower, upper], facts), sbom=text)
+
+
+def together(images: Sequence[Image]) -> bytes:
+    """One archive for several architectures."""
+    return oci.archive([each.oci for each in images])
+
+
+def _compiler(parts: Parts) -> Tree | None:
+    foreign = parts.debs != parts.own_debs
+    return debian.tree(debian.packages(parts.own_debs)) if foreign else None
 
 
 def epoch() -> int:

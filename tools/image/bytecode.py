@@ -1,4 +1,4 @@
-"""Compiles the image's modules with the image's own Python: on a read-only root it could not keep what it compiles."""
+"""Compiles the image's modules with Debian's own Python: on a read-only root it could not keep what it compiles."""
 
 import subprocess
 import tempfile
@@ -9,25 +9,33 @@ from tools.image.debian import PYTHON
 from tools.image.tree import Tree, file
 
 
-def compiled(root: Tree) -> Tree:
-    """Return the root's `__pycache__` files. They are valid for good: no file time is looked at."""
+def compiled(root: Tree, compiler: Tree | None = None) -> Tree:
+    """Return the root's `__pycache__` files. They are valid for good: no file time is looked at.
+
+    A root for another architecture cannot be started here, so `compiler` has the same Python for this machine. Bytecode
+    does not depend on the architecture.
+    """
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name).resolve()
+        folder, tools = Path(name).resolve() / "root", Path(name).resolve() / "tools"
         tree.unpack(root, folder)
+        if compiler is not None:
+            tree.unpack(compiler, tools)
         places = [folder / path for path in (f"usr/lib/python{PYTHON}", "usr/lib/python3", "usr/local/lib")]
-        _compile(folder, [str(place) for place in places if place.is_dir()])
+        _compile(
+            folder, folder if compiler is None else tools, [str(each) for each in places if each.is_dir()]
+        )
         found = sorted(folder.glob("usr/**/__pycache__/*.pyc"))
         return {str(path.relative_to(folder)): file(path.read_bytes()) for path in found}
 
 
-def _compile(root: Path, places: list[str]) -> None:
-    """Start Python by the image's own loader, which needs neither root nor chroot."""
-    loader = next(iter(sorted(root.glob("usr/lib/*-linux-gnu/ld-linux-*.so.*"))))
+def _compile(root: Path, tools: Path, places: list[str]) -> None:
+    """Start Python by its own loader, which needs neither root nor chroot."""
+    loader = next(iter(sorted(tools.glob("usr/lib/*-linux-gnu/ld-linux-*.so.*"))))
     python = [
         str(loader),
         "--library-path",
         str(loader.parent),
-        str(root / f"usr/bin/python{PYTHON}"),
+        str(tools / f"usr/bin/python{PYTHON}"),
         "-S",
         "-B",
     ]
@@ -42,5 +50,5 @@ def _compile(root: Path, places: list[str]) -> None:
         "--invalidation-mode",
         "unchecked-hash",
     ]
-    environment = {"PYTHONHOME": str(root / "usr"), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
+    environment = {"PYTHONHOME": str(tools / "usr"), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
     subprocess.run([*python, *compileall, *places], check=True, env=environment)

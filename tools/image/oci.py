@@ -53,7 +53,16 @@ class Facts:
         return {**LABELS, **told, **revision}
 
 
-def archive(trees: Sequence[Tree], facts: Facts) -> bytes:
+@dataclass(frozen=True)
+class Image:
+    """An image for one architecture: what it consists of by digest, and how an index refers to it."""
+
+    facts: Facts
+    blobs: Mapping[str, bytes]
+    descriptor: Mapping[str, Any]
+
+
+def image(trees: Sequence[Tree], facts: Facts) -> Image:
     layers = [layer(tree, facts.epoch) for tree in trees]
     packed = [gzip.compress(each, compresslevel=6, mtime=0) for each in layers]
     config = _json(_config([_digest(each) for each in layers], facts))
@@ -66,12 +75,26 @@ def archive(trees: Sequence[Tree], facts: Facts) -> bytes:
             "annotations": facts.labels,
         }
     )
-    blobs = {f"blobs/sha256/{_digest(each)[7:]}": file(each) for each in (*packed, config, manifest)}
-    index = {
-        "oci-layout": file(_json({"imageLayoutVersion": "1.0.0"})),
-        "index.json": _index(manifest, facts),
+    descriptor = {
+        **_descriptor("manifest.v1+json", manifest),
+        "platform": {"architecture": facts.architecture, "os": "linux"},
     }
-    return layer({**blobs, **index}, facts.epoch)
+    return Image(facts, {_digest(each): each for each in (*packed, config, manifest)}, descriptor)
+
+
+def archive(images: Sequence[Image]) -> bytes:
+    """Several images become one name: an index of them stands in the archive as one image would."""
+    facts = images[0].facts
+    blobs = {digest: blob for each in images for digest, blob in each.blobs.items()}
+    named = images[0].descriptor
+    if len(images) > 1:
+        both = _json(_index([each.descriptor for each in images]))
+        blobs[_digest(both)] = both
+        named = _descriptor("index.v1+json", both)
+    files = {f"blobs/sha256/{digest[7:]}": file(blob) for digest, blob in blobs.items()}
+    files["oci-layout"] = file(_json({"imageLayoutVersion": "1.0.0"}))
+    files["index.json"] = file(_json(_index([{**named, "annotations": _names(facts)}])))
+    return layer(files, facts.epoch)
 
 
 def _config(layers: Sequence[str], facts: Facts) -> dict[str, Any]:
@@ -92,17 +115,15 @@ def _config(layers: Sequence[str], facts: Facts) -> dict[str, Any]:
     }
 
 
-def _index(manifest: bytes, facts: Facts) -> Any:
-    name = f"podgpu:{facts.version}"
-    described = {
-        **_descriptor("manifest.v1+json", manifest),
-        "platform": {"architecture": facts.architecture, "os": "linux"},
-        "annotations": {
-            "org.opencontainers.image.ref.name": facts.version,
-            "io.containerd.image.name": f"docker.io/library/{name}",
-        },
+def _index(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"schemaVersion": 2, "mediaType": f"{_TYPE}.index.v1+json", "manifests": list(manifests)}
+
+
+def _names(facts: Facts) -> dict[str, str]:
+    return {
+        "org.opencontainers.image.ref.name": facts.version,
+        "io.containerd.image.name": f"docker.io/library/podgpu:{facts.version}",
     }
-    return file(_json({"schemaVersion": 2, "mediaType": f"{_TYPE}.index.v1+json", "manifests": [described]}))
 
 
 def _descriptor(kind: str, data: bytes) -> dict[str, Any]:

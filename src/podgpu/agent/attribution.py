@@ -237,6 +237,9 @@ class Attribution:
         for device in devices:
             if device.fault is None:
                 interval = self._meter.interval(device) or Interval(elapsed_us=0)
+                books = self._accounts.cards.get(device.gpu.uuid)
+                if books and books.sheet:
+                    interval = replace(interval, unnamed_us=books.sheet.unnamed_us)
                 claims = rights.by_card.get(device.gpu.uuid, ())
                 serve = servers(device, holders, lambda: rights.pods)
                 sheets.append((book(device, interval, claims, holders, serve), interval))

@@ -14,13 +14,22 @@ COUNTERS = frozenset(row.name for row in CATALOG if row.kind is Kind.COUNTER and
 
 RESET_BELOW = 0.5  # of the last value; a smaller fall is a stutter of the card, not a new beginning
 
+ENERGY = "energy_joules_total"
+MOST_OVER_LIMIT = 1.5  # times its power limit: more than that no card draws
+BELIEVED_JUMPS = 3  # readings in a row
+
 SeriesKey = tuple[str, tuple[str, ...]]
 
 
 class Past(Struct):
-    """What is kept of one card: the last value of each counter, what it had before resets, and its XIDs."""
+    """What is kept of one card: the last value of each counter, what it had before resets, and its XIDs.
+
+    `jumps` counts readings in a row of an energy that the card cannot have drawn since `energy_at`.
+    """
 
     last: dict[SeriesKey, float] = field(default_factory=dict)
+    energy_at: float = 0.0
+    jumps: int = 0
     carried: dict[SeriesKey, float] = field(default_factory=dict)
     xids: Counter[int] = field(default_factory=Counter)
     last_xid: XidEvent | None = None
@@ -42,7 +51,9 @@ class Counters:
         """Return the device with its counters carried over and its XIDs added."""
         past = self._past(device.gpu.uuid)
         readings = [
-            _steady(past, reading) if reading.metric in COUNTERS else reading for reading in device.readings
+            _steady(past, reading) if reading.metric in COUNTERS else reading
+            for reading in device.readings
+            if reading.metric != ENERGY or _is_possible(past, reading, device)
         ]
         return msgspec.structs.replace(device, readings=(*readings, *_xid_readings(past)))
 
@@ -56,6 +67,27 @@ class Counters:
         if past is None:
             past = self._pasts[uuid] = Past()
         return past
+
+
+def _is_possible(past: Past, energy: Reading, device: Device) -> bool:
+    """A card draws no more than its limit, apart from moments. A counter that stays above it was set anew."""
+    last, limit = past.last.get((ENERGY, energy.labels)), _power_limit(device)
+    seconds = device.at - past.energy_at
+    is_jump = last is not None and limit and energy.value - last > MOST_OVER_LIMIT * limit * seconds + limit
+    past.jumps = past.jumps + 1 if is_jump else 0
+    if is_jump and past.jumps < BELIEVED_JUMPS:
+        return False
+    if is_jump and last is not None:  # goes on from what was shown
+        past.carried[ENERGY, energy.labels] = (
+            past.carried.get((ENERGY, energy.labels), 0.0) + last - energy.value
+        )
+        past.last[ENERGY, energy.labels] = energy.value
+    past.energy_at, past.jumps = device.at, 0
+    return True
+
+
+def _power_limit(device: Device) -> float | None:
+    return next((one.value for one in device.readings if one.metric == "power_limit_watts"), None)
 
 
 def _steady(past: Past, reading: Reading) -> Reading:

@@ -61,6 +61,7 @@ class Meter:
             idle_mj=round(idle_watts * (now.at - before.moved_at) * 1e3),
             busy_us=None if is_gap or busy is None else round(min(busy, 1.0) * elapsed * 1e6),
             is_gap=is_gap,
+            is_sampled="graphics_engine_active_ratio" not in readings,
         )
 
     def _learned(self, uuid: str, readings: dict[str, float], busy: float | None) -> float:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from podgpu.ledger.mps import CLIENT, may_serve
 from podgpu.ledger.names import Directory
 from podgpu.model import ContainerRef, Device, Fault, Holder, PartStatus, Pod
 
@@ -16,7 +17,12 @@ class Processes(Protocol):
 
     name: str
 
-    def holders(self, pids: Iterable[int]) -> dict[int, Holder]: ...
+    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
+        """`seen_at` is when a PID was last seen on a card, in monotonic seconds: who began later has it by chance."""
+
+    def mps(self, pid: int) -> str | None:
+        """Return the host's directory where it meets others of MPS, or `root` if root's daemon runs it there."""
+
     def fault(self) -> Fault | None: ...
 
 
@@ -36,7 +42,7 @@ class Owners:
         self._processes = processes
         self._outsiders = outsiders
         self._books_outsiders = books_outsiders
-        self._last: Mapping[int, Holder] = {}
+        self._last: dict[int, Holder] = {}
         self._pods: tuple[Pod, ...] = ()
         self._directory = Directory(())
 
@@ -54,16 +60,30 @@ class Owners:
     def find(self, devices: Sequence[Device], pods: tuple[Pod, ...]) -> Mapping[int, Holder]:
         """Return the holder of each process on the devices, by PID."""
         listed: dict[int, bool] = {}
+        seen_at: dict[int, float] = {}
         for device in devices:
             for process in device.processes:
                 listed[process.pid] = bool(process.kinds) or listed.get(process.pid, False)
-        found = self._processes.holders(listed) if self._processes else {}
+                seen_at[process.pid] = max(device.at + device.seconds, seen_at.get(process.pid, 0.0))
+        found = self._processes.holders(listed, seen_at) if self._processes else {}
         directory = self._directory_of(pods)
         self._last = {
             pid: self._titled(self._named(pid, holder, directory, is_listed=listed[pid]))
             for pid, holder in found.items()
         }
+        for device in devices:
+            self._look_for_servers(device)
         return self._last
+
+    def _look_for_servers(self, device: Device) -> None:
+        """Where a process is named like an MPS server, find out what proves it."""
+        suspects = [one.pid for one in device.processes if may_serve(self._last.get(one.pid))]
+        if not suspects or self._processes is None:
+            return
+        clients = [one.pid for one in device.processes if CLIENT in one.kinds]
+        for pid in (*suspects, *clients):
+            if pid in self._last:
+                self._last[pid] = replace(self._last[pid], mps=self._processes.mps(pid))
 
     def _directory_of(self, pods: tuple[Pod, ...]) -> Directory:
         if pods is not self._pods:

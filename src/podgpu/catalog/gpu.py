@@ -54,6 +54,13 @@ PRESENCE: tuple[Metric, ...] = (
         worth=Worth.VITAL,
     ),
     Metric(
+        name="refused",
+        kind=Kind.GAUGE,
+        help="1 for each call that the driver refuses and should answer. What it would read is absent.",
+        own_labels=("reason", "call"),
+        worth=Worth.VITAL,
+    ),
+    Metric(
         name="processes",
         kind=Kind.GAUGE,
         help="Number of processes that hold the GPU: compute, graphics and MPS clients.",

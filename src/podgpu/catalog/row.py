@@ -59,11 +59,12 @@ class Stability(Enum):
 
 
 class Unit(Struct, frozen=True):
-    """A unit outside podgpu. A value times `factor` is in the base unit, and cannot be above `ceiling` there."""
+    """A unit outside podgpu. A value times `factor` is in the base unit, and between `floor` and `ceiling` there."""
 
     symbol: str
     factor: float = 1.0
     ceiling: float = 2.0**63
+    floor: float = 0.0
 
 
 class Call(Struct, frozen=True):

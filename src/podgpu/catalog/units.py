@@ -36,7 +36,7 @@ MILLIWATTS = Unit("mW", 1e-3, 1e5)
 WATTS = Unit("W", ceiling=1e5)
 MILLIJOULES = Unit("mJ", 1e-3, _ENERGY_CEILING)
 JOULES = Unit("J", ceiling=_ENERGY_CEILING)
-CELSIUS = Unit("°C", ceiling=250.0)
+CELSIUS = Unit("°C", ceiling=250.0, floor=-273.15)
 MEGAHERTZ = Unit("MHz", 1e6, 1e11)
 HERTZ = Unit("Hz", ceiling=1e11)
 

@@ -1,6 +1,6 @@
 """Flags and help texts, derived from the options and the commands."""
 
-from argparse import ArgumentParser, HelpFormatter, Namespace
+from argparse import SUPPRESS, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -42,7 +42,7 @@ def parse(program: str, command: Command, argv: Sequence[str]) -> Arguments:
     if unknown:
         raise UserError(_unknown(unknown[0], parser))
     values = vars(own)
-    flags = {name: values.pop(name) for name in command.options}
+    flags = {option.name: values.pop(option.name) for option in _spelled(command)}
     return Arguments({name: texts for name, texts in flags.items() if texts is not None}, own)
 
 
@@ -89,6 +89,14 @@ def _add_options(parser: ArgumentParser, options: dict[str, Option[Any]]) -> Non
         sections[option.group].add_argument(
             option.flag, dest=name, action="append", metavar=option.placeholder, help=_help(option)
         )
+        if former := option.former:
+            parser.add_argument(former.flag, dest=former.name, action="append", help=SUPPRESS)
+
+
+def _spelled(command: Command) -> list[Option[Any]]:
+    """List the options of a command, by their former names too."""
+    present = [OPTIONS[name] for name in command.options]
+    return [*present, *(option.former for option in present if option.former)]
 
 
 def _help(option: Option[Any]) -> str:

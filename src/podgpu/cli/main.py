@@ -76,6 +76,10 @@ def _run(program: str, name: str, argv: list[str]) -> int:
 
     config = load(arguments.flags, os.environ)
     log.configure(config.log_level, config.log_format)
+    for old, new in config.outdated:
+        log.warning(
+            "an option has a new name; the old one goes with the next minor version", old=old, new=new
+        )
     return command.run(config, arguments.own)
 
 

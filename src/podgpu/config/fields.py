@@ -18,10 +18,12 @@ T = TypeVar("T")
 class Config:
     """What a user chose. For the options of a source or dialect use `config.of`, as in `config.of(cadvisor.Options)`.
 
-    `sections` holds the instances of those classes that differ from their defaults.
+    `sections` holds the instances of those classes that differ from their defaults. `outdated` lists the former names
+    that were used, each with the present one.
     """
 
     sections: tuple[object, ...] = ()
+    outdated: tuple[tuple[str, str], ...] = ()
     config_file: Path | None = at_most_one(
         Option(
             flag="--config.file",

@@ -1,6 +1,6 @@
 """Reads the options. A flag wins over the environment, the environment over the file, the file over the default."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,14 +12,33 @@ from podgpu.option.document import yaml_document
 from podgpu.option.spelling import did_you_mean
 
 T = TypeVar("T")
-_BY_KEY = {option.key: name for name, option in OPTIONS.items() if option.in_file}
 
 
 class Given(NamedTuple):
-    """The texts that were given for an option, and where."""
+    """The texts that were given for an option, and where. `now` is the present name of an outdated one."""
 
     texts: Sequence[str]
     place: str
+    now: str = ""
+
+
+class Spelling(NamedTuple):
+    """An option by its present names, or by its former ones."""
+
+    option: Option[Any]
+    present: Option[Any]
+
+    def given(self, texts: Sequence[str], form: Callable[[Option[Any]], str], path: str = "") -> Given:
+        now = "" if self.option is self.present else form(self.present)
+        return Given(texts, f"{path}{form(self.option)}", now)
+
+
+def spellings() -> Iterator[Spelling]:
+    """List the former names first, so that the present ones win."""
+    for option in OPTIONS.values():
+        if option.former:
+            yield Spelling(option.former, option)
+        yield Spelling(option, option)
 
 
 def load(flags: Mapping[str, Sequence[str]], environ: Environ) -> Config:
@@ -29,7 +48,9 @@ def load(flags: Mapping[str, Sequence[str]], environ: Environ) -> Config:
         given = _from_file(Path(str(_value("config_file", given["config_file"])))) | given
     values = {name: _value(name, one) for name, one in (_from_others(environ) | given).items()}
     sections: Iterator[object] = (_filled(section, values) for section in SECTIONS)
-    return _filled(Config, values, sections=tuple(one for one in sections if one != type(one)()))
+    outdated = tuple((one.place, one.now) for one in given.values() if one.now)
+    changed = tuple(one for one in sections if one != type(one)())
+    return _filled(Config, values, sections=changed, outdated=outdated)
 
 
 def _filled(section: type[T], values: Mapping[str, object], **more: object) -> T:
@@ -51,13 +72,20 @@ def _from_others(environ: Environ) -> dict[str, Given]:
 
 
 def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, Given]:
-    return {name: Given(texts, OPTIONS[name].flag) for name, texts in flags.items()}
+    return {
+        one.present.name: one.given(flags[one.option.name], lambda option: option.flag)
+        for one in spellings()
+        if one.option.name in flags
+    }
 
 
 def _from_environment(environ: Environ) -> dict[str, Given]:
     """Unknown PODGPU_ names are no error: Kubernetes sets some for a Service named podgpu."""
-    found = ((name, option.environment) for name, option in OPTIONS.items())
-    return {name: Given([environ[variable]], variable) for name, variable in found if environ.get(variable)}
+    return {
+        one.present.name: one.given([environ[one.option.environment]], lambda option: option.environment)
+        for one in spellings()
+        if environ.get(one.option.environment)
+    }
 
 
 def _from_file(path: Path) -> dict[str, Given]:
@@ -66,21 +94,29 @@ def _from_file(path: Path) -> dict[str, Given]:
         return {}
     if not isinstance(document, dict):
         raise UserError(f"{path}: the file must hold keys and values, such as 'interval: 5s'")
-    return {name: Given(texts, f"{path}: {OPTIONS[name].key}") for name, texts in _leaves(document, "", path)}
+    by_key = {one.option.key: one for one in spellings() if one.option.in_file}
+    texts = dict(_leaves(document, "", path, by_key))
+    return {
+        one.present.name: one.given(texts[key], lambda option: option.key, f"{path}: ")
+        for key, one in by_key.items()
+        if key in texts
+    }
 
 
-def _leaves(section: Mapping[str, object], above: str, path: Path) -> Iterator[tuple[str, list[str]]]:
+def _leaves(
+    section: Mapping[str, object], above: str, path: Path, by_key: Mapping[str, Spelling]
+) -> Iterator[tuple[str, list[str]]]:
     for word, value in section.items():
         key = f"{above}{word}"
-        if key in _BY_KEY:
-            texts = _texts(OPTIONS[_BY_KEY[key]], value, path)
+        if key in by_key:
+            texts = _texts(by_key[key].option, value, path)
             if any(texts):
-                yield _BY_KEY[key], texts
-        elif not any(known.startswith(f"{key}.") for known in _BY_KEY):
-            advice = did_you_mean(key, _BY_KEY, "docs/configuration.md lists the keys")
+                yield key, texts
+        elif not any(known.startswith(f"{key}.") for known in by_key):
+            advice = did_you_mean(key, by_key, "docs/configuration.md lists the keys")
             raise UserError(f"{path}: unknown key {key!r}; {advice}")
         elif isinstance(value, dict):
-            yield from _leaves(value, f"{key}.", path)
+            yield from _leaves(value, f"{key}.", path, by_key)
         elif value:
             raise UserError(f"{path}: {key} is a section; put its keys below it, indented")
 

@@ -27,12 +27,16 @@ def markdown() -> str:
 def _table(group: str) -> str:
     rows = [
         f"| `{option.flag}` {_cell(option.placeholder)} | `{option.environment}` | {_key(option)}"
-        f" | {_cell(option.default_text)} | {_cell(option.help)} |"
+        f" | {_cell(option.default_text)} | {_cell(option.help)}{_was(option)} |"
         for option in OPTIONS.values()
         if option.group == group
     ]
     head = ["| flag | environment | file | default | meaning |", "|---|---|---|---|---|"]
     return "\n".join([f"## {group}", "", *head, *rows, ""])
+
+
+def _was(option: Option[Any]) -> str:
+    return f" Was `{option.was}`, which still works." if option.was else ""
 
 
 def _key(option: Option[Any]) -> str:

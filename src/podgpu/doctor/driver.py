@@ -26,7 +26,15 @@ HOPPER = 9
 MUCH_MEMORY = 2 << 30
 # Each of these costs single values; all others show as the fault of a card or of the source.
 LOSSES = frozenset(
-    {"implausible_value", "process_list_layout", "gpm_metrics", "gpm_sample", "listing_hung", "not_text"}
+    {
+        "implausible_value",
+        "process_list_layout",
+        "gpm_metrics",
+        "gpm_sample",
+        "listing_hung",
+        "not_text",
+        "refused",
+    }
 )
 
 
@@ -90,6 +98,13 @@ def profiling(snapshot: Snapshot, _: Machine) -> Verdict:
 
 
 def values(snapshot: Snapshot, _: Machine) -> Verdict:
+    refused = [
+        f"GPU {card.gpu.index}: {line(one.call)} {one.reason}"
+        for card in snapshot.cards
+        for one in card.refused
+    ]
+    if refused:
+        return warned(several(refused), "Run nvidia-smi -q on the node. podgpu asks again by itself.")
     lost = [one for one in snapshot.errors if one.source == NVML.name and one.reason in LOSSES]
     if lost:
         return warned("; ".join(f"{one.reason}: {one.count}" for one in lost))

@@ -1,8 +1,9 @@
 """The owner of a process, by the text of its /proc/PID/cgroup.
 
-A path is read from the root down, and the first pod counts. A container may name the cgroups below its own after
-another pod, but it cannot rename the cgroups above. So nothing below a container, a Slurm job or a user's session is
-believed, except below Docker, Podman and nerdctl: their containers may hold a whole node (kind, minikube).
+A path is read from the root down, and the first pod counts. Whoever owns a cgroup may name the cgroups below it after
+any pod, but cannot rename the cgroups above. So a pod is believed only below the root of this node's kubelet. A reader
+that runs in a pod knows that root by its own path, wherever the node itself may be nested (kind, LXC). Other readers
+believe the places where only the system makes cgroups.
 """
 
 import re
@@ -24,6 +25,12 @@ _QOS = r"(besteffort|burstable)"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # The kubelet's own cgroup root comes before the name, with a dash: `kubelet-kubepods.slice`.
 _PARENT = re.compile(rf"(?:[^:]*-)?kubepods(?:-{_QOS})?(?:\.slice)?|{_QOS}")
+# What may be above them: nothing, a slice they are named after, or the service that runs the containers.
+_ABOVE = re.compile(
+    r"|kubelet|(?!user\.)[^/]+\.slice"
+    r"|(?:(?!user\.)[^/]+\.slice/)?(?:snap\.microk8s\.daemon-[a-z0-9]+"
+    r"|containerd|crio|docker|cri-docker|kubelet|k3s|k3s-agent|rke2-server|rke2-agent|k0scontroller|k0sworker)\.service"
+)
 _POD_DIRECTORY = re.compile(rf"pod{_UID}")
 _POD_SLICE = re.compile(rf"(?:[^:]*-)?kubepods(?:-{_QOS})?-pod{_UID}\.slice(?::(.*))?")
 _CONTAINER = re.compile(
@@ -63,10 +70,13 @@ class Verdict(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def judge(text: str, *, private: bool = False) -> Verdict:
-    """Weigh all lines. `private` means that the reader has its own cgroup namespace, where `/` is not the host's."""
+def judge(text: str, *, private: bool = False, roots: frozenset[str] | None = None) -> Verdict:
+    """Weigh all lines. `private` means that the reader has its own cgroup namespace, where `/` is not the host's.
+
+    `roots` are where the kubelet's cgroups begin, as `roots_above` found them for the reader.
+    """
     lines = _lines(text)
-    verdicts = [_path(path, at) for path, at in lines.items() if path not in ("", "/")]
+    verdicts = [_path(path, at, roots) for path, at in lines.items() if path not in ("", "/")]
     pods = [verdict for verdict in verdicts if verdict.kind == "pod"]
     if pods:
         return _agreed(pods)
@@ -81,6 +91,17 @@ def judge(text: str, *, private: bool = False) -> Verdict:
     if not lines or (private and not verdicts):
         return Verdict(kind="unknown", line=shown, reason=PRIVATE if lines else UNRECOGNISED)
     return Verdict(kind="host", line=shown)
+
+
+def roots_above(text: str) -> frozenset[str] | None:
+    """Return what is above the pod in each line of the reader's own file; None if it is in no pod, or cannot see it."""
+    found = set()
+    for path in _lines(text):
+        names, relative = _names(path)
+        entry = None if relative else _like_kubelets(names)
+        if entry is not None and _pod(names[entry:]):
+            found.add("/".join(names[:entry]))
+    return frozenset(found) or None
 
 
 def _lines(text: str) -> dict[str, str]:
@@ -110,43 +131,63 @@ def _agreed(pods: list[Verdict]) -> Verdict:
     return next((pod for pod in pods if pod.owner and pod.owner.container_id), pods[0])
 
 
-def _path(path: str, at: str) -> Verdict:
-    parts = [part for part in path.removesuffix(" (deleted)").split("/", _DEPTH)[:_DEPTH] if part]
-    names = [part for part in parts if part != ".."]
-    relative = parts[:1] == [".."]
+def _path(path: str, at: str, roots: frozenset[str] | None) -> Verdict:
+    names, relative = _names(path)
     if not names:
         return Verdict(kind="unknown", line=at, reason=PRIVATE)
     if not relative and (job := _SLURM.fullmatch("/".join(names))):
         return Verdict(kind="host", line=at, owner=Owner(container_id=job[1], runtime="slurm"))
     entry = _entry(names, relative=relative)
-    if entry is None:
-        return _outside(names, at, relative=relative)
-    owner = _pod(names[entry:])
-    if owner is None:
-        return Verdict(kind="unknown", line=at, reason=UNRECOGNISED)
-    return Verdict(kind="pod", line=at, owner=owner)
+    if entry is not None and (relative or _is_the_kubelets(names, entry, roots)):
+        owner = _pod(names[entry:])
+        return (
+            Verdict(kind="pod", line=at, owner=owner)
+            if owner
+            else Verdict(kind="unknown", line=at, reason=UNRECOGNISED)
+        )
+    above = names[: _like_kubelets(names)]
+    return (
+        _outside(above, at, relative=relative)
+        if above
+        else Verdict(kind="unknown", line=at, reason=UNRECOGNISED)
+    )
+
+
+def _names(path: str) -> tuple[list[str], bool]:
+    """Return the levels, and whether they are counted from the reader's own: then those above it show as `..`."""
+    parts = [part for part in path.removesuffix(" (deleted)").split("/", _DEPTH)[:_DEPTH] if part]
+    return [part for part in parts if part != ".."], parts[:1] == [".."]
 
 
 def _entry(names: list[str], *, relative: bool) -> int | None:
-    """Return where the kubelet's own cgroups begin, or None where a pod's name would prove nothing.
+    """Return where the kubelet's cgroups may begin.
 
-    In a private namespace the levels above the reader show as `..`, so a pod may come first.
+    To a pod in a private namespace, all other pods begin where the path leaves its own.
     """
-    if relative and (_POD_DIRECTORY.fullmatch(names[0]) or _PARENT.fullmatch(names[0])):
-        return 0
+    if not relative:
+        return _like_kubelets(names)
+    return (
+        0
+        if _POD_DIRECTORY.fullmatch(names[0]) or _like_kubelets(names[:1]) == 0 or _PARENT.fullmatch(names[0])
+        else None
+    )
+
+
+def _like_kubelets(names: list[str]) -> int | None:
+    """Return where cgroups begin that are named like the kubelet's."""
     for at, name in enumerate(names):
         if "kubepods" in name and (_POD_SLICE.fullmatch(name) or _PARENT.fullmatch(name)):
             return at
-        if name == "user.slice" or (_CONTAINER.fullmatch(name) and not _may_hold_a_node(names, at)):
-            return None
-        if relative and at == 0 and _CONTAINER.fullmatch(name):
-            return None
     return None
 
 
-def _may_hold_a_node(names: list[str], at: int) -> bool:
-    container = _container(names, at)
-    return container is not None and container.runtime in ("docker", "podman", "nerdctl")
+def _is_the_kubelets(names: list[str], entry: int, roots: frozenset[str] | None) -> bool:
+    above = "/".join(names[:entry])
+    if roots is not None:
+        return above in roots
+    if above.endswith(".slice"):  # systemd names a slice after the one above it
+        return names[entry].startswith(f"{above.removesuffix('.slice')}-") and bool(_ABOVE.fullmatch(above))
+    return bool(_ABOVE.fullmatch(above))
 
 
 def _pod(names: list[str]) -> Owner | None:

@@ -2,18 +2,23 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
+from math import inf
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from podgpu.host import cgroup
+from podgpu.host import cgroup, pipes
 from podgpu.model import Fault, Holder
 
 # How long a process's cgroup is believed: a process can be moved, but hardly ever is.
 BELIEVED_SECONDS = 60.0
 EVIDENCE = 512
+
+ALWAYS: Mapping[int, float] = MappingProxyType({})  # nobody says when: whoever has the PID now is meant
 
 NO_HOST_PID = Fault(reason="no_host_pid", detail="process attribution off: run the pod with hostPID: true")
 
@@ -23,17 +28,28 @@ _INITIAL_CGROUP = 4026531835
 
 _STAT = 1024
 _CGROUP = 65536
+_MOUNTS = 1 << 20
 _PF_EXITING = 0x4
+_THREADS = 256  # to look at; those that end are reaped at once, so the next ones live
+_TICKS = os.sysconf("SC_CLK_TCK")
 _GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError)
 
 _Judge = Callable[[str], cgroup.Verdict]
 
 
 class _Stat(Struct, frozen=True):
+    """One thread's state. Its process may have others that live on after it."""
+
     command: str
     start_time: int
     zombie: bool
     exiting: bool
+    threads: int
+    parent: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.zombie or self.exiting
 
 
 class _KnownProcess(Struct, frozen=True):
@@ -63,20 +79,26 @@ class Procfs:
         # The reader's own namespaces, which stay the same for as long as it runs.
         self._namespaces: dict[str, int] = {}
         self._pid_levels = 0
+        self._roots: frozenset[str] | None = None
+        self._knows_roots = False
 
-    def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
+    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float] = ALWAYS) -> dict[int, Holder]:
         """Return the owner of each PID.
+
+        A process that began after its PID was seen on a card, in monotonic seconds, has it by chance.
 
         While there is a `fault`, a PID may mean different processes here and to the driver. Then all are unknown.
         """
         known, self._known = self._known, {}
         if self.fault():
             return {pid: _unknown(pid, NO_HOST_PID.reason) for pid in pids}
-        private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
-        # The processes of a container share the same text.
-        judge = cache(partial(cgroup.judge, private=private))
-        now = self._clock()
-        return {pid: self._holder(pid, known.get(pid), now, judge) for pid in pids}
+        judge, now = self._judge(), self._clock()
+        found = {pid: self._holder(pid, known.get(pid), now, judge) for pid in pids}
+        slept = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+        return {
+            pid: holder if _began(holder) <= seen_at.get(pid, inf) + slept else _unknown(pid, "exited")
+            for pid, holder in found.items()
+        }
 
     def pod_uid(self, pid: int) -> str | None:
         """Return the pod of a process, by its present cgroup."""
@@ -84,8 +106,23 @@ class Procfs:
             text = _content(f"{self._prefix}{pid}/cgroup", _CGROUP).decode("utf-8", "replace")
         except OSError:
             return None
-        owner = None if self.fault() else cgroup.judge(text).owner
+        owner = None if self.fault() else cgroup.judge(text, roots=self._kubelet_roots()).owner
         return owner.pod_uid if owner else None
+
+    def mps(self, pid: int) -> str | None:
+        """Return what shows that a process belongs to MPS, as in `Holder`; None if nothing does."""
+        try:
+            parent = _stat(_content(f"{self._prefix}{pid}/stat", _STAT)).parent
+            if self._is_roots_daemon(pid) or self._is_roots_daemon(parent):
+                return "root"
+            own, host = (_whole(f"{self._prefix}{one}/mountinfo") for one in (pid, 1))
+        except (OSError, ValueError, IndexError):
+            return None
+        return pipes.directory(own, host)
+
+    def _is_roots_daemon(self, pid: int) -> bool:
+        holder = self._holder(pid, self._known.get(pid), self._clock(), self._judge())
+        return (holder.kind, holder.user, holder.command) == ("host", 0, pipes.DAEMON)
 
     def fault(self) -> Fault | None:
         """Return a fault if the PIDs of `root` are not those that the driver reports.
@@ -126,9 +163,13 @@ class Procfs:
         try:
             file = os.stat("stat", dir_fd=folder)
             stat = _stat(_content("stat", _STAT, folder))
-            if known and known.start_time == stat.start_time and (stat.zombie or stat.exiting):
+            thread = _living_thread(folder) if stat.is_over and stat.threads > 1 else ""
+            if thread:
+                # The kernel shows the first thread, which has ended; the process lives on in its others.
+                stat = replace(stat, zombie=False, exiting=False)
+            elif known and known.start_time == stat.start_time and stat.is_over:
                 return known
-            text = _content("cgroup", _CGROUP, folder).decode("utf-8", "replace")
+            text = _content(f"{thread}cgroup", _CGROUP, folder).decode("utf-8", "replace")
             user = os.fstat(folder).st_uid
         finally:
             os.close(folder)
@@ -150,6 +191,21 @@ class Procfs:
                 return None
         return self._namespaces[kind]
 
+    def _judge(self) -> _Judge:
+        private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
+        # The processes of a container share the same text.
+        return cache(partial(cgroup.judge, private=private, roots=self._kubelet_roots()))
+
+    def _kubelet_roots(self) -> frozenset[str] | None:
+        """Return where the kubelet's cgroups begin, by those of the reader, which stay the same while it runs."""
+        if not self._knows_roots:
+            try:
+                own = _content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
+            except OSError:
+                return None
+            self._roots, self._knows_roots = cgroup.roots_above(own), True
+        return self._roots
+
     def _in_two_namespaces(self) -> bool:
         if not self._pid_levels:
             try:
@@ -166,7 +222,7 @@ class Procfs:
             ours = _content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
         except OSError:
             return False
-        verdict = cgroup.judge(first)
+        verdict = cgroup.judge(first, roots=cgroup.roots_above(ours))
         neighbour = verdict.reason == cgroup.PRIVATE and verdict.owner is not None
         return first == ours or verdict.kind == "pod" or neighbour
 
@@ -188,6 +244,11 @@ def _judged(pid: int, stat: _Stat, verdict: cgroup.Verdict, user: int) -> Holder
         command=_evidence(stat.command),
         user=user,
     )
+
+
+def _began(holder: Holder) -> float:
+    """Return the seconds from boot to its start, rounded down; sleep counts, which it does not in monotonic time."""
+    return (holder.start_time or 0) / _TICKS
 
 
 def _unknown(pid: int, reason: str) -> Holder:
@@ -217,13 +278,37 @@ def _exists(path: Path) -> bool:
     return True
 
 
+def _living_thread(folder: int) -> str:
+    """Return the path of a thread that is not over, below the folder of its process; nothing if there is none."""
+    tasks = os.open("task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        for name in os.listdir(tasks)[:_THREADS]:  # noqa: PTH208 - by descriptor
+            try:
+                if not _stat(_content(f"{name}/stat", _STAT, tasks)).is_over:
+                    return f"task/{name}/"
+            except _GONE:
+                continue
+    finally:
+        os.close(tasks)
+    return ""
+
+
 def _stat(line: bytes) -> _Stat:
     """Count fields from the last parenthesis: the name in field 2 may hold spaces and parentheses."""
     end = line.rindex(b")")
     command = line[line.index(b"(") + 1 : end].decode("utf-8", "replace")
     fields = line[end + 1 :].split(None, 20)
     state, flags = fields[0], int(fields[6])
-    return _Stat(command, int(fields[19]), state in (b"Z", b"X", b"x"), bool(flags & _PF_EXITING))
+    is_zombie, is_exiting = state in (b"Z", b"X", b"x"), bool(flags & _PF_EXITING)
+    return _Stat(
+        command, int(fields[19]), is_zombie, is_exiting, threads=int(fields[17]), parent=int(fields[1])
+    )
+
+
+def _whole(path: str) -> str:
+    """Read a file of many lines; what is too long for any real one is cut."""
+    with open(path, "rb") as file:  # noqa: PTH123 - as all paths here
+        return file.read(_MOUNTS).decode("utf-8", "replace")
 
 
 def _content(path: str, size: int, folder: int | None = None) -> bytes:

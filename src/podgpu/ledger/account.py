@@ -22,7 +22,9 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
 
     `is_gap` marks a time in which nobody watched: its energy is known, its users are not. `energy_us` is the time that
     the energy is of: longer than the interval where the counter moves now and then, 0 where it stood still, None where
-    it was never seen to move before, so that nobody knows when the energy began to be drawn.
+    it was never seen to move before, so that nobody knows when the energy began to be drawn. `is_sampled` says that the
+    busy time is that of a moment, taken for the whole interval. `unnamed_us` is busy time of the intervals before that
+    no look of the driver has named anybody for yet.
     """
 
     elapsed_us: int
@@ -31,6 +33,8 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
     idle_mj: int = 0
     busy_us: int | None = None
     is_gap: bool = False
+    is_sampled: bool = False
+    unnamed_us: int = 0
 
 
 class Entry(Struct, kw_only=True, gc=False):
@@ -61,7 +65,8 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     """One device's books for one cycle; the entries of all parties add up to these totals exactly.
 
     `is_watched` says that every process on the device is listed and its owner known: whoever has none is idle.
-    `knows_busy` says that the device was seen to be busy or not; if it was not, 0 means nothing.
+    `knows_busy` says that the device was seen to be busy or not; if it was not, 0 means nothing. `unnamed_us` goes into
+    the next interval.
     """
 
     gpu: str
@@ -73,3 +78,4 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     active_mj: int = 0
     is_watched: bool = False
     knows_busy: bool = False
+    unnamed_us: int = 0

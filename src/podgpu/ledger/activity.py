@@ -9,22 +9,29 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from podgpu.ledger.account import Account, Interval, Party
+from podgpu.ledger.band import LOOK_US
 from podgpu.ledger.instance import GpuInstance, gpu_instances
 from podgpu.ledger.reserved import PARTS, Reserved
 from podgpu.ledger.usage import Usage, measured
 from podgpu.model import Device
 
+# An instance's activity is divided this finely: that of one hardly in use is a few millionths.
+FINE = 1_000_000
+
 
 class Weights(Struct, kw_only=True, gc=False):
     """Party `p` has `of[p] / whole` of what was active; whoever is not named has the rest.
 
-    Whoever is `hidden` may have some of the rest: nobody knows what it did.
+    Whoever is `hidden` may have some of the rest: nobody knows what it did. `unnamed_us` is busy time of whoever is
+    alone that no look has named yet, `strange_us` the part of it that is taken to be somebody else's.
     """
 
     of: dict[Party, int] = field(default_factory=dict)
     whole: int = 0
     methods: dict[Party, str] = field(default_factory=dict)
     hidden: set[Party] = field(default_factory=set)
+    unnamed_us: int = 0
+    strange_us: int = 0
 
     def give(self, party: Party, weight: int, method: str) -> None:
         self.of[party] = self.of.get(party, 0) + weight
@@ -61,13 +68,13 @@ def weigh(
     if device.instances:
         return _by_instance(device, usages, reserved, visible=visible)
     if not visible:
-        return _on_one(list(reserved.shares), {}, reserved, None)
+        return _on_one(list(reserved.shares), {}, reserved, interval)
     if not clients.certain:
         sampled = sum(usage.sm_us or 0 for usage in usages.values()) + (clients.time_us or 0)
         weights = _by_measure(usages, max(interval.busy_us or 0, sampled))
         weights.hidden.update(_clients(usages))
         return weights
-    weights = _on_one(list(usages), usages, reserved, interval.busy_us)
+    weights = _on_one(list(usages), usages, reserved, interval, clients.time_us)
     return _with_clients(weights, usages, reserved, clients.time_us, interval.busy_us or 0)
 
 
@@ -89,13 +96,44 @@ def on_instance(
 
 
 def _on_one(
-    parties: Sequence[Party], usages: Mapping[Party, Usage], reserved: Reserved, busy: int | None
+    parties: Sequence[Party],
+    usages: Mapping[Party, Usage],
+    reserved: Reserved,
+    interval: Interval,
+    clients_us: int | None = 0,
 ) -> Weights:
     if len(parties) == 1:
-        return Weights(of={parties[0]: 1}, whole=1, methods={parties[0]: "exclusive"})
+        usage = usages.get(parties[0])
+        named = (
+            None if usage is None or usage.sm_us is None or clients_us is None else usage.sm_us + clients_us
+        )
+        return _alone(parties[0], named, interval)
     if usages and measured(usages.values()):
-        return _by_measure(usages, busy)
+        return _by_measure(usages, interval.busy_us)
     return _by_reservation(parties, reserved.shares, PARTS)
+
+
+def _alone(party: Party, named: int | None, interval: Interval) -> Weights:
+    """Give the only party all of it, except for busy time that no look named it for: a process nobody sees had that.
+
+    A look may come late, and it gives whole per cents. On an H200 the looks of six tenants, each alone, had 98 to 105 %
+    of the card's busy time and never lagged by more than 60 ms. Where the busy time is that of a moment, the two can
+    differ by anything, so there it must be that no look named it at all.
+    """
+    weights = Weights(of={party: 1}, whole=1, methods={party: "exclusive"})
+    busy = interval.busy_us
+    if named is None or busy is None or (interval.is_sampled and named):
+        return weights
+    rounded_off = interval.elapsed_us // 100
+    if not named and busy > rounded_off:
+        rounded_off = 0
+    unnamed = max(0, interval.unnamed_us + busy - named - rounded_off)
+    weights.unnamed_us = min(unnamed, LOOK_US)
+    weights.strange_us = min(unnamed - weights.unnamed_us, busy)
+    if weights.strange_us:
+        weights.of, weights.whole = {party: busy - weights.strange_us}, busy
+        weights.methods = {party: "measured"}
+    return weights
 
 
 def _by_measure(usages: Mapping[Party, Usage], busy: int | None) -> Weights:
@@ -165,12 +203,12 @@ def _by_instance(
         activity = one.activity
         if activity is None:
             activity = parts if parties else 0
-        weights.whole += activity
+        weights.whole += activity * FINE
         if told and one.activity is None:
             continue  # it may have done anything, and that is on nobody's bill
         within = _by_reservation(parties, reserved.shares, parts)
         for party, weight in within.of.items():
-            weights.give(party, activity * weight // within.whole, _method(one, parties))
+            weights.give(party, activity * FINE * weight // within.whole, _method(one, parties))
     return weights
 
 

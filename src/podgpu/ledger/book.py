@@ -42,6 +42,8 @@ def book(
     weights = weigh(device, used, rights, interval, clients=clients)
     for party, method in weights.methods.items():
         entries[party].method = method
+    if weights.strange_us:
+        _entry(entries, "unknown").named_us = weights.strange_us
     watched, known = is_watched(device, used), busy_us(device, interval)
     busy = known or 0
     for party, part in _divided(busy, weights).items():
@@ -58,6 +60,7 @@ def book(
         entries=entries,
         is_watched=watched,
         knows_busy=known is not None,
+        unnamed_us=weights.unnamed_us,
     )
 
 

@@ -9,7 +9,7 @@ from podgpu.model import Device, Holder
 
 CLIENT = "mps"
 SERVER = "nvidia-cuda-mps"  # as much of the command's name as the kernel keeps
-ROOT = 0
+ROOT = "root"
 
 PodName = tuple[str, str]
 
@@ -19,30 +19,47 @@ def servers(
 ) -> frozenset[int]:
     """Find the PIDs of the servers on a card that has clients. `tenants` are the pods that hold anything here.
 
-    Anybody may give a process that name, to put its time on the clients' bill. So a process in a pod that holds
-    anything on this node is a tenant, whatever its name; so is one in a pod that is not known, and one of a user who
-    is neither root nor the user of every client.
+    Anybody may give a process that name, to put its time on the clients' bill. What nobody can forge: that it runs
+    outside of all containers for root, or that it has the host's directory where it meets a client of this card. A
+    process in a pod that holds anything on this node is a tenant in any case. In doubt its time is its own.
     """
-    clients = {process.pid for process in device.processes if CLIENT in process.kinds}
-    if not clients:
-        return frozenset()
-    users = {holders[pid].user if pid in holders else None for pid in clients}
+    clients = {one.pid: holders.get(one.pid) for one in device.processes if CLIENT in one.kinds}
     return frozenset(
         process.pid
         for process in device.processes
         if process.pid not in clients
         and (holder := holders.get(process.pid)) is not None
-        and _is_server(holder, tenants(), users)
+        and clients
+        and may_serve(holder)
+        and _serves(holder, list(clients.values()), tenants)
     )
 
 
-def _is_server(holder: Holder, tenants: Collection[PodName], users: Collection[int | None]) -> bool:
+def may_serve(holder: Holder | None) -> bool:
+    return holder is not None and holder.command == SERVER
+
+
+def _serves(
+    holder: Holder, clients: Collection[Holder | None], tenants: Callable[[], Collection[PodName]]
+) -> bool:
+    if holder.kind == "host":
+        return holder.mps == ROOT or all(_is_same_user(holder, client) for client in clients)
     container = holder.container
-    if holder.command != SERVER or (holder.kind == "pod" and container is None):
+    if holder.kind == "pod" and (container is None or (container.namespace, container.pod) in tenants()):
         return False
-    if container and container.pod and (container.namespace, container.pod) in tenants:
+    return any(client is not None and _meet(holder.mps, client.mps) for client in clients)
+
+
+def _is_same_user(server: Holder, client: Holder | None) -> bool:
+    """A user's number means the same person only outside of containers."""
+    return client is not None and (client.kind, client.user) == ("host", server.user)
+
+
+def _meet(server: str | None, client: str | None) -> bool:
+    """The server has the plugin's directory of all resources, the client that of its own."""
+    if not server or not client:
         return False
-    return holder.user in (None, ROOT) or users == {holder.user}
+    return f"{client}/".startswith(f"{server}/") or f"{server}/".startswith(f"{client}/")
 
 
 def are_certain(servers: Iterable[Holder]) -> bool:

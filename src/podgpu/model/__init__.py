@@ -17,6 +17,7 @@ from podgpu.model.device import (
     MigInstance,
     Process,
     Reading,
+    Refused,
 )
 from podgpu.model.dynamic import ClaimedDevice, DynamicAllocation, PoolDevice, ResourceClaim
 from podgpu.model.kube import KubeNode, KubeObjects
@@ -77,6 +78,7 @@ __all__ = [
     "PoolDevice",
     "Process",
     "Reading",
+    "Refused",
     "Report",
     "ResourceClaim",
     "Rest",

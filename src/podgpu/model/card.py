@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from podgpu.model.claim import Claim
-from podgpu.model.device import Ability, Fault, Gpu, Instance, Process, Reading
+from podgpu.model.device import Ability, Fault, Gpu, Instance, Process, Reading, Refused
 from podgpu.model.pod import ContainerRef, Workload
 from podgpu.model.virtual import VirtualGpu
 
@@ -120,6 +120,7 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
     seconds: float = 0.0  # how long reading it took
     fault: Fault | None = None  # why it could not be read; absent if it could
     ability: Ability = Ability()  # what can be known about it
+    refused: tuple[Refused, ...] = ()  # what it does not answer, and should
     readings: tuple[Reading, ...] = ()  # values of the card, in base units
     instances: tuple[Instance, ...] = ()  # its MIG instances
     tenants: tuple[Tenant, ...] = ()  # those on it now; with a fault, those that hold a claim

@@ -88,6 +88,13 @@ class Fault(Struct, frozen=True, kw_only=True, gc=False):
     seconds: float = 0.0  # for how long; 0 if not known
 
 
+class Refused(Struct, frozen=True, kw_only=True, gc=False):
+    """A call that the card refuses though it answered before, or though every card should answer it."""
+
+    call: str  # NVML's name, without `nvmlDeviceGet`
+    reason: str  # `not_supported` or `no_permission`
+
+
 class Instance(Struct, frozen=True, kw_only=True, gc=False):
     """A MIG instance, read."""
 
@@ -109,6 +116,7 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
     instances: tuple[Instance, ...] = ()
     processes: tuple[Process, ...] = ()
     seconds: float = 0.0
+    refused: tuple[Refused, ...] = ()
 
     def place(self, process: Process) -> str:
         """UUID of the MIG instance that the process is on; empty if it is on none, or it is not clear on which.

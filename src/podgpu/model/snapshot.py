@@ -10,13 +10,14 @@ SCHEMA = 2
 
 
 class PartStatus(Struct, frozen=True, kw_only=True):
-    """The state of one part that the agent depends on."""
+    """The state of one part of the agent."""
 
     name: str  # as in operations.md
     up: bool  # whether it worked the last time
     fault: Fault | None = None  # why not, or what is missing; absent if nothing is
     duration_seconds: float = 0.0  # how long the last reading took
     age_seconds: float | None = None  # since it last worked; absent until it worked once
+    outgoing: bool | None = None  # true if it sends out what others read, so that nothing here depends on it
 
 
 class ErrorCount(Struct, frozen=True, kw_only=True):
@@ -50,7 +51,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...] = ()  # those with a claim or a process on a GPU
     unclaimed: tuple[Allocation, ...] = ()  # devices given by ids that no sharing system understood
     sharing: tuple[SharingStatus, ...] = ()  # the sharing systems that there is a sign of
-    parts: tuple[PartStatus, ...] = ()  # what the agent depends on
+    parts: tuple[PartStatus, ...] = ()  # what the agent reads from, and where it sends what it read
     errors: tuple[ErrorCount, ...] = ()  # counted by part and reason
 
     def node_of(self, gpu: Gpu) -> str:
@@ -58,5 +59,6 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def up(self) -> bool:
-        """Whether every part works and every GPU answers."""
-        return all(part.up for part in self.parts) and all(card.fault is None for card in self.cards)
+        """Whether every part that is read from works, and every GPU answers."""
+        read = all(part.up or part.outgoing for part in self.parts)
+        return read and all(card.fault is None for card in self.cards)

@@ -29,6 +29,7 @@ class Option(Generic[T]):
 
     `also_from` names environment variables that other programs set. They count only if the option itself is not set.
     `in_file` is False if the configuration file cannot set the option.
+    `was` is the flag that it had in the last minor version. Its old names still work, with a warning.
     """
 
     flag: str
@@ -41,6 +42,12 @@ class Option(Generic[T]):
     also_from: tuple[str, ...] = ()
     repeatable: bool = False
     in_file: bool = True
+    was: str = ""
+
+    @property
+    def former(self) -> "Option[T] | None":
+        """The same option by its old names."""
+        return replace(self, flag=self.was, was="") if self.was else None
 
     @property
     def key(self) -> str:

@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from podgpu.model import Fault, PartStatus, Snapshot
@@ -14,6 +15,7 @@ from podgpu.push.environment import Destination
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
+LAST_SECONDS = 1.0  # for the last push: the agent has few seconds to end
 
 Encode = Callable[[Snapshot], bytes]
 
@@ -48,6 +50,7 @@ class Push:
         self._failing_since = time.monotonic()
         self._good_at: float | None = None
         self._seconds = 0.0
+        self._delivered = feed.snapshot  # the agent's first holds nothing yet
 
     async def run(self) -> None:
         """Push until cancelled."""
@@ -56,7 +59,7 @@ class Push:
             due = time.monotonic() + self._destination.interval
             seen = await self._feed.changed(seen)
             # In a thread, since thousands of series take long to encode and to compress.
-            await self._deliver(await asyncio.to_thread(self._body, seen), due)
+            await self._deliver(seen, await asyncio.to_thread(self._body, seen), due)
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
     def status(self) -> PartStatus:
@@ -64,6 +67,7 @@ class Push:
         fault = self._fault
         return PartStatus(
             name=self.name,
+            outgoing=True,
             up=fault is None,
             fault=fault
             and Fault(reason=fault.reason, detail=fault.detail, seconds=now - self._failing_since),
@@ -72,23 +76,29 @@ class Push:
         )
 
     async def close(self) -> None:
+        """Push what was read since the last push, as far as the collector takes it at once. Comes after `run`."""
+        last = self._feed.snapshot
+        if last is not self._delivered:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST_SECONDS):
+                    await self._attempt(last, await asyncio.to_thread(self._body, last))
         await self._collector.close()
 
     def _body(self, snapshot: Snapshot) -> bytes:
         body = self._encode(snapshot)
         return gzip.compress(body, 6, mtime=0) if self._destination.gzip else body
 
-    async def _deliver(self, body: bytes, due: float) -> None:
+    async def _deliver(self, snapshot: Snapshot, body: bytes, due: float) -> None:
         """Try until it is delivered, refused for good, or the next snapshot is due."""
         pause = self._first_pause
-        while (failure := await self._attempt(body)) and failure.again:
+        while (failure := await self._attempt(snapshot, body)) and failure.again:
             wait = max(failure.pause, pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads the agents' retries
             if time.monotonic() + wait >= due:
                 return
             await asyncio.sleep(wait)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _attempt(self, body: bytes) -> Undelivered | None:
+    async def _attempt(self, snapshot: Snapshot, body: bytes) -> Undelivered | None:
         began = time.monotonic()
         try:
             await self._collector.send(body)
@@ -97,7 +107,7 @@ class Push:
             return failure
         finally:
             self._seconds = time.monotonic() - began
-        self._fault, self._good_at = None, time.monotonic()
+        self._fault, self._good_at, self._delivered = None, time.monotonic(), snapshot
         return None
 
     def _failed(self, failure: Undelivered) -> None:

@@ -1,7 +1,7 @@
 """The pods and processes of the node, for a source that brings its own."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,7 +39,8 @@ class Pods(Protocol):
 class Processes(Protocol):
     name: str
 
-    def holders(self, pids: Iterable[int]) -> dict[int, Holder]: ...
+    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]: ...
+    def mps(self, pid: int) -> str | None: ...
     def fault(self) -> Fault | None: ...
 
 

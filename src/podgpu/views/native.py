@@ -115,6 +115,8 @@ def _presence(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
     )
     if fault is not None:
         yield Reading("problem", 1.0, (fault.reason, fault.call))
+    for refused in card.refused:
+        yield Reading("refused", 1.0, (refused.reason, refused.call))
 
 
 def _agent(snapshot: Snapshot, series_dropped: Mapping[str, int]) -> Iterator[Reading]:

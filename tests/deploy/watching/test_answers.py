@@ -89,6 +89,14 @@ def test_a_query_of_a_dashboard_is_answered(
     assert answer or _is_silent(query)
 
 
+def test_the_first_xid_of_a_kind_is_counted(scraper: Prometheus) -> None:
+    """The demo raises one. Its counter appears with it, so that increase() alone would see none."""
+    (query,) = [query for _, panel, query in QUERIES if panel.title == "XIDs in the chosen time"]
+    assert scraper.query("sum(podgpu_gpu_xid_errors_total)")[0][1] == 1
+    assert scraper.query(chosen(query.promql))[0][1] == 1
+    assert scraper.query("sum(increase(podgpu_gpu_xid_errors_total[1m]))")[0][1] == 0
+
+
 @pytest.mark.parametrize("rule", RECORDINGS, ids=lambda one: one.name)
 def test_a_recording_rule_records(scraper: Prometheus, rule: Rule) -> None:
     assert bool(scraper.query(rule.name)) != (rule.name in SILENT)

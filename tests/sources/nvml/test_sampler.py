@@ -217,7 +217,7 @@ async def test_values_from_before_a_hang_are_not_shown_after_it(stage: Stage, tm
     node = two_gpus(FakeFault("hang", "nvmlDeviceGetTemperature", 1))
     sampler = stage(node)
     assert reasons(await sampler.read()) == ["", "hung"]
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(1.2)
     asked_at = time.monotonic()
     # The hang ends while the other card still keeps the sampler waiting.
     node.faults = [FakeFault("delay 300000", "nvmlDeviceGetPowerUsage", 0), *node.faults]
@@ -228,3 +228,58 @@ async def test_values_from_before_a_hang_are_not_shown_after_it(stage: Stage, tm
     node.write(tmp_path / "script")
     assert all(device.at >= asked_at for device in (await reading).devices if not device.fault)
     await sampler.close()
+
+
+async def test_a_card_that_always_takes_too_long_is_shown_a_report_later(stage: Stage) -> None:
+    """Longer than a report may take, but far from stuck."""
+    sampler = stage(two_gpus(FakeFault("delay 1000000", "nvmlDeviceGetPowerUsage", 1)))
+    assert reasons(await sampler.read()) == ["", "hung"]
+    await asyncio.sleep(0.4)
+    assert reasons(await sampler.read()) == ["", ""]
+    await sampler.close()
+
+
+async def test_a_sampler_that_somebody_stopped_is_replaced_within_two_intervals(stage: Stage) -> None:
+    sampler = stage(two_gpus())
+    await sampler.read()
+    old = sampler.pid
+    stop(sampler)
+    assert reasons(await sampler.read()) == ["", ""]
+    assert children() == [sampler.pid] != [old]
+    await sampler.close()
+
+
+PARENT = """
+import asyncio, os, sys
+from podgpu.sources.nvml.sampler import Sampler
+
+async def main():
+    sampler = Sampler(interval=1.0, library=None)
+    await sampler.read()
+    os.kill(sampler.pid, 19)  # stopped, it cannot see the end of its input
+    print(sampler.pid, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_sampler_dies_with_its_agent(stage: Stage) -> None:
+    stage(two_gpus())
+    agent = await asyncio.create_subprocess_exec(sys.executable, "-c", PARENT, stdout=asyncio.subprocess.PIPE)
+    assert agent.stdout
+    pid = int(await agent.stdout.readline())
+    agent.kill()
+    await agent.wait()
+    for _ in range(500):
+        if not _lives(pid):
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it lives on")
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False

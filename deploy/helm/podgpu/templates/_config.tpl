@@ -40,7 +40,7 @@
 {{- end -}}
 {{- if .Values.customMetrics -}}{{- $_ := set $own "dcgm.collectors" "/etc/podgpu/counters.csv" -}}{{- end -}}
 {{- if .Values.ratioFile -}}{{- $_ := set $own "sharing.ratio-file" "/etc/podgpu/ratios" -}}{{- end -}}
-{{- if .Values.webConfig -}}{{- $_ := set $own "web.config.file" "/etc/podgpu-web/web-config.yml" -}}{{- end -}}
+{{- if include "podgpu.webConfig" . | ne "{}" -}}{{- $_ := set $own "web.config.file" "/etc/podgpu-web/web-config.yml" -}}{{- end -}}
 {{- if or .Values.hostPaths.root .Values.hostPaths.hami -}}{{- $_ := set $own "path.root" "/host" -}}{{- end -}}
 {{- toJson $own -}}
 {{- end -}}
@@ -74,8 +74,23 @@ ratios: {{ toString . | toJson }}
 {{- if or .Values.hostPaths.podResources .Values.hostPaths.podsApi -}}true{{- end -}}
 {{- end -}}
 
+{{/* The web configuration file, with the certificate of the Secret, as JSON. */}}
+{{- define "podgpu.webConfig" -}}
+{{- $config := deepCopy .Values.webConfig -}}
+{{- if .Values.tlsServerConfig.existingSecret -}}
+{{- $files := dict "cert_file" "/etc/podgpu-tls/tls.crt" "key_file" "/etc/podgpu-tls/tls.key" -}}
+{{- $_ := set $config "tls_server_config" (merge (default dict $config.tls_server_config) $files) -}}
+{{- end -}}
+{{- toJson $config -}}
+{{- end -}}
+
 {{- define "podgpu.scheme" -}}
-{{- ternary "https" "http" (hasKey .Values.webConfig "tls_server_config") -}}
+{{- ternary "https" "http" (include "podgpu.webConfig" . | fromJson | dig "tls_server_config" dict | empty | not) -}}
+{{- end -}}
+
+{{/* Whether tokens of Kubernetes open the pages: "true" or "". */}}
+{{- define "podgpu.asksForTokens" -}}
+{{- if eq (get (include "podgpu.given" . | fromJson) "web.kube-auth" | default "off") "on" -}}true{{- end -}}
 {{- end -}}
 
 {{/* Whether each of files/privileges.yaml is on, as JSON. Rights at an API server that is not asked are not missed. */}}
@@ -84,6 +99,7 @@ ratios: {{ toString . | toJson }}
 {{- $switches := dict
     "hostPID" .Values.hostPID
     "config.kube.api" $asks
+    "config.web.kube-auth" (eq (include "podgpu.asksForTokens" .) "true")
     "rbac.owners" (or (not $asks) .Values.rbac.owners)
     "rbac.resourceClaims" (or (not $asks) .Values.rbac.resourceClaims) -}}
 {{- range $name, $on := .Values.hostPaths -}}

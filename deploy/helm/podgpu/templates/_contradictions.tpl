@@ -5,8 +5,12 @@
 {{- include "podgpu.refuseOwnedKeys" (dict "given" $given) -}}
 {{- include "podgpu.refuseTwoScrapers" . -}}
 {{- include "podgpu.refuseClashingListeners" . -}}
+{{- include "podgpu.refuseIdleRules" . -}}
 {{- include "podgpu.refuseBlindness" (dict "root" . "given" $given) -}}
 {{- include "podgpu.refuseUnreachableDcgm" (dict "given" $given) -}}
+{{- include "podgpu.refuseHalfTls" . -}}
+{{- include "podgpu.refuseLostTokens" (dict "root" . "given" $given) -}}
+{{- include "podgpu.refuseLockedOutScrapers" . -}}
 {{- end -}}
 
 {{/* Options that other values set. */}}
@@ -83,5 +87,83 @@
 {{- end -}}
 {{- if eq (get .given "dcgm.nodes") "all" -}}
 {{- fail "config.dcgm.nodes=all makes one agent read the dcgm-exporters of all nodes, but this chart runs an agent on each node: every GPU would be counted once for each. Remove it." -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "podgpu.refuseIdleRules" -}}
+{{- $wanted := .Values.defaultRules -}}
+{{- if and .Values.prometheusRule.enabled .Values.vmRule.enabled -}}
+{{- fail "prometheusRule.enabled and vmRule.enabled would each load the rules, so every alert would be sent twice: the operator of VictoriaMetrics reads both. Keep one." -}}
+{{- end -}}
+{{- $names := list -}}
+{{- range $name, $_ := $wanted.rules -}}
+{{- range (include "podgpu.ruleFile" (dict "root" $ "name" $name) | fromYaml).groups -}}
+{{- range .rules -}}{{- $names = append $names (coalesce .alert .record) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $_ := $wanted.disabled -}}
+{{- if not (has $name $names) -}}
+{{- fail (printf "defaultRules.disabled: there is no rule %s. docs/alerts.md lists them." $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if or .Values.prometheusRule.enabled .Values.vmRule.enabled -}}
+{{- if and $wanted.rules.accounting (not $wanted.rules.use) -}}
+{{- fail "defaultRules.rules.accounting adds up what defaultRules.rules.use records, but use is off. Switch both on or both off." -}}
+{{- end -}}
+{{- if eq (include "podgpu.ruleGroups" .) "[]" -}}
+{{- fail "prometheusRule.enabled or vmRule.enabled asks for rules, but every group of defaultRules.rules is off. Switch one on." -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the agent would refuse when it starts. */}}
+{{- define "podgpu.refuseHalfTls" -}}
+{{- $given := default dict .Values.webConfig.tls_server_config -}}
+{{- $tls := include "podgpu.webConfig" . | fromJson | dig "tls_server_config" dict -}}
+{{- $demand := default "NoClientCert" $tls.client_auth_type -}}
+{{- if and .Values.tlsServerConfig.existingSecret (or $given.cert_file $given.key_file) -}}
+{{- fail "tlsServerConfig.existingSecret and webConfig.tls_server_config each name a certificate. Remove cert_file and key_file from webConfig, or leave existingSecret empty." -}}
+{{- end -}}
+{{- if and $tls (not (and $tls.cert_file $tls.key_file)) -}}
+{{- fail "webConfig.tls_server_config needs a certificate: set tlsServerConfig.existingSecret, or give both cert_file and key_file." -}}
+{{- end -}}
+{{- if has $demand (list "RequestClientCert" "RequireAnyClientCert") -}}
+{{- fail (printf "webConfig.tls_server_config.client_auth_type=%s would accept certificates that nobody vouches for. Set RequireAndVerifyClientCert." $demand) -}}
+{{- end -}}
+{{- if ne (eq $demand "NoClientCert") (empty $tls.client_ca_file) -}}
+{{- fail "webConfig.tls_server_config: client_ca_file goes together with client_auth_type=VerifyClientCertIfGiven or RequireAndVerifyClientCert. Set both or none." -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "podgpu.refuseLostTokens" -}}
+{{- $asks := include "podgpu.asksForTokens" .root -}}
+{{- if and $asks (eq (get .given "kube.api") "off") -}}
+{{- fail "config.web.kube-auth=on has the API server check tokens, but config.kube.api is off. Let the API server be asked, or leave kube-auth off." -}}
+{{- end -}}
+{{- if and .root.Values.rbac.readers (not $asks) -}}
+{{- fail "rbac.readers lists who may read the pages, but config.web.kube-auth is off and nobody is asked. Set config.web.kube-auth=on or remove rbac.readers." -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A scraper that is sure to be turned away. */}}
+{{- define "podgpu.refuseLockedOutScrapers" -}}
+{{- $web := include "podgpu.webConfig" . | fromJson -}}
+{{- $locked := or $web.basic_auth_users (include "podgpu.asksForTokens" .) -}}
+{{- $tls := dig "tls_server_config" dict $web -}}
+{{- range $name := list "podMonitor" "serviceMonitor" "vmPodScrape" "clusterPodMonitoring" -}}
+{{- $monitor := get $.Values $name -}}
+{{- $trust := ternary "tls" "tlsConfig" (eq $name "clusterPodMonitoring") -}}
+{{- $shown := get $monitor $trust -}}
+{{- if $monitor.enabled -}}
+{{- if and $locked (not (or $monitor.basicAuth $monitor.authorization $monitor.bearerTokenFile)) -}}
+{{- fail (printf "The pages ask for a login, but %s has none, so every scrape would be answered with 401. Set %s.basicAuth or %s.authorization." $name $name $name) -}}
+{{- end -}}
+{{- if and (eq (default "" $tls.client_auth_type) "RequireAndVerifyClientCert") (not (or $shown.cert $shown.certFile)) -}}
+{{- fail (printf "The pages are only for clients with a certificate, but %s has none, so every scrape would be answered with 403. Set %s.%s.cert and its key." $name $name $trust) -}}
+{{- end -}}
+{{- if and $shown (not $tls) -}}
+{{- fail (printf "%s.%s is for TLS, but the agents serve plain HTTP. Set tlsServerConfig.existingSecret, or remove %s.%s." $name $trust $name $trust) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

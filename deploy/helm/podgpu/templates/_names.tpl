@@ -31,10 +31,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end -}}
 
-{{/* metadata of an object in the release's namespace: dict "root" $ "also" labels "notes" annotations */}}
+{{/*
+metadata of an object in the release's namespace, or in another: dict "root" $ "also" labels "notes" annotations, and
+"suffix" of the name and "namespace" where they differ
+*/}}
 {{- define "podgpu.metadata" -}}
-name: {{ include "podgpu.fullname" .root }}
-namespace: {{ include "podgpu.namespace" .root }}
+name: {{ include "podgpu.fullname" .root }}{{ with .suffix }}-{{ . }}{{ end }}
+namespace: {{ default (include "podgpu.namespace" .root) .namespace }}
 labels:
   {{- include "podgpu.labels" .root | nindent 2 }}
   {{- with .also }}

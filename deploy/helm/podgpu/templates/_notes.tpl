@@ -16,6 +16,16 @@ Ask it what works and what does not:
 Nothing scrapes the agents yet. Switch on one of podMonitor, serviceMonitor, vmPodScrape, clusterPodMonitoring or
 scrapeAnnotations; a scrape job of your own needs honor_labels: true.
 {{- end }}
+{{- if eq (include "podgpu.scheme" .) "https" }}
+{{- range $each := list "podMonitor" "serviceMonitor" "vmPodScrape" "clusterPodMonitoring" }}
+{{- $monitor := get $.Values $each }}
+{{- if and $monitor.enabled (not (or $monitor.tlsConfig $monitor.tls)) }}
+
+WARNING: the pages are served by TLS, and {{ $each }} does not say whom to trust. A scrape goes to an address and not to a
+name, so set the certificate's name as serverName, and its authority.
+{{- end }}
+{{- end }}
+{{- end }}
 {{- if or .Values.hostPID (include "podgpu.hostFolders" . | ne "[]") }}
 
 hostPID and host paths need a namespace that allows privileged pods:

@@ -67,9 +67,14 @@
 - name: config
   mountPath: /etc/podgpu
   readOnly: true
-{{- if .Values.webConfig }}
+{{- if include "podgpu.webConfig" . | ne "{}" }}
 - name: web-config
   mountPath: /etc/podgpu-web
+  readOnly: true
+{{- end }}
+{{- if .Values.tlsServerConfig.existingSecret }}
+- name: web-tls
+  mountPath: /etc/podgpu-tls
   readOnly: true
 {{- end }}
 {{- range include "podgpu.hostFolders" . | fromJsonArray }}
@@ -86,10 +91,15 @@
 - name: config
   configMap:
     name: {{ include "podgpu.fullname" . }}
-{{- if .Values.webConfig }}
+{{- if include "podgpu.webConfig" . | ne "{}" }}
 - name: web-config
   secret:
     secretName: {{ include "podgpu.fullname" . }}-web
+{{- end }}
+{{- with .Values.tlsServerConfig.existingSecret }}
+- name: web-tls
+  secret:
+    secretName: {{ . }}
 {{- end }}
 {{- range include "podgpu.hostFolders" . | fromJsonArray }}
 - name: {{ .name }}
@@ -143,18 +153,12 @@ nodeAffinity:
       {{- end }}
 {{- end -}}
 
-{{/* dict "root" $ "path" of the page "settings" from the values. A client without a certificate can only knock. */}}
+{{/* dict "root" $ "path" of the page "settings" from the values. Probes need no login and no certificate. */}}
 {{- define "podgpu.probe" -}}
-{{- $demand := dig "tls_server_config" "client_auth_type" "" .root.Values.webConfig -}}
-{{- if hasPrefix "Require" $demand -}}
-tcpSocket:
-  port: http
-{{- else -}}
 httpGet:
   path: {{ .path }}
   port: http
   scheme: {{ include "podgpu.scheme" .root | upper }}
-{{- end }}
 {{- with .settings }}
 {{ toYaml . }}
 {{- end }}

@@ -3,6 +3,7 @@
 `python -m podgpu.sources.nvml.child [LIBRARY]`, driven over stdin and stdout (see `wire`).
 """
 
+import ctypes
 import os
 import signal
 import sys
@@ -23,14 +24,20 @@ from podgpu.sources.nvml.worker import Worker
 
 ENUMERATE_SECONDS = 10.0
 CLOSE_SECONDS = 0.5
+_PR_SET_PDEATHSIG = 1
+LATE_REPORTS = 2  # times the time that a report may take; an older reading is not shown
 
 
 class Seat(Struct):
-    """The reader of a card and its thread. `absent` says why the driver no longer lists the card."""
+    """The reader of a card and its thread. `absent` says why the driver no longer lists the card.
+
+    `late` is a reading that came after the report it was for. It is shown if the next one is late too.
+    """
 
     worker: Worker
     reader: GpuReader
     absent: str = ""
+    late: Device | None = None
 
 
 class Crew:
@@ -46,11 +53,13 @@ class Crew:
         self._unnamed: tuple[Device, ...] = ()  # the driver counts them but gives no handle or UUID
         self._enumerate_due = 0.0
         self._fault: Fault | None = None
+        self._patience = 0.0
 
     def report(self, seconds: float) -> Report:
         """Read every GPU whose thread is free. For the others, report the call that their thread is stuck in."""
         began = time.monotonic()
         deadline = began + seconds
+        self._patience = seconds
         self._take_late_results()
         self._refresh(deadline)
         devices = (*self._read_cards(deadline), *self._unnamed) if self._session.is_open else ()
@@ -98,7 +107,8 @@ class Crew:
             if isinstance(result, Device)
         }
         for uuid, seat in self._seats.items():
-            devices.setdefault(uuid, _silent(seat))
+            late, seat.late = seat.late, None
+            devices.setdefault(uuid, late if late and not seat.absent else _silent(seat))
         return devices.values()
 
     def _wait(self, awaited: Iterable[Worker], deadline: float) -> dict[Worker, Any]:
@@ -111,14 +121,25 @@ class Crew:
             except Empty:
                 break
             self._took(worker, result)
-            if worker in left:  # the result of any other worker is late, and too old to show
+            if worker in left:
                 left.discard(worker)
                 results[worker] = result
+            else:
+                self._keep(worker, result)
         return results
 
     def _take_late_results(self) -> None:
         while not self._results.empty():
-            self._took(*self._results.get())
+            worker, result = self._results.get()
+            self._took(worker, result)
+            self._keep(worker, result)
+
+    def _keep(self, worker: Worker, result: Any) -> None:
+        """A card that always takes longer than a report may wait is still shown, one report later."""
+        for seat in self._seats.values():
+            if seat.worker is worker and isinstance(result, Device):
+                is_recent = time.monotonic() - result.at < LATE_REPORTS * self._patience
+                seat.late = result if is_recent else None
 
     def _took(self, worker: Worker, result: Any) -> None:
         worker.busy = False
@@ -160,7 +181,8 @@ class Crew:
             seat.reader.reopen(found.raw, found.index)
 
     def _errors(self) -> Counter[str]:
-        idle = [seat.worker for seat in self._seats.values() if not seat.worker.busy]
+        workers = (self._control, *(seat.worker for seat in self._seats.values()))
+        idle = [worker for worker in workers if not worker.busy]
         listing = Counter(["listing_hung"] if self._control.busy and self._seats else [])
         return sum((worker.journal.take_errors() for worker in idle), listing)
 
@@ -180,7 +202,13 @@ def _protocol_streams() -> tuple[BinaryIO, BinaryIO]:
     return sys.stdin.buffer, answers
 
 
+def _die_with_parent() -> None:
+    """The end of stdin would do, but not for a sampler that is stopped or busy."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def main() -> None:
+    _die_with_parent()
     # A terminal sends Ctrl-C to the whole process group, but only the agent decides when the sampler ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)

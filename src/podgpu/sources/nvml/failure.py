@@ -1,8 +1,19 @@
-"""NVML's return codes as a closed set of reasons."""
+"""NVML's return codes as a closed set of reasons, and what a device refuses.
+
+A refusal may be a mistake of a moment, so each call is made again, after growing pauses.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from math import inf
 
 import pynvml
+from msgspec import Struct
 
 from podgpu.model import Fault
+
+FIRST_PAUSE = 1.0  # seconds
+LONGEST_PAUSE = 3600.0
 
 REASONS = {
     pynvml.NVML_ERROR_UNINITIALIZED: "uninitialized",
@@ -29,15 +40,11 @@ REASONS = {
     pynvml.NVML_ERROR_GPU_NOT_FOUND: "gpu_not_found",
 }
 
-# The same device will always answer this way.
-REFUSED = frozenset(
-    {
-        pynvml.NVML_ERROR_NOT_SUPPORTED,
-        pynvml.NVML_ERROR_NO_PERMISSION,
-        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
-        pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
-    }
-)
+# The library will always answer this way; a new process may load another.
+FOREVER = frozenset({pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH})
+
+# The same device will probably answer this way again.
+REFUSED = FOREVER | {pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_NO_PERMISSION}
 
 # The card has failed, not just the call.
 CARD_GONE = frozenset(
@@ -89,3 +96,52 @@ def raise_if_gone(code: int, call: str) -> None:
         raise CardGone(code, call)
     if code in SESSION_GONE:
         raise SessionGone(code, call)
+
+
+Key = tuple[str, tuple[int, ...]]  # a call's name and its numbers
+
+
+class _Refused(Struct):
+    code: int
+    due: float
+    pause: float
+
+
+class Refusals:
+    """What one device refuses now."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._refused: dict[Key, _Refused] = {}
+        self._answered: set[Key] = set()
+
+    def holds(self, key: Key) -> bool:
+        """Whether it was refused the last time, so that there is no answer to expect."""
+        return key in self._refused
+
+    def rests(self, key: Key) -> bool:
+        """Whether it is too early to ask again."""
+        one = self._refused.get(key)
+        return one is not None and self._clock() < one.due
+
+    def note(self, key: Key, code: int, *, forever: bool = False) -> bool:
+        """It was refused; `forever` if no later answer can be another one. Return whether it had been answered."""
+        last = self._refused.get(key)
+        pause = min(2 * last.pause, LONGEST_PAUSE) if last else FIRST_PAUSE
+        self._refused[key] = _Refused(code, inf if forever else self._clock() + pause, pause)
+        return last is None and key in self._answered
+
+    def lift(self, key: Key) -> None:
+        """It was answered."""
+        self._refused.pop(key, None)
+        self._answered.add(key)
+
+    def lost(self) -> Iterator[tuple[Key, int]]:
+        """Yield what is refused and was answered before, with NVML's code."""
+        for key, one in self._refused.items():
+            if key in self._answered:
+                yield key, one.code
+
+    def code(self, key: Key) -> int | None:
+        one = self._refused.get(key)
+        return one.code if one else None

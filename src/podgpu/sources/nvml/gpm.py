@@ -41,9 +41,10 @@ class Profiler:
         self._sums: dict[Metric, float] = {}
 
     @staticmethod
-    def supported(handle: Handle) -> bool:
+    def supported(handle: Handle) -> bool | None:
+        """Ask whether the device can be profiled. Return None if it does not answer."""
         support = handle.call("nvmlGpmQueryDeviceSupport")
-        return support is not None and bool(support.isSupportedDevice)
+        return None if support is None else bool(support.isSupportedDevice)
 
     def open(self) -> bool:
         """Take the first sample. Return False if the device has no profiling after all."""

@@ -1,7 +1,8 @@
 """An NVML handle. Every call on a device goes through here.
 
-A call that the device refuses is not made again. Any other failure is counted, and the value is absent. A lost card or
-driver raises. The journal shows other threads which call a thread is in.
+A call that the device refuses is repeated at once and, if it is refused again, made again only after a pause. Any other
+failure is counted, and the value is absent. A lost card or driver raises. The journal shows other threads which call a
+thread is in.
 """
 
 import time
@@ -20,6 +21,9 @@ OLDER = {
     ("ComputeRunningProcesses_v3", ()): ("ComputeRunningProcesses_v2", ()),
     ("GraphicsRunningProcesses_v3", ()): ("GraphicsRunningProcesses_v2", ()),
 }
+
+
+TRIES = 3  # of a call that is refused for the first time: a mistake of the driver is seldom made three times
 
 
 class Journal:
@@ -44,7 +48,7 @@ class Handle:
     def __init__(self, raw: Any, journal: Journal) -> None:
         self.raw = raw
         self.journal = journal
-        self._refused: set[tuple[str, tuple[int, ...]]] = set()
+        self.refusals = failure.Refusals()
 
     def get(self, function: str, *args: Any) -> Any | None:
         """Call `nvmlDeviceGet<function>`, or its name in an older library. Return None if there is no answer."""
@@ -58,27 +62,35 @@ class Handle:
 
     def call(self, name: str, *args: Any) -> Any | None:
         """Call any function that takes this handle first. Return None if there is no answer."""
-        if self.refuses(name, *args):
+        key = _key(name, args)
+        if self.refusals.rests(key):
             return None
-        try:
-            return self._made(name, *args)
-        except pynvml.NVMLError as error:
-            self.fail(error.value, name, *args)
-            return None
-        except UnicodeDecodeError:  # the bindings raise it for a name that is not UTF-8
-            self.journal.errors["not_text"] += 1
-            return None
+        for _ in range(1 if self.refusals.holds(key) else TRIES):
+            try:
+                answer = self._made(name, *args)
+            except pynvml.NVMLError as error:
+                self.fail(error.value, name, *args)
+                if not self.refusals.holds(key):
+                    return None
+            except UnicodeDecodeError:  # the bindings raise it for a name that is not UTF-8
+                self.journal.errors["not_text"] += 1
+                return None
+            else:
+                self.refusals.lift(key)
+                return answer
+        return None
 
     def fail(self, code: int, name: str, *args: Any) -> None:
         """Raise, remember or count a failed call. NOT_FOUND is an answer, not a failure."""
         failure.raise_if_gone(code, name)
         if code in failure.REFUSED:
-            self._refused.add(_key(name, args))
+            if self.refusals.note(_key(name, args), code, forever=code in failure.FOREVER):
+                self.journal.errors["refused"] += 1
         elif code != pynvml.NVML_ERROR_NOT_FOUND:
             self.journal.errors[failure.reason(code)] += 1
 
     def refuses(self, name: str, *args: Any) -> bool:
-        return _key(name, args) in self._refused
+        return self.refusals.holds(_key(name, args))
 
     def _made(self, name: str, *args: Any) -> Any:
         function: Callable[..., Any] | None = getattr(pynvml, name, None)

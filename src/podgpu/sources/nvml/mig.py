@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from podgpu.catalog.row import Metric
 from podgpu.model import Instance, MigInstance, Reading
 from podgpu.sources.nvml import plan
 from podgpu.sources.nvml.gpm import Profiler
 from podgpu.sources.nvml.handle import Handle
 from podgpu.sources.nvml.process import NO_FIGURE, Listing, running
+
+MOST_INSTANCES = 64  # a card has seven GPU instances at most
 
 
 class InstanceReader:
@@ -19,7 +20,6 @@ class InstanceReader:
         self.mig = mig
         self._handle = handle
         self._speaks = speaks
-        self._refused_fields: set[Metric] = set()
         self._profiler: Profiler | None = None
         if speaks and Profiler.supported(parent):
             profiler = Profiler(parent, mig.gpu_instance_id)
@@ -30,7 +30,7 @@ class InstanceReader:
         return Instance(mig=self.mig, readings=readings), self._processes()
 
     def _readings(self) -> Iterator[Reading]:
-        yield from plan.read(plan.INSTANCE, self._handle, self._refused_fields)
+        yield from plan.read(plan.INSTANCE, self._handle)
         if self._profiler:
             yield from self._profiler.read()
 
@@ -75,13 +75,21 @@ class InstanceReaders:
         self._readers = {}
 
     def _handles(self) -> Iterator[tuple[str, Handle]]:
-        for index in range(self._parent.get("MaxMigDeviceCount") or 0):
+        for index in range(self._count()):
             raw = self._parent.get("MigDeviceHandleByIndex", index)
             if raw is not None:
                 handle = Handle(raw, self._parent.journal)
                 uuid = handle.get("UUID")
                 if uuid:
                     yield uuid, handle
+
+    def _count(self) -> int:
+        """A number that no card has is a mistake of the driver, and a loop that would never end."""
+        count = self._parent.get("MaxMigDeviceCount") or 0
+        if 0 <= count <= MOST_INSTANCES:
+            return int(count)
+        self._parent.journal.errors["implausible_value"] += 1
+        return 0
 
     def _replace(self, handles: dict[str, Handle]) -> None:
         self.close()

@@ -17,6 +17,7 @@ from podgpu.sources.nvml.handle import Handle, Journal
 # How NVML writes "not available" in each width of number, and DCGM's blank values.
 SENTINELS = frozenset({2**32 - 1, 2**64 - 1, *range(2**31 - 16, 2**31 - 12), *range(2**63 - 16, 2**63 - 12)})
 
+FIELD_CALL = "nvmlDeviceGetFieldValues"
 FIELD_VALUE = {
     pynvml.NVML_VALUE_TYPE_DOUBLE: "dVal",
     pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
@@ -53,28 +54,35 @@ INSTANCE = Plan.of(row for row in DEVICE_ROWS if row.mig)
 GPM_ROWS = tuple(row for row in DEVICE_ROWS if isinstance(row.read, Gpm))
 
 
-def read(plan: Plan, handle: Handle, refused_fields: set[Metric]) -> Iterator[Reading]:
-    """Read a plan's rows. Fields that the device refuses are added to `refused_fields` and not read again."""
+def read(plan: Plan, handle: Handle) -> Iterator[Reading]:
+    """Read a plan's rows."""
     for (function, args), rows in plan.calls.items():
         answer = handle.get(function, *args)
         if answer is not None:
             for row in rows:
                 yield from reading(row, picked(row, answer), handle.journal)
-    yield from _read_fields(plan, handle, refused_fields)
+    yield from _read_fields(plan, handle)
 
 
-def _read_fields(plan: Plan, handle: Handle, refused: set[Metric]) -> Iterator[Reading]:
-    rows = [row for row in plan.fields if row not in refused]
+def _read_fields(plan: Plan, handle: Handle) -> Iterator[Reading]:
+    rows = [row for row in plan.fields if not handle.refusals.rests(_field(row))]
     wanted = tuple((row.read.id, row.read.scope) for row in rows if isinstance(row.read, Field))
     answers = handle.get("FieldValues", wanted) if wanted else None
     for row, answer in zip(rows, answers if answers is not None else (), strict=False):
         if answer.nvmlReturn == pynvml.NVML_SUCCESS:
+            handle.refusals.lift(_field(row))
             yield from reading(row, getattr(answer.value, FIELD_VALUE[answer.valueType]), handle.journal)
         elif answer.nvmlReturn in failure.REFUSED or answer.nvmlReturn == pynvml.NVML_ERROR_INVALID_ARGUMENT:
-            refused.add(row)
+            if handle.refusals.note(_field(row), answer.nvmlReturn):
+                handle.journal.errors["refused"] += 1
         else:
-            failure.raise_if_gone(answer.nvmlReturn, "nvmlDeviceGetFieldValues")
+            failure.raise_if_gone(answer.nvmlReturn, FIELD_CALL)
             handle.journal.errors[failure.reason(answer.nvmlReturn)] += 1
+
+
+def _field(row: Metric) -> tuple[str, tuple[int, ...]]:
+    """The key of a field among what a device refuses."""
+    return (FIELD_CALL, (row.read.id, row.read.scope)) if isinstance(row.read, Field) else (FIELD_CALL, ())
 
 
 def picked(row: Metric, answer: Any) -> float | None:
@@ -96,7 +104,7 @@ def reading(row: Metric, value: float | None, journal: Journal) -> Iterator[Read
     if value is None or value in SENTINELS or row.read is None:
         return
     base = in_base_unit(value, row.read.unit)
-    if not math.isfinite(base) or abs(base) > row.read.unit.ceiling:
+    if not math.isfinite(base) or not row.read.unit.floor <= base <= row.read.unit.ceiling:
         journal.errors["implausible_value"] += 1
         return
     yield Reading(row.name, base, row.label_values)

@@ -9,7 +9,8 @@ import msgspec
 import pynvml
 
 from podgpu.model import Process
-from podgpu.sources.nvml.handle import Handle
+from podgpu.sources.nvml import failure
+from podgpu.sources.nvml.handle import TRIES, Handle
 
 LISTS = {
     "compute": "ComputeRunningProcesses_v3",
@@ -19,6 +20,7 @@ LISTS = {
 LARGEST_PID = 4_194_304
 INITIAL_PID_NAMESPACE = 0xEFFFFFFC
 NO_INSTANCE = NO_FIGURE = 2**32 - 1
+AGAIN = failure.REFUSED | {pynvml.NVML_ERROR_INSUFFICIENT_SIZE}  # the list may grow, a refusal be a mistake
 NEWEST_WINDOW = 1_000_000  # microseconds; the driver has certainly reported a window this old
 
 
@@ -119,22 +121,27 @@ class Utilization:
 
     def _ask(self, name: str) -> list[Any] | None:
         """NOT_FOUND or an empty list means that no process was active. The list may grow between two calls."""
-        if self._handle.refuses(name):
+        handle, key = self._handle, (name, ())
+        if handle.refusals.rests(key):
             return None
-        journal, code = self._handle.journal, pynvml.NVML_ERROR_INSUFFICIENT_SIZE
-        for _ in range(3):
-            journal.begin(name)
+        code = pynvml.NVML_ERROR_INSUFFICIENT_SIZE
+        for _ in range(TRIES):
+            handle.journal.begin(name)
             try:
-                return list(pynvml.nvmlDeviceGetProcessUtilization(self._handle.raw, self._last_stamp))
+                samples = list(pynvml.nvmlDeviceGetProcessUtilization(handle.raw, self._last_stamp))
             except pynvml.NVMLError as error:
                 code = error.value
+            else:
+                handle.refusals.lift(key)
+                return samples
             finally:
-                journal.end()
+                handle.journal.end()
             if code in (pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND):
+                handle.refusals.lift(key)
                 return []
-            if code != pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+            if code not in AGAIN:
                 break
-        self._handle.fail(code, name)
+        handle.fail(code, name)
         return None
 
 

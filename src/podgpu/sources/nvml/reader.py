@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 import msgspec
 
-from podgpu.catalog.row import Metric
-from podgpu.model import SEES_ALL, Device, Fault, Gpu, Reading
+from podgpu.model import SEES_ALL, Device, Fault, Gpu, Reading, Refused
 from podgpu.sources.nvml import failure, plan
 from podgpu.sources.nvml.gpm import Profiler
 from podgpu.sources.nvml.handle import Handle, Journal
@@ -20,6 +20,19 @@ MIG_MODE_SECONDS = 5.0  # between two checks of the MIG mode
 # XIDs are heard even if the list of processes is incomplete.
 ABLE = msgspec.structs.replace(SEES_ALL, hears_xids=True)
 PARTLY_ABLE = msgspec.structs.replace(ABLE, sees_all=False)
+
+# Facts that are asked for again while a card refuses them, and what every card should answer unless it is in MIG mode.
+FACTS = ("nvmlDeviceGetName", "nvmlDeviceGetMinorNumber", "nvmlDeviceGetPciInfo", "nvmlDeviceGetNumGpuCores")
+EXPECTED = (
+    "nvmlDeviceGetName",
+    "nvmlDeviceGetMinorNumber",
+    "nvmlDeviceGetUtilizationRates",
+    "nvmlDeviceGetPowerUsage",
+    "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlDeviceGetProcessUtilization",
+    "nvmlGpmQueryDeviceSupport",
+    "nvmlGpmSampleGet",
+)
 
 ARCHITECTURES = {
     2: "Kepler",
@@ -47,11 +60,10 @@ class GpuReader:
     def _adopt(self, raw: Any) -> None:
         self._fresh: Any = None
         self._handle = Handle(raw, self._journal)
-        self._facts_known = False
+        self._facts_due = 0.0
         self._utilization = Utilization(self._handle)
         self._instances = InstanceReaders(self._handle)
         self._profiler: Profiler | None = None
-        self._refused_fields: set[Metric] = set()
         self._slow: tuple[Reading, ...] = ()
         self._slow_due = 0.0
         self._mig_mode_due = 0.0
@@ -102,14 +114,29 @@ class GpuReader:
             instances=instances,
             processes=processes,
             ability=ABLE if listing.is_complete else PARTLY_ABLE,
+            refused=tuple(self._refused()),
         )
 
+    def _refused(self) -> Iterator[Refused]:
+        """What a card refuses and people miss: what it answered before, or what every card should answer."""
+        refusals = self._handle.refusals
+        missed = dict(refusals.lost())
+        for call in () if self.gpu.mig_enabled else EXPECTED:
+            code = refusals.code((call, ()))
+            has_older = call.endswith("_v3") and not self._handle.refuses(call.replace("_v3", "_v2"))
+            if code is not None and not has_older:
+                missed[call, ()] = code
+        for call, code in sorted({(name, code) for (name, _), code in missed.items()}):
+            yield Refused(
+                call=call.removeprefix("nvmlDeviceGet").removeprefix("nvml"), reason=failure.reason(code)
+            )
+
     def _readings(self) -> Iterator[Reading]:
-        yield from plan.read(plan.EVERY_CYCLE, self._handle, self._refused_fields)
+        yield from plan.read(plan.EVERY_CYCLE, self._handle)
         if self._profiler:
             yield from self._profiler.read()
         if (now := time.monotonic()) >= self._slow_due:
-            self._slow = tuple(plan.read(plan.SLOW, self._handle, self._refused_fields))
+            self._slow = tuple(plan.read(plan.SLOW, self._handle))
             self._slow_due = now + SLOW_SECONDS
         yield from self._slow
 
@@ -127,13 +154,21 @@ class GpuReader:
                 self._adopt(self._handle.raw)
             self.gpu = msgspec.structs.replace(self.gpu, mig_enabled=mig_enabled)
             self._mig_mode_due = now + MIG_MODE_SECONDS
-        if self._facts_known:
+        if now < self._facts_due:
             return
         self.gpu = _facts(self._handle, self.gpu)
-        self._facts_known = True
-        if Profiler.supported(self._handle):
+        is_asked = self._open_profiler()
+        # What is missing may have been refused by mistake.
+        are_known = is_asked and not any(map(self._handle.refuses, FACTS))
+        self._facts_due = inf if are_known else now + SLOW_SECONDS
+
+    def _open_profiler(self) -> bool:
+        """Profile the card if it can be profiled. Return False if it did not say whether it can."""
+        can = Profiler.supported(self._handle)
+        if can and self._profiler is None:
             profiler = Profiler(self._handle)
             self._profiler = profiler if profiler.open() else None
+        return can is not None and bool(self._profiler) == can
 
     def _mig_enabled(self) -> bool:
         mode = self._handle.get("MigMode")
@@ -146,15 +181,19 @@ def _facts(handle: Handle, known: Gpu) -> Gpu:
     return Gpu(
         uuid=known.uuid,
         index=known.index,
-        minor=handle.get("MinorNumber"),
-        model=handle.get("Name") or "",
-        pci_bus_id=_text(pci.busId) if pci else "",
-        architecture=ARCHITECTURES.get(handle.get("Architecture") or 0, ""),
-        compute_capability="{}.{}".format(*capability) if capability else "",
-        vbios=handle.get("VbiosVersion") or "",
+        minor=_else(handle.get("MinorNumber"), known.minor),
+        model=handle.get("Name") or known.model,
+        pci_bus_id=_text(pci.busId) if pci else known.pci_bus_id,
+        architecture=ARCHITECTURES.get(handle.get("Architecture") or 0, known.architecture),
+        compute_capability="{}.{}".format(*capability) if capability else known.compute_capability,
+        vbios=handle.get("VbiosVersion") or known.vbios,
         mig_enabled=known.mig_enabled,
-        multiprocessors=_multiprocessors(handle.get("NumGpuCores"), capability),
+        multiprocessors=_else(_multiprocessors(handle.get("NumGpuCores"), capability), known.multiprocessors),
     )
+
+
+def _else(found: int | None, known: int | None) -> int | None:
+    return known if found is None else found
 
 
 def _multiprocessors(cores: int | None, capability: tuple[int, int] | None) -> int | None:

@@ -114,7 +114,20 @@ class Sampler:
         await asyncio.wait(awaited, timeout=self._budget + GRACE, return_when=FIRST_COMPLETED)
         if self._hurry.done():
             return None
-        return await self._taken() if self._answer.done() else self._stuck()
+        if self._answer.done():
+            return await self._taken()
+        if not _is_stopped(self._process):
+            return self._stuck()
+        await self._let_go()
+        return None
+
+    async def _let_go(self) -> None:
+        """End a sampler that somebody stopped, so that the next attempt starts another."""
+        if self._process and self._answer:
+            self._process.kill()
+            self._answer.cancel()
+            self._answer = None
+            await self._bury()
 
     async def _start(self) -> None:
         self._vain_lives += 1
@@ -207,6 +220,15 @@ class Sampler:
             process.stdin.close()
         except (ConnectionError, RuntimeError):
             return
+
+
+def _is_stopped(process: Process | None) -> bool:
+    """Whether somebody stopped it with a signal. It holds no lock of the driver, so it can be replaced at once."""
+    try:
+        with open(f"/proc/{process.pid if process else 0}/stat", "rb") as file:  # noqa: PTH123 - pathlib takes memory
+            return file.read(512).rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except (OSError, IndexError):
+        return False
 
 
 def _ending(code: int) -> str:

@@ -12,6 +12,9 @@ from podgpu.sources.nvml import failure
 from podgpu.sources.nvml.event import EventListener
 from podgpu.sources.nvml.handle import Journal
 
+NOT_TEXT = "not_text"  # the bindings cannot decode what is not UTF-8
+MOST_GPUS = 256
+
 
 class FoundGpu(Struct, frozen=True):
     """A GPU that the driver counts: its handle and UUID, or the reason why it has none."""
@@ -59,8 +62,8 @@ class Session:
         self._load()
         try:
             self._call("nvmlInit")
-            self.driver_version = self._call("nvmlSystemGetDriverVersion")
-            self.nvml_version = self._call("nvmlSystemGetNVMLVersion")
+            self.driver_version = self._text("nvmlSystemGetDriverVersion")
+            self.nvml_version = self._text("nvmlSystemGetNVMLVersion")
         except pynvml.NVMLError as error:
             raise Unavailable(failure.reason(error.value), "nvmlInit") from error
         self.is_open = True
@@ -85,12 +88,26 @@ class Session:
                 if error.value in failure.SESSION_GONE:
                     raise failure.SessionGone(error.value, "nvmlDeviceGetHandleByIndex") from error
                 yield FoundGpu(index, reason=failure.reason(error.value))
+            except UnicodeDecodeError:
+                self._journal.errors[NOT_TEXT] += 1
+                yield FoundGpu(index, reason=NOT_TEXT)
 
     def _count(self) -> int:
         try:
-            return int(self._call("nvmlDeviceGetCount"))
+            count = int(self._call("nvmlDeviceGetCount"))
         except pynvml.NVMLError as error:
             raise failure.SessionGone(error.value, "nvmlDeviceGetCount") from error
+        if count > MOST_GPUS:
+            raise Unavailable("implausible_value", "nvmlDeviceGetCount", f"{count} GPUs")
+        return count
+
+    def _text(self, name: str) -> str:
+        """What is no text is not known: a garbled version must not cost the GPUs."""
+        try:
+            return str(self._call(name))
+        except UnicodeDecodeError:
+            self._journal.errors[NOT_TEXT] += 1
+            return ""
 
     def _call(self, name: str, *args: Any) -> Any:
         self._journal.begin(name)

@@ -3,7 +3,7 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from uuid import NAMESPACE_OID, uuid5
@@ -101,9 +101,12 @@ class DemoPods:
 class DemoProcesses:
     name = parts.PROCFS.name
 
-    def holders(self, pids: Iterable[int]) -> dict[int, Holder]:
+    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
         residents = {resident.pid: resident for card in CARDS for resident in card.processes}
         return {pid: _holder(residents[pid]) for pid in pids if pid in residents}
+
+    def mps(self, pid: int) -> str | None:
+        return None
 
     def fault(self) -> Fault | None:
         return None

@@ -37,13 +37,14 @@ way, and nothing is called exported_pod, even where a Prometheus overrides honor
   {{ $.metricRelabel }}:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- with $.monitor.tlsConfig }}
-  tlsConfig:
+  {{- range $each := list "tlsConfig" "basicAuth" "authorization" }}
+  {{- with get $.monitor $each }}
+  {{ $each }}:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- with $.monitor.basicAuth }}
-  basicAuth:
-    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $.monitor.bearerTokenFile }}
+  bearerTokenFile: {{ . }}
   {{- end }}
 {{- end }}
 {{- end -}}

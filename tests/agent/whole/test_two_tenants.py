@@ -1,0 +1,177 @@
+"""The bill of an honest tenant beside one who cheats: real processes in real cgroups, the card's numbers made up.
+
+Each attack leaves the honest bill as it is without it, within one per cent, and the attacker pays for what he used.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu.agent.attribution import Attribution
+from podgpu.host.procfs import Procfs
+from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
+from tests.agent.stage import StillPods, check_card
+from tests.agent.test_attribution import Kubelet
+
+GPU = "GPU-1"
+HONEST, CHEAT = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
+IDS = {HONEST: "a" * 64, CHEAT: "b" * 64}
+SECONDS, CYCLES = 5.0, 12
+SLEEP = "print(flush=True); import time; time.sleep(600)"
+# What ends the first thread while another lives on, and what takes the name of an MPS server.
+HEADLESS = (
+    "import ctypes, os, threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); print(flush=True);"
+    "ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[os.uname().machine], 0)"
+)
+MPS = f"import ctypes; ctypes.CDLL(None).prctl(15, b'nvidia-cuda-mps-server', 0, 0, 0); {SLEEP}"
+
+
+def pod(uid: str, name: str) -> Pod:
+    container = PodContainer(name="main", container_id=IDS[uid], running=True)
+    return Pod(namespace="ns", name=name, uid=uid, phase="Running", containers=(container,))
+
+
+@dataclass
+class Node:
+    """Cgroups below a root that looks like a kubelet's, and processes in them."""
+
+    top: Path
+    started: ExitStack = field(default_factory=ExitStack)
+
+    def start(self, place: str, program: str = SLEEP) -> int:
+        folder = self.top / place
+        folder.mkdir(parents=True, exist_ok=True)
+
+        enter = f'echo $$ > {folder}/cgroup.procs; exec "$@"'
+        command = ["sh", "-c", enter, "sh", sys.executable, "-c", program]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        self.started.callback(process.wait)
+        self.started.callback(process.kill)
+        assert process.stdout
+        self.started.callback(process.stdout.close)
+        assert process.stdout.readline()
+        return process.pid
+
+    def pod(self, uid: str) -> str:
+        return f"{self.top.stem}-kubepods.slice/burstable/pod{uid}/{IDS[uid]}"
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    mounts = [Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/systemd")]
+    root = next((mount for mount in mounts if (mount / "cgroup.procs").exists()), None)
+    if root is None or os.geteuid() != 0:
+        pytest.skip("needs root and a cgroup hierarchy")
+    node = Node(root / f"podgpubill{os.getpid()}.slice")
+    with node.started:
+        yield node
+    for folder, _, _ in os.walk(node.top, topdown=False):
+        while (Path(folder) / "cgroup.procs").read_text():
+            time.sleep(0.01)
+        Path(folder).rmdir()
+
+
+def listed(pid: int, busy: float, *, kinds: Sequence[str] = ("compute",)) -> Process:
+    """A process that the looks name for that share of the time."""
+    return Process(pid=pid, kinds=tuple(kinds), memory_bytes=10 << 30, sm_busy_us=round(busy * SECONDS * 1e6))
+
+
+async def billed(*processes: Process, busy: float, read_at: float | None = None, cheat: str = GPU) -> Card:
+    """Book a minute in which the card was that busy. `read_at` is when it was read last, by default now."""
+    pods = (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
+    attribution = Attribution(
+        interval=SECONDS,
+        allocations=Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {})),
+        pod_sources=[StillPods(pods)],
+        processes=Procfs(Path("/proc")),
+    )
+    end = time.monotonic() if read_at is None else read_at
+    for cycle in range(CYCLES + 1):
+        at = end - (CYCLES - cycle) * SECONDS
+        device = replace(_device(at, busy), processes=processes)
+        # All readings come after the processes began, except where the test is about that.
+        seen = replace(device, seconds=0.0 if read_at is not None else end - at)
+        (card,) = (await attribution.attribute([seen], at)).cards
+        assert card.balance
+        check_card(card, card.balance)
+    await attribution.close()
+    return card
+
+
+def _device(at: float, busy: float) -> Device:
+    values = {
+        "energy_joules_total": 1e6 + at * (84 + 600 * busy),
+        "power_limit_watts": 700.0,
+        "graphics_engine_active_ratio": busy,
+        "memory_used_bytes": float(30 << 30),
+    }
+    readings = tuple(Reading(name, value) for name, value in values.items())
+    return Device(gpu=Gpu(uuid=GPU, index=0), at=at, readings=readings)
+
+
+def bill(card: Card, name: str) -> Booking:
+    return next((one.booking for one in card.tenants if one.container.pod == name), Booking())
+
+
+def joules(card: Card, name: str) -> float:
+    return bill(card, name).energy_mj / 1000
+
+
+async def test_who_ends_his_first_thread_still_pays(node: Node) -> None:
+    honest = listed(node.start(node.pod(HONEST)), 0.5)
+    fair = await billed(honest, listed(node.start(node.pod(CHEAT)), 0.4), busy=0.9)
+    forged = await billed(honest, listed(node.start(node.pod(CHEAT), HEADLESS), 0.4), busy=0.9)
+    assert joules(forged, "honest") == pytest.approx(joules(fair, "honest"), rel=0.01)
+    assert joules(forged, "cheat") == pytest.approx(joules(fair, "cheat"), rel=0.01)
+    assert joules(fair, "cheat") > 1000
+    assert bill(forged, "cheat").memory_bytes == 10 << 30
+
+
+@pytest.mark.parametrize("has_claim", [True, False])
+async def test_who_calls_himself_an_mps_server_still_pays(node: Node, *, has_claim: bool) -> None:
+    client = listed(node.start(node.pod(HONEST)), 0.1, kinds=("compute", "mps"))
+    cheat = GPU if has_claim else ""
+    fair = await billed(client, listed(node.start(node.pod(CHEAT)), 0.8), busy=0.9, cheat=cheat)
+    forged = await billed(client, listed(node.start(node.pod(CHEAT), MPS), 0.8), busy=0.9, cheat=cheat)
+    assert joules(forged, "honest") == pytest.approx(joules(fair, "honest"), rel=0.01)
+    assert joules(forged, "cheat") == pytest.approx(joules(fair, "cheat"), rel=0.01)
+    assert joules(fair, "cheat") > 1000
+
+
+async def test_a_process_that_nobody_sees_is_on_nobodys_bill(node: Node) -> None:
+    idle = listed(node.start(node.pod(HONEST)), 0.0)
+    alone = await billed(idle, busy=0.0, cheat="")
+    beside = await billed(idle, busy=0.96, cheat="")
+    used = beside.balance.busy_us if beside.balance else 0
+    assert bill(beside, "honest").busy_us == 200_000  # a look may be late by that much, once
+    assert joules(beside, "honest") == pytest.approx(joules(alone, "honest"), rel=0.03)
+    unknown = next(one for one in beside.rest if one.reason == "unknown")
+    assert unknown.busy_us > 0.98 * used
+
+
+async def test_a_process_that_began_after_the_reading_has_a_pid_by_chance(node: Node) -> None:
+    read_at = time.monotonic() - 0.05
+    late = listed(node.start(node.pod(HONEST)), 0.9)
+    card = await billed(late, busy=0.9, read_at=read_at)
+    assert bill(card, "honest").busy_us == 0
+    assert bill(card, "honest").memory_bytes is None
+
+
+@pytest.mark.parametrize("place", ["web.service", "lxc/web", "docker/" + "c" * 64])
+async def test_who_names_his_cgroup_after_a_pod_below_his_own_is_not_that_pod(node: Node, place: str) -> None:
+    honest = listed(node.start(node.pod(HONEST)), 0.5)
+    beside = listed(node.start(place), 0.4)
+    forger = listed(node.start(f"{place}/kubepods/burstable/pod{HONEST}/{IDS[HONEST]}"), 0.4)
+    fair, forged = await billed(honest, beside, busy=0.9), await billed(honest, forger, busy=0.9)
+    assert joules(forged, "honest") == joules(fair, "honest")
+    assert [(one.reason, one.energy_mj) for one in forged.rest] == [
+        (one.reason, one.energy_mj) for one in fair.rest
+    ]
