@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean dashboards image chart package
+.PHONY: help demo test deep soak-demo check format docs proto bench bench-page axe shots gpu-wheels gpu-test lock clean dashboards image chart package
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -59,6 +59,20 @@ package: $(READY) ## build the wheel and the source package into dist
 
 bench: $(READY) ## measure speed and size side by side
 	$(BIN)/python -m bench
+
+bench-page: $(READY) ## measure the page with a thousand GPUs for ten minutes, and 500 event streams; needs chromium
+	$(BIN)/python -m bench.page
+	$(BIN)/python -m bench.streams
+
+# Only the page's tests use it; nothing of it is shipped.
+AXE := 4.14.0
+axe: build/axe/package/axe.min.js ## fetch axe-core, which judges the page's accessibility, from npm
+build/axe/package/axe.min.js:
+	mkdir -p build/axe
+	cd build/axe && npm pack --silent axe-core@$(AXE) >/dev/null && tar -xzf axe-core-$(AXE).tgz package/axe.min.js package/LICENSE
+
+shots: $(READY) ## take the pictures of the page for the docs; needs chromium
+	$(BIN)/python -m tests.browser.shots docs/images
 
 # The machine with the GPU needs PyTorch and podgpu's dependencies; make gpu-wheels brings the latter along.
 GPU_PYTHON ?= 3.12

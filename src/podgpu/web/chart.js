@@ -61,7 +61,7 @@ export function chart(title, points, { top, write, gap = 60, look = "c0" }) {
     "figure",
     { class: "chart" },
     h("figcaption", {}, title, h("b", {}, write(values.at(-1)))),
-    h("div", { class: "plot" }, drawing, h("span", { class: "most" }, write(most)), h("span", { class: "least" }, write(0))),
-    h("div", { class: "span dim" }, h("span", {}, moment(span[0])), h("span", {}, moment(span[1]))),
+    h("div", { class: "plot" }, drawing),
+    h("div", { class: "span dim" }, h("span", {}, moment(span[0])), h("span", {}, `0 to ${write(most)}`), h("span", {}, moment(span[1]))),
   );
 }
