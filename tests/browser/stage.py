@@ -15,13 +15,13 @@ from podgpu.option.address import Address
 from podgpu.serve.answer import Response
 from podgpu.serve.cluster.shelf import Piece
 from podgpu.serve.events.journal import Journal
+from podgpu.serve.events.patch import changes
 from podgpu.serve.load import Load
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Route, under_policy
 from podgpu.serve.server import Front
 from podgpu.views import json
 from podgpu.views.page.shell import document
-from podgpu.views.patch import changes
 
 Document = dict[str, Any]
 

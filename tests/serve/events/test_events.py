@@ -15,8 +15,8 @@ from podgpu.model import Snapshot
 from podgpu.serve.events import journal
 from podgpu.serve.limits import Limits
 from podgpu.serve.server import Server
+from tests.serve.events.test_patch import laid_upon
 from tests.serve.rig import PATIENCE, Client, StubNode, connected, fetch, make_snapshot, narrow, serving
-from tests.views.test_patch import laid_upon
 
 PATH = "/api/v1/events"
 

@@ -7,9 +7,9 @@ import msgspec
 
 from podgpu.model import Snapshot
 from podgpu.serve.cluster.shelf import Piece
+from podgpu.serve.events.patch import changes
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Pages
-from podgpu.views.patch import changes
 
 State = TypeVar("State")
 
