@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo check format docs proto bench bench-page axe shots gpu-wheels gpu-test lock clean dashboards image chart package
+.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-page axe shots gpu-wheels gpu-test lock clean dashboards image chart package
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -27,6 +27,9 @@ deep: $(READY) ## try the property tests of the core with many more examples, fo
 
 soak-demo: $(READY) ## let Prometheus watch the demo for five minutes, second by second
 	PODGPU_SOAK_SECONDS=300 $(BIN)/python -m pytest -q tests/e2e/test_documented.py
+
+faults: $(READY) ## read 1,000 agents of which 310 hang, refuse, talk nonsense or answer for another node
+	PODGPU_TEST_FLEET=1000 $(BIN)/python -m pytest -q tests/cluster/test_loop.py
 
 check: $(READY) ## lint, types, walls, generated docs, dashboards and chart, released names, shape
 	$(BIN)/ruff check .

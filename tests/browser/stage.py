@@ -13,7 +13,7 @@ from podgpu.config import Config
 from podgpu.feed import Feed
 from podgpu.option.address import Address
 from podgpu.serve.answer import Response
-from podgpu.serve.cluster.shelf import Piece
+from podgpu.serve.cluster.stream import Piece
 from podgpu.serve.events.journal import Journal
 from podgpu.serve.events.patch import changes
 from podgpu.serve.load import Load
@@ -48,6 +48,9 @@ class Script:
     async def change(self, before: Document, after: Document) -> Sequence[Sequence[Piece]]:
         change = _rows(before, after) if "nodes" in after else changes(before, after)
         return ((Piece(msgspec.json.encode(change)),),)
+
+    def forget(self) -> None:
+        pass
 
 
 def _rows(before: Document, after: Document) -> Document:

@@ -317,6 +317,14 @@ async def test_new_trouble_is_spoken_once(chromium: Browser) -> None:
         await page.until("document.querySelector('[role=status]').textContent.includes('new problems')")
 
 
+async def test_a_recording_is_announced_with_its_time(chromium: Browser) -> None:
+    document = await demo_document() | {"demo": False, "replayed": True}
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url)
+        assert (await page.text(".banner")).startswith("REPLAY These numbers were recorded.")
+        assert (await page.run("document.title")).startswith("REPLAY podgpu")
+
+
 async def test_without_a_gpu_the_page_says_so(chromium: Browser) -> None:
     document = await demo_document() | {"cards": [], "demo": False}
     async with staged(Script(document)) as url, chromium.page() as page:

@@ -105,7 +105,7 @@ podgpu.views.dialects.__path__.append(sys.argv[2])
 
 from podgpu.assembly.menu import open_menu
 from podgpu.assembly.source import open_source
-from podgpu.cli._command import find
+from podgpu.cli._line.command import find
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import load
 from podgpu.config.reference import markdown

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import aiohttp
 from aiohttp import web
 
 PODS = "/api/v1/pods"
@@ -54,6 +55,10 @@ class FakeApi:
     oldest: int = 0  # a watch from before this version is refused: 410
     gone_in_stream: bool = True
     on_refused_token: Callable[[], object] | None = None
+    selects: bool = False  # whether lists are cut to what a label selector asks for
+    pods_at: dict[str, str] = field(
+        default_factory=dict
+    )  # addresses behind the proxy, by the name of the pod
 
     def __post_init__(self) -> None:
         self.history: list[tuple[int, bytes]] = []
@@ -144,8 +149,13 @@ class FakeApi:
             if self.on_refused_token:
                 self.on_refused_token()
             return _status(401, "Unauthorized")
-        if request.method == "POST":
-            return self._review(seen)
+        return self._review(seen) if request.method == "POST" else await self._found(request, seen)
+
+    async def _found(self, request: web.Request, seen: Seen) -> web.StreamResponse:
+        if "/proxy/" in seen.path:
+            return await self._pass_on(seen)
+        if seen.path == PODS and self.selects and "labelSelector" in seen.query:
+            return self._list(seen, [pod for pod in self.pods if _is_selected(pod, seen)])
         if seen.path == PODS:
             return await self._watch(request, seen) if seen.is_watch else self._list(seen, self.pods)
         if seen.path in self.lists_of:
@@ -170,6 +180,24 @@ class FakeApi:
             metadata["continue"] = str(begin + limit)
         items = found[begin : begin + limit]
         return web.json_response({"kind": "List", "metadata": metadata, "items": items})
+
+    async def _pass_on(self, seen: Seen) -> web.Response:
+        """Answer as the pod behind the proxy does, at the address that `pods_at` has for its name."""
+        _, _, rest = seen.path.partition("/pods/")
+        pod, _, path = rest.partition("/proxy")
+        url = self.pods_at.get(pod.partition(":")[0])
+        if url is None:
+            return _status(503, "error trying to reach service: connection refused")
+        names = ("Accept-Encoding", "If-None-Match")
+        headers = {name: seen.headers[name] for name in names if name in seen.headers}
+        async with (
+            aiohttp.ClientSession(auto_decompress=False) as session,
+            session.get(url + path, params=seen.query, headers=headers) as answer,
+        ):
+            kept = {
+                name: answer.headers[name] for name in ("ETag", "Content-Encoding") if name in answer.headers
+            }
+            return web.Response(status=answer.status, body=await answer.read(), headers=kept)
 
     async def _watch(self, request: web.Request, seen: Seen) -> web.StreamResponse:
         begin = int(seen.query["resourceVersion"])
@@ -203,6 +231,12 @@ class FakeApi:
                 await asyncio.wait_for(self._news.wait(), ends - asyncio.get_running_loop().time())
             except TimeoutError:
                 return
+
+
+def _is_selected(pod: dict[str, Any], seen: Seen) -> bool:
+    wanted = dict(term.split("=", 1) for term in seen.query["labelSelector"].split(","))
+    labels: dict[str, str] = pod["metadata"].get("labels", {})
+    return wanted.items() <= labels.items()
 
 
 def event(kind: str, item: object) -> bytes:

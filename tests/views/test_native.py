@@ -190,7 +190,7 @@ TENANTS = several(
 )
 CARDS = st.builds(
     Card,
-    gpu=st.builds(Gpu, uuid=UUIDS, index=st.integers(0, 2), model=NAMES, node=NAMES),
+    gpu=st.builds(Gpu, uuid=UUIDS, index=st.integers(0, 2), model=NAMES),
     fault=st.none() | st.builds(Fault, reason=NAMES, call=NAMES),
     ability=st.builds(
         Ability,

@@ -4,9 +4,10 @@ import asyncio
 from typing import Protocol
 
 from podgpu.assembly import machine
+from podgpu.assembly.access import check, open_access
 from podgpu.assembly.exporter import open_exporter
 from podgpu.assembly.whole import open_reader as open_objects
-from podgpu.cluster.agents.agent import AgentReader, Fetch
+from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
 from podgpu.cluster.agents.proxy import ProxyClient
 from podgpu.cluster.given import KubeGiven
@@ -18,13 +19,9 @@ from podgpu.errors import UserError
 from podgpu.kube.api import Api
 from podgpu.kube.endpoints import Endpoints
 from podgpu.model import Cluster, Snapshot
+from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PATH, PORT
 from podgpu.sources.dcgm.options import Options as DcgmOptions
-
-_NO_SERVER = (
-    "there is no API server to ask about the cluster; name a kubeconfig with --kube.kubeconfig, "
-    "or the addresses of agents with --cluster.agents"
-)
 
 
 class Closable(Protocol):
@@ -34,9 +31,10 @@ class Closable(Protocol):
 class OpenCluster:
     """A cluster that is being read, until it is closed."""
 
-    def __init__(self, loop: ClusterLoop, *others: Closable) -> None:
+    def __init__(self, loop: ClusterLoop, *others: Closable, api: Api | None = None) -> None:
         self._loop = loop
         self._others = others
+        self._api = api
         self.running = asyncio.create_task(loop.run())
 
     @property
@@ -56,6 +54,15 @@ class OpenCluster:
         """Fetch a node's snapshot with everything in it. Raises UserError."""
         return await self._loop.full(name)
 
+    async def check(self) -> None:
+        """Close it and raise a UserError if there is no access to the cluster."""
+        try:
+            if self._api:
+                await check(self._api)
+        except UserError:
+            await self.close()
+            raise
+
     async def close(self) -> None:
         self.running.cancel()
         await asyncio.gather(self.running, return_exceptions=True)
@@ -71,10 +78,10 @@ def open_cluster(config: Config) -> OpenCluster:
 
 
 def _of_addresses(chosen: ClusterOptions) -> OpenCluster:
-    client = Client(timeout=chosen.timeout)
+    client, turn = Client(timeout=chosen.timeout), asyncio.Lock()
     loop = ClusterLoop(
         GivenAgents(chosen.agents),
-        lambda place: AgentReader(client, place.urls[0]),
+        lambda place: AgentReader(client, place.urls[0], turn=turn),
         interval=chosen.interval,
         name=chosen.name or "",
     )
@@ -82,42 +89,30 @@ def _of_addresses(chosen: ClusterOptions) -> OpenCluster:
 
 
 def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
-    api = machine.open_api_server(config)
-    if api is None:
-        raise UserError(_NO_SERVER)
+    api = open_access(config)
     given = KubeGiven(open_objects(config, api), config.kube_pod_labels)
-    client = _client(config, chosen)
+    is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
+    # Not the one with the watches: agents that hang would keep its connections busy.
+    proxy = open_access(config, connections=AT_ONCE) if is_proxied else None
+    client = ProxyClient(proxy, timeout=chosen.timeout) if proxy else Client(timeout=chosen.timeout)
+    turn = asyncio.Lock()
 
     def open_reader(place: Place) -> Reader:
-        if place.origin == "dcgm":
-            return open_exporter(config, place, given)
-        return AgentReader(client, place.urls[0], place.node)
+        if place.origin == DCGM:
+            return open_exporter(config, place, given, proxy)
+        return AgentReader(client, place.urls[0], place.node, turn=turn)
 
     loop = ClusterLoop(
-        _survey(config, chosen, api),
+        _survey(config, chosen, api, proxied=is_proxied),
         open_reader,
         interval=chosen.interval,
         name=chosen.name or "",
         given=given,
     )
-    return OpenCluster(loop, client, api)
+    return OpenCluster(loop, client, api, api=api)
 
 
-class _Client(Fetch, Closable, Protocol):
-    """Fetches, and is closed at the end."""
-
-
-def _client(config: Config, chosen: ClusterOptions) -> _Client:
-    if chosen.via == "direct":
-        return Client(timeout=chosen.timeout)
-    # Not the one with the watches: agents that hang would keep its connections busy.
-    api = machine.open_api_server(config, connections=AT_ONCE)
-    if api is None:
-        raise UserError(_NO_SERVER)
-    return ProxyClient(api, timeout=chosen.timeout)
-
-
-def _survey(config: Config, chosen: ClusterOptions, api: Api) -> PodSurvey:
+def _survey(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) -> PodSurvey:
     agents = Endpoints(
         api,
         node=None,
@@ -126,12 +121,16 @@ def _survey(config: Config, chosen: ClusterOptions, api: Api) -> PodSurvey:
         port=chosen.port,
         path="",
         port_name="http",
-        proxied=chosen.via == "proxy",
+        proxied=proxied,
     )
-    if chosen.via == "proxy":  # pages of exporters are fetched from the pods themselves
-        return PodSurvey(agents, None)
     options = config.of(DcgmOptions)
     exporters = Endpoints(
-        api, node=None, selector=options.selector, namespace=options.namespace or "", port=PORT, path=PATH
+        api,
+        node=None,
+        selector=options.selector,
+        namespace=options.namespace or "",
+        port=PORT,
+        path=PATH,
+        proxied=proxied,
     )
     return PodSurvey(agents, exporters)

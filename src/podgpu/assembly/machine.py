@@ -1,6 +1,7 @@
 """Looks at the machine itself: its name, folders and environment. No other module of this room does."""
 
 import os
+import shutil
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,6 +60,15 @@ def has_package(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # not even the package around it
         return False
+
+
+def program(name: str) -> str | None:
+    """Return the path of a program that is installed."""
+    return shutil.which(name)
+
+
+def home() -> Path:
+    return Path(os.path.expanduser("~"))  # noqa: PTH111 - never raises
 
 
 def is_in_pod() -> bool:

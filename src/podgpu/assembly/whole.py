@@ -10,8 +10,7 @@ from podgpu.kube.api import Api
 from podgpu.kube.whole.reader import ClusterReader, Wanted
 from podgpu.model import Pod
 
-# Labels of nodes that describe their GPUs: by NVIDIA's discovery, and by clouds.
-NODE_LABELS = ("nvidia.com/", "cloud.google.com/gke-")
+NODE_LABELS = "nvidia.com/"  # NVIDIA's discovery describes a node's GPUs by these
 HASHES = ("pod-template-hash", "rollouts-pod-template-hash")  # stand in for an owner that cannot be read
 
 
@@ -24,6 +23,7 @@ def wanted(pod_labels: Collection[str] = ()) -> Wanted:
     """`pod_labels` are kept besides those that sharing systems look at."""
     systems = sharing.systems()
     signs, shown = sharing.signs_of(systems), {*pod_labels, *HASHES}
+    of_nodes = (NODE_LABELS, *sharing.node_labels_of(systems))
 
     def trimmed(pod: Pod) -> Pod | None:
         if pod.finished or not sharing.concerns(pod, signs):
@@ -34,5 +34,5 @@ def wanted(pod_labels: Collection[str] = ()) -> Wanted:
     return Wanted(
         pod=trimmed,
         node_annotations=sharing.registers_of(systems),
-        node_label=lambda name: name.startswith(NODE_LABELS),
+        node_label=lambda name: name.startswith(of_nodes),
     )

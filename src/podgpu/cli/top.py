@@ -1,12 +1,11 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from podgpu.config import OPTIONS as ALL
+from podgpu.cli._view import LOOKING, open_view
 from podgpu.config import Config
-from podgpu.option import TERMINAL
 
-HELP = "Watch who uses the GPUs of a cluster or a node, by pod, workload, namespace, GPU or node."
-OPTIONS = tuple(name for name, option in ALL.items() if option.group == TERMINAL)
+HELP = "Watch who uses the GPUs of a node or a cluster."
+OPTIONS = LOOKING
 
 VIEWS = ("pods", "workloads", "namespaces", "gpus", "nodes")
 
@@ -32,7 +31,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(config: Config, arguments: Namespace) -> int:
     from podgpu.cli._form import selection
-    from podgpu.cli._view import open_view
 
     chosen = selection(arguments)
     view = open_view(config)

@@ -2,14 +2,13 @@ import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 
-from podgpu.config import OPTIONS as ALL
+from podgpu.cli._view import LOOKING, open_view
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
-from podgpu.option import TERMINAL
 
 HELP = "Show how podgpu knows what a pod uses, with all the evidence."
-OPTIONS = tuple(name for name, option in ALL.items() if option.group == TERMINAL)
+OPTIONS = LOOKING
 
 MAX_SUGGESTIONS = 3
 
@@ -24,8 +23,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from podgpu.cli._view import open_view
-
     view = open_view(config)
     try:
         name, nodes = _found(view.cluster, arguments.pod, arguments.namespace)

@@ -9,6 +9,7 @@ from typing import Protocol
 from podgpu import __version__
 from podgpu.cluster.allocations import Allocated
 from podgpu.cluster.reader import REASONS, Reader, ReadFault
+from podgpu.cluster.retired import Retired
 from podgpu.cluster.standing import Look, stand
 from podgpu.cluster.station import Station
 from podgpu.cluster.survey import Place, Survey
@@ -17,8 +18,7 @@ from podgpu.feed import Feed
 from podgpu.model import Cluster, ClusterNode, PartStatus, Snapshot
 
 AT_ONCE = 64  # nodes that are read at a time
-PUBLISH_SECONDS = 1.0  # at the least, between two clusters
-GIVEN_SECONDS = 10.0  # for the first lists of Kubernetes
+PUBLISH_SECONDS = 0.5  # at the least, between two clusters
 
 
 class Given(Protocol):
@@ -32,8 +32,8 @@ class Given(Protocol):
     async def complete(self) -> None:
         """Wait until everything was read once, or cannot be."""
 
-    async def changed(self) -> None:
-        """Wait until something changes."""
+    async def changed(self, seen: Allocated) -> Allocated:
+        """Return the newest once it is another than `seen`."""
 
     async def run(self) -> None: ...
 
@@ -62,6 +62,7 @@ class ClusterLoop:
         self._turns = asyncio.Semaphore(at_once)
         self._stations: dict[Place, Station] = {}
         self._parts: tuple[PartStatus, ...] = ()
+        self._retired = Retired()
         self._feed = Feed(Cluster(taken_at=time.time(), version=__version__, name=name))
 
     @property
@@ -105,6 +106,7 @@ class ClusterLoop:
         self._publish()
 
     async def close(self) -> None:
+        self._retired.close()
         await self._keep(())
         await self._survey.close()
         if self._given is not None:
@@ -112,17 +114,16 @@ class ClusterLoop:
 
     async def _follow(self, given: Given) -> None:
         """Publish what changes in Kubernetes without waiting for the next round."""
+        seen = given.allocated()
         while True:
-            await given.changed()
+            seen = await given.changed(seen)
             if self.ready:
                 self._publish()
             await asyncio.sleep(PUBLISH_SECONDS)
 
     async def _beat(self) -> None:
         if self._given is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(GIVEN_SECONDS):
-                    await self._given.complete()
+            await self._given.complete()
         while True:
             due = time.monotonic() + self._interval
             await self.round()
@@ -148,6 +149,7 @@ class ClusterLoop:
         is_same = _same(nodes, last.nodes) and allocated.pending == last.pending
         if self.ready and is_same and list(map(_state, parts)) == list(map(_state, last.parts)):
             return
+        self._retired.add(last.nodes, nodes)
         self._feed.publish(
             Cluster(
                 taken_at=time.time(),

@@ -17,7 +17,7 @@ class Terminal:
             help="The agent or `podgpu cluster` to look at.",
             parse=base_address,
             value_name="URL",
-            default_note="the agent on this machine",
+            default_note="the agent on this machine, else the cluster of the kubeconfig",
         )
     )
     login_token_file: Path | None = at_most_one(

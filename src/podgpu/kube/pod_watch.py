@@ -25,7 +25,14 @@ class PodWatch(Watch[Pod]):
         self._own = PodBook(node, trim)
         selector = {} if node is None else {"fieldSelector": f"spec.nodeName={node}"}
         super().__init__(
-            api, [PODS], self._own, name="apiserver", selector=selector, timing=timing, grant=grant
+            api,
+            [PODS],
+            self._own,
+            name="apiserver",
+            selector=selector,
+            timing=timing,
+            grant=grant,
+            from_cache=node is not None,
         )
 
     def pods(self) -> tuple[Pod, ...] | None:

@@ -23,7 +23,6 @@ class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     vbios: str = ""  # version of the card's firmware
     mig_enabled: bool = False  # whether it is in MIG mode
     multiprocessors: int | None = None  # how many it has; absent if not known
-    node: str = ""  # where it is, if that is not the snapshot's own node
 
 
 class MigInstance(Struct, frozen=True, kw_only=True, gc=False):

@@ -94,6 +94,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     resource: str  # such as `nvidia.com/gpu`
     device_id: str  # the device plugin's own id; empty if not known
     units: int = 1  # how many devices they are, where their ids are not known
+    memory_bytes: int | None = None  # how much of a card's memory they are; absent if not known
 
 
 class Owner(Struct, frozen=True, kw_only=True, gc=False):

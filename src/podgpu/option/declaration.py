@@ -28,7 +28,8 @@ class Option(Generic[T]):
     """`default` is text as a user would write it. `default_note` describes a default that is not a fixed text.
 
     `also_from` names environment variables that other programs set. They count only if the option itself is not set.
-    `in_file` is False if the configuration file cannot set the option.
+    `in_file` is False if the configuration file cannot set the option. `alias` is another spelling of the flag, which
+    users know from kubectl.
     `was` is the flag that it had in the last minor version. Its old names still work, with a warning.
     """
 
@@ -42,6 +43,7 @@ class Option(Generic[T]):
     also_from: tuple[str, ...] = ()
     repeatable: bool = False
     in_file: bool = True
+    alias: str = ""
     was: str = ""
 
     @property

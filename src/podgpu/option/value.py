@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|h)?")
 _SIZE = re.compile(r"([0-9]{1,18})(KiB|MiB|GiB)?")
+_FACTOR = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -35,6 +36,15 @@ def _seconds(text: str) -> float:
     if not found:
         raise UserError(f"{text!r} is not a duration; write seconds or a unit, such as 5s, 500ms or 1m")
     return float(found[1]) * _SECONDS[found[2] or "s"]
+
+
+def factor(least: float, most: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        if not _FACTOR.fullmatch(text) or not least <= float(text) <= most:
+            raise UserError(f"{text!r} does not fit; write a number from {least:g} to {most:g}")
+        return float(text)
+
+    return parse
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:

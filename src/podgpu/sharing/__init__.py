@@ -28,7 +28,8 @@ class SharingSystem:
     own ids. `alternatives` are the containers that may have other cards than the system claims for them. A system that
     `yields` makes no claim for a container that another system's note or file covers. `cards` are those that its marks
     in Kubernetes show, where nobody looks at the node itself: the inventory has no devices then. `registers` are the
-    annotations in which a plugin notes the cards of its node.
+    annotations in which a plugin notes the cards of its node, `node_labels` what it says about them all. `memory_of`
+    is the memory that an allocation of the system's stands for, whichever card it is of.
     """
 
     name: str
@@ -42,6 +43,8 @@ class SharingSystem:
     cards: Callable[[Inventory], Iterable[Device]] | None = None
     alternatives: Callable[[Inventory], Iterable[Alternatives]] | None = None
     yields: bool = False
+    memory_of: Callable[[Allocation, Inventory], int | None] | None = None
+    node_labels: tuple[str, ...] = ()
     registers: tuple[str, ...] = ()
 
 
@@ -63,6 +66,8 @@ def system_of(module: ModuleType) -> SharingSystem:
         cards=getattr(module, "cards", None),
         alternatives=getattr(module, "alternatives", None),
         yields=getattr(module, "YIELDS", False),
+        memory_of=getattr(module, "memory_of", None),
+        node_labels=getattr(module, "NODE_LABELS", ()),
         registers=getattr(module, "REGISTERS", ()),
     )
 
@@ -167,6 +172,16 @@ def cards(inventory: Inventory, known: Iterable[SharingSystem]) -> Iterator[Devi
     for system in known:
         if system.cards:
             yield from system.cards(inventory)
+
+
+def memory_of(allocation: Allocation, inventory: Inventory, known: Iterable[SharingSystem]) -> int | None:
+    """Return how much of a card's memory an allocation is, for one whose card is not known."""
+    found = (system.memory_of(allocation, inventory) for system in known if system.memory_of)
+    return next((one for one in found if one is not None), None)
+
+
+def node_labels_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
+    return tuple(name for system in known for name in system.node_labels)
 
 
 def registers_of(known: Iterable[SharingSystem]) -> frozenset[str]:

@@ -20,6 +20,7 @@ SIGNS: tuple[str, ...] = ()
 NEEDS = "device ids like nvidia0, by the number in /dev"
 RESOURCE = "nvidia.com/gpu"
 SHARED_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"  # on the node
+NODE_LABELS: tuple[str, ...] = (SHARED_CLIENTS,)
 COMPUTE_INSTANCE = 0  # of a GPU instance the plugin hands out this one alone
 MIB = 1 << 20
 UNLIMITED = "whether MPS limits those who share a card shows only while a process of theirs is on it"

@@ -88,6 +88,10 @@ def cards(inventory: Inventory) -> Iterator[Device]:
     yield from sighting.numbered(count, blocks // count * BLOCK if count else None)
 
 
+def memory_of(allocation: Allocation, _: Inventory) -> int | None:
+    return allocation.units * BLOCK if allocation.resource == MEMORY else None
+
+
 def _core_limit(held: Holding, inventory: Inventory) -> float | None:
     pod = inventory.pod(held.allocation)
     text = pod.annotations.get(CORE_LIMIT, "") if pod else ""

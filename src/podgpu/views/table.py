@@ -5,7 +5,19 @@ from io import StringIO
 
 from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
 from podgpu.views.advice import next_step
-from podgpu.views.glance import UNKNOWN, Uses, age, gib, glance, memory, percent, problem, watts, whole
+from podgpu.views.glance import (
+    UNKNOWN,
+    Uses,
+    age,
+    gib,
+    glance,
+    memory,
+    moment,
+    percent,
+    problem,
+    watts,
+    whole,
+)
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present
 from podgpu.views.tenant import (
@@ -70,7 +82,13 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
 
 def _title(snapshot: Snapshot) -> str:
     count = len(snapshot.cards)
-    words = ["DEMO" if snapshot.demo else "", line(snapshot.node), f"{count} GPU" + "s" * (count != 1)]
+    replay = f"REPLAY {moment(snapshot.taken_at)}" if snapshot.replayed else ""
+    words = [
+        replay,
+        "DEMO" if snapshot.demo else "",
+        line(snapshot.node),
+        f"{count} GPU" + "s" * (count != 1),
+    ]
     if snapshot.driver_version:
         words.append(f"driver {line(snapshot.driver_version)}")
     return "  ".join(filter(None, words))
@@ -103,7 +121,6 @@ class _Grid:
     def _add_card(self, card: Card, uses: Uses) -> None:
         gpu = card.gpu
         name = f"{gpu.index}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
-        name = f"{line(gpu.node)}  {name}" if gpu.node else name
         if card.fault is not None:
             self._add(f"{name}  {line(card.fault.reason)}", style=_RED)
             return

@@ -4,7 +4,7 @@ import { Address, FACETS, filterOf } from "./address.js";
 import { alertsOf } from "./alerts.js";
 import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
-import { h, write } from "./dom.js";
+import { h, moment, write } from "./dom.js";
 import { Feed } from "./feed.js";
 import * as byGpu from "./gpus.js";
 import { History } from "./history.js";
@@ -146,7 +146,7 @@ class App {
     }
     this.tick();
     this.drawBanners();
-    document.title = `${model.isDemo ? "DEMO " : ""}podgpu ${address.pod || model.name}`;
+    document.title = `${model.isReplay ? "REPLAY " : ""}${model.isDemo ? "DEMO " : ""}podgpu ${address.pod || model.name}`;
     this.overview.hidden = Boolean(address.pod);
     this.pod.hidden = !address.pod;
     this.shownPod = address.pod;
@@ -199,10 +199,9 @@ class App {
   }
 
   drawBanners() {
-    const demo = this.model.isDemo;
-    const replay = (this.model.document.parts ?? []).some((one) => one.name === "replay");
-    const words = replay ? ["REPLAY", "These numbers were recorded earlier."] : demo ? ["DEMO", "These numbers are made up. No GPU is read."] : null;
-    const sign = words ? words[0] : "";
+    const { isDemo, isReplay, takenAt } = this.model;
+    const words = isReplay ? ["REPLAY", `These numbers were recorded. This is how it was at ${moment(takenAt)}.`] : isDemo ? ["DEMO", "These numbers are made up. No GPU is read."] : null;
+    const sign = words ? words.join(" ") : "";
     if (this.banners.dataset.sign === sign) return;
     this.banners.dataset.sign = sign;
     this.banners.replaceChildren(...(words ? [h("p", { class: "banner" }, h("b", {}, words[0]), ` ${words[1]}`)] : []));

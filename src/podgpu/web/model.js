@@ -206,6 +206,7 @@ export class Model {
     this.document = document;
     this.pending = document.pending ?? [];
     this.isDemo = Boolean(document.demo);
+    this.isReplay = Boolean(document.replayed);
     this.takenAt = document.taken_at;
     this.interval = isCluster ? Math.max(1, ...this.nodes.map((one) => one.snapshot?.interval_seconds ?? 0)) : document.interval_seconds;
     this.isGathered = false;

@@ -14,7 +14,7 @@ from podgpu.agent.feed import Feed
 from podgpu.model import Snapshot
 from podgpu.serve.events import journal
 from podgpu.serve.limits import Limits
-from podgpu.serve.server import Server
+from podgpu.serve.server import Front, Server
 from tests.serve.events.test_patch import laid_upon
 from tests.serve.rig import PATIENCE, Client, StubNode, connected, fetch, make_snapshot, narrow, serving
 
@@ -57,18 +57,23 @@ class Listener:
             return "heartbeat"
         fields = dict(line.split(": ", 1) for line in text.strip().split("\n"))
         data = json.loads(fields["data"])
-        self.document = data if fields["event"] == "full" else laid_upon(self.document, data)
-        self.last = fields["id"]
+        self.document = data if fields["event"] == "full" else self.change(self.document, data)
+        self.last = fields.get("id", self.last)
         return fields["event"]
+
+    def change(self, document: Any, data: Any) -> Any:
+        return laid_upon(document, data)
 
 
 @asynccontextmanager
-async def listening(server: Server, **headers: str) -> AsyncIterator[Listener]:
+async def listening(
+    server: Front, kind: type[Listener] = Listener, **headers: str
+) -> AsyncIterator[Listener]:
     async with connected(server, limit=1 << 22) as client:
         client.ask(PATH, **headers)
         head = await client.reader.readuntil(b"\r\n\r\n")
         assert b" 200 OK" in head and b"text/event-stream" in head and b"Content-Length" not in head
-        yield Listener(client)
+        yield kind(client)
 
 
 async def test_first_the_document_then_its_changes() -> None:

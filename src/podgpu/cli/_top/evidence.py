@@ -42,7 +42,7 @@ def _pod(entry: Entry) -> Iterator[Line]:
 def _place(place: Place) -> Iterator[Line]:
     tenant, gpu = place.tenant, place.seat.card.gpu
     where = f"GPU {gpu.index}" + (" MIG" if tenant.mig else "")
-    facts = [f"{where} of {line(place.seat.snapshot.node_of(gpu))}"]
+    facts = [f"{where} of {line(place.seat.snapshot.node)}"]
     if tenant.booking.allocated_ratio is not None:
         facts.append(f"given {percent(tenant.booking.allocated_ratio)}")
     facts += [str(place.use), f"{gib(tenant.booking.memory_bytes)} GiB", watts(tenant.booking.power_watts)]

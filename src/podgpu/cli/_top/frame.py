@@ -64,7 +64,8 @@ def _blank(count: int) -> list[Line]:
 
 
 def _wrong(board: Board, width: int) -> Line:
-    clock: Line = [(time.strftime("%H:%M:%S", time.localtime(board.cluster.taken_at)), DIM)]
+    at = time.localtime(board.cluster.taken_at)
+    clock: Line = [] if board.cluster.replayed else [(time.strftime("%H:%M:%S", at), DIM)]
     if not board.wrongs:
         return spread([("Nothing is wrong.", DIM)], clock, width)
     more = f"  +{len(board.wrongs) - 1} more: w" if len(board.wrongs) > 1 else ""

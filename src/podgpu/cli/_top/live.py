@@ -9,6 +9,7 @@ from podgpu.cli._top.screen import Screen
 from podgpu.cli._top.state import State, press
 from podgpu.cli._view import View
 from podgpu.views.cluster.selection import Selection
+from podgpu.views.glance import moment
 
 _WAIT_SECONDS = 5.0
 
@@ -45,17 +46,34 @@ def live(screen: Screen, view: View, chosen: Selection, state: State) -> None:
         board = board if state.paused else watch.newest
         watch.shown = state.view
         width, height = screen.size
-        shown = frame(board, state, width, height, first)
+        shown = frame(board, state, width, height, first, _mode(view, board))
         first, state = shown.first, replace(state, line=shown.line)
         screen.draw(shown.lines)
-        state = _after_key(screen, state, board, watch, shown.key, max(height - HEAD - FOOT, 1))
+        key = _key(screen, state, board, watch)
+        state = _after(key, state, view, shown.key, max(height - HEAD - FOOT, 1))
 
 
-def _after_key(screen: Screen, state: State, board: Board, watch: Watch, row: str, page: int) -> State:
-    """Wait for a key or for news."""
+def _mode(view: View, board: Board) -> str:
+    if view.player is None:
+        return ""
+    over = "  over" if view.player.is_over else ""
+    return f"REPLAY {moment(board.cluster.taken_at)}  {view.player.speed:g}x{over}"
+
+
+def _key(screen: Screen, state: State, board: Board, watch: Watch) -> str:
+    """Wait for a key or for news. Without a key there is news."""
     while not (key := screen.key()):
         if watch.failure is not None or (watch.newest is not board and not state.paused):
-            return state
+            break
+    return key
+
+
+def _after(key: str, state: State, view: View, row: str, page: int) -> State:
     if key == "enter" and not state.typing and not state.sheet and row:
         return replace(state, opened=state.opened ^ {(state.view, row)})
-    return press(state, key, page)
+    if view.player is not None and not state.typing:
+        if key == " ":
+            view.player.pause()
+        elif key in ("+", "-"):
+            view.player.go_faster(1 if key == "+" else -1)
+    return press(state, key, page) if key else state

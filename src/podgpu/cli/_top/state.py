@@ -24,7 +24,6 @@ class State:
     paused: bool = False
     sheet: str = ""  # shown instead of the rows: HELP or WRONG
     quits: bool = False
-    faster: int = 0  # steps of the replay's speed
 
 
 Change = Callable[[State, int], State]
@@ -107,8 +106,6 @@ _KEYS: Mapping[str, Change] = {
     "r": lambda state, _: replace(state, turned=state.turned ^ {state.view}, line=0),
     "i": lambda state, _: replace(state, only_idle=not state.only_idle, line=0),
     " ": lambda state, _: replace(state, paused=not state.paused),
-    "+": lambda state, _: replace(state, faster=state.faster + 1),
-    "-": lambda state, _: replace(state, faster=state.faster - 1),
     "?": _sheet(HELP),
     "h": _sheet(HELP),
     "w": _sheet(WRONG),

@@ -1,10 +1,12 @@
 """A cluster, or an agent as a cluster of one node, over HTTP."""
 
 import time
+from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
 from podgpu import __version__
+from podgpu.cli._view.progress import waiting
 from podgpu.cli._view.wire import Wire
 from podgpu.errors import UserError
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, Snapshot
@@ -24,6 +26,8 @@ class WebView:
     A server that stops answering leaves the last cluster, and a part of it that says why.
     """
 
+    player = None
+
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._etag = ""
@@ -31,10 +35,15 @@ class WebView:
         self._path = CLUSTER
         self._pause = SLOWEST_SECONDS
         try:
-            self._good = self.cluster = self._first()
+            with waiting(lambda: f"asking {wire.url}"):
+                self._good = self.cluster = self._first()
         except BaseException:
             wire.close()
             raise
+
+    @property
+    def is_one_node(self) -> bool:
+        return self._path == SNAPSHOT
 
     def changed(self, seen: Cluster, seconds: float) -> Cluster:
         """Return the newest cluster once it is another than `seen`, or `seen` after so many seconds."""
@@ -48,6 +57,8 @@ class WebView:
 
     def full(self, node: str) -> Snapshot:
         """Return the node's snapshot with everything in it, where the cluster's is slim."""
+        if self._path == CLUSTER:
+            return self._fetched(node)
         found = next((one for one in self.cluster.nodes if one.name == node), None)
         if found is None or found.snapshot is None:
             raise UserError(f"nothing is known of the GPUs of node {node}; see `podgpu top`")
@@ -55,6 +66,14 @@ class WebView:
 
     def close(self) -> None:
         self._wire.close()
+
+    def _fetched(self, node: str) -> Snapshot:
+        with waiting(lambda: f"asking for node {node}"):
+            answer = self._wire.get(f"{SNAPSHOT}?{urlencode({'node': node})}")
+        if answer.status != 200 or answer.body is None:
+            reason = (answer.body or b"").decode(errors="replace").strip()
+            raise UserError(reason or f"nothing is known of the GPUs of node {node}; see `podgpu top nodes`")
+        return json.decode(answer.body)
 
     def _first(self) -> Cluster:
         answer = self._wire.get(self._path)

@@ -1,5 +1,6 @@
 """One agent, read by conditional requests: an unchanged snapshot costs neither a body nor a decoding."""
 
+import asyncio
 from typing import Protocol
 
 from podgpu.cluster.agents.client import Fetched
@@ -24,8 +25,10 @@ class AgentReader:
 
     origin = "agent"
 
-    def __init__(self, client: Fetch, url: str, node: str = "") -> None:
+    def __init__(self, client: Fetch, url: str, node: str = "", *, turn: asyncio.Lock | None = None) -> None:
+        """With a `turn` that agents share, documents are decoded one by one: sixty at once would hold up others."""
         self._client = client
+        self._turn = turn or asyncio.Lock()
         self._url = url.rstrip("/")
         self._node = node
         self._etag = ""
@@ -38,7 +41,9 @@ class AgentReader:
                 raise ReadFault("garbage", "it answers that nothing has changed, but sent nothing before")
             return self._snapshot
         self._snapshot = None
-        self._snapshot = self._checked(answer.body)
+        async with self._turn:
+            self._snapshot = self._checked(answer.body)
+            await asyncio.sleep(0)
         self._etag = answer.etag
         return self._snapshot
 

@@ -22,12 +22,11 @@ ClaimName: TypeAlias = tuple[str, str]  # namespace, name
 class Allocated(Struct, frozen=True, kw_only=True):
     """Every node that has GPUs, or pods with GPUs, by its name; and the pods that wait, oldest first.
 
-    `addresses` are the internal IP addresses of these nodes. `findings` is what all this rests on.
+    `findings` is what all this rests on.
     """
 
     nodes: Mapping[str, ClusterNode] = {}
     pending: tuple[PendingPod, ...] = ()
-    addresses: Mapping[str, str] = {}
     findings: Mapping[str, Findings] = {}
 
 
@@ -51,7 +50,6 @@ def allocate(
     return Allocated(
         nodes=nodes,
         pending=tuple(sorted(pending, key=lambda one: (one.since or 0.0, one.namespace, one.name))),
-        addresses={name: one.node.address for name, one in findings.items()},
         findings=findings,
     )
 

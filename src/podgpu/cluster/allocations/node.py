@@ -60,6 +60,7 @@ def allocated(
         allocatable={name: text for name, text in node.allocatable.items() if sharing.is_gpu(name, signs)},
         model=_model(node, snapshot),
         ready=node.ready,
+        address=node.address,
     )
 
 
@@ -71,9 +72,10 @@ def _model(node: KubeNode, snapshot: Snapshot) -> str:
 def _snapshot(
     found: Findings, systems: Sequence[sharing.SharingSystem], at: float, pod_labels: Collection[str]
 ) -> Snapshot:
-    blind = _inventory(found, systems, ())
-    devices = census.found(blind, systems)
-    inventory = _inventory(found, systems, devices)
+    signs = sharing.signs_of(systems)
+    given = [one for pod in found.pods for one in _given(pod, found.node, signs)]
+    devices = census.found(_inventory(found, given, ()), systems)
+    inventory = _inventory(found, given, devices)
     claims = sharing.claims(inventory, systems)
     undecided = [one for one in sharing.alternatives(inventory, systems) if one.usual is None]
     by_count, left = _by_count(inventory, claims, systems)
@@ -90,10 +92,7 @@ def _snapshot(
     )
 
 
-def _inventory(
-    found: Findings, systems: Sequence[sharing.SharingSystem], devices: Iterable[Device]
-) -> Inventory:
-    given = [one for pod in found.pods for one in _given(pod, found.node, sharing.signs_of(systems))]
+def _inventory(found: Findings, given: Iterable[Allocation], devices: Iterable[Device]) -> Inventory:
     return Inventory(
         devices,
         given,
@@ -112,10 +111,10 @@ def _given(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocat
         yield from (_allocation(pod, one, resource, device_id) for resource, device_id in status)
         if (one.is_init and not one.running) or one.is_ephemeral or not pod.node:
             continue
-        for resource, limit in one.limits.items():
-            units = int(quantity(limit) or 0)
-            is_listed = any(name == resource for name, _ in status)
-            if units and not is_listed and resource in node.capacity and sharing.is_gpu(resource, signs):
+        listed = {name for name, _ in status}
+        for resource in sorted(one.limits.keys() & node.capacity.keys() - listed):
+            units = int(quantity(one.limits[resource]) or 0)
+            if units and sharing.is_gpu(resource, signs):
                 yield replace(_allocation(pod, one, resource, ""), units=units)
 
 
@@ -148,7 +147,7 @@ def _by_count(
                 replace(inventory.claim(one, card, system=exclusive.NAME), source=SPEC) for card in mine
             ]
         else:
-            left.append(one)
+            left.append(replace(one, memory_bytes=sharing.memory_of(one, inventory, systems)))
     return found, tuple(left)
 
 

@@ -25,7 +25,7 @@ METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1, {JSON}"
 T = TypeVar("T")
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     method: str
     path: str
     query: Mapping[str, str] | None = None
@@ -70,19 +70,19 @@ class ApiServer:
         limit: int = OBJECT_BYTES,
         metadata_only: bool = False,
     ) -> T:
-        asked = _Asked("GET", path, query, accept=METADATA if metadata_only else JSON)
+        asked = Asked("GET", path, query, accept=METADATA if metadata_only else JSON)
         async with self._answer(asked, self._patience) as response:
             return _decoded(await _body(response, limit), kind, path)
 
     async def post(self, path: str, kind: type[T], sent: object) -> T:
-        asked = _Asked("POST", path, body=msgspec.json.encode(sent))
+        asked = Asked("POST", path, body=msgspec.json.encode(sent))
         async with self._answer(asked, self._patience) as response:
             return _decoded(await _body(response, OBJECT_BYTES), kind, path)
 
     async def fetch(
         self, path: str, query: Mapping[str, str], headers: Mapping[str, str], *, limit: int
     ) -> Fetched:
-        asked = _Asked("GET", path, query, headers=headers)
+        asked = Asked("GET", path, query, headers=headers)
         with _faults():
             async with await self._request(asked, self._patience) as response:
                 found = Fetched(
@@ -101,7 +101,7 @@ class ApiServer:
     ) -> AsyncIterator[AsyncIterator[bytes | None]]:
         """Give the answer line by line, with None for a line that is too long. `silence` seconds make a stall."""
         patience = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds, sock_read=silence)
-        async with self._answer(_Asked("GET", path, query), patience) as response:
+        async with self._answer(Asked("GET", path, query), patience) as response:
             try:
                 yield _lines(response)
             except aiohttp.SocketTimeoutError:
@@ -120,7 +120,7 @@ class ApiServer:
 
     @asynccontextmanager
     async def _answer(
-        self, asked: _Asked, patience: aiohttp.ClientTimeout
+        self, asked: Asked, patience: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         with _faults():
             response = await self._request(asked, patience)
@@ -132,7 +132,7 @@ class ApiServer:
                     raise await _refusal(response)
                 yield response
 
-    async def _request(self, asked: _Asked, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _request(self, asked: Asked, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=self._connections)
             self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
@@ -148,7 +148,7 @@ class ApiServer:
             auto_decompress=False,  # the size limits apply to what is received
         )
 
-    def _headers(self, asked: _Asked) -> dict[str, str]:
+    def _headers(self, asked: Asked) -> dict[str, str]:
         headers = {"Accept": asked.accept, "Accept-Encoding": "identity", "User-Agent": "podgpu"}
         headers |= asked.headers or {}
         if asked.body:
@@ -224,15 +224,22 @@ def _decoded(body: bytes, kind: type[T], path: str) -> T:
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> ApiFault:
-    """Turn any answer but success into a fault, with the API server's own message if it sent one."""
+    """Turn any answer but success into a fault, with the server's own message if it sent one."""
     message = f"HTTP {response.status}"
     try:
-        sent = msgspec.json.decode(await response.content.read(REFUSAL_BYTES), type=ApiStatus).message
+        sent = _message(response.content_type, await response.content.read(REFUSAL_BYTES))
         message = f"{message}: {sent}" if sent else message
     except (*MALFORMED, aiohttp.ClientError, TimeoutError):
         pass  # the status says enough
     response.close()
     return ApiStatus(response.status, message).fault(_retry_after(response))
+
+
+def _message(kind: str, body: bytes) -> str:
+    """The API server sends an object; a proxy on the way, such as kubectl's, a line of text."""
+    if kind == "text/plain":
+        return " ".join(filter(str.isprintable, body.decode(errors="replace").split()))
+    return msgspec.json.decode(body, type=ApiStatus).message
 
 
 def _own_refusal(answer: Fetched) -> ApiFault | None:

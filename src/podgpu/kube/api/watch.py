@@ -43,7 +43,8 @@ class WatchTiming:
 class Watch(Generic[T]):
     """`paths` are the versions of the kind, the best first: a server that has none of several has no such objects.
 
-    `grant` is what to do if the right is missing.
+    `grant` is what to do if the right is missing. A list may come `from_cache`, which spares the server most work.
+    It comes in one piece then, too large for the objects of a whole cluster.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Watch(Generic[T]):
         selector: Mapping[str, str] | None = None,
         timing: WatchTiming | None = None,
         grant: str = "",
+        from_cache: bool = True,
     ) -> None:
         self.name = name
         self.is_absent = False
@@ -70,7 +72,7 @@ class Watch(Generic[T]):
         self._failures = 0
         self._good_since: float | None = None
         self._list_due = 0.0
-        self._cache_will_do = True
+        self._from_cache = self._cache_will_do = from_cache
         self._condition = Condition(self.name, errors=self._book.errors)
         self.errors = self._condition.errors
 
@@ -103,7 +105,7 @@ class Watch(Generic[T]):
     async def _list(self) -> None:
         began = time.monotonic()
         self.is_absent = not await self._found()
-        self._cache_will_do = True
+        self._cache_will_do = self._from_cache
         self._list_due = 0.0 if self.is_absent else time.monotonic() + self._timing.relist
         self._condition.seconds = time.monotonic() - began
         self._recovered()

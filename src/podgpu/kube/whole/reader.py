@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from podgpu import log
 from podgpu.kube.api import Api
+from podgpu.kube.api.book import Book
 from podgpu.kube.api.watch import Watch, WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.whole.books import ClaimBook, NodeBook, SliceBook
@@ -25,6 +26,8 @@ OWNER_SECONDS = 86_400.0  # the owner of a UID never changes
 CRASH_SECONDS = 30.0
 
 CORE, RESOURCE = '""', "resource.k8s.io"
+
+T = TypeVar("T")
 
 
 def grant(group: str, resource: str) -> str:
@@ -60,19 +63,21 @@ class ClusterReader:
             SliceBook(),
         )
         self.pods = PodWatch(api, None, trim=wanted.pod, timing=timing, grant=grant(CORE, "pods"))
-        self.nodes = Watch(api, [NODES], self._nodes, name="nodes", timing=timing, grant=grant(CORE, "nodes"))
-        self._dynamic = (
-            self._watch(self._claims, "resourceclaims", timing),
-            self._watch(self._slices, "resourceslices", timing),
+        self.nodes = self._watch(self._nodes, [NODES], "nodes", CORE, timing)
+        self._dynamic = tuple(
+            self._watch(book, [f"{root}/{plural}" for root in DYNAMIC], plural, RESOURCE, timing)
+            for plural, book in (("resourceclaims", self._claims), ("resourceslices", self._slices))
         )
         self._workloads = Workloads(api, name_labels=tuple(workload_labels), known_seconds=OWNER_SECONDS)
         self._owners: dict[str, Workload] = {}
         self._made: KubeObjects | None = None
         self.errors: Counter[str] = Counter()
 
-    def _watch(self, book: Any, plural: str, timing: WatchTiming) -> Watch[Any]:
-        paths = [f"{root}/{plural}" for root in DYNAMIC]
-        return Watch(self._api, paths, book, name=plural, timing=timing, grant=grant(RESOURCE, plural))
+    def _watch(
+        self, book: Book[T], paths: Sequence[str], plural: str, group: str, timing: WatchTiming
+    ) -> Watch[T]:
+        rule = grant(group, plural)
+        return Watch(self._api, paths, book, name=plural, timing=timing, grant=rule, from_cache=False)
 
     @property
     def _watches(self) -> tuple[Watch[Any], ...]:

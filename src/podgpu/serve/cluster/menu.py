@@ -23,7 +23,6 @@ class ClusterMenu:
     """`queried` are the paths of documents that a query makes smaller."""
 
     views: Mapping[str, View]
-    document: ListView  # that of the whole cluster, which is streamed too
     queried: Mapping[str, Queried] = field(default_factory=dict)
 
     @property
@@ -36,17 +35,17 @@ def cluster_menu(options: OptionsOf, series_limit: int) -> ClusterMenu:
     metrics_view = partial(_metrics, series_limit)
     maps = options(pod_gpu_map.Options)
     containers = partial(_containers, options)
-    document = ListView(json.row, json.frame, separator=b",", content_type="application/json")
     return ClusterMenu(
         {
             "/": ListView(page.row, page.frame, separator=b"", content_type="text/html; charset=utf-8"),
-            "/api/v1/cluster": document,
+            "/api/v1/cluster": ListView(
+                json.row, json.frame, separator=b",", content_type="application/json"
+            ),
             PREFIX + NATIVE: metrics_view(metrics.of_node, metrics.of_cluster),
             "/metrics/pod-gpu-map": metrics_view(dialects.map_of_node, dialects.map_of_cluster(maps)),
             "/metrics/nodes": metrics_view(dialects.nodes_of_node, lambda _: []),
             **dict.fromkeys(container_json.DOCUMENTS, containers({})),
         },
-        document,
         dict.fromkeys(container_json.DOCUMENTS, containers),
     )
 

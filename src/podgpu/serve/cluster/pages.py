@@ -1,15 +1,14 @@
-"""The pages of a cluster. Those that are asked for are made anew whenever the cluster changes."""
+"""The pages of a cluster. Those that are asked for are kept ready: a change of a node renders that node."""
 
 import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from podgpu.model import Cluster
 from podgpu.serve.cluster.feed import ClusterFeed
-from podgpu.serve.cluster.views import Made, View
+from podgpu.serve.cluster.views import View
 from podgpu.views.exposition import Format
 
 WANTED_SECONDS = 300.0  # for so long after a request a page is kept ready
@@ -28,70 +27,68 @@ class ClusterPage:
     gzipped: bool
 
 
-@dataclass(slots=True)
-class _Ready:
-    """A page of one cluster, in those forms that were asked for."""
-
-    cluster: Cluster
-    made: Made
-    number: int
-    bodies: dict[_Form, Sequence[bytes]] = field(default_factory=dict)
-
-
 class ClusterPages:
     def __init__(self, feed: ClusterFeed, views: Mapping[str, View]) -> None:
         self._feed = feed
         self._views = views
-        self._ready: dict[str, _Ready] = {}
-        self._wanted: dict[tuple[str, _Form], float] = {}
-        self._making = asyncio.Lock()
-        self._made_so_far = 0
+        self._wanted: dict[str, dict[_Form, float]] = {}
+        self._ready: set[str] = set()
+        self._joined: dict[tuple[str, _Form], tuple[int, ClusterPage]] = {}
+        self._rendering = asyncio.Lock()
         self._mark = secrets.token_hex(4)  # another process has other ETags
 
     async def run(self) -> None:
         """Keep the wanted pages ready until cancelled."""
-        seen = self._feed.cluster
         while True:
+            seen = self._feed.cluster
             await self.prepare()
-            seen = await self._feed.changed(seen)
+            await self._feed.changed(seen)
 
     async def prepare(self) -> None:
-        """Make the wanted pages of the newest cluster, and forget the others."""
-        now = time.monotonic()
-        self._wanted = {key: at for key, at in self._wanted.items() if now - at < WANTED_SECONDS}
-        forms: dict[str, list[_Form]] = {}
-        for path, form in self._wanted:
-            forms.setdefault(path, []).append(form)
-        async with self._making:
-            self._ready = {path: one for path, one in self._ready.items() if path in forms}
-            for path, asked in forms.items():
-                await self._renew(path, asked)
+        """Render what has changed, for the pages that were asked for of late."""
+        self._forget()
+        async with self._rendering:
+            for path, forms in list(self._wanted.items()):
+                await self._update(path, packing=any(form.gzipped for form in forms))
 
     async def page(self, path: str, form: Format, *, gzipped: bool) -> ClusterPage:
-        """Return the page as it was last made; only the first request for it has to wait."""
-        shape = _Form(form, gzipped)
-        self._wanted[path, shape] = time.monotonic()
-        if path not in self._ready or shape not in self._ready[path].bodies:
-            async with self._making:
-                await self._renew(path, [shape])
-        ready = self._ready[path]
-        etag = f'"{self._mark}-{ready.number}{"-gzip" if gzipped else ""}"'
-        return ClusterPage(ready.bodies[shape], self._views[path].content_type(form), etag, gzipped=gzipped)
+        """Join the page from what is ready; only the first request for it has to wait."""
+        shape, view = _Form(form, gzipped), self._views[path]
+        self._wanted.setdefault(path, {})[shape] = time.monotonic()
+        if path not in self._ready:
+            async with self._rendering:
+                await self._update(path, packing=gzipped)
+        version, page = self._joined.get((path, shape), (-1, None))
+        if page is None or version != view.version:
+            version = view.version
+            page = await self._page(view, shape, version)
+            self._joined[path, shape] = version, page
+        return page
 
     async def once(self, view: View, form: Format, *, gzipped: bool) -> ClusterPage:
         """Make a page for one request alone."""
-        self._made_so_far += 1
-        number = self._made_so_far
-        made = await view.make(self._feed.cluster)
-        body = await made.body(form, gzipped=gzipped)
-        return ClusterPage(body, view.content_type(form), f'"{self._mark}-{number}"', gzipped=gzipped)
+        await view.update(self._feed.cluster, packing=False)
+        return await self._page(view, _Form(form, gzipped), secrets.randbits(32))
 
-    async def _renew(self, path: str, shapes: Sequence[_Form]) -> None:
-        cluster, ready = self._feed.cluster, self._ready.get(path)
-        if ready is None or ready.cluster is not cluster:
-            self._made_so_far += 1
-            ready = _Ready(cluster, await self._views[path].make(cluster), self._made_so_far)
-        for shape in shapes:
-            if shape not in ready.bodies:
-                ready.bodies[shape] = await ready.made.body(shape.form, gzipped=shape.gzipped)
-        self._ready[path] = ready
+    async def _page(self, view: View, shape: _Form, version: int) -> ClusterPage:
+        body = await view.body(shape.form, gzipped=shape.gzipped)
+        etag = f'"{self._mark}-{version}{"-gzip" if shape.gzipped else ""}"'
+        return ClusterPage(body, view.content_type(shape.form), etag, gzipped=shape.gzipped)
+
+    async def _update(self, path: str, *, packing: bool) -> None:
+        # What was joined would keep the old parts in memory.
+        for key in [key for key in self._joined if key[0] == path]:
+            del self._joined[key]
+        await self._views[path].update(self._feed.cluster, packing=packing)
+        self._ready.add(path)
+
+    def _forget(self) -> None:
+        """Keep no page ready that nobody has asked for in a while."""
+        since = time.monotonic() - WANTED_SECONDS
+        for path, forms in list(self._wanted.items()):
+            for shape in [shape for shape, at in forms.items() if at < since]:
+                del forms[shape]
+            if not forms:
+                del self._wanted[path]
+                self._ready.discard(path)
+                self._views[path].forget()

@@ -36,7 +36,7 @@ class ClusterServer(Front):
         self._keeper: asyncio.Task[None] | None = None
         super().__init__(
             partial(ClusterRoutes, feed, self._pages, menu),
-            Journal(ClusterSubject(feed, menu.document), max_streams),
+            Journal(ClusterSubject(feed), max_streams),
             max_requests=max_requests,
             max_connections=max_connections,
             limits=limits,
@@ -46,6 +46,10 @@ class ClusterServer(Front):
     async def start(self, addresses: Sequence[Address]) -> None:
         await super().start(addresses)
         self._keeper = asyncio.create_task(self._pages.run())
+
+    async def prepare(self) -> None:
+        """Make the wanted pages of the newest cluster."""
+        await self._pages.prepare()
 
     async def stop(self) -> None:
         if self._keeper is not None:

@@ -6,19 +6,20 @@ import msgspec
 
 from podgpu.model import Cluster
 from podgpu.serve.cluster.feed import ClusterFeed
-from podgpu.serve.cluster.shelf import Piece
-from podgpu.serve.cluster.views import ListView
+from podgpu.serve.cluster.shelf import Shelf
+from podgpu.serve.cluster.stream import Piece
 from podgpu.views import json
+from podgpu.views.cluster import json as cluster_json
 
 PART_BYTES = 200_000
 
 
 class ClusterSubject:
-    """A row is rendered and packed once, for the document and for the events."""
+    """A row is rendered and packed when its node changes, for the document and for the events."""
 
-    def __init__(self, feed: ClusterFeed, view: ListView) -> None:
+    def __init__(self, feed: ClusterFeed) -> None:
         self._feed = feed
-        self._view = view
+        self._shelf = Shelf(lambda node: Piece(b"," + cluster_json.row(node)))
 
     @property
     def state(self) -> Cluster:
@@ -28,7 +29,10 @@ class ClusterSubject:
         return await self._feed.changed(seen)
 
     async def document(self, state: Cluster) -> Sequence[Piece]:
-        return (await self._view.make(state)).pieces
+        before, after = cluster_json.frame(state)
+        await self._shelf.update(state.nodes)
+        first, *others = self._shelf.made or [Piece(b"")]
+        return Piece(before + first.plain.removeprefix(b",")), *others, Piece(after)
 
     async def change(self, before: Cluster, after: Cluster) -> Sequence[Sequence[Piece]]:
         """Write the cluster's own fields, the names of nodes that are gone, and rows of those that changed.
@@ -36,7 +40,8 @@ class ClusterSubject:
         Many rows are divided among several parts: a browser would stand still over one of megabytes.
         """
         known = {node.name: node for node in before.nodes}
-        entries = zip(after.nodes, await self._view.entries(after), strict=True)
+        await self._shelf.update(after.nodes)
+        entries = zip(after.nodes, self._shelf.made, strict=True)
         rows = [piece for node, piece in entries if known.get(node.name) is not node]
         head = json.plain(msgspec.structs.replace(after, nodes=()))
         del head["nodes"]
@@ -46,6 +51,9 @@ class ClusterSubject:
             _part(first if place == 0 else b"{", some)
             for place, some in enumerate(list(_parts(rows)) or [[]])
         ]
+
+    def forget(self) -> None:
+        self._shelf.clear()
 
 
 def _parts(rows: Sequence[Piece]) -> Iterator[Sequence[Piece]]:

@@ -123,9 +123,12 @@ class Journal(Generic[State]):
                 self._dismiss()
                 return
             await self._wake()
+        self._kept.clear()
+        self._subject.forget()
 
     async def _note(self, state: State) -> None:
-        parts = await self._subject.change(self._state, state)
+        async with self._writing:
+            parts = await self._subject.change(self._state, state)
         self._mark = self._mark._replace(number=self._mark.number + 1)
         self._state, self._full = state, None
         self._kept.append(message.events(message.CHANGE, str(self._mark), parts))

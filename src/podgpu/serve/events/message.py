@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from podgpu.serve.cluster.shelf import Piece
+from podgpu.serve.cluster.stream import Piece
 
 FULL = "full"
 CHANGE = "change"

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from podgpu.model import Snapshot
-from podgpu.serve.cluster.shelf import Piece
+from podgpu.serve.cluster.stream import Piece
 from podgpu.serve.events.patch import changes
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Pages
@@ -30,6 +30,9 @@ class Subject(Protocol[State]):
     async def change(self, before: State, after: State) -> Sequence[Sequence[Piece]]:
         """What makes the document of one that of the other, each part of it as JSON in one line."""
 
+    def forget(self) -> None:
+        """Keep nothing: nobody reads any more."""
+
 
 class NodeSubject:
     """The node's snapshots. A change is a merge patch of the document."""
@@ -51,6 +54,9 @@ class NodeSubject:
 
     async def change(self, before: Snapshot, after: Snapshot) -> Sequence[Sequence[Piece]]:
         return ((Piece(msgspec.json.encode(changes(self._object(before), self._object(after)))),),)
+
+    def forget(self) -> None:
+        self._known = None
 
     def _bytes(self, state: Snapshot) -> bytes:
         return self._pages.json(state, gzipped=False).body

@@ -25,6 +25,7 @@ class _Row(msgspec.Struct):
     allocatable: dict[str, str] = {}
     model: str = ""
     ready: bool | None = None
+    address: str = ""
 
 
 class _Schema(msgspec.Struct):
@@ -39,6 +40,7 @@ class _Document(msgspec.Struct):
     nodes: list[_Row]
     name: str = ""
     demo: bool = False
+    replayed: bool = False
     pending: tuple[PendingPod, ...] = ()
     parts: tuple[PartStatus, ...] = ()
 

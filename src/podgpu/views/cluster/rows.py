@@ -81,10 +81,9 @@ def _gathered(own: Iterable[Place], key: Callable[[Place], Key]) -> dict[Key, li
 
 
 def _pod_key(place: Place) -> Key:
-    ref = place.tenant.container
-    if is_outsider(ref):
-        return ("", ref.container, place.seat.node.name)
-    return (ref.namespace, ref.pod, ref.pod_uid)
+    """A pod is on one node. Should two nodes claim the same one, they are two."""
+    ref, node = place.tenant.container, place.seat.node.name
+    return ("", ref.container, "", node) if is_outsider(ref) else (ref.namespace, ref.pod, ref.pod_uid, node)
 
 
 def _workload_key(place: Place) -> Key:
@@ -99,9 +98,8 @@ def _namespace_key(place: Place) -> Key:
 
 
 def _pod(key: Key, own: Sequence[Place]) -> Entry:
-    namespace, name, _ = key
-    total = Sum(own)
-    row = total.row(namespace=line(namespace), name=line(name), **_state(own))
+    namespace, name, *_ = key
+    row = Sum(own).row(namespace=line(namespace), name=line(name), **_state(own))
     return Entry(row, "/".join(key), (namespace, name), own)
 
 
@@ -118,7 +116,7 @@ def _namespace(key: Key, own: Sequence[Place]) -> Entry:
 
 def _gpu(seat: Seat) -> Entry:
     gpu, fault = seat.card.gpu, seat.card.fault
-    node = line(seat.snapshot.node_of(gpu)) or line(seat.node.name)
+    node = line(seat.snapshot.node) or line(seat.node.name)
     total = Sum([Place(seat, one, None) for one in seat.card.tenants])
     row = total.row(
         name=f"{node} {gpu.index}",

@@ -72,10 +72,8 @@ def _known(bound: float | None, ratio: float | None) -> float:
 
 
 def _pod(place: Place) -> tuple[str, ...]:
-    ref = place.tenant.container
-    return (
-        (place.seat.node.name, ref.container) if is_outsider(ref) else (ref.namespace, ref.pod, ref.pod_uid)
-    )
+    ref, node = place.tenant.container, place.seat.node.name
+    return (node, ref.container) if is_outsider(ref) else (node, ref.namespace, ref.pod, ref.pod_uid)
 
 
 def _profile(place: Place) -> str:

@@ -60,7 +60,7 @@ def _all_cards(cluster: Cluster) -> Iterator[tuple[Snapshot, Card]]:
 
 
 def _name(snapshot: Snapshot, card: Card) -> str:
-    return f"{line(snapshot.node_of(card.gpu))} GPU {card.gpu.index}"
+    return f"{line(snapshot.node)} GPU {card.gpu.index}"
 
 
 def _number(readings: tuple[Reading, ...], metric: str) -> float | None:

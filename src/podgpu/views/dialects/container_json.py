@@ -159,7 +159,7 @@ def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
     gpu, instances, container = row.entity.card.gpu, row.entity.instances, row.container
     workload = row.occupant.workload if row.occupant else None
     facts = {
-        "node_name": snapshot.node_of(gpu),
+        "node_name": snapshot.node,
         "model_name": gpu.model,
         "device": f"nvidia{gpu.index}",
         "device_id": str(gpu.index),

@@ -8,7 +8,7 @@ from podgpu import __version__, log
 from podgpu.assembly import collector
 from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.guard import open_guard
-from podgpu.cli._stopping import Signals, until_stopped, within
+from podgpu.cli._serving.stopping import Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.serve.cluster.menu import cluster_menu
 from podgpu.serve.cluster.server import ClusterServer
@@ -19,14 +19,15 @@ READER_CLOSE_SECONDS = 2.2
 
 def serve_cluster(config: Config) -> int:
     """Run until SIGTERM or SIGINT."""
-    collector.relax()
-    _allow_connections()
+    collector.relax(collector.FEWER)
+    allow_connections()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, at_exit))
 
 
 async def _serve(config: Config, at_exit: ExitStack) -> int:
     reader = open_cluster(config)
+    await reader.check()
     server = ClusterServer(
         reader,
         cluster_menu(config.of, config.series_limit),
@@ -45,7 +46,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         await within(READER_CLOSE_SECONDS, reader.close(), "reader")
 
 
-def _allow_connections() -> None:
+def allow_connections() -> None:
     """Take as many open files as the system allows: there is a connection for each node."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

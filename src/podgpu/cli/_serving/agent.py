@@ -1,19 +1,21 @@
 """Runs the agent as a process: starts the parts, waits for a signal, stops within five seconds."""
 
 import asyncio
+import signal
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 
 from podgpu import __version__, log
 from podgpu.agent.loop import Agent
+from podgpu.agent.playback import Playback
 from podgpu.assembly import collector, machine
 from podgpu.assembly.agent import open_agent
 from podgpu.assembly.attribution import by_processes_alone
 from podgpu.assembly.guard import open_guard
 from podgpu.assembly.menu import open_menu
 from podgpu.assembly.push import open_push
-from podgpu.cli._stopping import Signals, until_stopped, within
+from podgpu.cli._serving.stopping import Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.option.address import Address
 from podgpu.serve.routes import RELEASE_SECONDS
@@ -36,7 +38,7 @@ def serve(config: Config, greet: Greeting = lambda *_: None) -> int:
 
 async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
     agent = open_agent(config)
-    if push := open_push(config, agent):
+    if isinstance(agent, Agent) and (push := open_push(config, agent)):
         agent.attach(push)
     server = Server(
         agent,
@@ -48,6 +50,8 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         guard=open_guard(config),
     )
     signals = Signals(at_exit, release=partial(agent.release, RELEASE_SECONDS))
+    if isinstance(agent, Playback):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, agent.pause)
     # Serve before the first reading: with a slow driver the agent would look dead.
     await server.start(config.web_listen_address)
     loop = asyncio.create_task(agent.run())
@@ -71,7 +75,7 @@ def _announce(config: Config, addresses: Sequence[Address]) -> None:
         log.warning("the dcgm pages lack fields of the counters file", path=counters.path, fields=fields)
 
 
-async def _stop(server: Server, agent: Agent, loop: asyncio.Task[None]) -> None:
+async def _stop(server: Server, agent: Agent | Playback, loop: asyncio.Task[None]) -> None:
     loop.cancel()
     await within(SERVER_STOP_SECONDS, server.stop(), "server")
     await within(AGENT_CLOSE_SECONDS, agent.close(), "source")

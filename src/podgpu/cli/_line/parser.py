@@ -4,7 +4,7 @@ from argparse import SUPPRESS, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from podgpu.cli._command import Command, find, names
+from podgpu.cli._line.command import Command, find, names
 from podgpu.config import OPTIONS
 from podgpu.errors import UserError
 from podgpu.option import Option
@@ -37,7 +37,7 @@ class _Parser(ArgumentParser):
 
 
 def parse(program: str, command: Command, argv: Sequence[str]) -> Arguments:
-    parser = _parser(program, command)
+    parser = built(program, command)
     own, unknown = parser.parse_known_args(argv)
     if unknown:
         raise UserError(_unknown(unknown[0], parser))
@@ -66,7 +66,7 @@ def overview(program: str) -> str:
     )
 
 
-def _parser(program: str, command: Command) -> ArgumentParser:
+def built(program: str, command: Command) -> ArgumentParser:
     parser = _Parser(
         prog=program,
         description=command.help,
@@ -76,7 +76,7 @@ def _parser(program: str, command: Command) -> ArgumentParser:
     )
     command.arguments(parser)
     positionals = parser._get_positional_actions()  # noqa: SLF001 - nothing public lists them
-    wanted = [str(one.metavar or one.dest) for one in positionals]
+    wanted = [str(one.metavar or one.dest) for one in positionals if one.help != SUPPRESS]
     parser.usage = " ".join([program, *wanted, "[options]"])
     _add_options(parser, {name: OPTIONS[name] for name in command.options})
     return parser
@@ -86,8 +86,9 @@ def _add_options(parser: ArgumentParser, options: dict[str, Option[Any]]) -> Non
     groups = dict.fromkeys(option.group for option in options.values())
     sections = {group: parser.add_argument_group(group.lower()) for group in groups}
     for name, option in options.items():
+        flags = [option.flag, option.alias] if option.alias else [option.flag]
         sections[option.group].add_argument(
-            option.flag, dest=name, action="append", metavar=option.placeholder, help=_help(option)
+            *flags, dest=name, action="append", metavar=option.placeholder, help=_help(option)
         )
         if former := option.former:
             parser.add_argument(former.flag, dest=former.name, action="append", help=SUPPRESS)

@@ -14,34 +14,43 @@ A unit is a GiB or a MiB. The plugin does not say which, but the number of units
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from podgpu.model import Allocation, Claim, Device, Pod
-from podgpu.sharing import sighting
+from podgpu.model import Allocation, Claim, Pod
 from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing.gpushare.node import GIB, MIB, RESOURCE, SEPARATOR, by_node, cards, memory_of, usual_unit
+from podgpu.sharing.gpushare.note import NUMBER, SPREAD, UNITS_OF_CARD, number, positive, spreads
 from podgpu.sharing.inventory import Inventory
+
+__all__ = [
+    "GIB",
+    "MIB",
+    "NAME",
+    "NEEDS",
+    "NUMBER",
+    "RESOURCE",
+    "SIGNS",
+    "SPREAD",
+    "UNITS_OF_CARD",
+    "alternatives",
+    "cards",
+    "claims",
+    "explains",
+    "memory_of",
+]
 
 NAME = "gpushare"
 SIGNS: tuple[str, ...] = ("aliyun.com/gpu-", "ALIYUN_COM_GPU_", "scheduler.framework.gpushare.")
 NEEDS = "the kubelet's list of devices, and the pods' annotations"
-RESOURCE = "aliyun.com/gpu-mem"
-SPREAD = "scheduler.framework.gpushare.allocation"
-NUMBER = "ALIYUN_COM_GPU_MEM_IDX"
-UNITS_OF_CARD = "ALIYUN_COM_GPU_MEM_DEV"
-COUNT = "aliyun.com/gpu-count"
-SEPARATOR = "-_-"
-GIB, MIB = 1 << 30, 1 << 20
-MOST_GIB = 1024  # a card of more units than this is counted in MiB
 UNDECIDED = (
     "which card is meant is not known for {count}: the number on the pod is the index of one card and the number in "
     "/dev of another, and only the plugin's version says which of them counts. A process on one of the two settles it"
 )
 NEAR = 0.05  # by how much the units may miss the memory: the plugin rounds, the driver keeps some for itself
 
-Units = Annotated[int, Meta(ge=1, lt=1 << 24)]
 Container: TypeAlias = tuple[str, str, str]
 
 
@@ -51,9 +60,6 @@ class Holding(Struct, frozen=True, kw_only=True):
     allocation: Allocation
     readings: tuple[Mapping[str, int], ...]
     source: str
-
-
-_decode = msgspec.json.Decoder(dict[str, dict[str, Units]]).decode
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
@@ -75,43 +81,10 @@ def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
             yield Alternatives(readings=readings, doubt=UNDECIDED)
 
 
-def cards(inventory: Inventory) -> Iterator[Device]:
-    """Yield the cards by the numbers that the scheduler counts them with. Ids do not say which card is which number.
-
-    Where the node has one card of this kind, its ids name that one.
-    """
-    noted, (count, of_card) = inventory.once(_noted), inventory.once(_by_node)
-    numbers = range(min(count, sighting.MOST_CARDS))
-    memory = of_card * (GIB if of_card <= MOST_GIB else MIB) or None
-    named = {
-        one.device_id.partition(SEPARATOR)[0] for one in inventory.allocations if one.resource == RESOURCE
-    }
-    uuid = next(iter(named)) if len(named) == count == 1 and sighting.UUID.fullmatch(min(named)) else ""
-    for number in numbers if noted <= set(numbers) else sorted(noted)[: sighting.MOST_CARDS]:
-        yield sighting.card(uuid, number=number, memory=memory)
-
-
-def _by_node(inventory: Inventory) -> tuple[int, int]:
-    """Return how many cards the node has, and the units of each, as far as Kubernetes knows."""
-    units = sighting.offered(inventory.node.allocatable, RESOURCE)
-    noted = min({_number(pod, UNITS_OF_CARD) for pod in inventory.pods} - {0}, default=0)
-    count = sighting.offered(inventory.node.allocatable, COUNT) or (units // noted if noted else 0)
-    return count, units // count if count else noted
-
-
-def _noted(inventory: Inventory) -> set[int]:
-    """Return the numbers of cards on the pods."""
-    found = {pod.annotations.get(NUMBER, "") for pod in inventory.pods if not pod.finished}
-    for pod in inventory.pods:
-        if SPREAD in pod.annotations and not pod.finished:
-            found.update(number for spread in _spreads(pod).values() for number in spread)
-    return {int(one) for one in found if one.isascii() and one.isdigit() and len(one) < 4}
-
-
 def _claims(holding: Holding, held: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
-    noted = _number(inventory.pod(holding.allocation), UNITS_OF_CARD)
+    noted = number(inventory.pod(holding.allocation), UNITS_OF_CARD)
     for card, units in held.items():
-        offered = inventory.once(_offered)[card] or inventory.once(_by_node)[1]
+        offered = inventory.once(_offered)[card] if inventory.is_seen else inventory.once(by_node)[1]
         of_card = offered or noted or _by_memory(card, inventory)
         yield _claim(holding, card, units, of_card, inventory)
 
@@ -131,7 +104,7 @@ def _unit(of_card: int, memory: int) -> int:
     for unit in (GIB, MIB):
         if abs(of_card * unit - memory) <= NEAR * memory:
             return unit
-    return GIB if of_card <= MOST_GIB else MIB
+    return usual_unit(of_card)
 
 
 def _container(allocation: Allocation) -> Container:
@@ -180,18 +153,11 @@ def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[s
 
 def _spread(pod: Pod, container: str, *, is_alone: bool) -> Mapping[str, int]:
     """Return a container's units by minor. A pod without a phase is not known by its spec."""
-    note = _spreads(pod)
+    note = spreads(pod)
     if not pod.phase:
         return next(iter(note.values())) if len(note) == 1 and is_alone else {}
     own = [one.name for one in pod.containers if not (one.is_init or one.is_ephemeral)]
     return note.get(str(own.index(container)), {}) if container in own else {}
-
-
-def _spreads(pod: Pod) -> dict[str, dict[str, int]]:
-    try:
-        return _decode(pod.annotations[SPREAD])
-    except (ValueError, RecursionError):  # what is no note, or no text, or nested without end
-        return {}
 
 
 def _offered(inventory: Inventory) -> Counter[str]:
@@ -212,12 +178,4 @@ def _is_in_mib(inventory: Inventory) -> bool:
     """Tell by an id whose number is higher than any card has GiB."""
     most = max(inventory.memory.values(), default=0) // GIB
     ids = (one.device_id for one in inventory.allocations if one.resource == RESOURCE)
-    return any(_positive(device_id.partition(SEPARATOR)[2]) >= most for device_id in ids)
-
-
-def _number(pod: Pod | None, annotation: str) -> int:
-    return _positive(pod.annotations.get(annotation, "") if pod else "")
-
-
-def _positive(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return any(positive(device_id.partition(SEPARATOR)[2]) >= most for device_id in ids)
