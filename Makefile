@@ -64,8 +64,8 @@ bench: $(READY) ## measure speed and size side by side
 	$(BIN)/python -m bench
 
 bench-page: $(READY) ## measure the page with a thousand GPUs for ten minutes, and 500 event streams; needs chromium
-	$(BIN)/python -m bench.page
-	$(BIN)/python -m bench.streams
+	$(BIN)/python -m bench.web.page
+	$(BIN)/python -m bench.web.streams
 
 # Only the page's tests use it; nothing of it is shipped.
 AXE := 4.14.0

@@ -7,6 +7,7 @@ import { summary } from "./model.js";
 import { words } from "./words.js";
 
 const REFRESH = 30000;
+const MOST_NODES = 8; // whose documents are kept: they are large
 
 /** Evidence that a cluster's document leaves out, from the nodes' own documents; asked for while a pod is looked at. */
 export class Evidence {
@@ -26,7 +27,7 @@ export class Evidence {
   }
 
   async #ask(name, before) {
-    this.kept.clear(); // one node's at a time: they are large
+    if (this.kept.size >= MOST_NODES) this.kept.delete(this.kept.keys().next().value);
     this.kept.set(name, { at: Date.now(), snapshot: before });
     const answer = await fetch(`api/v1/snapshot?node=${encodeURIComponent(name)}`).catch(() => null);
     if (!answer?.ok) return;

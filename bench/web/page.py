@@ -1,6 +1,6 @@
 """The page with a thousand GPUs in a real browser: how soon it can be used, how smoothly it scrolls, what it holds.
 
-python -m bench.page [seconds of watching the heap]
+python -m bench.web.page [seconds of watching the heap]
 """
 
 import asyncio
