@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-page axe shots gpu-wheels gpu-test lock clean dashboards image chart package
+.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale bench-page axe shots gpu-wheels gpu-test lock clean dashboards image chart package
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -62,6 +62,9 @@ package: $(READY) ## build the wheel and the source package into dist
 
 bench: $(READY) ## measure speed and size side by side
 	$(BIN)/python -m bench
+
+bench-scale: $(READY) ## measure what podgpu costs a Prometheus and the API server, for docs/scale.md; about three minutes
+	$(BIN)/python -m bench.scale
 
 bench-page: $(READY) ## measure the page with a thousand GPUs for ten minutes, and 500 event streams; needs chromium
 	$(BIN)/python -m bench.web.page

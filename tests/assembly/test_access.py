@@ -67,7 +67,7 @@ async def test_without_kubectl_the_variable_names_the_file(
 
 @pytest.mark.usefixtures("no_kubectl")
 async def test_with_neither_there_is_advice() -> None:
-    with pytest.raises(UserError, match=r"install kubectl, or give --kube\.api=URL"):
+    with pytest.raises(UserError, match=r"install kubectl, or give --kube\.kubeconfig"):
         open_access(load({}, {}))
     with pytest.raises(UserError, match=r"--kube\.api=off leaves nobody to ask"):
         open_access(load({"kube_api": ["off"]}, {}))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -152,6 +153,19 @@ async def test_a_node_without_an_agent_is_read_from_its_exporters_page() -> None
         await api.close()
     assert found.node == NODE and any(card.tenants for card in found.cards) and reader.origin == "dcgm"
     assert fault.value.reason == "http_error"
+
+
+def test_without_an_api_server_and_without_addresses_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"PATH": "/nowhere", "HOME": str(tmp_path), "KUBECONFIG": ""}.items():
+        monkeypatch.setenv(name, value)
+
+    async def open_it() -> None:
+        open_cluster(load({}, {}))
+
+    with pytest.raises(UserError, match=r"--kube.kubeconfig.*--cluster.agents"):
+        asyncio.run(open_it())
 
 
 async def test_a_page_is_fetched_through_the_proxy_too() -> None:

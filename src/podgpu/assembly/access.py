@@ -16,8 +16,8 @@ from podgpu.kube.api.account import Account, guarded
 KUBECTL = "kubectl"
 VARIABLE = "KUBECONFIG"
 _NEITHER = (
-    "there is no kubectl and no kubeconfig; install kubectl, or give --kube.api=URL with --kube.token-file, "
-    "or the address of `podgpu cluster` with --url"
+    "there is no kubectl and no kubeconfig; install kubectl, or give --kube.kubeconfig, or --kube.api=URL, "
+    "or addresses with --cluster.agents or --url"
 )
 
 

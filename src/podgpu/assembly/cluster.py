@@ -13,6 +13,9 @@ from podgpu.cluster.agents.proxy import ProxyClient
 from podgpu.cluster.given import KubeGiven
 from podgpu.cluster.loop import AT_ONCE, ClusterLoop
 from podgpu.cluster.reader import Reader
+from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.options import Options as StoreOptions
+from podgpu.cluster.store.survey import StoreSurvey
 from podgpu.cluster.survey import GivenAgents, Place, PodSurvey
 from podgpu.config import ClusterOptions, Config
 from podgpu.errors import UserError
@@ -74,7 +77,24 @@ class OpenCluster:
 def open_cluster(config: Config) -> OpenCluster:
     """Begin to read the cluster. Comes within a running event loop. Raises UserError."""
     chosen = config.of(ClusterOptions)
+    if url := config.of(StoreOptions).url:
+        return _of_store(config, chosen, url)
     return _of_addresses(chosen) if chosen.agents else _of_kubernetes(config, chosen)
+
+
+def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
+    """With a store nobody else is asked for the use of GPUs. Who was given them, Kubernetes says where there is one."""
+    survey = StoreSurvey(Store(config.of(StoreOptions)), url)
+    is_named = config.kube_kubeconfig or config.kube_context
+    api = open_access(config) if is_named else machine.open_api_server(config)
+    loop = ClusterLoop(
+        survey,
+        survey.open_reader,
+        interval=chosen.interval,
+        name=chosen.name or "",
+        given=KubeGiven(open_objects(config, api), config.kube_pod_labels) if api else None,
+    )
+    return OpenCluster(loop, *((api,) if api else ()), api=api)
 
 
 def _of_addresses(chosen: ClusterOptions) -> OpenCluster:

@@ -3,7 +3,7 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 
 from podgpu.config import Config
 
-HELP = "Print a script that completes commands, options and pods in a shell."
+HELP = "Complete commands, options and names of pods in your shell."
 OPTIONS = ()
 
 SHELLS = ("bash", "zsh", "fish")

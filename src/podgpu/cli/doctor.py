@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Examined = tuple[Snapshot, Machine]
 
-HELP = "Check this node, a running agent or a cluster, and say what to do."
+HELP = "Check a node, an agent or a cluster, and say what to do."
 OPTIONS = tuple(
     name
     for name, option in ALL.items()

@@ -8,7 +8,7 @@ from podgpu.config import Config, Terminal
 from podgpu.errors import UserError
 from podgpu.model import Cluster
 
-HELP = "Show how much memory of each GPU was given to whom, by node, or by pod with -d."
+HELP = "Show how much of each GPU's memory was given to whom."
 OPTIONS = tuple(name for name in ALL if name in LOOKING or name.startswith("kube_"))
 
 FAULTY = 1

@@ -38,8 +38,8 @@ def arguments(parser: ArgumentParser) -> None:
 def run(config: Config, arguments: Namespace) -> int:
     from podgpu.option.value import duration, size
 
-    length = _parsed("--for", duration("1s", "168h"), arguments.length)
-    most = _parsed("--max-size", size("64KiB", "64GiB"), arguments.max_size)
+    length = _parsed("--for", duration("100ms", "168h"), arguments.length)
+    most = _parsed("--max-size", size("4KiB", "64GiB"), arguments.max_size)
     every = _parsed("--every", duration("100ms", "1h"), arguments.every)
     view = open_view(config)
     try:
@@ -61,10 +61,10 @@ def _record(view: View, tape: "_Tape", length: float, every: float) -> None:
         due = time.monotonic() + every
         newest = seen
         while newest is seen or time.monotonic() < due:
-            if time.monotonic() >= until:
+            if (left := until - time.monotonic()) <= 0:
                 return
-            time.sleep(min(max(due - time.monotonic(), 0.0), _WAIT_SECONDS))
-            newest = view.changed(seen, _WAIT_SECONDS)
+            time.sleep(min(max(due - time.monotonic(), 0.0), _WAIT_SECONDS, left))
+            newest = view.changed(seen, min(_WAIT_SECONDS, left))
             tape.show_progress()
         seen = newest
 

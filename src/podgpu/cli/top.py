@@ -1,8 +1,9 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from podgpu.cli._view import LOOKING, open_view
+from podgpu.cli._view import LOOKING, View, open_view
 from podgpu.config import Config
+from podgpu.views.cluster.selection import Selection
 
 HELP = "Watch who uses the GPUs of a node or a cluster."
 OPTIONS = LOOKING
@@ -35,18 +36,24 @@ def run(config: Config, arguments: Namespace) -> int:
     chosen = selection(arguments)
     view = open_view(config)
     try:
-        is_live = sys.stdin.isatty() and sys.stdout.isatty() and arguments.output == "table"
-        if is_live and not arguments.once and not arguments.watch:
-            from podgpu.cli._top.live import live
-            from podgpu.cli._top.screen import opened
-            from podgpu.cli._top.state import State
-
-            with opened() as screen:
-                live(screen, view, chosen, State(view=arguments.view))
-        else:
-            from podgpu.cli._top.once import once
-
-            once(view, chosen, arguments)
+        _show(view, chosen, arguments)
+    except KeyboardInterrupt:  # one way to leave it
+        return 0
     finally:
         view.close()
     return 0
+
+
+def _show(view: View, chosen: Selection, arguments: Namespace) -> None:
+    is_live = sys.stdin.isatty() and sys.stdout.isatty() and arguments.output == "table"
+    if is_live and not arguments.once and not arguments.watch:
+        from podgpu.cli._top.live import live
+        from podgpu.cli._top.screen import opened
+        from podgpu.cli._top.state import State
+
+        with opened() as screen:
+            live(screen, view, chosen, State(view=arguments.view))
+    else:
+        from podgpu.cli._top.once import once
+
+        once(view, chosen, arguments)

@@ -21,6 +21,8 @@ REASONS = {
     "newer_schema": "Its podgpu is newer than this one: upgrade podgpu cluster.",
     "no_gpu": "Its page has no GPU: check that the dcgm-exporter there sees any.",
     "stopped": "It answers, but takes no new readings: look at its log.",
+    "store_failed": "The store gave no answer: check --prometheus.url; docs/report.md lists the reasons.",
+    "not_scraped": "The store has no new samples of it: check whether its agent runs and is still scraped.",
     "failed": "Reading it failed: look at the log of podgpu cluster, and report it.",
 }
 

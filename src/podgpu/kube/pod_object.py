@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 from msgspec.json import Decoder
 
-from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
+from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer, Waiting
 
 LARGEST_ANNOTATION = 64 << 10  # characters
 LONGEST_DEVICE_ID = 512
@@ -147,15 +147,17 @@ def to_pod(item: PodObject) -> Pod:
         resource_claims=_resource_claims(item),
         extended_claim=extended_claim,
         extended=extended,
-        waiting_since=None if item.spec.node_name else moment(metadata.creation_timestamp or ""),
-        waiting_reason="" if item.spec.node_name else _unscheduled(item.status),
+        waiting=None if item.spec.node_name else _waiting(item),
     )
 
 
-def _unscheduled(status: PodStatus) -> str:
+def _waiting(item: PodObject) -> Waiting:
     """Return what the scheduler says about a pod that it has found no node for."""
-    said = (one for one in status.conditions or () if one.type == SCHEDULED and one.status == "False")
-    return next((one.message[:LONGEST_MESSAGE] for one in said), "")
+    conditions = item.status.conditions or ()
+    said = (one.message for one in conditions if one.type == SCHEDULED and one.status == "False")
+    return Waiting(
+        since=moment(item.metadata.creation_timestamp or ""), reason=next(said, "")[:LONGEST_MESSAGE]
+    )
 
 
 def controller(owners: Iterable[OwnerEntry]) -> OwnerReference | None:

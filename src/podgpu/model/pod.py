@@ -59,6 +59,13 @@ class ExtendedUse(Struct, frozen=True, kw_only=True, gc=False):
     request: str  # the request of the claim that serves it
 
 
+class Waiting(Struct, frozen=True, kw_only=True, gc=False):
+    """Why a pod has no node."""
+
+    since: float | None = None  # seconds since 1970, when the pod was made; absent if not known
+    reason: str = ""  # in the scheduler's words; empty if it said nothing
+
+
 class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod on this node. Its containers are in the order of its spec only where the spec is known."""
 
@@ -76,8 +83,7 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     extended_claim: str = ""  # the claim made for its extended resources; empty without one
     extended: tuple[ExtendedUse, ...] = ()  # extended resources that this claim serves
     node: str = ""  # where it runs, if pods of all nodes are listed
-    waiting_since: float | None = None  # seconds since 1970, when it was made; absent once it has a node
-    waiting_reason: str = ""  # why it has no node, in the scheduler's words; empty once it has one
+    waiting: Waiting | None = None  # what for; absent once it has a node
     workload: Workload | None = None  # what it was made for; absent if not known
 
     @property
@@ -120,6 +126,4 @@ class Holder(Struct, frozen=True, kw_only=True, gc=False):
     user: int | None = None  # number of its user; absent if not known
     title: str = ""  # outside Kubernetes: `docker/NAME`, `slurm/JOB`, `user/NAME`
     serves: bool = False  # true for an MPS server, whose time is its clients'
-    mps: str | None = (
-        None  # the host's directory where it meets others of MPS, or `root`: root's daemon runs it
-    )
+    mps: str | None = None  # the host's directory where it meets others of MPS; `root` for root's daemon

@@ -58,11 +58,18 @@ def instance(
 
 def offered(resources: Mapping[str, str], name: str) -> int:
     """How many devices of a resource a node offers; 0 if none, or if that is no number."""
-    return int(quantity(resources.get(name, "")) or 0)
+    return count(resources.get(name, ""))
 
 
-def numbered(count: int, memory: int | None = None) -> list[Device]:
-    return [card(number=number, memory=memory) for number in range(min(count, MOST_CARDS))]
+def count(text: str) -> int:
+    """Read a quantity of devices; 0 if it is none. Nearly all are plain numbers, which take no fractions."""
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return int(text)
+    return int(quantity(text) or 0) if text else 0
+
+
+def numbered(many: int, memory: int | None = None) -> list[Device]:
+    return [card(number=number, memory=memory) for number in range(min(many, MOST_CARDS))]
 
 
 def parts_of_each(node: KubeNode, resource: str, label: str, least: int, devices: int) -> int:

@@ -14,6 +14,7 @@ from podgpu.cli._view.wire import Refused, Wire
 from podgpu.config import Config, Terminal
 from podgpu.errors import UserError
 from podgpu.model import Cluster, ClusterNode
+from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from tests.serve.rig import StubNode, serving
 from tests.views.quirks import SNAPSHOT
@@ -90,13 +91,20 @@ async def test_an_agent_that_goes_away_leaves_its_last_snapshot_and_a_word_about
 
 async def test_a_cluster_is_recognised_by_its_answer() -> None:
     body = cluster_json.encode(CLUSTER)
-    async with server_of(lambda _: reply(body)) as url:
+
+    def answer(head: str) -> bytes:
+        if "/api/v1/snapshot?node=silent " in head:
+            return reply(b"node silent does not answer", "404 Not Found")
+        return reply(json.encode(SNAPSHOT) if "/api/v1/snapshot?node=" in head else body)
+
+    async with server_of(answer) as url:
         view = await seen_at(url)
+        assert view.cluster.name == "lab"
+        assert [one.state for one in view.cluster.nodes] == ["fresh", "failed"]
+        assert (await asyncio.to_thread(view.full, SNAPSHOT.node)).node == SNAPSHOT.node
+        with pytest.raises(UserError, match="node silent does not answer"):
+            await asyncio.to_thread(view.full, "silent")
         view.close()
-    assert view.cluster.name == "lab"
-    assert [one.state for one in view.cluster.nodes] == ["fresh", "failed"]
-    with pytest.raises(UserError, match="nothing is known of the GPUs of node silent"):
-        view.full("silent")
 
 
 async def problem(answer: bytes, *, then_wait: bool = False) -> str:

@@ -15,6 +15,7 @@ from podgpu.model import (
     Pod,
     PodContainer,
     ResourceClaim,
+    Waiting,
 )
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -212,7 +213,7 @@ def test_a_pod_that_has_ended_or_waits_holds_nothing() -> None:
                 Pod(
                     namespace="t", name="e", uid="e", phase="Succeeded", node="n", containers=ended.containers
                 ),
-                pod("later", {"nvidia.com/gpu": 1}, node="", waiting_since=5.0, waiting_reason="no room"),
+                pod("later", {"nvidia.com/gpu": 1}, node="", waiting=Waiting(since=5.0, reason="no room")),
                 pod("web", {}, node=""),
             ),
         )

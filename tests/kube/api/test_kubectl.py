@@ -118,7 +118,7 @@ async def test_a_child_that_was_killed_is_started_again(tmp_path: Path) -> None:
         await api.get("/thing", Answer)
         (child,) = children() - before
         os.kill(child, signal.SIGKILL)
-        await until(lambda: not children() - before)
+        await until(lambda: api._child and not api._child.is_alive)
         await api.get("/thing", Answer)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from argparse import Action, ArgumentParser
+from argparse import SUPPRESS, Action, ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 
 from podgpu.cli._line import command as commands
@@ -30,8 +30,8 @@ def candidates(words: Sequence[str]) -> list[str]:
     if (action := _action(parser, before[-1])) and action.nargs != 0:
         return _fitting(_values(parser, before[-1], before), current)
     if current.startswith("-"):
-        flags = [one for action in parser._actions for one in action.option_strings]  # noqa: SLF001
-        return _fitting(flags, current)
+        shown = [one for one in parser._actions if one.help != SUPPRESS]  # noqa: SLF001
+        return _fitting([flag for one in shown for flag in one.option_strings], current)
     return _fitting(_arguments(parser, before), current)
 
 
@@ -69,7 +69,10 @@ def _names(before: Sequence[str], of: Callable[[Cluster], Sequence[str]]) -> Seq
 
     def look() -> None:
         view = open_view(load(_flags(before), os.environ))
-        found.append(of(view.cluster))
+        try:
+            found.append(of(view.cluster))
+        finally:
+            view.close()
 
     def try_to() -> None:
         try:
@@ -85,7 +88,7 @@ def _names(before: Sequence[str], of: Callable[[Cluster], Sequence[str]]) -> Seq
 
 def _flags(before: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Find the options among the words that say what to look at."""
-    by_flag = {OPTIONS[name].flag: name for name in LOOKING}
+    by_flag = {flag: name for name in LOOKING for flag in (OPTIONS[name].flag, OPTIONS[name].alias) if flag}
     found: dict[str, list[str]] = {}
     for word, following in zip(before, [*before[1:], ""], strict=True):
         flag, equals, value = word.partition("=")

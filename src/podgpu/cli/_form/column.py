@@ -11,7 +11,7 @@ GAP = 2
 LEAST_NAME = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column(Generic[R]):
     """`number` columns are set right; `wide` ones show with -o wide alone."""
 

@@ -3,10 +3,10 @@
 from podgpu.cli._top.columns import HEADINGS, heading
 from podgpu.cli._top.state import State
 from podgpu.model import Cluster
-from podgpu.views.cluster.row import Entry
-from podgpu.views.cluster.rows import VIEWS, idles
+from podgpu.views.cluster.rows.listing import VIEWS, idles
+from podgpu.views.cluster.rows.row import Entry
+from podgpu.views.cluster.rows.wrong import wrongs
 from podgpu.views.cluster.selection import Selection
-from podgpu.views.cluster.wrong import wrongs
 
 
 class Board:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from podgpu.cli._form import Column
-from podgpu.views.cluster.row import Row
+from podgpu.views.cluster.rows.row import Row
 from podgpu.views.glance import UNKNOWN, Use, age, gib, watts, whole
 
 USE = "USE"
@@ -44,8 +44,9 @@ def _gpus(row: Row) -> str:
     return ",".join(row.gpus) if row.gpus else str(row.cards) if row.cards else UNKNOWN
 
 
-def _amount(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.1f}"
+def amount(value: float | None) -> str:
+    """Write a number of GPUs; of hundreds nobody counts the tenths."""
+    return UNKNOWN if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
 def _limit(row: Row) -> str:
@@ -60,14 +61,14 @@ def _name(title: str) -> Heading:
     return _words(title, lambda row: row.title, 0)
 
 
-_NODE = _words("NODE", lambda row: row.node or "several", 14, 4)
-_GPU = Heading("GPU", _gpus, lambda row: float(row.cards), 9, 7, number=False)
+_NODE = _words("NODE", lambda row: row.node or (UNKNOWN if row.state == "pending" else "several"), 12, 7)
+_GPU = Heading("GPU", _gpus, lambda row: float(row.cards), 9, 6, number=False)
 _MODEL = _words("MODEL", lambda row: row.model or UNKNOWN, 12, 4)
 _KIND = _words("KIND", lambda row: row.kind, 11, 3)
 _PODS = Heading("PODS", lambda row: str(row.pods), lambda row: float(row.pods), 5, 6)
 _CARDS = Heading("GPUS", lambda row: str(row.cards), lambda row: float(row.cards), 5, 7)
-_HELD = Heading("HELD", lambda row: _amount(row.held_gpus), lambda row: row.held_gpus, 6, 6)
-_SHARE = Heading("HELD", lambda row: _amount(row.held_gpus), lambda row: row.held_gpus, 5, 2)
+_HELD = Heading("HELD", lambda row: amount(row.held_gpus), lambda row: row.held_gpus, 6, 6)
+_SHARE = Heading("HELD", lambda row: amount(row.held_gpus), lambda row: row.held_gpus, 5, 2)
 _USE = Heading(USE, lambda row: str(use_of(row)), lambda row: row.use_ratio, 13)
 _MEMORY = Heading("MEM GiB", lambda row: gib(row.memory_used_bytes), lambda row: row.memory_used_bytes, 7, 8)
 _LIMIT = Heading("OF GiB", _limit, lambda row: row.memory_total_bytes, 7, 3)
@@ -75,7 +76,7 @@ _POWER = Heading("POWER", lambda row: watts(row.power_watts), lambda row: row.po
 _HEAT = Heading(
     "TEMP", lambda row: whole(row.temperature_celsius, "°C"), lambda row: row.temperature_celsius, 6, 5
 )
-_STATE = _words(STATE, state_of, 10, 8)
+_STATE = _words(STATE, state_of, 11, 8)
 
 HEADINGS: Mapping[str, tuple[Heading, ...]] = {
     "pods": (_name("NAMESPACE/POD"), _NODE, _GPU, _SHARE, _USE, _MEMORY, _LIMIT, _POWER, _STATE),

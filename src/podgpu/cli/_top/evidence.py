@@ -6,8 +6,8 @@ from podgpu.cli._top.columns import use_of
 from podgpu.cli._top.line import BOLD, DIM, PLAIN, RED, YELLOW, Line
 from podgpu.model import Process, Rest
 from podgpu.views.cluster.places import Place, Seat
-from podgpu.views.cluster.row import Entry
-from podgpu.views.cluster.rows import gpus_of, pods_of
+from podgpu.views.cluster.rows.listing import gpus_of, pods_of
+from podgpu.views.cluster.rows.row import Entry
 from podgpu.views.glance import Use, gib, percent, watts
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present

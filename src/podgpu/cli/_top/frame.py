@@ -5,18 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from podgpu.cli._top.board import Board
-from podgpu.cli._top.columns import HEADINGS, STATE, USE, Heading, heading, state_of, use_of
+from podgpu.cli._top.columns import HEADINGS, STATE, USE, Heading, amount, heading, state_of, use_of
 from podgpu.cli._top.evidence import evidence
 from podgpu.cli._top.line import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, spread
 from podgpu.cli._top.sheet import sheet
 from podgpu.cli._top.state import VIEWS, State
-from podgpu.views.cluster.row import Entry, Row
-from podgpu.views.cluster.rows import IDLE, PENDING, QUIET, idles
+from podgpu.views.cluster.rows.listing import IDLE, PENDING, QUIET, idles
+from podgpu.views.cluster.rows.row import Entry, Row
 from podgpu.views.glance import Use
 from podgpu.views.text import fitted, line, shortened
 
 HEAD, FOOT = 4, 1
-LEAST_NAMES = {"pods": 24, "workloads": 24, "namespaces": 16, "gpus": 16, "nodes": 16}
+LEAST_NAMES = {"pods": 20, "workloads": 20, "namespaces": 16, "gpus": 16, "nodes": 16}
 MOST_NAME = 64
 _GAP = 2
 _TITLES = {
@@ -80,8 +80,8 @@ def _summary(board: Board, mode: str, width: int) -> Line:
     idle = sum(idles(entry.row) for entry in board.all("pods"))
     name = line(cluster.name) or (line(cluster.nodes[0].name) if len(cluster.nodes) == 1 else "")
     words = [f"{len(rows)} nodes"] * (len(rows) != 1) + [f"{cards} GPU{'s' * (cards != 1)}"]
-    words += [f"{sum(busy):.1f} busy"] * bool(busy) + [
-        f"{held:.1f} held",
+    words += [f"{amount(sum(busy))} busy"] * bool(busy) + [
+        f"{amount(held)} held",
         f"{sum(row.pods for row in rows)} pods",
     ]
     words += [f"{len(cluster.pending)} pending"] * bool(cluster.pending)
@@ -185,7 +185,8 @@ class _Grid:
             cells.append((" " * _GAP, PLAIN))
             if one.title == USE:
                 cells += [*bar(use_of(row), self._bar), (" ", PLAIN)]
-            cells.append((fitted(one.text(row), one.size, right=one.number), _tone(row, one)))
+            text = one.text(row) if one.number else shortened(one.text(row), one.size)
+            cells.append((fitted(text, one.size, right=one.number), _tone(row, one)))
         if is_marked:
             cells = [(text, MARKED) for text, _ in cells]
         return clipped(cells, self.width)

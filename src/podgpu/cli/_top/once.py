@@ -8,10 +8,10 @@ from podgpu.cli._top.board import ordered
 from podgpu.cli._top.columns import HEADINGS, SORTED_BY
 from podgpu.cli._view import View
 from podgpu.model import Cluster
-from podgpu.views.cluster.row import Row
-from podgpu.views.cluster.rows import VIEWS
+from podgpu.views.cluster.rows.listing import VIEWS
+from podgpu.views.cluster.rows.row import Row
+from podgpu.views.cluster.rows.wrong import wrongs
 from podgpu.views.cluster.selection import Selection
-from podgpu.views.cluster.wrong import wrongs
 
 _WAIT_SECONDS = 5.0
 

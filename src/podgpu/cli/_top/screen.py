@@ -77,6 +77,8 @@ class Screen:
 @contextmanager
 def opened() -> Iterator[Screen]:
     _know_terminal()
+    for name in ("COLUMNS", "LINES"):  # curses would believe them, and miss that the window was resized
+        os.environ.pop(name, None)
     before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     window = curses.initscr()
     try:

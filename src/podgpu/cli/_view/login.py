@@ -27,8 +27,7 @@ class Login:
 
     @property
     def is_given(self) -> bool:
-        chosen = self._chosen
-        return bool(chosen.login_token_file or chosen.login_password_file or chosen.login_client_cert_file)
+        return bool(self._chosen.login_token_file or self._chosen.login_password_file)
 
     def headers(self) -> dict[str, str]:
         if path := self._chosen.login_token_file:

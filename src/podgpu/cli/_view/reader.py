@@ -86,6 +86,8 @@ class ReaderView:
     def _stop(self) -> None:
         self._events.call_soon_threadsafe(self._events.stop)
         self._thread.join(CLOSE_SECONDS)
+        if not self._thread.is_alive():
+            self._events.close()
 
 
 async def _opened(open_reader: Callable[[], OpenCluster]) -> OpenCluster:

@@ -24,9 +24,8 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
-from podgpu.sharing import exclusive
+from podgpu.sharing import exclusive, sighting
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import quantity
 
 STATUS, SPEC = "pod status", "pod spec"  # who reported a claim
 DETAIL = (
@@ -112,8 +111,10 @@ def _given(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocat
         if (one.is_init and not one.running) or one.is_ephemeral or not pod.node:
             continue
         listed = {name for name, _ in status}
-        for resource in sorted(one.limits.keys() & node.capacity.keys() - listed):
-            units = int(quantity(one.limits[resource]) or 0)
+        # Of a node that could not be read nobody knows what the kubelet hands out.
+        offered = node.capacity or one.limits
+        for resource in sorted(one.limits.keys() & offered.keys() - listed):
+            units = sighting.count(one.limits[resource])
             if units and sharing.is_gpu(resource, signs):
                 yield replace(_allocation(pod, one, resource, ""), units=units)
 

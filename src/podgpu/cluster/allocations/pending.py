@@ -26,10 +26,10 @@ def waiting(
                 namespace=pod.namespace,
                 name=pod.name,
                 uid=pod.uid,
-                since=pod.waiting_since,
+                since=pod.waiting.since if pod.waiting else None,
                 asks=asks,
                 claims=tuple(wanted),
-                reason=pod.waiting_reason,
+                reason=pod.waiting.reason if pod.waiting else "",
                 workload=workloads.get(pod.uid),
             )
 

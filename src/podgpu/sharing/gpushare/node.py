@@ -53,7 +53,7 @@ def _numbers(inventory: Inventory, count: int) -> list[int]:
     is_said = COUNT in inventory.node.allocatable
     return (
         sorted(noted)
-        if noted and not is_said and len(noted) <= count
+        if noted and not is_said and len(noted) <= (count or sighting.MOST_CARDS)
         else list(range(min(count, sighting.MOST_CARDS)))
     )
 

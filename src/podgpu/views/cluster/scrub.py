@@ -23,8 +23,10 @@ from podgpu.model import (
     PendingPod,
     Pod,
     Process,
+    SharingStatus,
     Snapshot,
     Tenant,
+    Waiting,
     Workload,
 )
 from podgpu.model.pod import ExtendedUse, OwnerReference, PodContainer
@@ -46,8 +48,8 @@ _NAMES: dict[type[Struct], dict[str, str]] = {
     Pod: {"namespace": "namespace", "name": "pod", "uid": "uid", "static_hash": "uid", "node": "node"},
     Allocation: {"namespace": "namespace", "pod": "pod", "container": "container", "device_id": "GPU"},
     Owner: {"pod_uid": "uid", "container_id": "id"},
-    Holder: {"command": "command", "title": "owner"},
-    Gpu: {"uuid": "GPU", "node": "node"},
+    Holder: {"command": "command", "title": "owner", "mps": "mps"},
+    Gpu: {"uuid": "GPU"},
     MigInstance: {"uuid": "MIG"},
     Claim: {"gpu": "GPU", "mig": "MIG", "device_id": "GPU", "ruled_out": "GPU"},
     Tenant: {"mig": "MIG"},
@@ -56,13 +58,15 @@ _NAMES: dict[type[Struct], dict[str, str]] = {
 }
 # Fields of free text, or of no use without the names.
 _DROPPED: dict[type[Struct], dict[str, Any]] = {
-    ClusterNode: {"detail": ""},
+    ClusterNode: {"detail": "", "address": ""},
     PendingPod: {"reason": ""},
+    Waiting: {"reason": ""},
     Pod: {"labels": {}, "annotations": {}, "resource_claims": {}, "extended_claim": ""},
     PodContainer: {"devices": (), "uses": ()},
     Holder: {"cgroup": "", "user": None},
     Fault: {"detail": ""},
     Gpu: {"pci_bus_id": ""},
+    SharingStatus: {"doubts": ()},
 }
 
 

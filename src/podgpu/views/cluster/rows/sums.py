@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from podgpu.views.cluster.places import Place
-from podgpu.views.cluster.row import Row
+from podgpu.views.cluster.rows.row import Row
 from podgpu.views.outsider import is_outsider
 from podgpu.views.text import line
 
+DIGITS = 6  # more would be noise
 N = TypeVar("N", int, float)
 
 
@@ -48,12 +49,13 @@ class Sum:
         if not known:
             return {}
         cards = len({key for key, _ in known})
-        busy = sum(use.ratio or 0.0 for _, use in known)
-        found: dict[str, Any] = {"busy_gpus": busy, "use_ratio": busy / cards}
+        busy = round(sum(use.ratio or 0.0 for _, use in known), DIGITS)
+        found: dict[str, Any] = {"busy_gpus": busy, "use_ratio": round(busy / cards, DIGITS)}
         if any(use.bounds for _, use in known):
             least = sum(_known(use.least, use.ratio) for _, use in known)
             most = sum(_known(use.most, use.ratio) for _, use in known)
-            found |= {"least_busy_gpus": least, "most_busy_gpus": min(most, float(cards))}
+            found["least_busy_gpus"] = round(least, DIGITS)
+            found["most_busy_gpus"] = round(min(most, float(cards)), DIGITS)
         return found
 
     def _limit(self) -> int | None:
@@ -64,7 +66,7 @@ class Sum:
 
 def _total(values: Iterable[N | None]) -> N | None:
     known = [value for value in values if value is not None]
-    return sum(known[1:], known[0]) if known else None
+    return round(sum(known[1:], known[0]), DIGITS) if known else None
 
 
 def _known(bound: float | None, ratio: float | None) -> float:

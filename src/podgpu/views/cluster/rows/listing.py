@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from podgpu.model import Cluster, ClusterNode, PendingPod
 from podgpu.views.cluster.places import Place, Seat, places, seats
-from podgpu.views.cluster.row import Entry, Row
+from podgpu.views.cluster.rows.row import Entry, Row
+from podgpu.views.cluster.rows.sums import DIGITS, Sum
 from podgpu.views.cluster.selection import EVERYTHING, Selection
-from podgpu.views.cluster.sums import Sum
 from podgpu.views.outsider import is_outsider
 from podgpu.views.tenant import idle_seconds, is_unseen
 from podgpu.views.text import line
@@ -159,10 +159,10 @@ def _of_cards(own: Sequence[Seat]) -> dict[str, object]:
     heat = [one.seen.temperature_celsius for one in own if one.seen.temperature_celsius is not None]
     return {
         "cards": len(own),
-        "busy_gpus": sum(busy) if busy else None,
+        "busy_gpus": _total(busy),
         "least_busy_gpus": None,
         "most_busy_gpus": None,
-        "use_ratio": sum(busy) / len(busy) if busy else None,
+        "use_ratio": round(sum(busy) / len(busy), DIGITS) if busy else None,
         "memory_used_bytes": _whole(one.seen.memory_used_bytes for one in own),
         "memory_total_bytes": _whole(one.seen.memory_total_bytes for one in own),
         "power_watts": _total(one.seen.power_watts for one in own),
@@ -177,7 +177,7 @@ def _whole(values: Iterable[float | None]) -> int | None:
 
 def _total(values: Iterable[float | None]) -> float | None:
     known = [one for one in values if one is not None]
-    return sum(known) if known else None
+    return round(sum(known), DIGITS) if known else None
 
 
 def _state(own: Sequence[Place]) -> dict[str, object]:
