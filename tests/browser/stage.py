@@ -11,6 +11,7 @@ import msgspec
 from podgpu.assembly.agent import open_agent
 from podgpu.config import Config
 from podgpu.feed import Feed
+from podgpu.model import Prices
 from podgpu.option.address import Address
 from podgpu.serve.answer import Response
 from podgpu.serve.cluster.stream import Piece
@@ -75,10 +76,10 @@ class _Tables:
 
 
 @asynccontextmanager
-async def staged(script: Script, port: int = 0) -> AsyncIterator[str]:
+async def staged(script: Script, prices: Prices | None = None) -> AsyncIterator[str]:
     """Serve the page, and give its address."""
-    front = Front(_Tables, Journal(script, 1000), max_requests=40, max_connections=300)  # type: ignore[arg-type]
-    await front.start([Address("127.0.0.1", port)])
+    front = Front(_Tables, Journal(script, 1000), max_requests=40, max_connections=300, prices=prices)  # type: ignore[arg-type]
+    await front.start([Address("127.0.0.1", 0)])
     try:
         yield f"http://127.0.0.1:{front.ports[0]}/"
     finally:

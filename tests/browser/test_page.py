@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from podgpu.model import Prices
 from tests.browser.chromium import Browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
 
@@ -315,6 +316,23 @@ async def test_new_trouble_is_spoken_once(chromium: Browser) -> None:
         assert await page.text("[role=status]") == ""
         script.publish(broken(document))
         await page.until("document.querySelector('[role=status]').textContent.includes('new problems')")
+
+
+async def test_idle_time_has_its_price(chromium: Browser) -> None:
+    document = await demo_document()
+    prices = Prices(currency="EUR", gpu_hour={"*H200*": 3.5})
+    async with staged(Script(document), prices) as url, chromium.page() as page:
+        await page.open(url + "?view=idle")
+        shown = [float(text.split(" EUR")[0]) for text in await page.texts(".idler .watts")]
+        wasted = [
+            3.5
+            * one["booking"]["allocated_ratio"]
+            * (document["taken_at"] - one["booking"].get("last_active_at", one["held_since"]))
+            / 3600
+            for one in idle_holders(document)
+        ]
+        assert shown == pytest.approx(sorted(wasted, reverse=True), abs=0.01)
+        assert "EUR/h" in await page.text(".tiles")
 
 
 async def test_a_recording_is_announced_with_its_time(chromium: Browser) -> None:

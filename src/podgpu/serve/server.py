@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from podgpu.errors import UserError
+from podgpu.model import Prices
 from podgpu.option.address import Address
 from podgpu.serve import listen
 from podgpu.serve.connection import Connection
@@ -52,6 +53,7 @@ class Front:
         max_connections: int,
         limits: Limits = DEFAULT,
         guard: Guard | None = None,
+        prices: Prices | None = None,
     ) -> None:
         self._limits = limits
         self._guard = guard or Guard()
@@ -59,6 +61,7 @@ class Front:
         self._crowd = Crowd(limits, max_connections)
         self._routes = tables(self._load)
         self._journal = journal
+        self._files = assets.routes(prices)
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.Task[None] | None = None
         self.addresses: tuple[Address, ...] = ()
@@ -119,7 +122,7 @@ class Front:
     def _table(self, dialect: str) -> Mapping[str, Route]:
         # Vital: a stream takes no place of a page, and has a cap of its own.
         stream = Route(event_route.events(self._journal), ("GET",), vital=True)
-        return {**self._routes.table(dialect), event_route.PATH: stream, **assets.routes()}
+        return {**self._routes.table(dialect), event_route.PATH: stream, **self._files}
 
     def _connection(self, desk: Desk) -> asyncio.Protocol:
         """Begin a connection by the rules of this moment: a new certificate disturbs no older connection."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from podgpu.model import Prices
 from podgpu.option.address import Address
 from podgpu.serve.cluster.feed import ClusterFeed
 from podgpu.serve.cluster.menu import ClusterMenu
@@ -31,6 +32,7 @@ class ClusterServer(Front):
         max_streams: int,
         limits: Limits = LIMITS,
         guard: Guard | None = None,
+        prices: Prices | None = None,
     ) -> None:
         self._pages = ClusterPages(feed, menu.views)
         self._keeper: asyncio.Task[None] | None = None
@@ -41,6 +43,7 @@ class ClusterServer(Front):
             max_connections=max_connections,
             limits=limits,
             guard=guard,
+            prices=prices,
         )
 
     async def start(self, addresses: Sequence[Address]) -> None:

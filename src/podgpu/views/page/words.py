@@ -3,6 +3,7 @@
 import msgspec
 
 from podgpu.catalog.parts import PARTS
+from podgpu.model import Prices
 from podgpu.views.advice import ACTIONS, ELSE, NEXT
 from podgpu.views.rest import MEANINGS, REASONS
 from podgpu.views.tenant import UNSEEN_MEANS
@@ -20,7 +21,7 @@ _ADVICE = {
 }
 
 
-def script() -> bytes:
+def script(prices: Prices | None = None) -> bytes:
     """`words` for the page's modules. JSON is JavaScript, and these words are ours."""
     words = {
         "next": {**NEXT, "": ELSE},
@@ -33,5 +34,6 @@ def script() -> bytes:
         "reasons": REASONS,
         "meanings": MEANINGS,
         "unseen": f"Unseen: {UNSEEN_MEANS}.",
+        "prices": prices,
     }
     return b"export const words = " + msgspec.json.encode(words) + b";\n"
