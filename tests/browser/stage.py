@@ -68,7 +68,14 @@ class _Tables:
         pass
 
     def table(self, _dialect: str) -> Mapping[str, Route]:
-        return {"/": Route(self._page)}
+        return {"/": Route(self._page), "/api/v1/history": Route(self._history)}
+
+    def _history(self, request: Request) -> Response:
+        step = int(request.query["hours"]) * 36
+        points = [(1_700_000_000.0 + step * number, 0.5) for number in range(100)]
+        return Response(
+            200, msgspec.json.encode(dict.fromkeys(("busy", "memory", "watts"), points)), "application/json"
+        )
 
     def _page(self, _request: Request) -> Response:
         before, after = document("podgpu", "<p>table</p>", refresh_seconds=5)

@@ -318,6 +318,20 @@ async def test_new_trouble_is_spoken_once(chromium: Browser) -> None:
         await page.until("document.querySelector('[role=status]').textContent.includes('new problems')")
 
 
+async def test_with_a_store_a_pod_has_charts_over_days(chromium: Browser) -> None:
+    document = cluster_of(await demo_document(), 1)
+    document["nodes"][0]["origin"] = "store"
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url + "?pod=research%2Fpretrain-0-0")
+        assert await page.texts(".over nav a") == ["Hour", "Day", "Week"]
+        await page.run(
+            "[...document.querySelectorAll('.over nav a')].find(e => e.textContent === 'Week').click()"
+        )
+        await page.until("document.querySelectorAll('.chart path.line').length === 3")
+        assert "period=week" in await page.run("location.search")
+        assert [one for one in page.requests if "history?pod=research%2Fpretrain-0-0&hours=168" in one]
+
+
 async def test_idle_time_has_its_price(chromium: Browser) -> None:
     document = await demo_document()
     prices = Prices(currency="EUR", gpu_hour={"*H200*": 3.5})

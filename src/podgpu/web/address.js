@@ -8,7 +8,8 @@ export const SORTS = {
   workloads: { "": "most GPUs", busy: "busiest", memory: "most memory", power: "most power", name: "name" },
   idle: { "": "most wasted", since: "longest idle", name: "name" },
 };
-const NAMES = ["view", "q", ...FACETS, "sort", "pod"];
+export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
+const NAMES = ["view", "q", ...FACETS, "sort", "pod", "period"];
 
 export class Address {
   constructor(onChange) {
@@ -25,6 +26,7 @@ export class Address {
     for (const name of NAMES) this[name] = query.get(name) ?? "";
     if (!(this.view in VIEWS)) this.view = "gpus";
     if (!(this.sort in SORTS[this.view])) this.sort = "";
+    if (!(this.period in PERIODS)) this.period = "";
   }
 
   /** The address of this view with some of it changed. */

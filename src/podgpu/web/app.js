@@ -11,7 +11,7 @@ import { History } from "./history.js";
 import * as byIdle from "./idle.js";
 import { List } from "./list.js";
 import { Model, totals } from "./model.js";
-import { Evidence, podPage } from "./pod.js";
+import { Evidence, Past, podPage } from "./pod.js";
 import { costOf } from "./price.js";
 import { Alerts, Header, Tiles } from "./top.js";
 import * as byWorkload from "./workloads.js";
@@ -32,6 +32,7 @@ class App {
     this.history = new History();
     this.colours = new Colours();
     this.evidence = new Evidence(() => this.draw());
+    this.past = new Past(() => this.draw());
     this.address = new Address(() => this.go());
     this.header = new Header();
     this.tiles = new Tiles();
@@ -194,7 +195,9 @@ class App {
     const { address, model } = this;
     const open = document.activeElement;
     const hadFocus = this.pod.contains(open) && open.tagName === "H2";
-    this.pod.replaceChildren(podPage(address.pod, { model, history: this.history, colours: this.colours, back: address.link({ pod: "" }), more: model.isCluster ? this.evidence : null }));
+    const hasStore = model.nodes.some((node) => node.origin === "store");
+    const linkPeriod = hasStore ? (period) => address.link({ period }) : null;
+    this.pod.replaceChildren(podPage(address.pod, { model, history: this.history, past: this.past, period: address.period, linkPeriod, colours: this.colours, back: address.link({ pod: "", period: "" }), more: model.isCluster ? this.evidence : null }));
     if (hadFocus) this.pod.querySelector("h2").focus({ preventScroll: true });
   }
 

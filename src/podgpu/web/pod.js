@@ -1,5 +1,6 @@
 // A pod's own page: each of its numbers, how it is known, its processes, and its last hour.
 
+import { PERIODS } from "./address.js";
 import { chart } from "./chart.js";
 import { duration, energy, gib, gpus as gpuCount, h, known, moment, percent, shortModel, watts } from "./dom.js";
 import { COLUMNS } from "./history.js";
@@ -32,6 +33,30 @@ export class Evidence {
     const answer = await fetch(`api/v1/snapshot?node=${encodeURIComponent(name)}`).catch(() => null);
     if (!answer?.ok) return;
     this.kept.set(name, { at: Date.now(), snapshot: await answer.json() });
+    this.onNews();
+  }
+}
+
+/** What a store remembers of a pod, over a day or a week. */
+export class Past {
+  constructor(onNews) {
+    this.onNews = onNews;
+  }
+
+  /** The series by name; null while they are on their way; or why there are none. */
+  of(id, period) {
+    const key = `${period} ${id}`;
+    if (this.key !== key || Date.now() - this.at > REFRESH) this.#ask(key, id, period);
+    return this.found;
+  }
+
+  async #ask(key, id, period) {
+    if (this.key !== key) this.found = null;
+    [this.key, this.at] = [key, Date.now()];
+    const answer = await fetch(`api/v1/history?pod=${encodeURIComponent(id)}&hours=${PERIODS[period][1]}`).catch(() => null);
+    const found = answer?.ok ? await answer.json() : { error: answer ? await answer.text() : "The server does not answer." };
+    if (this.key !== key) return;
+    this.found = found;
     this.onNews();
   }
 }
@@ -103,8 +128,9 @@ function processes(list) {
   );
 }
 
-/** `ring` is its last hour, if there is any yet. */
-function charts(ring, sums, look) {
+/** `past` is what a store remembers, if a longer time than the last hour is asked for; `ring` the last hour, if there is any yet. */
+function charts(ring, past, sums, look) {
+  if (past !== undefined) return pastCharts(past, sums, look);
   if (!ring || ring.count < 2) return h("p", { class: "box pad" }, "The charts begin when this page is opened. They will be here in half a minute.");
   const series = (name) => ring?.series(COLUMNS[name]) ?? [];
   return h(
@@ -116,8 +142,27 @@ function charts(ring, sums, look) {
   );
 }
 
+function pastCharts(past, sums, look) {
+  if (!past) return h("p", { class: "box pad" }, "The store is being asked.");
+  if (past.error) return h("p", { class: "box pad" }, past.error);
+  const gap = (past.busy[1]?.[0] - past.busy[0]?.[0]) * 3 || 600;
+  return h(
+    "div",
+    { class: "charts" },
+    chart("Busy, of GPUs", past.busy, { top: sums.share, write: gpuCount, look, gap }),
+    chart("Memory", past.memory, { top: sums.memoryRoom, write: gib, look, gap }),
+    chart("Power", past.watts, { top: 0, write: watts, look, gap }),
+  );
+}
+
+/** The choice between the last hour, which the browser keeps, and longer times, which a store does. */
+function periods(chosen, link) {
+  const choice = ([period, [name]]) => h("a", { href: link(period), "aria-current": period === chosen ? "page" : null }, name);
+  return h("nav", { "aria-label": "Period" }, ...Object.entries(PERIODS).map(choice));
+}
+
 /** Fill the page of the pod of that id. */
-export function podPage(id, { model, history, colours, back, more }) {
+export function podPage(id, { model, history, past, period, colours, back, linkPeriod, more }) {
   const places = placesOf(model.gpus, id);
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
   if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node."));
@@ -129,8 +174,8 @@ export function podPage(id, { model, history, colours, back, more }) {
     { class: "podpage" },
     top,
     h("div", { class: "title" }, h("i", { class: `dot ${look}` }), h("h2", { tabindex: "-1" }, id), h("span", { class: "dim" }, `${tenant.kind} ${tenant.workload}`), sums.isIdle ? h("span", { class: "tag warn" }, `idle ${duration(sums.idleFor)}`) : null),
-    h("h3", {}, "The last hour, as this page saw it"),
-    charts(history.pods.get(id), sums, look),
+    h("div", { class: "over" }, h("h3", {}, period ? "From the store" : "The last hour, as this page saw it"), linkPeriod ? periods(period, linkPeriod) : null),
+    charts(history.pods.get(id), period && linkPeriod ? past.of(id, period) : undefined, sums, look),
     h("h3", {}, "Its numbers, and how they are known"),
     ...places.map((one) => evidence(one, more?.of(one))),
     h("p", { class: "dim" }, "The whole chain of evidence: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : id}`)),

@@ -36,6 +36,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         max_connections=config.web_max_connections,
         max_streams=config.web_max_streams,
         prices=config.of(PriceOptions).price,
+        history=reader.history,
         guard=open_guard(config),
     )
     signals = Signals(at_exit)

@@ -7,7 +7,7 @@ from functools import partial
 
 from podgpu.model import Prices
 from podgpu.option.address import Address
-from podgpu.serve.cluster.feed import ClusterFeed
+from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
 from podgpu.serve.cluster.pages import ClusterPages
 from podgpu.serve.cluster.routes import ClusterRoutes
@@ -33,11 +33,12 @@ class ClusterServer(Front):
         limits: Limits = LIMITS,
         guard: Guard | None = None,
         prices: Prices | None = None,
+        history: History | None = None,
     ) -> None:
         self._pages = ClusterPages(feed, menu.views)
         self._keeper: asyncio.Task[None] | None = None
         super().__init__(
-            partial(ClusterRoutes, feed, self._pages, menu),
+            partial(ClusterRoutes, feed, self._pages, menu, history),
             Journal(ClusterSubject(feed), max_streams),
             max_requests=max_requests,
             max_connections=max_connections,
