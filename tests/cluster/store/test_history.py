@@ -14,7 +14,7 @@ async def test_a_pod_is_asked_for_by_both_names_of_its_labels_over_the_whole_tim
         history = StoreHistory(Store(Options(url=stub.url)))
         found = await history.of("ml", 'a"b', 86400)
         await history.close()
-    assert found == dict.fromkeys(METRICS, [(1.0, 0.5), (361.0, 0.25)])
+    assert found == {name: [(1.0, 0.5), (361.0, 0.25)] for name in METRICS}
     metric = METRICS["busy"]
     assert stub.asked[0]["query"] == (
         f'(sum({metric}{{namespace="ml",pod="a\\"b"}}) or '
