@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import PurePath
@@ -27,11 +28,17 @@ _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 
 class Asset:
     def __init__(self, name: str, content: bytes) -> None:
-        packer = zlib.compressobj(_BEST, zlib.DEFLATED, _GZIP_CONTAINER)
         self.plain = content
-        self.packed = packer.compress(content) + packer.flush()
         self.content_type = _TYPES[PurePath(name).suffix]
-        self._mark = sha256(content).hexdigest()[:16]
+
+    @cached_property
+    def packed(self) -> bytes:
+        packer = zlib.compressobj(_BEST, zlib.DEFLATED, _GZIP_CONTAINER)
+        return packer.compress(self.plain) + packer.flush()
+
+    @cached_property
+    def _mark(self) -> str:
+        return sha256(self.plain).hexdigest()[:16]
 
     def __call__(self, request: Request) -> Response:
         """A browser may keep it, but asks each time whether it is still the same: another version has others."""
