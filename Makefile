@@ -11,7 +11,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
+.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale bench-page axe shots gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -73,6 +73,20 @@ bench: $(READY) ## measure speed and size side by side
 
 bench-scale: $(READY) ## measure what podgpu costs a Prometheus and the API server, for docs/scale.md; about three minutes
 	$(BIN)/python -m bench.scale
+
+bench-page: $(READY) ## measure the page with a thousand GPUs for ten minutes, and 500 event streams; needs chromium
+	$(BIN)/python -m bench.web.page
+	$(BIN)/python -m bench.web.streams
+
+# Only the page's tests use it; nothing of it is shipped.
+AXE := 4.14.0
+axe: build/axe/package/axe.min.js ## fetch axe-core, which judges the page's accessibility, from npm
+build/axe/package/axe.min.js:
+	mkdir -p build/axe
+	cd build/axe && npm pack --silent axe-core@$(AXE) >/dev/null && tar -xzf axe-core-$(AXE).tgz package/axe.min.js package/LICENSE
+
+shots: $(READY) ## take the pictures of the page for the docs; needs chromium
+	$(BIN)/python -m tests.browser.shots docs/images
 
 # The machine with the GPU needs PyTorch and podgpu's dependencies; make gpu-wheels brings the latter along.
 GPU_PYTHON ?= 3.12

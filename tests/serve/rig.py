@@ -91,7 +91,7 @@ async def serving(
     limits: Limits | None = None,
     **caps: Any,
 ) -> AsyncIterator[Server]:
-    caps = {"series_limit": 10**6, "max_requests": 40, "max_connections": 300, **caps}
+    caps = {"series_limit": 10**6, "max_requests": 40, "max_connections": 300, "max_streams": 50, **caps}
     pages = {PREFIX + name: view for name, view in (dialects or {}).items()}
     menu = Menu({**NATIVE_ALONE.pages, **pages}, documents or {})
     server = Server(node, menu=menu, limits=limits or Limits(), **caps)

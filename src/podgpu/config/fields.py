@@ -251,10 +251,20 @@ class Config:
         Option(
             flag="--web.max-connections",
             group=WEB,
-            help="Connections held open at a time.",
+            help="Connections held open at a time, without event streams.",
             parse=whole(1, 100_000),
             value_name="NUMBER",
             default="256",
+        )
+    )
+    web_max_streams: int = one(
+        Option(
+            flag="--web.max-streams",
+            group=WEB,
+            help="Event streams at a time, one for each open page; more get a 503.",
+            parse=whole(1, 100_000),
+            value_name="NUMBER",
+            default="500",
         )
     )
     series_limit: int = one(

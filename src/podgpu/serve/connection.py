@@ -6,7 +6,7 @@ from itertools import chain
 from typing import cast
 
 from podgpu.serve import answer
-from podgpu.serve.answer import Response
+from podgpu.serve.answer import Response, Stream
 from podgpu.serve.crowd import Crowd
 from podgpu.serve.desk import Desk
 from podgpu.serve.head import Head, Refusal, too_long
@@ -33,6 +33,7 @@ class Connection(asyncio.Protocol):
         "_paused",
         "_serving",
         "_stalled_since",
+        "_stream",
         "_wire",
         "quiet_since",
     )
@@ -49,6 +50,7 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._stalled_since: float | None = None
         self._drained: asyncio.Future[None] | None = None
+        self._stream: Stream | None = None
         self.quiet_since: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -65,6 +67,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._crowd.leave(self)
         self.resume_writing()
+        if self._stream is not None:
+            self._stream.close()
 
     def data_received(self, data: bytes) -> None:
         if self._wire.is_closing():
@@ -140,14 +144,28 @@ class Connection(asyncio.Protocol):
         """
         if self._wire.is_closing():
             return
-        closing = closing or not head.keeps_alive
+        closing = closing or not head.keeps_alive or response.stream is not None
         word = "close" if closing else "keep-alive" if head.version == "1.0" else None
         first = answer.encode(response, connection=word, head_only=head_only)
-        await self._write(first, () if head_only else response.more)
+        if response.stream is not None:
+            await self._flow(first, response.stream)
+        else:
+            await self._write(first, () if head_only else response.more)
         if closing:
             self._wire.close()
 
-    async def _write(self, first: bytes, more: Iterable[bytes]) -> None:
+    async def _flow(self, first: bytes, stream: Stream) -> None:
+        """Write what comes. A client that does not take it is cut like any other: see `check`."""
+        with stream as pieces:
+            self._stream = stream
+            self._crowd.set_apart(self)
+            await self._write(first)
+            async for piece in pieces:
+                if self._wire.is_closing():
+                    return
+                await self._write(piece)
+
+    async def _write(self, first: bytes, more: Iterable[bytes] = ()) -> None:
         """Write piece by piece: TLS would encrypt all of it at once, and a page would count as taken too early."""
         try:
             for data in chain((first,), more):

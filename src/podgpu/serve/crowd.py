@@ -21,9 +21,10 @@ class Crowd:
         self._limits = limits
         self._max_connections = max_connections
         self._present: set[Guest] = set()
+        self._apart: set[Guest] = set()
 
     def __len__(self) -> int:
-        return len(self._present)
+        return len(self._present) + len(self._apart)
 
     def admit(self, guest: Guest, now: float) -> bool:
         if len(self._present) >= self._max_connections and not self._make_room(now):
@@ -31,15 +32,21 @@ class Crowd:
         self._present.add(guest)
         return True
 
+    def set_apart(self, guest: Guest) -> None:
+        """Keep watch over it, but do not count it: streams have a cap of their own."""
+        self._present.discard(guest)
+        self._apart.add(guest)
+
     def leave(self, guest: Guest) -> None:
         self._present.discard(guest)
+        self._apart.discard(guest)
 
     def sweep(self, now: float) -> None:
-        for guest in list(self._present):
+        for guest in (*self._present, *self._apart):
             guest.check(now)
 
     def abort(self) -> None:
-        for guest in list(self._present):
+        for guest in (*self._present, *self._apart):
             guest.abort()
 
     def _make_room(self, now: float) -> bool:

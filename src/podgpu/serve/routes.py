@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, ip_address
 
 import msgspec
@@ -15,6 +15,7 @@ from podgpu.serve.node import Node
 from podgpu.serve.pages import Page, Pages
 from podgpu.serve.request import Request
 from podgpu.views.negotiate import gzip_accepted, page_format
+from podgpu.views.page import POLICY
 
 RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
@@ -97,7 +98,7 @@ class Routes:
     def _status(self, request: Request) -> Response:
         snapshot = self._node.snapshot
         age = max(0, int(time.time() - snapshot.taken_at))
-        return answered(self._pages.html(snapshot, age, gzipped=wants_gzip(request)), request)
+        return under_policy(answered(self._pages.html(snapshot, age, gzipped=wants_gzip(request)), request))
 
     def _snapshot(self, request: Request) -> Response:
         form = request.query.get("form", "full")
@@ -143,6 +144,11 @@ def is_known(etag: str, held: str) -> bool:
 
 def wants_gzip(request: Request) -> bool:
     return gzip_accepted(request.headers.get("accept-encoding"))
+
+
+def under_policy(response: Response) -> Response:
+    """Let the page load its own files, and nothing else."""
+    return replace(response, headers={**response.headers, "Content-Security-Policy": POLICY})
 
 
 def _from_this_machine(request: Request) -> bool:

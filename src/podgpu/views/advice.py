@@ -5,7 +5,7 @@ from podgpu.model import Fault
 
 _OFF_THE_BUS = "The card fell off the bus. Look for Xid 79 in the kernel log, then drain and reboot the node."
 _BUG = "A bug in podgpu. Please report this with the detail."
-_NEXT = {
+NEXT = {
     "attribution_error": "A bug in podgpu. The cards' own numbers stand; please report this with the detail.",
     "corrupted_inforom": "The card's InfoROM is damaged. Run nvidia-smi; the card may need service.",
     "deadline": "It does not answer in time. If this lasts, check whether the node is overloaded.",
@@ -45,10 +45,21 @@ _NEXT = {
     "unimplemented": "This kubelet is too old for the call. Let the agent ask the API server for pods.",
     "unreachable": "The API server cannot be reached. Check its address, network policies and DNS.",
 }
-_ELSE = "Read the agent's log; run nvidia-smi on the node to see whether the driver itself answers."
+ELSE = "Read the agent's log; run nvidia-smi on the node to see whether the driver itself answers."
+
+# What the driver may ask for. Zero is nothing.
+ACTIONS = {
+    1: "reset the GPU",
+    2: "reboot the node",
+    3: "drain peer-to-peer traffic",
+    4: "drain and reset",
+    5: "recover the IMEX domain",
+    6: "reset the bus",
+    7: "reboot all nodes",
+}
 
 
 def next_step(fault: Fault, part: str = "") -> str:
     """`part` names the part of the agent that is at fault; empty for a card."""
     special = PARTS[part].next_steps if part in PARTS else {}
-    return special.get(fault.reason) or _NEXT.get(fault.reason, _ELSE)
+    return special.get(fault.reason) or NEXT.get(fault.reason, ELSE)

@@ -45,6 +45,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         series_limit=config.series_limit,
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
+        max_streams=config.web_max_streams,
         menu=open_menu(config),
         guard=open_guard(config),
     )
