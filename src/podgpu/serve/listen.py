@@ -7,7 +7,7 @@ import socket
 from podgpu.errors import UserError
 from podgpu.option.address import Address
 
-BACKLOG = 128
+BACKLOG = 4096  # the kernel's own bound is lower on older systems
 
 _Place = tuple[str | int | bytes, ...]
 

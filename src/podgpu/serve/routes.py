@@ -20,6 +20,8 @@ RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
 
 _READ = ("GET", "HEAD")
+# What an address for probes and scrapes answers.
+PROBED = ("/healthz", "/-/healthy", "/-/ready", "/metrics")
 
 Handler = Callable[[Request], Response | Awaitable[Response]]
 
