@@ -108,7 +108,9 @@ async def test_stop_does_not_wait_for_ever() -> None:
     node = StubNode()
     node.let_go.clear()
     async with (
-        serving(node, limits=Limits(stop_seconds=0.1), dialects={"big": CountingDialect(BIG)}) as server,
+        serving(
+            node, limits=Limits(stop_seconds=0.1, head_seconds=60), dialects={"big": CountingDialect(BIG)}
+        ) as server,
         connected(server) as stuck,
         AsyncExitStack() as stack,
     ):

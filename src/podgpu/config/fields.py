@@ -235,11 +235,31 @@ class Config:
             default="off",
         )
     )
+    web_allowed_hosts: tuple[str, ...] = many(
+        Option(
+            flag="--web.allowed-hosts",
+            group=WEB,
+            help="Host names by which browsers may call the agent, against DNS rebinding; IP addresses always may.",
+            parse=str,
+            value_name="NAME",
+            default_note="any",
+        )
+    )
+    web_probe_address: Address | None = at_most_one(
+        Option(
+            flag="--web.probe-address",
+            group=WEB,
+            help="Address that answers only probes and /metrics, with connections of its own.",
+            parse=Address.parse,
+            value_name="HOST:PORT[=DIALECT]",
+            default_note="none",
+        )
+    )
     web_max_requests: int = one(
         Option(
             flag="--web.max-requests",
             group=WEB,
-            help="Requests answered at a time; more get a 503 at once.",
+            help="Pages made at a time; more get a 503 at once.",
             parse=whole(1, 10_000),
             value_name="NUMBER",
             default="40",
@@ -249,7 +269,7 @@ class Config:
         Option(
             flag="--web.max-connections",
             group=WEB,
-            help="Connections held open at a time.",
+            help="Connections held open at a time; 16 times as many clients may wait that have asked for nothing yet.",
             parse=whole(1, 100_000),
             value_name="NUMBER",
             default="256",

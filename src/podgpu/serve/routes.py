@@ -9,6 +9,7 @@ import msgspec
 
 from podgpu.serve import answer
 from podgpu.serve.answer import Response
+from podgpu.serve.guard.hosts import Hosts
 from podgpu.serve.load import Load
 from podgpu.serve.menu import PREFIX
 from podgpu.serve.node import Node
@@ -49,10 +50,11 @@ class Route:
 
 
 class Routes:
-    def __init__(self, node: Node, pages: Pages, load: Load) -> None:
+    def __init__(self, node: Node, pages: Pages, load: Load, hosts: Hosts | None = None) -> None:
         self._node = node
         self._pages = pages
         self._load = load
+        self._hosts = hosts or Hosts()
 
     def table(self, dialect: str) -> Mapping[str, Route]:
         """List the paths of an address whose `/metrics` speaks the dialect."""
@@ -111,7 +113,7 @@ class Routes:
         )
 
     async def _release(self, request: Request) -> Response:
-        if not _from_this_machine(request):
+        if not (_from_this_machine(request) and self._hosts.may_change(request.headers)):
             return answer.text(403, "only a program on this node may release the driver; use 127.0.0.1")
         seconds = _release_seconds(request.query.get("seconds", str(RELEASE_SECONDS)))
         if seconds is None:
@@ -139,8 +141,7 @@ def _gzipped(request: Request) -> bool:
 
 
 def _from_this_machine(request: Request) -> bool:
-    """From loopback, and not from a page of another site in a browser there: those carry an Origin."""
-    if request.remote is None or "origin" in request.headers:
+    if request.remote is None:
         return False
     peer = ip_address(request.remote.partition("%")[0])
     if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:

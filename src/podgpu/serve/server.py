@@ -44,7 +44,7 @@ class Server:
         self._hall = Hall(limits, max_connections)
         self._side_hall = Hall(limits, max_connections)
         self._halls = (self._hall, self._side_hall)
-        self._routes = Routes(agent, Pages(series_limit, menu), self._load)
+        self._routes = Routes(agent, Pages(series_limit, menu), self._load, self._guard.hosts)
         self._sweeper: asyncio.Task[None] | None = None
         self.addresses: tuple[Address, ...] = ()
         self.probe_address: Address | None = None
