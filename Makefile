@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo check format docs proto bench gpu-wheels gpu-test lock clean dashboards image chart package
+.PHONY: help demo test deep soak-demo check format docs proto bench stress gpu-wheels gpu-test lock clean dashboards image chart package
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -59,6 +59,9 @@ package: $(READY) ## build the wheel and the source package into dist
 
 bench: $(READY) ## measure speed and size side by side
 	$(BIN)/python -m bench
+
+stress: $(READY) ## let thousands of bad clients loose on the server for some minutes, and count what good ones miss
+	$(BIN)/python -m bench.stress
 
 # The machine with the GPU needs PyTorch and podgpu's dependencies; make gpu-wheels brings the latter along.
 GPU_PYTHON ?= 3.12

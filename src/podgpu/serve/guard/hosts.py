@@ -12,14 +12,14 @@ _OWN_SITES = ("", "none", "same-origin")
 
 
 class Hosts:
-    """Without `allowed` names, any is fine. An IP address always is: no other site can have it as its name."""
+    """Without `allowed` names, any is fine. IP addresses and localhost always are: no other site can be called so."""
 
     def __init__(self, allowed: Sequence[str] = ()) -> None:
         self._allowed = frozenset(name.lower().rstrip(".") for name in allowed)
 
     def welcomes(self, headers: Mapping[str, str]) -> bool:
         name = _name(headers)
-        return not self._allowed or not name or name in self._allowed or _address(name) is not None
+        return not self._allowed or name in self._allowed or _is_own(name) or _address(name) is not None
 
     def may_change(self, headers: Mapping[str, str]) -> bool:
         """Whether the request comes from a program here, and from no other site's page in a browser here."""
@@ -29,7 +29,7 @@ class Hosts:
         address = _address(name)
         if address is not None:
             return address.is_loopback
-        return not name or name == _LOCAL or name.endswith(f".{_LOCAL}") or name in self._allowed
+        return name in self._allowed or _is_own(name)
 
 
 def _name(headers: Mapping[str, str]) -> str:
@@ -38,6 +38,10 @@ def _name(headers: Mapping[str, str]) -> str:
     if host.startswith("["):
         return host.partition("]")[0][1:]
     return host.partition(":")[0].rstrip(".")
+
+
+def _is_own(name: str) -> bool:
+    return not name or name == _LOCAL or name.endswith(f".{_LOCAL}")
 
 
 def _address(name: str) -> IPv4Address | IPv6Address | None:
