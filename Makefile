@@ -4,22 +4,30 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+# Tests wait about as long as they compute, so there is one process more than there are cores. The tests of a file stay in
+# one process because they share servers. Files keep their order because those that take longest come early.
+PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo check format docs proto bench stress gpu-wheels gpu-test lock clean dashboards image chart package
+.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale stress gpu-wheels gpu-test lock clean dashboards image chart package
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(READY): requirements.lock pyproject.toml src/podgpu/__init__.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@sed -n '/^uv==/,/# via/p' requirements.lock > $(VENV)/uv.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(READY) ## serve a simulated node on http://127.0.0.1:19400
 	$(BIN)/podgpu demo --web.listen-address=127.0.0.1:19400
 
-test: $(READY) ## run all tests
+test: $(READY) ## run all tests, or those that PYTEST="tests/views -q" names
 	$(BIN)/python -m pytest $(PYTEST)
 
 deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
@@ -27,6 +35,9 @@ deep: $(READY) ## try the property tests of the core with many more examples, fo
 
 soak-demo: $(READY) ## let Prometheus watch the demo for five minutes, second by second
 	PODGPU_SOAK_SECONDS=300 $(BIN)/python -m pytest -q tests/e2e/test_documented.py
+
+faults: $(READY) ## read 1,000 agents of which 310 hang, refuse, talk nonsense or answer for another node
+	PODGPU_TEST_FLEET=1000 $(BIN)/python -m pytest -q tests/cluster/test_loop.py
 
 check: $(READY) ## lint, types, walls, generated docs, dashboards and chart, released names, shape
 	$(BIN)/ruff check .
@@ -62,6 +73,9 @@ bench: $(READY) ## measure speed and size side by side
 
 stress: $(READY) ## let thousands of bad clients loose on the server for some minutes, and count what good ones miss
 	$(BIN)/python -m bench.stress
+
+bench-scale: $(READY) ## measure what podgpu costs a Prometheus and the API server, for docs/scale.md; about three minutes
+	$(BIN)/python -m bench.scale
 
 # The machine with the GPU needs PyTorch and podgpu's dependencies; make gpu-wheels brings the latter along.
 GPU_PYTHON ?= 3.12

@@ -2,10 +2,10 @@
 
 import sys
 
-from bench import attribution, cards, footprint, parsing, rendering, sampling, scrape
+from bench import attribution, cards, cluster, footprint, parsing, rendering, sampling, scrape
 from bench.figure import Figure
 
-PARTS = (rendering, parsing, scrape, sampling, attribution, cards, footprint)
+PARTS = (rendering, parsing, scrape, sampling, attribution, cards, cluster, footprint)
 
 
 def main() -> int:

@@ -9,12 +9,13 @@ import grimp
 ROOT = "podgpu"
 EVERYWHERE = {"errors"}  # any room may raise a UserError
 
-_NODE = {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "agent", "option", "log"}
-_PAGES = {"views", "serve", "push", "doctor", "config"}
+_NODE = {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "agent", "option", "log", "feed"}
+_PAGES = {"views", "cluster", "serve", "push", "doctor", "config"}
 
 MAY_IMPORT: Mapping[str, set[str]] = {
     "errors": set(),
     "log": set(),
+    "feed": set(),
     "option": set(),
     "model": set(),
     "catalog": {"model"},
@@ -23,12 +24,13 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "host": {"model"},
     "sharing": {"model", "catalog"},
     "ledger": {"model"},
-    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log"},
+    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log", "feed"},
+    "cluster": {"model", "catalog", "sources", "kube", "sharing", "option", "log", "feed"},
     "views": {"model", "catalog", "option"},
     "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log"},
     "push": {"model"},
-    "config": {"option", "sources", "views"},
+    "config": {"option", "model", "sources", "cluster", "views"},
     "assembly": {*_NODE, *_PAGES},
     "library": {*_NODE, *_PAGES, "assembly"},
     "cli": {*_NODE, *_PAGES, "assembly"},
@@ -45,7 +47,7 @@ IO = {
 # Rooms with modules that must not import each other. The sets name the modules that all of them may import.
 STRANGERS: Mapping[str, set[str]] = {
     "podgpu.sources": {"merged", "registry", "residents"},
-    "podgpu.sharing": {"alternatives", "folders", "inventory", "quantity"},
+    "podgpu.sharing": {"alternatives", "folders", "inventory", "quantity", "sighting"},
     "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
 }
 

@@ -13,7 +13,9 @@ DEMO = Config(source="simulator")
 
 @pytest.fixture
 def agent() -> Agent:
-    return open_agent(DEMO)
+    found = open_agent(DEMO)
+    assert isinstance(found, Agent)
+    return found
 
 
 async def test_nothing_is_pushed_unless_the_environment_asks(agent: Agent) -> None:
@@ -29,6 +31,7 @@ async def test_an_endpoint_in_the_environment_opens_the_push(
 
 
 def test_an_agent_that_does_not_push_loads_no_client() -> None:
-    script = "import sys, podgpu.cli._service; print([n for n in ('aiohttp', 'opentelemetry') if n in sys.modules])"
+    loaded = "[n for n in ('aiohttp', 'opentelemetry') if n in sys.modules]"
+    script = f"import sys, podgpu.cli._serving.agent; print({loaded})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -105,7 +105,7 @@ podgpu.views.dialects.__path__.append(sys.argv[2])
 
 from podgpu.assembly.menu import open_menu
 from podgpu.assembly.source import open_source
-from podgpu.cli._command import find
+from podgpu.cli._line.command import find
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import load
 from podgpu.config.reference import markdown
@@ -156,7 +156,7 @@ def put(path: Path, text: str) -> None:
 
 
 def test_a_new_source_can_be_chosen(seen: dict[str, object]) -> None:
-    assert seen["choices"] == ["nvml", "crystal", "dcgm", "nvml+dcgm", "simulator"]
+    assert seen["choices"] == ["nvml", "crystal", "dcgm", "replay", "nvml+dcgm", "simulator"]
 
 
 def test_it_is_opened_with_its_options_and_where_it_is(seen: dict[str, object]) -> None:

@@ -49,7 +49,6 @@ ON = {"enabled": True}
             {"config": {"source": "dcgm", "kube": {"api": False}}},
             "config.source reads a dcgm-exporter that the API server finds, but config.kube.api is off",
         ),
-        ({"config": {"dcgm": {"nodes": "all"}}}, "this chart runs an agent on each node"),
         (
             {"config": {"dcgm": {"timeout": "5s"}, "dcgm.timeout": "6s"}},
             "config.dcgm.timeout is given twice, once as a section and once with dots",

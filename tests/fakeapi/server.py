@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import aiohttp
 from aiohttp import web
 
 PODS = "/api/v1/pods"
@@ -42,6 +43,9 @@ class FakeApi:
     pods: list[dict[str, Any]] = field(default_factory=list)
     version: int = 1
     objects: dict[str, Any] = field(default_factory=dict)
+    lists_of: dict[str, list[dict[str, Any]]] = field(
+        default_factory=dict
+    )  # other kinds, by path; watches say nothing
     reviews: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # what a POST there is answered
     token: str = ""
     tls: ssl.SSLContext | None = None
@@ -51,6 +55,10 @@ class FakeApi:
     oldest: int = 0  # a watch from before this version is refused: 410
     gone_in_stream: bool = True
     on_refused_token: Callable[[], object] | None = None
+    selects: bool = False  # whether lists are cut to what a label selector asks for
+    pods_at: dict[str, str] = field(
+        default_factory=dict
+    )  # addresses behind the proxy, by the name of the pod
 
     def __post_init__(self) -> None:
         self.history: list[tuple[int, bytes]] = []
@@ -141,10 +149,18 @@ class FakeApi:
             if self.on_refused_token:
                 self.on_refused_token()
             return _status(401, "Unauthorized")
-        if request.method == "POST":
-            return self._review(seen)
+        return self._review(seen) if request.method == "POST" else await self._found(request, seen)
+
+    async def _found(self, request: web.Request, seen: Seen) -> web.StreamResponse:
+        if "/proxy/" in seen.path:
+            return await self._pass_on(seen)
+        if seen.path == PODS and self.selects and "labelSelector" in seen.query:
+            return self._list(seen, [pod for pod in self.pods if _is_selected(pod, seen)])
         if seen.path == PODS:
-            return await self._watch(request, seen) if seen.is_watch else self._list(seen)
+            return await self._watch(request, seen) if seen.is_watch else self._list(seen, self.pods)
+        if seen.path in self.lists_of:
+            items = self.lists_of[seen.path]
+            return await self._watch(request, seen) if seen.is_watch else self._list(seen, items)
         if seen.path in self.objects:
             return web.json_response(self.objects[seen.path])
         return _status(404, f"{seen.path} not found")
@@ -156,14 +172,32 @@ class FakeApi:
             {**seen.body, "status": self.reviews[seen.path](seen.body["spec"])}, status=201
         )
 
-    def _list(self, seen: Seen) -> web.Response:
+    def _list(self, seen: Seen, found: list[dict[str, Any]]) -> web.Response:
         begin = int(seen.query.get("continue", "0"))
-        limit = int(seen.query.get("limit", "0")) or len(self.pods)
+        limit = int(seen.query.get("limit", "0")) or len(found)
         metadata = {"resourceVersion": str(self.version)}
-        if begin + limit < len(self.pods):
+        if begin + limit < len(found):
             metadata["continue"] = str(begin + limit)
-        items = self.pods[begin : begin + limit]
-        return web.json_response({"kind": "PodList", "metadata": metadata, "items": items})
+        items = found[begin : begin + limit]
+        return web.json_response({"kind": "List", "metadata": metadata, "items": items})
+
+    async def _pass_on(self, seen: Seen) -> web.Response:
+        """Answer as the pod behind the proxy does, at the address that `pods_at` has for its name."""
+        _, _, rest = seen.path.partition("/pods/")
+        pod, _, path = rest.partition("/proxy")
+        url = self.pods_at.get(pod.partition(":")[0])
+        if url is None:
+            return _status(503, "error trying to reach service: connection refused")
+        names = ("Accept-Encoding", "If-None-Match")
+        headers = {name: seen.headers[name] for name in names if name in seen.headers}
+        async with (
+            aiohttp.ClientSession(auto_decompress=False) as session,
+            session.get(url + path, params=seen.query, headers=headers) as answer,
+        ):
+            kept = {
+                name: answer.headers[name] for name in ("ETag", "Content-Encoding") if name in answer.headers
+            }
+            return web.Response(status=answer.status, body=await answer.read(), headers=kept)
 
     async def _watch(self, request: web.Request, seen: Seen) -> web.StreamResponse:
         begin = int(seen.query["resourceVersion"])
@@ -177,17 +211,17 @@ class FakeApi:
             return response
         self.open_watches += 1
         try:
-            await self._tell(response, begin, float(seen.query["timeoutSeconds"]))
+            await self._tell(response, seen.path, begin, float(seen.query["timeoutSeconds"]))
         finally:
             self.open_watches -= 1
         return response
 
-    async def _tell(self, response: web.StreamResponse, begin: int, seconds: float) -> None:
+    async def _tell(self, response: web.StreamResponse, path: str, begin: int, seconds: float) -> None:
         life, ends = self._life, asyncio.get_running_loop().time() + seconds
         at = next((i for i, (version, _) in enumerate(self.history) if version > begin), len(self.history))
         while True:
             while at < len(self.history):
-                line = self.history[at][1]
+                line = self.history[at][1] if path == PODS else b""
                 for start in range(0, len(line), self.piece):
                     await response.write(line[start : start + self.piece])
                 at += 1
@@ -197,6 +231,12 @@ class FakeApi:
                 await asyncio.wait_for(self._news.wait(), ends - asyncio.get_running_loop().time())
             except TimeoutError:
                 return
+
+
+def _is_selected(pod: dict[str, Any], seen: Seen) -> bool:
+    wanted = dict(term.split("=", 1) for term in seen.query["labelSelector"].split(","))
+    labels: dict[str, str] = pod["metadata"].get("labels", {})
+    return wanted.items() <= labels.items()
 
 
 def event(kind: str, item: object) -> bytes:

@@ -175,8 +175,8 @@ def test_the_recorded_watch_gives_one_result_in_any_chunks(cuts: list[int]) -> N
 def test_a_book_of_all_nodes_keeps_where_each_pod_runs() -> None:
     book = PodBook(None)
     known = book.read(json.dumps(LIST["items"][0]).encode())
-    assert known is not None
-    assert known.pod.node == NODE
+    assert known is not None and known.item is not None
+    assert known.item.node == NODE
     assert not any(pod.node for pod in recorded_book().pods()), "on one node there is nothing to tell"
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from podgpu.kube.pod_object import LARGEST_ANNOTATION, MALFORMED, decode_pod, to_pod
+from podgpu.kube.api import MALFORMED
+from podgpu.kube.pod_object import LARGEST_ANNOTATION, decode_pod, to_pod
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
 from tests.fakeapi.recorded import listed, pod
 

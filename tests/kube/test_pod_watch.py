@@ -9,7 +9,8 @@ import pytest
 
 from podgpu.kube import PodSource
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.pod_watch import PodWatch, WatchTiming
+from podgpu.kube.api.watch import WatchTiming
+from podgpu.kube.pod_watch import PodWatch
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines
 from tests.fakeapi.server import FakeApi, Seen, bookmark, error

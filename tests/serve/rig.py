@@ -12,11 +12,11 @@ from podgpu.model import Card, Gpu, PartStatus, Reading, Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.limits import Limits
 from podgpu.serve.menu import NATIVE_ALONE, PREFIX, DocumentView, Menu, MetricsView
-from podgpu.serve.server import Server
+from podgpu.serve.server import Front, Server
 from podgpu.views.series import Family, Labels
 
 # Long enough for a loaded machine, short enough to see a hang.
-PATIENCE = 10.0
+PATIENCE = 30.0
 # Series for a page of about 10 MB: more than the kernel buffers for a client that does not read.
 BIG = 300_000
 
@@ -152,7 +152,7 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(server: Server, port: int | None = None, **options: Any) -> AsyncIterator[Client]:
+async def connected(server: Front, port: int | None = None, **options: Any) -> AsyncIterator[Client]:
     async with asyncio.timeout(PATIENCE):
         reader, writer = await asyncio.open_connection("127.0.0.1", port or server.ports[0], **options)
     try:

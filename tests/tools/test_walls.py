@@ -16,6 +16,7 @@ REPOSITORY = Path(__file__).parents[2]
 BREACHES = {
     "errors": "model",
     "log": "model",
+    "feed": "model",
     "option": "config",
     "model": "catalog",
     "catalog": "views",
@@ -25,6 +26,7 @@ BREACHES = {
     "sharing": "kube",
     "ledger": "sharing",
     "agent": "views",
+    "cluster": "views",
     "views": "config",
     "doctor": "agent",
     "serve": "agent",

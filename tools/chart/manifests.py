@@ -18,6 +18,7 @@ KINDS: Mapping[str, Sequence[str]] = {
     "podgpu-podmonitor.yaml": ("podMonitor.enabled=true",),
     "podgpu-dcgm-port.yaml": ("listeners[0].port=9400", "listeners[0].dialect=dcgm", "service.enabled=true"),
     "podgpu-restricted.yaml": _RESTRICTED,
+    "podgpu-cluster.yaml": ("cluster.enabled=true",),
 }
 _NAMESPACE = """\
 apiVersion: v1

@@ -1,12 +1,15 @@
 """values.schema.json: the shape of values.yaml, with podgpu's own options below `config`."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import yaml
 
+from podgpu.cli import cluster
+from podgpu.config import OPTIONS
 from podgpu.config.precedence import spellings
+from podgpu.option import NOT_AN_AGENTS
 from tools.chart import CHART
 
 PATH = CHART / "values.schema.json"
@@ -27,12 +30,24 @@ _LISTENER: Schema = {
         "name": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$"},
     },
 }
+_SERVICE: Schema = {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]}
+_CLUSTER_LISTENER: Schema = {
+    **_LISTENER,
+    "properties": {name: _LISTENER["properties"][name] for name in ("port", "dialect", "name")},
+}
 
 # What a default cannot show: the values a field takes, and objects that Kubernetes or another operator defines.
 _REFINED: Mapping[str, Schema] = {
     "port": _PORT,
     "service.port": _PORT,
-    "service.type": {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
+    "service.type": _SERVICE,
+    "cluster.port": _PORT,
+    "cluster.service.port": _PORT,
+    "cluster.service.type": _SERVICE,
+    "cluster.listeners": {"type": "array", "items": _CLUSTER_LISTENER},
+    "cluster.replicas": {"type": "integer", "minimum": 0},
+    "cluster.nodeSelector": _FREE,
+    "cluster.resources": _FREE,
     "kubeletPath": _FOLDER,
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "image.digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
@@ -51,17 +66,23 @@ _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list:
 _NOT_IN_FILE = "--config.file"
 
 
+def _of_agent() -> list[str]:
+    return [name for name, option in OPTIONS.items() if option.group not in NOT_AN_AGENTS]
+
+
 def text() -> str:
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     whole = _object({each: values[each] for each in values if each != "config"}, "")
-    whole["properties"]["config"] = _section([_key(flag) for flag in _leaves()], "")
+    whole["properties"]["config"] = _section([_key(flag) for flag in _leaves(_of_agent())], "")
+    of_cluster = _section([_key(flag) for flag in _leaves(cluster.OPTIONS)], "")
+    whole["properties"]["cluster"]["properties"]["config"] = of_cluster
     # A chart that depends on this one switches it by this value.
     whole["properties"]["enabled"] = {"type": "boolean"}
     document = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Values of the podgpu chart",
         **whole,
-        "definitions": {_key(flag): leaf for flag, leaf in _leaves().items()},
+        "definitions": {_key(flag): leaf for flag, leaf in _leaves({*_of_agent(), *cluster.OPTIONS}).items()},
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -83,14 +104,14 @@ def _key(flag: str) -> str:
     return flag.removeprefix("--")
 
 
-def _leaves() -> dict[str, Schema]:
+def _leaves(names: Collection[str]) -> dict[str, Schema]:
     return {
         option.flag: {
             "description": f"{option.help} Default: {option.default_text}",
             **_kinds(option.choices),
         }
-        for option, _ in spellings()
-        if option.flag != _NOT_IN_FILE
+        for option, now in spellings()
+        if option.flag != _NOT_IN_FILE and now.name in names
     }
 
 

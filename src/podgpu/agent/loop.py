@@ -40,7 +40,6 @@ class Agent:
         node: str,
         interval: float,
         attribution: Attribution | None = None,
-        most_cards: int = MOST_CARDS,
     ) -> None:
         self.ready = False
         self._source = source
@@ -48,7 +47,7 @@ class Agent:
         self._companions: list[Companion] = []
         self._node = node
         self._interval = interval
-        self._attendance = Attendance(most_cards)
+        self._attendance = Attendance(MOST_CARDS)
         self._counters = Counters()
         self._errors: Counter[tuple[str, str]] = Counter()
         self._last_good: float | None = None

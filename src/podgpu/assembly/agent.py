@@ -1,18 +1,20 @@
-from podgpu.agent.attendance import MOST_CARDS
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
+from podgpu.agent.playback import Playback
 from podgpu.assembly import machine
-from podgpu.assembly.attribution import MANY_CARDS, open_attribution
-from podgpu.assembly.source import of_all_nodes, open_source
+from podgpu.assembly.attribution import open_attribution
+from podgpu.assembly.replay import open_playback
+from podgpu.assembly.source import open_source
 from podgpu.config import Config
 
 
-def open_agent(config: Config, attribution: Attribution | None = None) -> Agent:
-    """Open the agent. A caller that runs the attribution itself passes it in."""
+def open_agent(config: Config, attribution: Attribution | None = None) -> Agent | Playback:
+    """Open the agent. A caller that runs the attribution itself passes it in. A recording is played instead."""
+    if playback := open_playback(config):
+        return playback
     return Agent(
         open_source(config),
         node=machine.node_name(config),
         interval=config.interval,
         attribution=attribution or open_attribution(config),
-        most_cards=MANY_CARDS if of_all_nodes(config) else MOST_CARDS,
     )

@@ -2,7 +2,7 @@
 
 from podgpu.agent.attribution import Attribution
 from podgpu.assembly import machine
-from podgpu.assembly.source import chosen, of_all_nodes
+from podgpu.assembly.source import chosen
 from podgpu.config import Config
 from podgpu.host.outsiders import Outsiders
 from podgpu.host.procfs import Procfs
@@ -17,14 +17,12 @@ from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host
 from podgpu.sources.residents import Residents
 
-MANY_CARDS = 16_384  # limit for a whole cluster
-
 
 def open_attribution(config: Config) -> Attribution:
     residents = chosen(config).residents
     if residents:
         return _brought_along(config, residents())
-    return _of_all_nodes(config) if of_all_nodes(config) else _of_this_machine(config)
+    return _of_this_machine(config)
 
 
 def by_processes_alone(config: Config) -> bool:
@@ -65,19 +63,6 @@ def _of_this_machine(config: Config) -> Attribution:
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         to_close=[part for part in (allocations, workloads, api) if part],
-    )
-
-
-def _of_all_nodes(config: Config) -> Attribution:
-    """The pages say who holds what. The kubelet and /proc of this node know nothing about other nodes."""
-    api = machine.open_api_server(config)
-    workloads = Workloads(api, name_labels=config.kube_workload_labels)
-    return Attribution(
-        interval=config.interval,
-        pod_sources=[PodWatch(api, None)] if api else [],
-        workloads=workloads,
-        pod_labels=config.kube_pod_labels,
-        to_close=[part for part in (workloads, api) if part],
     )
 
 

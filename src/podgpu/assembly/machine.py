@@ -1,6 +1,7 @@
 """Looks at the machine itself: its name, folders and environment. No other module of this room does."""
 
 import os
+import shutil
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,14 +40,15 @@ def has_pod_logs(config: Config) -> bool:
     return (config.path_logs / "pods").is_dir()
 
 
-def open_api_server(config: Config) -> Api | None:
+def open_api_server(config: Config, *, connections: int | None = None) -> Api | None:
+    """`connections` is how many may be open at a time."""
     account = chosen_account(config, os.environ)
     if account is None:
         return None
     # Loaded only where there is a server to talk to: the client takes 12 MiB.
-    from podgpu.kube.api.server import open_server
+    from podgpu.kube.api.server import CONNECTIONS, open_server
 
-    return open_server(account)
+    return open_server(account, connections or CONNECTIONS)
 
 
 def environment() -> Mapping[str, str]:
@@ -58,6 +60,15 @@ def has_package(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # not even the package around it
         return False
+
+
+def program(name: str) -> str | None:
+    """Return the path of a program that is installed."""
+    return shutil.which(name)
+
+
+def home() -> Path:
+    return Path(os.path.expanduser("~"))  # noqa: PTH111 - never raises
 
 
 def is_in_pod() -> bool:

@@ -5,7 +5,7 @@ A dialect prints a row under its alias. If rows share an alias, as both directio
 
 from msgspec.structs import replace
 
-from podgpu.catalog import agent, container, gpu, health, link, power, profiling
+from podgpu.catalog import agent, cluster, container, gpu, health, link, power, profiling
 from podgpu.catalog.row import Metric, Scope
 
 TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
@@ -28,6 +28,10 @@ TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
     ("The books of a GPU", container.BALANCES),
     ("Pods", container.PODS),
     ("Processes", container.PROCESSES),
+    ("The cluster: itself", cluster.ITSELF),
+    ("The cluster: what there is and who was given it", cluster.CAPACITY),
+    ("The cluster: use", cluster.USE),
+    ("The cluster: who waits", cluster.WAITING),
 )
 
 CATALOG: tuple[Metric, ...] = tuple(row for _, rows in TOPICS for row in rows)

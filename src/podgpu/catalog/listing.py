@@ -21,7 +21,8 @@ Generated from the catalog. To change it, change a row and run `make docs`.
   `mig` and `profile` too. The labels in the tables are additional.
 * Every series of a container or process carries `node`, `gpu`, `uuid`, `mig` (empty without MIG), `namespace`,
   `pod` and `container`; what is unattributed, ended or booked carries `node`, `gpu` and `uuid`; series of the agent
-  itself and of pods carry `node`.
+  itself and of pods carry `node`. `podgpu cluster` serves `podgpu_cluster_…`, with `node` where it
+  is about one; an agent serves the others.
 * A metric marked MIG exists for instances too, under `podgpu_mig_` in place of `podgpu_gpu_`.
 * What a card does not offer is absent, never 0.
 * The name, type and labels of a *stable* metric last: [stability](stability.md) has the promise. An *experimental* one

@@ -27,6 +27,8 @@ class Scope(Enum):
     ENDED = ("podgpu_ended_", _CARD)
     PROCESS = ("podgpu_process_", _CONTAINER)
     AGENT = ("podgpu_", ("node",))
+    CLUSTER = ("podgpu_cluster_", ())
+    CLUSTER_NODE = ("podgpu_cluster_", ("node",))
 
     def __init__(self, prefix: str, labels: tuple[str, ...]) -> None:
         self.prefix = prefix

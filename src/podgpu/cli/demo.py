@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
-from podgpu.option import KUBERNETES, SOURCE, options_of
+from podgpu.option import KUBERNETES, NOT_AN_AGENTS, SOURCE, options_of
 from podgpu.option.address import NATIVE, Address
 from podgpu.sources import registry
 
@@ -13,12 +13,14 @@ SHOWN = "kube_pod_labels"  # the demo has pods, and they have labels
 TEAM = "team"
 OWN = {option.name for section in registry.demo().sections for option in options_of(section).values()}
 OPTIONS = tuple(
-    name for name, option in ALL.items() if option.group not in (SOURCE, KUBERNETES) or name in {SHOWN, *OWN}
+    name
+    for name, option in ALL.items()
+    if option.group not in (SOURCE, KUBERNETES, *NOT_AN_AGENTS) or name in {SHOWN, *OWN}
 )
 
 
 def run(config: Config, _: Namespace) -> int:
-    from podgpu.cli._service import serve
+    from podgpu.cli._serving.agent import serve
 
     labels = config.kube_pod_labels or (TEAM,)
     return serve(replace(config, source=registry.demo().name, kube_pod_labels=labels), _greet)

@@ -7,7 +7,8 @@ from io import TextIOWrapper
 from pathlib import PurePath
 
 from podgpu import __version__
-from podgpu.cli import _command, _parser
+from podgpu.cli._line import command as commands
+from podgpu.cli._line import parser
 from podgpu.errors import UserError
 from podgpu.option.spelling import did_you_mean
 
@@ -37,6 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def inspect() -> int:
+    """Run as a plugin of kubectl that has this one command."""
+    return main(["inspect", *sys.argv[1:]])
+
+
 def _fill_standard_streams() -> None:
     """Open closed standard streams. A file opened later would otherwise get their number, and our output."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
@@ -52,7 +58,7 @@ def _program(path: str) -> str:
 def _dispatch(program: str, argv: list[str]) -> int:
     first = argv[0] if argv else "--help"
     if first in ("-h", "--help", "help"):
-        print(_parser.overview(program))
+        print(parser.overview(program))
         return 0
     if first in ("-V", "--version", "version"):
         print(f"podgpu {__version__}")
@@ -65,11 +71,11 @@ def _run(program: str, name: str, argv: list[str]) -> int:
         raise UserError(
             f"{name} comes before the command; write {program} COMMAND {name}, see {program} --help"
         )
-    names = _command.names()
+    names = commands.names()
     if name not in names:
         raise UserError(f"unknown command {name!r}; {did_you_mean(name, names, f'see {program} --help')}")
-    command = _command.find(name)
-    arguments = _parser.parse(f"{program} {name}", command, argv)
+    command = commands.find(name)
+    arguments = parser.parse(f"{program} {name}", command, argv)
 
     from podgpu import log
     from podgpu.config.precedence import load

@@ -3,16 +3,18 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
+from podgpu.cli._view import LOOKING, is_elsewhere, open_view
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
+from podgpu.errors import UserError
 from podgpu.model import Snapshot
-from podgpu.option import DIALECTS, WEB
+from podgpu.option import DIALECTS, STORE, WEB
 
-HELP = "Read this node's GPUs once and print what was found."
+HELP = "Read the GPUs of a node once and print what was found."
 OPTIONS = tuple(
     name
     for name, option in ALL.items()
-    if option.group not in (WEB, DIALECTS) and not name.startswith("log_")
+    if name in LOOKING or (option.group not in (WEB, DIALECTS, STORE) and not name.startswith("log_"))
 )
 
 FAULTY = 1
@@ -28,23 +30,42 @@ def arguments(parser: ArgumentParser) -> None:
         default="table",
         help="table, the default, json or prom",
     )
+    parser.add_argument("--node", metavar="NODE", help="of a cluster, this node")
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    import asyncio
-
     from podgpu import log
-    from podgpu.cli._reading import read_node
 
     # Problems are printed below, in words for a terminal.
     log.configure("error", config.log_format)
-    snapshot = asyncio.run(read_node(config, cycles=2, pause=BETWEEN_READINGS))
+    snapshot = _elsewhere(config, arguments.node) if is_elsewhere(config) else _here(config)
     print(_FORMS[arguments.output](snapshot), end="")
     reasons = _reasons(snapshot)
     if arguments.output != "table":  # the table shows them itself
         for reason in reasons:
             print(reason, file=sys.stderr)
     return FAULTY if reasons else 0
+
+
+def _here(config: Config) -> Snapshot:
+    import asyncio
+
+    from podgpu.cli._view.node import read_node
+
+    return asyncio.run(read_node(config, cycles=2, pause=BETWEEN_READINGS))
+
+
+def _elsewhere(config: Config, node: str | None) -> Snapshot:
+    view = open_view(config)
+    try:
+        names = [one.name for one in view.cluster.nodes]
+        if node is None and len(names) != 1:
+            raise UserError(
+                f"there are {len(names)} nodes; choose one with --node, `podgpu top nodes` lists them"
+            )
+        return view.full(names[0] if node is None else node)
+    finally:
+        view.close()
 
 
 def _reasons(snapshot: Snapshot) -> list[str]:

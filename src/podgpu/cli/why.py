@@ -1,14 +1,15 @@
 import shutil
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from podgpu.cli._view import LOOKING, open_view
 from podgpu.config import Config
 from podgpu.errors import UserError
+from podgpu.model import Cluster, Snapshot
 
 HELP = "Show how podgpu knows what a pod uses, with all the evidence."
-OPTIONS = ()
+OPTIONS = LOOKING
 
-URL = "http://127.0.0.1:19400"
 MAX_SUGGESTIONS = 3
 
 
@@ -19,27 +20,51 @@ def arguments(parser: ArgumentParser) -> None:
         help="the pod; or, outside Kubernetes, docker/NAME, podman/NAME, slurm/JOB, user/NAME",
     )
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="its namespace")
-    parser.add_argument("--url", default=URL, help=f"the agent on the pod's node; default {URL}")
 
 
-def run(_: Config, arguments: Namespace) -> int:
-    from podgpu.cli._remote import fetch
+def run(config: Config, arguments: Namespace) -> int:
+    view = open_view(config)
+    try:
+        name, nodes = _found(view.cluster, arguments.pod, arguments.namespace)
+        for number, node in enumerate(nodes):
+            print("\n" * (number > 0) + _report(view.full(node), name), end="")
+    finally:
+        view.close()
+    return 0
+
+
+def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list[str]]:
+    """Return the full name, and the nodes that know it: more than one if the pod has just moved."""
     from podgpu.views.outsider import outsider_names
-    from podgpu.views.why import pod_names, why, why_outsider
+    from podgpu.views.why import pod_names
 
-    snapshot = fetch(arguments.url)
-    pods = pod_names(snapshot)
-    others = outsider_names(snapshot) if arguments.namespace is None else []
-    name = _full(arguments.pod, arguments.namespace, pods, others)
+    snapshots = [one.snapshot for one in cluster.nodes if one.snapshot]
+    pods = {one.node: pod_names(one) for one in snapshots}
+    others = {one.node: outsider_names(one) for one in snapshots} if namespace is None else {}
+    name = _full(pod, namespace, _all(pods.values()), _all(others.values()))
+    nodes = [node for node in pods if name in pods[node]]
+    nodes = nodes or [node for node in others if name in others[node]]
+    if not nodes:
+        known = _all(pods.values()) + _all(others.values())
+        raise UserError(f"no GPU of {_place(cluster)} has a pod {name}; {_advice(name, known)}")
+    return name, nodes
+
+
+def _report(snapshot: Snapshot, name: str) -> str:
+    from podgpu.views.why import why, why_outsider
+
     namespace, pod = name.split("/", 1) if "/" in name else ("", name)
     width = shutil.get_terminal_size().columns
-    text = why(snapshot, namespace, pod, width)
-    if text is None and name in others:
-        text = why_outsider(snapshot, name, width)
-    if text is None:
-        raise UserError(f"no GPU of node {snapshot.node} has a pod {name}; {_advice(name, pods + others)}")
-    print(text, end="")
-    return 0
+    text = why(snapshot, namespace, pod, width) or why_outsider(snapshot, name, width)
+    return text or f"{name} has just left the GPUs of node {snapshot.node}.\n"
+
+
+def _place(cluster: Cluster) -> str:
+    return f"node {cluster.nodes[0].name}" if len(cluster.nodes) == 1 else f"{len(cluster.nodes)} nodes"
+
+
+def _all(names: Iterable[Sequence[str]]) -> list[str]:
+    return sorted({name for some in names for name in some})
 
 
 def _full(pod: str, namespace: str | None, pods: Sequence[str], others: Sequence[str]) -> str:

@@ -158,6 +158,7 @@ class Config:
     kube_kubeconfig: Path | None = at_most_one(
         Option(
             flag="--kube.kubeconfig",
+            alias="--kubeconfig",
             group=KUBERNETES,
             help="Kubeconfig with the API server and the login, in place of --kube.api=URL.",
             parse=existing_file,
@@ -168,6 +169,7 @@ class Config:
     kube_context: str | None = at_most_one(
         Option(
             flag="--kube.context",
+            alias="--context",
             group=KUBERNETES,
             help="Context of the kubeconfig to use.",
             parse=str,

@@ -26,13 +26,17 @@ def markdown() -> str:
 
 def _table(group: str) -> str:
     rows = [
-        f"| `{option.flag}` {_cell(option.placeholder)} | `{option.environment}` | {_key(option)}"
+        f"| {_flags(option)} {_cell(option.placeholder)} | `{option.environment}` | {_key(option)}"
         f" | {_cell(option.default_text)} | {_cell(option.help)}{_was(option)} |"
         for option in OPTIONS.values()
         if option.group == group
     ]
     head = ["| flag | environment | file | default | meaning |", "|---|---|---|---|---|"]
     return "\n".join([f"## {group}", "", *head, *rows, ""])
+
+
+def _flags(option: Option[Any]) -> str:
+    return f"`{option.flag}` or `{option.alias}`" if option.alias else f"`{option.flag}`"
 
 
 def _was(option: Option[Any]) -> str:

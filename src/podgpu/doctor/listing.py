@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from podgpu.doctor.checks import CHECKS
+from podgpu.doctor.cluster import CLUSTER_CHECKS, ClusterCheck
 from podgpu.doctor.verdict import Check
 
 _PAGE = """\
@@ -13,6 +14,8 @@ _PAGE = """\
 
 `podgpu doctor` reads the node a few times, as `podgpu agent` would with the same options, and reports what works, what
 does not, and what to do. `podgpu doctor --url http://127.0.0.1:19400` judges the snapshot of a running agent instead.
+With the address of a `podgpu cluster`, or a kubeconfig, it judges every node, and the cluster as a whole;
+`--node` chooses one. `--bundle FILE` also writes an archive for a bug report: terminal.md says what is in it.
 
 | status | meaning |
 |---|---|
@@ -45,16 +48,17 @@ _AREAS = {
     "dialect.": "Dialects",
     "names.": "Names",
     "part.": "Other parts",
+    "cluster.": "The cluster",
 }
 
 
-def markdown(checks: Iterable[Check] = CHECKS) -> str:
+def markdown(checks: Iterable[Check | ClusterCheck] = (*CHECKS, *CLUSTER_CHECKS)) -> str:
     """Write docs/doctor.md."""
     groups = groupby(checks, key=lambda check: check.id.partition(".")[0] + ".")
     return "\n".join([_PAGE, *(_table(_AREAS[area], group) for area, group in groups)])
 
 
-def _table(title: str, checks: Iterable[Check]) -> str:
+def _table(title: str, checks: Iterable[Check | ClusterCheck]) -> str:
     rows = [f"| `{check.id}` | {check.meaning} | {check.remedy} |" for check in checks]
     head = ["| check | it passes when | what to do |", "|---|---|---|"]
     return "\n".join([f"## {title}", "", *head, *rows, ""])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from podgpu.doctor.verdict import Finding, Status
-from podgpu.model import Snapshot
+from podgpu.model import Cluster, Snapshot
 from podgpu.views.text import line
 
 if TYPE_CHECKING:
@@ -27,6 +27,23 @@ _LEAST_TEXT = 24
 
 
 def text(snapshot: Snapshot, findings: Sequence[Finding], width: int, *, colour: bool) -> str:
+    return _written(_title(snapshot), findings, findings, width, colour=colour)
+
+
+def cluster_text(
+    name: str, whole: Sequence[Finding], nodes: Mapping[str, Sequence[Finding]], width: int, *, colour: bool
+) -> str:
+    """Write the checks of the whole, and of each node what needs a look."""
+    parts = [_written(name or "The cluster", whole, whole, width, colour=colour)]
+    for node, findings in nodes.items():
+        bad = [one for one in findings if one.status in (Status.FAIL, Status.WARN)]
+        parts.append(_written(line(node), bad, findings, width, colour=colour))
+    return "\n".join(parts)
+
+
+def _written(
+    title: str, shown: Sequence[Finding], findings: Sequence[Finding], width: int, *, colour: bool
+) -> str:
     from rich.console import Console
 
     out = StringIO()
@@ -40,25 +57,49 @@ def text(snapshot: Snapshot, findings: Sequence[Finding], width: int, *, colour:
         emoji=False,
         soft_wrap=True,
     )
-    console.print(_title(snapshot), style="bold")
-    column = min(max((len(one.id) for one in findings), default=0), _LONGEST_ID) + _GAP
-    for finding in findings:
+    console.print(title, style="bold")
+    column = min(max((len(one.id) for one in shown), default=0), _LONGEST_ID) + _GAP
+    for finding in shown:
         console.print(_row(finding, column, width))
     console.print(_sum(findings))
     return out.getvalue()
 
 
 def json(snapshot: Snapshot, findings: Sequence[Finding]) -> str:
-    counts = Counter(one.status for one in findings)
+    return _formatted({"schema": SCHEMA, **_of_node(snapshot, findings)})
+
+
+def cluster_json(
+    cluster: Cluster, whole: Sequence[Finding], nodes: Sequence[tuple[Snapshot, Sequence[Finding]]]
+) -> str:
     document = {
         "schema": SCHEMA,
+        "cluster": line(cluster.name),
+        "taken_at": cluster.taken_at,
+        "checks": whole,
+        "counts": _counts(whole),
+        "nodes": [_of_node(snapshot, findings) for snapshot, findings in nodes],
+    }
+    return _formatted(document)
+
+
+def _of_node(snapshot: Snapshot, findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
         "node": line(snapshot.node),
         "version": line(snapshot.version),
         "demo": snapshot.demo,
         "taken_at": snapshot.taken_at,
         "checks": findings,
-        "counts": {status: counts[status] for status in Status},
+        "counts": _counts(findings),
     }
+
+
+def _counts(findings: Sequence[Finding]) -> dict[str, int]:
+    counts = Counter(one.status for one in findings)
+    return {status: counts[status] for status in Status}
+
+
+def _formatted(document: dict[str, Any]) -> str:
     return msgspec.json.format(msgspec.json.encode(document)).decode() + "\n"
 
 

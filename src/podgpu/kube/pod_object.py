@@ -4,19 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Annotated
 
-from msgspec import Meta, MsgspecError, Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.json import Decoder
 
-from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
+from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer, Waiting
 
 LARGEST_ANNOTATION = 64 << 10  # characters
 LONGEST_DEVICE_ID = 512
+LONGEST_MESSAGE = 1024
+SCHEDULED = "PodScheduled"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
-
-# What a decoder raises for malformed bytes, hostile nesting included.
-MALFORMED = (MsgspecError, UnicodeDecodeError, RecursionError)
 
 Label = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
 Subdomain = Annotated[str, Meta(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?\Z", max_length=253)]
@@ -36,6 +35,7 @@ class PodMetadata(Struct, rename="camel"):
     namespace: Label
     uid: Uid
     resource_version: str = ""
+    creation_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: list[OwnerEntry] | None = None
@@ -103,8 +103,15 @@ class ContainerStatus(Struct, rename="camel"):
     allocated_resources_status: list[ResourceStatus] | None = None
 
 
+class PodCondition(Struct):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
 class PodStatus(Struct, rename="camel"):
     phase: str = ""
+    conditions: list[PodCondition] | None = None
     start_time: str | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     container_statuses: list[ContainerStatus] | None = None
@@ -131,7 +138,7 @@ def to_pod(item: PodObject) -> Pod:
         name=metadata.name,
         uid=metadata.uid,
         phase=item.status.phase,
-        started_at=_moment(item.status.start_time or ""),
+        started_at=moment(item.status.start_time or ""),
         static_hash=_static_hash(annotations),
         labels=metadata.labels or {},
         annotations=kept(annotations),
@@ -140,6 +147,16 @@ def to_pod(item: PodObject) -> Pod:
         resource_claims=_resource_claims(item),
         extended_claim=extended_claim,
         extended=extended,
+        waiting=None if item.spec.node_name else _waiting(item),
+    )
+
+
+def _waiting(item: PodObject) -> Waiting:
+    """Return what the scheduler says about a pod that it has found no node for."""
+    conditions = item.status.conditions or ()
+    said = (one.message for one in conditions if one.type == SCHEDULED and one.status == "False")
+    return Waiting(
+        since=moment(item.metadata.creation_timestamp or ""), reason=next(said, "")[:LONGEST_MESSAGE]
     )
 
 
@@ -153,7 +170,7 @@ def controller(owners: Iterable[OwnerEntry]) -> OwnerReference | None:
     return None
 
 
-def _moment(text: str) -> float | None:
+def moment(text: str) -> float | None:
     """Read a time as Kubernetes writes it; what is no time is not known, and costs nothing else."""
     try:
         moment = datetime.fromisoformat(text)

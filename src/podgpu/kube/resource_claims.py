@@ -16,10 +16,9 @@ from typing import TypeVar
 
 import msgspec
 
-from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api import MALFORMED, Api, ApiFault
 from podgpu.kube.api.pages import Page, pages
 from podgpu.kube.condition import Condition
-from podgpu.kube.pod_object import MALFORMED
 from podgpu.kube.resource_objects import (
     decode_claim,
     decode_device,

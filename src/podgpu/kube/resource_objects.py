@@ -51,8 +51,32 @@ class ClaimMetadata(Struct):
     annotations: dict[str, str] | None = None
 
 
+class ExactRequest(Struct, rename="camel"):
+    device_class_name: str = ""
+
+
+class RequestEntry(ExactRequest, rename="camel"):
+    """A request says its class in one of three places, by the version: here, in `exactly`, or in each alternative."""
+
+    exactly: ExactRequest | None = None
+    first_available: list[ExactRequest] | None = None
+
+    def classes(self) -> Iterator[str]:
+        named = (self, self.exactly or self, *(self.first_available or ()))
+        yield from (one.device_class_name for one in named if one.device_class_name)
+
+
+class RequestList(Struct):
+    requests: list[RequestEntry] | None = None
+
+
+class ClaimSpec(Struct):
+    devices: RequestList | None = None
+
+
 class ClaimObject(Struct):
     metadata: ClaimMetadata
+    spec: ClaimSpec | None = None
     status: ClaimStatus | None = None
 
 
@@ -91,10 +115,11 @@ class SlicePool(Struct):
     generation: int = 0
 
 
-class SliceSpec(Struct):
+class SliceSpec(Struct, rename="camel"):
     driver: Subdomain
     pool: SlicePool
     devices: list[Raw] | None = None
+    node_name: str | None = None
 
 
 class SliceObject(Struct):
@@ -123,6 +148,18 @@ def to_claim(item: ClaimObject) -> ResourceClaim | None:
         pod_uids=tuple(
             user.uid for user in status.reserved_for or () if (user.api_group, user.resource) == ("", "pods")
         ),
+    )
+
+
+def waiting_claim(item: ClaimObject) -> ResourceClaim:
+    """Return a claim that was given nothing yet, with the classes it asks for."""
+    spec = item.spec or ClaimSpec()
+    requests = (spec.devices or RequestList()).requests or ()
+    return ResourceClaim(
+        namespace=item.metadata.namespace,
+        name=item.metadata.name,
+        pod_name=(item.metadata.annotations or {}).get(POD_NAME, ""),
+        classes=tuple(dict.fromkeys(name for one in requests for name in one.classes())),
     )
 
 
@@ -163,4 +200,5 @@ def to_device(spec: SliceSpec, item: DeviceObject) -> PoolDevice:
         device=item.name,
         attributes={name: text for name, text in texts.items() if text is not None},
         capacity=capacity,
+        node=spec.node_name or "",
     )

@@ -19,7 +19,7 @@ from podgpu.model import OwnerReference, Pod, Workload
 DEEPEST = 6
 MOST_REQUESTS = 16  # started per call
 AT_ONCE = 4
-KNOWN_SECONDS = 600.0
+KNOWN_SECONDS = 86400.0  # who owns an object with a UID never changes: once a day is enough
 UNKNOWN_SECONDS = 60.0
 DEADLINE_SECONDS = 2.0
 
@@ -106,6 +106,10 @@ class Workloads:
             self._forget(pods)
         return {pod.uid: self._workload(pod) for pod in pods}
 
+    def knows_all(self, pods: Iterable[Pod]) -> bool:
+        """Whether there is nobody left to ask for."""
+        return self._api is None or not self._unknown(tuple(pods), time.monotonic())
+
     async def close(self) -> None:
         asking = tuple(self._asking.values())
         for task in asking:
@@ -165,7 +169,7 @@ class Workloads:
         if time.monotonic() < self._quiet_until:
             return None
         path = await self._path(api, owner, namespace)
-        found = await api.get(path, Owned) if path else None
+        found = await api.get(path, Owned, metadata_only=True) if path else None
         # Another object of the same name is not the owner.
         return found if found and found.metadata.uid == owner.uid else None
 

@@ -8,6 +8,7 @@ from podgpu.model.claim import Claim
 from podgpu.model.cluster import CLUSTER_SCHEMA, NODE_STATES, ORIGINS, Cluster, ClusterNode, PendingPod
 from podgpu.model.device import (
     SEES_ALL,
+    UNKNOWN,
     Ability,
     Device,
     Fault,
@@ -19,6 +20,7 @@ from podgpu.model.device import (
     Refused,
 )
 from podgpu.model.dynamic import ClaimedDevice, DynamicAllocation, PoolDevice, ResourceClaim
+from podgpu.model.kube import KubeNode, KubeObjects
 from podgpu.model.pod import (
     Allocation,
     ClaimUse,
@@ -29,20 +31,25 @@ from podgpu.model.pod import (
     OwnerReference,
     Pod,
     PodContainer,
+    Waiting,
     Workload,
 )
+from podgpu.model.price import Prices
 from podgpu.model.report import Report, XidEvent
 from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, SharingStatus, Snapshot
+from podgpu.model.statement import KINDS, Statement, StatementLine, total_of
 from podgpu.model.virtual import VirtualGpu
 
 __all__ = [
     "CLUSTER_SCHEMA",
     "ENDED",
+    "KINDS",
     "NODE_STATES",
     "ORIGINS",
     "SCHEMA",
     "SEES_ALL",
     "UNATTRIBUTED",
+    "UNKNOWN",
     "Ability",
     "Allocation",
     "Balance",
@@ -63,6 +70,8 @@ __all__ = [
     "Gpu",
     "Holder",
     "Instance",
+    "KubeNode",
+    "KubeObjects",
     "MigInstance",
     "Owner",
     "OwnerReference",
@@ -71,6 +80,7 @@ __all__ = [
     "Pod",
     "PodContainer",
     "PoolDevice",
+    "Prices",
     "Process",
     "Reading",
     "Refused",
@@ -79,8 +89,12 @@ __all__ = [
     "Rest",
     "SharingStatus",
     "Snapshot",
+    "Statement",
+    "StatementLine",
     "Tenant",
     "VirtualGpu",
+    "Waiting",
     "Workload",
     "XidEvent",
+    "total_of",
 ]

@@ -14,7 +14,7 @@ NODE_STATES = ("fresh", "stale", "allocation", "failed")
 ORIGINS = ("agent", "dcgm", "store", "api")
 
 
-class ClusterNode(Struct, frozen=True, kw_only=True):
+class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     """One node. A node that does not answer keeps its row and says why."""
 
     name: str  # as Kubernetes knows it
@@ -22,10 +22,13 @@ class ClusterNode(Struct, frozen=True, kw_only=True):
     origin: str = ""  # one of ORIGINS; empty if nobody reported anything
     reason: str = ""  # why it is not fresh, a closed set; empty if it is
     detail: str = ""  # the same in words, and what to do next
-    snapshot: Snapshot | None = None  # the newest, slim; with `allocation` it has no readings and no books
+    snapshot: Snapshot | None = (
+        None  # the newest, slim; with `allocation` it has no books and only readings of size
+    )
     allocatable: dict[str, str] = {}  # resources of GPUs, as the node offers them to Kubernetes
     model: str = ""  # of its GPUs, by the node's labels or its snapshot; empty if not known or mixed
     ready: bool | None = None  # whether Kubernetes says that the node is; absent if not known
+    address: str = ""  # its internal IP address; empty if not known
 
 
 class PendingPod(Struct, frozen=True, kw_only=True):
@@ -43,13 +46,14 @@ class PendingPod(Struct, frozen=True, kw_only=True):
     workload: Workload | None = None  # what it was made for; absent if not known
 
 
-class Cluster(Struct, frozen=True, kw_only=True):
+class Cluster(Struct, frozen=True, kw_only=True, weakref=True):
     """Everything a view of many nodes may show."""
 
     taken_at: float  # seconds since 1970
     version: str  # of podgpu
     name: str = ""  # of the cluster; empty if none was given
     demo: bool = False  # true if any node's numbers are made up
+    replayed: bool = False  # true if it is played back from a recording: `taken_at` is long past
     nodes: tuple[ClusterNode, ...] = ()  # by name
     pending: tuple[PendingPod, ...] = ()  # oldest first
     parts: tuple[PartStatus, ...] = ()  # what the reader of the cluster depends on

@@ -7,12 +7,14 @@ from msgspec import Struct
 
 from podgpu.model.pod import Holder
 
+UNKNOWN = -1  # a number that nobody reports
+
 
 class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     """Who a card is: facts that hold until the driver is loaded again or MIG is switched."""
 
-    uuid: str  # `GPU-…`
-    index: int  # the driver's number for it
+    uuid: str  # `GPU-…`; empty if not known, as with cards that only Kubernetes reports
+    index: int  # the driver's number for it; -1 if not known
     minor: int | None = None  # N of `/dev/nvidiaN`; absent if not known
     model: str = ""  # such as `NVIDIA H200`
     pci_bus_id: str = ""  # domain:bus:device.function
@@ -21,15 +23,14 @@ class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     vbios: str = ""  # version of the card's firmware
     mig_enabled: bool = False  # whether it is in MIG mode
     multiprocessors: int | None = None  # how many it has; absent if not known
-    node: str = ""  # where it is, if that is not the snapshot's own node
 
 
 class MigInstance(Struct, frozen=True, kw_only=True, gc=False):
     """One MIG device: a compute instance within a GPU instance."""
 
-    uuid: str  # `MIG-…`
-    gpu_instance_id: int  # the driver's number for the GPU instance
-    compute_instance_id: int  # the driver's number for the compute instance in it
+    uuid: str  # `MIG-…`; if that is not known, the name that its driver or plugin has for it
+    gpu_instance_id: int  # the driver's number for the GPU instance; -1 if not known
+    compute_instance_id: int  # the driver's number for the compute instance in it; -1 if not known
     profile: str = ""  # such as `3g.71gb`
     multiprocessors: int | None = None  # how many it has; absent if not known
     start: int | None = None  # the first memory slice it lies on; absent if not known

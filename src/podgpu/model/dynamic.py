@@ -37,19 +37,23 @@ class ClaimedDevice(Struct, frozen=True, kw_only=True):
 
 
 class ResourceClaim(Struct, frozen=True, kw_only=True):
-    """`pod_uids` are the pods it is reserved for. `pod_name` is what a pod calls one that was made from a template."""
+    """`pod_uids` are the pods it is reserved for. `pod_name` is what a pod calls one that was made from a template.
+
+    `classes` are the device classes that it asks for, kept as long as it was given no devices.
+    """
 
     namespace: str
     name: str
     pod_name: str = ""
     devices: tuple[ClaimedDevice, ...] = ()
     pod_uids: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
 
 
 class PoolDevice(Struct, frozen=True, kw_only=True):
     """One device of a ResourceSlice. `attributes` without their driver's domain, text and numbers as text.
 
-    `capacity` also without the domain, as Kubernetes writes quantities.
+    `capacity` also without the domain, as Kubernetes writes quantities. `node` is empty if not known.
     """
 
     driver: str
@@ -57,3 +61,4 @@ class PoolDevice(Struct, frozen=True, kw_only=True):
     device: str
     attributes: dict[str, str] = {}
     capacity: dict[str, str] = {}
+    node: str = ""

@@ -59,6 +59,13 @@ class ExtendedUse(Struct, frozen=True, kw_only=True, gc=False):
     request: str  # the request of the claim that serves it
 
 
+class Waiting(Struct, frozen=True, kw_only=True, gc=False):
+    """Why a pod has no node."""
+
+    since: float | None = None  # seconds since 1970, when the pod was made; absent if not known
+    reason: str = ""  # in the scheduler's words; empty if it said nothing
+
+
 class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod on this node. Its containers are in the order of its spec only where the spec is known."""
 
@@ -76,6 +83,7 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     extended_claim: str = ""  # the claim made for its extended resources; empty without one
     extended: tuple[ExtendedUse, ...] = ()  # extended resources that this claim serves
     node: str = ""  # where it runs, if pods of all nodes are listed
+    waiting: Waiting | None = None  # what for; absent once it has a node
     workload: Workload | None = None  # what it was made for; absent if not known
 
     @property
@@ -90,7 +98,9 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     pod: str  # its name
     container: str  # the container that was given the device
     resource: str  # such as `nvidia.com/gpu`
-    device_id: str  # the device plugin's own id
+    device_id: str  # the device plugin's own id; empty if not known
+    units: int = 1  # how many devices they are, where their ids are not known
+    memory_bytes: int | None = None  # how much of a card's memory they are; absent if not known
 
 
 class Owner(Struct, frozen=True, kw_only=True, gc=False):
@@ -116,6 +126,4 @@ class Holder(Struct, frozen=True, kw_only=True, gc=False):
     user: int | None = None  # number of its user; absent if not known
     title: str = ""  # outside Kubernetes: `docker/NAME`, `slurm/JOB`, `user/NAME`
     serves: bool = False  # true for an MPS server, whose time is its clients'
-    mps: str | None = (
-        None  # the host's directory where it meets others of MPS, or `root`: root's daemon runs it
-    )
+    mps: str | None = None  # the host's directory where it meets others of MPS; `root` for root's daemon

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from podgpu.model.card import Card
-from podgpu.model.device import Fault, Gpu
+from podgpu.model.device import Fault
 from podgpu.model.pod import Allocation, Pod
 
 SCHEMA = 2
@@ -45,6 +45,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     interval_seconds: float  # between two snapshots
     version: str  # of podgpu
     demo: bool = False  # true if the numbers are made up
+    replayed: bool = False  # true if it is played back from a recording: `taken_at` is long past
     driver_version: str = ""  # empty if not known
     nvml_version: str = ""  # empty if not known
     cards: tuple[Card, ...] = ()  # every GPU, and who is on it
@@ -53,9 +54,6 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     sharing: tuple[SharingStatus, ...] = ()  # the sharing systems that there is a sign of
     parts: tuple[PartStatus, ...] = ()  # what the agent reads from, and where it sends what it read
     errors: tuple[ErrorCount, ...] = ()  # counted by part and reason
-
-    def node_of(self, gpu: Gpu) -> str:
-        return gpu.node or self.node
 
     @property
     def up(self) -> bool:

@@ -1,12 +1,16 @@
 """How to declare an option. Every room may declare its own, and `config` collects them."""
 
 from podgpu.option.declaration import (
+    CLUSTER,
     DIALECTS,
     GENERAL,
     GROUPS,
     KUBERNETES,
     LOG,
+    NOT_AN_AGENTS,
     SOURCE,
+    STORE,
+    TERMINAL,
     WEB,
     Environ,
     Option,
@@ -18,12 +22,16 @@ from podgpu.option.declaration import (
 )
 
 __all__ = [
+    "CLUSTER",
     "DIALECTS",
     "GENERAL",
     "GROUPS",
     "KUBERNETES",
     "LOG",
+    "NOT_AN_AGENTS",
     "SOURCE",
+    "STORE",
+    "TERMINAL",
     "WEB",
     "Environ",
     "Option",

@@ -9,7 +9,11 @@ from podgpu.option.value import OneOf
 
 GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
 WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
-GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG)
+CLUSTER = "Cluster"  # for commands that read a whole cluster
+STORE = "Store and prices"  # for commands that read a Prometheus-compatible store
+TERMINAL = "Terminal"  # for commands that look at an agent or a cluster; those that serve have none of it
+GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE, TERMINAL)
+NOT_AN_AGENTS = (CLUSTER, STORE, TERMINAL)  # groups that mean nothing to the agent of one node
 
 T = TypeVar("T")
 Environ = Mapping[str, str]
@@ -26,8 +30,9 @@ class Option(Generic[T]):
     """`default` is text as a user would write it. `default_note` describes a default that is not a fixed text.
 
     `also_from` names environment variables that other programs set. They count only if the option itself is not set.
-    `in_file` is False if the configuration file cannot set the option.
-    `was` is the flag that it had in the last minor version. Its old names still work, with a warning.
+    `in_file` is False if the configuration file cannot set the option. `alias` is another spelling of the flag, which
+    users know from kubectl. `was` is the flag that it had in the last minor version. Its old names still work, with a
+    warning.
     """
 
     flag: str
@@ -40,12 +45,13 @@ class Option(Generic[T]):
     also_from: tuple[str, ...] = ()
     repeatable: bool = False
     in_file: bool = True
+    alias: str = ""
     was: str = ""
 
     @property
     def former(self) -> "Option[T] | None":
         """The same option by its old names."""
-        return replace(self, flag=self.was, was="") if self.was else None
+        return replace(self, flag=self.was, was="", alias="") if self.was else None
 
     @property
     def key(self) -> str:

@@ -3,12 +3,17 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from podgpu.errors import UserError
 from podgpu.option.spelling import did_you_mean
 
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
 _DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|h)?")
 _SIZE = re.compile(r"([0-9]{1,18})(KiB|MiB|GiB)?")
+_FACTOR = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -31,6 +36,15 @@ def _seconds(text: str) -> float:
     if not found:
         raise UserError(f"{text!r} is not a duration; write seconds or a unit, such as 5s, 500ms or 1m")
     return float(found[1]) * _SECONDS[found[2] or "s"]
+
+
+def factor(least: float, most: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        if not _FACTOR.fullmatch(text) or not least <= float(text) <= most:
+            raise UserError(f"{text!r} does not fit; write a number from {least:g} to {most:g}")
+        return float(text)
+
+    return parse
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
@@ -61,9 +75,27 @@ def api_server(text: str) -> str:
 
 def page_address(text: str) -> str:
     """Parse a URL. Without a path it means /metrics."""
+    address = _address(text, "the address of a page; write it like http://127.0.0.1:9400/metrics")
+    return text if address.path.strip("/") else address._replace(path="/metrics").geturl()
+
+
+def base_address(text: str) -> str:
+    """Parse a URL that paths are added to. It holds no secret: others see the command line."""
+    advice = "the address of an agent or a cluster; write it like http://127.0.0.1:19400"
+    address = _address(text, advice)
+    if address.username is not None or address.password is not None:
+        raise UserError(
+            "the URL holds a user or a password; leave them out, and give --login.password-file=PATH"
+        )
+    if address.query or address.fragment:
+        raise UserError(f"{text!r} is not {advice}")
+    return text.rstrip("/")
+
+
+def _address(text: str, wanted: str) -> "SplitResult":
     from urllib.parse import urlsplit
 
-    refusal = UserError(f"{text!r} is not the address of a page; write it like http://127.0.0.1:9400/metrics")
+    refusal = UserError(f"{text!r} is not {wanted}")
     try:
         address = urlsplit(text)
         _ = address.port  # urlsplit checks the port only when it is read
@@ -71,7 +103,7 @@ def page_address(text: str) -> str:
         raise refusal from None
     if address.scheme not in ("http", "https") or not address.hostname:
         raise refusal
-    return text if address.path.strip("/") else address._replace(path="/metrics").geturl()
+    return address
 
 
 def size(least: str, most: str) -> Callable[[str], int]:

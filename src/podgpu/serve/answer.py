@@ -1,7 +1,7 @@
 """Answers, the headers that each of them carries, and how they are written."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -19,10 +19,13 @@ RETRY_SECONDS = "1"
 
 @dataclass(frozen=True, slots=True)
 class Response:
+    """`more` is what follows the body: large pages are sent from their pieces, without a copy."""
+
     status: int
     body: bytes
     content_type: str = TEXT
     headers: Mapping[str, str] = field(default_factory=dict)
+    more: Sequence[bytes] = ()
 
     @property
     def fields(self) -> dict[str, str]:
@@ -39,13 +42,13 @@ def busy(line: str) -> Response:
 
 
 def encode(response: Response, *, connection: str | None, head_only: bool = False) -> bytes:
-    """Spell out an answer in one piece: a head by itself would wake the client twice.
+    """Spell out an answer in one piece, without `more`: a head by itself would wake the client twice.
 
     `connection` is the header of that name.
     """
     framing = {"Date": time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())}
     if response.status != HTTPStatus.NOT_MODIFIED:
-        framing["Content-Length"] = str(len(response.body))
+        framing["Content-Length"] = str(len(response.body) + sum(map(len, response.more)))
     if connection is not None:
         framing["Connection"] = connection
     fields = "".join(f"{name}: {value}\r\n" for name, value in (response.fields | framing).items())

@@ -1,6 +1,7 @@
 """One client's connection: reads its requests one after the other, and keeps it to its deadlines."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import cast
 
 from podgpu.serve import answer
@@ -152,19 +153,21 @@ class Connection(asyncio.Protocol):
         closing = closing or not head.keeps_alive
         word = "close" if closing else "keep-alive" if head.version == "1.0" else None
         head_line = answer.encode(response, connection=word, head_only=True)
-        await self._write(head_line, b"" if head_only else response.body)
+        await self._write(head_line, (b"",) if head_only else (response.body, *response.more))
         if closing:
             self._wire.close()
 
-    async def _write(self, head: bytes, body: bytes = b"") -> None:
+    async def _write(self, head: bytes, bodies: Iterable[bytes]) -> None:
         """Write piece by piece: TLS would encrypt all of it at once, and a page would count as taken too early.
 
         Only the first piece is copied, to go with the head: many clients share a page.
         """
         try:
-            await self._put(head + body[:PIECE_BYTES], body)
-            for at in range(PIECE_BYTES, len(body), PIECE_BYTES):
-                await self._put(memoryview(body)[at : at + PIECE_BYTES], body)
+            for body in bodies:
+                await self._put(head + body[:PIECE_BYTES], body)
+                head = b""
+                for at in range(PIECE_BYTES, len(body), PIECE_BYTES):
+                    await self._put(memoryview(body)[at : at + PIECE_BYTES], body)
             if not self._wire.is_closing():
                 self._crowd.standing.credit(self.address, self._loop.time())
         finally:

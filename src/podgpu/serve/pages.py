@@ -10,6 +10,7 @@ from podgpu import log
 from podgpu.model import Snapshot
 from podgpu.serve.menu import NATIVE_ALONE, Menu
 from podgpu.views import budget, exposition, json, page
+from podgpu.views.cluster.slim import slim as slimmed
 from podgpu.views.dialects import Answers
 from podgpu.views.exposition import Format
 from podgpu.views.series import Family
@@ -66,11 +67,11 @@ class Pages:
         plain = Page(self._answers[path](query), "application/json")
         return self._packed(plain) if gzipped else plain
 
-    def json(self, snapshot: Snapshot, *, gzipped: bool) -> Page:
+    def json(self, snapshot: Snapshot, *, slim: bool = False, gzipped: bool) -> Page:
         def render() -> Page:
-            return Page(json.encode(snapshot), "application/json")
+            return Page(json.encode(slimmed(snapshot) if slim else snapshot), "application/json")
 
-        return self._page(snapshot, _Key("json", None, gzipped), render)
+        return self._page(snapshot, _Key("slim" if slim else "json", None, gzipped), render)
 
     def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool) -> Page:
         def render() -> Page:

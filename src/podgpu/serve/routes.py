@@ -56,6 +56,10 @@ class Routes:
         self._load = load
         self._hosts = hosts or Hosts()
 
+    @property
+    def dialects(self) -> list[str]:
+        return self._pages.menu.dialects
+
     def table(self, dialect: str) -> Mapping[str, Route]:
         """List the paths of an address whose `/metrics` speaks the dialect."""
         return {
@@ -82,25 +86,29 @@ class Routes:
     def _metrics(self, path: str) -> Handler:
         def metrics(request: Request) -> Response:
             form = page_format(request.headers.get("accept"))
-            page = self._pages.metrics(self._node.snapshot, path, form, gzipped=_gzipped(request))
-            return _answer(page, request)
+            page = self._pages.metrics(self._node.snapshot, path, form, gzipped=wants_gzip(request))
+            return answered(page, request)
 
         return metrics
 
     def _document(self, path: str) -> Handler:
         def document(request: Request) -> Response:
-            snapshot, gzipped = self._node.snapshot, _gzipped(request)
-            return _answer(self._pages.document(snapshot, path, request.query, gzipped=gzipped), request)
+            snapshot, gzipped = self._node.snapshot, wants_gzip(request)
+            return answered(self._pages.document(snapshot, path, request.query, gzipped=gzipped), request)
 
         return document
 
     def _status(self, request: Request) -> Response:
         snapshot = self._node.snapshot
         age = max(0, int(time.time() - snapshot.taken_at))
-        return _answer(self._pages.html(snapshot, age, gzipped=_gzipped(request)), request)
+        return answered(self._pages.html(snapshot, age, gzipped=wants_gzip(request)), request)
 
     def _snapshot(self, request: Request) -> Response:
-        return _answer(self._pages.json(self._node.snapshot, gzipped=_gzipped(request)), request)
+        form = request.query.get("form", "full")
+        if form not in ("full", "slim"):
+            return answer.text(400, "form must be full or slim")
+        snapshot, gzipped = self._node.snapshot, wants_gzip(request)
+        return answered(self._pages.json(snapshot, slim=form == "slim", gzipped=gzipped), request)
 
     def _healthy(self, _request: Request) -> Response:
         return answer.text(200, "healthy")
@@ -123,20 +131,21 @@ class Routes:
         return Response(200 if released else 503, outcome, "application/json")
 
 
-def _answer(page: Page, request: Request) -> Response:
+def answered(page: Page, request: Request) -> Response:
+    """Send the page, unless the client has these very bytes."""
     headers = {"ETag": page.etag}
     if page.gzipped:
         headers["Content-Encoding"] = "gzip"
-    if _known(page.etag, request.headers.get("if-none-match", "")):
+    if is_known(page.etag, request.headers.get("if-none-match", "")):
         return Response(304, b"", page.content_type, headers)
     return Response(200, page.body, page.content_type, headers)
 
 
-def _known(etag: str, held: str) -> bool:
+def is_known(etag: str, held: str) -> bool:
     return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in held.split(","))
 
 
-def _gzipped(request: Request) -> bool:
+def wants_gzip(request: Request) -> bool:
     return gzip_accepted(request.headers.get("accept-encoding"))
 
 

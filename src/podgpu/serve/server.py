@@ -1,9 +1,10 @@
 """The HTTP server: several addresses, one set of pages, one set of caps; and an address for probes with its own."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from podgpu.errors import UserError
 from podgpu.option.address import Address
@@ -25,26 +26,36 @@ from podgpu.serve.routes import PROBED, Route, Routes
 LAST_CALL_SECONDS = 0.05
 
 
-class Server:
+class Tables(Protocol):
+    """What there is to serve."""
+
+    @property
+    def dialects(self) -> list[str]:
+        """What an address can be given."""
+
+    def table(self, dialect: str) -> Mapping[str, Route]:
+        """List the paths of an address whose `/metrics` speaks the dialect."""
+
+
+class Front:
+    """Addresses, caps and the guard, before whatever is served."""
+
     def __init__(
         self,
-        agent: Node,
+        tables: Callable[[Load], Tables],
         *,
-        series_limit: int,
         max_requests: int,
         max_connections: int,
         limits: Limits = DEFAULT,
-        menu: Menu = NATIVE_ALONE,
         guard: Guard | None = None,
     ) -> None:
         self._limits = limits
         self._guard = guard or Guard()
-        self._dialects = menu.dialects
         self._load = Load(max_requests)
         self._hall = Hall(limits, max_connections)
         self._side_hall = Hall(limits, max_connections)
         self._halls = (self._hall, self._side_hall)
-        self._routes = Routes(agent, Pages(series_limit, menu), self._load, self._guard.hosts)
+        self._routes = tables(self._load)
         self._sweeper: asyncio.Task[None] | None = None
         self.addresses: tuple[Address, ...] = ()
         self.probe_address: Address | None = None
@@ -96,8 +107,8 @@ class Server:
         await asyncio.sleep(0)
 
     def _check_dialect(self, address: Address, option: str) -> None:
-        if address.dialect not in self._dialects:
-            known = ", ".join(self._dialects)
+        if address.dialect not in self._routes.dialects:
+            known = ", ".join(self._routes.dialects)
             raise UserError(
                 f"{option}={address}: there is no dialect {address.dialect!r}; choose one of: {known}"
             )
@@ -126,3 +137,27 @@ class Server:
             for hall in self._halls:
                 hall.sweep(loop.time())
             self._guard.look()
+
+
+class Server(Front):
+    """The pages of one node."""
+
+    def __init__(
+        self,
+        agent: Node,
+        *,
+        series_limit: int,
+        max_requests: int,
+        max_connections: int,
+        limits: Limits = DEFAULT,
+        menu: Menu = NATIVE_ALONE,
+        guard: Guard | None = None,
+    ) -> None:
+        guard = guard or Guard()
+        super().__init__(
+            partial(Routes, agent, Pages(series_limit, menu), hosts=guard.hosts),
+            max_requests=max_requests,
+            max_connections=max_connections,
+            limits=limits,
+            guard=guard,
+        )

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 
-from podgpu.model import Allocation, Claim, SharingStatus
+from podgpu.model import Allocation, Claim, Device, Pod, SharingStatus
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
 
 PART = "sharing"  # under which its errors are counted
-SHARED = ("alternatives", "folders", "inventory", "quantity")  # modules that are no system
+SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting")  # modules that are no system
 WRITTEN_BY_TENANTS = ("annotation", "cache")  # sources that anyone who may edit the pod can write
 
 
@@ -26,7 +26,10 @@ class SharingSystem:
     `signs` are prefixes of names that give the system away: of resources, of drivers, of annotations and labels on
     pods. `needs` says what podgpu needs to book by it. `explains` says whether an allocation has one of the system's
     own ids. `alternatives` are the containers that may have other cards than the system claims for them. A system that
-    `yields` makes no claim for a container that another system's note or file covers.
+    `yields` makes no claim for a container that another system's note or file covers. `cards` are those that its marks
+    in Kubernetes show, where nobody looks at the node itself: the inventory has no devices then. `registers` are the
+    annotations in which a plugin notes the cards of its node, `node_labels` what it says about them all. `memory_of`
+    is the memory that an allocation of the system's stands for, whichever card it is of.
     """
 
     name: str
@@ -37,8 +40,12 @@ class SharingSystem:
     withdraws: Callable[[Claim, Inventory], bool] | None = None
     observe: Callable[[Host], Observation] | None = None
     doubts: Callable[[Inventory], Iterable[str]] | None = None
+    cards: Callable[[Inventory], Iterable[Device]] | None = None
     alternatives: Callable[[Inventory], Iterable[Alternatives]] | None = None
     yields: bool = False
+    memory_of: Callable[[Allocation, Inventory], int | None] | None = None
+    node_labels: tuple[str, ...] = ()
+    registers: tuple[str, ...] = ()
 
 
 def systems() -> tuple[SharingSystem, ...]:
@@ -56,8 +63,12 @@ def system_of(module: ModuleType) -> SharingSystem:
         withdraws=getattr(module, "withdraws", None),
         observe=getattr(module, "observe", None),
         doubts=getattr(module, "doubts", None),
+        cards=getattr(module, "cards", None),
         alternatives=getattr(module, "alternatives", None),
         yields=getattr(module, "YIELDS", False),
+        memory_of=getattr(module, "memory_of", None),
+        node_labels=getattr(module, "NODE_LABELS", ()),
+        registers=getattr(module, "REGISTERS", ()),
     )
 
 
@@ -105,11 +116,11 @@ def _within_what_was_given(claims: Sequence[Claim]) -> Iterator[Claim]:
 def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Allocation, ...]:
     """List the allocations of GPU resources that no system understands."""
     known = tuple(known)
-    signs = tuple(sign for system in known for sign in system.signs)
+    signs = signs_of(known)
     return tuple(
         allocation
         for allocation in (*inventory.allocations, *inventory.dynamic_allocations)
-        if _is_gpu(allocation.resource, signs)
+        if is_gpu(allocation.resource, signs)
         and not any(one.explains(allocation, inventory) for one in known)
     )
 
@@ -156,6 +167,42 @@ def _doubts(
     return {system: doubts for system, doubts in found.items() if doubts}
 
 
+def cards(inventory: Inventory, known: Iterable[SharingSystem]) -> Iterator[Device]:
+    """Yield the cards of a node that Kubernetes knows of, some of them more than once."""
+    for system in known:
+        if system.cards:
+            yield from system.cards(inventory)
+
+
+def memory_of(allocation: Allocation, inventory: Inventory, known: Iterable[SharingSystem]) -> int | None:
+    """Return how much of a card's memory an allocation is, for one whose card is not known."""
+    found = (system.memory_of(allocation, inventory) for system in known if system.memory_of)
+    return next((one for one in found if one is not None), None)
+
+
+def node_labels_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
+    return tuple(name for system in known for name in system.node_labels)
+
+
+def registers_of(known: Iterable[SharingSystem]) -> frozenset[str]:
+    return frozenset(name for system in known for name in system.registers)
+
+
+def signs_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
+    return tuple(sign for system in known for sign in system.signs)
+
+
+def concerns(pod: Pod, signs: tuple[str, ...]) -> bool:
+    """Whether a pod asks for a GPU, was given one, or may have one by a claim."""
+    asked = (resource for one in pod.containers for resource in one.limits)
+    given = (resource for one in pod.containers for resource, _ in one.devices)
+    return (
+        bool(pod.resource_claims or pod.extended_claim or any(one.uses for one in pod.containers))
+        or any(is_gpu(resource, signs) for resource in (*asked, *given))
+        or any(name.startswith(signs) for name in (*pod.annotations, *pod.labels))
+    )
+
+
 def observed(host: Host, known: Iterable[SharingSystem]) -> Observation:
     seen = [system.observe(host) for system in known if system.observe]
     return Observation(
@@ -164,7 +211,7 @@ def observed(host: Host, known: Iterable[SharingSystem]) -> Observation:
     )
 
 
-def _is_gpu(resource: str, signs: tuple[str, ...]) -> bool:
+def is_gpu(resource: str, signs: tuple[str, ...]) -> bool:
     """Device plugins also hand out network cards and the like."""
     vendor, _, name = resource.partition("/")
     return "gpu" in name or "nvidia" in vendor or resource.startswith(signs)

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from podgpu.model import Allocation, Claim
+from podgpu.model import Allocation, Claim, Device
+from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
 
 NAME = "aws-vgpu"
@@ -28,7 +29,15 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
         part = _part(inventory, allocation.resource, allocation.device_id)
         if part:
             card, _ = part
-            yield inventory.claim(allocation, card, system=NAME, share=1 / parts[card])
+            yield inventory.claim(
+                allocation, card, system=NAME, share=1 / parts[card] if parts[card] else 0.0
+            )
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    found = (_ID.fullmatch(one.device_id) for one in inventory.allocations if one.resource == RESOURCE)
+    named = dict.fromkeys(one["card"] for one in found if one)
+    yield from (sighting.card(one) for one in named if sighting.UUID.fullmatch(one))
 
 
 def _part(inventory: Inventory, resource: str, device_id: str) -> tuple[str, int] | None:

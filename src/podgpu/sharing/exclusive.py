@@ -5,7 +5,8 @@ Where cards have no names of their own, it is `all` (WSL: every card) or `tegra`
 
 from collections.abc import Iterator
 
-from podgpu.model import Allocation, Claim
+from podgpu.model import Allocation, Claim, Device
+from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
 
 NAME = "exclusive"
@@ -23,6 +24,11 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
     for allocation in inventory.allocations:
         for card in _cards(allocation, inventory):
             yield inventory.claim(allocation, card, system=NAME)
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    named = dict.fromkeys(one.device_id for one in inventory.allocations)
+    yield from (sighting.card(one) for one in named if sighting.UUID.fullmatch(one))
 
 
 def _cards(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:

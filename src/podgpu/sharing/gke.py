@@ -11,13 +11,16 @@ from functools import partial
 
 import msgspec
 
-from podgpu.model import Allocation, Claim
+from podgpu.model import Allocation, Claim, Device
+from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
 
 NAME = "gke"
 SIGNS: tuple[str, ...] = ()
 NEEDS = "device ids like nvidia0, by the number in /dev"
 RESOURCE = "nvidia.com/gpu"
+SHARED_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"  # on the node
+NODE_LABELS: tuple[str, ...] = (SHARED_CLIENTS,)
 COMPUTE_INSTANCE = 0  # of a GPU instance the plugin hands out this one alone
 MIB = 1 << 20
 UNLIMITED = "whether MPS limits those who share a card shows only while a process of theirs is on it"
@@ -30,14 +33,14 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    replicas = inventory.parts(partial(_replica, inventory))
+    replicas = inventory.parts(partial(_replica, inventory), SHARED_CLIENTS)
     for device, given in _given(inventory):
         if _replica(inventory, given[0].resource, given[0].device_id) is None:
             yield from (inventory.claim(one, device, system=NAME) for one in given)
         elif inventory.served.get(device):
             yield _limited(device, given, replicas[device], inventory)
         else:
-            share = 1 / replicas[device]
+            share = 1 / replicas[device] if replicas[device] else 0.0
             yield from (inventory.claim(one, device, system=NAME, share=share) for one in given)
 
 
@@ -47,6 +50,15 @@ def doubts(inventory: Inventory) -> Iterator[str]:
     )
     if any(device in inventory.gpus and device not in inventory.served for device in shared):
         yield UNLIMITED
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    """Yield what ids name: cards by their numbers in /dev, and MIG instances by the plugin's names."""
+    found = (_ID.fullmatch(one.device_id) for one in inventory.allocations if one.resource == RESOURCE)
+    for one in filter(None, found):
+        name, place = f"nvidia{one['minor']}/gi{one['gi']}", (int(one["gi"] or 0), COMPUTE_INSTANCE)
+        instances = [sighting.instance(name, place=place)] if one["gi"] else []
+        yield sighting.card(number=int(one["minor"]), instances=instances)
 
 
 def _given(inventory: Inventory) -> Iterator[tuple[str, list[Allocation]]]:

@@ -16,7 +16,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from podgpu.model import Allocation, Claim, Pod
+from podgpu.model import Allocation, Claim, Device, Pod
+from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
 
 NAME = "gpu-manager"
@@ -66,18 +67,29 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
     for place in inventory.once(_places).values():
-        held, cards = place.holding, place.cards
-        for card in cards:
-            share = held.cores / CORES_OF_CARD / len(cards)
+        held, count = place.holding, len(place.cards)
+        for card in place.cards:
+            share = held.cores / CORES_OF_CARD / count
             claim = inventory.claim(held.allocation, card, system=NAME, share=share)
             yield msgspec.structs.replace(
                 claim,
                 # Whole cards come with all of their memory, whatever was asked for.
                 memory_limit_bytes=None if held.is_whole else held.blocks * BLOCK,
                 core_limit_ratio=None if held.is_whole else _core_limit(held, inventory),
-                device_id=f"{CORE}-* ({held.cores} of {len(cards) * CORES_OF_CARD} cores)",
+                device_id=f"{CORE}-* ({held.cores} of {count * CORES_OF_CARD} cores)",
                 source="annotation",
             )
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    """A card counts as 100 of the node's cores, and its memory in blocks, rounded down."""
+    count = sighting.offered(inventory.node.capacity, CORE) // CORES_OF_CARD
+    blocks = sighting.offered(inventory.node.capacity, MEMORY)
+    yield from sighting.numbered(count, blocks // count * BLOCK if count else None)
+
+
+def memory_of(allocation: Allocation, _: Inventory) -> int | None:
+    return allocation.units * BLOCK if allocation.resource == MEMORY else None
 
 
 def _core_limit(held: Holding, inventory: Inventory) -> float | None:
@@ -89,7 +101,9 @@ def _core_limit(held: Holding, inventory: Inventory) -> float | None:
 
 
 def _is_own(allocation: Allocation) -> bool:
-    return allocation.resource in (CORE, MEMORY) and _ID.fullmatch(allocation.device_id) is not None
+    """Whether it is gpu-manager's, also where the ids themselves are not known."""
+    is_id = not allocation.device_id or _ID.fullmatch(allocation.device_id)
+    return allocation.resource in (CORE, MEMORY) and bool(is_id)
 
 
 def _container(allocation: Allocation) -> tuple[str, str, str]:
@@ -110,7 +124,9 @@ def _places(inventory: Inventory) -> dict[tuple[str, str, str], Place]:
 def _holdings(inventory: Inventory) -> Iterator[Holding]:
     """Yield what counts as a GPU for gpu-manager: whole cards, or a part with some memory."""
     own = [one for one in inventory.allocations if _is_own(one)]
-    held = Counter((*_container(one), one.resource) for one in own)
+    held: Counter[tuple[str, ...]] = Counter()
+    for one in own:
+        held[*_container(one), one.resource] += one.units
     one_core = {_container(one): one for one in own if one.resource == CORE}
     for container, allocation in one_core.items():
         holding = Holding(

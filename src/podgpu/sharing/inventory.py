@@ -16,6 +16,7 @@ from podgpu.model import (
     ContainerRef,
     Device,
     DynamicAllocation,
+    KubeNode,
     MigInstance,
     Pod,
     PoolDevice,
@@ -23,6 +24,7 @@ from podgpu.model import (
     VirtualGpu,
 )
 from podgpu.sharing.folders import rightly_named
+from podgpu.sharing.sighting import parts_of_each
 
 CLIENT, SHARER = "mps", "compute"  # kinds of processes
 MODE, ONE_PROCESS = "compute_mode", 3.0
@@ -74,7 +76,8 @@ def _is_served(device: Device) -> bool | None:
 class Inventory:
     """`ratios` say into how many parts a card is cut: one number for all cards, or one for each by its index.
 
-    `source` is where the allocations come from.
+    `source` is where the allocations come from. `node` is what Kubernetes knows of the node, given only where nobody
+    looks at the node itself.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Inventory:
         vgpus: Iterable[VirtualGpu] = (),
         ratios: Iterable[float] = (),
         source: str = PODRESOURCES.name,
+        node: KubeNode | None = None,
     ) -> None:
         self.devices = tuple(devices)
         self.pods = tuple(pods)
@@ -99,6 +103,8 @@ class Inventory:
         self._files = tuple(vgpus)
         self.ratios = tuple(ratios)
         self.source = source
+        self.is_seen = node is None
+        self.node = node or KubeNode(name="")
         self._given = tuple(allocations)
         self._given_dynamically = tuple(dynamic)
         self._known: dict[Callable[[Inventory], object], object] = {}
@@ -191,7 +197,8 @@ class Inventory:
     @cached_property
     def by_index(self) -> dict[str, str]:
         """NVML's index, as text -> the card's UUID."""
-        return {str(device.gpu.index): device.gpu.uuid for device in self.devices}
+        known = [device.gpu for device in self.devices if device.gpu.index >= 0]
+        return {str(gpu.index): gpu.uuid for gpu in known}
 
     @cached_property
     def memory(self) -> dict[str, int]:
@@ -223,13 +230,16 @@ class Inventory:
         """Limits of memory that a library in the container keeps in a file, by pod UID, container and card."""
         return {(one.pod_uid, one.container, one.gpu): one.memory_limit_bytes for one in self.vgpus}
 
-    def parts(self, read: Callable[[str, str], tuple[str, int] | None]) -> Counter[str]:
+    def parts(self, read: Callable[[str, str], tuple[str, int] | None], label: str = "") -> Counter[str]:
         """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
 
         After a kubelet restart nothing is offered for a while, nor ever of a device that is not healthy. Numbers begin
         at 0, so the highest one that was given out is a lower bound, and a plugin cuts all its
-        devices alike: a share must not grow because the others are not known.
+        devices alike: a share must not grow because the others are not known. Where nobody looks at the node, a device
+        has 0 parts unless the node's `label` says how many, or only one number fits.
         """
+        if not self.is_seen:
+            return self._parts_by_node(read, label)
         given = [read(one.resource, one.device_id) for one in self.allocations]
         offered = [read(resource, device_id) for resource, device_id in self.allocatable]
         counts = Counter(part[0] for part in given if part)
@@ -238,6 +248,20 @@ class Inventory:
         on_offer = {part[0] for part in offered if part}
         most = max((counts[device] for device in on_offer), default=0)
         return Counter({one: count if one in on_offer else max(count, most) for one, count in counts.items()})
+
+    def _parts_by_node(self, read: Callable[[str, str], tuple[str, int] | None], label: str) -> Counter[str]:
+        numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        for one in self.allocations:
+            if part := read(one.resource, one.device_id):
+                highest = numbers[one.resource]
+                highest[part[0]] = max(part[1], highest.get(part[0], 0))
+        return Counter(
+            {
+                device: parts_of_each(self.node, resource, label, max(highest.values()) + 1, len(highest))
+                for resource, highest in numbers.items()
+                for device in highest
+            }
+        )
 
     @cached_property
     def _alive(self) -> dict[tuple[str, str], list[Pod]]:

@@ -19,7 +19,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from podgpu.model import Allocation, Claim, ContainerRef, Pod
+from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod
+from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
 
 NAME = "kai"
@@ -57,13 +58,13 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    cards, reservations = _cards(inventory), inventory.once(_reservations)
-    for pod in inventory.pods if cards else ():
+    known, reservations = _cards(inventory), inventory.once(_reservations)
+    for pod in inventory.pods if known else ():
         is_tenant = _is_fraction(pod) and (pod.namespace, pod.name) not in reservations
         request, groups = _request(pod) if is_tenant else None, _groups(pod)
         if request and len(groups) == _number(pod, CARDS, otherwise=1):
-            for group in sorted(groups & cards.keys()):
-                yield _claim(pod, group, cards[group], request, inventory)
+            for group in sorted(groups & known.keys()):
+                yield _claim(pod, group, known[group], request, inventory)
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
@@ -71,6 +72,13 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
     holder = claim.container
     by_name = holder.namespace in RESERVATION_NAMESPACES and holder.pod.startswith(RESERVATION_PODS)
     return by_name or (holder.namespace, holder.pod) in inventory.once(_reservations)
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    """Yield the cards that reservation pods noted, where tenants can write nothing."""
+    usual = [pod for pod in inventory.pods if pod.namespace in RESERVATION_NAMESPACES and not pod.finished]
+    noted = dict.fromkeys(pod.annotations.get(RESERVED_CARD, "") for pod in usual)
+    yield from (sighting.card(one) for one in noted if sighting.UUID.fullmatch(one))
 
 
 def _is_fraction(pod: Pod) -> bool:

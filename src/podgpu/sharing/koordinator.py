@@ -12,7 +12,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from podgpu.model import Allocation, Claim, ContainerRef, Pod, PodContainer
+from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, PodContainer
+from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.quantity import quantity, size
 
@@ -78,6 +79,13 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
                     system=NAME,
                     source="annotation",
                 )
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    """A card counts as 100 of the node's cores."""
+    count = sighting.offered(inventory.node.capacity, CORE) // PERCENT
+    memory = size(inventory.node.capacity.get(MEMORY, ""))
+    yield from sighting.numbered(count, memory // count if count and memory else None)
 
 
 def _listed(inventory: Inventory) -> defaultdict[str, list[Allocation]]:

@@ -3,14 +3,20 @@
 The resource is `nvidia.com/gpu` where all instances of the node are alike, or there is one for each profile.
 """
 
+import re
 from collections.abc import Iterator
 
-from podgpu.model import Allocation, Claim
+from podgpu.model import Allocation, Claim, Device, MigInstance
+from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
 
 NAME = "mig"
 SIGNS: tuple[str, ...] = ("nvidia.com/mig-",)
 NEEDS = "device ids that are the UUID of a MIG instance of this node"
+BY_PROFILE = "nvidia.com/mig-"
+REPLICA = "::"  # an instance may be handed out several times
+
+_OLD = re.compile(r"MIG-(?P<card>GPU-[-0-9a-f]{36})/(?P<gi>[0-9]{1,3})/(?P<ci>[0-9]{1,3})")
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
@@ -22,3 +28,20 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
         instance = inventory.mig_names.get(allocation.device_id)
         if instance:
             yield inventory.claim(allocation, instance, system=NAME)
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    """An instance's UUID does not name its card: all such instances are on one card without a name."""
+    homeless: dict[str, MigInstance] = {}
+    for one in inventory.allocations:
+        name = one.device_id.partition(REPLICA)[0]
+        profile = one.resource.removeprefix(BY_PROFILE) if one.resource.startswith(BY_PROFILE) else ""
+        if sighting.MIG.fullmatch(name):
+            homeless.setdefault(name, sighting.instance(name, profile=profile))
+        elif old := _OLD.fullmatch(name):
+            place = int(old["gi"]), int(old["ci"])
+            yield sighting.card(
+                old["card"], instances=[sighting.instance(name, profile=profile, place=place)]
+            )
+    if homeless:
+        yield sighting.card(instances=homeless.values())

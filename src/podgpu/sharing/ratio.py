@@ -45,7 +45,7 @@ def _ratios(inventory: Inventory) -> dict[str, float]:
     if len(given) == 1:
         return dict.fromkeys(inventory.gpus, given[0])
     gpus = (device.gpu for device in inventory.devices)
-    return {gpu.uuid: given[gpu.index] for gpu in gpus if gpu.index < len(given)}
+    return {gpu.uuid: given[gpu.index] for gpu in gpus if 0 <= gpu.index < len(given)}
 
 
 def _card(allocation: Allocation, inventory: Inventory) -> str | None:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from podgpu.model import Allocation, Claim
+from podgpu.model import Allocation, Claim, Device
+from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
 
 NAME = "time-slicing"
@@ -34,8 +35,15 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
     for allocation in inventory.allocations:
         for device in _devices(allocation, inventory):
             name, _ = _replica(allocation.resource, allocation.device_id) or ("", 0)
-            claim = inventory.claim(allocation, device, system=NAME, share=1 / replicas[name])
+            share = 1 / replicas[name] if replicas[name] else 0.0
+            claim = inventory.claim(allocation, device, system=NAME, share=share)
             yield _limited(claim, replicas[name], inventory) if inventory.served.get(device) else claim
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    found = (_replica(one.resource, one.device_id) for one in inventory.allocations)
+    named = dict.fromkeys(replica[0] for replica in found if replica)
+    yield from (sighting.card(one) for one in named if sighting.UUID.fullmatch(one))
 
 
 def _replica(_resource: str, device_id: str) -> tuple[str, int] | None:

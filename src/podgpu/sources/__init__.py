@@ -14,7 +14,7 @@ and, where they apply:
     SEES_PROCESSES      False if it cannot list the processes on a card
     LENDS_PROFILING, BORROWS_PROFILING
                         it can give profiling counters to another source, or take them from another: see `merged`
-    spans_nodes(options) the setting that makes it read all nodes, as the user wrote it; empty if it reads this node
+    play(options)       in place of `open`: it plays snapshots that are joined already
     residents()         the node's pods and processes, if the source brings its own
 """
 
@@ -40,6 +40,32 @@ class Source(Protocol):
     async def close(self) -> None: ...
 
 
+class Playing(Protocol):
+    """A recording that is being played."""
+
+    speed: float
+    is_paused: bool
+
+    @property
+    def number(self) -> int:
+        """Which of its moments is due."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    @property
+    def seconds_to_next(self) -> float:
+        """How long until another moment is due; for ever if it is paused or over."""
+
+    def document(self, number: int) -> bytes:
+        """Return a moment as the document of a cluster. Raises UserError."""
+
+    def pause(self) -> None:
+        """Stop, or go on."""
+
+    def go_faster(self, steps: int) -> None: ...
+
+
 class Whereabouts(Protocol):
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:
         """Return URLs, each with the node it describes. If there are none, the fault says why."""
@@ -48,11 +74,9 @@ class Whereabouts(Protocol):
 
 
 class FindPods(Protocol):
-    """Looks for pods by their labels, on this node or on all nodes. None if there is no API server."""
+    """Looks for pods of this node by their labels. None if there is no API server."""
 
-    def __call__(
-        self, selector: str, *, namespace: str, port: int, path: str, all_nodes: bool
-    ) -> Whereabouts | None: ...
+    def __call__(self, selector: str, *, namespace: str, port: int, path: str) -> Whereabouts | None: ...
 
 
 class Site(Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 import podgpu.sources
 from podgpu.option import OptionsOf
-from podgpu.sources import Site, Source
+from podgpu.sources import Playing, Site, Source
 from podgpu.sources.residents import Residents
 
 
@@ -28,8 +28,8 @@ class Entry:
     sees_processes: bool = True
     lends_profiling: bool = False
     borrows_profiling: bool = False
-    spans_nodes: Callable[[OptionsOf], str] = lambda _: ""
     residents: Callable[[], Residents] | None = None
+    play: Callable[[OptionsOf], Playing] | None = None
 
 
 @cache
@@ -70,7 +70,6 @@ def _entry(folder: str) -> Entry:
     def own(options: OptionsOf) -> Any:
         return options(section) if section else None
 
-    spans_nodes = getattr(module, "spans_nodes", lambda _: "")
     return Entry(
         name=module.NAME,
         help=module.HELP,
@@ -82,8 +81,8 @@ def _entry(folder: str) -> Entry:
         sees_processes=getattr(module, "SEES_PROCESSES", True),
         lends_profiling=getattr(module, "LENDS_PROFILING", False),
         borrows_profiling=getattr(module, "BORROWS_PROFILING", False),
-        spans_nodes=lambda options: spans_nodes(own(options)),
         residents=getattr(module, "residents", None),
+        play=(lambda options: module.play(own(options))) if hasattr(module, "play") else None,
     )
 
 

@@ -26,20 +26,27 @@ _TEXT_TYPE = {Kind.GAUGE: "gauge", Kind.COUNTER: "counter", Kind.INFO: "gauge"}
 
 def render(families: Iterable[Family], form: Format) -> bytes:
     """Write families and samples in the order given. What is not a finite number is left out."""
-    metadata = _text_metadata if form is Format.TEXT else _openmetrics_metadata
     # One growing buffer instead of joined strings: touching fresh memory costs as much as the formatting.
     page = BytesIO()
     for family in families:
-        lines = _lines(family)
-        if lines:
-            page.write(metadata(family).encode())
-            page.write(lines.encode())
-    if form is Format.OPENMETRICS:
-        page.write(b"# EOF\n")
+        if written := lines(family):
+            page.write(metadata(family, form).encode())
+            page.write(written.encode())
+    page.write(end(form))
     return page.getvalue()
 
 
-def _lines(family: Family) -> str:
+def metadata(family: Family, form: Format) -> str:
+    """Write what stands before the samples of a family."""
+    return _text_metadata(family) if form is Format.TEXT else _openmetrics_metadata(family)
+
+
+def end(form: Format) -> bytes:
+    return b"# EOF\n" if form is Format.OPENMETRICS else b""
+
+
+def lines(family: Family) -> str:
+    """Write the samples: the same in both formats."""
     name, samples = family.name, family.samples
     # One call formats all numbers of the family: much faster than repr, as exact. It writes `null` for NaN
     # and the infinities. `float` is there for the odd int or bool.

@@ -1,6 +1,7 @@
 """What a person wants to see of a card first, and how to write it. Unknown is None and written as a dash."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from math import isfinite
 
 from msgspec import Struct
@@ -89,6 +90,14 @@ def age(value: float) -> str:
         if value >= 2 * size:
             return f"{value // size:.0f}{unit}"
     return f"{max(value, 0):.0f}s"
+
+
+def moment(at: float) -> str:
+    """Write a time of the past: `2026-11-15 14:03:11 UTC`."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return "at a time that makes no sense"
 
 
 class Use(Struct, frozen=True):

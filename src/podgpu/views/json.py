@@ -1,6 +1,6 @@
 """The snapshot as a JSON document, and back. docs/snapshot.md describes it field by field."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
@@ -8,14 +8,17 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.catalog import device_rows
-from podgpu.errors import UserError
 from podgpu.model import SCHEMA, Pod, Reading, Snapshot
+from podgpu.model.document import decode
+
+__all__ = ["decode", "encode", "plain"]
 
 _LABEL_NAMES = {row.name: row.label_names for row in device_rows()}
 # A lone surrogate is no character; JSON can write all others.
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 # People keep whole manifests in annotations, secrets and all.
 _KEPT_BACK: dict[type[Struct], frozenset[str]] = {Pod: frozenset({"annotations"})}
+_NUMBERS = frozenset({int, float, bool})
 
 Object = dict[str, Any]
 
@@ -25,35 +28,16 @@ def encode(snapshot: Snapshot) -> bytes:
     return msgspec.json.encode({"schema": SCHEMA, **_object(snapshot)})
 
 
-def decode(data: bytes | msgspec.Raw) -> Snapshot:
-    try:
-        document = msgspec.json.decode(data, type=Object)
-        schema = document.pop("schema", None)
-        if schema != SCHEMA:
-            raise UserError(
-                f"The snapshot has schema {schema}, not {SCHEMA}: use matching versions of podgpu."
-            )
-        for owner in _with_readings(document):
-            owner["readings"] = [_positional(reading) for reading in owner.get("readings", ())]
-        return msgspec.convert(document, Snapshot)
-    except (msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise UserError(f"This is no podgpu snapshot ({error}): take one with `podgpu snapshot`.") from error
-
-
-def _with_readings(document: Object) -> Iterator[Object]:
-    for card in document.get("cards", ()):
-        yield card
-        yield from card.get("instances", ())
-
-
-def _positional(reading: Object) -> list[Any]:
-    return [reading["metric"], reading["value"], list(reading.get("labels", {}).values())]
-
-
 def _object(struct: Struct) -> Object:
     kept_back = _KEPT_BACK.get(type(struct), frozenset())
-    values = ((name, getattr(struct, name)) for name in struct.__struct_fields__ if name not in kept_back)
-    return {name: plain(value) for name, value in values if value is not None}
+    found: Object = {}
+    for name in struct.__struct_fields__:
+        value = getattr(struct, name)
+        if value is None or name in kept_back:
+            continue
+        # Most values are plain as they are: a document has thousands.
+        found[name] = value if type(value) in _NUMBERS else plain(value)
+    return found
 
 
 def plain(value: Any) -> Any:

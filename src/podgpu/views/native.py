@@ -59,7 +59,7 @@ def families(
     node = Labels(Scope.AGENT.labels, (snapshot.node,))
     page.add(Scope.AGENT, node, _agent(snapshot, series_dropped))
     for card in snapshot.cards:
-        place = (snapshot.node_of(card.gpu), str(card.gpu.index), card.gpu.uuid)
+        place = (snapshot.node, str(card.gpu.index), card.gpu.uuid)
         _add_card(page, snapshot, card, place)
         for scope, subject, readings in books.of_card(card, place):
             page.add(scope, subject, readings)
@@ -127,7 +127,7 @@ def _agent(snapshot: Snapshot, series_dropped: Mapping[str, int]) -> Iterator[Re
             "version": snapshot.version,
             "driver_version": snapshot.driver_version,
             "nvml_version": snapshot.nvml_version,
-            "demo": _word(snapshot.demo),
+            "demo": _word(snapshot.demo or snapshot.replayed),
         },
     )
     yield Reading("up", float(snapshot.up))

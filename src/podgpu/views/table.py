@@ -5,7 +5,19 @@ from io import StringIO
 
 from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
 from podgpu.views.advice import next_step
-from podgpu.views.glance import UNKNOWN, Uses, age, gib, glance, memory, percent, problem, watts, whole
+from podgpu.views.glance import (
+    UNKNOWN,
+    Uses,
+    age,
+    gib,
+    glance,
+    memory,
+    moment,
+    percent,
+    problem,
+    watts,
+    whole,
+)
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present
 from podgpu.views.tenant import (
@@ -18,7 +30,7 @@ from podgpu.views.tenant import (
     is_unseen,
     pids,
 )
-from podgpu.views.text import line, shortened
+from podgpu.views.text import fitted, line, shortened
 
 MAX_PIDS = 3
 MAX_NAMED = 2
@@ -70,7 +82,13 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
 
 def _title(snapshot: Snapshot) -> str:
     count = len(snapshot.cards)
-    words = ["DEMO" if snapshot.demo else "", line(snapshot.node), f"{count} GPU" + "s" * (count != 1)]
+    replay = f"REPLAY {moment(snapshot.taken_at)}" if snapshot.replayed else ""
+    words = [
+        replay,
+        "DEMO" if snapshot.demo else "",
+        line(snapshot.node),
+        f"{count} GPU" + "s" * (count != 1),
+    ]
     if snapshot.driver_version:
         words.append(f"driver {line(snapshot.driver_version)}")
     return "  ".join(filter(None, words))
@@ -103,7 +121,6 @@ class _Grid:
     def _add_card(self, card: Card, uses: Uses) -> None:
         gpu = card.gpu
         name = f"{gpu.index}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
-        name = f"{line(gpu.node)}  {name}" if gpu.node else name
         if card.fault is not None:
             self._add(f"{name}  {line(card.fault.reason)}", style=_RED)
             return
@@ -157,18 +174,10 @@ class _Grid:
 
     def _add(self, *cells: str, style: str = "") -> None:
         sizes = zip(cells, self._sizes, strict=False)
-        row = (" " * _GAP).join([_fitted(cell, size, n) for n, (cell, size) in enumerate(sizes)])
+        row = (" " * _GAP).join(
+            [fitted(cell, size, right=0 < n <= _NUMBERS) for n, (cell, size) in enumerate(sizes)]
+        )
         self._lines.append(f"{style}{row}{_PLAIN}\n" if style and self._colour else f"{row}\n")
-
-
-def _fitted(cell: str, size: int, column: int) -> str:
-    from rich.cells import cell_len, set_cell_size
-
-    length = cell_len(cell)
-    if length > size:
-        cell, length = f"{set_cell_size(cell, size - 1)}…", size
-    is_number = 0 < column <= _NUMBERS
-    return " " * (size - length) + cell if is_number else cell + " " * (size - length)
 
 
 def _share(tenant: Tenant) -> str:

@@ -3,6 +3,8 @@
 import re
 
 MAX_BYTES = 256
+SHORTEST = 5  # characters of a pod's name that still say something
+TAIL = 6  # a dash and the five characters that Kubernetes adds to the name of a pod
 
 # A newline is left for the caller: each format has its own way to write one.
 # Turning the direction of writing would let one name pass for another.
@@ -29,8 +31,32 @@ def line(value: str | bytes) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """Cut in the middle: a pod's name differs from its neighbours' at the end."""
+    """Cut the pod in NAMESPACE/POD/CONTAINER: whose it is matters most, and what it runs."""
     if len(name) <= width:
         return name
-    tail = (width - 1) * 2 // 3
-    return f"{name[: width - 1 - tail]}…{name[-tail:]}"
+    whose, slash, rest = name.partition("/")
+    pod, *container = rest.split("/", 1)
+    room = width - (len(name) - len(pod))
+    if not slash or room < SHORTEST:
+        return _cut(name, width)
+    return "/".join([whose, _cut(pod, room), *container])
+
+
+def _cut(name: str, width: int) -> str:
+    """Keep the beginning, and the last characters, which tell a pod from its neighbours."""
+    tail = min((width - 1) // 2, TAIL)
+    return f"{name[: width - 1 - tail]}…{name[-tail:]}" if tail > 0 else name[:width]
+
+
+def fitted(cell: str, size: int, *, right: bool = False) -> str:
+    """Make the cell fill `size` columns of a terminal: some characters take two."""
+    length = len(cell)
+    if not cell.isascii():
+        from rich.cells import cell_len, set_cell_size
+
+        length = cell_len(cell)
+        if length > size:
+            cell, length = f"{set_cell_size(cell, size - 1)}…", size
+    elif length > size:
+        cell, length = f"{cell[: size - 1]}…", size
+    return " " * (size - length) + cell if right else cell + " " * (size - length)

@@ -12,6 +12,8 @@ _CARD = {"node", "gpu", "uuid"}
 _CONTAINER = {*_CARD, "mig", "namespace", "pod", "container"}
 _SCOPES: Mapping[Scope, set[str]] = {
     Scope.AGENT: {"node"},
+    Scope.CLUSTER: set(),
+    Scope.CLUSTER_NODE: {"node"},
     Scope.GPU: _CARD,
     Scope.MIG: {*_CARD, "mig", "profile"},
     Scope.UNATTRIBUTED: _CARD,

@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.kube.pod_object import MALFORMED
+from podgpu.kube.api import MALFORMED
 from podgpu.kube.resource_objects import (
     SlicePool,
     SliceSpec,

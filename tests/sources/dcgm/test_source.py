@@ -6,12 +6,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from podgpu.agent.join import bare
-from podgpu.model import Fault, Report, Snapshot
+from podgpu.model import Fault, Report
+from podgpu.sources.dcgm.page import Pages
 from podgpu.sources.dcgm.reading import MOST_CARDS
 from podgpu.sources.dcgm.source import AT_ONCE, DcgmPages
-from podgpu.views import native
-from podgpu.views.exposition import Format, render
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
 T4 = recorded("k8s_484_lowercase_hostname_t4")
@@ -26,7 +24,7 @@ async def pages(
     async def find() -> tuple[dict[str, str], Fault | None]:
         return dict.fromkeys(urls, "gpu-node"), fault
 
-    source = DcgmPages(find, timeout=patience, max_bytes=max_bytes, node="gpu-node")
+    source = DcgmPages(find, Pages(timeout=patience, max_bytes=max_bytes))
     try:
         yield source
     finally:
@@ -198,34 +196,3 @@ async def test_not_too_many_pages_are_asked_for_at_once() -> None:
 async def test_there_is_no_driver_to_let_go_of() -> None:
     async with pages() as source:
         assert await source.release(60)
-
-
-async def test_cards_of_several_nodes_keep_their_numbers_and_name_their_node() -> None:
-    async with FakeExporter(T4) as here, FakeExporter(L4) as there:
-
-        async def find() -> tuple[dict[str, str], Fault | None]:
-            return {here.url: "node-1", there.url: "node-2"}, None
-
-        source = DcgmPages(find, timeout=5.0, max_bytes=1 << 20, node="node-1")
-        report = await source.read()
-        await source.close()
-    assert {(one.gpu.node, one.gpu.index) for one in report.devices} >= {("", 0), ("node-2", 0)}
-    snapshot = Snapshot(
-        node="node-1", taken_at=0.0, interval_seconds=1.0, version="", cards=tuple(map(bare, report.devices))
-    )
-    text = render(native.families(snapshot, {}), Format.TEXT).decode()
-    up = [line for line in text.splitlines() if line.startswith("podgpu_gpu_up{")]
-    assert {line.partition('node="')[2].partition('"')[0] for line in up} == {"node-1", "node-2"}
-
-
-async def test_a_card_on_the_pages_of_two_nodes_belongs_to_the_first() -> None:
-    async with FakeExporter(T4) as honest, FakeExporter(T4) as liar:
-
-        async def find() -> tuple[dict[str, str], Fault | None]:
-            return {liar.url: "node-2", honest.url: "node-1"}, None
-
-        source = DcgmPages(find, timeout=5.0, max_bytes=1 << 20)
-        report = await source.read()
-        await source.close()
-    assert {one.gpu.node for one in report.devices} == {"node-1"}
-    assert report.errors["contradiction"] == len(report.devices)

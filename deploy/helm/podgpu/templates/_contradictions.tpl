@@ -85,9 +85,6 @@
 {{- if and $reads (eq (get .given "kube.api") "off") (not (get .given "dcgm.url")) -}}
 {{- fail "config.source reads a dcgm-exporter that the API server finds, but config.kube.api is off. Set config.dcgm.url, or let the API server be asked." -}}
 {{- end -}}
-{{- if eq (get .given "dcgm.nodes") "all" -}}
-{{- fail "config.dcgm.nodes=all makes one agent read the dcgm-exporters of all nodes, but this chart runs an agent on each node: every GPU would be counted once for each. Remove it." -}}
-{{- end -}}
 {{- end -}}
 
 {{- define "podgpu.refuseIdleRules" -}}

@@ -7,6 +7,8 @@ from typing import Protocol, TypeVar
 import msgspec
 
 OBJECT_BYTES = 2 << 20
+# What a decoder raises for malformed bytes, hostile nesting included.
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 DETAIL_LENGTH = 300
 
 REASONS = {
@@ -41,20 +43,41 @@ class ApiStatus(msgspec.Struct):
 
     code: int = 0
     message: str = ""
+    kind: str = ""
 
     def fault(self, retry_after: float = 0.0) -> ApiFault:
         reason = _BY_STATUS.get(self.code) or ("unreachable" if self.code >= 500 else "garbage")
         return ApiFault(reason, self.message, status=self.code, retry_after=retry_after)
 
 
+class Fetched(msgspec.Struct, frozen=True):
+    """An answer as it came, of a pod behind the API server. `body` may be compressed."""
+
+    status: int
+    etag: str
+    encoding: str
+    body: bytes
+
+
 class Api(Protocol):
     async def get(
-        self, path: str, kind: type[T], query: Mapping[str, str] | None = None, *, limit: int = OBJECT_BYTES
+        self,
+        path: str,
+        kind: type[T],
+        query: Mapping[str, str] | None = None,
+        *,
+        limit: int = OBJECT_BYTES,
+        metadata_only: bool = False,
     ) -> T:
-        """GET one object. Raises ApiFault."""
+        """GET one object, or as much of it as its metadata. Raises ApiFault."""
 
     async def post(self, path: str, kind: type[T], sent: object) -> T:
         """POST an object, and return what the server made of it. Raises ApiFault."""
+
+    async def fetch(
+        self, path: str, query: Mapping[str, str], headers: Mapping[str, str], *, limit: int
+    ) -> Fetched:
+        """GET through the API server's proxy. Raises ApiFault if that fails; whatever the pod answers is returned."""
 
     def stream(
         self, path: str, query: Mapping[str, str], *, silence: float

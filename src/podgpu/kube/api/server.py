@@ -11,25 +11,29 @@ from typing import NamedTuple, TypeVar
 import aiohttp
 import msgspec
 
-from podgpu.kube.api import OBJECT_BYTES, ApiFault, ApiStatus
+from podgpu.kube.api import MALFORMED, OBJECT_BYTES, ApiFault, ApiStatus, Fetched
 from podgpu.kube.api.account import Account, ClientCertificate
 from podgpu.kube.api.trust import Trust
-from podgpu.kube.pod_object import MALFORMED
 from podgpu.option.file import start_of
 
 REFUSAL_BYTES = 4 << 10
 TOKEN_BYTES = 64 << 10
 LONGEST_RETRY_AFTER = 300.0
 CONNECTIONS = 8
+JSON = "application/json"
+# The API server cuts everything else off. One that cannot answers with the whole object.
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1, {JSON}"
 
 T = TypeVar("T")
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     method: str
     path: str
     query: Mapping[str, str] | None = None
     body: bytes | None = None
+    accept: str = JSON
+    headers: Mapping[str, str] | None = None
 
     @property
     def success(self) -> int:
@@ -48,6 +52,7 @@ class ApiServer:
         client: ClientCertificate | None = None,
         connect_seconds: float = 5.0,
         answer_seconds: float = 30.0,
+        connections: int = CONNECTIONS,
     ) -> None:
         self._url = url.rstrip("/")
         self._token_file = token_file
@@ -55,18 +60,42 @@ class ApiServer:
         self._trust = Trust(ca_file, ca, client)
         self._connect_seconds = connect_seconds
         self._answer_seconds = answer_seconds
+        self._connections = connections
         self._session: aiohttp.ClientSession | None = None
 
     async def get(
-        self, path: str, kind: type[T], query: Mapping[str, str] | None = None, *, limit: int = OBJECT_BYTES
+        self,
+        path: str,
+        kind: type[T],
+        query: Mapping[str, str] | None = None,
+        *,
+        limit: int = OBJECT_BYTES,
+        metadata_only: bool = False,
     ) -> T:
-        async with self._answer(_Asked("GET", path, query), self._patience) as response:
+        asked = Asked("GET", path, query, accept=METADATA if metadata_only else JSON)
+        async with self._answer(asked, self._patience) as response:
             return _decoded(await _body(response, limit), kind, path)
 
     async def post(self, path: str, kind: type[T], sent: object) -> T:
-        asked = _Asked("POST", path, body=msgspec.json.encode(sent))
+        asked = Asked("POST", path, body=msgspec.json.encode(sent))
         async with self._answer(asked, self._patience) as response:
             return _decoded(await _body(response, OBJECT_BYTES), kind, path)
+
+    async def fetch(
+        self, path: str, query: Mapping[str, str], headers: Mapping[str, str], *, limit: int
+    ) -> Fetched:
+        asked = Asked("GET", path, query, headers=headers)
+        with _faults():
+            async with await self._request(asked, self._patience) as response:
+                found = Fetched(
+                    response.status,
+                    response.headers.get("ETag", ""),
+                    response.headers.get("Content-Encoding", "").lower(),
+                    await _body(response, limit),
+                )
+        if (own := _own_refusal(found)) is not None:
+            raise own
+        return found
 
     @asynccontextmanager
     async def stream(
@@ -74,7 +103,7 @@ class ApiServer:
     ) -> AsyncIterator[AsyncIterator[bytes | None]]:
         """Give the answer line by line, with None for a line that is too long. `silence` seconds make a stall."""
         patience = aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds, sock_read=silence)
-        async with self._answer(_Asked("GET", path, query), patience) as response:
+        async with self._answer(Asked("GET", path, query), patience) as response:
             try:
                 yield _lines(response)
             except aiohttp.SocketTimeoutError:
@@ -93,7 +122,7 @@ class ApiServer:
 
     @asynccontextmanager
     async def _answer(
-        self, asked: _Asked, patience: aiohttp.ClientTimeout
+        self, asked: Asked, patience: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         with _faults():
             response = await self._request(asked, patience)
@@ -105,30 +134,33 @@ class ApiServer:
                     raise await _refusal(response)
                 yield response
 
-    async def _request(self, asked: _Asked, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _request(self, asked: Asked, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=CONNECTIONS)
+            connector = aiohttp.TCPConnector(limit=self._connections)
             self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return await self._session.request(
             asked.method,
             self._url + asked.path,
             params=asked.query,
             data=asked.body,
-            headers=self._headers() | ({"Content-Type": "application/json"} if asked.body else {}),
+            headers=self._headers(asked),
             ssl=self._trust.context(),
             timeout=patience,
             allow_redirects=False,
+            auto_decompress=False,  # the size limits apply to what is received
         )
 
-    def _headers(self) -> dict[str, str]:
-        # Without compression, the size limits apply to what is received.
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "podgpu"}
+    def _headers(self, asked: Asked) -> dict[str, str]:
+        headers = {"Accept": asked.accept, "Accept-Encoding": "identity", "User-Agent": "podgpu"}
+        headers |= asked.headers or {}
+        if asked.body:
+            headers["Content-Type"] = JSON
         if token := _token(self._token_file) if self._token_file else self._token:
             headers["Authorization"] = f"Bearer {token}"
         return headers
 
 
-def open_server(account: Account) -> ApiServer:
+def open_server(account: Account, connections: int = CONNECTIONS) -> ApiServer:
     return ApiServer(
         account.url,
         token_file=account.token_file,
@@ -136,6 +168,7 @@ def open_server(account: Account) -> ApiServer:
         token=account.token,
         ca=account.ca,
         client=account.client,
+        connections=connections,
     )
 
 
@@ -193,15 +226,33 @@ def _decoded(body: bytes, kind: type[T], path: str) -> T:
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> ApiFault:
-    """Turn any answer but success into a fault, with the API server's own message if it sent one."""
+    """Turn any answer but success into a fault, with the server's own message if it sent one."""
     message = f"HTTP {response.status}"
     try:
-        sent = msgspec.json.decode(await response.content.read(REFUSAL_BYTES), type=ApiStatus).message
+        sent = _message(response.content_type, await response.content.read(REFUSAL_BYTES))
         message = f"{message}: {sent}" if sent else message
     except (*MALFORMED, aiohttp.ClientError, TimeoutError):
         pass  # the status says enough
     response.close()
     return ApiStatus(response.status, message).fault(_retry_after(response))
+
+
+def _message(kind: str, body: bytes) -> str:
+    """The API server sends an object; a proxy on the way, such as kubectl's, a line of text."""
+    if kind == "text/plain":
+        return " ".join(filter(str.isprintable, body.decode(errors="replace").split()))
+    return msgspec.json.decode(body, type=ApiStatus).message
+
+
+def _own_refusal(answer: Fetched) -> ApiFault | None:
+    """Tell a refusal of the API server itself from what the pod behind it answers."""
+    if answer.status < 400 or answer.encoding:
+        return None
+    try:
+        status = msgspec.json.decode(answer.body, type=ApiStatus)
+    except MALFORMED:
+        return None
+    return ApiStatus(answer.status, status.message).fault() if status.kind == "Status" else None
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float:

@@ -57,11 +57,21 @@ class Endpoints:
 
     Every pod with these labels is believed, so it is better to name the `namespace` they are in. If a node has too
     many, the oldest are asked: the real exporter usually starts before a pod that pretends to be one. Without a
-    `node`, the pods of all nodes are asked.
+    `node`, the pods of all nodes are asked. `port` counts for pods without a port of that name. With `proxied` the
+    addresses are paths of the API server, which passes requests on to the pods.
     """
 
     def __init__(
-        self, api: Api, *, node: str | None, selector: str, namespace: str = "", port: int, path: str
+        self,
+        api: Api,
+        *,
+        node: str | None,
+        selector: str,
+        namespace: str = "",
+        port: int,
+        path: str,
+        port_name: str = PORT_NAME,
+        proxied: bool = False,
     ) -> None:
         self._api = api
         self._node = node
@@ -69,6 +79,8 @@ class Endpoints:
         self._namespace = namespace
         self._port = port
         self._path = path
+        self._port_name = port_name
+        self._proxied = proxied
         self._nodes: Mapping[str, str] = {}
         self._fault: Fault | None = None
         self._list_due = 0.0
@@ -104,7 +116,8 @@ class Endpoints:
             query,
             size=PAGE,
             most=MOST_PAGES,
-            freshness={"resourceVersion": "0"},
+            # From its cache the server sends a list in one piece, which for all nodes may be too large.
+            freshness=None if self._node is None else {"resourceVersion": "0"},
         )
         return [item async for page in found for item in page.items or ()]
 
@@ -129,17 +142,21 @@ class Endpoints:
 
     def _url(self, item: EndpointPod) -> str:
         """Return the pod's address, or nothing if it would not lead to the pod but, for example, to ourselves."""
+        port = self._own_port(item) or self._port
+        if self._proxied:
+            pod = f"/api/v1/namespaces/{item.metadata.namespace}/pods/{item.metadata.name}"
+            return f"{pod}:{port}/proxy{self._path}"
         address = _address(item.status.pod_ip)
         if address is None or any(
             (address.is_loopback, address.is_unspecified, address.is_multicast, address.is_link_local)
         ):
             return ""
         host = f"[{address}]" if address.version == 6 else str(address)
-        return f"http://{host}:{self._own_port(item) or self._port}{self._path}"
+        return f"http://{host}:{port}{self._path}"
 
     def _own_port(self, item: EndpointPod) -> int:
         ports = [port for container in item.spec.containers or () for port in container.ports or ()]
-        named = (port.container_port for port in ports if port.name == PORT_NAME)
+        named = (port.container_port for port in ports if port.name == self._port_name)
         return next((port for port in named if 0 < port < 1 << 16), 0)
 
     def _nobody(self) -> str:

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from podgpu.model import Allocation, Claim, ContainerRef, DynamicAllocation
-from podgpu.sharing.dra.device import HAMI, NVIDIA, found, pool
+from podgpu.model import Allocation, Claim, ContainerRef, Device, DynamicAllocation
+from podgpu.sharing.dra.device import HAMI, NVIDIA, found, pool, sighted
 from podgpu.sharing.dra.use import Claims, Held, Use, row_held
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.quantity import quantity, size
@@ -52,6 +52,10 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
                 part = _part(held, device, inventory)
                 among = users[share_id] if held.consumed else len(holders)
                 yield _claim(container, held, device, part, among, inventory)
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    return sighted(inventory)
 
 
 def _claim(

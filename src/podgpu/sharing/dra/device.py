@@ -5,11 +5,13 @@ instances by NVIDIA's driver 25.3 to 25.8 (`gpu-0-mig-19-0-1`) have no profile i
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from podgpu.model import MigInstance, PoolDevice
+from podgpu.model import Device, MigInstance, PoolDevice
+from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.quantity import size
 
 NVIDIA = "gpu.nvidia.com"
 HAMI = "hami-core-gpu.project-hami.io"
@@ -41,6 +43,25 @@ def found(place: Place, inventory: Inventory) -> str | None:
 def pool(inventory: Inventory) -> Mapping[Place, PoolDevice]:
     """Return what drivers offer."""
     return {(one.driver, one.pool, one.device): one for one in reversed(inventory.pool_devices)}
+
+
+def sighted(inventory: Inventory) -> Iterator[Device]:
+    """Yield the cards of the slices, and those that their MIG instances are on."""
+    for one in inventory.pool_devices:
+        if one.driver not in _CARDS:
+            continue
+        if card := _CARDS[one.driver].fullmatch(one.device):
+            uuid = one.attributes.get("uuid", "")
+            memory, model = size(one.capacity.get("memory", "")), one.attributes.get("productName", "")
+            yield sighting.card(uuid, number=int(card["minor"]), model=model, memory=memory)
+        elif mig := _MIG.fullmatch(one.device):
+            instance = sighting.instance(
+                one.attributes.get("uuid") or one.device,
+                profile=one.attributes.get("profile", mig["profile"]),
+                start=int(mig["start"]),
+            )
+            parent = one.attributes.get("parentUUID", "")
+            yield sighting.card(parent, number=int(mig["minor"]), instances=[instance])
 
 
 def _instance(name: re.Match[str], parent: str | None, inventory: Inventory) -> str | None:

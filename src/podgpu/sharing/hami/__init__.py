@@ -16,17 +16,19 @@ from typing import TypeAlias
 
 import msgspec
 
-from podgpu.model import Allocation, Claim, ContainerRef, VirtualGpu
+from podgpu.model import Allocation, Claim, ContainerRef, Device, VirtualGpu
 from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing.hami import register
 from podgpu.sharing.hami.cache import observe
 from podgpu.sharing.hami.note import NOTE, Slice, matched
 from podgpu.sharing.inventory import Inventory
 
-__all__ = ["NAME", "NEEDS", "SIGNS", "alternatives", "claims", "explains", "observe", "withdraws"]
+__all__ = ["NAME", "NEEDS", "SIGNS", "alternatives", "cards", "claims", "explains", "observe", "withdraws"]
 
 NAME = "hami"
 SIGNS: tuple[str, ...] = ("hami.io/vgpu-", "nvidia.com/gpumem", "nvidia.com/gpucores")
 NEEDS = "the kubelet's list of devices, and the pods' annotations or the node's /usr/local/vgpu"
+REGISTERS: tuple[str, ...] = (register.REGISTER,)
 VENDOR = "nvidia.com/"
 ALL_CORES = 100
 GIB, NEAR_GIB = 1 << 30, 1.5  # profiles are named after whole GB
@@ -61,6 +63,10 @@ def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
             yield Alternatives(readings=(tuple(claims), listed), usual=0)
 
 
+def cards(inventory: Inventory) -> Iterator[Device]:
+    return register.cards(inventory.node)
+
+
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
     """In its MPS mode HAMi has the ids of NVIDIA's plugin, and does not keep to them."""
     holder = claim.container.pod_uid, claim.container.container
@@ -86,13 +92,13 @@ def _noted(inventory: Inventory) -> tuple[Claim, ...]:
 
 def _listed(noted: Sequence[Claim], ids: Sequence[Allocation], inventory: Inventory) -> Iterator[Claim]:
     """Claim as much of the cards that the ids name, unless the note's parts differ: which is whose is not known."""
-    cards = [next(inventory.named(one.device_id), "") for one in ids]
+    named = [next(inventory.named(one.device_id), "") for one in ids]
     parts = {(one.memory_limit_bytes, one.core_limit_ratio) for one in noted}
     is_whole = len(noted) == len(ids) and not any(one.mig for one in noted)
-    if not is_whole or len(parts) > 1 or "" in cards or len(set(cards)) < len(cards):
+    if not is_whole or len(parts) > 1 or "" in named or len(set(named)) < len(named):
         return
     ((memory, cores),) = parts
-    for card, one in zip(cards, ids, strict=True):
+    for card, one in zip(named, ids, strict=True):
         part = Slice(
             text=one.device_id, card=card, memory=memory or 0, cores=round((cores or 0.0) * ALL_CORES)
         )
@@ -103,11 +109,14 @@ def _listed(noted: Sequence[Claim], ids: Sequence[Allocation], inventory: Invent
 def _is_own(allocation: Allocation, inventory: Inventory) -> bool:
     """Whether an id is HAMi's. The resource may have any name, if the pod has a note.
 
-    Ids like those of NVIDIA's plugin are HAMi's only on a node that its library has left a file on.
+    Ids like those of NVIDIA's plugin are HAMi's only on a node that its library has left a file on. Where ids are not
+    known, a note makes the device HAMi's.
     """
     if _ID.fullmatch(allocation.device_id) and allocation.resource.startswith(VENDOR):
         return True
     pod = inventory.pod(allocation)
+    if not allocation.device_id:
+        return pod is not None and NOTE in pod.annotations and allocation.resource.startswith(VENDOR)
     form = _REPLICA if inventory.vgpus and "::" in allocation.device_id else _ID
     return pod is not None and NOTE in pod.annotations and form.fullmatch(allocation.device_id) is not None
 
@@ -124,7 +133,7 @@ def _by_note(given: Given, inventory: Inventory) -> Iterator[Claim]:
     for pod in inventory.pods:
         held = given.get(pod.uid, {}) if NOTE in pod.annotations else {}
         if held:
-            counts = {container: len(ids) for container, ids in held.items()}
+            counts = {container: sum(one.units for one in ids) for container, ids in held.items()}
             resources = {one.resource for ids in held.values() for one in ids}
             for container, entry in matched(pod, counts, resources).items():
                 for index, each in enumerate(entry):

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from podgpu.model import Allocation, Claim, Pod
+from podgpu.model import Allocation, Claim, Device, Pod
+from podgpu.sharing import sighting
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.volcano.note import NOTE, Slice, matched
@@ -26,6 +27,8 @@ NEEDS = "the kubelet's list of devices, and the pods' annotations"
 VGPU, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
 VGPU_NOTE = NOTE
 MEMORY, NUMBER, INDICES = "volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/gpu-index"
+REGISTER = "volcano.sh/node-vgpu-register"
+REGISTERS: tuple[str, ...] = (REGISTER,)
 UNKNOWN_UNIT = (
     "limits of memory are not known: the ids that the plugin offers do not show the size of a unit. "
     "Those of plugin 1.12 do, and so does a container's file in /usr/local/vgpu"
@@ -53,6 +56,13 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
     yield from inventory.once(_claims)
 
 
+def cards(inventory: Inventory) -> Iterator[Device]:
+    """Yield what the vGPU plugin notes on its node, `UUID,…:`, and the cards that the older plugin counts."""
+    noted = (one.partition(",")[0] for one in inventory.node.annotations.get(REGISTER, "").split(":"))
+    yield from (sighting.card(one) for one in noted if sighting.UUID.fullmatch(one))
+    yield from sighting.numbered(sighting.offered(inventory.node.capacity, NUMBER))
+
+
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
     """Withdraw claims that go by the UUIDs of a pod with a note: the plugin goes by the note."""
     if claim.resource != NUMBER or claim.system == NAME:
@@ -66,8 +76,8 @@ def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
     for pod in inventory.pods if given else ():
         for held in given.get((NUMBER, pod.uid), {}).values():
             noted = tuple(_whole(pod, held, inventory))
-            listed = tuple(inventory.claim(one, one.device_id, system=NAME) for one in held)
-            if noted and {one.gpu for one in noted} != {one.gpu for one in listed}:
+            listed = tuple(inventory.claim(one, one.device_id, system=NAME) for one in held if one.device_id)
+            if noted and listed and {one.gpu for one in noted} != {one.gpu for one in listed}:
                 yield Alternatives(readings=(noted, listed), usual=0)
 
 
@@ -102,6 +112,8 @@ def _holders(inventory: Inventory) -> set[tuple[str, str]]:
 def _kind(allocation: Allocation, inventory: Inventory) -> str | None:
     """Return the usual name of the resource that an id is of; a plugin may have given it another."""
     resource, device_id = allocation.resource, allocation.device_id
+    if not device_id:
+        return resource if resource in (VGPU, VGPU_MEMORY, VGPU_CORES, MEMORY, NUMBER) else None
     if part := _PART.fullmatch(device_id):
         return VGPU_MEMORY if part["kind"] == "memory" else VGPU_CORES
     if _UNIT.fullmatch(device_id):
@@ -140,26 +152,30 @@ def _given(inventory: Inventory) -> dict[tuple[str, str], dict[str, list[Allocat
 def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, Slice]]:
     """Yield what a pod holds of this node's cards, with one of its ids."""
     given = inventory.once(_given).get((VGPU, pod.uid), {}) if NOTE in pod.annotations else {}
-    entries = matched(pod, {container: len(held) for container, held in given.items()}) if given else {}
+    entries = matched(pod, {container: _number(held) for container, held in given.items()}) if given else {}
     for container, entry in entries.items():
         yield from ((given[container][0], one) for one in entry if one and one.card in inventory.gpus)
 
 
 def _units(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[Slice]:
     """A pod that shares memory has one card."""
-    cards = inventory.once(_indexed).get(pod.uid, ())
-    if len(cards) == 1:
-        text = f"{pod.annotations[INDICES]}-* ({len(held)} units)"
-        yield Slice(text=text, card=cards[0], units=len(held))
+    indexed = inventory.once(_indexed).get(pod.uid, ())
+    if len(indexed) == 1:
+        text = f"{pod.annotations[INDICES]}-* ({_number(held)} units)"
+        yield Slice(text=text, card=indexed[0], units=_number(held))
 
 
 def _whole(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[Claim]:
-    cards = inventory.once(_indexed).get(pod.uid, ())
-    for card in cards if len(cards) == len(held) else ():
+    indexed = inventory.once(_indexed).get(pod.uid, ())
+    for card in indexed if len(indexed) == _number(held) else ():
         claim = inventory.claim(held[0], card, system=NAME)
         yield msgspec.structs.replace(
             claim, device_id=f"index {pod.annotations[INDICES]}", source="annotation"
         )
+
+
+def _number(held: list[Allocation]) -> int:
+    return sum(one.units for one in held)
 
 
 def _indexed(inventory: Inventory) -> dict[str, tuple[str, ...]]:
@@ -194,9 +210,9 @@ def _memory_unit(inventory: Inventory) -> Unit:
 
 
 def _by_index(inventory: Inventory, resource: str) -> Counter[str]:
-    cards = inventory.by_index
+    by_index = inventory.by_index
     ids = (_UNIT.fullmatch(device_id) for one, device_id in inventory.allocatable if one == resource)
-    return Counter(cards[one["index"]] for one in ids if one and one["index"] in cards)
+    return Counter(by_index[one["index"]] for one in ids if one and one["index"] in by_index)
 
 
 def _claim(allocation: Allocation, one: Slice, unit: Unit, inventory: Inventory) -> Claim:

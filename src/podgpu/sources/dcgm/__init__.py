@@ -20,35 +20,18 @@ PORT, PATH = 9400, "/metrics"  # where dcgm-exporter serves its page, unless its
 
 
 def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as dcgm.open
+    from podgpu.sources.dcgm.page import Pages
     from podgpu.sources.dcgm.source import DcgmPages
 
-    pages = _pages(options, site)
-    return DcgmPages(
-        pages.find,
-        timeout=options.timeout,
-        max_bytes=options.max_bytes,
-        node=site.node,
-        closing=pages.close,
-    )
-
-
-def spans_nodes(options: "Options") -> str:
-    return "--dcgm.nodes=all" if options.nodes == "all" else ""
+    found = _pages(options, site)
+    pages = Pages(timeout=options.timeout, max_bytes=options.max_bytes)
+    return DcgmPages(found.find, pages, closing=found.close)
 
 
 def _pages(options: "Options", site: Site) -> Whereabouts:
-    setting = spans_nodes(options)
     if options.url is not None:
-        if setting:
-            raise UserError(f"{setting} finds the pages by itself; leave out --dcgm.url")
         return OnePage(options.url, site.node)
-    found = site.find_pods(
-        options.selector, namespace=options.namespace or "", port=PORT, path=PATH, all_nodes=bool(setting)
-    )
-    if found is None and setting:
-        raise UserError(
-            f"{setting} needs an API server to find the dcgm-exporters; give its address with --kube.api=URL"
-        )
+    found = site.find_pods(options.selector, namespace=options.namespace or "", port=PORT, path=PATH)
     if found is None:
         raise UserError(
             "there is no API server to find the dcgm-exporter with; "

@@ -1,7 +1,7 @@
 from dataclasses import dataclass
 
 from podgpu.option import SOURCE, Option, at_most_one, one
-from podgpu.option.value import OneOf, duration, page_address, size
+from podgpu.option.value import duration, page_address, size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,15 +34,6 @@ class Options:
             parse=str,
             value_name="NAME",
             default_note="any",
-        )
-    )
-    nodes: str = one(
-        Option(
-            flag="--dcgm.nodes",
-            group=SOURCE,
-            help="Which dcgm-exporters to read: this node's, or those of all nodes for a view of the cluster.",
-            parse=OneOf(("this", "all")),
-            default="this",
         )
     )
     timeout: float = one(

@@ -3,20 +3,28 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count, zip_longest
+from typing import Protocol
 
 import msgspec
 
 from podgpu.model import Fault, Report
 from podgpu.sources.dcgm import NAME
-from podgpu.sources.dcgm.page import PageFault, Pages
+from podgpu.sources.dcgm.page import PageFault
 from podgpu.sources.dcgm.reading import MOST_CARDS, PageCard, PageContents, read
 
 # Returns the addresses of pages, each with its node. If there are none, the fault says why.
 Find = Callable[[], Awaitable[tuple[Mapping[str, str], Fault | None]]]
 AT_ONCE = 15  # pages
 NO_GPU = "there is no GPU on the page; does dcgm-exporter see any?"
+
+
+class Fetch(Protocol):
+    async def get(self, url: str, *, together: int = 1) -> bytes:
+        """Fetch one of `together` pages of the node. Raises PageFault."""
+
+    async def close(self) -> None: ...
 
 
 class DcgmPages:
@@ -26,30 +34,23 @@ class DcgmPages:
     def __init__(
         self,
         find: Find,
+        pages: Fetch,
         *,
-        timeout: float,
-        max_bytes: int,
-        node: str = "",
         closing: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`node` is this node: its cards carry no node name. `closing` closes what `find` keeps open."""
+        """All pages are of one node. `closing` closes what `find` keeps open."""
         self._find = find
-        self._pages = Pages(timeout=timeout, max_bytes=max_bytes)
+        self._pages = pages
         self._closing = closing
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._node = node
-        self._renumbered: dict[str, Mapping[str, int]] = {}
+        self._renumbered: Mapping[str, int] = {}
 
     async def read(self) -> Report:
         began = time.monotonic()
         pages, fault = await self._find()
-        on_node = Counter(pages.values())
-        answers = await asyncio.gather(*(self._answer(url, on_node[node]) for url, node in pages.items()))
+        answers = await asyncio.gather(*(self._answer(url, len(pages)) for url in pages))
         faults = [answer for answer in answers if isinstance(answer, Fault)]
-        found: dict[str, list[PageContents]] = {}
-        for node, answer in zip(pages.values(), answers, strict=True):
-            if isinstance(answer, PageContents):
-                found.setdefault(node, []).append(answer)
+        found = [answer for answer in answers if isinstance(answer, PageContents)]
         if not found:
             seconds = time.monotonic() - began
             return Report(fault=next(iter(faults), fault), seconds=seconds)
@@ -76,32 +77,21 @@ class DcgmPages:
             found = await asyncio.to_thread(read, body, at=at, seconds=at - began)
         return found if found.cards else Fault(reason="no_gpu", detail=NO_GPU)
 
-    def _report(self, found: Mapping[str, list[PageContents]], faults: list[Fault], seconds: float) -> Report:
+    def _report(self, found: Sequence[PageContents], faults: list[Fault], seconds: float) -> Report:
         errors = Counter(fault.reason for fault in faults)
-        cards: dict[str, PageCard] = {}
-        for node in sorted(found):
-            for one in found[node]:
-                errors.update(one.errors)
-            for card in self._cards(node, found[node], errors):
-                # A card can be in one node only, so the second page that shows it must be wrong.
-                errors["contradiction"] += card.device.gpu.uuid in cards
-                cards.setdefault(card.device.gpu.uuid, card)
-        pages = [one for ones in found.values() for one in ones]
-        return Report(
-            devices=tuple(card.device for card in cards.values()),
-            allocations=tuple(allocation for card in cards.values() for allocation in card.allocations),
-            errors=dict(+errors),
-            driver_version=next((one.driver_version for one in pages if one.driver_version), ""),
-            nvml_version=next((one.nvml_version for one in pages if one.nvml_version), ""),
-            seconds=seconds,
-        )
-
-    def _cards(self, node: str, found: list[PageContents], errors: Counter[str]) -> list[PageCard]:
+        for one in found:
+            errors.update(one.errors)
         once = _each_once(found)
         errors["too_many_cards"] += max(0, len(once) - MOST_CARDS)
-        before = self._renumbered.get(node, {})
-        cards, self._renumbered[node] = _numbered(once[:MOST_CARDS], before)
-        return [_with(card, node="" if node == self._node else node) for card in cards]
+        cards, self._renumbered = _numbered(once[:MOST_CARDS], self._renumbered)
+        return Report(
+            devices=tuple(card.device for card in cards),
+            allocations=tuple(allocation for card in cards for allocation in card.allocations),
+            errors=dict(+errors),
+            driver_version=next((one.driver_version for one in found if one.driver_version), ""),
+            nvml_version=next((one.nvml_version for one in found if one.nvml_version), ""),
+            seconds=seconds,
+        )
 
 
 def _with(card: PageCard, **facts: str | int) -> PageCard:

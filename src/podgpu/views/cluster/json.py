@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode
+from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode, PartStatus, PendingPod
 from podgpu.views import json
 
 _PLACE = b'"nodes":[]'
@@ -25,11 +25,24 @@ class _Row(msgspec.Struct):
     allocatable: dict[str, str] = {}
     model: str = ""
     ready: bool | None = None
+    address: str = ""
+
+
+class _Schema(msgspec.Struct):
+    schema: int
 
 
 class _Document(msgspec.Struct):
-    schema: int
+    """The cluster itself, with rows that are read one by one: a whole document of a large one takes long."""
+
+    taken_at: float
+    version: str
     nodes: list[_Row]
+    name: str = ""
+    demo: bool = False
+    replayed: bool = False
+    pending: tuple[PendingPod, ...] = ()
+    parts: tuple[PartStatus, ...] = ()
 
 
 def encode(cluster: Cluster) -> bytes:
@@ -45,23 +58,30 @@ def row(node: ClusterNode) -> bytes:
 
 
 def join(cluster: Cluster, rows: Iterable[bytes]) -> bytes:
+    before, after = frame(cluster)
+    return b"".join((before, b",".join(rows), after))
+
+
+def frame(cluster: Cluster) -> tuple[bytes, bytes]:
+    """Return what stands before the rows of the nodes, and after them."""
     head: dict[str, Any] = json.plain(msgspec.structs.replace(cluster, nodes=()))
-    frame = msgspec.json.encode({"schema": CLUSTER_SCHEMA, **head})
+    whole = msgspec.json.encode({"schema": CLUSTER_SCHEMA, **head})
     # No text of the frame can contain the place: its quotes would be escaped.
-    before, place, after = frame.partition(_PLACE)
-    return b"".join((before, place[:-1], b",".join(rows), b"]", after))
+    before, place, after = whole.partition(_PLACE)
+    return before + place[:-1], b"]" + after
 
 
 def decode(data: bytes) -> Cluster:
     try:
-        document = msgspec.json.decode(data, type=_Document)
-        if document.schema != CLUSTER_SCHEMA:
+        schema = msgspec.json.decode(data, type=_Schema).schema
+        if schema != CLUSTER_SCHEMA:
             raise UserError(
-                f"The cluster's document has schema {document.schema}, not {CLUSTER_SCHEMA}: "
+                f"The cluster's document has schema {schema}, not {CLUSTER_SCHEMA}: "
                 "use matching versions of podgpu."
             )
-        frame = msgspec.json.decode(data, type=dict[str, Any])
-        return msgspec.convert({**frame, "nodes": [_node(one) for one in document.nodes]}, Cluster)
+        document = msgspec.json.decode(data, type=_Document)
+        frame = {name: getattr(document, name) for name in Cluster.__struct_fields__ if name != "nodes"}
+        return Cluster(**frame, nodes=tuple([_node(one) for one in document.nodes]))
     except msgspec.MsgspecError as error:
         raise UserError(f"This is no document of a podgpu cluster ({error}): check the address.") from error
 

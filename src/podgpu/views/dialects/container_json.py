@@ -78,6 +78,18 @@ _MASKS = {
     for row in catalog.device_rows()
     if row.name == _CLOCK_EVENT and isinstance(row.read, Call) and row.read.bit is not None
 }
+# The readings that the document is made of, by name and labels. Without labels: any.
+READINGS = frozenset(
+    {
+        *((_CLOCK_EVENT, labels) for labels in _MASKS),
+        *(
+            (row.name, row.label_values)
+            for field, name in _FIELDS.items()
+            if field != _CLOCKS
+            for row in _COUNTERS[name].rows
+        ),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +205,7 @@ def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
     gpu, instances, container = row.entity.card.gpu, row.entity.instances, row.container
     workload = row.occupant.workload if row.occupant else None
     facts = {
-        "node_name": snapshot.node_of(gpu),
+        "node_name": snapshot.node,
         "model_name": gpu.model,
         "device": f"nvidia{gpu.index}",
         "device_id": str(gpu.index),
@@ -218,6 +230,8 @@ def _event_mask(entity: Entity) -> float | None:
     known = events.keys() & _MASKS.keys()
     return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
 
+
+__all__ = ["DOCUMENTS", "PAGES", "READINGS", "Options", "document"]
 
 PAGES: Mapping[str, Families] = {}
 DOCUMENTS: Mapping[str, Document] = {

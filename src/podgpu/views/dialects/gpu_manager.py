@@ -177,7 +177,7 @@ def _labels(snapshot: Snapshot, one: ContainerUse, key: str, value: str) -> Labe
     pairs = {
         "container_name": ref.container,
         "namespace": ref.namespace,
-        "node": snapshot.node_of(one.cards[0].gpu) if one.cards else snapshot.node,
+        "node": snapshot.node,
         "pod_name": ref.pod,
         key: value,
     }

@@ -214,7 +214,7 @@ def _hosts(snapshot: Snapshot) -> Iterator[Samples]:
             "device_index": str(gpu.index),
             "device_uuid": gpu.uuid,
             "device_type": gpu.model if gpu.model.startswith(MAKE) else f"{MAKE}-{gpu.model}",
-            "node": snapshot.node_of(gpu),
+            "node": snapshot.node,
         }
         values = {
             HOST_USED: reading(readings, "memory_used_bytes"),

@@ -59,7 +59,7 @@ def rows(snapshot: Snapshot) -> list[MapRow]:
                 one.uuid,
                 one.gpu.model,
                 one.container.namespace,
-                snapshot.node_of(one.gpu),
+                snapshot.node,
                 one.container.pod,
             )
             for one in pod_tenants(snapshot)

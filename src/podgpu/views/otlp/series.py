@@ -23,7 +23,7 @@ def families(snapshot: Snapshot) -> list[Family]:
 def _containers(snapshot: Snapshot) -> list[Family]:
     found = {name: Family(name, row.kind, row.help, row.worth) for name, row in _CONTAINER.items()}
     for card in snapshot.cards:
-        place = (snapshot.node_of(card.gpu), str(card.gpu.index), card.gpu.uuid)
+        place = (snapshot.node, str(card.gpu.index), card.gpu.uuid)
         for subject, live, all_of_them in _tenants(card, place):
             readings = [*books.counters(all_of_them, card.ability)]
             readings += books.gauges(live) if live and card.fault is None else ()

@@ -39,8 +39,7 @@ def cards(snapshot: Snapshot) -> str:
 
 def _card(card: Card, uses: Uses, now: float) -> str:
     gpu = card.gpu
-    place = f"{text(gpu.node)} · " if gpu.node else ""
-    model = f'{place}{text(gpu.model) or UNKNOWN}<br><span class="uuid">{text(gpu.uuid)}</span>'
+    model = f'{text(gpu.model) or UNKNOWN}<br><span class="uuid">{text(gpu.uuid)}</span>'
     start = f'<tr class="card"><td class="index wide">{gpu.index}</td><td class="left wide">{model}</td>'
     if card.fault is not None:
         return (

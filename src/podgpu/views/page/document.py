@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from podgpu.catalog.parts import PARTS
 from podgpu.model import Allocation, PartStatus, Snapshot
-from podgpu.views.glance import seconds
+from podgpu.views.glance import moment, seconds
 from podgpu.views.page.card import cards
 from podgpu.views.page.markup import pill, text, why
 from podgpu.views.page.style import CSS
@@ -35,7 +35,7 @@ def html(snapshot: Snapshot, now_age_seconds: float) -> bytes:
             _footer(snapshot),
         )
     )
-    demo = "DEMO " if snapshot.demo else ""
+    demo = ("REPLAY " if snapshot.replayed else "") + ("DEMO " if snapshot.demo else "")
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -47,22 +47,28 @@ def html(snapshot: Snapshot, now_age_seconds: float) -> bytes:
 
 def _header(snapshot: Snapshot, age: float) -> str:
     state = pill("all up", "good") if snapshot.up else pill("degraded", "bad")
+    since = "recorded" if snapshot.replayed else f"updated {seconds(max(age, 0.0))} ago"
     return (
         f'<header><h1>podgpu</h1><span class="node">{text(snapshot.node)}</span>{state}'
-        f'<span class="soft age">updated {seconds(max(age, 0.0))} ago,'
+        f'<span class="soft age">{since},'
         f" every {seconds(snapshot.interval_seconds)}</span></header>"
     )
 
 
 def _banners(snapshot: Snapshot, age: float) -> str:
-    demo = stale = ""
+    demo = stale = replay = ""
+    if snapshot.replayed:
+        replay = (
+            f'<p class="banner"><b>REPLAY</b> Recorded at {moment(snapshot.taken_at)}.'
+            " No GPU of this machine is read.</p>"
+        )
     if snapshot.demo:
         demo = '<p class="banner"><b>DEMO</b> These numbers are made up. No GPU of this machine is read.</p>'
-    if age > STALE_INTERVALS * snapshot.interval_seconds:
+    if age > STALE_INTERVALS * snapshot.interval_seconds and not snapshot.replayed:
         stale = (
             '<p class="banner stale"><b>Stale</b> The agent has stopped taking readings. Read its log.</p>'
         )
-    return demo + stale
+    return replay + demo + stale
 
 
 def _parts(title: str, parts: Sequence[PartStatus]) -> str:

@@ -1,10 +1,9 @@
 """The chain in words: device id, claim, processes, cgroup, numbers, method, balance."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot
-from podgpu.views.glance import gib, of_band, percent, problem, seconds, watts
+from podgpu.views.glance import gib, moment, of_band, percent, problem, seconds, watts
 from podgpu.views.outsider import is_outsider, outsider_names
 from podgpu.views.rest import REASONS
 from podgpu.views.text import line
@@ -39,7 +38,7 @@ def why_outsider(snapshot: Snapshot, title: str, width: int) -> str | None:
     system = title.partition("/")[0] if title.count("/") == 1 else "session"
     if known_by := words.OUTSIDERS.get(system):
         head += fact("Known by", known_by, width)
-    head += fact("Node", line(snapshot.node), width)
+    head += [*fact("Node", line(snapshot.node), width), *_recorded(snapshot, width)]
     return _report(case, head, width)
 
 
@@ -61,6 +60,11 @@ def _head(snapshot: Snapshot, case: Case, width: int) -> Iterator[str]:
         phase = line(pod.phase) if pod and pod.phase else "not known: no list of pods has it"
         yield from fact("Phase", phase, width)
     yield from fact("Node", line(snapshot.node), width)
+    yield from _recorded(snapshot, width)
+
+
+def _recorded(snapshot: Snapshot, width: int) -> list[str]:
+    return fact("REPLAY", f"as it was at {moment(snapshot.taken_at)}", width) if snapshot.replayed else []
 
 
 def _card(case: Case, card: Card, chains: Sequence[Chain], width: int) -> Iterator[str]:
@@ -200,9 +204,9 @@ def _findings(case: Case, chain: Chain, card: Card) -> Iterator[str]:
     elif chain.claims and not chain.processes:
         yield words.NOT_USED
     if tenant is not None and tenant.held_since is not None and not chain.has_ended:
-        yield f"Its pod has held this since {_moment(tenant.held_since)}."
+        yield f"Its pod has held this since {moment(tenant.held_since)}."
     if tenant is not None and tenant.booking.last_active_at is not None and not chain.processes:
-        yield f"Last active {_moment(tenant.booking.last_active_at)}."
+        yield f"Last active {moment(tenant.booking.last_active_at)}."
 
 
 def _not_given(case: Case, chain: Chain) -> str:
@@ -226,10 +230,3 @@ def _unclaimed(case: Case, width: int) -> Iterator[str]:
             "Not known", f"container {line(one.container)} was given {line(one.device_id)}", width
         )
         yield from fact("", f"of {line(one.resource)}: {words.NOT_UNDERSTOOD}", width)
-
-
-def _moment(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return "at a time that makes no sense"

@@ -22,7 +22,7 @@ def device_labels(snapshot: Snapshot, entity: Entity, selection: Selection, host
     if entity.instances:
         pairs["GPU_I_PROFILE"] = entity.profile
         pairs["GPU_I_ID"] = str(entity.instances[0].mig.gpu_instance_id)
-    pairs[hostname] = snapshot.node_of(gpu)
+    pairs[hostname] = snapshot.node
     facts = {name: fact.value(snapshot, gpu) for name, fact in selection.facts}
     pairs |= {name: value for name, value in facts.items() if value}
     return Labels.of(pairs)

@@ -1,0 +1,175 @@
+"""A process that reads a fleet and measures itself: `python -m bench.reader 1000`. It writes figures as JSON."""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from podgpu.assembly import collector
+from podgpu.cli._serving.cluster import allow_connections
+from podgpu.cluster.agents.agent import AgentReader
+from podgpu.cluster.agents.client import Client
+from podgpu.cluster.loop import ClusterLoop
+from podgpu.cluster.survey import GivenAgents
+from podgpu.config import Config
+from podgpu.option.address import Address
+from podgpu.serve.cluster.menu import cluster_menu
+from podgpu.serve.cluster.server import ClusterServer
+
+PATHS = ("/api/v1/cluster", "/metrics")
+ROUNDS = 3
+HEARTBEAT = 0.005
+MIB = 1024 * 1024
+
+
+class Heart:
+    """Measures how long the event loop did not come round, and how long it worked meanwhile.
+
+    On a busy machine the process may wait for a processor: that is no work of its own.
+    """
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self.work = 0.0
+        self._beating = asyncio.create_task(self._beat())
+
+    async def _beat(self) -> None:
+        while True:
+            began, worked = time.monotonic(), time.thread_time()
+            await asyncio.sleep(HEARTBEAT)
+            self.longest = max(self.longest, time.monotonic() - began - HEARTBEAT)
+            self.work = max(self.work, time.thread_time() - worked)
+
+    def stop(self) -> None:
+        self._beating.cancel()
+
+
+async def main(size: int) -> dict[str, float]:
+    collector.relax(collector.FEWER)
+    allow_connections()
+    async with _fleet(size) as (urls, change):
+        client, turn = Client(timeout=30.0), asyncio.Lock()
+        loop = ClusterLoop(
+            GivenAgents(urls), lambda place: AgentReader(client, place.urls[0], turn=turn), interval=15.0
+        )
+        server = ClusterServer(loop, cluster_menu(Config().of, 20_000), max_requests=40, max_connections=256)
+        await server.start([Address("127.0.0.1", 0)])
+        heart = Heart()
+        began = time.process_time()
+        figures = {"first": await _first(loop, server)}
+        figures["first, work"] = time.process_time() - began
+        for name, number in (("few", size // 100), ("all", size)):
+            rounds = [await _refresh(loop, server, change, number) for _ in range(ROUNDS)]
+            figures |= {
+                name: min(wall for wall, _ in rounds),
+                f"{name}, work": min(work for _, work in rounds),
+            }
+        figures |= await _documents(server)
+        figures |= {"blocked": heart.longest, "work": heart.work}
+        figures["memory"] = _memory()
+        heart.stop()
+        await server.stop()
+        await loop.close()
+        await client.close()
+        return figures
+
+
+async def _first(loop: ClusterLoop, server: ClusterServer) -> float:
+    """From nothing to both documents, plain and compressed."""
+    began = time.monotonic()
+    await loop.round()
+    assert all(node.state == "fresh" for node in loop.cluster.nodes)
+    for path in PATHS:
+        for gzipped in (False, True):
+            await _get(server.ports[0], path, gzipped=gzipped)
+    return time.monotonic() - began
+
+
+async def _refresh(
+    loop: ClusterLoop, server: ClusterServer, change: "Change", number: int
+) -> tuple[float, float]:
+    """From the first request to an agent until both documents are ready again, plain and compressed.
+
+    Return the time that passed, and the processor time of this process.
+    """
+    await change(number)
+    before = loop.cluster.nodes
+    began, worked = time.monotonic(), time.process_time()
+    await loop.round()
+    await server.prepare()
+    seconds, work = time.monotonic() - began, time.process_time() - worked
+    assert sum(one is not two for one, two in zip(before, loop.cluster.nodes, strict=True)) == number
+    return seconds, work
+
+
+async def _documents(server: ClusterServer) -> Mapping[str, float]:
+    found: dict[str, float] = {}
+    for path in PATHS:
+        for gzipped in (False, True):
+            times = []
+            for _ in range(ROUNDS):
+                began = time.monotonic()
+                size = await _get(server.ports[0], path, gzipped=gzipped)
+                times.append(time.monotonic() - began)
+            name = f"{path}{' gzip' if gzipped else ''}"
+            found |= {name: min(times), f"{name} bytes": size}
+    return found
+
+
+async def _get(port: int, path: str, *, gzipped: bool) -> int:
+    """Read a page in another thread, as another process would, and return its size."""
+    return await asyncio.to_thread(_read, port, path, gzipped)
+
+
+def _read(port: int, path: str, gzipped: bool) -> int:  # noqa: FBT001
+    import socket
+
+    with socket.create_connection(("127.0.0.1", port)) as one:
+        coding = "gzip" if gzipped else "identity"
+        one.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: b\r\nConnection: close\r\nAccept-Encoding: {coding}\r\n\r\n".encode()
+        )
+        size = 0
+        buffer = bytearray(1 << 20)
+        while got := one.recv_into(buffer):
+            size += got
+        return size
+
+
+class Change:
+    def __init__(self, fleet: asyncio.subprocess.Process) -> None:
+        self._fleet = fleet
+
+    async def __call__(self, number: int) -> None:
+        assert self._fleet.stdin and self._fleet.stdout
+        self._fleet.stdin.write(b"%d\n" % number)
+        await self._fleet.stdout.readline()
+
+
+@asynccontextmanager
+async def _fleet(size: int) -> AsyncIterator[tuple[list[str], Change]]:
+    fleet = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bench.fleet", str(size)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=1 << 20,
+    )
+    try:
+        assert fleet.stdout
+        yield json.loads(await fleet.stdout.readline()), Change(fleet)
+    finally:
+        fleet.terminate()
+        await fleet.wait()
+
+
+def _memory() -> float:
+    """The proportional set size in MiB."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")) / MIB
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(int(sys.argv[1])))))

@@ -1,0 +1,60 @@
+"""A node as it was recorded, in place of the agent's loop: the same surface, but nothing is read and nothing booked."""
+
+import asyncio
+from collections.abc import Callable
+
+from podgpu import log
+from podgpu.agent.feed import Feed
+from podgpu.errors import UserError
+from podgpu.model import Snapshot
+from podgpu.sources import Playing
+
+MOST_WAIT_SECONDS = 0.5  # a pause or another speed may come at any time
+
+
+class Playback:
+    """`take` makes a snapshot of a recorded document."""
+
+    ready = True
+
+    def __init__(self, player: Playing, take: Callable[[bytes], Snapshot]) -> None:
+        self.player = player
+        self._take = take
+        self._shown = player.number
+        self._feed = Feed(self._snapshot())
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self._feed.snapshot
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        return await self._feed.changed(seen)
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(min(self.player.seconds_to_next, MOST_WAIT_SECONDS))
+            await self.cycle()
+
+    async def cycle(self) -> None:
+        number = self.player.number
+        if number == self._shown:
+            return
+        self._shown = number
+        try:
+            self._feed.publish(self._snapshot())
+        except UserError as error:
+            log.warning("this moment cannot be shown", error=error)
+
+    async def release(self, seconds: float) -> bool:
+        """Agree at once: a recording holds no driver."""
+        return True
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def pause(self) -> None:
+        self.player.pause()
+        log.info("paused" if self.player.is_paused else "going on")
+
+    def _snapshot(self) -> Snapshot:
+        return self._take(self.player.document(self._shown))

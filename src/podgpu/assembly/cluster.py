@@ -1,0 +1,156 @@
+"""Opens what reads a whole cluster."""
+
+import asyncio
+from typing import Protocol
+
+from podgpu.assembly import machine
+from podgpu.assembly.access import check, open_access
+from podgpu.assembly.exporter import open_exporter
+from podgpu.assembly.whole import open_reader as open_objects
+from podgpu.cluster.agents.agent import AgentReader
+from podgpu.cluster.agents.client import Client
+from podgpu.cluster.agents.proxy import ProxyClient
+from podgpu.cluster.given import KubeGiven
+from podgpu.cluster.loop import AT_ONCE, ClusterLoop
+from podgpu.cluster.reader import Reader
+from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.options import Options as StoreOptions
+from podgpu.cluster.store.survey import StoreSurvey
+from podgpu.cluster.survey import GivenAgents, Place, PodSurvey
+from podgpu.config import ClusterOptions, Config
+from podgpu.errors import UserError
+from podgpu.kube.api import Api
+from podgpu.kube.endpoints import Endpoints
+from podgpu.model import Cluster, Snapshot
+from podgpu.sources.dcgm import NAME as DCGM
+from podgpu.sources.dcgm import PATH, PORT
+from podgpu.sources.dcgm.options import Options as DcgmOptions
+
+
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+class OpenCluster:
+    """A cluster that is being read, until it is closed."""
+
+    def __init__(self, loop: ClusterLoop, *others: Closable, api: Api | None = None) -> None:
+        self._loop = loop
+        self._others = others
+        self._api = api
+        self.running = asyncio.create_task(loop.run())
+
+    @property
+    def ready(self) -> bool:
+        return self._loop.ready
+
+    @property
+    def cluster(self) -> Cluster:
+        """The newest one: the same object until there is a newer one. Its nodes come in while `ready` is false."""
+        return self._loop.cluster
+
+    async def changed(self, seen: Cluster) -> Cluster:
+        """Return the newest cluster once it is another than `seen`."""
+        return await self._loop.changed(seen)
+
+    async def full(self, name: str) -> Snapshot:
+        """Fetch a node's snapshot with everything in it. Raises UserError."""
+        return await self._loop.full(name)
+
+    async def check(self) -> None:
+        """Close it and raise a UserError if there is no access to the cluster."""
+        try:
+            if self._api:
+                await check(self._api)
+        except UserError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        self.running.cancel()
+        await asyncio.gather(self.running, return_exceptions=True)
+        await self._loop.close()
+        for one in self._others:
+            await one.close()
+
+
+def open_cluster(config: Config) -> OpenCluster:
+    """Begin to read the cluster. Comes within a running event loop. Raises UserError."""
+    chosen = config.of(ClusterOptions)
+    if url := config.of(StoreOptions).url:
+        return _of_store(config, chosen, url)
+    return _of_addresses(chosen) if chosen.agents else _of_kubernetes(config, chosen)
+
+
+def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
+    """With a store nobody else is asked for the use of GPUs. Who was given them, Kubernetes says where there is one."""
+    survey = StoreSurvey(Store(config.of(StoreOptions)), url)
+    is_named = config.kube_kubeconfig or config.kube_context
+    api = open_access(config) if is_named else machine.open_api_server(config)
+    loop = ClusterLoop(
+        survey,
+        survey.open_reader,
+        interval=chosen.interval,
+        name=chosen.name or "",
+        given=KubeGiven(open_objects(config, api), config.kube_pod_labels) if api else None,
+    )
+    return OpenCluster(loop, *((api,) if api else ()), api=api)
+
+
+def _of_addresses(chosen: ClusterOptions) -> OpenCluster:
+    client, turn = Client(timeout=chosen.timeout), asyncio.Lock()
+    loop = ClusterLoop(
+        GivenAgents(chosen.agents),
+        lambda place: AgentReader(client, place.urls[0], turn=turn),
+        interval=chosen.interval,
+        name=chosen.name or "",
+    )
+    return OpenCluster(loop, client)
+
+
+def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
+    api = open_access(config)
+    given = KubeGiven(open_objects(config, api), config.kube_pod_labels)
+    is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
+    # Not the one with the watches: agents that hang would keep its connections busy.
+    proxy = open_access(config, connections=AT_ONCE) if is_proxied else None
+    client = ProxyClient(proxy, timeout=chosen.timeout) if proxy else Client(timeout=chosen.timeout)
+    turn = asyncio.Lock()
+
+    def open_reader(place: Place) -> Reader:
+        if place.origin == DCGM:
+            return open_exporter(config, place, given, proxy)
+        return AgentReader(client, place.urls[0], place.node, turn=turn)
+
+    loop = ClusterLoop(
+        _survey(config, chosen, api, proxied=is_proxied),
+        open_reader,
+        interval=chosen.interval,
+        name=chosen.name or "",
+        given=given,
+    )
+    return OpenCluster(loop, client, api, api=api)
+
+
+def _survey(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) -> PodSurvey:
+    agents = Endpoints(
+        api,
+        node=None,
+        selector=chosen.selector,
+        namespace=chosen.namespace or "",
+        port=chosen.port,
+        path="",
+        port_name="http",
+        proxied=proxied,
+    )
+    options = config.of(DcgmOptions)
+    exporters = Endpoints(
+        api,
+        node=None,
+        selector=options.selector,
+        namespace=options.namespace or "",
+        port=PORT,
+        path=PATH,
+        proxied=proxied,
+    )
+    return PodSurvey(agents, exporters)

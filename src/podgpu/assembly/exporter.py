@@ -1,0 +1,97 @@
+"""Reads a node without an agent from the pages of its dcgm-exporters, by the same means as an agent does."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from podgpu.agent.attribution import Attribution
+from podgpu.agent.loop import Agent
+from podgpu.catalog.parts import APISERVER
+from podgpu.cluster.given import KubeGiven
+from podgpu.cluster.pages import ProxyPages
+from podgpu.cluster.reader import ReadFault
+from podgpu.cluster.survey import Place
+from podgpu.config import ClusterOptions, Config
+from podgpu.kube.api import Api
+from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload
+from podgpu.sources.dcgm import NAME
+from podgpu.sources.dcgm.options import Options
+from podgpu.sources.dcgm.page import Pages
+from podgpu.sources.dcgm.source import DcgmPages
+from podgpu.views.cluster.slim import slim
+
+_REASONS = {
+    "page_unreachable": "unreachable",
+    "page_late": "timeout",
+    "page_refused": "http_error",
+    "page_garbage": "garbage",
+    "page_too_large": "too_large",
+    "no_gpu": "no_gpu",
+}
+
+
+class ExporterReader:
+    origin = NAME
+
+    def __init__(self, place: Place, agent: Agent) -> None:
+        self._place = place
+        self._agent = agent
+
+    async def read(self) -> Snapshot:
+        return slim(await self.full())
+
+    async def full(self) -> Snapshot:
+        await self._agent.cycle()
+        found = self._agent.snapshot
+        fault = next((part.fault for part in found.parts if part.name == NAME), None)
+        if fault is not None:
+            raise ReadFault(_REASONS.get(fault.reason, "failed"), fault.detail or fault.reason)
+        return found
+
+    async def close(self) -> None:
+        await self._agent.close()
+
+
+def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | None = None) -> ExporterReader:
+    """With a `proxy`, the addresses are paths of that API server."""
+    options, interval = config.of(Options), config.of(ClusterOptions).interval
+    urls = dict.fromkeys(place.urls, place.node)
+
+    async def find() -> tuple[dict[str, str], Fault | None]:
+        return urls, None
+
+    timeout, max_bytes = options.timeout, options.max_bytes
+    direct = Pages(timeout=timeout, max_bytes=max_bytes)
+    source = DcgmPages(find, ProxyPages(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct)
+    residents = _Residents(given, place.node)
+    attribution = Attribution(
+        interval=interval,
+        pod_sources=[residents],
+        workloads=residents,
+        pod_labels=config.kube_pod_labels,
+    )
+    return ExporterReader(place, Agent(source, node=place.node, interval=interval, attribution=attribution))
+
+
+class _Residents:
+    """The pods of a node, from the watch of all."""
+
+    name = APISERVER.name
+
+    def __init__(self, given: KubeGiven, node: str) -> None:
+        self._given = given
+        self._node = node
+        self.errors: Counter[str] = Counter()
+
+    async def run(self) -> None:
+        """The watch runs elsewhere."""
+
+    def pods(self) -> tuple[Pod, ...] | None:
+        found = self._given.pods_of(self._node)
+        return None if found is None else tuple(found)
+
+    def status(self) -> PartStatus:
+        return PartStatus(name=self.name, up=True)
+
+    async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
+        known = self._given.workloads
+        return {pod.uid: known[pod.uid] for pod in pods if pod.uid in known}

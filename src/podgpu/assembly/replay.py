@@ -1,0 +1,34 @@
+"""Opens a recording in place of an agent."""
+
+from msgspec.structs import replace
+
+from podgpu.agent.playback import Playback
+from podgpu.assembly.source import chosen
+from podgpu.config import Config
+from podgpu.errors import UserError
+from podgpu.model import Snapshot
+from podgpu.views.cluster import json
+
+
+def open_playback(config: Config) -> Playback | None:
+    """Return None unless the chosen source is a recording. Of several nodes, --node-name says which is meant."""
+    play = chosen(config).play
+    if play is None:
+        return None
+
+    def take(document: bytes) -> Snapshot:
+        return _of_node(document, config.node_name)
+
+    return Playback(play(config.of), take)
+
+
+def _of_node(document: bytes, wanted: str | None) -> Snapshot:
+    found = {one.name: one.snapshot for one in json.decode(document).nodes if one.snapshot}
+    if wanted is None and len(found) == 1:
+        (snapshot,) = found.values()
+    elif wanted in found:
+        snapshot = found[wanted]
+    else:
+        names = ", ".join(sorted(found)[:5]) or "none at this moment"
+        raise UserError(f"the recording has these nodes: {names}; choose one with --node-name")
+    return replace(snapshot, replayed=True)

@@ -1,0 +1,1 @@
+"""Completes what the user types in a shell."""

@@ -1,0 +1,1 @@
+"""What a user types: commands, arguments and options."""

@@ -1,0 +1,80 @@
+"""Runs the agent as a process: starts the parts, waits for a signal, stops within five seconds."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+from podgpu import __version__, log
+from podgpu.agent.loop import Agent
+from podgpu.agent.playback import Playback
+from podgpu.assembly import collector, machine
+from podgpu.assembly.agent import open_agent
+from podgpu.assembly.attribution import by_processes_alone
+from podgpu.assembly.guard import open_guard
+from podgpu.assembly.menu import open_menu
+from podgpu.assembly.push import open_push
+from podgpu.cli._serving.stopping import Signals, until_stopped, within
+from podgpu.config import Config
+from podgpu.option.address import Address
+from podgpu.serve.routes import RELEASE_SECONDS
+from podgpu.serve.server import Server
+from podgpu.views.dialects.dcgm import Options, unavailable
+
+# Together less than the five seconds within which the process always ends.
+SERVER_STOP_SECONDS = 2.4
+AGENT_CLOSE_SECONDS = 2.2
+
+Greeting = Callable[[Sequence[Address], str], None]
+
+
+def serve(config: Config, greet: Greeting = lambda *_: None) -> int:
+    """Run until SIGTERM or SIGINT. `greet` gets the addresses and their scheme once all are open."""
+    collector.relax()
+    with ExitStack() as at_exit:
+        return asyncio.run(_serve(config, greet, at_exit))
+
+
+async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
+    agent = open_agent(config)
+    if isinstance(agent, Agent) and (push := open_push(config, agent)):
+        agent.attach(push)
+    server = Server(
+        agent,
+        series_limit=config.series_limit,
+        max_requests=config.web_max_requests,
+        max_connections=config.web_max_connections,
+        menu=open_menu(config),
+        guard=open_guard(config),
+    )
+    signals = Signals(at_exit, release=partial(agent.release, RELEASE_SECONDS))
+    if isinstance(agent, Playback):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, agent.pause)
+    # Serve before the first reading: with a slow driver the agent would look dead.
+    await server.start(config.web_listen_address, config.web_probe_address)
+    loop = asyncio.create_task(agent.run())
+    try:
+        _announce(config, server.addresses)
+        greet(server.addresses, server.scheme)
+        return await until_stopped(signals, loop)
+    finally:
+        await _stop(server, agent, loop)
+
+
+def _announce(config: Config, addresses: Sequence[Address]) -> None:
+    places = ",".join(map(str, addresses))
+    node = machine.node_name(config)
+    log.info("listening", version=__version__, node=node, source=config.source, addresses=places)
+    if by_processes_alone(config):
+        log.info("no kubelet here: GPUs are booked by their processes alone", path=str(config.path_kubelet))
+    counters = config.of(Options).collectors
+    if counters and (missing := unavailable(counters)):
+        fields = ",".join(missing)
+        log.warning("the dcgm pages lack fields of the counters file", path=counters.path, fields=fields)
+
+
+async def _stop(server: Server, agent: Agent | Playback, loop: asyncio.Task[None]) -> None:
+    loop.cancel()
+    await within(SERVER_STOP_SECONDS, server.stop(), "server")
+    await within(AGENT_CLOSE_SECONDS, agent.close(), "source")

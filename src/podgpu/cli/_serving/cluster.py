@@ -1,0 +1,51 @@
+"""Runs the reader of a cluster as a process."""
+
+import asyncio
+import resource
+from contextlib import ExitStack
+
+from podgpu import __version__, log
+from podgpu.assembly import collector
+from podgpu.assembly.cluster import open_cluster
+from podgpu.assembly.guard import open_guard
+from podgpu.cli._serving.stopping import Signals, until_stopped, within
+from podgpu.config import Config
+from podgpu.serve.cluster.menu import cluster_menu
+from podgpu.serve.cluster.server import ClusterServer
+
+SERVER_STOP_SECONDS = 2.4
+READER_CLOSE_SECONDS = 2.2
+
+
+def serve_cluster(config: Config) -> int:
+    """Run until SIGTERM or SIGINT."""
+    collector.relax(collector.FEWER)
+    allow_connections()
+    with ExitStack() as at_exit:
+        return asyncio.run(_serve(config, at_exit))
+
+
+async def _serve(config: Config, at_exit: ExitStack) -> int:
+    reader = open_cluster(config)
+    await reader.check()
+    server = ClusterServer(
+        reader,
+        cluster_menu(config.of, config.series_limit),
+        max_requests=config.web_max_requests,
+        max_connections=config.web_max_connections,
+        guard=open_guard(config),
+    )
+    signals = Signals(at_exit)
+    try:
+        await server.start(config.web_listen_address, config.web_probe_address)
+        log.info("listening", version=__version__, addresses=",".join(map(str, server.addresses)))
+        return await until_stopped(signals, reader.running)
+    finally:
+        await within(SERVER_STOP_SECONDS, server.stop(), "server")
+        await within(READER_CLOSE_SECONDS, reader.close(), "reader")
+
+
+def allow_connections() -> None:
+    """Take as many open files as the system allows: there is a connection for each node."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,77 @@
+"""How a process that serves comes to its end: by a signal, and within five seconds."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from types import FrameType
+from typing import Any
+
+from podgpu import log
+
+LAST_RESORT_SECONDS = 4.8
+
+Release = Callable[[], Coroutine[Any, Any, bool]]
+
+
+async def until_stopped(signals: "Signals", loop: asyncio.Task[None]) -> int:
+    """Wait for a signal, or for the end of the loop, which only an error can bring. Return the exit code."""
+    stopped = asyncio.create_task(signals.stopped.wait())
+    await asyncio.wait({stopped, loop}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if loop.done() and (error := loop.exception()):
+        log.error("the loop failed; please report this", error=error)
+        return 1
+    log.info("stopping", signal=signals.name)
+    return signals.exit_code
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, None], part: str) -> None:
+    try:
+        await asyncio.wait_for(work, seconds)
+    except Exception as error:  # still stop the other parts
+        log.warning("did not stop cleanly", part=part, error=error)
+
+
+class Signals:
+    """Signal handlers. They use `signal.signal`, which works even while the event loop is blocked."""
+
+    def __init__(self, at_exit: ExitStack, release: Release | None = None) -> None:
+        """`release` is what SIGUSR1 asks for."""
+        self.stopped = asyncio.Event()
+        self.exit_code = 0
+        self.name = ""
+        self._release = release
+        self._events = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[bool]] = set()
+        self._last_resort = threading.Timer(LAST_RESORT_SECONDS, os._exit, (1,))
+        self._last_resort.daemon = True
+        at_exit.callback(self._last_resort.cancel)
+        handlers: dict[int, Callable[[int, FrameType | None], None]] = {
+            signal.SIGTERM: self._stop,
+            signal.SIGINT: self._stop,
+        }
+        if release is not None:
+            handlers[signal.SIGUSR1] = self._let_go
+        for number, handler in handlers.items():
+            at_exit.callback(signal.signal, number, signal.signal(number, handler))
+
+    def _stop(self, number: int, _: FrameType | None) -> None:
+        if self.name:  # the second signal: exit at once
+            os._exit(128 + number)
+        self.name = signal.Signals(number).name
+        self.exit_code = 128 + number if number == signal.SIGINT else 0
+        self._last_resort.start()
+        self._events.call_soon_threadsafe(self.stopped.set)
+
+    def _let_go(self, _: int, __: FrameType | None) -> None:
+        self._events.call_soon_threadsafe(self._begin_release)
+
+    def _begin_release(self) -> None:
+        if self._release is None:
+            return
+        task = asyncio.create_task(self._release())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,92 @@
+"""The columns of each view: how they read, how they sort, and which give way first on a narrow screen."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from podgpu.cli._form import Column
+from podgpu.views.cluster.rows.row import Row
+from podgpu.views.glance import UNKNOWN, Use, age, gib, watts, whole
+
+USE = "USE"
+STATE = "STATE"
+Value = float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A column of the screen. Those of the least worth go first where there is no room; 9 stays."""
+
+    title: str
+    text: Callable[[Row], str]
+    value: Callable[[Row], Value]
+    size: int
+    worth: int = 9
+    number: bool = True
+    ascending: bool = False
+
+    @property
+    def column(self) -> Column[Row]:
+        return Column(self.title, self.text, number=self.number, wide=self.worth < 5)
+
+
+def use_of(row: Row) -> Use:
+    cards = max(row.cards, 1)
+    if row.least_busy_gpus is None or row.most_busy_gpus is None:
+        return Use(row.use_ratio)
+    return Use(row.use_ratio, row.least_busy_gpus / cards, row.most_busy_gpus / cards)
+
+
+def state_of(row: Row) -> str:
+    return f"{row.state} {age(row.idle_seconds)}" if row.idle_seconds is not None else row.state
+
+
+def _gpus(row: Row) -> str:
+    return ",".join(row.gpus) if row.gpus else str(row.cards) if row.cards else UNKNOWN
+
+
+def amount(value: float | None) -> str:
+    """Write a number of GPUs; of hundreds nobody counts the tenths."""
+    return UNKNOWN if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def _limit(row: Row) -> str:
+    return gib(row.memory_total_bytes)
+
+
+def _words(title: str, text: Callable[[Row], str], size: int, worth: int = 9) -> Heading:
+    return Heading(title, text, lambda row: text(row) or None, size, worth, number=False, ascending=True)
+
+
+def _name(title: str) -> Heading:
+    return _words(title, lambda row: row.title, 0)
+
+
+_NODE = _words("NODE", lambda row: row.node or (UNKNOWN if row.state == "pending" else "several"), 12, 7)
+_GPU = Heading("GPU", _gpus, lambda row: float(row.cards), 9, 6, number=False)
+_MODEL = _words("MODEL", lambda row: row.model or UNKNOWN, 12, 4)
+_KIND = _words("KIND", lambda row: row.kind, 11, 3)
+_PODS = Heading("PODS", lambda row: str(row.pods), lambda row: float(row.pods), 5, 6)
+_CARDS = Heading("GPUS", lambda row: str(row.cards), lambda row: float(row.cards), 5, 7)
+_HELD = Heading("HELD", lambda row: amount(row.held_gpus), lambda row: row.held_gpus, 6, 6)
+_SHARE = Heading("HELD", lambda row: amount(row.held_gpus), lambda row: row.held_gpus, 5, 2)
+_USE = Heading(USE, lambda row: str(use_of(row)), lambda row: row.use_ratio, 13)
+_MEMORY = Heading("MEM GiB", lambda row: gib(row.memory_used_bytes), lambda row: row.memory_used_bytes, 7, 8)
+_LIMIT = Heading("OF GiB", _limit, lambda row: row.memory_total_bytes, 7, 3)
+_POWER = Heading("POWER", lambda row: watts(row.power_watts), lambda row: row.power_watts, 7, 5)
+_HEAT = Heading(
+    "TEMP", lambda row: whole(row.temperature_celsius, "°C"), lambda row: row.temperature_celsius, 6, 5
+)
+_STATE = _words(STATE, state_of, 11, 8)
+
+HEADINGS: Mapping[str, tuple[Heading, ...]] = {
+    "pods": (_name("NAMESPACE/POD"), _NODE, _GPU, _SHARE, _USE, _MEMORY, _LIMIT, _POWER, _STATE),
+    "workloads": (_name("NAMESPACE/WORKLOAD"), _KIND, _PODS, _HELD, _USE, _MEMORY, _POWER, _STATE),
+    "namespaces": (_name("NAMESPACE"), _PODS, _CARDS, _HELD, _USE, _MEMORY, _POWER, _STATE),
+    "gpus": (_name("NODE GPU"), _MODEL, _PODS, _USE, _MEMORY, _LIMIT, _HEAT, _POWER, _STATE),
+    "nodes": (_name("NODE"), _MODEL, _CARDS, _PODS, _HELD, _USE, _MEMORY, _LIMIT, _HEAT, _POWER, _STATE),
+}
+SORTED_BY = {"pods": USE, "workloads": USE, "namespaces": USE, "gpus": "NODE GPU", "nodes": "NODE"}
+
+
+def heading(view: str, title: str) -> Heading:
+    return next(one for one in HEADINGS[view] if one.title == title)

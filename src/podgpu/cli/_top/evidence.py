@@ -1,0 +1,107 @@
+"""What a row is made of, shown below it when it is opened."""
+
+from collections.abc import Iterator
+
+from podgpu.cli._top.columns import use_of
+from podgpu.cli._top.line import BOLD, DIM, PLAIN, RED, YELLOW, Line
+from podgpu.model import Process, Rest
+from podgpu.views.cluster.places import Place, Seat
+from podgpu.views.cluster.rows.listing import gpus_of, pods_of
+from podgpu.views.cluster.rows.row import Entry
+from podgpu.views.glance import Use, gib, percent, watts
+from podgpu.views.outsider import is_outsider, named
+from podgpu.views.rest import REASONS, present
+from podgpu.views.text import fitted, line
+
+MOST_LINES = 200
+_INDENT = "    "
+_NAME = 34
+
+
+def evidence(view: str, entry: Entry) -> list[Line]:
+    found = []
+    for number, one in enumerate(_EVIDENCE[view](entry)):
+        if number == MOST_LINES:
+            found.append([(f"{_INDENT}and more", DIM)])
+            break
+        found.append(one)
+    return found or [[(f"{_INDENT}{entry.row.detail or 'nothing more is known'}", DIM)]]
+
+
+def _pod(entry: Entry) -> Iterator[Line]:
+    if entry.row.detail:
+        yield [(_INDENT + entry.row.detail, YELLOW)]
+    for place in entry.places:
+        yield from _place(place)
+    ref = entry.places[0].tenant.container if entry.places else None
+    if ref is not None:
+        name = ref.container if is_outsider(ref) else f"{ref.namespace}/{ref.pod}"
+        yield [(f"{_INDENT}podgpu why {line(name)} shows all the evidence", DIM)]
+
+
+def _place(place: Place) -> Iterator[Line]:
+    tenant, gpu = place.tenant, place.seat.card.gpu
+    where = f"GPU {gpu.index}" + (" MIG" if tenant.mig else "")
+    facts = [f"{where} of {line(place.seat.snapshot.node)}"]
+    if tenant.booking.allocated_ratio is not None:
+        facts.append(f"given {percent(tenant.booking.allocated_ratio)}")
+    facts += [str(place.use), f"{gib(tenant.booking.memory_bytes)} GiB", watts(tenant.booking.power_watts)]
+    if tenant.booking.method:
+        facts.append(f"by {line(tenant.booking.method)}")
+    yield [(f"{_INDENT}{line(tenant.container.container)}  ", BOLD), ("  ".join(facts), PLAIN)]
+    for claim in tenant.claims:
+        words = (claim.resource, claim.device_id, claim.system and f"shared by {claim.system}")
+        source = f"reported by {line(claim.source)}" if claim.source else ""
+        yield [(f"{_INDENT}  claim    {'  '.join(filter(None, (*map(line, words), source)))}", DIM)]
+    for process in tenant.running:
+        yield _process(process)
+
+
+def _process(process: Process) -> Line:
+    facts = [f"pid {process.pid}", line(" ".join(process.kinds))]
+    facts += [] if process.memory_bytes is None else [f"{gib(process.memory_bytes)} GiB"]
+    facts += [] if process.sm_ratio is None or "mps" in process.kinds else [f"SM {percent(process.sm_ratio)}"]
+    if process.holder is not None and process.holder.command:
+        facts.append(line(process.holder.command))
+    return [(f"{_INDENT}  process  {'  '.join(facts)}", DIM)]
+
+
+def _members(entry: Entry) -> Iterator[Line]:
+    """List the pods of a workload or a namespace, the busiest first."""
+    for one in sorted(pods_of(entry.places), key=lambda one: -(one.row.use_ratio or 0.0)):
+        row = one.row
+        yield _row(row.title, use_of(row), row.memory_used_bytes, row.power_watts, row.state)
+
+
+def _gpu(entry: Entry) -> Iterator[Line]:
+    if entry.row.detail:
+        yield [(_INDENT + entry.row.detail, RED)]
+    yield from _members(entry)
+    for seat in entry.seats:
+        for rest in present(seat.card):
+            yield _rest(rest, seat)
+
+
+def _rest(rest: Rest, seat: Seat) -> Line:
+    whose = named(rest.running, 2)
+    name = REASONS.get(rest.reason, line(rest.reason)) + (f" ({whose})" if whose else "")
+    return [
+        (text, DIM) for text, _ in _row(name, seat.uses.of_rest(rest), rest.memory_bytes, rest.power_watts)
+    ]
+
+
+def _node(entry: Entry) -> Iterator[Line]:
+    if entry.row.detail:
+        yield [(_INDENT + entry.row.detail, RED)]
+    for one in gpus_of(entry.seats):
+        row = one.row
+        name = f"GPU {row.gpus[0]}  {row.model}"
+        yield _row(name, use_of(row), row.memory_used_bytes, row.power_watts, row.state)
+
+
+def _row(name: str, use: Use, memory: int | None, power: float | None, state: str = "") -> Line:
+    numbers = f"{use!s:>13}  {gib(memory):>7}  {watts(power):>6}  "
+    return [(f"{_INDENT}{fitted(name, _NAME)}  {numbers}", PLAIN), (state, YELLOW)]
+
+
+_EVIDENCE = {"pods": _pod, "workloads": _members, "namespaces": _members, "gpus": _gpu, "nodes": _node}

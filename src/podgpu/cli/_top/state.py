@@ -1,0 +1,114 @@
+"""What the user has chosen on the screen, and what each key changes of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from podgpu.cli._top.columns import HEADINGS, SORTED_BY
+
+VIEWS = tuple(HEADINGS)
+HELP, WRONG = "help", "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """`line` is where the cursor is among the lines of the body, `held` the row it is on."""
+
+    view: str = VIEWS[0]
+    sorts: Mapping[str, str] = field(default_factory=lambda: SORTED_BY)
+    turned: frozenset[str] = frozenset()  # views that are sorted the other way round
+    words: str = ""  # that rows must have
+    typing: bool = False
+    only_idle: bool = False
+    line: int = 0
+    opened: frozenset[tuple[str, str]] = frozenset()
+    paused: bool = False
+    sheet: str = ""  # shown instead of the rows: HELP or WRONG
+    quits: bool = False
+
+
+Change = Callable[[State, int], State]
+
+
+def press(state: State, key: str, page: int) -> State:
+    """Return the state after a key. `page` is how many lines the screen shows."""
+    if state.typing:
+        return _type(state, key)
+    change = _KEYS.get(key)
+    return change(state, page) if change else state
+
+
+def _type(state: State, key: str) -> State:
+    """The filter works while it is typed. Escape drops it."""
+    if key in ("enter", "down", "up"):
+        return replace(state, typing=False)
+    if key == "escape":
+        return replace(state, typing=False, words="", line=0)
+    if key == "backspace":
+        return replace(state, words=state.words[:-1], line=0)
+    return replace(state, words=state.words + key, line=0) if len(key) == 1 and key.isprintable() else state
+
+
+def _view(view: str) -> Change:
+    return lambda state, _: replace(state, view=view, line=0, sheet="")
+
+
+def _turn_view(by: int) -> Change:
+    def turned(state: State, _: int) -> State:
+        return replace(state, view=VIEWS[(VIEWS.index(state.view) + by) % len(VIEWS)], line=0, sheet="")
+
+    return turned
+
+
+def _sort(by: int) -> Change:
+    def sorted_by(state: State, _: int) -> State:
+        titles = [one.title for one in HEADINGS[state.view]]
+        title = titles[(titles.index(state.sorts[state.view]) + by) % len(titles)]
+        return replace(
+            state, sorts={**state.sorts, state.view: title}, turned=state.turned - {state.view}, line=0
+        )
+
+    return sorted_by
+
+
+def _move(lines: int) -> Change:
+    return lambda state, _: replace(state, line=max(state.line + lines, 0))
+
+
+def _escape(state: State, _: int) -> State:
+    if state.sheet:
+        return replace(state, sheet="")
+    return replace(state, words="", only_idle=False)
+
+
+def _sheet(name: str) -> Change:
+    return lambda state, _: replace(state, sheet="" if state.sheet == name else name)
+
+
+_END = 1 << 30
+_KEYS: Mapping[str, Change] = {
+    "q": lambda state, _: replace(state, quits=True),
+    "down": _move(1),
+    "j": _move(1),
+    "up": _move(-1),
+    "k": _move(-1),
+    "page down": lambda state, page: _move(page)(state, page),
+    "page up": lambda state, page: _move(-page)(state, page),
+    "home": _move(-_END),
+    "g": _move(-_END),
+    "end": _move(_END),
+    "G": _move(_END),
+    "tab": _turn_view(1),
+    "back tab": _turn_view(-1),
+    "/": lambda state, _: replace(state, typing=True, sheet=""),
+    "s": _sort(1),
+    ">": _sort(1),
+    "<": _sort(-1),
+    "r": lambda state, _: replace(state, turned=state.turned ^ {state.view}, line=0),
+    "i": lambda state, _: replace(state, only_idle=not state.only_idle, line=0),
+    " ": lambda state, _: replace(state, paused=not state.paused),
+    "?": _sheet(HELP),
+    "h": _sheet(HELP),
+    "w": _sheet(WRONG),
+    "escape": _escape,
+    **{str(number): _view(view) for number, view in enumerate(VIEWS, 1)},
+}

@@ -1,0 +1,96 @@
+"""A cluster read by this very command, without a server in between."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from podgpu.cli._view.progress import waiting
+from podgpu.errors import UserError
+from podgpu.model import Cluster, Snapshot
+
+if TYPE_CHECKING:
+    from podgpu.assembly.cluster import OpenCluster
+
+T = TypeVar("T")
+
+# For the first answers of all nodes; what comes later is shown when it comes.
+FIRST_SECONDS = 15.0
+FULL_SECONDS = 15.0
+CLOSE_SECONDS = 3.0
+_LOOK_SECONDS = 0.05
+
+
+class ReaderView:
+    """The reader lives in the event loop of a thread of its own. A node that answers late is shown when it does."""
+
+    player = None
+    is_one_node = False
+
+    def __init__(self, open_reader: Callable[[], OpenCluster]) -> None:
+        self._events = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._events.run_forever, daemon=True)
+        self._thread.start()
+        try:
+            self._reader = self._ask(_opened(open_reader)).result()
+        except BaseException:
+            self._stop()
+            raise
+        until = time.monotonic() + FIRST_SECONDS
+        try:
+            with waiting(self._words):
+                while not self._reader.ready and time.monotonic() < until:
+                    time.sleep(_LOOK_SECONDS)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._reader.cluster
+
+    def changed(self, seen: Cluster, seconds: float) -> Cluster:
+        waiting = self._ask(self._reader.changed(seen))
+        try:
+            return waiting.result(seconds)
+        except NotYet:
+            waiting.cancel()
+            return seen
+
+    def full(self, node: str) -> Snapshot:
+        try:
+            return self._ask(self._reader.full(node)).result(FULL_SECONDS)
+        except NotYet:
+            raise UserError(f"the agent of node {node} does not answer within {FULL_SECONDS:g} s") from None
+
+    def close(self) -> None:
+        try:
+            self._ask(self._reader.close()).result(CLOSE_SECONDS)
+        except NotYet:
+            pass  # the process ends anyway
+        finally:
+            self._stop()
+
+    def _words(self) -> str:
+        known = sum(one.snapshot is not None for one in self.cluster.nodes)
+        return f"reading the cluster: {known} of {len(self.cluster.nodes)} nodes"
+
+    def _ask(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._events)
+
+    def _stop(self) -> None:
+        self._events.call_soon_threadsafe(self._events.stop)
+        self._thread.join(CLOSE_SECONDS)
+        if not self._thread.is_alive():
+            self._events.close()
+
+
+async def _opened(open_reader: Callable[[], OpenCluster]) -> OpenCluster:
+    reader = open_reader()
+    await reader.check()
+    return reader

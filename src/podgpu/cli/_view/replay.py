@@ -1,0 +1,51 @@
+"""A recording as a view, for commands that look at it directly."""
+
+import time
+
+from msgspec.structs import replace
+
+from podgpu.errors import UserError
+from podgpu.model import Cluster, Snapshot
+from podgpu.sources import Playing
+from podgpu.views.cluster import json
+
+_MOST_WAIT_SECONDS = 0.1  # a key may pause it at any time
+
+
+class ReplayView:
+    def __init__(self, player: Playing) -> None:
+        self.player = player
+        self._number = player.number
+        self.cluster = self._taken()
+
+    @property
+    def is_one_node(self) -> bool:
+        return len(self.cluster.nodes) == 1
+
+    def changed(self, seen: Cluster, seconds: float) -> Cluster:
+        until = time.monotonic() + seconds
+        while self.cluster is seen and (left := until - time.monotonic()) > 0:
+            time.sleep(min(self.player.seconds_to_next, left, _MOST_WAIT_SECONDS))
+            number = self.player.number
+            if number != self._number:
+                self._number = number
+                self.cluster = self._taken()
+        return self.cluster
+
+    def full(self, node: str) -> Snapshot:
+        """A recording has what was recorded, and no more."""
+        found = next((one.snapshot for one in self.cluster.nodes if one.name == node), None)
+        if found is None:
+            raise UserError(f"the recording knows nothing of the GPUs of node {node} at this moment")
+        return found
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _taken(self) -> Cluster:
+        cluster = json.decode(self.player.document(self._number))
+        nodes = [
+            replace(one, snapshot=replace(one.snapshot, replayed=True)) if one.snapshot else one
+            for one in cluster.nodes
+        ]
+        return replace(cluster, replayed=True, nodes=tuple(nodes))

@@ -1,0 +1,125 @@
+"""A cluster, or an agent as a cluster of one node, over HTTP."""
+
+import time
+from urllib.parse import urlencode
+
+from msgspec.structs import replace
+
+from podgpu import __version__
+from podgpu.cli._view.progress import waiting
+from podgpu.cli._view.wire import Wire
+from podgpu.errors import UserError
+from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, Snapshot
+from podgpu.views import json
+from podgpu.views.cluster import json as cluster_json
+
+CLUSTER = "/api/v1/cluster"
+SNAPSHOT = "/api/v1/snapshot"
+# How often to ask whether there is anything new. The answer is short if there is not.
+QUICKEST_SECONDS, SLOWEST_SECONDS = 0.5, 2.0
+REST = 2.0  # a large cluster takes long to read: the machine has other work too
+
+
+class WebView:
+    """Which of the two it is shows in what the server answers first.
+
+    A server that stops answering leaves the last cluster, and a part of it that says why.
+    """
+
+    player = None
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._etag = ""
+        self._asked_at = 0.0
+        self._path = CLUSTER
+        self._pause = SLOWEST_SECONDS
+        try:
+            with waiting(lambda: f"asking {wire.url}"):
+                self._good = self.cluster = self._first()
+        except BaseException:
+            wire.close()
+            raise
+
+    @property
+    def is_one_node(self) -> bool:
+        return self._path == SNAPSHOT
+
+    def changed(self, seen: Cluster, seconds: float) -> Cluster:
+        """Return the newest cluster once it is another than `seen`, or `seen` after so many seconds."""
+        until = time.monotonic() + seconds
+        while self.cluster is seen and time.monotonic() < until:
+            due = self._asked_at + self._pause
+            time.sleep(max(0.0, min(due, until) - time.monotonic()))
+            if time.monotonic() >= due:
+                self._ask()
+        return self.cluster
+
+    def full(self, node: str) -> Snapshot:
+        """Return the node's snapshot with everything in it, where the cluster's is slim."""
+        if self._path == CLUSTER:
+            return self._fetched(node)
+        found = next((one for one in self.cluster.nodes if one.name == node), None)
+        if found is None or found.snapshot is None:
+            raise UserError(f"nothing is known of the GPUs of node {node}; see `podgpu top`")
+        return found.snapshot
+
+    def close(self) -> None:
+        self._wire.close()
+
+    def _fetched(self, node: str) -> Snapshot:
+        with waiting(lambda: f"asking for node {node}"):
+            answer = self._wire.get(f"{SNAPSHOT}?{urlencode({'node': node})}")
+        if answer.status != 200 or answer.body is None:
+            reason = (answer.body or b"").decode(errors="replace").strip()
+            raise UserError(reason or f"nothing is known of the GPUs of node {node}; see `podgpu top nodes`")
+        return json.decode(answer.body)
+
+    def _first(self) -> Cluster:
+        answer = self._wire.get(self._path)
+        if answer.status == 404:
+            self._path = SNAPSHOT
+            answer = self._wire.get(self._path)
+        if answer.body is None or answer.status == 404:
+            raise UserError(
+                f"{self._wire.url} is neither an agent nor a cluster of podgpu; give another --url"
+            )
+        return self._read(answer.body, answer.etag)
+
+    def _ask(self) -> None:
+        try:
+            answer = self._wire.get(self._path, self._etag)
+            if answer.body is not None and answer.status == 200:
+                self._good = self._read(answer.body, answer.etag)
+            self._asked_at = time.monotonic()
+            self.cluster = self._good
+        except UserError as error:
+            self._asked_at = time.monotonic()
+            self.cluster = _silent(self._good, str(error))
+
+    def _read(self, body: bytes, etag: str) -> Cluster:
+        begun = time.monotonic()
+        if self._path == CLUSTER:
+            cluster, pause = cluster_json.decode(body), SLOWEST_SECONDS
+        else:
+            cluster = of_one(json.decode(body))
+            pause = min(max(_interval(cluster) / 2, QUICKEST_SECONDS), SLOWEST_SECONDS)
+        self._asked_at = time.monotonic()
+        self._pause = max(pause, REST * (self._asked_at - begun))
+        self._etag = etag
+        return cluster
+
+
+def _interval(cluster: Cluster) -> float:
+    return min((one.snapshot.interval_seconds for one in cluster.nodes if one.snapshot), default=0.0)
+
+
+def of_one(snapshot: Snapshot) -> Cluster:
+    """Show one agent's node as a cluster."""
+    node = ClusterNode(name=snapshot.node, state="fresh", origin="agent", snapshot=snapshot)
+    return Cluster(taken_at=snapshot.taken_at, version=__version__, demo=snapshot.demo, nodes=(node,))
+
+
+def _silent(cluster: Cluster, problem: str) -> Cluster:
+    part = PartStatus(name="view", up=False, fault=Fault(reason="unreachable", detail=problem))
+    return replace(cluster, parts=(*cluster.parts, part))

@@ -1,0 +1,31 @@
+from argparse import Namespace
+
+from podgpu.config import OPTIONS as ALL
+from podgpu.config import Config
+from podgpu.option import CLUSTER, DIALECTS, GENERAL, KUBERNETES, LOG, STORE, WEB
+
+HELP = "Read every node of a cluster and serve them together."
+_GROUPS = (GENERAL, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE)
+# Those of an agent alone, and of reports.
+_NOT_HERE = (
+    "interval",
+    "node_name",
+    "path_kubelet",
+    "path_logs",
+    "sharing_ratio_file",
+    "series_processes",
+    "price",
+)
+# Where a node has no agent, its dcgm-exporter is read.
+_EXPORTERS = ("dcgm_selector", "dcgm_namespace", "dcgm_timeout", "dcgm_max_bytes")
+OPTIONS = tuple(
+    name
+    for name, option in ALL.items()
+    if name in _EXPORTERS or (option.group in _GROUPS and name not in _NOT_HERE)
+)
+
+
+def run(config: Config, _: Namespace) -> int:
+    from podgpu.cli._serving.cluster import serve_cluster
+
+    return serve_cluster(config)

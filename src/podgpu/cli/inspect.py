@@ -1,0 +1,123 @@
+import shutil
+import sys
+from argparse import ArgumentParser, Namespace
+
+from podgpu.cli._view import LOOKING
+from podgpu.config import OPTIONS as ALL
+from podgpu.config import Config, Terminal
+from podgpu.errors import UserError
+from podgpu.model import Cluster
+
+HELP = "Show how much of each GPU's memory was given to whom."
+OPTIONS = tuple(name for name in ALL if name in LOOKING or name.startswith("kube_"))
+
+FAULTY = 1
+PATIENCE_SECONDS = 30.0
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("node", nargs="?", metavar="[NODE]", help="only this node")
+    parser.add_argument("-d", "--details", action="store_true", help="a line for each pod")
+    parser.add_argument("--used", action="store_true", help="add what is really used, as agents measure it")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FORM",
+        choices=("table", "json"),
+        default="table",
+        help="table, the default, or json",
+    )
+
+
+def run(config: Config, arguments: Namespace) -> int:
+    from podgpu.views.cluster.inspect.holdings import holdings
+
+    cluster = _cluster(config, arguments)
+    if arguments.node:
+        cluster = _only(cluster, arguments.node)
+    found = holdings(cluster)
+    if arguments.output == "json":
+        from podgpu.views.cluster.inspect import document
+
+        print(document(found))
+    elif found.nodes or found.waiting:
+        from podgpu.views.cluster.inspect import table
+
+        # A program that reads the table gets it as it always was.
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print(table(found, by_pod=arguments.details, with_use=arguments.used, width=width), end="")
+    else:
+        print("no node offers GPUs, and no pod asks for one", file=sys.stderr)
+    return _complaints(cluster)
+
+
+def _cluster(config: Config, arguments: Namespace) -> Cluster:
+    if arguments.used or config.of(Terminal).url:
+        from podgpu.cli._view import open_view
+
+        view = open_view(config)
+        try:
+            return view.cluster
+        finally:
+            view.close()
+    import asyncio
+
+    return asyncio.run(_given(config))
+
+
+async def _given(config: Config) -> Cluster:
+    """Ask the API server alone, once."""
+    import asyncio
+
+    from podgpu import __version__
+    from podgpu.assembly.access import check, open_access
+    from podgpu.assembly.whole import open_reader
+    from podgpu.cluster.allocations import allocate
+
+    api = open_access(config)
+    reader = open_reader(config, api)
+    running = None
+    try:
+        await check(api)
+        running = asyncio.create_task(reader.run())
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            objects = await reader.complete()
+        found = allocate(objects)
+        return Cluster(
+            taken_at=objects.at,
+            version=__version__,
+            nodes=tuple(found.nodes.values()),
+            pending=found.pending,
+            parts=reader.statuses(),
+        )
+    except TimeoutError:
+        raise UserError(
+            f"the API server has not answered within {PATIENCE_SECONDS:g} s; try `kubectl get nodes`"
+        ) from None
+    finally:
+        if running:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        await reader.close()
+        await api.close()
+
+
+def _only(cluster: Cluster, name: str) -> Cluster:
+    from msgspec.structs import replace
+
+    from podgpu.option.spelling import did_you_mean
+
+    nodes = tuple(one for one in cluster.nodes if one.name == name)
+    if not nodes:
+        names = [one.name for one in cluster.nodes]
+        known = f"those with GPUs are {', '.join(names[:10])}" if names else "no node has GPUs"
+        raise UserError(f"no node {name!r} has GPUs; {did_you_mean(name, names, known)}")
+    return replace(cluster, nodes=nodes, pending=())
+
+
+def _complaints(cluster: Cluster) -> int:
+    """Say on stderr what could not be read: the table may lack it."""
+    faults = [(part.name, part.fault) for part in cluster.parts if part.fault]
+    for name, fault in faults:
+        print(f"{name}: {fault.reason}: {fault.detail}", file=sys.stderr)
+    return FAULTY if faults else 0

@@ -1,0 +1,139 @@
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self, TypeVar
+
+from podgpu.cli._view import LOOKING, View, open_view
+from podgpu.config import Config
+from podgpu.errors import UserError
+from podgpu.model import Cluster
+
+HELP = "Write what is seen to a file, to look at it later."
+OPTIONS = LOOKING
+
+LONGEST, LARGEST, SOONEST = "1h", "256MiB", "1s"
+_WAIT_SECONDS = 1.0
+T = TypeVar("T")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the recording; there must be no such file yet")
+    parser.add_argument(
+        "--for", dest="length", metavar="DURATION", default=LONGEST, help=f"default {LONGEST}"
+    )
+    parser.add_argument("--max-size", metavar="SIZE", default=LARGEST, help=f"of the file; default {LARGEST}")
+    parser.add_argument(
+        "--every",
+        metavar="DURATION",
+        default=SOONEST,
+        help=f"the least time between two snapshots; default {SOONEST}, and never more often than they change",
+    )
+    parser.add_argument(
+        "--scrub", action="store_true", help="replace the names of nodes, pods, users and GPUs by others"
+    )
+
+
+def run(config: Config, arguments: Namespace) -> int:
+    from podgpu.option.value import duration, size
+
+    length = _parsed("--for", duration("100ms", "168h"), arguments.length)
+    most = _parsed("--max-size", size("4KiB", "64GiB"), arguments.max_size)
+    every = _parsed("--every", duration("100ms", "1h"), arguments.every)
+    view = open_view(config)
+    try:
+        with _Tape(Path(arguments.file), most, is_scrubbed=arguments.scrub) as tape:
+            try:
+                _record(view, tape, length, every)
+            except KeyboardInterrupt:
+                tape.ended = "stopped"
+        print(f"{arguments.file}: {tape.summary}; {tape.ended}", file=sys.stderr)
+    finally:
+        view.close()
+    return 0
+
+
+def _record(view: View, tape: "_Tape", length: float, every: float) -> None:
+    until = time.monotonic() + length
+    seen = view.cluster
+    while tape.takes(seen):
+        due = time.monotonic() + every
+        newest = seen
+        while newest is seen or time.monotonic() < due:
+            if (left := until - time.monotonic()) <= 0:
+                return
+            time.sleep(min(max(due - time.monotonic(), 0.0), _WAIT_SECONDS, left))
+            newest = view.changed(seen, min(_WAIT_SECONDS, left))
+            tape.show_progress()
+        seen = newest
+
+
+class _Tape:
+    """The file. Each snapshot is written whole, so that what was recorded stays readable whatever happens."""
+
+    def __init__(self, path: Path, most: int, *, is_scrubbed: bool) -> None:
+        from secrets import token_bytes
+
+        from podgpu.views.cluster.scrub import Scrubber
+
+        self.ended = "the time is up"
+        self._most = most
+        self._scrubber = Scrubber(token_bytes(16)) if is_scrubbed else None
+        self._count = self._bytes = 0
+        self._begun = time.monotonic()
+        try:
+            self._file = path.open("xb")
+        except FileExistsError:
+            raise UserError(f"{path} exists; choose another name, a recording replaces no file") from None
+        except OSError as error:
+            raise UserError(f"cannot write {path}: {error.strerror}; choose another place") from None
+
+    def __enter__(self) -> Self:
+        from podgpu.sources.replay.recording import MAGIC
+
+        self._write(MAGIC)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr)
+
+    @property
+    def summary(self) -> str:
+        moments = "1 snapshot" if self._count == 1 else f"{self._count} snapshots"
+        return f"{moments}, {self._bytes / 2**10:.0f} KiB"
+
+    def takes(self, cluster: Cluster) -> bool:
+        """Write a snapshot. False if there is no room for it."""
+        from podgpu.sources.replay.recording import frame
+        from podgpu.views.cluster.json import encode
+
+        document = encode(self._scrubber.scrubbed(cluster) if self._scrubber else cluster)
+        data = frame(cluster.taken_at, document)
+        if self._bytes + len(data) > self._most:
+            self.ended = "the file is as large as it may be"
+            return False
+        self._write(data)
+        self._count += 1
+        self.show_progress()
+        return True
+
+    def show_progress(self) -> None:
+        if sys.stderr.isatty():
+            seconds = time.monotonic() - self._begun
+            words = f"recording: {self.summary}, {seconds:.0f} s; Ctrl-C ends it"
+            print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
+
+    def _write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._file.flush()
+        self._bytes += len(data)
+
+
+def _parsed(name: str, parse: Callable[[str], T], text: str) -> T:
+    try:
+        return parse(text)
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None

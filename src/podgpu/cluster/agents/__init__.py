@@ -1,0 +1,1 @@
+"""Reads the agents' snapshots over HTTP."""

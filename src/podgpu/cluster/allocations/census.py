@@ -1,0 +1,145 @@
+"""The cards of a node that nobody looks at, as far as Kubernetes shows them.
+
+A card without a UUID has a name here that is good for this module's readers alone: it never leaves this room.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from podgpu import sharing
+from podgpu.model import UNKNOWN, Device, Gpu, KubeNode
+from podgpu.sharing import sighting
+from podgpu.sharing.inventory import Inventory
+
+WHOLE = "nvidia.com/gpu"
+COUNT, MEMORY, PRODUCT = "nvidia.com/gpu.count", "nvidia.com/gpu.memory", "nvidia.com/gpu.product"
+REPLICAS, STRATEGY = "nvidia.com/gpu.replicas", "nvidia.com/gpu.sharing-strategy"
+MIG_PRODUCT, SHARED_PRODUCT = "-MIG-", "-SHARED"  # within the product, where what is offered is no whole card
+MIB = 1 << 20
+
+NUMBERED, NAMELESS = "GPU", "GPU?"  # what names of cards without a UUID begin with
+
+
+def is_stand_in(uuid: str) -> bool:
+    return bool(uuid) and not uuid.startswith("GPU-")
+
+
+def model_of(node: KubeNode) -> str:
+    """The model by the node's label, which has dashes for blanks, and what is added for shared cards."""
+    product = node.labels.get(PRODUCT, "")
+    return product.partition(MIG_PRODUCT)[0].removesuffix(SHARED_PRODUCT)
+
+
+def found(inventory: Inventory, systems: Sequence[sharing.SharingSystem]) -> tuple[Device, ...]:
+    """Return each card once: by UUID, then by number, then those that only their count is known of."""
+    node = inventory.node
+    cards = _Cards()
+    for one in sharing.cards(inventory, systems):
+        cards.add(one)
+    known = cards.named()
+    missing = _missing(inventory, known, sharing.registers_of(systems))
+    nameless = [_called(sighting.card(), f"{NAMELESS}{place}") for place in range(missing)]
+    return tuple(_described(one, node) for one in (*known, *nameless))
+
+
+class _Cards:
+    """Puts together what several systems say of one card."""
+
+    def __init__(self) -> None:
+        self._cards: list[Device] = []
+
+    def add(self, new: Device) -> None:
+        for place, old in enumerate(self._cards):
+            if _is_same(old.gpu, new.gpu):
+                self._cards[place] = _joined(old, new)
+                return
+        self._cards.append(new)
+
+    def named(self) -> list[Device]:
+        """By number, and those without one behind."""
+        ordered = sorted(self._cards, key=lambda one: (one.gpu.index == UNKNOWN, one.gpu.index, one.gpu.uuid))
+        return [
+            one
+            if one.gpu.uuid
+            else _called(one, NAMELESS if one.gpu.index == UNKNOWN else f"{NUMBERED}{one.gpu.index}")
+            for one in ordered
+        ]
+
+
+def _is_same(one: Gpu, other: Gpu) -> bool:
+    if one.uuid and other.uuid:
+        return one.uuid == other.uuid
+    return one.index == other.index and (one.index != UNKNOWN or one.uuid == other.uuid)
+
+
+def _joined(one: Device, other: Device) -> Device:
+    mine, its = one.gpu, other.gpu
+    migs = {instance.mig.uuid: instance for instance in (*other.instances, *one.instances)}
+    return replace(
+        one,
+        gpu=replace(
+            mine,
+            uuid=mine.uuid or its.uuid,
+            index=its.index if mine.index == UNKNOWN else mine.index,
+            minor=its.minor if mine.minor is None else mine.minor,
+            model=mine.model or its.model,
+            mig_enabled=bool(migs),
+        ),
+        readings=one.readings or other.readings,
+        instances=tuple(migs[name] for name in sorted(migs)),
+    )
+
+
+def _called(device: Device, name: str) -> Device:
+    return replace(device, gpu=replace(device.gpu, uuid=name))
+
+
+def _described(device: Device, node: KubeNode) -> Device:
+    """Fill in what labels say of all cards of the node alike."""
+    size = node.labels.get(MEMORY, "")
+    is_of_cards = MIG_PRODUCT not in node.labels.get(PRODUCT, "")
+    labelled = int(size) * MIB if is_of_cards and size.isascii() and size.isdigit() and len(size) < 9 else 0
+    readings = sighting.card(memory=labelled).readings
+    return replace(
+        device,
+        gpu=replace(device.gpu, model=device.gpu.model or model_of(node)),
+        readings=device.readings or readings,
+    )
+
+
+def _missing(inventory: Inventory, known: list[Device], registers: Collection[str]) -> int:
+    """How many cards there are besides those that are known. Nobody knows the cards of nameless MIG instances."""
+    node = inventory.node
+    if any(one.instances and is_stand_in(one.gpu.uuid) for one in known) and COUNT in node.labels:
+        return 0
+    is_of_cards = MIG_PRODUCT not in node.labels.get(PRODUCT, "")
+    if labelled := sighting.offered(node.labels, COUNT) if is_of_cards else 0:
+        return max(0, min(labelled, sighting.MOST_CARDS) - len(known))
+    whole = min(sighting.offered(node.capacity, WHOLE), sighting.MOST_CARDS)
+    others = set(_of_others(inventory))
+    own = [one for one in known if not one.instances and one.gpu.uuid not in others]
+    return max(0, whole - len(own)) if hands_out_whole(inventory, registers) else 0
+
+
+def hands_out_whole(inventory: Inventory, registers: Collection[str]) -> bool:
+    """Whether the plain resource means whole cards on this node: no label, id or register says otherwise."""
+    node = inventory.node
+    product = node.labels.get(PRODUCT, "")
+    is_shared = (
+        node.labels.get(REPLICAS, "1") not in ("", "0", "1")
+        or node.labels.get(STRATEGY, "none") != "none"
+        or MIG_PRODUCT in product
+        or product.endswith(SHARED_PRODUCT)
+        or any(name in registers for name in node.annotations)
+    )
+    ids = (one.device_id for one in inventory.allocations if one.resource == WHOLE and one.device_id)
+    return not is_shared and all(map(sighting.UUID.fullmatch, ids))
+
+
+def _of_others(inventory: Inventory) -> Iterator[str]:
+    """Name the cards that are handed out by other resources and by drivers."""
+    for one in inventory.allocations:
+        if one.resource != WHOLE and (named := sighting.UUID.match(one.device_id)):
+            yield named[0]
+    yield from (one.attributes.get("uuid", "") for one in inventory.pool_devices)

@@ -1,0 +1,200 @@
+"""One node by Kubernetes alone: its cards, and who was given them."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podgpu import __version__, sharing
+from podgpu.cluster.allocations import census
+from podgpu.model import (
+    Allocation,
+    Booking,
+    Card,
+    Claim,
+    ClusterNode,
+    ContainerRef,
+    Device,
+    KubeNode,
+    Pod,
+    PodContainer,
+    PoolDevice,
+    ResourceClaim,
+    Snapshot,
+    Tenant,
+    Workload,
+)
+from podgpu.sharing import exclusive, sighting
+from podgpu.sharing.inventory import Inventory
+
+STATUS, SPEC = "pod status", "pod spec"  # who reported a claim
+DETAIL = (
+    "nobody reads its GPUs: only what Kubernetes gave away is known. Install the agent to see what is used"
+)
+NO_AGENT = "no_agent"
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """All that is known of one node: while it is equal, so is what follows from it."""
+
+    node: KubeNode
+    pods: tuple[Pod, ...] = ()
+    claims: tuple[ResourceClaim, ...] = ()
+    devices: tuple[PoolDevice, ...] = ()
+    workloads: Mapping[str, Workload] = {}
+
+
+def allocated(
+    found: Findings, systems: Sequence[sharing.SharingSystem], at: float, pod_labels: Collection[str] = ()
+) -> ClusterNode:
+    node, signs = found.node, sharing.signs_of(systems)
+    snapshot = _snapshot(found, systems, at, pod_labels)
+    return ClusterNode(
+        name=node.name,
+        state="allocation",
+        origin="api",
+        reason=NO_AGENT,
+        detail=DETAIL,
+        snapshot=snapshot,
+        allocatable={name: text for name, text in node.allocatable.items() if sharing.is_gpu(name, signs)},
+        model=_model(node, snapshot),
+        ready=node.ready,
+        address=node.address,
+    )
+
+
+def _model(node: KubeNode, snapshot: Snapshot) -> str:
+    models = {card.gpu.model for card in snapshot.cards}
+    return models.pop() if len(models) == 1 else "" if models else census.model_of(node)
+
+
+def _snapshot(
+    found: Findings, systems: Sequence[sharing.SharingSystem], at: float, pod_labels: Collection[str]
+) -> Snapshot:
+    signs = sharing.signs_of(systems)
+    given = [one for pod in found.pods for one in _given(pod, found.node, signs)]
+    devices = census.found(_inventory(found, given, ()), systems)
+    inventory = _inventory(found, given, devices)
+    claims = sharing.claims(inventory, systems)
+    undecided = [one for one in sharing.alternatives(inventory, systems) if one.usual is None]
+    by_count, left = _by_count(inventory, claims, systems)
+    claims = (*claims, *by_count)
+    return Snapshot(
+        node=found.node.name,
+        taken_at=at,
+        interval_seconds=0.0,
+        version=__version__,
+        cards=tuple(_card(device, claims, found) for device in devices),
+        pods=tuple(_shown(pod, found, pod_labels) for pod in found.pods if not pod.finished),
+        unclaimed=left,
+        sharing=sharing.statuses(inventory, claims, systems, undecided),
+    )
+
+
+def _inventory(found: Findings, given: Iterable[Allocation], devices: Iterable[Device]) -> Inventory:
+    return Inventory(
+        devices,
+        given,
+        pods=found.pods,
+        resource_claims=[one for one in found.claims if one.devices],
+        pool_devices=found.devices,
+        source=STATUS,
+        node=found.node,
+    )
+
+
+def _given(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocation]:
+    """Yield what a pod's containers were given, by their status, else by what they asked this node for."""
+    for one in pod.containers:
+        status = [(name, uid) for name, uid in one.devices if not name.startswith("claim:")]
+        yield from (_allocation(pod, one, resource, device_id) for resource, device_id in status)
+        if (one.is_init and not one.running) or one.is_ephemeral or not pod.node:
+            continue
+        listed = {name for name, _ in status}
+        # Of a node that could not be read nobody knows what the kubelet hands out.
+        offered = node.capacity or one.limits
+        for resource in sorted(one.limits.keys() & offered.keys() - listed):
+            units = sighting.count(one.limits[resource])
+            if units and sharing.is_gpu(resource, signs):
+                yield replace(_allocation(pod, one, resource, ""), units=units)
+
+
+def _allocation(pod: Pod, container: PodContainer, resource: str, device_id: str) -> Allocation:
+    return Allocation(
+        namespace=pod.namespace,
+        pod=pod.name,
+        container=container.name,
+        resource=resource,
+        device_id=device_id,
+    )
+
+
+def _by_count(
+    inventory: Inventory, claims: Iterable[Claim], systems: Sequence[sharing.SharingSystem]
+) -> tuple[list[Claim], tuple[Allocation, ...]]:
+    """Give whole cards to those of whom only the number of cards is known: each some card that has no name.
+
+    Return the claims, and what is left that nobody can place.
+    """
+    held = {claim.gpu for claim in claims}
+    free = [one.gpu.uuid for one in inventory.devices if _is_placeable(one) and one.gpu.uuid not in held]
+    is_whole = census.hands_out_whole(inventory, sharing.registers_of(systems))
+    found: list[Claim] = []
+    left: list[Allocation] = []
+    for one in sharing.unclaimed(inventory, systems):
+        if is_whole and one.resource == census.WHOLE and not one.device_id and one.units <= len(free):
+            mine, free = free[: one.units], free[one.units :]
+            found += [
+                replace(inventory.claim(one, card, system=exclusive.NAME), source=SPEC) for card in mine
+            ]
+        else:
+            left.append(replace(one, memory_bytes=sharing.memory_of(one, inventory, systems)))
+    return found, tuple(left)
+
+
+def _is_placeable(device: Device) -> bool:
+    """A card with a number is a certain one. It can be meant only if somebody named it."""
+    return device.gpu.uuid.startswith(census.NAMELESS) and not device.instances
+
+
+def _card(device: Device, claims: Iterable[Claim], found: Findings) -> Card:
+    uuid = "" if census.is_stand_in(device.gpu.uuid) else device.gpu.uuid
+    started = {pod.uid: pod.started_at for pod in found.pods}
+    held: dict[tuple[ContainerRef, str], list[Claim]] = {}
+    for claim in claims:
+        if claim.gpu == device.gpu.uuid:
+            held.setdefault((claim.container, claim.mig), []).append(replace(claim, gpu=uuid))
+    return Card(
+        gpu=replace(device.gpu, uuid=uuid, minor=None),
+        ability=device.ability,
+        readings=device.readings,
+        instances=device.instances,
+        tenants=tuple(
+            Tenant(
+                container=container,
+                mig=mig,
+                workload=found.workloads.get(container.pod_uid),
+                held_since=started.get(container.pod_uid),
+                claims=tuple(own),
+                booking=_booking(own),
+            )
+            for (container, mig), own in sorted(held.items())
+        ),
+    )
+
+
+def _booking(claims: Sequence[Claim]) -> Booking:
+    """What it was given is known; what it uses is not. On a MIG instance the part of the card is not known either."""
+    limits = [one.memory_limit_bytes for one in claims]
+    is_part = any(one.mig or not one.share for one in claims)
+    return Booking(
+        bookable=False,
+        memory_limit_bytes=sum(filter(None, limits)) if all(limits) else None,
+        allocated_ratio=None if is_part else min(1.0, sum(one.share for one in claims)),
+    )
+
+
+def _shown(pod: Pod, found: Findings, pod_labels: Collection[str]) -> Pod:
+    """Labels only as far as they are allowed; annotations may hold secrets and stay here."""
+    labels = {key: value for key, value in pod.labels.items() if key in pod_labels}
+    return replace(pod, annotations={}, labels=labels, workload=found.workloads.get(pod.uid))

@@ -1,0 +1,82 @@
+"""What Kubernetes gave to whom, from the watches of the API server."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+
+from podgpu import log
+from podgpu.cluster.allocations import Allocated, allocate
+from podgpu.feed import Feed
+from podgpu.kube.whole.reader import ClusterReader
+from podgpu.model import Fault, KubeObjects, PartStatus, Pod, Workload
+
+FIRST_SECONDS = 10.0  # for the first lists; what is there by then is shown
+PAUSE_SECONDS = 0.5  # between two looks, however often objects change
+
+
+class KubeGiven:
+    def __init__(self, reader: ClusterReader, pod_labels: Collection[str] = ()) -> None:
+        """`pod_labels` are the labels of pods that may be shown."""
+        self._reader = reader
+        self._pod_labels = pod_labels
+        self._feed = Feed(Allocated())
+        self._first = asyncio.Event()
+        self._pods: dict[str, list[Pod]] = {}
+        self._fault: Fault | None = None
+
+    def allocated(self) -> Allocated:
+        """The newest: the same object until something changes."""
+        return self._feed.newest
+
+    def parts(self) -> tuple[PartStatus, ...]:
+        own = PartStatus(name="allocations", up=self._fault is None, fault=self._fault)
+        return *self._reader.statuses(), own
+
+    def pods_of(self, node: str) -> Sequence[Pod] | None:
+        """List the pods of a node that have to do with GPUs, or return None while they are not known."""
+        return None if self._reader.pods.pods() is None else self._pods.get(node, ())
+
+    @property
+    def workloads(self) -> Mapping[str, Workload]:
+        """By the UID of the pod."""
+        return self._reader.objects().workloads
+
+    async def complete(self) -> None:
+        """Wait until everything was read once, or cannot be."""
+        await self._first.wait()
+
+    async def changed(self, seen: Allocated) -> Allocated:
+        return await self._feed.changed(seen)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reader.run())
+            group.create_task(self._follow())
+
+    async def close(self) -> None:
+        await self._reader.close()
+
+    async def _follow(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_SECONDS):
+                await self._reader.complete()
+        while True:
+            objects = self._reader.objects()
+            await self._look(objects)
+            self._first.set()
+            await asyncio.sleep(PAUSE_SECONDS)
+            await self._reader.changed(objects)
+
+    async def _look(self, objects: KubeObjects) -> None:
+        # In a thread: ten thousand pods take half a second.
+        try:
+            found = await asyncio.to_thread(allocate, objects, self._feed.newest, pod_labels=self._pod_labels)
+        except Exception as error:  # a mistake here must not end the rest
+            self._fault = Fault(reason="failed", detail=repr(error))
+            log.error("allocations cannot be worked out; please report this", error=error)
+            return
+        self._fault = None
+        self._pods = {}
+        for pod in objects.pods:
+            self._pods.setdefault(pod.node, []).append(pod)
+        self._feed.publish(found)

@@ -1,0 +1,52 @@
+"""Who reads a node's GPUs, and why a reading gave nothing."""
+
+from typing import Protocol
+
+from podgpu.model import Snapshot
+
+# Why a node is not fresh, and what to do about it.
+REASONS = {
+    "starting": "It has not been read yet: wait for the first round.",
+    "no_agent": "Nobody reads its GPUs: install the podgpu agent there, or a dcgm-exporter.",
+    "unreachable": "No connection: check that the agent's pod runs, and that network policies let this one in.",
+    "timeout": "No answer in time: look at the agent's log, or give it longer with --cluster.timeout.",
+    "unauthorized": "It asks for a login, and this reader has none: keep strangers out by a network policy instead.",
+    "forbidden": "The account lacks a right: docs/cluster.md has the rules that give it.",
+    "http_error": "It answered with an error: look at its log.",
+    "tls": "Its certificate is not trusted: have it signed by an authority that this system knows.",
+    "too_large": "It sent more than a snapshot can have: check what listens on its port.",
+    "garbage": "It sent something that is no snapshot: check what listens on its port.",
+    "wrong_node": "It reported another node: check its --node-name. Nothing of it is shown.",
+    "older_schema": "Its podgpu is older than this one: upgrade the agent.",
+    "newer_schema": "Its podgpu is newer than this one: upgrade podgpu cluster.",
+    "no_gpu": "Its page has no GPU: check that the dcgm-exporter there sees any.",
+    "stopped": "It answers, but takes no new readings: look at its log.",
+    "store_failed": "The store gave no answer: check --prometheus.url; docs/report.md lists the reasons.",
+    "not_scraped": "The store has no new samples of it: check whether its agent runs and is still scraped.",
+    "failed": "Reading it failed: look at the log of podgpu cluster, and report it.",
+}
+
+
+class ReadFault(Exception):
+    """Why there is no snapshot. `reason` is in REASONS; `detail` says what happened, without what to do."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class Reader(Protocol):
+    """Reads one node, again and again."""
+
+    @property
+    def origin(self) -> str:
+        """One of ORIGINS."""
+
+    async def read(self) -> Snapshot:
+        """Return the newest snapshot: the same object if nothing has changed. Raises ReadFault."""
+
+    async def full(self) -> Snapshot:
+        """Return the newest snapshot with everything in it, not just the slim form. Raises ReadFault."""
+
+    async def close(self) -> None: ...

@@ -1,0 +1,90 @@
+"""The options of commands that read a whole cluster."""
+
+from dataclasses import dataclass
+
+from podgpu.option import CLUSTER, Option, at_most_one, many, one
+from podgpu.option.value import OneOf, base_address, duration, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    name: str | None = at_most_one(
+        Option(
+            flag="--cluster.name",
+            group=CLUSTER,
+            help="Name of the cluster, shown on its page and in its documents.",
+            parse=str,
+            value_name="NAME",
+            default_note="none",
+        )
+    )
+    agents: tuple[str, ...] = many(
+        Option(
+            flag="--cluster.agents",
+            group=CLUSTER,
+            help="Addresses of agents to read, in place of those that the API server knows; may be repeated.",
+            parse=base_address,
+            value_name="URL",
+            default_note="found through the API server",
+        )
+    )
+    selector: str = one(
+        Option(
+            flag="--cluster.selector",
+            group=CLUSTER,
+            help="Labels of the agents' pods.",
+            parse=str,
+            value_name="SELECTOR",
+            default="app.kubernetes.io/name=podgpu,app.kubernetes.io/component=agent",
+        )
+    )
+    namespace: str | None = at_most_one(
+        Option(
+            flag="--cluster.namespace",
+            group=CLUSTER,
+            help="The namespace of the agents. Without it, podgpu trusts any pod with these labels for its own node.",
+            parse=str,
+            value_name="NAME",
+            default_note="any",
+        )
+    )
+    port: int = one(
+        Option(
+            flag="--cluster.port-number",  # Kubernetes sets …_PORT for a Service of that name
+            group=CLUSTER,
+            help="The agents' port, where their pods have none with the name http.",
+            parse=whole(1, 65535),
+            value_name="PORT",
+            default="19400",
+        )
+    )
+    via: str = one(
+        Option(
+            flag="--cluster.via",
+            group=CLUSTER,
+            help="How to reach pods: at their own addresses (direct), through the API server (proxy), or, with auto, "
+            "directly from within the cluster and through the API server from elsewhere.",
+            parse=OneOf(("auto", "direct", "proxy")),
+            default="auto",
+        )
+    )
+    interval: float = one(
+        Option(
+            flag="--cluster.interval",
+            group=CLUSTER,
+            help="Time between two readings of every node, from 1s to 10m.",
+            parse=duration("1s", "10m"),
+            value_name="DURATION",
+            default="15s",
+        )
+    )
+    timeout: float = one(
+        Option(
+            flag="--cluster.timeout",
+            group=CLUSTER,
+            help="How long a node may take to answer, from 100ms to 1m.",
+            parse=duration("100ms", "1m"),
+            value_name="DURATION",
+            default="5s",
+        )
+    )

@@ -1,0 +1,187 @@
+"""The API server by the user's own kubectl: a child, `kubectl proxy`, that listens on a socket in a private folder.
+
+So everything works that works for kubectl: plugins that log in, proxies, contexts, merged kubeconfigs. Any program of
+this user could connect to the socket; the folder keeps others out.
+"""
+
+import asyncio
+import ctypes
+import shutil
+import signal
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from podgpu.errors import UserError
+from podgpu.kube.api import ApiFault
+from podgpu.kube.api.server import ApiServer, Asked
+
+START_SECONDS = 15.0
+LOOK_SECONDS = 0.02
+STOP_SECONDS = 2.0
+LINES_KEPT, LONGEST_LINE = 5, 1000
+_PR_SET_PDEATHSIG = 1
+_TRY = "try `kubectl get nodes`"
+
+
+class Kubectl:
+    """How to call it: the program, and what chooses the cluster."""
+
+    def __init__(self, program: str, *, kubeconfig: Path | None = None, context: str = "") -> None:
+        self.program = program
+        self.context = context
+        self.choice: Sequence[str] = [
+            *([f"--kubeconfig={kubeconfig}"] if kubeconfig else []),
+            *([f"--context={context}"] if context else []),
+        ]
+
+    async def contexts(self) -> str:
+        """Name the contexts there are."""
+        asked = [self.program, "config", "get-contexts", "--output=name", *self.choice]
+        asked = [one for one in asked if not one.startswith("--context=")]
+        process = await asyncio.create_subprocess_exec(
+            *asked, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        found, _ = await process.communicate()
+        return ", ".join(sorted(found.decode(errors="replace").split())) or "none"
+
+
+class KubectlApi(ApiServer):
+    """Starts the child with the first request, and again with the next one after it has ended."""
+
+    def __init__(self, kubectl: Kubectl, *, start_seconds: float = START_SECONDS, **options: Any) -> None:
+        super().__init__("http://localhost", **options)
+        self._kubectl = kubectl
+        self._start_seconds = start_seconds
+        self._starting = asyncio.Lock()
+        self._child: _Child | None = None
+
+    async def check(self) -> None:
+        """Raise a UserError that says what to do if kubectl is of no use, or has no login."""
+        try:
+            await self.get("/version", dict[str, Any])
+        except ApiFault as fault:
+            raise UserError(await self._advice(fault)) from None
+
+    async def close(self) -> None:
+        await super().close()
+        child, self._child = self._child, None
+        if child:
+            await child.stop()
+
+    async def _request(self, asked: Asked, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        async with self._starting:
+            if self._child is None or not self._child.is_alive:
+                await self.close()
+                self._child = await _started(self._kubectl, self._start_seconds)
+                connector = aiohttp.UnixConnector(str(self._child.socket), limit=self._connections)
+                self._session = aiohttp.ClientSession(
+                    connector=connector, cookie_jar=aiohttp.DummyCookieJar()
+                )
+        return await super()._request(asked, patience)
+
+    async def _advice(self, fault: ApiFault) -> str:
+        if fault.reason == "unauthorized":
+            return f"the cluster refuses the login of {self._who}; log in again, then {_TRY}"
+        if "context" in fault.detail and "does not exist" in fault.detail:
+            found = await self._kubectl.contexts()
+            return f"there is no context {self._kubectl.context!r}; choose one with --context: {found}"
+        return f"kubectl gives no access to the cluster ({fault.detail}); {_TRY}"
+
+    @property
+    def _who(self) -> str:
+        return f"context {self._kubectl.context!r}" if self._kubectl.context else "the current context"
+
+
+class _Child:
+    """A `kubectl proxy`, its folder, and the last lines it wrote about errors."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
+        self.socket = folder / "api"
+        self._process = process
+        self._folder = folder
+        self._lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self._listening = asyncio.create_task(self._listen())
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.returncode is None
+
+    @property
+    def said(self) -> str:
+        """The last error, without the time and place that kubectl logs before it."""
+        last = self._lines[-1] if self._lines else ""
+        return last.partition("] ")[2] or last
+
+    async def is_listening(self) -> bool:
+        try:
+            _, writer = await asyncio.open_unix_connection(self.socket)
+        except OSError:
+            return False
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+        return True
+
+    async def stop(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), STOP_SECONDS)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        await self._listening
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _listen(self) -> None:
+        stream = self._process.stderr
+        while stream and (chunk := await stream.read(LONGEST_LINE)):
+            lines = chunk.decode(errors="replace").splitlines()
+            self._lines.extend(line for line in lines if line.strip())
+
+
+async def _started(kubectl: Kubectl, seconds: float) -> _Child:
+    folder = Path(tempfile.mkdtemp(prefix="podgpu-"))  # only this user may enter it
+    command = [kubectl.program, "proxy", f"--unix-socket={folder / 'api'}", *kubectl.choice]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            preexec_fn=_end_with_parent(),
+        )
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise ApiFault("unreachable", f"{kubectl.program}: {error.strerror}") from None
+    child = _Child(process, folder)
+    try:
+        async with asyncio.timeout(seconds):
+            while child.is_alive and not await child.is_listening():  # noqa: ASYNC110 - nobody says so
+                await asyncio.sleep(LOOK_SECONDS)
+    except BaseException as error:
+        await child.stop()
+        if isinstance(error, TimeoutError):
+            raise ApiFault("unreachable", f"kubectl proxy did not start within {seconds:g} s") from None
+        raise
+    if not child.is_alive:
+        await child.stop()
+        raise ApiFault("unreachable", child.said or "kubectl proxy ended at once")
+    return child
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """Let the kernel end the child when this process is killed and cannot do so itself."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

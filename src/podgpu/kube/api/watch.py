@@ -1,0 +1,208 @@
+"""Objects of one kind by a list and a watch of the API server.
+
+Three things keep the list true when the watch is not: a read deadline, a new list after every doubt, and a new
+list from time to time without any doubt.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from podgpu.kube.api import Api, ApiFault
+from podgpu.kube.api.book import Book, Known
+from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.condition import Condition
+from podgpu.model import Fault, PartStatus
+
+PAGE = 500
+MOST_PAGES = 1000
+# After a lost connection or an overload the watch goes on where it was. Any other status means a new list.
+GO_ON = (0, 429, 503)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchTiming:
+    """Seconds. Pauses double from `first_pause` to `longest_pause`, and start over after `steady` good seconds."""
+
+    first_pause: float = 0.8
+    longest_pause: float = 30.0
+    steady: float = 120.0
+    forbidden_pause: float = 300.0
+    silence: float = 90.0  # bookmarks come about once a minute
+    watch: float = 290.0
+    relist: float = 600.0
+
+
+class Watch(Generic[T]):
+    """`paths` are the versions of the kind, the best first: a server that has none of several has no such objects.
+
+    `grant` is what to do if the right is missing. A list may come `from_cache`, which spares the server most work.
+    It comes in one piece then, too large for the objects of a whole cluster.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        paths: Sequence[str],
+        book: Book[T],
+        *,
+        name: str,
+        selector: Mapping[str, str] | None = None,
+        timing: WatchTiming | None = None,
+        grant: str = "",
+        from_cache: bool = True,
+    ) -> None:
+        self.name = name
+        self.is_absent = False
+        self._api = api
+        self._paths = tuple(paths)
+        self._path = self._paths[0]
+        self._book = book
+        self._selector = dict(selector or {})
+        self._timing = timing or WatchTiming()
+        self._grant = grant
+        self._page = PAGE
+        self._failures = 0
+        self._good_since: float | None = None
+        self._list_due = 0.0
+        self._from_cache = self._cache_will_do = from_cache
+        self._condition = Condition(self.name, errors=self._book.errors)
+        self.errors = self._condition.errors
+
+    async def run(self) -> None:
+        while True:
+            pause = await self._round()
+            await asyncio.sleep(pause)
+
+    def status(self) -> PartStatus:
+        return self._condition.status()
+
+    @property
+    def has_listed(self) -> bool:
+        return self.is_absent or bool(self._book.version)
+
+    async def _round(self) -> float:
+        """List if it is time, watch until that ends, and return how long to wait before the next round."""
+        began = time.monotonic()
+        try:
+            if began >= self._list_due:
+                await self._list()
+            if self.is_absent:
+                return self._timing.relist
+            await self._watch()
+        except ApiFault as fault:
+            return self._failed(fault)
+        # Do not ask in a tight loop if the server ends every watch at once.
+        return 0.0 if time.monotonic() - began > self._timing.first_pause else self._pause()
+
+    async def _list(self) -> None:
+        began = time.monotonic()
+        self.is_absent = not await self._found()
+        self._cache_will_do = self._from_cache
+        self._list_due = 0.0 if self.is_absent else time.monotonic() + self._timing.relist
+        self._condition.seconds = time.monotonic() - began
+        self._recovered()
+
+    async def _found(self) -> bool:
+        """List by the version that worked last, else by the best that the server knows."""
+        for path in dict.fromkeys((self._path, *self._paths)):
+            self._path = path
+            try:
+                if not (self._cache_will_do and await self._listed({"resourceVersion": "0"})):
+                    await self._listed({})
+            except ApiFault as fault:
+                if fault.status != 404 or len(self._paths) == 1:
+                    raise
+            else:
+                return True
+        return False
+
+    async def _listed(self, freshness: dict[str, str]) -> bool:
+        """Take a list as the truth. Return False for an outdated list from the server's cache, which is not taken."""
+        try:
+            found, version = await self._pages(freshness)
+        except ApiFault as fault:
+            if fault.reason == "too_large" and self._page > 1:
+                self._page = max(1, self._page // 8)
+                return await self._listed({})
+            raise
+        if freshness and self._book.is_old(version):
+            return False
+        self._book.replace(found, version)
+        self._page = min(PAGE, 2 * self._page)
+        return True
+
+    async def _pages(self, freshness: dict[str, str]) -> tuple[list[Known[T]], str]:
+        found: list[Known[T]] = []
+        version = ""
+        async for page in pages(
+            self._api,
+            self._path,
+            Page[msgspec.Raw],
+            self._selector,
+            size=self._page,
+            most=MOST_PAGES,
+            freshness=freshness,
+        ):
+            found += [known for item in page.items or () if (known := self._book.read(item))]
+            version = version or page.metadata.resource_version
+        if not version:
+            raise ApiFault("garbage", "a list without a version")
+        return found, version
+
+    async def _watch(self) -> None:
+        left = min(
+            self._timing.watch * random.uniform(0.9, 1.1),  # noqa: S311 - so that nodes do not return in step
+            self._list_due - time.monotonic(),
+        )
+        query = {
+            **self._selector,
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._book.version,
+            "timeoutSeconds": str(max(1, round(left))),
+        }
+        async with self._api.stream(self._path, query, silence=self._timing.silence) as lines:
+            self._recovered()
+            async for line in lines:
+                self._condition.worked()
+                self._take(line)
+                if time.monotonic() >= self._list_due:
+                    return
+
+    def _take(self, line: bytes | None) -> None:
+        if line is None:
+            self.errors["too_large"] += 1
+        elif (wrong := self._book.apply(line)) is not None:
+            raise wrong.fault()
+
+    def _recovered(self) -> None:
+        self._good_since = self._good_since or time.monotonic()
+        self._condition.worked()
+
+    def _failed(self, fault: ApiFault) -> float:
+        detail = (
+            f"{self._grant}: {fault.detail}" if fault.reason == "forbidden" and self._grant else fault.detail
+        )
+        self._condition.failed(Fault(reason=fault.reason, detail=detail))
+        if fault.reason == "stalled" or fault.status not in GO_ON:
+            self._list_due = 0.0
+        if fault.reason == "gone":
+            self._cache_will_do = False
+        least = self._timing.forbidden_pause if fault.reason == "forbidden" else 0.0
+        return max(self._pause(), fault.retry_after, least)
+
+    def _pause(self) -> float:
+        good, self._good_since = self._good_since, None
+        if good is not None and time.monotonic() - good >= self._timing.steady:
+            self._failures = 0
+        longest = self._timing.first_pause * 2.0 ** min(self._failures, 16)
+        self._failures += 1
+        return min(longest, self._timing.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311 - as above

@@ -1,0 +1,21 @@
+"""What the server needs of the cluster's loop."""
+
+from typing import Protocol
+
+from podgpu.model import Cluster, Snapshot
+
+
+class ClusterFeed(Protocol):
+    @property
+    def ready(self) -> bool:
+        """Whether the first round is over, whatever it found."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The newest one published: the same object until there is a newer one."""
+
+    async def full(self, name: str) -> Snapshot:
+        """Fetch a node's snapshot with everything in it. Raises UserError."""
+
+    async def changed(self, seen: Cluster) -> Cluster:
+        """Wait until a newer cluster than that is published, and return it."""

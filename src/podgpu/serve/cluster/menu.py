@@ -1,0 +1,70 @@
+"""What can be asked of a cluster, by path."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from podgpu.model import Cluster, ClusterNode
+from podgpu.option import OptionsOf
+from podgpu.option.address import NATIVE
+from podgpu.serve.cluster.views import ListView, MetricsView, View
+from podgpu.serve.menu import PREFIX
+from podgpu.views.cluster import dialects, json, metrics, page
+from podgpu.views.cluster.part import part
+from podgpu.views.dialects import container_json, pod_gpu_map
+from podgpu.views.series import Family
+
+# Makes a document for one request alone.
+Queried = Callable[[Mapping[str, str]], View]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMenu:
+    """`queried` are the paths of documents that a query makes smaller."""
+
+    views: Mapping[str, View]
+    queried: Mapping[str, Queried] = field(default_factory=dict)
+
+    @property
+    def dialects(self) -> list[str]:
+        return sorted(path.removeprefix(PREFIX) for path in self.views if path.startswith(PREFIX))
+
+
+def cluster_menu(options: OptionsOf, series_limit: int) -> ClusterMenu:
+    """`series_limit` is how many series a single node may have on a page."""
+    metrics_view = partial(_metrics, series_limit)
+    maps = options(pod_gpu_map.Options)
+    containers = partial(_containers, options)
+    return ClusterMenu(
+        {
+            "/": ListView(page.row, page.frame, separator=b"", content_type="text/html; charset=utf-8"),
+            "/api/v1/cluster": ListView(
+                json.row, json.frame, separator=b",", content_type="application/json"
+            ),
+            PREFIX + NATIVE: metrics_view(metrics.of_node, metrics.of_cluster),
+            "/metrics/pod-gpu-map": metrics_view(dialects.map_of_node, dialects.map_of_cluster(maps)),
+            "/metrics/nodes": metrics_view(dialects.nodes_of_node, lambda _: []),
+            **dict.fromkeys(container_json.DOCUMENTS, containers({})),
+        },
+        dict.fromkeys(container_json.DOCUMENTS, containers),
+    )
+
+
+def _metrics(
+    limit: int,
+    of_node: Callable[[ClusterNode], Sequence[Family]],
+    of_cluster: Callable[[Cluster], Sequence[Family]],
+) -> View:
+    return MetricsView(
+        lambda node: part(of_node(node), limit), lambda cluster: part(of_cluster(cluster), limit)
+    )
+
+
+def _containers(options: OptionsOf, query: Mapping[str, str]) -> View:
+    return ListView(
+        dialects.containers_of_node(options(container_json.Options), query),
+        dialects.containers_frame,
+        separator=dialects.BETWEEN_CONTAINERS,
+        content_type="application/json",
+        empty=dialects.NO_CONTAINERS,
+    )

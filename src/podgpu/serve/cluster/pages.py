@@ -1,0 +1,94 @@
+"""The pages of a cluster. Those that are asked for are kept ready: a change of a node renders that node."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from podgpu.serve.cluster.feed import ClusterFeed
+from podgpu.serve.cluster.views import View
+from podgpu.views.exposition import Format
+
+WANTED_SECONDS = 300.0  # for so long after a request a page is kept ready
+
+
+class _Form(NamedTuple):
+    form: Format
+    gzipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPage:
+    pieces: Sequence[bytes]
+    content_type: str
+    etag: str
+    gzipped: bool
+
+
+class ClusterPages:
+    def __init__(self, feed: ClusterFeed, views: Mapping[str, View]) -> None:
+        self._feed = feed
+        self._views = views
+        self._wanted: dict[str, dict[_Form, float]] = {}
+        self._ready: set[str] = set()
+        self._joined: dict[tuple[str, _Form], tuple[int, ClusterPage]] = {}
+        self._rendering = asyncio.Lock()
+        self._mark = secrets.token_hex(4)  # another process has other ETags
+
+    async def run(self) -> None:
+        """Keep the wanted pages ready until cancelled."""
+        while True:
+            seen = self._feed.cluster
+            await self.prepare()
+            await self._feed.changed(seen)
+
+    async def prepare(self) -> None:
+        """Render what has changed, for the pages that were asked for of late."""
+        self._forget()
+        async with self._rendering:
+            for path, forms in list(self._wanted.items()):
+                await self._update(path, packing=any(form.gzipped for form in forms))
+
+    async def page(self, path: str, form: Format, *, gzipped: bool) -> ClusterPage:
+        """Join the page from what is ready; only the first request for it has to wait."""
+        shape, view = _Form(form, gzipped), self._views[path]
+        self._wanted.setdefault(path, {})[shape] = time.monotonic()
+        if path not in self._ready:
+            async with self._rendering:
+                await self._update(path, packing=gzipped)
+        version, page = self._joined.get((path, shape), (-1, None))
+        if page is None or version != view.version:
+            version = view.version
+            page = await self._page(view, shape, version)
+            self._joined[path, shape] = version, page
+        return page
+
+    async def once(self, view: View, form: Format, *, gzipped: bool) -> ClusterPage:
+        """Make a page for one request alone."""
+        await view.update(self._feed.cluster, packing=False)
+        return await self._page(view, _Form(form, gzipped), secrets.randbits(32))
+
+    async def _page(self, view: View, shape: _Form, version: int) -> ClusterPage:
+        body = await view.body(shape.form, gzipped=shape.gzipped)
+        etag = f'"{self._mark}-{version}{"-gzip" if shape.gzipped else ""}"'
+        return ClusterPage(body, view.content_type(shape.form), etag, gzipped=shape.gzipped)
+
+    async def _update(self, path: str, *, packing: bool) -> None:
+        # What was joined would keep the old parts in memory.
+        for key in [key for key in self._joined if key[0] == path]:
+            del self._joined[key]
+        await self._views[path].update(self._feed.cluster, packing=packing)
+        self._ready.add(path)
+
+    def _forget(self) -> None:
+        """Keep no page ready that nobody has asked for in a while."""
+        since = time.monotonic() - WANTED_SECONDS
+        for path, forms in list(self._wanted.items()):
+            for shape in [shape for shape, at in forms.items() if at < since]:
+                del forms[shape]
+            if not forms:
+                del self._wanted[path]
+                self._ready.discard(path)
+                self._views[path].forget()

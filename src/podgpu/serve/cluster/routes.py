@@ -1,0 +1,79 @@
+"""What each path of a cluster's server answers."""
+
+from collections.abc import Mapping
+
+from podgpu.errors import UserError
+from podgpu.serve import answer
+from podgpu.serve.answer import Response
+from podgpu.serve.cluster.feed import ClusterFeed
+from podgpu.serve.cluster.menu import ClusterMenu
+from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
+from podgpu.serve.load import Load
+from podgpu.serve.menu import PREFIX
+from podgpu.serve.request import Request
+from podgpu.serve.routes import Handler, Route, is_known, wants_gzip
+from podgpu.views.json import encode
+from podgpu.views.negotiate import page_format
+
+
+class ClusterRoutes:
+    def __init__(self, feed: ClusterFeed, pages: ClusterPages, menu: ClusterMenu, load: Load) -> None:
+        self._feed = feed
+        self._pages = pages
+        self._menu = menu
+        self._load = load
+
+    @property
+    def dialects(self) -> list[str]:
+        return self._menu.dialects
+
+    def table(self, dialect: str) -> Mapping[str, Route]:
+        pages = {path: Route(self._page(path)) for path in self._menu.views}
+        return {
+            **pages,
+            "/api/v1/snapshot": Route(self._snapshot),
+            "/metrics": pages[PREFIX + dialect],
+            "/healthz": Route(self._healthy, vital=True, open=True),
+            "/-/healthy": Route(self._healthy, vital=True, open=True),
+            "/-/ready": Route(self._ready, vital=True, open=True),
+        }
+
+    def _page(self, path: str) -> Handler:
+        queried = self._menu.queried.get(path)
+
+        async def page(request: Request) -> Response:
+            form, gzipped = page_format(request.headers.get("accept")), wants_gzip(request)
+            if request.query and queried is not None:
+                view = queried(request.query)
+                return _answer(await self._pages.once(view, form, gzipped=gzipped), request)
+            return _answer(await self._pages.page(path, form, gzipped=gzipped), request)
+
+        return page
+
+    async def _snapshot(self, request: Request) -> Response:
+        """Pass on a node's snapshot with everything in it: the cluster's own are slim."""
+        name = request.query.get("node", "")
+        if not name:
+            return answer.text(400, "name a node, such as /api/v1/snapshot?node=NAME")
+        try:
+            found = await self._feed.full(name)
+        except UserError as error:
+            return answer.text(404, str(error))
+        return Response(200, encode(found), "application/json")
+
+    def _healthy(self, _request: Request) -> Response:
+        return answer.text(200, "healthy")
+
+    def _ready(self, _request: Request) -> Response:
+        if self._load.stopping:
+            return answer.busy("stopping")
+        return answer.text(200, "ready") if self._feed.ready else answer.busy("no node has been read yet")
+
+
+def _answer(page: ClusterPage, request: Request) -> Response:
+    headers = {"ETag": page.etag}
+    if page.gzipped:
+        headers["Content-Encoding"] = "gzip"
+    if is_known(page.etag, request.headers.get("if-none-match", "")):
+        return Response(304, b"", page.content_type, headers)
+    return Response(200, b"", page.content_type, headers, page.pieces)

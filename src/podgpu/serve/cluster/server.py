@@ -1,0 +1,53 @@
+"""The HTTP server of a cluster."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from podgpu.option.address import Address
+from podgpu.serve.cluster.feed import ClusterFeed
+from podgpu.serve.cluster.menu import ClusterMenu
+from podgpu.serve.cluster.pages import ClusterPages
+from podgpu.serve.cluster.routes import ClusterRoutes
+from podgpu.serve.guard.guard import Guard
+from podgpu.serve.limits import DEFAULT, Limits
+from podgpu.serve.server import Front
+
+# The document of a thousand nodes takes a slow line a while.
+LIMITS = replace(DEFAULT, write_seconds=60.0)
+
+
+class ClusterServer(Front):
+    def __init__(
+        self,
+        feed: ClusterFeed,
+        menu: ClusterMenu,
+        *,
+        max_requests: int,
+        max_connections: int,
+        limits: Limits = LIMITS,
+        guard: Guard | None = None,
+    ) -> None:
+        self._pages = ClusterPages(feed, menu.views)
+        self._keeper: asyncio.Task[None] | None = None
+        super().__init__(
+            partial(ClusterRoutes, feed, self._pages, menu),
+            max_requests=max_requests,
+            max_connections=max_connections,
+            limits=limits,
+            guard=guard,
+        )
+
+    async def start(self, addresses: Sequence[Address], probe_address: Address | None = None) -> None:
+        await super().start(addresses, probe_address)
+        self._keeper = asyncio.create_task(self._pages.run())
+
+    async def prepare(self) -> None:
+        """Make the wanted pages of the newest cluster."""
+        await self._pages.prepare()
+
+    async def stop(self) -> None:
+        if self._keeper is not None:
+            self._keeper.cancel()
+        await super().stop()

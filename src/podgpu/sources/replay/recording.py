@@ -1,0 +1,79 @@
+"""The file of a recording: frames, each whole in itself, so that a file that ends in the midst of one can be read.
+
+After one line that names the format, each frame has 16 bytes (its size, a checksum of the rest, and the time in
+seconds since 1970) and the compressed document of a cluster. Numbers are big-endian.
+"""
+
+import struct
+import zlib
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from podgpu.errors import UserError
+
+MAGIC = b"podgpu recording 1\n"
+LARGEST_BYTES = 512 * 2**20
+_HEAD = struct.Struct(">IId")
+_TIME = struct.Struct(">d")
+
+
+class _Frame(NamedTuple):
+    at: float
+    offset: int
+    size: int
+    checksum: int
+
+
+def frame(at: float, document: bytes) -> bytes:
+    packed = zlib.compress(document, 6)
+    checksum = zlib.crc32(packed, zlib.crc32(_TIME.pack(at)))
+    return _HEAD.pack(len(packed), checksum, at) + packed
+
+
+class Recording:
+    """Finds the frames once, and reads each when it is asked for. What follows a damaged frame is left out."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            with path.open("rb") as file:
+                self._frames = _frames(file, path.stat().st_size)
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}; give another --replay.file") from None
+        if not self._frames:
+            raise UserError(f"{path} is no recording, or an empty one; make one with `podgpu record`")
+        self.times = [one.at for one in self._frames]
+
+    def document(self, number: int) -> bytes:
+        """Return the document of a frame. A UserError says that the file is damaged."""
+        one = self._frames[number]
+        with self._path.open("rb") as file:
+            file.seek(one.offset)
+            packed = file.read(one.size)
+        unpack = zlib.decompressobj()
+        try:
+            if zlib.crc32(packed, zlib.crc32(_TIME.pack(one.at))) != one.checksum:
+                raise zlib.error
+            document = unpack.decompress(packed, LARGEST_BYTES)
+        except zlib.error:
+            document = b""
+        if not document or unpack.unconsumed_tail:
+            raise UserError(f"{self._path} is damaged after {number} moments; record again")
+        return document
+
+
+def _frames(file: BinaryIO, size: int) -> list[_Frame]:
+    found: list[_Frame] = []
+    if file.read(len(MAGIC)) != MAGIC:
+        return found
+    at_end = file.tell()
+    while len(head := file.read(_HEAD.size)) == _HEAD.size:
+        length, checksum, at = _HEAD.unpack(head)
+        offset = at_end + _HEAD.size
+        at_end = offset + length
+        is_in_order = not found or at >= found[-1].at  # false also for a time that is no number
+        if at_end > size or not is_in_order or not abs(at) < 1e11:
+            break
+        found.append(_Frame(at, offset, length, checksum))
+        file.seek(at_end)
+    return found

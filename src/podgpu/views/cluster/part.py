@@ -1,0 +1,40 @@
+"""A node's part of a page of metrics: ready lines by family. Pages are joined from the parts of all nodes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from msgspec import Struct
+
+from podgpu.views import budget, exposition
+from podgpu.views.exposition import Format
+from podgpu.views.series import Family
+
+
+class Part(Struct, frozen=True, gc=False):
+    """Families without their samples, each with its lines."""
+
+    families: tuple[tuple[Family, bytes], ...] = ()
+
+
+def part(families: Sequence[Family], limit: int) -> Part:
+    """Write the lines. Beyond the limit the least valuable families go: no node can fill the whole page."""
+    fitting, _ = budget.fit(families, limit)
+    written = ((family, exposition.lines(family)) for family in fitting)
+    return Part(tuple((replace(family, samples={}), lines.encode()) for family, lines in written if lines))
+
+
+def join(parts: Iterable[Part], form: Format) -> bytes:
+    """Families stand in the order in which they first appear; the first one's help and type count."""
+    found: dict[str, tuple[Family, list[bytes]]] = {}
+    for one in parts:
+        for family, lines in one.families:
+            kept = found.get(family.name)
+            if kept is None:
+                found[family.name] = (family, [lines])
+            else:
+                kept[1].append(lines)
+    pieces: list[bytes] = []
+    for family, lines_of_all in found.values():
+        pieces.append(exposition.metadata(family, form).encode())
+        pieces += lines_of_all
+    return b"".join([*pieces, exposition.end(form)])

@@ -1,0 +1,1 @@
+"""The cluster as rows, by whatever a person asks for."""

@@ -1,0 +1,100 @@
+"""A cluster without the names of whom it belongs to: for a recording or a report that leaves the house.
+
+Equal names stay equal, so that the picture stays whole. With the key gone, nobody can go back, nor try names out.
+"""
+
+from hashlib import blake2s
+from typing import Any, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podgpu.model import (
+    Allocation,
+    Claim,
+    Cluster,
+    ClusterNode,
+    ContainerRef,
+    Fault,
+    Gpu,
+    Holder,
+    MigInstance,
+    Owner,
+    PendingPod,
+    Pod,
+    Process,
+    SharingStatus,
+    Snapshot,
+    Tenant,
+    Waiting,
+    Workload,
+)
+from podgpu.model.pod import ExtendedUse, OwnerReference, PodContainer
+from podgpu.model.virtual import VirtualGpu
+
+T = TypeVar("T", Cluster, Snapshot)
+DIGITS = 10
+# Fields that name somebody, by what their new name begins with. The rest of a struct is kept, or scrubbed in turn.
+_NAMES: dict[type[Struct], dict[str, str]] = {
+    Cluster: {"name": "cluster"},
+    ClusterNode: {"name": "node"},
+    Snapshot: {"node": "node"},
+    PendingPod: {"namespace": "namespace", "name": "pod", "uid": "uid", "claims": "claim"},
+    ContainerRef: {"namespace": "namespace", "pod": "pod", "container": "container", "pod_uid": "uid"},
+    OwnerReference: {"name": "workload", "uid": "uid"},
+    Workload: {"name": "workload"},
+    PodContainer: {"name": "container", "container_id": "id"},
+    ExtendedUse: {"container": "container"},
+    Pod: {"namespace": "namespace", "name": "pod", "uid": "uid", "static_hash": "uid", "node": "node"},
+    Allocation: {"namespace": "namespace", "pod": "pod", "container": "container", "device_id": "GPU"},
+    Owner: {"pod_uid": "uid", "container_id": "id"},
+    Holder: {"command": "command", "title": "owner", "mps": "mps"},
+    Gpu: {"uuid": "GPU"},
+    MigInstance: {"uuid": "MIG"},
+    Claim: {"gpu": "GPU", "mig": "MIG", "device_id": "GPU", "ruled_out": "GPU"},
+    Tenant: {"mig": "MIG"},
+    Process: {"mig": "MIG"},
+    VirtualGpu: {"pod_uid": "uid", "container": "container", "gpu": "GPU"},
+}
+# Fields of free text, or of no use without the names.
+_DROPPED: dict[type[Struct], dict[str, Any]] = {
+    ClusterNode: {"detail": "", "address": ""},
+    PendingPod: {"reason": ""},
+    Waiting: {"reason": ""},
+    Pod: {"labels": {}, "annotations": {}, "resource_claims": {}, "extended_claim": ""},
+    PodContainer: {"devices": (), "uses": ()},
+    Holder: {"cgroup": "", "user": None},
+    Fault: {"detail": ""},
+    Gpu: {"pci_bus_id": ""},
+    SharingStatus: {"doubts": ()},
+}
+
+
+class Scrubber:
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def scrubbed(self, one: T) -> T:
+        return cast("T", self._of(one))
+
+    def _of(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple([self._of(one) for one in value])
+        if not isinstance(value, Struct):
+            return value
+        names, dropped = _NAMES.get(type(value), {}), _DROPPED.get(type(value), {})
+        changed: dict[str, Any] = {**dropped}
+        for field in value.__struct_fields__:
+            if field not in dropped:
+                old = getattr(value, field)
+                new = self._renamed(old, names[field]) if field in names else self._of(old)
+                if new is not old:
+                    changed[field] = new
+        return replace(value, **changed) if changed else value
+
+    def _renamed(self, name: Any, begin: str) -> Any:
+        if isinstance(name, tuple):
+            return tuple([self._renamed(one, begin) for one in name])
+        if not name:
+            return name
+        return f"{begin}-{blake2s(name.encode(errors='replace'), key=self._key).hexdigest()[:DIGITS]}"

@@ -1,0 +1,79 @@
+"""Which pods are meant: of one namespace, or with some labels."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from podgpu.errors import UserError
+from podgpu.model import PendingPod
+from podgpu.views.cluster.places import Place, Seat
+
+Labels = Mapping[str, str]
+Test = Callable[[Labels], bool]
+
+_FORM = "write it like team=search, team!=search, 'team in (a, b)', team or !team, joined by commas"
+_PARTS = re.compile(r",(?![^(]*\))")
+_TERM = re.compile(
+    r"(?P<not>!)?(?P<key>[A-Za-z0-9._/-]+)\s*"
+    r"(?:(?P<op>==|=|!=)\s*(?P<value>[A-Za-z0-9._-]*)|\s(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?"
+)
+
+
+class Selection(Struct, frozen=True):
+    """An empty namespace or node means all of them."""
+
+    namespace: str = ""
+    node: str = ""
+    tests: tuple[Test, ...] = ()
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.namespace and not self.node and not self.tests
+
+    def takes(self, place: Place) -> bool:
+        if self.namespace and place.tenant.container.namespace != self.namespace:
+            return False
+        if self.node and place.seat.node.name != self.node:
+            return False
+        labels = place.pod.labels if place.pod else {}
+        return all(test(labels) for test in self.tests)
+
+    def takes_seat(self, seat: Seat) -> bool:
+        """Whether one of those on the card is meant."""
+        if self.is_everything:
+            return True
+        if self.node == seat.node.name and not self.namespace and not self.tests:
+            return True
+        pods = {(one.namespace, one.name, one.uid): one for one in seat.snapshot.pods}
+        refs = [(one, one.container) for one in seat.card.tenants]
+        return any(
+            self.takes(Place(seat, one, pods.get((ref.namespace, ref.pod, ref.pod_uid)))) for one, ref in refs
+        )
+
+    def takes_pending(self, pod: PendingPod) -> bool:
+        """Nothing is known of the labels of a pod that waits."""
+        return self.namespace in ("", pod.namespace) and not self.tests and not self.node
+
+
+EVERYTHING = Selection()
+
+
+def label_tests(selector: str) -> tuple[Test, ...]:
+    """Read a label selector as kubectl takes it."""
+    return tuple(_test(part.strip()) for part in _PARTS.split(selector) if part.strip())
+
+
+def _test(text: str) -> Test:
+    found = _TERM.fullmatch(text)
+    if not found or (found["not"] and (found["op"] or found["set"])):
+        raise UserError(f"{text!r} is not a label selector; {_FORM}")
+    key, value = found["key"], found["value"]
+    if found["set"]:
+        values = {one.strip() for one in found["values"].split(",")}
+        return lambda labels: (labels.get(key) in values) == (found["set"] == "in")
+    if found["op"] == "!=":
+        return lambda labels: labels.get(key) != value
+    if found["op"]:
+        return lambda labels: labels.get(key) == value
+    return lambda labels: (key in labels) != bool(found["not"])

@@ -1,0 +1,62 @@
+"""A node's snapshot for a view of many nodes: who is on which card, the books, and the readings that such views show.
+
+Left out are all other readings, whose a process is and how that is known, tenants that ended, and the containers of
+pods. `podgpu why` gets those from the agent itself.
+"""
+
+from msgspec.structs import replace
+
+from podgpu.model import Card, Holder, Instance, Process, Reading, Rest, Snapshot, Tenant
+from podgpu.views.dialects import container_json
+from podgpu.views.glance import Glance
+
+_XIDS = ("xid_last_code", "xid_last_timestamp_seconds")
+_METRICS = frozenset({*Glance.__struct_fields__, "power_limit_watts", *_XIDS})
+
+
+def slim(snapshot: Snapshot) -> Snapshot:
+    return replace(
+        snapshot,
+        cards=tuple(map(_card, snapshot.cards)),
+        pods=tuple(
+            replace(pod, containers=(), annotations={}, resource_claims={}, extended=())
+            for pod in snapshot.pods
+        ),
+        errors=(),
+    )
+
+
+def _card(card: Card) -> Card:
+    return replace(
+        card,
+        readings=_readings(card.readings),
+        instances=tuple(Instance(mig=one.mig, readings=_readings(one.readings)) for one in card.instances),
+        tenants=tuple(map(_tenant, card.tenants)),
+        ended=(),
+        rest=tuple(map(_rest, card.rest)),
+    )
+
+
+def _readings(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
+    return tuple([one for one in readings if one.metric in _METRICS or _is_fed(one)])
+
+
+def _is_fed(reading: Reading) -> bool:
+    """Whether `/container/metrics` has it."""
+    return (reading.metric, reading.labels) in container_json.READINGS
+
+
+def _tenant(tenant: Tenant) -> Tenant:
+    return replace(tenant, processes=tuple(replace(one, holder=None) for one in tenant.processes))
+
+
+def _rest(rest: Rest) -> Rest:
+    """Keep the names of those who belong to no pod: nothing else says who they are."""
+    return replace(rest, processes=tuple(map(_outsider, rest.processes)))
+
+
+def _outsider(process: Process) -> Process:
+    one = process.holder
+    if one is None:
+        return process
+    return replace(process, holder=Holder(pid=one.pid, kind=one.kind, command=one.command, title=one.title))

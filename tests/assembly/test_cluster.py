@@ -1,0 +1,189 @@
+"""A whole cluster through a played API server: agents behind its proxy, an exporter's page, or nobody at all."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from podgpu.assembly.cluster import OpenCluster, open_cluster
+from podgpu.assembly.exporter import open_exporter
+from podgpu.assembly.whole import wanted
+from podgpu.cluster.given import KubeGiven
+from podgpu.cluster.reader import ReadFault
+from podgpu.cluster.survey import Place
+from podgpu.config import Config
+from podgpu.config.precedence import load
+from podgpu.errors import UserError
+from podgpu.kube.api.server import ApiServer
+from podgpu.kube.whole.reader import ClusterReader
+from podgpu.model import ClusterNode
+from podgpu.views.json import encode
+from tests.cluster.fleet import Fleet
+from tests.cluster.nodes import snapshot
+from tests.fakeapi.patience import until
+from tests.fakeapi.recorded import NODE
+from tests.fakeapi.server import FakeApi
+from tests.fakeapi.whole import recorded_cluster
+from tests.sources.dcgm.exporter import FakeExporter, recorded
+
+LABELS = {"app.kubernetes.io/name": "podgpu", "app.kubernetes.io/component": "agent"}
+FORBIDDEN = msgspec.json.encode({"kind": "Status", "code": 403, "message": "it is forbidden"})
+
+
+def agent_pod(name: str = "podgpu-x1", node: str = NODE) -> dict[str, Any]:
+    ports = [{"name": "http", "containerPort": 19400}]
+    return {
+        "metadata": {"name": name, "namespace": "gpu", "uid": name, "resourceVersion": "1", "labels": LABELS},
+        "spec": {"nodeName": node, "containers": [{"name": "agent", "ports": ports}]},
+        "status": {"phase": "Running", "podIP": "10.0.0.9"},
+    }
+
+
+def document(node: str) -> bytes:
+    return encode(snapshot(node))
+
+
+def cluster_of(*agents: dict[str, Any]) -> FakeApi:
+    fake = recorded_cluster()
+    fake.selects = True
+    fake.pods = [*fake.pods, *agents]
+    return fake
+
+
+def config(fake: FakeApi) -> Config:
+    flags = {"kube_api": [fake.url], "cluster_via": ["proxy"], "cluster_interval": ["1s"]}
+    return load({**flags, "cluster_timeout": ["2s"]}, {})
+
+
+@asynccontextmanager
+async def opened(fake: FakeApi) -> AsyncIterator[OpenCluster]:
+    async with fake:
+        cluster = open_cluster(config(fake))
+        try:
+            await until(lambda: cluster.ready)
+            yield cluster
+        finally:
+            await cluster.close()
+
+
+def only(cluster: OpenCluster) -> ClusterNode:
+    (node,) = cluster.cluster.nodes
+    return node
+
+
+async def test_without_any_agent_it_shows_what_kubernetes_gave_and_says_so() -> None:
+    async with opened(cluster_of()) as cluster:
+        node = only(cluster)
+        parts = {part.name: part for part in cluster.cluster.parts}
+    assert (node.name, node.state, node.origin, node.reason) == (NODE, "allocation", "api", "no_agent")
+    assert node.snapshot is not None and any(card.tenants for card in node.snapshot.cards)
+    assert all(part.up for part in parts.values()) and {"agents", "nodes", "apiserver"} <= parts.keys()
+
+
+async def test_an_agent_is_read_through_the_proxy_and_again_only_if_it_has_news() -> None:
+    fake = cluster_of(agent_pod())
+    async with Fleet(1, lambda _, __: document(NODE)) as fleet:
+        fake.pods_at = {"podgpu-x1": fleet.urls[0]}
+        async with opened(fake) as cluster:
+            node = only(cluster)
+            assert (node.state, node.origin) == ("fresh", "agent")
+            assert node.allocatable
+            await until(lambda: fleet.requests > 1)
+            assert (await cluster.full(NODE)).node == NODE
+    assert fleet.bodies == 2  # the second is the full one
+    paths = {seen.path for seen in fake.requests if "/proxy/" in seen.path}
+    assert paths == {"/api/v1/namespaces/gpu/pods/podgpu-x1:19400/proxy/api/v1/snapshot"}
+
+
+async def test_an_agent_that_reports_another_node_is_not_believed() -> None:
+    fake = cluster_of(agent_pod())
+    async with Fleet(1, lambda _, __: document("gpu-node-2")) as fleet:
+        fake.pods_at = {"podgpu-x1": fleet.urls[0]}
+        async with opened(fake) as cluster:
+            node = only(cluster)
+    assert (node.name, node.state, node.reason, node.origin) == (NODE, "failed", "wrong_node", "api")
+    assert "gpu-node-2" in node.detail
+
+
+async def test_an_agent_that_cannot_be_reached_says_what_the_api_server_says() -> None:
+    async with opened(cluster_of(agent_pod())) as cluster:
+        node = only(cluster)
+    assert (node.state, node.reason) == ("failed", "unreachable")
+    assert "connection refused" in node.detail
+
+
+async def test_without_the_right_to_use_the_proxy_the_rule_is_named() -> None:
+    fake = cluster_of(agent_pod())
+    fake.refuse(403, times=99, body=FORBIDDEN, wanted=lambda seen: "/proxy/" in seen.path)
+    async with opened(fake) as cluster:
+        node = only(cluster)
+    assert (node.state, node.reason) == ("failed", "forbidden")
+    assert "resources: [pods/proxy], verbs: [get]" in node.detail
+
+
+async def test_without_the_right_to_list_nodes_the_rest_is_shown_and_the_rule_is_named() -> None:
+    fake = cluster_of()
+    fake.refuse(403, times=99, body=FORBIDDEN, wanted=lambda seen: seen.path == "/api/v1/nodes")
+    async with opened(fake) as cluster:
+        node = only(cluster)
+        (part,) = (part for part in cluster.cluster.parts if part.name == "nodes")
+    assert node.name == NODE
+    assert not part.up and part.fault is not None
+    assert 'resources: [nodes], verbs: ["list", "watch"]' in part.fault.detail
+
+
+async def test_a_node_without_an_agent_is_read_from_its_exporters_page() -> None:
+    async with (
+        FakeExporter(recorded("k8s_484_lowercase_hostname_t4")) as exporter,
+        recorded_cluster() as fake,
+    ):
+        api = ApiServer(fake.url)
+        given = KubeGiven(ClusterReader(api, wanted()))
+        reader = open_exporter(config(fake), Place("dcgm", (exporter.url,), NODE), given)
+        found = await reader.read()
+        exporter.status = 500
+        with pytest.raises(ReadFault) as fault:
+            await reader.read()
+        await reader.close()
+        await given.close()
+        await api.close()
+    assert found.node == NODE and any(card.tenants for card in found.cards) and reader.origin == "dcgm"
+    assert fault.value.reason == "http_error"
+
+
+def test_without_an_api_server_and_without_addresses_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"PATH": "/nowhere", "HOME": str(tmp_path), "KUBECONFIG": ""}.items():
+        monkeypatch.setenv(name, value)
+
+    async def open_it() -> None:
+        open_cluster(load({}, {}))
+
+    with pytest.raises(UserError, match=r"--kube.kubeconfig.*--cluster.agents"):
+        asyncio.run(open_it())
+
+
+async def test_a_page_is_fetched_through_the_proxy_too() -> None:
+    labels = {"app.kubernetes.io/name": "dcgm-exporter"}
+    pod = agent_pod("exporter-1")
+    pod["metadata"]["labels"] = labels
+    fake = cluster_of(pod)
+    async with FakeExporter(recorded("k8s_484_lowercase_hostname_t4")) as exporter:
+        fake.pods_at = {"exporter-1": exporter.url.removesuffix("/metrics")}
+        async with opened(fake) as cluster:
+            node = only(cluster)
+    assert (node.state, node.origin) == ("fresh", "dcgm")
+    assert node.snapshot is not None and node.snapshot.node == NODE
+
+
+def test_without_an_api_server_it_says_what_to_do() -> None:
+    async def open_it() -> None:
+        open_cluster(load({"kube_api": ["off"]}, {}))
+
+    with pytest.raises(UserError, match=r"--kube.api=off leaves nobody to ask"):
+        asyncio.run(open_it())

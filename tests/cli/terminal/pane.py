@@ -1,0 +1,59 @@
+"""A real terminal of any size, by tmux: the test presses its keys and reads its screen."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+PATIENCE = 20.0
+KEYS = {"enter": "Enter", "tab": "Tab", "escape": "Escape", "space": "Space", "down": "Down", "up": "Up"}
+
+needs_tmux = pytest.mark.skipif(not which("tmux"), reason="needs tmux")
+
+
+class Pane:
+    def __init__(self, socket: Path) -> None:
+        self._tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]
+
+    def run(self, *arguments: str) -> str:
+        done = subprocess.run([*self._tmux, *arguments], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    @property
+    def lines(self) -> list[str]:
+        return self.run("capture-pane", "-p").splitlines()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.run("send-keys", *([KEYS[key]] if key in KEYS else ["-l", key]))
+
+    def shows(self, good: str | Callable[[list[str]], bool]) -> list[str]:
+        """Wait until the screen has the words, or is as it should be. Return its lines."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            lines = self.lines
+            if good in "\n".join(lines) if isinstance(good, str) else good(lines):
+                return lines
+            assert time.monotonic() < until, f"{good!r} is not to be seen:\n" + "\n".join(lines)
+            time.sleep(0.05)
+
+
+@contextmanager
+def pane(folder: Path, width: int, height: int, *arguments: str, environment: str = "") -> Iterator[Pane]:
+    """Run a command of podgpu. After its end the screen shows its exit code."""
+    opened = Pane(folder / f"tmux-{width}")
+    command = f"{environment} {sys.executable} -m podgpu {' '.join(arguments)}; echo code $?; exec cat"
+    opened.run("new-session", "-d", "-x", str(width), "-y", str(height), f"exec sh -c '{command}'")
+    try:
+        yield opened
+    finally:
+        opened.run("kill-server")

@@ -1,0 +1,73 @@
+"""Completion in shells: what fits, also from a running agent."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from podgpu.cli._complete.candidates import candidates
+from podgpu.cli.completion import SHELLS
+from podgpu.cli.main import main
+from tests.serve.rig import StubNode, serving
+from tests.views.quirks import SNAPSHOT
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["wh"], ["why"]),
+        (["nonsense", ""], []),
+        (["top", "n"], ["namespaces", "nodes"]),
+        (["top", "-o", "y"], ["yaml"]),
+        (["agent", "--source=rep"], ["--source=replay"]),
+        (["agent", "--log.format", ""], ["json", "logfmt"]),
+        (["why", "--login.tok"], ["--login.token-file"]),
+        (["completion", ""], sorted(SHELLS)),
+    ],
+)
+def test_commands_flags_and_values_are_completed(words: list[str], expected: list[str]) -> None:
+    assert candidates(words) == expected
+
+
+async def test_pods_namespaces_and_nodes_come_from_the_agent() -> None:
+    node = StubNode()
+    node.current = SNAPSHOT
+    async with serving(node) as server:
+        url = f"--url=http://127.0.0.1:{server.ports[0]}"
+        assert await asyncio.to_thread(candidates, ["why", url, "ml/ll"]) == ["ml/llama-0"]
+        assert "team-b" in await asyncio.to_thread(candidates, ["top", url, "-n", ""])
+        assert await asyncio.to_thread(candidates, ["top", *url.split("="), "--node", ""]) == [SNAPSHOT.node]
+
+
+def test_nobody_there_means_no_names_and_no_error() -> None:
+    assert candidates(["why", "--url=http://127.0.0.1:9", ""]) == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_script_is_one_that_its_shell_takes(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    if which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    done = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bash_completes_a_word_with_an_equals_sign(tmp_path: Path) -> None:
+    program = tmp_path / "podgpu"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m podgpu "$@"\n')
+    program.chmod(0o755)
+    script = """
+        source <(podgpu completion bash)
+        COMP_LINE="podgpu agent --source=sim"; COMP_POINT=${#COMP_LINE}
+        _podgpu; echo "${COMPREPLY[*]}"
+    """
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "simulator\n"

@@ -1,0 +1,121 @@
+"""The screen of `podgpu top` as lines."""
+
+import time
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu.cli._top.board import Board
+from podgpu.cli._top.frame import as_text, frame
+from podgpu.cli._top.line import bar, width_of
+from podgpu.cli._top.state import VIEWS, State, press
+from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, PendingPod
+from podgpu.views.cluster.rows.row import Entry
+from podgpu.views.cluster.selection import EVERYTHING
+from podgpu.views.glance import Use
+from tests.views.quirks import SNAPSHOT
+
+NODE = ClusterNode(name=SNAPSHOT.node, state="fresh", origin="agent", snapshot=SNAPSHOT)
+SILENT = ClusterNode(name="silent", state="failed", reason="deadline", detail="no answer within 5 s")
+CLUSTER = Cluster(
+    taken_at=SNAPSHOT.taken_at,
+    version="1",
+    nodes=(NODE, SILENT),
+    pending=(PendingPod(namespace="ml", name="waits", asks={"nvidia.com/gpu": "4"}),),
+)
+BOARD = Board(CLUSTER, EVERYTHING)
+
+
+def screen(state: State, width: int = 120, height: int = 40) -> list[str]:
+    return list(as_text(frame(BOARD, state, width, height).lines))
+
+
+def pressed(*keys: str) -> State:
+    state = State()
+    for key in keys:
+        state = press(state, key, 10)
+    return state
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
+def test_no_name_is_too_long_or_too_odd_for_the_screen(view: str, width: int) -> None:
+    opened = frozenset((view, entry.key) for entry in BOARD.all(view))
+    lines = frame(BOARD, State(view=view, opened=opened), width, 60).lines
+    assert len(lines) == 60
+    assert all(width_of(line) <= width for line in lines)
+    assert all(text.isprintable() for line in lines for text, _ in line)
+
+
+def test_what_is_wrong_comes_first() -> None:
+    assert screen(State())[0].startswith("! node silent: deadline: no answer within 5 s")
+    assert "more: w" in screen(State())[0]
+    assert any(" GPU 2: timeout in nvmlDevice" in line for line in screen(pressed("w")))
+
+
+def test_a_view_that_is_cut_off_says_so_before_all_else() -> None:
+    fault = Fault(reason="unreachable", detail="http://gpu-1 refuses the connection")
+    cut_off = replace(CLUSTER, parts=(PartStatus(name="view", up=False, fault=fault),))
+    lines = list(as_text(frame(Board(cut_off, EVERYTHING), State(), 80, 20).lines))
+    assert lines[0].startswith("! http://gpu-1 refuses the connection")
+    assert any("llama-0" in line for line in lines)
+
+
+def test_a_node_that_does_not_answer_keeps_its_row() -> None:
+    (row,) = [line for line in screen(State(view="nodes")) if line.startswith("silent")]
+    assert row.split()[-1] == "deadline"
+
+
+def test_a_pending_pod_has_a_row_without_numbers_and_says_what_it_asks_for() -> None:
+    state = State(words="waits")
+    entry = BOARD.rows(state)[0]
+    lines = screen(State(words="waits", opened=frozenset({("pods", entry.key)})))
+    assert lines[4].split()[0] == "ml/waits" and lines[4].split()[-1] == "pending"
+    assert lines[5].strip() == "4 nvidia.com/gpu"
+
+
+def test_rows_are_sorted_by_any_column_and_the_unknown_is_last() -> None:
+    state = State()
+    for _ in range(10):
+        state = press(state, "s", 10)
+        rows = [entry.row for entry in BOARD.rows(state)]
+        if state.sorts["pods"] == "MEM GiB":
+            known = [row.memory_used_bytes for row in rows]
+            assert known == sorted(known, key=lambda one: (one is None, -(one or 0)))
+            turned = [entry.row.memory_used_bytes for entry in BOARD.rows(press(state, "r", 10))]
+            assert turned[-1] is None and all(a <= b for a, b in pairwise(turned) if a and b)
+            return
+    pytest.fail("no column has the memory")
+
+
+def test_the_filter_works_while_it_is_typed() -> None:
+    typed = pressed("/", "l", "l", "a", "m", "x", "backspace")
+    assert typed.words == "llam" and typed.typing
+    assert {entry.row.name for entry in BOARD.rows(typed)} == {"llama-0"}
+    assert pressed("/", "q").quits is False
+    assert pressed("/", "q", "escape").words == ""
+
+
+def test_the_bar_shows_what_is_certain_and_what_is_in_doubt() -> None:
+    assert "".join(text for text, _ in bar(Use(0.5), 8)) == "████····"
+    assert "".join(text for text, _ in bar(Use(0.5, 0.25, 0.75), 8)) == "██▒▒▒▒··"
+    assert "".join(text for text, _ in bar(Use(3.0), 4)) == "████"
+    assert "".join(text for text, _ in bar(Use(None), 4)) == "    "
+
+
+def test_10_000_pods_scroll_without_a_pause() -> None:
+    board = Board(CLUSTER, EVERYTHING)
+    few = board.all("pods")
+    board._entries["pods"] = [
+        Entry(one.row, f"{one.key}/{number}", one.order, one.places) for number in range(2000) for one in few
+    ]
+    assert len(board.rows(State())) >= 10_000
+    opened = frozenset({("pods", board.rows(State())[7000].key)})
+    assert min(seconds(board, State(line=line, opened=opened)) for line in range(0, 10_000, 1000)) < 0.05
+
+
+def seconds(board: Board, state: State) -> float:
+    begun = time.perf_counter()
+    assert frame(board, state, 200, 50).line == state.line
+    return time.perf_counter() - begun

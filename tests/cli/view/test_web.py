@@ -1,0 +1,169 @@
+"""The view of an agent or a cluster over HTTP, against real servers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu.cli._view import open_view
+from podgpu.cli._view.web import WebView
+from podgpu.cli._view.wire import Refused, Wire
+from podgpu.config import Config, Terminal
+from podgpu.errors import UserError
+from podgpu.model import Cluster, ClusterNode
+from podgpu.views import json
+from podgpu.views.cluster import json as cluster_json
+from tests.serve.rig import StubNode, serving
+from tests.views.quirks import SNAPSHOT
+
+CLUSTER = Cluster(
+    taken_at=1.0,
+    version="1",
+    name="lab",
+    nodes=(
+        ClusterNode(name=SNAPSHOT.node, state="fresh", origin="agent", snapshot=SNAPSHOT),
+        ClusterNode(name="silent", state="failed", reason="deadline", detail="it hangs"),
+    ),
+)
+
+
+@asynccontextmanager
+async def server_of(answer: Callable[[str], bytes], *, then_wait: bool = False) -> AsyncIterator[str]:
+    """Serve raw bytes by the head of the request."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer(head.decode()))
+        if then_wait:
+            await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def reply(body: bytes, status: str = "200 OK") -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def seen_at(url: str, **login: Path) -> WebView:
+    return await asyncio.to_thread(lambda: WebView(Wire(url, Terminal(url=url, **login), 0.3)))
+
+
+async def test_an_agent_is_a_cluster_of_one_node() -> None:
+    node = StubNode()
+    node.current = SNAPSHOT
+    async with serving(node) as server:
+        view = await seen_at(f"http://127.0.0.1:{server.ports[0]}")
+        (found,) = view.cluster.nodes
+        assert (found.name, found.state, found.origin) == (SNAPSHOT.node, "fresh", "agent")
+        assert len(view.full(SNAPSHOT.node).cards) == len(SNAPSHOT.cards)
+        view.close()
+
+
+async def test_a_newer_snapshot_is_noticed_and_an_equal_one_is_not() -> None:
+    node = StubNode()
+    node.current = replace(SNAPSHOT, interval_seconds=0.1)
+    async with serving(node) as server:
+        view = await seen_at(f"http://127.0.0.1:{server.ports[0]}")
+        first = view.cluster
+        assert await asyncio.to_thread(view.changed, first, 0.6) is first
+        node.current = replace(node.current, taken_at=2.0)
+        later = await asyncio.to_thread(view.changed, first, 3.0)
+        assert later.taken_at == 2.0
+        view.close()
+
+
+async def test_an_agent_that_goes_away_leaves_its_last_snapshot_and_a_word_about_it() -> None:
+    node = StubNode()
+    node.current = replace(SNAPSHOT, interval_seconds=0.1)
+    async with serving(node) as server:
+        view = await seen_at(f"http://127.0.0.1:{server.ports[0]}")
+    later = await asyncio.to_thread(view.changed, view.cluster, 3.0)
+    assert later.nodes == view.cluster.nodes
+    (part,) = later.parts
+    assert part.fault is not None
+    assert "refuses the connection" in part.fault.detail
+
+
+async def test_a_cluster_is_recognised_by_its_answer() -> None:
+    body = cluster_json.encode(CLUSTER)
+
+    def answer(head: str) -> bytes:
+        if "/api/v1/snapshot?node=silent " in head:
+            return reply(b"node silent does not answer", "404 Not Found")
+        return reply(json.encode(SNAPSHOT) if "/api/v1/snapshot?node=" in head else body)
+
+    async with server_of(answer) as url:
+        view = await seen_at(url)
+        assert view.cluster.name == "lab"
+        assert [one.state for one in view.cluster.nodes] == ["fresh", "failed"]
+        assert (await asyncio.to_thread(view.full, SNAPSHOT.node)).node == SNAPSHOT.node
+        with pytest.raises(UserError, match="node silent does not answer"):
+            await asyncio.to_thread(view.full, "silent")
+        view.close()
+
+
+async def problem(answer: bytes, *, then_wait: bool = False) -> str:
+    async with server_of(lambda _: answer, then_wait=then_wait) as url:
+        with pytest.raises(UserError) as refusal:
+            await seen_at(url)
+    return str(refusal.value)
+
+
+async def test_whatever_answers_instead_of_an_agent_is_named() -> None:
+    assert "is neither an agent nor a cluster" in await problem(reply(b"", "404 Not Found"))
+    assert "answers 301" in await problem(reply(b"", "301 Moved"))
+    assert "asks for a login; give --login.token-file" in await problem(reply(b"", "401 Unauthorized"))
+    assert "does not let this account read" in await problem(reply(b"", "403 Forbidden"))
+    assert "no document of a podgpu cluster" in await problem(reply(b"[]"))
+    assert "cannot be read" in await problem(b"SSH-2.0-OpenSSH\r\n")
+    assert "cannot be read" in await problem(b"")
+    assert "does not answer within 0.3 s" in await problem(b"", then_wait=True)
+    partial = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"
+    assert "does not answer within 0.3 s" in await problem(partial, then_wait=True)
+
+
+async def test_nobody_there_is_a_refusal_of_its_own() -> None:
+    async with server_of(lambda _: b"") as url:
+        pass
+    with pytest.raises(Refused):
+        await seen_at(url)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "sent"),
+    [
+        ("login_token_file", "s3cret\n", "Authorization: Bearer s3cret\r\n"),
+        ("login_password_file", "ada:love:lace\n", "Authorization: Basic YWRhOmxvdmU6bGFjZQ==\r\n"),
+    ],
+)
+async def test_a_login_is_read_from_its_file(tmp_path: Path, option: str, text: str, sent: str) -> None:
+    (tmp_path / "secret").write_text(text)
+    heads: list[str] = []
+
+    def answer(head: str) -> bytes:
+        heads.append(head)
+        return reply(cluster_json.encode(CLUSTER))
+
+    async with server_of(answer) as url:
+        (await seen_at(url, **{option: tmp_path / "secret"})).close()
+    assert sent in heads[0]
+
+
+async def test_a_login_never_leaves_the_machine_in_plain_text(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret")
+    chosen = Terminal(url="http://gpu-1:19400", login_token_file=tmp_path / "secret")
+    with pytest.raises(UserError, match="never sent over plain HTTP; write https://gpu-1:19400"):
+        open_view(Config(sections=(chosen,)))
+
+
+async def test_a_wrong_login_is_named_without_the_secret(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret")
+    async with server_of(lambda _: reply(b"", "401 Unauthorized")) as url:
+        with pytest.raises(UserError, match="does not accept the login") as refusal:
+            await seen_at(url, login_token_file=tmp_path / "secret")
+    assert "s3cret" not in str(refusal.value)

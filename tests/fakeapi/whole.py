@@ -1,0 +1,45 @@
+"""A whole cluster's objects as the reader keeps them, from the JSON that an API server writes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from podgpu.assembly.whole import wanted
+from podgpu.kube.api.server import ApiServer
+from podgpu.kube.whole.reader import NODES, ClusterReader
+from podgpu.model import KubeObjects
+from tests.fakeapi.recorded import listed, owners
+from tests.fakeapi.server import FakeApi
+
+DYNAMIC = "/apis/resource.k8s.io/v1"
+
+
+def recorded_cluster(pods: str = "kubernetes-1.36.4") -> FakeApi:
+    """Play the recorded cluster: its node, pods and owners, and dynamic resources where it has them."""
+    found = listed(pods)
+    lists = {NODES: listed(name="api-nodes.json")["items"]}
+    if pods.endswith("-dra"):
+        lists[f"{DYNAMIC}/resourceclaims"] = listed(pods, "api-resourceclaims.json")["items"]
+        lists[f"{DYNAMIC}/resourceslices"] = listed(pods, "api-resourceslices.json")["items"]
+    return FakeApi(pods=found["items"], version=5, objects=owners(), lists_of=lists)
+
+
+@asynccontextmanager
+async def reading(fake: FakeApi, **options: Any) -> AsyncIterator[ClusterReader]:
+    async with fake:
+        api = ApiServer(fake.url, connect_seconds=1.0, answer_seconds=2.0)
+        reader = ClusterReader(api, wanted(), **options)
+        running = asyncio.create_task(reader.run())
+        try:
+            yield reader
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await reader.close()
+            await api.close()
+
+
+async def objects_of(fake: FakeApi) -> KubeObjects:
+    async with reading(fake) as reader, asyncio.timeout(5):
+        return await reader.complete()

@@ -1,0 +1,148 @@
+"""The cluster's server over real sockets."""
+
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+from msgspec.structs import replace
+
+from podgpu.config import Config
+from podgpu.errors import UserError
+from podgpu.feed import Feed
+from podgpu.model import Cluster, ClusterNode, PendingPod, Snapshot
+from podgpu.option.address import Address
+from podgpu.serve.cluster.menu import cluster_menu
+from podgpu.serve.cluster.server import ClusterServer
+from podgpu.views.cluster.json import decode
+from tests.cluster.nodes import card, fresh, snapshot, tenant
+from tests.serve.rig import Answer, connected
+
+A = fresh("gpu-a", card("GPU-a", tenant("ml/train", 0.5)))
+B = fresh("gpu-b", card("GPU-b", tenant("web/serve")))
+LOST = ClusterNode(
+    name="gpu-c", state="failed", reason="timeout", detail="No answer within 5 s. <b>Look</b>."
+)
+CLUSTER = Cluster(
+    taken_at=1_700_000_000.0,
+    version="1.0",
+    name="east",
+    nodes=(A, B, LOST),
+    pending=(PendingPod(namespace="ml", name="waits", asks={"nvidia.com/gpu": "2"}),),
+)
+
+
+class StubFeed(Feed[Cluster]):
+    ready = True
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.newest
+
+    async def full(self, name: str) -> Snapshot:
+        if name != "gpu-a":
+            raise UserError(f"nobody reads the GPUs of a node {name!r}")
+        return snapshot("gpu-a")
+
+
+@asynccontextmanager
+async def serving(feed: StubFeed, dialect: str = "native") -> AsyncIterator[ClusterServer]:
+    server = ClusterServer(feed, cluster_menu(Config().of, 1000), max_requests=40, max_connections=100)
+    await server.start([Address("127.0.0.1", 0, dialect)])
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+async def get(server: ClusterServer, path: str, **headers: str) -> Answer:
+    async with connected(server) as client:
+        return await client.get(path, **headers)
+
+
+async def test_the_document_is_joined_from_the_nodes() -> None:
+    async with serving(StubFeed(CLUSTER)) as server:
+        plain = await get(server, "/api/v1/cluster")
+        packed = await get(server, "/api/v1/cluster", Accept_Encoding="gzip")
+    assert decode(plain.body) == CLUSTER
+    assert packed.headers["content-encoding"] == "gzip" and gzip.decompress(packed.body) == plain.body
+    assert packed.headers["etag"] != plain.headers["etag"]
+
+
+async def test_a_client_that_has_the_document_gets_it_again_only_if_it_changed() -> None:
+    feed = StubFeed(CLUSTER)
+    async with serving(feed) as server:
+        before = await get(server, "/api/v1/cluster")
+        async with connected(server) as client:
+            client.ask("/api/v1/cluster", If_None_Match=before.headers["etag"])
+            assert (await client.answer(head_only=True)).status == 304
+        feed.publish(replace(CLUSTER, nodes=(A, replace(B, ready=True), LOST)))
+        await server.prepare()
+        after = await get(server, "/api/v1/cluster", If_None_Match=before.headers["etag"])
+    assert [node.ready for node in decode(after.body).nodes] == [None, True, None]
+
+
+async def test_a_node_that_leaves_or_comes_keeps_the_order() -> None:
+    feed = StubFeed(replace(CLUSTER, nodes=(B, LOST)))
+    async with serving(feed) as server:
+        await get(server, "/api/v1/cluster")
+        feed.publish(replace(CLUSTER, nodes=(A, B)))
+        await server.prepare()
+        after = await get(server, "/api/v1/cluster")
+    assert [node.name for node in decode(after.body).nodes] == ["gpu-a", "gpu-b"]
+
+
+async def test_dialects_show_all_nodes() -> None:
+    async with serving(StubFeed(CLUSTER)) as server:
+        mapped = (await get(server, "/metrics/pod-gpu-map")).text
+        nodes = (await get(server, "/metrics/nodes")).text
+        containers = msgspec.json.decode((await get(server, "/container/metrics")).body)
+        some = msgspec.json.decode((await get(server, "/container/metrics?node=gpu-b")).body)
+        none = await get(server, "/container/metrics?node=other")
+    assert mapped.count("# HELP pod_and_gpu_map_info ") == 1 and mapped.count("pod_and_gpu_map_info{") == 2
+    assert 'node="gpu-a",pod_name="train"' in mapped
+    assert "gpu_a_info{" in nodes and "gpu_b_info{" in nodes
+    assert [one["node_name"] for one in containers] == ["gpu-a", "gpu-b"]
+    assert [one["node_name"] for one in some] == ["gpu-b"]
+    assert none.text == "[]\n"
+
+
+async def test_an_address_may_speak_a_dialect() -> None:
+    async with serving(StubFeed(CLUSTER), "pod-gpu-map") as server:
+        assert "pod_and_gpu_map_info{" in (await get(server, "/metrics")).text
+
+
+async def test_old_numbers_do_not_pass_for_new_ones() -> None:
+    stale = replace(A, state="stale", reason="timeout")
+    async with serving(StubFeed(replace(CLUSTER, nodes=(stale,)))) as server:
+        containers = await get(server, "/container/metrics")
+        metrics = (await get(server, "/metrics")).text
+    assert containers.text == "[]\n"
+    assert "podgpu_cluster_gpus{" in metrics and "podgpu_cluster_busy_gpus{" not in metrics
+
+
+async def test_the_page_lists_every_node_and_escapes_what_others_say() -> None:
+    async with serving(StubFeed(CLUSTER)) as server:
+        page = await get(server, "/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert all(f"<b>{name}</b>" in page.text for name in ("gpu-a", "gpu-b", "gpu-c"))
+    assert "&lt;b&gt;Look&lt;/b&gt;" in page.text and "1 pods wait for a GPU: ml/waits" in page.text
+
+
+async def test_the_snapshot_of_a_node_is_passed_on() -> None:
+    async with serving(StubFeed(CLUSTER)) as server:
+        found = await get(server, "/api/v1/snapshot?node=gpu-a")
+        missing = await get(server, "/api/v1/snapshot?node=other")
+        unnamed = await get(server, "/api/v1/snapshot")
+    assert (found.status, missing.status, unnamed.status) == (200, 404, 400)
+    assert msgspec.json.decode(found.body)["node"] == "gpu-a"
+
+
+async def test_it_is_ready_after_the_first_round() -> None:
+    feed = StubFeed(CLUSTER)
+    feed.ready = False
+    async with serving(feed) as server:
+        assert (await get(server, "/-/ready")).status == 503
+        assert (await get(server, "/-/healthy")).status == 200
+        feed.ready = True
+        assert (await get(server, "/-/ready")).status == 200

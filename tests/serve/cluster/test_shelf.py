@@ -1,0 +1,34 @@
+from podgpu.model import ClusterNode
+from podgpu.serve.cluster.shelf import Shelf
+
+
+def node(name: str) -> ClusterNode:
+    return ClusterNode(name=name, state="fresh")
+
+
+async def test_only_a_node_that_changed_is_rendered_again() -> None:
+    rendered: list[str] = []
+
+    def render(one: ClusterNode) -> str:
+        rendered.append(one.name)
+        return one.name.upper()
+
+    shelf, nodes = Shelf(render), [node("a"), node("b"), node("c")]
+    await shelf.update(nodes)
+    rendered.clear()
+    version = shelf.version
+    await shelf.update(nodes)
+    assert (rendered, shelf.version) == ([], version)
+    changed = [nodes[0], node("b"), nodes[2]]
+    await shelf.update(changed)
+    assert rendered == ["b"] and shelf.version > version
+
+
+async def test_it_follows_the_order_of_the_nodes_and_keeps_none_that_is_gone() -> None:
+    shelf = Shelf(lambda one: one.name)
+    kept = [node("b"), node("c")]
+    await shelf.update(kept)
+    version = shelf.version
+    now = [node("a"), kept[0]]
+    await shelf.update(now)
+    assert list(shelf.made) == ["a", "b"] and shelf.version > version

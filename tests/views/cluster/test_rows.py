@@ -1,0 +1,100 @@
+"""The cluster by pod, workload, namespace, GPU and node."""
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu.errors import UserError
+from podgpu.model import Cluster, ClusterNode
+from podgpu.views.cluster.rows.listing import VIEWS, idles
+from podgpu.views.cluster.rows.row import Row
+from podgpu.views.cluster.rows.wrong import wrongs
+from podgpu.views.cluster.selection import EVERYTHING, Selection, label_tests
+from tests.views.quirks import IDLER, LLAMA, SNAPSHOT
+
+
+def node(name: str) -> ClusterNode:
+    return ClusterNode(name=name, state="fresh", origin="agent", snapshot=replace(SNAPSHOT, node=name))
+
+
+ONE = Cluster(taken_at=SNAPSHOT.taken_at, version="1", nodes=(node("a"),))
+TWO = replace(ONE, nodes=(node("a"), node("b")))
+
+
+def rows(view: str, cluster: Cluster = ONE, chosen: Selection = EVERYTHING) -> list[Row]:
+    return [entry.row for entry in VIEWS[view](cluster, chosen)]
+
+
+def pod(name: str, cluster: Cluster = ONE) -> Row:
+    return next(row for row in rows("pods", cluster) if row.name == name)
+
+
+def test_a_pod_has_what_its_tenants_have_together() -> None:
+    tenants = [tenant for card in SNAPSHOT.cards for tenant in card.tenants if tenant.container == LLAMA]
+    found = pod("llama-0")
+    assert found.memory_used_bytes == sum(one.booking.memory_bytes or 0 for one in tenants)
+    bands = [one.booking.band for one in tenants if one.booking.band]
+    assert found.busy_gpus == pytest.approx(sum(one.ratio(one.booked_us) for one in bands))
+    assert found.most_busy_gpus == pytest.approx(sum(one.ratio(one.most_us) for one in bands))
+    assert (found.namespace, found.node) == ("ml", "a")
+
+
+def test_what_is_unknown_is_absent_and_never_zero() -> None:
+    assert pod(IDLER.pod).memory_used_bytes is None
+    (stuck,) = [row for row in rows("gpus") if row.state == "timeout"]
+    assert (stuck.use_ratio, stuck.memory_used_bytes, stuck.power_watts) == (None, None, None)
+
+
+def test_a_pod_that_two_nodes_claim_is_two_rows() -> None:
+    found = [row.node for row in rows("pods", TWO) if row.title == "ml/llama-0" and row.memory_used_bytes]
+    assert sorted(found) == ["a", "b"]
+
+
+def test_namespaces_and_nodes_add_up_to_the_same() -> None:
+    held = sum(row.held_gpus or 0 for row in rows("nodes", TWO))
+    assert held == pytest.approx(sum(row.held_gpus or 0 for row in rows("namespaces", TWO)))
+    assert held == pytest.approx(sum(row.held_gpus or 0 for row in rows("workloads", TWO)))
+    assert held == pytest.approx(sum(row.held_gpus or 0 for row in rows("gpus", TWO)))
+
+
+def test_a_pod_without_a_process_is_idle_and_one_that_may_have_one_is_not() -> None:
+    (idle,) = [row for row in rows("pods") if row.state == "idle"]
+    assert idles(idle) and idle.namespace == "<b>"
+    assert pod(IDLER.pod).state == "unseen" and not idles(pod(IDLER.pod))
+
+
+def test_one_namespace_one_node_or_some_labels() -> None:
+    assert {row.namespace for row in rows("pods", TWO, Selection("ml"))} == {"ml"}
+    assert {row.node for row in rows("pods", TWO, Selection(node="b"))} == {"b"}
+    assert [row.name for row in rows("nodes", TWO, Selection(node="b"))] == ["b"]
+    labelled = {pod.name: pod.labels for pod in SNAPSHOT.pods if pod.labels}
+    (key, value), *_ = next(iter(labelled.values())).items()
+    found = rows("pods", ONE, Selection("", "", label_tests(f"{key}={value}")))
+    assert found and all(labelled[row.name][key] == value for row in found)
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("team=a", True),
+        ("team==a,app", True),
+        ("team!=a", False),
+        ("team in (a, b),!gone", True),
+        ("team notin (a)", False),
+        ("app=", True),
+        ("gone", False),
+    ],
+)
+def test_selectors_are_kubectl_s(selector: str, expected: bool) -> None:
+    labels = {"team": "a", "app": ""}
+    assert all(test(labels) for test in label_tests(selector)) == expected
+
+
+@pytest.mark.parametrize("selector", ["a b", "=x", "a in b", "!a=b"])
+def test_another_selector_is_refused_with_an_example(selector: str) -> None:
+    with pytest.raises(UserError, match="write it like team=search"):
+        label_tests(selector)
+
+
+def test_a_thousand_silent_nodes_are_one_line() -> None:
+    silent = tuple(ClusterNode(name=f"n{one}", state="failed", reason="deadline") for one in range(1000))
+    assert wrongs(replace(ONE, nodes=silent)) == ["node n0, n1, n2 and 997 more: deadline"]

@@ -1,0 +1,42 @@
+from msgspec.structs import replace
+
+from podgpu.model import Holder, Pod, PodContainer, Process, Reading, Rest
+from podgpu.views import json
+from podgpu.views.cluster.slim import slim
+from podgpu.views.dialects import container_json, pod_gpu_map
+from tests.cluster.nodes import card, snapshot, tenant
+from tests.views.quirks import SNAPSHOT
+
+HOLDER = Holder(pid=7, kind="host", cgroup="0::/user.slice", command="python", title="user/ann")
+PROCESS = Process(pid=7, kinds=("compute",), holder=HOLDER)
+
+
+def test_it_loses_readings_and_evidence_but_not_who_is_there() -> None:
+    rest = Rest(reason="host", processes=(PROCESS,))
+    one = card("GPU-1", tenant("ml/a", processes=(PROCESS,)), rest=(rest,))
+    one = replace(one, readings=(*one.readings, Reading("fan_speed_ratio", 0.3)))
+    pod = Pod(
+        namespace="ml", name="a", uid="u", containers=(PodContainer(name="main"),), labels={"team": "x"}
+    )
+    found = slim(replace(snapshot("n", one), pods=(pod,)))
+    assert [reading.metric for reading in found.cards[0].readings] == [
+        "memory_total_bytes", "memory_used_bytes", "power_watts",
+    ]  # fmt: skip
+    (process,) = found.cards[0].tenants[0].processes
+    (outsider,) = found.cards[0].rest[0].processes
+    assert process.pid == 7 and process.holder is None
+    assert outsider.holder is not None and (outsider.holder.title, outsider.holder.cgroup) == ("user/ann", "")
+    assert found.pods[0].labels == {"team": "x"} and not found.pods[0].containers
+
+
+def test_the_pages_of_a_whole_cluster_are_the_same_from_the_slim_form() -> None:
+    options = container_json.Options()
+    for query in ({}, {"missing": "null"}):
+        whole = container_json.document(SNAPSHOT, options, query)
+        assert container_json.document(slim(SNAPSHOT), options, query) == whole
+    assert pod_gpu_map.rows(slim(SNAPSHOT)) == pod_gpu_map.rows(SNAPSHOT)
+
+
+def test_it_is_read_back_as_any_other_snapshot() -> None:
+    found = slim(snapshot("n"))
+    assert json.decode(json.encode(found)) == found
