@@ -4,15 +4,18 @@ import asyncio
 import select
 import socket
 from collections.abc import Callable, Iterable
+from heapq import nlargest
 
 from podgpu.serve.entry.origin import Standing
 from podgpu.serve.limits import Limits
 
 # Where the kernel does not hold back what was seen already, a dribbling client is looked at only so often.
 LOOK_SECONDS = 0.1
-# Of all places. An origin has no more than the first, and one that has behaved has the second before others count.
+# Of all places: no origin has more than the first, and one that has behaved has the second before its callers count.
+# The third is made free at a time, from as many origins.
 LARGEST_PART = 2
 RESERVED_PART = 8
+FREED_PART = 64
 
 IsWhole = Callable[[bytes], bool]
 Welcome = Callable[[socket.socket], None]
@@ -58,11 +61,12 @@ class Lobby:
         self._look(caller)
 
     def make_room(self, now: float) -> bool:
-        """Part with a caller of the origin that has most of them."""
-        if not self._callers:
-            return False
-        self._part_with_one(max(self._by_address.values(), key=lambda group: self._weight(group, now)), now)
-        return True
+        """Part with a caller of the origin that has most of them, or of several, to look at all of them less often."""
+        count = max(1, self._places // FREED_PART)
+        largest = nlargest(count, self._by_address.values(), key=lambda group: self._weight(group, now))
+        for group in largest:
+            self._part_with_one(group, now)
+        return bool(largest)
 
     def sweep(self, now: float) -> None:
         late = now - self._limits.head_seconds
