@@ -9,6 +9,7 @@ import msgspec
 
 from podgpu.serve import answer
 from podgpu.serve.answer import Response
+from podgpu.serve.guard.hosts import Hosts
 from podgpu.serve.load import Load
 from podgpu.serve.menu import PREFIX
 from podgpu.serve.node import Node
@@ -21,6 +22,8 @@ RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
 
 _READ = ("GET", "HEAD")
+# What an address for probes and scrapes answers.
+PROBED = ("/healthz", "/-/healthy", "/-/ready", "/metrics")
 
 Handler = Callable[[Request], Response | Awaitable[Response]]
 
@@ -48,10 +51,11 @@ class Route:
 
 
 class Routes:
-    def __init__(self, node: Node, pages: Pages, load: Load) -> None:
+    def __init__(self, node: Node, pages: Pages, load: Load, hosts: Hosts | None = None) -> None:
         self._node = node
         self._pages = pages
         self._load = load
+        self._hosts = hosts or Hosts()
 
     @property
     def dialects(self) -> list[str]:
@@ -118,7 +122,7 @@ class Routes:
         )
 
     async def _release(self, request: Request) -> Response:
-        if not _from_this_machine(request):
+        if not (_from_this_machine(request) and self._hosts.may_change(request.headers)):
             return answer.text(403, "only a program on this node may release the driver; use 127.0.0.1")
         seconds = _release_seconds(request.query.get("seconds", str(RELEASE_SECONDS)))
         if seconds is None:
@@ -152,8 +156,7 @@ def under_policy(response: Response) -> Response:
 
 
 def _from_this_machine(request: Request) -> bool:
-    """From loopback, and not from a page of another site in a browser there: those carry an Origin."""
-    if request.remote is None or "origin" in request.headers:
+    if request.remote is None:
         return False
     peer = ip_address(request.remote.partition("%")[0])
     if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:

@@ -183,10 +183,10 @@ async def test_who_does_not_read_is_dropped_and_holds_up_nobody() -> None:
                     await asyncio.sleep(0.01)
                 assert stream.document["node"].startswith("39-")
             for _ in range(500):
-                if not len(server._crowd):
+                if not server.clients:
                     break
                 await asyncio.sleep(0.02)
-            assert not len(server._crowd)
+            assert not server.clients
 
 
 async def test_stopping_ends_streams_at_once() -> None:

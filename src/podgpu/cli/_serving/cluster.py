@@ -41,7 +41,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
     )
     signals = Signals(at_exit)
     try:
-        await server.start(config.web_listen_address)
+        await server.start(config.web_listen_address, config.web_probe_address)
         log.info("listening", version=__version__, addresses=",".join(map(str, server.addresses)))
         return await until_stopped(signals, reader.running)
     finally:

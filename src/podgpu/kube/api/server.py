@@ -14,8 +14,10 @@ import msgspec
 from podgpu.kube.api import MALFORMED, OBJECT_BYTES, ApiFault, ApiStatus, Fetched
 from podgpu.kube.api.account import Account, ClientCertificate
 from podgpu.kube.api.trust import Trust
+from podgpu.option.file import start_of
 
 REFUSAL_BYTES = 4 << 10
+TOKEN_BYTES = 64 << 10
 LONGEST_RETRY_AFTER = 300.0
 CONNECTIONS = 8
 JSON = "application/json"
@@ -261,7 +263,7 @@ def _retry_after(response: aiohttp.ClientResponse) -> float:
 
 def _token(path: Path) -> str:
     try:
-        token = path.read_text(encoding="ascii").strip()
+        token = start_of(path, TOKEN_BYTES).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ApiFault("unauthorized", f"cannot read {path}: {type(error).__name__}") from None
     if not token.isprintable() or not token:

@@ -47,8 +47,8 @@ class ClusterServer(Front):
             prices=prices,
         )
 
-    async def start(self, addresses: Sequence[Address]) -> None:
-        await super().start(addresses)
+    async def start(self, addresses: Sequence[Address], probe_address: Address | None = None) -> None:
+        await super().start(addresses, probe_address)
         self._keeper = asyncio.create_task(self._pages.run())
 
     async def prepare(self) -> None:
