@@ -29,6 +29,7 @@ SHARED = {
     "alternatives.py",
     "folders.py",
     "inventory.py",
+    "least.py",
     "quantity.py",
     "sighting.py",
     "__pycache__",

@@ -13,9 +13,17 @@ from types import ModuleType
 from podgpu.model import Allocation, Claim, Device, Pod, SharingStatus
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
+from podgpu.sharing.least import Least, raised
 
 PART = "sharing"  # under which its errors are counted
-SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting")  # modules that are no system
+SHARED = (
+    "alternatives",
+    "folders",
+    "inventory",
+    "least",
+    "quantity",
+    "sighting",
+)  # modules that are no system
 WRITTEN_BY_TENANTS = ("annotation", "cache")  # sources that anyone who may edit the pod can write
 
 
@@ -30,6 +38,10 @@ class SharingSystem:
     in Kubernetes show, where nobody looks at the node itself: the inventory has no devices then. `registers` are the
     annotations in which a plugin notes the cards of its node, `node_labels` what it says about them all. `memory_of`
     is the memory that an allocation of the system's stands for, whichever card it is of.
+
+    `notes` are prefixes of the annotations and labels of pods that the system reads; no others are kept. A system with
+    notes says what holds without them: `least` is what a claim is at least, by the container's spec and ids, and
+    `unplaced` is one allocation of each container whose note names no card, though it was given something.
     """
 
     name: str
@@ -46,6 +58,9 @@ class SharingSystem:
     memory_of: Callable[[Allocation, Inventory], int | None] | None = None
     node_labels: tuple[str, ...] = ()
     registers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    least: Callable[[Claim, Inventory], Least | None] | None = None
+    unplaced: Callable[[Inventory], Iterable[Allocation]] | None = None
 
 
 def systems() -> tuple[SharingSystem, ...]:
@@ -69,6 +84,9 @@ def system_of(module: ModuleType) -> SharingSystem:
         memory_of=getattr(module, "memory_of", None),
         node_labels=getattr(module, "NODE_LABELS", ()),
         registers=getattr(module, "REGISTERS", ()),
+        notes=getattr(module, "NOTES", ()),
+        least=getattr(module, "least", None),
+        unplaced=getattr(module, "unplaced", None),
     )
 
 
@@ -83,6 +101,7 @@ def claims(
     """`settled` has the right reading of alternatives, as far as it is known."""
     known = tuple(known)
     found = _corrected([claim for system in known for claim in system.claims(inventory)], settled or {})
+    found = list(_at_least([*found, *_on_the_only_card(found, inventory, known)], inventory, known))
     better = [system.withdraws for system in known if system.withdraws]
     left = [claim for claim in found if not any(withdraws(claim, inventory) for withdraws in better)]
     yielding = {system.name for system in known if system.yields}
@@ -99,6 +118,32 @@ def _corrected(found: list[Claim], settled: Mapping[Alternatives, int]) -> list[
     void = {claim for one in changed if one.usual is not None for claim in one.readings[one.usual]}
     right = [claim for one, place in changed.items() for claim in one.settled(place)]
     return [*(claim for claim in found if claim not in void), *right]
+
+
+def _at_least(
+    found: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]
+) -> Iterator[Claim]:
+    """Let no note take a claim below what the spec asks for and the kubelet gave."""
+    floors = {system.name: system.least for system in known}
+    for claim in found:
+        floor = None if claim.mig else floors.get(claim.system)
+        least = floor(claim, inventory) if floor else None
+        yield raised(claim, least) if least else claim
+
+
+def _on_the_only_card(
+    found: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]
+) -> Iterator[Claim]:
+    """Claim for containers whose notes name no card, where there is only one that can be meant."""
+    if len(inventory.cards) != 1 or inventory.instances or not inventory.is_seen:
+        return
+    claimed = {claim.container for claim in found}
+    for system in known:
+        for allocation in system.unplaced(inventory) if system.unplaced else ():
+            claim = inventory.claim(allocation, inventory.cards[0], system=system.name, share=0.0)
+            if claim.container not in claimed:
+                claimed.add(claim.container)
+                yield claim
 
 
 def _within_what_was_given(claims: Sequence[Claim]) -> Iterator[Claim]:
@@ -186,6 +231,10 @@ def node_labels_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
 
 def registers_of(known: Iterable[SharingSystem]) -> frozenset[str]:
     return frozenset(name for system in known for name in system.registers)
+
+
+def notes_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
+    return tuple(sorted({name for system in known for name in system.notes}))
 
 
 def signs_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:

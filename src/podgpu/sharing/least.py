@@ -1,0 +1,28 @@
+"""What a container has at least, whatever a note says: by its spec, and by the ids that the kubelet gave it.
+
+A note can be written by whoever may edit the pod. A small number there would leave the others of the card to pay.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podgpu.model import Claim
+
+
+class Least(Struct, frozen=True, kw_only=True):
+    """`memory` is in bytes, `cores` are a part of all multiprocessors: limits, if there are any."""
+
+    share: float = 0.0
+    memory: int = 0
+    cores: float = 0.0
+
+
+def raised(claim: Claim, least: Least) -> Claim:
+    """Raise a claim to what it is at least. A limit that is absent is already the highest."""
+    memory, cores = claim.memory_limit_bytes, claim.core_limit_ratio
+    return replace(
+        claim,
+        share=max(claim.share, min(least.share, 1.0)),
+        memory_limit_bytes=None if memory is None else max(memory, least.memory),
+        core_limit_ratio=None if cores is None else max(cores, min(least.cores, 1.0)),
+    )
