@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 
+from msgspec.structs import replace
+
 from podgpu.model import Allocation, Claim, Device, Pod, SharingStatus
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
@@ -24,6 +26,7 @@ SHARED = (
     "quantity",
     "sighting",
 )  # modules that are no system
+MANY_CLAIMS = 4096
 WRITTEN_BY_TENANTS = ("annotation", "cache")  # sources that anyone who may edit the pod can write
 
 
@@ -107,7 +110,7 @@ def claims(
     yielding = {system.name for system in known if system.yields}
     noted = {claim.container for claim in left if claim.source in WRITTEN_BY_TENANTS}
     left = [claim for claim in left if claim.system not in yielding or claim.container not in noted]
-    return tuple(_within_what_was_given(left))
+    return tuple(_together(list(_within_what_was_given(left))))
 
 
 def _corrected(found: list[Claim], settled: Mapping[Alternatives, int]) -> list[Claim]:
@@ -156,6 +159,20 @@ def _within_what_was_given(claims: Sequence[Claim]) -> Iterator[Claim]:
         pod = (claim.container.namespace, claim.container.pod)
         if claim.source not in WRITTEN_BY_TENANTS or not whole.get(claim.gpu, set()) - {pod}:
             yield claim
+
+
+def _together(claims: Sequence[Claim]) -> Iterator[Claim]:
+    """Put a container's claims of one card together where they are more than anyone can read."""
+    if len(claims) <= MANY_CLAIMS:
+        yield from claims
+        return
+    alike: dict[tuple[object, ...], list[Claim]] = {}
+    for one in claims:
+        alike.setdefault((one.container, one.gpu, one.mig, one.system, one.source), []).append(one)
+    for first, *others in alike.values():
+        share = min(1.0, sum(one.share for one in (first, *others)))
+        name = f"{first.device_id} and {len(others)} more" if others else first.device_id
+        yield replace(first, share=share, device_id=name)
 
 
 def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Allocation, ...]:
@@ -234,7 +251,8 @@ def registers_of(known: Iterable[SharingSystem]) -> frozenset[str]:
 
 
 def notes_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
-    return tuple(sorted({name for system in known for name in system.notes}))
+    """Return prefixes of all annotations that are read or are a sign."""
+    return tuple(sorted({name for system in known for name in (*system.notes, *system.signs)}))
 
 
 def signs_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
