@@ -338,8 +338,6 @@ async def test_a_kubelet_that_hangs_holds_up_nothing(tmp_path: Path) -> None:
 async def test_very_many_ids_are_nobody_elses_trouble(tmp_path: Path) -> None:
     """A list of that length takes a second or two to understand. Pages are answered meanwhile."""
     kubelet = Kubelet()
-    stage = Stage(tmp_path, kubelet, Pods("pods", pod()))
-    await stage.cycle()
     many = [
         Allocation(
             namespace="ns", pod="chat", container="main", resource="nvidia.com/gpu", device_id=f"{GPU}::{n}"
@@ -351,6 +349,7 @@ async def test_very_many_ids_are_nobody_elses_trouble(tmp_path: Path) -> None:
         return Given(tuple(many), tuple(("nvidia.com/gpu", one.device_id) for one in many))
 
     kubelet.read = read  # type: ignore[method-assign]
+    stage = Stage(tmp_path, kubelet, Pods("pods", pod()))
     longest, cycle = 0.0, asyncio.create_task(stage.cycle())
     while not cycle.done():
         began = asyncio.get_running_loop().time()

@@ -21,7 +21,8 @@ from podgpu.kube._gen.podresources_pb2 import ListResponse as DeviceList
 from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, WatchEvent
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.api.watch import WatchTiming
-from podgpu.kube.bounds import MOST_IDS, MOST_PODS
+from podgpu.kube.bounds import MOST_PODS
+from podgpu.kube.kubelet import device_lists
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import LIST as DEVICES
 from podgpu.kube.podresources import PodResources
@@ -36,6 +37,7 @@ MIB = 1 << 20
 ADDED, SYNCED = 1, 4
 NOTES = ("note/",)
 LONGEST_TURN = 0.25
+MOST_IDS = 30_000  # not as many as the bound is, for the sake of time
 
 
 class Turns:
@@ -164,7 +166,8 @@ async def test_an_endless_list_of_devices_is_given_up() -> None:
         await part.close()
 
 
-async def test_more_ids_than_a_node_has_are_named() -> None:
+async def test_more_ids_than_a_node_has_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_lists, "MOST_IDS", MOST_IDS)
     devices = [DeviceEntry(resource=b"nvidia.com/gpu", ids=[b"GPU-1::%d" % n]) for n in range(MOST_IDS + 9)]
     holder = PodEntry(name=b"p", namespace=b"n", containers=[ContainerEntry(name=b"c", devices=devices)])
     async with kubelet(POD_RESOURCES) as fake, watched_loop() as turns:

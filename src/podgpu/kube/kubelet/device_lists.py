@@ -45,10 +45,12 @@ def listed(answer: bytes) -> Listed:
     reading = Reading()
     containers = list(reading.containers(memoryview(answer)))
     given = reading.some(
-        (*owner, *pair) for owner, fields in containers for pair in reading.pairs(fields.get(2, ()))
+        ((*owner, *pair) for owner, fields in containers for pair in reading.pairs(fields.get(2, ()))),
+        MOST_IDS,
     )
     claimed = reading.some(
-        (*owner, *row) for owner, fields in containers for row in reading.claimed(fields.get(5, ()))
+        ((*owner, *row) for owner, fields in containers for row in reading.claimed(fields.get(5, ()))),
+        MOST_IDS,
     )
     return Listed(frozenset(given), frozenset(claimed), reading.excess)
 
@@ -56,7 +58,7 @@ def listed(answer: bytes) -> Listed:
 def offered(answer: bytes) -> Offered:
     """Raise as `listed` does."""
     reading = Reading()
-    rows = frozenset(reading.some(reading.pairs(reading.walk.named(memoryview(answer), 1))))
+    rows = frozenset(reading.some(reading.pairs(reading.walk.named(memoryview(answer), 1)), MOST_IDS))
     return Offered(rows, reading.excess)
 
 
@@ -67,7 +69,7 @@ class Reading:
         self.walk = Walk()
         self.excess = 0
 
-    def some(self, items: Iterable[T], most: int = MOST_IDS) -> Iterator[T]:
+    def some(self, items: Iterable[T], most: int) -> Iterator[T]:
         for place, item in enumerate(items):
             if place < most:
                 yield item
