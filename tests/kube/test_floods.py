@@ -145,6 +145,26 @@ async def test_a_fat_pod_is_seen_by_the_api_servers_list_and_watch() -> None:
         assert [one.annotations for one in watch.pods() or ()] == [{"note/cards": "0"}] * 2
 
 
+async def test_what_nobody_reads_of_many_pods_is_not_kept() -> None:
+    """110 pods with a quarter of a MiB of annotations, which is as much as Kubernetes takes."""
+    gc.collect()
+    junk = [message(f"p{n}", MIB // 4) for n in range(110)]
+    async with kubelet(PODS_API) as fake, pods_of(fake.root) as part:
+        fake.replies[LIST] = Reply(b"")
+        fake.replies[WATCH] = watch = Reply(event(SYNCED), hangs=True)
+        await until(lambda: part.status().up)
+        tracemalloc.start()
+        try:
+            while junk:
+                watch.push(event(ADDED, junk.pop()))
+            await until(lambda: len(part.pods() or ()) == 110)
+            gc.collect()
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert kept < 4 * MIB
+
+
 async def test_sixteen_mib_of_empty_pods_are_not_taken_for_pods() -> None:
     empty = b"\x0a\x00" * (8 * MIB - 1)
     async with kubelet(PODS_API) as fake, pods_of(fake.root) as part, watched_loop() as turns:
