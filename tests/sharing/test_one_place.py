@@ -29,7 +29,6 @@ SHARED = {
     "alternatives.py",
     "folders.py",
     "inventory.py",
-    "least.py",
     "quantity.py",
     "sighting.py",
     "__pycache__",

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from podgpu.model import Allocation, Claim, Device, Pod, SharingStatus
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
-from podgpu.sharing.least import Least, raised
+from podgpu.sharing.quantity import Least, raised
 
 PART = "sharing"  # under which its errors are counted
 SHARED = (

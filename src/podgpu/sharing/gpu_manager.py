@@ -19,7 +19,7 @@ from msgspec import Struct
 from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.least import Least
+from podgpu.sharing.quantity import Least
 
 NAME = "gpu-manager"
 CORE = "tencent.com/vcuda-core"

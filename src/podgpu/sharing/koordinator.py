@@ -16,8 +16,7 @@ from msgspec import Meta, Struct
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, PodContainer
 from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.least import Least
-from podgpu.sharing.quantity import quantity, size
+from podgpu.sharing.quantity import Least, quantity, size
 
 NAME = "koordinator"
 ANNOTATION = "scheduling.koordinator.sh/device-allocated"

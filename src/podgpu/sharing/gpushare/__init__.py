@@ -24,7 +24,7 @@ from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.gpushare.node import GIB, MIB, RESOURCE, SEPARATOR, by_node, cards, memory_of, usual_unit
 from podgpu.sharing.gpushare.note import NUMBER, SPREAD, UNITS_OF_CARD, number, positive, spreads
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.least import Least
+from podgpu.sharing.quantity import Least
 
 __all__ = [
     "GIB",

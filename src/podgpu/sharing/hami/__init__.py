@@ -22,8 +22,7 @@ from podgpu.sharing.hami import register
 from podgpu.sharing.hami.cache import observe
 from podgpu.sharing.hami.note import MIG_NOTE, NOTE, Slice, matched
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.least import Least
-from podgpu.sharing.quantity import quantity
+from podgpu.sharing.quantity import Least, quantity
 
 __all__ = [
     "NAME",

@@ -18,8 +18,7 @@ from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.sharing import sighting
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.least import Least
-from podgpu.sharing.quantity import quantity
+from podgpu.sharing.quantity import Least, quantity
 from podgpu.sharing.volcano.note import NOTE, Slice, matched
 from podgpu.sharing.volcano.unit import Unit, mebibyte, offered
 
