@@ -4,22 +4,30 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+# Tests wait about as long as they compute, so there is one process more than there are cores. The tests of a file stay in
+# one process because they share servers. Files keep their order because those that take longest come early.
+PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo faults check format docs proto bench gpu-wheels gpu-test lock clean dashboards image chart package
+.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale gpu-wheels gpu-test lock clean dashboards image chart package
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(READY): requirements.lock pyproject.toml src/podgpu/__init__.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@sed -n '/^uv==/,/# via/p' requirements.lock > $(VENV)/uv.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(READY) ## serve a simulated node on http://127.0.0.1:19400
 	$(BIN)/podgpu demo --web.listen-address=127.0.0.1:19400
 
-test: $(READY) ## run all tests
+test: $(READY) ## run all tests, or those that PYTEST="tests/views -q" names
 	$(BIN)/python -m pytest $(PYTEST)
 
 deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
@@ -62,6 +70,9 @@ package: $(READY) ## build the wheel and the source package into dist
 
 bench: $(READY) ## measure speed and size side by side
 	$(BIN)/python -m bench
+
+bench-scale: $(READY) ## measure what podgpu costs a Prometheus and the API server, for docs/scale.md; about three minutes
+	$(BIN)/python -m bench.scale
 
 # The machine with the GPU needs PyTorch and podgpu's dependencies; make gpu-wheels brings the latter along.
 GPU_PYTHON ?= 3.12

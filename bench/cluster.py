@@ -42,9 +42,13 @@ def run() -> list[Figure]:
     rows.append(
         Figure(f"loop away, waiting for a processor included, {NODES:,} nodes", f"{few['blocked']:.3f} s")
     )
-    for name in ("first", "all", "memory"):
+    rows += [
+        Figure(f"{GOALS[name].title}, processor time, {NODES:,} nodes", f"{few[f'{name}, work']:.3f} s")
+        for name in ("first", "few", "all")
+    ]
+    for name in ("first, work", "all, work", "memory"):
         ratio = many[name] / few[name]
-        title = f"{GOALS[name].title}, {MANY:,} / {NODES:,} nodes"
+        title = f"{name}, {MANY:,} / {NODES:,} nodes"
         rows.append(Figure(title, f"{ratio:.2f}", f"<= {LINEAR}", ok=ratio <= LINEAR))
     return rows
 

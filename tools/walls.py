@@ -30,7 +30,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log"},
     "push": {"model"},
-    "config": {"option", "sources", "views"},
+    "config": {"option", "model", "sources", "cluster", "views"},
     "assembly": {*_NODE, *_PAGES},
     "library": {*_NODE, *_PAGES, "assembly"},
     "cli": {*_NODE, *_PAGES, "assembly"},

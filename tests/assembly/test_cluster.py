@@ -166,3 +166,24 @@ def test_without_an_api_server_and_without_addresses_it_says_what_to_do(
 
     with pytest.raises(UserError, match=r"--kube.kubeconfig.*--cluster.agents"):
         asyncio.run(open_it())
+
+
+async def test_a_page_is_fetched_through_the_proxy_too() -> None:
+    labels = {"app.kubernetes.io/name": "dcgm-exporter"}
+    pod = agent_pod("exporter-1")
+    pod["metadata"]["labels"] = labels
+    fake = cluster_of(pod)
+    async with FakeExporter(recorded("k8s_484_lowercase_hostname_t4")) as exporter:
+        fake.pods_at = {"exporter-1": exporter.url.removesuffix("/metrics")}
+        async with opened(fake) as cluster:
+            node = only(cluster)
+    assert (node.state, node.origin) == ("fresh", "dcgm")
+    assert node.snapshot is not None and node.snapshot.node == NODE
+
+
+def test_without_an_api_server_it_says_what_to_do() -> None:
+    async def open_it() -> None:
+        open_cluster(load({"kube_api": ["off"]}, {}))
+
+    with pytest.raises(UserError, match=r"--kube.api=off leaves nobody to ask"):
+        asyncio.run(open_it())

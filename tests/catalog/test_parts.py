@@ -14,7 +14,16 @@ CATALOG = "catalog/parts.py"
 # Where each part lives. A folder is the part's as a whole.
 HOMES = {
     "nvml": ("sources/nvml",),
-    "dcgm": ("sources/dcgm", "catalog/listing.py", "views/dialects/dcgm.py", "model/cluster.py"),
+    # A page of dcgm-exporter is also one of the origins of a cluster's nodes.
+    "dcgm": (
+        "sources/dcgm",
+        "catalog/listing.py",
+        "views/dialects/dcgm.py",
+        "model/cluster.py",
+        "cluster/survey.py",
+        "assembly/cluster.py",
+        "assembly/exporter.py",
+    ),
     "simulator": ("sources/simulator",),
     "podresources": ("kube/podresources.py",),
     "pods-api": ("kube/pods_api.py",),
@@ -22,7 +31,8 @@ HOMES = {
     "log-dirs": ("kube/log_dirs.py",),
     "resource-claims": ("kube/resource_claims.py",),
     "procfs": ("host/procfs.py",),
-    "workloads": ("kube/workloads.py",),
+    # The terminal lists them, too.
+    "workloads": ("kube/workloads.py", "cli/top.py", "cli/_top", "views/cluster/rows"),
     "sharing": ("sharing/__init__.py",),
     "attribution": ("agent/loop.py",),
     "otlp": ("push",),

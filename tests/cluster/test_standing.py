@@ -1,5 +1,8 @@
 """How a node stands, by what was read and what Kubernetes knows."""
 
+import re
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
@@ -65,6 +68,12 @@ def test_a_node_that_nobody_reads_shows_what_kubernetes_gave() -> None:
     node = stand("a", None, KNOWN, INTERVAL)
     assert (node.state, node.reason, node.origin) == ("allocation", "no_agent", "api")
     assert node.snapshot is KNOWN.snapshot and "install the podgpu agent" in node.detail
+
+
+def test_the_docs_list_every_reason_and_state() -> None:
+    page = (Path(__file__).parents[2] / "docs/cluster.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"`([a-z_]+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
+    assert set(REASONS) | set(NODE_STATES) <= listed
 
 
 @pytest.mark.parametrize("reason", sorted(REASONS))

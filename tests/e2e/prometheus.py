@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,6 +103,26 @@ def started(configuration: Path, folder: Path) -> Iterator[Prometheus]:
         # It listens before it has read its rules, and refuses queries until then.
         eventually(lambda: get(f"http://{address}/-/ready").status == HTTPStatus.OK)
         yield Prometheus(f"http://{address}", log)
+
+
+def keep(lines: Iterable[str], folder: Path) -> None:
+    """Write samples of the past, in Prometheus' text format with times in milliseconds, before it starts."""
+    families: dict[str, list[str]] = {}
+    for line in lines:
+        sample, _, milliseconds = line.rpartition(" ")
+        families.setdefault(line.partition("{")[0], []).append(f"{sample} {int(milliseconds) // 1000}")
+    page = [
+        "\n".join([f"# TYPE {name.removesuffix('_total')} {_kind(name)}", *samples])
+        for name, samples in families.items()
+    ]
+    file = folder / "past.txt"
+    file.write_text("\n".join([*page, "# EOF\n"]))
+    make = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=64h"]
+    subprocess.run([*make, str(file), str(folder / "data")], check=True, capture_output=True)
+
+
+def _kind(name: str) -> str:
+    return "counter" if name.endswith("_total") else "gauge"
 
 
 class _Forwarder(BaseHTTPRequestHandler):

@@ -16,6 +16,7 @@ REPOSITORY = Path(__file__).parents[2]
 BREACHES = {
     "errors": "model",
     "log": "model",
+    "feed": "model",
     "option": "config",
     "model": "catalog",
     "catalog": "views",
@@ -25,7 +26,6 @@ BREACHES = {
     "sharing": "kube",
     "ledger": "sharing",
     "agent": "views",
-    "feed": "agent",
     "cluster": "views",
     "views": "config",
     "doctor": "agent",

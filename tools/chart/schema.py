@@ -9,7 +9,7 @@ import yaml
 from podgpu.cli import cluster
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import spellings
-from podgpu.option import CLUSTER, TERMINAL
+from podgpu.option import NOT_AN_AGENTS
 from tools.chart import CHART
 
 PATH = CHART / "values.schema.json"
@@ -67,7 +67,7 @@ _NOT_IN_FILE = "--config.file"
 
 
 def _of_agent() -> list[str]:
-    return [name for name, option in OPTIONS.items() if option.group not in (CLUSTER, TERMINAL)]
+    return [name for name, option in OPTIONS.items() if option.group not in NOT_AN_AGENTS]
 
 
 def text() -> str:
@@ -110,8 +110,8 @@ def _leaves(names: Collection[str]) -> dict[str, Schema]:
             "description": f"{option.help} Default: {option.default_text}",
             **_kinds(option.choices),
         }
-        for option, present in spellings()
-        if option.flag != _NOT_IN_FILE and present.name in names
+        for option, now in spellings()
+        if option.flag != _NOT_IN_FILE and now.name in names
     }
 
 

@@ -3,21 +3,26 @@
 import asyncio
 from typing import Protocol
 
+from podgpu.assembly import machine
 from podgpu.assembly.access import check, open_access
 from podgpu.assembly.exporter import open_exporter
 from podgpu.assembly.whole import open_reader as open_objects
-from podgpu.cluster.agents.agent import AgentReader, Fetch
+from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
 from podgpu.cluster.agents.proxy import ProxyClient
 from podgpu.cluster.given import KubeGiven
 from podgpu.cluster.loop import AT_ONCE, ClusterLoop
 from podgpu.cluster.reader import Reader
+from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.options import Options as StoreOptions
+from podgpu.cluster.store.survey import StoreSurvey
 from podgpu.cluster.survey import GivenAgents, Place, PodSurvey
 from podgpu.config import ClusterOptions, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
 from podgpu.kube.endpoints import Endpoints
 from podgpu.model import Cluster, Snapshot
+from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PATH, PORT
 from podgpu.sources.dcgm.options import Options as DcgmOptions
 
@@ -72,7 +77,24 @@ class OpenCluster:
 def open_cluster(config: Config) -> OpenCluster:
     """Begin to read the cluster. Comes within a running event loop. Raises UserError."""
     chosen = config.of(ClusterOptions)
+    if url := config.of(StoreOptions).url:
+        return _of_store(config, chosen, url)
     return _of_addresses(chosen) if chosen.agents else _of_kubernetes(config, chosen)
+
+
+def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
+    """With a store nobody else is asked for the use of GPUs. Who was given them, Kubernetes says where there is one."""
+    survey = StoreSurvey(Store(config.of(StoreOptions)), url)
+    is_named = config.kube_kubeconfig or config.kube_context
+    api = open_access(config) if is_named else machine.open_api_server(config)
+    loop = ClusterLoop(
+        survey,
+        survey.open_reader,
+        interval=chosen.interval,
+        name=chosen.name or "",
+        given=KubeGiven(open_objects(config, api), config.kube_pod_labels) if api else None,
+    )
+    return OpenCluster(loop, *((api,) if api else ()), api=api)
 
 
 def _of_addresses(chosen: ClusterOptions) -> OpenCluster:
@@ -89,15 +111,19 @@ def _of_addresses(chosen: ClusterOptions) -> OpenCluster:
 def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
     api = open_access(config)
     given = KubeGiven(open_objects(config, api), config.kube_pod_labels)
-    client, turn = _client(config, chosen), asyncio.Lock()
+    is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
+    # Not the one with the watches: agents that hang would keep its connections busy.
+    proxy = open_access(config, connections=AT_ONCE) if is_proxied else None
+    client = ProxyClient(proxy, timeout=chosen.timeout) if proxy else Client(timeout=chosen.timeout)
+    turn = asyncio.Lock()
 
     def open_reader(place: Place) -> Reader:
-        if place.origin == "dcgm":
-            return open_exporter(config, place, given)
+        if place.origin == DCGM:
+            return open_exporter(config, place, given, proxy)
         return AgentReader(client, place.urls[0], place.node, turn=turn)
 
     loop = ClusterLoop(
-        _survey(config, chosen, api),
+        _survey(config, chosen, api, proxied=is_proxied),
         open_reader,
         interval=chosen.interval,
         name=chosen.name or "",
@@ -106,18 +132,7 @@ def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
     return OpenCluster(loop, client, api, api=api)
 
 
-class _Client(Fetch, Closable, Protocol):
-    """Fetches, and is closed at the end."""
-
-
-def _client(config: Config, chosen: ClusterOptions) -> _Client:
-    if chosen.via == "direct":
-        return Client(timeout=chosen.timeout)
-    # Not the one with the watches: agents that hang would keep its connections busy.
-    return ProxyClient(open_access(config, connections=AT_ONCE), timeout=chosen.timeout)
-
-
-def _survey(config: Config, chosen: ClusterOptions, api: Api) -> PodSurvey:
+def _survey(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) -> PodSurvey:
     agents = Endpoints(
         api,
         node=None,
@@ -126,12 +141,16 @@ def _survey(config: Config, chosen: ClusterOptions, api: Api) -> PodSurvey:
         port=chosen.port,
         path="",
         port_name="http",
-        proxied=chosen.via == "proxy",
+        proxied=proxied,
     )
-    if chosen.via == "proxy":  # pages of exporters are fetched from the pods themselves
-        return PodSurvey(agents, None)
     options = config.of(DcgmOptions)
     exporters = Endpoints(
-        api, node=None, selector=options.selector, namespace=options.namespace or "", port=PORT, path=PATH
+        api,
+        node=None,
+        selector=options.selector,
+        namespace=options.namespace or "",
+        port=PORT,
+        path=PATH,
+        proxied=proxied,
     )
     return PodSurvey(agents, exporters)

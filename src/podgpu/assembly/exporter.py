@@ -5,13 +5,17 @@ from collections.abc import Iterable
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
+from podgpu.catalog.parts import APISERVER
 from podgpu.cluster.given import KubeGiven
+from podgpu.cluster.pages import ProxyPages
 from podgpu.cluster.reader import ReadFault
 from podgpu.cluster.survey import Place
 from podgpu.config import ClusterOptions, Config
+from podgpu.kube.api import Api
 from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload
 from podgpu.sources.dcgm import NAME
 from podgpu.sources.dcgm.options import Options
+from podgpu.sources.dcgm.page import Pages
 from podgpu.sources.dcgm.source import DcgmPages
 from podgpu.views.cluster.slim import slim
 
@@ -26,7 +30,7 @@ _REASONS = {
 
 
 class ExporterReader:
-    origin = "dcgm"
+    origin = NAME
 
     def __init__(self, place: Place, agent: Agent) -> None:
         self._place = place
@@ -47,14 +51,17 @@ class ExporterReader:
         await self._agent.close()
 
 
-def open_exporter(config: Config, place: Place, given: KubeGiven) -> ExporterReader:
+def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | None = None) -> ExporterReader:
+    """With a `proxy`, the addresses are paths of that API server."""
     options, interval = config.of(Options), config.of(ClusterOptions).interval
     urls = dict.fromkeys(place.urls, place.node)
 
     async def find() -> tuple[dict[str, str], Fault | None]:
         return urls, None
 
-    source = DcgmPages(find, timeout=options.timeout, max_bytes=options.max_bytes)
+    timeout, max_bytes = options.timeout, options.max_bytes
+    direct = Pages(timeout=timeout, max_bytes=max_bytes)
+    source = DcgmPages(find, ProxyPages(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct)
     residents = _Residents(given, place.node)
     attribution = Attribution(
         interval=interval,
@@ -68,7 +75,7 @@ def open_exporter(config: Config, place: Place, given: KubeGiven) -> ExporterRea
 class _Residents:
     """The pods of a node, from the watch of all."""
 
-    name = "apiserver"
+    name = APISERVER.name
 
     def __init__(self, given: KubeGiven, node: str) -> None:
         self._given = given

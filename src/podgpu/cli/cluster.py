@@ -2,12 +2,20 @@ from argparse import Namespace
 
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
-from podgpu.option import CLUSTER, DIALECTS, GENERAL, KUBERNETES, LOG, WEB
+from podgpu.option import CLUSTER, DIALECTS, GENERAL, KUBERNETES, LOG, STORE, WEB
 
 HELP = "Read every node of a cluster and serve them together."
-_GROUPS = (GENERAL, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER)
-# Those of an agent alone.
-_NOT_HERE = ("interval", "node_name", "path_kubelet", "path_logs", "sharing_ratio_file", "series_processes")
+_GROUPS = (GENERAL, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE)
+# Those of an agent alone, and of reports.
+_NOT_HERE = (
+    "interval",
+    "node_name",
+    "path_kubelet",
+    "path_logs",
+    "sharing_ratio_file",
+    "series_processes",
+    "price",
+)
 # Where a node has no agent, its dcgm-exporter is read.
 _EXPORTERS = ("dcgm_selector", "dcgm_namespace", "dcgm_timeout", "dcgm_max_bytes")
 OPTIONS = tuple(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
-from podgpu.option import CLUSTER, KUBERNETES, SOURCE, TERMINAL, options_of
+from podgpu.option import KUBERNETES, NOT_AN_AGENTS, SOURCE, options_of
 from podgpu.option.address import NATIVE, Address
 from podgpu.sources import registry
 
@@ -15,7 +15,7 @@ OWN = {option.name for section in registry.demo().sections for option in options
 OPTIONS = tuple(
     name
     for name, option in ALL.items()
-    if option.group not in (SOURCE, KUBERNETES, CLUSTER, TERMINAL) or name in {SHOWN, *OWN}
+    if option.group not in (SOURCE, KUBERNETES, *NOT_AN_AGENTS) or name in {SHOWN, *OWN}
 )
 
 

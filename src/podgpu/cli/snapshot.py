@@ -8,13 +8,13 @@ from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
-from podgpu.option import DIALECTS, WEB
+from podgpu.option import DIALECTS, STORE, WEB
 
 HELP = "Read the GPUs of a node once and print what was found."
 OPTIONS = tuple(
     name
     for name, option in ALL.items()
-    if name in LOOKING or (option.group not in (WEB, DIALECTS) and not name.startswith("log_"))
+    if name in LOOKING or (option.group not in (WEB, DIALECTS, STORE) and not name.startswith("log_"))
 )
 
 FAULTY = 1

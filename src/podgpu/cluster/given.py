@@ -2,11 +2,16 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from contextlib import suppress
 
+from podgpu import log
 from podgpu.cluster.allocations import Allocated, allocate
+from podgpu.feed import Feed
 from podgpu.kube.whole.reader import ClusterReader
-from podgpu.model import KubeObjects, PartStatus, Pod, Workload
+from podgpu.model import Fault, KubeObjects, PartStatus, Pod, Workload
+
+FIRST_SECONDS = 10.0  # for the first lists; what is there by then is shown
+PAUSE_SECONDS = 0.5  # between two looks, however often objects change
 
 
 class KubeGiven:
@@ -14,20 +19,22 @@ class KubeGiven:
         """`pod_labels` are the labels of pods that may be shown."""
         self._reader = reader
         self._pod_labels = pod_labels
-        self._seen: KubeObjects | None = None
-        self._allocated = Allocated()
+        self._feed = Feed(Allocated())
+        self._first = asyncio.Event()
         self._pods: dict[str, list[Pod]] = {}
-        self._turn = asyncio.Lock()
+        self._fault: Fault | None = None
 
     def allocated(self) -> Allocated:
-        return self._allocated
+        """The newest: the same object until something changes."""
+        return self._feed.newest
 
     def parts(self) -> tuple[PartStatus, ...]:
-        return self._reader.statuses()
+        own = PartStatus(name="allocations", up=self._fault is None, fault=self._fault)
+        return *self._reader.statuses(), own
 
     def pods_of(self, node: str) -> Sequence[Pod] | None:
         """List the pods of a node that have to do with GPUs, or return None while they are not known."""
-        return None if self._reader.pods.pods() is None or self._seen is None else self._pods.get(node, ())
+        return None if self._reader.pods.pods() is None else self._pods.get(node, ())
 
     @property
     def workloads(self) -> Mapping[str, Workload]:
@@ -35,28 +42,41 @@ class KubeGiven:
         return self._reader.objects().workloads
 
     async def complete(self) -> None:
-        await self._take(await self._reader.complete())
+        """Wait until everything was read once, or cannot be."""
+        await self._first.wait()
 
-    async def changed(self) -> None:
-        """Wait for objects other than those that were looked at last."""
-        if self._seen is None:
-            await self.complete()
-        else:
-            await self._take(await self._reader.changed(self._seen))
+    async def changed(self, seen: Allocated) -> Allocated:
+        return await self._feed.changed(seen)
 
     async def run(self) -> None:
-        await self._reader.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reader.run())
+            group.create_task(self._follow())
 
     async def close(self) -> None:
         await self._reader.close()
 
-    async def _take(self, objects: KubeObjects) -> None:
-        """Work beside the event loop: a thousand nodes that are new take a second."""
-        async with self._turn:
-            if objects is self._seen:
-                return
-            found = partial(allocate, objects, self._allocated, pod_labels=self._pod_labels)
-            self._allocated = await asyncio.to_thread(found)
-            self._seen, self._pods = objects, {}
-            for pod in objects.pods:
-                self._pods.setdefault(pod.node, []).append(pod)
+    async def _follow(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_SECONDS):
+                await self._reader.complete()
+        while True:
+            objects = self._reader.objects()
+            await self._look(objects)
+            self._first.set()
+            await asyncio.sleep(PAUSE_SECONDS)
+            await self._reader.changed(objects)
+
+    async def _look(self, objects: KubeObjects) -> None:
+        # In a thread: ten thousand pods take half a second.
+        try:
+            found = await asyncio.to_thread(allocate, objects, self._feed.newest, pod_labels=self._pod_labels)
+        except Exception as error:  # a mistake here must not end the rest
+            self._fault = Fault(reason="failed", detail=repr(error))
+            log.error("allocations cannot be worked out; please report this", error=error)
+            return
+        self._fault = None
+        self._pods = {}
+        for pod in objects.pods:
+            self._pods.setdefault(pod.node, []).append(pod)
+        self._feed.publish(found)

@@ -19,7 +19,6 @@ from podgpu.model import Cluster, ClusterNode, PartStatus, Snapshot
 
 AT_ONCE = 64  # nodes that are read at a time
 PUBLISH_SECONDS = 0.5  # at the least, between two clusters
-GIVEN_SECONDS = 10.0  # for the first lists of Kubernetes
 
 
 class Given(Protocol):
@@ -33,8 +32,8 @@ class Given(Protocol):
     async def complete(self) -> None:
         """Wait until everything was read once, or cannot be."""
 
-    async def changed(self) -> None:
-        """Wait until something changes."""
+    async def changed(self, seen: Allocated) -> Allocated:
+        """Return the newest once it is another than `seen`."""
 
     async def run(self) -> None: ...
 
@@ -115,17 +114,16 @@ class ClusterLoop:
 
     async def _follow(self, given: Given) -> None:
         """Publish what changes in Kubernetes without waiting for the next round."""
+        seen = given.allocated()
         while True:
-            await given.changed()
+            seen = await given.changed(seen)
             if self.ready:
                 self._publish()
             await asyncio.sleep(PUBLISH_SECONDS)
 
     async def _beat(self) -> None:
         if self._given is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(GIVEN_SECONDS):
-                    await self._given.complete()
+            await self._given.complete()
         while True:
             due = time.monotonic() + self._interval
             await self.round()

@@ -10,10 +10,10 @@ REASONS = {
     "no_agent": "Nobody reads its GPUs: install the podgpu agent there, or a dcgm-exporter.",
     "unreachable": "No connection: check that the agent's pod runs, and that network policies let this one in.",
     "timeout": "No answer in time: look at the agent's log, or give it longer with --cluster.timeout.",
-    "unauthorized": "It asks for a login: give one with --cluster.token-file or --cluster.password-file.",
+    "unauthorized": "It asks for a login, and this reader has none: keep strangers out by a network policy instead.",
     "forbidden": "The account lacks a right: docs/cluster.md has the rules that give it.",
     "http_error": "It answered with an error: look at its log.",
-    "tls": "Its certificate is not trusted: give its authority with --cluster.ca-file.",
+    "tls": "Its certificate is not trusted: have it signed by an authority that this system knows.",
     "too_large": "It sent more than a snapshot can have: check what listens on its port.",
     "garbage": "It sent something that is no snapshot: check what listens on its port.",
     "wrong_node": "It reported another node: check its --node-name. Nothing of it is shown.",
@@ -21,6 +21,8 @@ REASONS = {
     "newer_schema": "Its podgpu is newer than this one: upgrade podgpu cluster.",
     "no_gpu": "Its page has no GPU: check that the dcgm-exporter there sees any.",
     "stopped": "It answers, but takes no new readings: look at its log.",
+    "store_failed": "The store gave no answer: check --prometheus.url; docs/report.md lists the reasons.",
+    "not_scraped": "The store has no new samples of it: check whether its agent runs and is still scraped.",
     "failed": "Reading it failed: look at the log of podgpu cluster, and report it.",
 }
 

@@ -7,12 +7,13 @@ from msgspec import Struct
 
 from podgpu.model import Fault, PartStatus
 from podgpu.sources import Whereabouts
+from podgpu.sources.dcgm import NAME as DCGM
 
 
 class Place(Struct, frozen=True):
     """Where a node is read. `node` is empty if only its address is known."""
 
-    origin: str  # `agent` or `dcgm`
+    origin: str  # one of ORIGINS
     urls: tuple[str, ...]  # several only for dcgm-exporters
     node: str = ""
 
@@ -44,7 +45,7 @@ class GivenAgents:
 class PodSurvey:
     """Agents by their pods, and dcgm-exporters on the nodes without one."""
 
-    def __init__(self, agents: Whereabouts, exporters: Whereabouts | None) -> None:
+    def __init__(self, agents: Whereabouts, exporters: Whereabouts) -> None:
         self._agents = agents
         self._exporters = exporters
 
@@ -54,20 +55,18 @@ class PodSurvey:
         for url, node in agents.items():  # the oldest pod of a node comes first
             places.setdefault(node, Place("agent", (url,), node))
         parts = [_part("agents", fault)]
-        if self._exporters is not None:
-            exporters, fault = await self._exporters.find()
-            pages: dict[str, tuple[str, ...]] = {}
-            for url, node in exporters.items():
-                if node not in places:
-                    pages[node] = (*pages.get(node, ()), url)
-            places |= {node: Place("dcgm", urls, node) for node, urls in pages.items()}
-            parts.append(_part("exporters", fault))
+        exporters, fault = await self._exporters.find()
+        parts.append(_part("exporters", fault))
+        pages: dict[str, tuple[str, ...]] = {}
+        for url, node in exporters.items():
+            if node not in places:
+                pages[node] = (*pages.get(node, ()), url)
+        places |= {node: Place(DCGM, urls, node) for node, urls in pages.items()}
         return Found(tuple(places.values()), tuple(parts))
 
     async def close(self) -> None:
         await self._agents.close()
-        if self._exporters is not None:
-            await self._exporters.close()
+        await self._exporters.close()
 
 
 def _part(name: str, fault: Fault | None) -> PartStatus:

@@ -50,7 +50,7 @@ class ClusterOptions:
     )
     port: int = one(
         Option(
-            flag="--cluster.port",
+            flag="--cluster.port-number",  # Kubernetes sets …_PORT for a Service of that name
             group=CLUSTER,
             help="The agents' port, where their pods have none with the name http.",
             parse=whole(1, 65535),
@@ -62,9 +62,10 @@ class ClusterOptions:
         Option(
             flag="--cluster.via",
             group=CLUSTER,
-            help="How to reach pods: direct (their own addresses), or proxy (through the API server, from a laptop).",
-            parse=OneOf(("direct", "proxy")),
-            default="direct",
+            help="How to reach pods: at their own addresses (direct), through the API server (proxy), or, with auto, "
+            "directly from within the cluster and through the API server from elsewhere.",
+            parse=OneOf(("auto", "direct", "proxy")),
+            default="auto",
         )
     )
     interval: float = one(

@@ -1,10 +1,12 @@
-"""Collects all options: the core's, those of sources and dialects, the cluster's and the terminal's."""
+"""Collects all options: the core's, those of sources and dialects, the cluster's, the store's and the terminal's."""
 
 from collections.abc import Iterable
 from typing import Any
 
+from podgpu.cluster.store.options import Options as StoreOptions
 from podgpu.config.cluster import ClusterOptions
 from podgpu.config.fields import Config
+from podgpu.config.price import PriceOptions
 from podgpu.config.terminal import Terminal
 from podgpu.option import GROUPS, Option, options_of
 from podgpu.sources import registry
@@ -15,7 +17,7 @@ def _sections() -> tuple[type, ...]:
     """List each class of options once, since several dialects may share a class."""
     declared = [section for one in registry.entries().values() for section in one.sections]
     declared += [section for one in dialects() if (section := options_class(one))]
-    return tuple(dict.fromkeys([*declared, ClusterOptions, Terminal]))
+    return tuple(dict.fromkeys([*declared, ClusterOptions, StoreOptions, PriceOptions, Terminal]))
 
 
 def collected(sections: Iterable[type]) -> dict[str, Option[Any]]:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-# Where device plugins and DRA drivers keep it: NVIDIA's, that of GKE and AWS, and NVIDIA's for DRA.
-PLACES = ("/run/nvidia/mps", "/tmp/nvidia-mps", "/var/lib/kubelet/plugins/gpu.nvidia.com/mps")  # noqa: S108 - known names
-
+# Where device plugins and DRA drivers keep it: folders of the host that only root can make.
+_PLACES = re.compile(
+    r"(?:/run/nvidia/mps|/tmp/nvidia-mps|/var/lib/kubelet/plugins/[^/]+/mps)(?:/.*)?", re.DOTALL
+)
 DAEMON = "nvidia-cuda-mps"  # as much of the name of its control daemon as the kernel keeps
 
 _ESCAPED = re.compile(r"\\([0-7]{3})")
@@ -31,7 +32,7 @@ def directory(mounts: str, host: str) -> str | None:
     hosts = list(_mounts(host))
     for mount in _mounts(mounts):
         for path in _on_host(mount, hosts):
-            if any(path == place or path.startswith(f"{place}/") for place in PLACES):
+            if _PLACES.fullmatch(path):
                 return path
     return None
 

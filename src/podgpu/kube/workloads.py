@@ -19,7 +19,7 @@ from podgpu.model import OwnerReference, Pod, Workload
 DEEPEST = 6
 MOST_REQUESTS = 16  # started per call
 AT_ONCE = 4
-KNOWN_SECONDS = 600.0
+KNOWN_SECONDS = 86400.0  # who owns an object with a UID never changes: once a day is enough
 UNKNOWN_SECONDS = 60.0
 DEADLINE_SECONDS = 2.0
 

@@ -34,13 +34,16 @@ from podgpu.model.pod import (
     Waiting,
     Workload,
 )
+from podgpu.model.price import Prices
 from podgpu.model.report import Report, XidEvent
 from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, SharingStatus, Snapshot
+from podgpu.model.statement import KINDS, Statement, StatementLine, total_of
 from podgpu.model.virtual import VirtualGpu
 
 __all__ = [
     "CLUSTER_SCHEMA",
     "ENDED",
+    "KINDS",
     "NODE_STATES",
     "ORIGINS",
     "SCHEMA",
@@ -77,6 +80,7 @@ __all__ = [
     "Pod",
     "PodContainer",
     "PoolDevice",
+    "Prices",
     "Process",
     "Reading",
     "Refused",
@@ -85,9 +89,12 @@ __all__ = [
     "Rest",
     "SharingStatus",
     "Snapshot",
+    "Statement",
+    "StatementLine",
     "Tenant",
     "VirtualGpu",
     "Waiting",
     "Workload",
     "XidEvent",
+    "total_of",
 ]

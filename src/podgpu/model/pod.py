@@ -126,6 +126,4 @@ class Holder(Struct, frozen=True, kw_only=True, gc=False):
     user: int | None = None  # number of its user; absent if not known
     title: str = ""  # outside Kubernetes: `docker/NAME`, `slurm/JOB`, `user/NAME`
     serves: bool = False  # true for an MPS server, whose time is its clients'
-    mps: str | None = (
-        None  # the host's directory where it meets others of MPS, or `root`: root's daemon runs it
-    )
+    mps: str | None = None  # the host's directory where it meets others of MPS; `root` for root's daemon

@@ -10,8 +10,10 @@ from podgpu.option.value import OneOf
 GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
 WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
 CLUSTER = "Cluster"  # for commands that read a whole cluster
+STORE = "Store and prices"  # for commands that read a Prometheus-compatible store
 TERMINAL = "Terminal"  # for commands that look at an agent or a cluster; those that serve have none of it
-GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, TERMINAL)
+GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE, TERMINAL)
+NOT_AN_AGENTS = (CLUSTER, STORE, TERMINAL)  # groups that mean nothing to the agent of one node
 
 T = TypeVar("T")
 Environ = Mapping[str, str]
@@ -29,8 +31,8 @@ class Option(Generic[T]):
 
     `also_from` names environment variables that other programs set. They count only if the option itself is not set.
     `in_file` is False if the configuration file cannot set the option. `alias` is another spelling of the flag, which
-    users know from kubectl.
-    `was` is the flag that it had in the last minor version. Its old names still work, with a warning.
+    users know from kubectl. `was` is the flag that it had in the last minor version. Its old names still work, with a
+    warning.
     """
 
     flag: str
@@ -49,7 +51,7 @@ class Option(Generic[T]):
     @property
     def former(self) -> "Option[T] | None":
         """The same option by its old names."""
-        return replace(self, flag=self.was, was="") if self.was else None
+        return replace(self, flag=self.was, was="", alias="") if self.was else None
 
     @property
     def key(self) -> str:

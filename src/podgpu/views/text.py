@@ -3,6 +3,8 @@
 import re
 
 MAX_BYTES = 256
+SHORTEST = 5  # characters of a pod's name that still say something
+TAIL = 6  # a dash and the five characters that Kubernetes adds to the name of a pod
 
 # A newline is left for the caller: each format has its own way to write one.
 _UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -26,11 +28,21 @@ def line(value: str | bytes) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """Cut in the middle: a pod's name differs from its neighbours' at the end."""
+    """Cut the pod in NAMESPACE/POD/CONTAINER: whose it is matters most, and what it runs."""
     if len(name) <= width:
         return name
-    tail = (width - 1) * 2 // 3
-    return f"{name[: width - 1 - tail]}…{name[-tail:]}"
+    whose, slash, rest = name.partition("/")
+    pod, *container = rest.split("/", 1)
+    room = width - (len(name) - len(pod))
+    if not slash or room < SHORTEST:
+        return _cut(name, width)
+    return "/".join([whose, _cut(pod, room), *container])
+
+
+def _cut(name: str, width: int) -> str:
+    """Keep the beginning, and the last characters, which tell a pod from its neighbours."""
+    tail = min((width - 1) // 2, TAIL)
+    return f"{name[: width - 1 - tail]}…{name[-tail:]}" if tail > 0 else name[:width]
 
 
 def fitted(cell: str, size: int, *, right: bool = False) -> str:

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from podgpu.model import Fault, Report
+from podgpu.sources.dcgm.page import Pages
 from podgpu.sources.dcgm.reading import MOST_CARDS
 from podgpu.sources.dcgm.source import AT_ONCE, DcgmPages
 from tests.sources.dcgm.exporter import FakeExporter, recorded
@@ -23,7 +24,7 @@ async def pages(
     async def find() -> tuple[dict[str, str], Fault | None]:
         return dict.fromkeys(urls, "gpu-node"), fault
 
-    source = DcgmPages(find, timeout=patience, max_bytes=max_bytes)
+    source = DcgmPages(find, Pages(timeout=patience, max_bytes=max_bytes))
     try:
         yield source
     finally:

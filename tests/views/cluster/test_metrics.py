@@ -6,6 +6,7 @@ from podgpu.model import Cluster, ClusterNode, Fault, Instance, MigInstance, Par
 from podgpu.views.cluster.metrics import of_cluster, of_node
 from podgpu.views.series import Family
 from tests.cluster.nodes import GIB, card, fresh, tenant
+from tests.views.dialects.rig import complaints
 
 Values = dict[str, dict[str, float]]
 
@@ -33,6 +34,13 @@ def test_shares_use_and_what_is_left_add_up_to_the_cards() -> None:
     assert found["used_gpus"] == {"ml": 0.5, "web": 0.5}
     assert found["used_memory_bytes"] == {"ml": 39.0 * GIB, "web": 39.0 * GIB, "": 3.0 * GIB}
     assert found["memory_used_bytes"] == {"": 120.0 * GIB}
+
+
+def test_promtool_finds_nothing_to_say() -> None:
+    node = fresh("n", card("GPU-1", tenant("ml/a")), allocatable={"nvidia.com/gpu": "8"})
+    pending = (PendingPod(namespace="ml", name="a", asks={"nvidia.com/gpu": "2"}),)
+    cluster = Cluster(taken_at=1.0, version="1", nodes=(node,), pending=pending)
+    assert not complaints([*of_cluster(cluster), *of_node(node)])
 
 
 def test_a_card_that_cannot_be_read_is_there_but_not_free() -> None:

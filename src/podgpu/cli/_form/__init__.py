@@ -1,4 +1,4 @@
-"""How commands print rows: as a table, or as JSON, YAML or CSV for other programs.
+"""How commands print rows: as a table, as Markdown, or as JSON, YAML or CSV for other programs.
 
 A row is a struct with raw values in base units. Columns say how a person reads them.
 """

@@ -84,6 +84,15 @@ def _csv(sheet: Sheet[R], arguments: Namespace) -> str:
     return out.getvalue()
 
 
+def _markdown(sheet: Sheet[R], _: Namespace) -> str:
+    """A table for a document: what a person would see, with whole names."""
+    heads = [column.title for column in sheet.columns]
+    ruler = ["---:" if column.number else "---" for column in sheet.columns]
+    table = [[column.text(row) for column in sheet.columns] for row in sheet.rows]
+    escaped = ([cell.replace("|", r"\|") for cell in cells] for cells in (heads, ruler, *table))
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in escaped)
+
+
 def _cell(value: object) -> object:
     """Write text so that no spreadsheet takes it for a formula."""
     if isinstance(value, tuple):
@@ -99,5 +108,6 @@ _FORMS: Mapping[str, Callable[[Sheet[Any], Namespace], str]] = {
     "json": _json,
     "yaml": _yaml,
     "csv": _csv,
+    "markdown": _markdown,
 }
 FORMS = tuple(_FORMS)

@@ -8,9 +8,9 @@ from importlib import import_module
 
 import podgpu.cli
 from podgpu.config import OPTIONS, Config
-from podgpu.option import CLUSTER, TERMINAL
+from podgpu.option import NOT_AN_AGENTS
 
-SERVING = tuple(name for name, option in OPTIONS.items() if option.group not in (CLUSTER, TERMINAL))
+SERVING = tuple(name for name, option in OPTIONS.items() if option.group not in NOT_AN_AGENTS)
 
 
 @dataclass(frozen=True, slots=True)

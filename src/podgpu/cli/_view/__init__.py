@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
+from podgpu.cluster.store.options import Options as StoreOptions
 from podgpu.config import OPTIONS, ClusterOptions, Config, Terminal
 from podgpu.model import Cluster, Snapshot
 from podgpu.option import CLUSTER, TERMINAL, options_of
@@ -14,6 +15,7 @@ HERE = "http://127.0.0.1:19400"
 
 _PLAYED = next(entry for entry in registry.entries().values() if entry.play)
 _OF_REPLAY = {option.name for section in _PLAYED.sections for option in options_of(section).values()}
+_OF_STORE = {option.name for option in options_of(StoreOptions).values()}
 _BESIDES = {"config_file", "source", *(name for name in OPTIONS if name.startswith("kube_"))} - {
     "kube_pod_labels",
     "kube_workload_labels",
@@ -22,7 +24,7 @@ _BESIDES = {"config_file", "source", *(name for name in OPTIONS if name.startswi
 LOOKING = tuple(
     name
     for name, option in OPTIONS.items()
-    if option.group in (TERMINAL, CLUSTER) or name in {*_BESIDES, *_OF_REPLAY}
+    if option.group in (TERMINAL, CLUSTER) or name in {*_BESIDES, *_OF_REPLAY, *_OF_STORE}
 )
 
 
@@ -97,7 +99,8 @@ def _is_cluster_meant(config: Config) -> bool:
     """Whether a flag says so, or kubectl runs us: it is about clusters."""
     is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     of_cluster = config.of(ClusterOptions) != ClusterOptions()
-    return is_plugin or of_cluster or bool(config.kube_kubeconfig or config.kube_context)
+    of_store = config.of(StoreOptions).url is not None
+    return is_plugin or of_cluster or of_store or bool(config.kube_kubeconfig or config.kube_context)
 
 
 def _has_kubeconfig() -> bool:

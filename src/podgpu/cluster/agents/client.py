@@ -4,7 +4,6 @@ import asyncio
 import os
 import ssl
 import zlib
-from collections.abc import Callable, Mapping
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
@@ -31,14 +30,9 @@ class Client:
         self,
         *,
         timeout: float,
-        headers: Callable[[], Mapping[str, str]] = dict,
-        tls: ssl.SSLContext | None = None,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """`headers` returns those of a login, which may change with time."""
         self._timeout = timeout
-        self._headers = headers
-        self._tls = tls
         self._most_bytes = most_bytes
         self._wires: dict[tuple[str, str], Wire] = {}
 
@@ -94,7 +88,7 @@ class Client:
             lambda: Wire(self._most_bytes),
             address.hostname or "",
             port,
-            ssl=(self._tls or True) if address.scheme == "https" else None,
+            ssl=address.scheme == "https" or None,
         )
         return wire
 
@@ -104,7 +98,6 @@ class Client:
             "Accept": "application/json",
             "Accept-Encoding": "gzip",
             "User-Agent": "podgpu",
-            **self._headers(),
         }
         if etag:
             fields["If-None-Match"] = etag

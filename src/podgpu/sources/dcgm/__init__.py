@@ -20,15 +20,12 @@ PORT, PATH = 9400, "/metrics"  # where dcgm-exporter serves its page, unless its
 
 
 def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as dcgm.open
+    from podgpu.sources.dcgm.page import Pages
     from podgpu.sources.dcgm.source import DcgmPages
 
-    pages = _pages(options, site)
-    return DcgmPages(
-        pages.find,
-        timeout=options.timeout,
-        max_bytes=options.max_bytes,
-        closing=pages.close,
-    )
+    found = _pages(options, site)
+    pages = Pages(timeout=options.timeout, max_bytes=options.max_bytes)
+    return DcgmPages(found.find, pages, closing=found.close)
 
 
 def _pages(options: "Options", site: Site) -> Whereabouts:

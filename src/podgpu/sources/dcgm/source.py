@@ -5,18 +5,26 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count, zip_longest
+from typing import Protocol
 
 import msgspec
 
 from podgpu.model import Fault, Report
 from podgpu.sources.dcgm import NAME
-from podgpu.sources.dcgm.page import PageFault, Pages
+from podgpu.sources.dcgm.page import PageFault
 from podgpu.sources.dcgm.reading import MOST_CARDS, PageCard, PageContents, read
 
 # Returns the addresses of pages, each with its node. If there are none, the fault says why.
 Find = Callable[[], Awaitable[tuple[Mapping[str, str], Fault | None]]]
 AT_ONCE = 15  # pages
 NO_GPU = "there is no GPU on the page; does dcgm-exporter see any?"
+
+
+class Fetch(Protocol):
+    async def get(self, url: str, *, together: int = 1) -> bytes:
+        """Fetch one of `together` pages of the node. Raises PageFault."""
+
+    async def close(self) -> None: ...
 
 
 class DcgmPages:
@@ -26,14 +34,13 @@ class DcgmPages:
     def __init__(
         self,
         find: Find,
+        pages: Fetch,
         *,
-        timeout: float,
-        max_bytes: int,
         closing: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """All pages are of one node. `closing` closes what `find` keeps open."""
         self._find = find
-        self._pages = Pages(timeout=timeout, max_bytes=max_bytes)
+        self._pages = pages
         self._closing = closing
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._renumbered: Mapping[str, int] = {}

@@ -26,6 +26,7 @@ from podgpu.model import (
     SharingStatus,
     Snapshot,
     Tenant,
+    Waiting,
     Workload,
 )
 from podgpu.model.pod import ExtendedUse, OwnerReference, PodContainer
@@ -59,7 +60,8 @@ _NAMES: dict[type[Struct], dict[str, str]] = {
 _DROPPED: dict[type[Struct], dict[str, Any]] = {
     ClusterNode: {"detail": "", "address": ""},
     PendingPod: {"reason": ""},
-    Pod: {"labels": {}, "annotations": {}, "resource_claims": {}, "extended_claim": "", "waiting_reason": ""},
+    Waiting: {"reason": ""},
+    Pod: {"labels": {}, "annotations": {}, "resource_claims": {}, "extended_claim": ""},
     PodContainer: {"devices": (), "uses": ()},
     Holder: {"cgroup": "", "user": None},
     Fault: {"detail": ""},

@@ -1,0 +1,108 @@
+"""Series and bytes of a page, by what they are about."""
+
+import gzip
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from bench.figure import Figure
+from podgpu.catalog.row import Worth
+from podgpu.model import Card, Cluster, ClusterNode, Snapshot
+from podgpu.views.cluster.metrics import of_cluster, of_node
+from podgpu.views.cluster.slim import slim
+from podgpu.views.exposition import Format, render
+from podgpu.views.json import encode
+from podgpu.views.native import families
+from podgpu.views.series import Family
+
+
+def run(node: Snapshot) -> list[Figure]:
+    plain = [card for card in node.cards if not card.gpu.mig_enabled]
+    divided = next(card for card in node.cards if card.gpu.mig_enabled)
+    bare = replace(node, pods=(), cards=())
+    one = replace(bare, cards=(_empty(plain[0]),))
+    two = replace(bare, cards=tuple(map(_empty, plain[:2])))
+    tenants = sum(len(card.tenants) for card in plain)
+    held = replace(node, cards=tuple(plain), pods=())
+    unheld = replace(held, cards=tuple(replace(card, tenants=()) for card in plain))
+    figures = [
+        _figure("the agent itself", Size(bare)),
+        _figure("a GPU", Size(two).less(Size(one))),
+        _figure("a MIG instance", _instance(bare, divided)),
+        _figure("a container on a GPU", Size(held).less(Size(unheld)).by(tenants)),
+        _figure("a pod", Size(node).less(Size(replace(node, pods=()))).by(len(node.pods))),
+        _figure(f"the demo's node: {len(node.cards)} GPUs, {tenants_of(node)} containers", Size(node)),
+    ]
+    return [*figures, *_documents(node), _cluster(node)]
+
+
+def _instance(bare: Snapshot, divided: Card) -> "Size":
+    whole = Size(replace(bare, cards=(replace(_empty(divided), instances=divided.instances),)))
+    return whole.less(Size(replace(bare, cards=(_empty(divided),)))).by(len(divided.instances))
+
+
+def tenants_of(node: Snapshot) -> int:
+    return sum(len(card.tenants) for card in node.cards)
+
+
+class Size:
+    """Series, bytes and compressed bytes of a page, and series by how important they are."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        made = families(snapshot, {})
+        page = render(made, Format.TEXT)
+        self.series = float(sum(len(one.samples) for one in made))
+        self.bytes = float(len(page))
+        self.zipped = float(len(gzip.compress(page, 5)))
+        self.worth = _by_worth(made)
+
+    def less(self, other: "Size") -> "Size":
+        self.series -= other.series
+        self.bytes -= other.bytes
+        self.zipped -= other.zipped
+        self.worth = {worth: self.worth.get(worth, 0.0) - other.worth.get(worth, 0.0) for worth in Worth}
+        return self
+
+    def by(self, number: int) -> "Size":
+        self.series /= number
+        self.bytes /= number
+        self.zipped /= number
+        self.worth = {worth: count / number for worth, count in self.worth.items()}
+        return self
+
+
+def _by_worth(made: Iterable[Family]) -> Mapping[Worth, float]:
+    found: Counter[Worth] = Counter()
+    for one in made:
+        found[one.worth] += len(one.samples)
+    return {worth: float(count) for worth, count in found.items()}
+
+
+def _figure(name: str, size: Size) -> Figure:
+    levels = ", ".join(f"{worth.name.lower()} {size.worth.get(worth, 0.0):.0f}" for worth in reversed(Worth))
+    text = f"{size.series:.0f} series, {size.bytes:.0f} B, {size.zipped:.0f} B gzip ({levels})"
+    return Figure(f"page, {name}", text)
+
+
+def _empty(card: Card) -> Card:
+    """A card that nobody is on."""
+    return replace(card, tenants=(), ended=(), instances=())
+
+
+def _documents(node: Snapshot) -> list[Figure]:
+    whole, small = encode(node), encode(slim(node))
+    return [
+        Figure("JSON of that node", f"{len(whole)} B, {len(gzip.compress(whole, 5))} B gzip"),
+        Figure("slim JSON of that node", f"{len(small)} B, {len(gzip.compress(small, 5))} B gzip"),
+    ]
+
+
+def _cluster(node: Snapshot) -> Figure:
+    """What the page of `podgpu cluster` has for a node like that, and for the cluster as a whole."""
+    one = ClusterNode(name=node.node, state="fresh", origin="agent", snapshot=node)
+    cluster = Cluster(taken_at=node.taken_at, version=node.version, nodes=(one,))
+    each, whole = (
+        sum(len(family.samples) for family in made) for made in (of_node(one), of_cluster(cluster))
+    )
+    return Figure("page of podgpu cluster", f"{each} series for each such node, {whole} besides")

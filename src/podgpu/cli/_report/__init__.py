@@ -1,0 +1,1 @@
+"""What `report` and `idle` print, and the times that they take."""

@@ -1,0 +1,101 @@
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from podgpu.cli._view import LOOKING
+from podgpu.config import OPTIONS as ALL
+from podgpu.config import Config
+
+if TYPE_CHECKING:
+    from podgpu.model import Cluster
+    from podgpu.views.cluster.idle import Idlers, PlaceKey
+    from podgpu.views.cluster.selection import Selection
+
+HELP = "List who holds a GPU and does not use it, and what it costs."
+OPTIONS = tuple(name for name in ALL if name in LOOKING or name == "price")
+
+INCOMPLETE = 1
+MAX_NAMED = 3
+
+
+def arguments(parser: ArgumentParser) -> None:
+    from podgpu.cli._form import add_output, add_selection
+
+    add_selection(parser)
+    add_output(parser)
+    parser.add_argument(
+        "--for",
+        dest="least",
+        default="10m",
+        metavar="DURATION",
+        help="only those who have not used it for so long, such as 30m, 4h or 2d; default 10m",
+    )
+
+
+def run(config: Config, arguments: Namespace) -> int:
+    from podgpu.cli._form import selection, show
+    from podgpu.cli._report.idle import sheet
+    from podgpu.cli._report.period import seconds
+    from podgpu.cli._view import open_view
+    from podgpu.config.price import PriceOptions
+    from podgpu.views.cluster.idle import idlers
+
+    least, chosen = seconds(arguments.least), selection(arguments)
+    prices = config.of(PriceOptions).price
+    view = open_view(config)
+    try:
+        cluster = view.cluster
+    finally:
+        view.close()
+    last_use, problems = _remembered(config, cluster, least, chosen)
+    found = idlers(cluster, least, chosen=chosen, prices=prices, last_use=last_use)
+    show(sheet(found, cluster, prices.currency if prices else "", arguments), arguments)
+    problems += _missing(found)
+    for text in problems:
+        print(f"! {text}", file=sys.stderr)
+    return INCOMPLETE if problems else 0
+
+
+def _missing(found: "Idlers") -> list[str]:
+    texts = [f"no price for {one}; add it to the file of --price" for one in found.unpriced]
+    if found.unknown:
+        texts.append(
+            f"{found.unknown} more hold a GPU, and nobody knows whether they use it; see podgpu doctor"
+        )
+    if found.unread:
+        names = ", ".join(found.unread[:MAX_NAMED]) + (" and others" if len(found.unread) > MAX_NAMED else "")
+        texts.append(f"{len(found.unread)} nodes could not be read: {names}; see podgpu top nodes")
+    return texts
+
+
+def _remembered(
+    config: Config, cluster: "Cluster", least: float, chosen: "Selection"
+) -> tuple[dict["PlaceKey", float], list[str]]:
+    """Ask the store, if there is one, about those that seem idle. Without its answer the agents' word counts."""
+    import asyncio
+
+    from podgpu.cluster.store.client import Store
+    from podgpu.cluster.store.fault import StoreFault
+    from podgpu.cluster.store.memory import last_uses
+    from podgpu.cluster.store.options import Options
+    from podgpu.views.cluster.idle import PlaceKey, candidates
+
+    options = config.of(Options)
+    seem_idle = candidates(cluster, least, chosen)
+    if options.url is None or not seem_idle:
+        return {}, []
+
+    async def ask() -> tuple[dict[PlaceKey, float], list[str]]:
+        store, now = Store(options), time.time()
+        try:
+            oldest = min(since for since in seem_idle.values())
+            found = await last_uses(store, {one.pod for one in seem_idle}, now - oldest, now)
+        except StoreFault as fault:
+            return {}, [f"{fault.reason}: {fault.detail}"]
+        finally:
+            await store.close()
+        said = [f"{one.reason}: {one.detail}" for one in sorted(store.notices)]
+        return {PlaceKey(*key): at for key, at in found.items()}, said
+
+    return asyncio.run(ask())

@@ -1,0 +1,36 @@
+"""Fetches pages of dcgm-exporters through the API server's pod proxy."""
+
+import asyncio
+
+from podgpu.kube.api import Api, ApiFault
+from podgpu.sources.dcgm.page import PageFault
+
+_REASONS = {"too_large": "page_too_large", "garbage": "page_garbage", "forbidden": "page_refused"}
+
+
+class ProxyPages:
+    """All exporters share the API server, which is closed elsewhere."""
+
+    def __init__(self, api: Api, *, timeout: float, max_bytes: int) -> None:
+        self._api = api
+        self._timeout = timeout
+        self._max_bytes = max_bytes
+
+    async def get(self, url: str, *, together: int = 1) -> bytes:
+        """`url` is a path of the API server. Raises PageFault."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer = await self._api.fetch(url, {}, {}, limit=self._max_bytes // together)
+        except TimeoutError:
+            raise PageFault("page_late", f"no page within {self._timeout:g} s") from None
+        except ApiFault as fault:
+            reason = _REASONS.get(fault.reason, "page_unreachable")
+            raise PageFault(reason, f"the API server says: {fault.detail or fault.reason}") from None
+        if answer.status != 200:
+            raise PageFault("page_refused", f"it answers {answer.status}")
+        if answer.encoding not in ("", "identity"):
+            raise PageFault("page_garbage", "it sends a compressed page; podgpu asked for a plain one")
+        return answer.body
+
+    async def close(self) -> None:
+        """Nothing of its own is open."""

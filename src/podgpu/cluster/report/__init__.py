@@ -1,0 +1,1 @@
+"""What was had of the GPUs between two times, from the counters in a store."""

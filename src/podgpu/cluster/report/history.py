@@ -1,0 +1,263 @@
+"""Reads the counters of a period from a store, as few samples as an exact sum needs.
+
+Where no counter restarted within a window, its lowest and highest value are its first and last: the store finds them,
+and thousands of samples need not travel. Where one did, or a GPU came or went, the samples themselves are fetched.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+from podgpu.cluster.report.line import FAMILIES, CardKey, Line, PodKey, card_of, line_of
+from podgpu.cluster.report.tally import Samples
+from podgpu.cluster.store.answer import Point, Series
+from podgpu.cluster.store.fault import TOO_MUCH, StoreFault
+from podgpu.cluster.store.labels import own
+from podgpu.cluster.store.selector import one_of
+
+# For how long before the period a counter's last value is looked for.
+LOOKBACK_SECONDS = 3600.0
+COARSE_SECONDS, FINE_SECONDS = 6 * 3600.0, 1800.0
+# A question must not grow too long, nor an answer too large.
+NODES_IN_A_QUESTION, NODES_WITH_SAMPLES, FEW_NODES = 150, 20, 4
+LAST_PART = 1.5  # rather a longer last part than a tiny one
+_INFO = "podgpu_gpu_info"
+_INSTANT = 0.001  # stores know time to the millisecond
+
+PodFacts = dict[PodKey, list[dict[str, str]]]
+
+
+class Asked(Protocol):
+    """What a report needs of a store."""
+
+    def select(self, metric: str, *more: str) -> str: ...
+
+    async def points(self, query: str, at: float) -> list[Point]: ...
+
+    async def series(self, query: str, at: float) -> list[Series]: ...
+
+
+class Stretch(Struct, frozen=True):
+    """Some nodes' counters until some time. `pods` are the pods' infos of that time."""
+
+    until: float
+    samples: Samples
+    models: Mapping[CardKey, str]
+    pods: PodFacts
+
+
+class _Window(NamedTuple):
+    start: float
+    end: float
+
+    @property
+    def range(self) -> str:
+        return f"[{round((self.end - self.start) * 1000)}ms]"
+
+    def is_at_most(self, seconds: float) -> bool:
+        return self.end - self.start <= seconds * LAST_PART
+
+    def parts(self, seconds: float) -> Iterator["_Window"]:
+        start = self.start
+        while self.end - start > seconds * LAST_PART:
+            yield _Window(start, start + seconds)
+            start += seconds
+        yield _Window(start, self.end)
+
+
+class _Look(NamedTuple):
+    """A window as the store sums it up: lowest and highest values, who was there at its end, and who is not plain."""
+
+    ends: Mapping[Line, tuple[int, int]]
+    alive: Collection[CardKey]
+    models: Mapping[CardKey, str]
+    pods: PodFacts
+    restless: set[str]
+    mixed: set[str]  # those of them where two pods had one name
+
+
+class History:
+    """One reading of a period. Stretches of the same node come in order of time.
+
+    `facts` names the labels of pods that the report needs.
+    """
+
+    def __init__(
+        self,
+        store: Asked,
+        facts: Sequence[str] = (),
+        *,
+        coarse: float = COARSE_SECONDS,
+        fine: float = FINE_SECONDS,
+    ) -> None:
+        self._store = store
+        self._facts = facts
+        self._coarse = coarse
+        self._fine = fine
+        self._alive: set[CardKey] = set()  # those that were there at the end of what was read of their node
+
+    async def before(self, start: float) -> dict[Line, int]:
+        """Return the counters' last values at the start of the period."""
+        within = f"[{round(LOOKBACK_SECONDS * 1000)}ms]"
+        found, models = await asyncio.gather(
+            self._values(lambda metric: f"last_over_time({metric}{within})", start, ()),
+            self._store.points(self._store.select(_INFO), start),
+        )
+        self._alive = set(_models(models))
+        last = dict(found)
+        # Which of two series of one counter is the newer one, only their samples show.
+        for some in _batches(sorted(_divided(found)), NODES_WITH_SAMPLES):
+            samples = await self._samples(_Window(start - LOOKBACK_SECONDS, start), some)
+            last |= {line: own_samples[-1][1] for line, own_samples in samples.items() if own_samples}
+        return last
+
+    async def stretches(self, start: float, end: float) -> AsyncIterator[Stretch]:
+        for window in _Window(start, end).parts(self._coarse):
+            async for stretch in self._window(window, ()):
+                yield stretch
+
+    async def _window(self, window: _Window, nodes: Sequence[str]) -> AsyncIterator[Stretch]:
+        """Read a window of these nodes, or of all: in one piece if that is exact and the store can, else in smaller."""
+        try:
+            look = await self._look(window, nodes)
+        except StoreFault as fault:
+            self._give_up(fault, window)
+            async for stretch in self._parts(window, nodes):
+                yield stretch
+            return
+        plain = {line: ends for line, ends in look.ends.items() if line.card.node not in look.restless}
+        self._settle(look.alive, {line.card.node for line in plain})
+        yield Stretch(window.end, _thinned(plain, window), look.models, look.pods)
+        async for stretch in self._restless(window, look):
+            yield stretch
+
+    async def _restless(self, window: _Window, look: _Look) -> AsyncIterator[Stretch]:
+        """A few nodes' samples are fetched at once. Of many nodes most may be plain in most parts of the window.
+
+        Where two pods had one name, the parts show which was when.
+        """
+        is_finest = window.is_at_most(self._fine)
+        by_parts = set() if is_finest else look.mixed
+        if not is_finest and len(look.restless - by_parts) > FEW_NODES:
+            by_parts = look.restless
+        for some in _batches(sorted(by_parts), NODES_IN_A_QUESTION):
+            async for stretch in self._parts(window, some):
+                yield stretch
+        for some in _batches(sorted(look.restless - by_parts), NODES_WITH_SAMPLES if is_finest else 1):
+            try:
+                yield await self._sampled(window, some, look)
+            except StoreFault as fault:
+                self._give_up(fault, window)
+                async for stretch in self._parts(window, some):
+                    yield stretch
+
+    def _give_up(self, fault: StoreFault, window: _Window) -> None:
+        """Raise the fault, unless the store may well answer the same about less time."""
+        if fault.reason not in TOO_MUCH or window.is_at_most(self._fine):
+            raise fault
+
+    async def _parts(self, window: _Window, nodes: Sequence[str]) -> AsyncIterator[Stretch]:
+        for part in window.parts(self._fine):
+            async for stretch in self._window(part, nodes):
+                yield stretch
+
+    async def _sampled(self, window: _Window, nodes: Sequence[str], look: _Look) -> Stretch:
+        samples = await self._samples(window, nodes)
+        self._settle(look.alive, nodes)
+        return Stretch(window.end, samples, look.models, look.pods)
+
+    async def _samples(self, window: _Window, nodes: Sequence[str]) -> dict[Line, list[tuple[float, int]]]:
+        """Those of one counter may be in several series, by who scraped them."""
+        chosen = one_of("node", nodes)
+        found: dict[Line, dict[float, int]] = {}
+        questions = (self._store.select(one.metric, chosen) + window.range for one in FAMILIES)
+        answers = await asyncio.gather(*(self._store.series(one, window.end) for one in questions))
+        for family, answer in zip(FAMILIES, answers, strict=True):
+            for series in answer:
+                if line := line_of(family, series.labels):
+                    own_samples = ((at, round(value * family.unit)) for at, value in series.samples)
+                    found.setdefault(line, {}).update(own_samples)
+        return {line: sorted(own_samples.items()) for line, own_samples in found.items()}
+
+    async def _look(self, window: _Window, nodes: Sequence[str]) -> _Look:
+        chosen = (one_of("node", nodes),) if nodes else ()
+        end, within = window.end, window.range
+        info = self._store.select(_INFO, *chosen)
+        lowest, highest, fallen, there, seen, pods = await asyncio.gather(
+            self._values(lambda metric: f"min_over_time({metric}{within})", end, chosen),
+            self._values(lambda metric: f"max_over_time({metric}{within})", end, chosen),
+            self._values(lambda metric: f"resets({metric}{within}) > 0", end, chosen),
+            self._store.points(info, end),
+            self._store.points(f"last_over_time({info}{within})", end),
+            self._pods(window, chosen),
+        )
+        alive = _models(there)
+        restless = {line.card.node for line, _ in fallen} | _divided(lowest)
+        low, high = dict(lowest), dict(highest)
+        stayed = self._alive & alive.keys()
+        restless |= {line.card.node for line in low if line.card not in stayed}
+        ends = {line: (low[line], high[line]) for line in low.keys() & high.keys()}
+        mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
+        return _Look(ends, alive, _models(seen), pods, restless | mixed, mixed)
+
+    async def _values(
+        self, question: Callable[[str], str], at: float, chosen: Sequence[str]
+    ) -> list[tuple[Line, int]]:
+        """Ask the same of every family."""
+        asked = (question(self._store.select(one.metric, *chosen)) for one in FAMILIES)
+        answers = await asyncio.gather(*(self._store.points(one, at) for one in asked))
+        return [
+            (line, round(point.value * family.unit))
+            for family, answer in zip(FAMILIES, answers, strict=True)
+            for point in answer
+            if (line := line_of(family, point.labels))
+        ]
+
+    async def _pods(self, window: _Window, chosen: Sequence[str]) -> PodFacts:
+        """Find what is known of pods within the window, also of those that have ended."""
+        if not self._facts:
+            return {}
+        # A scrape without honor_labels renames the pod's own labels.
+        names = (*PodKey._fields, *(f"exported_{name}" for name in PodKey._fields), *self._facts)
+        labels = ", ".join(names)
+        info = self._store.select("podgpu_pod_info", *chosen)
+        found: PodFacts = {}
+        for point in await self._store.points(
+            f"group by ({labels}) (last_over_time({info}{window.range}))", window.end
+        ):
+            own_labels = own(point.labels)
+            key = PodKey(*(own_labels.get(name, "") for name in PodKey._fields))
+            facts = {name: own_labels.get(name, "") for name in self._facts}
+            if any(facts.values()):
+                found.setdefault(key, []).append(facts)
+        return found
+
+    def _settle(self, alive: Collection[CardKey], nodes: Collection[str]) -> None:
+        self._alive = {card for card in self._alive if card.node not in nodes}
+        self._alive |= {card for card in alive if card.node in nodes}
+
+
+def _models(points: Iterable[Point]) -> dict[CardKey, str]:
+    return {card: one.labels.get("model", "") for one in points if (card := card_of(one.labels))}
+
+
+def _divided(found: Iterable[tuple[Line, int]]) -> set[str]:
+    """Return nodes with a counter in two series: its agent moved, or two Prometheus servers scrape it."""
+    seen: set[Line] = set()
+    nodes = set()
+    for line, _ in found:
+        if line in seen:
+            nodes.add(line.card.node)
+        seen.add(line)
+    return nodes
+
+
+def _thinned(ends: Mapping[Line, tuple[int, int]], window: _Window) -> Samples:
+    """Put the first value right after the window's start: that it came later makes no difference to the sum."""
+    return {line: ((window.start + _INSTANT, low), (window.end, high)) for line, (low, high) in ends.items()}
+
+
+def _batches(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (names[at : at + size] for at in range(0, len(names), size))

@@ -1,0 +1,1 @@
+"""Reads nodes from a Prometheus-compatible store: Prometheus, Thanos, VictoriaMetrics or Mimir."""

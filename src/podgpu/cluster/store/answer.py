@@ -1,0 +1,124 @@
+"""What a store answers, in the form of Prometheus' HTTP API."""
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+from msgspec import Struct
+
+from podgpu.cluster.store.fault import Notice, StoreFault
+
+Sample = tuple[float, float]  # when, and the value
+
+LONGEST_TEXT = 300
+# How stores say that a question touches more than they are willing to read.
+_LIMIT = re.compile(
+    r"too many (samples|chunks|series|bytes|points)|max[- _]?(samples|series|points|chunks|bytes|unique|query)|"
+    r"limit|exceed|-search\.|cannot select more than",
+    re.IGNORECASE,
+)
+
+
+class Point(Struct, frozen=True, gc=False):
+    labels: dict[str, str]
+    value: float
+
+
+class Series(Struct, frozen=True, gc=False):
+    """Samples as they were scraped, in order of time."""
+
+    labels: dict[str, str]
+    samples: list[Sample]
+
+
+class _Row(Struct, gc=False):
+    metric: dict[str, str]
+    value: tuple[float, str] | None = None
+    values: list[tuple[float, str]] = []
+
+
+class _Data(Struct):
+    result: list[_Row] | None = None
+    resultType: str = ""  # noqa: N815 - as the store writes it
+
+
+class _Answer(Struct):
+    status: str
+    data: _Data | None = None
+    errorType: str = ""  # noqa: N815 - as the store writes it
+    error: str = ""
+    warnings: list[str] | None = None
+    isPartial: bool = False  # noqa: N815 - as VictoriaMetrics writes it
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
+def points(status: int, body: bytes) -> tuple[list[Point], list[Notice]]:
+    """Take apart the answer to a question for one value of each series."""
+    with _sound(status, body):
+        rows, notices = _read(status, body, "vector")
+        known = ((row.metric, float(row.value[1])) for row in rows if row.value)
+        return [Point(labels, value) for labels, value in known if not math.isnan(value)], notices
+
+
+def series(status: int, body: bytes) -> tuple[list[Series], list[Notice]]:
+    """Take apart the answer to a question for samples.
+
+    A store may hand out the marks that say that a series has ended: they are no samples.
+    """
+    with _sound(status, body):
+        rows, notices = _read(status, body, "matrix")
+        return [Series(row.metric, _samples(row.values)) for row in rows], notices
+
+
+@contextmanager
+def _sound(status: int, body: bytes) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:  # msgspec's errors and those of text that is not UTF-8 are subclasses
+        if status == 200:
+            raise StoreFault("store_garbage", f"the answer is none of Prometheus' API ({error})") from None
+        raise _refusal(status, "", short(body.decode(errors="replace"))) from None
+
+
+def _read(status: int, body: bytes, wanted: str) -> tuple[list[_Row], list[Notice]]:
+    answer = _decode(body)
+    if answer.status != "success" or status != 200:
+        raise _refusal(status, answer.errorType, short(answer.error))
+    data = answer.data
+    if data is None or data.resultType != wanted:
+        kind = data.resultType if data else ""
+        raise StoreFault(
+            "store_garbage", f"asked for a {wanted}, the store answered with {kind or 'nothing'}"
+        )
+    notices = [Notice("store_warning", short(one)) for one in answer.warnings or ()]
+    if answer.isPartial:
+        notices.append(Notice("store_partial", "the store says that it could not read all of its data"))
+    return data.result or [], notices
+
+
+def _refusal(status: int, kind: str, message: str) -> StoreFault:
+    said = f"HTTP {status}" + (f": {message}" if message else "")
+    if status in (401, 403):
+        return StoreFault("store_refused", said)
+    if kind in ("timeout", "canceled") or status == 504:
+        return StoreFault("store_late", said)
+    if status == 429 or (status in (400, 422, 500, 503) and _LIMIT.search(message)):
+        return StoreFault("store_limited", said)
+    if status in (502, 503) or kind == "unavailable":
+        return StoreFault("store_unavailable", said)
+    return StoreFault("store_error", said)
+
+
+def short(text: str) -> str:
+    """One printable line."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return line if len(line) <= LONGEST_TEXT else f"{line[: LONGEST_TEXT - 1]}…"
+
+
+def _samples(values: list[tuple[float, str]]) -> list[Sample]:
+    numbers = ((at, float(text)) for at, text in values)
+    return [(at, value) for at, value in numbers if not math.isnan(value)]

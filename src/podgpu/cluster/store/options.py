@@ -1,0 +1,86 @@
+"""Where the store is, and by what to log in there."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from podgpu.cluster.store.login import store_address
+from podgpu.cluster.store.selector import matchers
+from podgpu.option import STORE, Option, at_most_one, one
+from podgpu.option.file import existing_file
+from podgpu.option.value import duration
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    url: str | None = at_most_one(
+        Option(
+            flag="--prometheus.url",
+            group=STORE,
+            help="Prometheus, or a store that answers like it: Thanos, VictoriaMetrics, Mimir. With a path, such as "
+            "/prometheus, if it has one.",
+            parse=store_address,
+            value_name="URL",
+            default_note="none",
+        )
+    )
+    selector: str | None = at_most_one(
+        Option(
+            flag="--prometheus.selector",
+            group=STORE,
+            help="Which of the store's series to read, where it has those of other clusters too, such as "
+            'cluster="prod".',
+            parse=matchers,
+            value_name="MATCHERS",
+            default_note="all",
+        )
+    )
+    token_file: Path | None = at_most_one(
+        Option(
+            flag="--prometheus.token-file",
+            group=STORE,
+            help="File with a bearer token for the store; read again for every request.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="none",
+        )
+    )
+    password_file: Path | None = at_most_one(
+        Option(
+            flag="--prometheus.password-file",
+            group=STORE,
+            help="File with USER:PASSWORD for the store; read again for every request.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="none",
+        )
+    )
+    ca_file: Path | None = at_most_one(
+        Option(
+            flag="--prometheus.ca-file",
+            group=STORE,
+            help="Certificate authority of the store.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="the system's",
+        )
+    )
+    headers_file: Path | None = at_most_one(
+        Option(
+            flag="--prometheus.headers-file",
+            group=STORE,
+            help="File with more headers for the store, a line for each, such as 'X-Scope-OrgID: team-a' for Mimir.",
+            parse=existing_file,
+            value_name="PATH",
+            default_note="none",
+        )
+    )
+    timeout: float = one(
+        Option(
+            flag="--prometheus.timeout",
+            group=STORE,
+            help="How long the store may take for an answer, from 1s to 10m.",
+            parse=duration("1s", "10m"),
+            value_name="DURATION",
+            default="30s",
+        )
+    )

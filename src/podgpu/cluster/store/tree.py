@@ -1,0 +1,247 @@
+"""The newest values of a node's series as its snapshot. What the store does not have stays absent.
+
+The books' counters are there, evidence is not: no processes by number, no ids of devices, no bounds of a booking.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from podgpu import catalog
+from podgpu.cluster.store.rows import CardRows, NodeRows, Values, named
+from podgpu.model import (
+    ENDED,
+    Ability,
+    Balance,
+    Booking,
+    Card,
+    Claim,
+    ContainerRef,
+    Fault,
+    Gpu,
+    Instance,
+    MigInstance,
+    PartStatus,
+    Pod,
+    Reading,
+    Rest,
+    Snapshot,
+    Tenant,
+    Workload,
+)
+
+SOURCE = "store"
+UNKNOWN = -1  # for numbers of the driver that no series carries
+_LABEL = "label_"
+_DEVICE = {row.name: row.label_names for row in catalog.device_rows()}
+
+
+def snapshot(rows: NodeRows, *, taken_at: float, interval: float) -> Snapshot:
+    """`interval` is the time between two scrapes: nothing newer can be had."""
+    build = next((labels for labels, _ in rows.agent["build_info"]), {})
+    pods = tuple(_pods(rows))
+    made_for = {(pod.namespace, pod.name): pod.workload for pod in pods}
+    return Snapshot(
+        node=rows.node,
+        taken_at=taken_at,
+        interval_seconds=max(interval, rows.value("interval_seconds") or 0.0),
+        version=build.get("version", ""),
+        demo=build.get("demo") == "true",
+        driver_version=build.get("driver_version", ""),
+        nvml_version=build.get("nvml_version", ""),
+        cards=tuple(sorted((_card(one, made_for) for one in rows.cards.values()), key=_index)),
+        pods=pods,
+        parts=tuple(_parts(rows)),
+    )
+
+
+def _index(card: Card) -> tuple[int, str]:
+    return card.gpu.index, card.gpu.uuid
+
+
+def _pods(rows: NodeRows) -> Iterator[Pod]:
+    for labels, _ in rows.agent["pod_info"]:
+        name = labels.get("workload_name", "")
+        yield Pod(
+            namespace=labels.get("namespace", ""),
+            name=labels.get("pod", ""),
+            uid=labels.get("pod_uid", ""),
+            phase=labels.get("phase", ""),
+            labels={
+                key.removeprefix(_LABEL): one for key, one in labels.items() if key.startswith(_LABEL) and one
+            },
+            workload=Workload(kind=labels.get("workload_kind", ""), name=name) if name else None,
+        )
+
+
+def _parts(rows: NodeRows) -> Iterator[PartStatus]:
+    problems = {labels["source"]: labels.get("reason", "") for labels, _ in rows.agent["source_problem"]}
+    for labels, value in rows.agent["source_up"]:
+        name = labels.get("source", "")
+        yield PartStatus(
+            name=name,
+            up=value == 1,
+            fault=Fault(reason=problems[name]) if name in problems else None,
+            duration_seconds=rows.value("source_duration_seconds", source=name) or 0.0,
+            age_seconds=rows.value("source_age_seconds", source=name),
+        )
+
+
+def _card(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]) -> Card:
+    return Card(
+        gpu=_gpu(rows),
+        fault=_fault(rows),
+        ability=_ability(rows),
+        readings=tuple(_readings(rows.gpu)),
+        instances=tuple(_instances(rows)),
+        tenants=tuple(_tenants(rows, made_for)),
+        rest=tuple(_rest(rows)),
+        balance=_balance(rows.gpu),
+    )
+
+
+def _gpu(rows: CardRows) -> Gpu:
+    info: Mapping[str, str] = next((labels for labels, _ in rows.gpu["info"]), {})
+    minor = info.get("minor", "")
+    return Gpu(
+        uuid=rows.uuid,
+        index=int(rows.index) if rows.index.isdigit() else UNKNOWN,
+        minor=int(minor) if minor.isdigit() else None,
+        model=info.get("model", ""),
+        pci_bus_id=info.get("pci_bus_id", ""),
+        architecture=info.get("architecture", ""),
+        compute_capability=info.get("compute_capability", ""),
+        vbios=info.get("vbios", ""),
+        mig_enabled=info.get("mig_enabled") == "true",
+    )
+
+
+def _fault(rows: CardRows) -> Fault | None:
+    if named(rows.gpu, "up") != 0:
+        return None
+    problem = next((labels for labels, _ in rows.gpu["problem"]), {})
+    return Fault(reason=problem.get("reason", "unknown"), call=problem.get("call", ""))
+
+
+def _ability(rows: CardRows) -> Ability:
+    """What is counted shows that it can be."""
+    sees = "processes" in rows.gpu or any("processes" in one for one in rows.containers.values())
+    return Ability(
+        sees_processes=sees,
+        sees_all=sees,
+        knows_owners=any("processes" in one for one in rows.rest.values()),
+        counts_busy="booked_busy_seconds_total" in rows.gpu,
+        counts_energy="booked_energy_joules_total" in rows.gpu,
+    )
+
+
+def _readings(values: Values) -> Iterator[Reading]:
+    for name, found in values.items():
+        names = _DEVICE.get(name)
+        if names is not None:
+            for labels, value in found:
+                own = tuple(labels.get(each, "") for each in names)
+                yield Reading(name, value, own)
+
+
+def _instances(rows: CardRows) -> Iterator[Instance]:
+    for (uuid, profile), values in sorted(rows.instances.items()):
+        mig = MigInstance(uuid=uuid, profile=profile, gpu_instance_id=UNKNOWN, compute_instance_id=UNKNOWN)
+        yield Instance(mig=mig, readings=tuple(_readings(values)))
+
+
+def _tenants(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]) -> Iterator[Tenant]:
+    """Yield those on the card now. Only they have an info; the counters of others live on for a while."""
+    given: dict[str, float] = defaultdict(float)
+    for place, values in rows.containers.items():
+        given[place.mig] += named(values, "allocated_ratio") or 0.0
+    for place, values in sorted(rows.containers.items()):
+        if not values["info"]:
+            continue
+        # Two pods of one name, of which one has just ended, share their numbers: neither can be told apart.
+        uids = {labels.get("pod_uid", "") for labels, _ in values["info"]}
+        method = values["info"][-1][0].get("method", "")
+        ref = ContainerRef(place.namespace, place.pod, place.container, uids.pop() if len(uids) == 1 else "")
+        booking = _booking(values, method)
+        yield Tenant(
+            container=ref,
+            mig=place.mig,
+            workload=made_for.get((ref.namespace, ref.pod)),
+            held_since=named(values, "held_since_timestamp_seconds"),
+            claims=_claims(rows.uuid, place.mig, ref, booking, given[place.mig]),
+            booking=booking,
+            idle=None if booking.processes is None else booking.processes == 0,
+        )
+
+
+def _claims(
+    uuid: str, mig: str, container: ContainerRef, booking: Booking, given: float
+) -> tuple[Claim, ...]:
+    """Make the claim that the allocated share shows. Of a MIG instance it is the part of what was given of it."""
+    share = booking.allocated_ratio
+    if not share:
+        return ()
+    return (
+        Claim(
+            gpu=uuid,
+            container=container,
+            mig=mig,
+            share=min(share / given, 1.0) if mig else share,
+            memory_limit_bytes=booking.memory_limit_bytes,
+            source=SOURCE,
+        ),
+    )
+
+
+def _booking(values: Values, method: str) -> Booking:
+    return Booking(
+        method=method,
+        processes=_whole(named(values, "processes")),
+        memory_bytes=_whole(named(values, "memory_used_bytes")),
+        memory_limit_bytes=_whole(named(values, "memory_limit_bytes")),
+        sm_ratio=named(values, "sm_utilization_ratio"),
+        instance_ratio=named(values, "instance_utilization_ratio"),
+        power_watts=named(values, "power_watts"),
+        allocated_ratio=named(values, "allocated_ratio"),
+        bookable="allocated_seconds_total" in values,
+        busy_us=_micro(named(values, "busy_seconds_total")),
+        energy_mj=_milli(named(values, "energy_joules_total")),
+        allocated_us=_micro(named(values, "allocated_seconds_total")),
+        last_active_at=named(values, "last_active_timestamp_seconds"),
+    )
+
+
+def _rest(rows: CardRows) -> Iterator[Rest]:
+    others: Iterable[tuple[str, Values]] = [*sorted(rows.rest.items()), (ENDED, rows.ended)]
+    for reason, values in others:
+        if values:
+            yield Rest(
+                reason=reason,
+                memory_bytes=_whole(named(values, "memory_bytes")),
+                sm_ratio=named(values, "sm_utilization_ratio"),
+                power_watts=named(values, "power_watts"),
+                busy_us=_micro(named(values, "busy_seconds_total")),
+                energy_mj=_milli(named(values, "energy_joules_total")),
+            )
+
+
+def _balance(values: Values) -> Balance | None:
+    if not any(name.startswith("booked_") for name in values):
+        return None
+    return Balance(
+        memory_bytes=_whole(named(values, "booked_memory_bytes")),
+        busy_ratio=named(values, "busy_ratio"),
+        busy_us=_micro(named(values, "booked_busy_seconds_total")),
+        energy_mj=_milli(named(values, "booked_energy_joules_total")),
+    )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _micro(seconds: float | None) -> int:
+    return round((seconds or 0.0) * 1_000_000)
+
+
+def _milli(joules: float | None) -> int:
+    return round((joules or 0.0) * 1_000)

@@ -1,0 +1,51 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from podgpu.cli._report.period import moment, period, seconds
+from podgpu.errors import UserError
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("now", "2026-11-15T12:00:00+00:00"),
+        ("90s", "2026-11-15T11:58:30+00:00"),
+        ("12h", "2026-11-15T00:00:00+00:00"),
+        ("7d", "2026-11-08T12:00:00+00:00"),
+        ("2w", "2026-11-01T12:00:00+00:00"),
+        ("2026-10", "2026-10-01T00:00:00+00:00"),
+        ("2026-11-01", "2026-11-01T00:00:00+00:00"),
+        ("2026-11-01T08:30", "2026-11-01T08:30:00+00:00"),
+        ("2026-11-01T08:30:15Z", "2026-11-01T08:30:15+00:00"),
+        ("2026-11-01T08:30+01:00", "2026-11-01T07:30:00+00:00"),
+    ],
+)
+def test_times_as_people_write_them(text: str, meant: str) -> None:
+    assert datetime.fromtimestamp(moment(text, NOW), UTC).isoformat() == meant
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "7", "7days", "-7d", "2026-13", "2026-02-30", "01.11.2026"]
+)
+def test_anything_else_says_what_to_write(text: str) -> None:
+    with pytest.raises(UserError, match="such as 7d or 12h, or a date"):
+        moment(text, NOW)
+
+
+def test_a_period_ends_now_at_the_latest() -> None:
+    assert period("1d", "2027-01-01", NOW) == (NOW - 86400, NOW)
+
+
+@pytest.mark.parametrize(("start", "end"), [("1d", "2d"), ("2027-01", "2027-02"), ("now", "now")])
+def test_a_period_without_a_past_is_refused(start: str, end: str) -> None:
+    with pytest.raises(UserError, match="give an earlier --from"):
+        period(start, end, NOW)
+
+
+def test_durations() -> None:
+    assert [seconds(text) for text in ("30m", "4h", "2d")] == [1800, 14_400, 172_800]
+    with pytest.raises(UserError, match="write it like 30m"):
+        seconds("half an hour")

@@ -1,0 +1,61 @@
+"""What Kubernetes gave to whom follows the watches, and a mistake in it leaves the rest standing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from podgpu.assembly.whole import wanted
+from podgpu.cluster import given as module
+from podgpu.cluster.given import KubeGiven
+from podgpu.kube.api.server import ApiServer
+from podgpu.kube.whole.reader import ClusterReader
+from tests.fakeapi.recorded import NODE
+from tests.fakeapi.server import FakeApi
+from tests.fakeapi.whole import recorded_cluster
+
+
+@asynccontextmanager
+async def following(fake: FakeApi) -> AsyncIterator[KubeGiven]:
+    async with fake:
+        api = ApiServer(fake.url)
+        given = KubeGiven(ClusterReader(api, wanted()))
+        running = asyncio.create_task(given.run())
+        try:
+            async with asyncio.timeout(5):
+                await given.complete()
+            yield given
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await given.close()
+            await api.close()
+
+
+async def test_a_pod_that_goes_is_no_longer_a_tenant() -> None:
+    fake = recorded_cluster()
+    async with following(fake) as given:
+        before = given.allocated()
+        snapshot = before.nodes[NODE].snapshot
+        assert snapshot is not None
+        gone = next(card.tenants[0].container for card in snapshot.cards if card.tenants)
+        assert {pod.name for pod in given.pods_of(NODE) or ()} >= {gone.pod}
+        (item,) = (one for one in fake.pods if one["metadata"]["name"] == gone.pod)
+        item["metadata"]["resourceVersion"] = "9999"
+        fake.event("DELETED", item)
+        async with asyncio.timeout(5):
+            after = (await given.changed(before)).nodes[NODE].snapshot
+    assert after is not None
+    assert gone not in {one.container for card in after.cards for one in card.tenants}
+
+
+async def test_a_mistake_in_working_it_out_is_a_part_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(module, "allocate", broken)
+    async with following(recorded_cluster()) as given:
+        parts = {part.name: part for part in given.parts()}
+    assert not given.allocated().nodes
+    assert [name for name, part in parts.items() if not part.up] == ["allocations"]

@@ -1,0 +1,329 @@
+"""Three agents, scraped by a real Prometheus and a real VictoriaMetrics, and a cluster on top of each of the three."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Self, TypeVar
+from urllib.parse import urlencode
+
+import pytest
+
+from podgpu.cli.main import main
+from tests.e2e import prometheus, victoria
+from tests.e2e.kubernetes import kubernetes, whole_cards
+from tests.e2e.prometheus import Job
+from tests.e2e.rig import Demo, demo, eventually, get, logged, running
+
+pytestmark = pytest.mark.skipif(
+    prometheus.PROGRAM is None or victoria.PROGRAM is None,
+    reason="prometheus or victoria-metrics is not installed",
+)
+
+NODES = ("alpha", "beta", "gamma")
+STORES = ("prometheus", "victoria-metrics")
+SECONDS = 5  # that are reported on
+COUNTERS = {  # of a booking: the store's name, and its unit
+    "busy_us": ("podgpu_container_busy_seconds_total", 1e6),
+    "energy_mj": ("podgpu_container_energy_joules_total", 1e3),
+    "allocated_us": ("podgpu_container_allocated_seconds_total", 1e6),
+}
+GAUGES = (
+    "memory_bytes",
+    "sm_ratio",
+    "allocated_ratio",
+    "power_watts",
+    "last_active_at",
+    "processes",
+    "method",
+)
+
+T = TypeVar("T")
+Tenant = tuple[str, str, str, str, str]
+Series = tuple[Mapping[str, str], list[tuple[float, float]]]
+
+
+class Recorder:
+    """Keeps every snapshot that the agents publish, by node and time."""
+
+    def __init__(self, agents: Mapping[str, Demo]) -> None:
+        self._agents = agents
+        self.found: dict[tuple[str, float], Any] = {}
+        self._over = Event()
+        self._thread = Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def at(self, node: str, taken_at: float) -> Any | None:
+        """VictoriaMetrics rounds long numbers, so times are only nearly the same."""
+        times = [at for name, at in list(self.found) if name == node and abs(at - taken_at) < 1e-3]
+        return self.found[node, times[0]] if times else None
+
+    def _run(self) -> None:
+        while not self._over.wait(0.15):
+            for node, agent in self._agents.items():
+                snapshot = agent.snapshot()
+                self.found[node, snapshot["taken_at"]] = snapshot
+
+
+@dataclass(frozen=True)
+class Rig:
+    """`urls` are those of the stores, `clusters` those of a cluster on top of each store, and of the agents."""
+
+    agents: Mapping[str, Demo]
+    recorder: Recorder
+    urls: Mapping[str, str]
+    clusters: Mapping[str, str]
+
+    def is_filled(self, store: str) -> bool:
+        """Whether every agent has been scraped for as long as is reported on."""
+        now = time.time()
+        first = [samples[0][0] for _, samples in self.samples(store, "podgpu_up", now)]
+        return len(first) == len(NODES) and now - max(first) > SECONDS + 4
+
+    def samples(
+        self, store: str, selector: str, at: float
+    ) -> list[tuple[Mapping[str, str], list[tuple[float, float]]]]:
+        """The raw samples of the last half minute."""
+        query = urlencode({"query": f"{selector}[30s]", "time": str(at)})
+        answer = get(f"{self.urls[store]}/api/v1/query?{query}").json()
+        return [
+            (one["metric"], [(when, float(value)) for when, value in one["values"]])
+            for one in answer["data"]["result"]
+        ]
+
+
+@contextmanager
+def cluster(log: Path, *options: str) -> Iterator[str]:
+    program = [
+        sys.executable,
+        "-m",
+        "podgpu",
+        "cluster",
+        "--web.listen-address=127.0.0.1:0",
+        "--cluster.interval=1s",
+    ]
+    with running([*program, *options], log):
+        address = logged(log, r"addresses=(127\S+)")
+        yield f"http://{address}"
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    folder = tmp_path_factory.mktemp("store")
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+
+        def side_by_side(programs: Mapping[str, AbstractContextManager[T]]) -> dict[str, T]:
+            return dict(zip(programs, pool.map(stack.enter_context, programs.values()), strict=True))
+
+        agents = side_by_side(
+            {
+                node: demo(["native", "dcgm"], folder / node, f"--node-name={node}", "--interval=1s")
+                for node in NODES
+            }
+        )
+        addresses = {node: agent.urls["native"] for node, agent in agents.items()}
+        urls = side_by_side(_stores(addresses, folder))
+        options = {name: f"--prometheus.url={url}" for name, url in urls.items()}
+        snapshots = {node: agent.snapshot() for node, agent in agents.items()}
+        pages = {node: agent.urls["dcgm"] for node, agent in agents.items()}
+        options["dcgm"] = f"--kube.api={stack.enter_context(kubernetes(snapshots, pages))}"
+        options["api"] = f"--kube.api={stack.enter_context(kubernetes(snapshots, {}))}"
+        options["agents"] = f"--cluster.agents={','.join(addresses.values())}"
+        clusters = side_by_side({name: cluster(folder / f"of-{name}", one) for name, one in options.items()})
+        here = Rig(agents, stack.enter_context(Recorder(agents)), urls, clusters)
+        assert eventually(lambda: all(here.is_filled(store) for store in urls))
+        yield here
+
+
+def _stores(agents: Mapping[str, str], folder: Path) -> dict[str, AbstractContextManager[str]]:
+    jobs = [Job(node, f"{url}/metrics") for node, url in agents.items()]
+    scrape = {
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+        "scrape_configs": [job.configuration("") for job in jobs],
+    }
+    return {
+        "prometheus": _address(prometheus.prometheus(jobs, folder)),
+        "victoria-metrics": victoria.victoria(folder / "victoria", scrape),
+    }
+
+
+@contextmanager
+def _address(opened: AbstractContextManager[prometheus.Prometheus]) -> Iterator[str]:
+    with opened as here:
+        yield here.url
+
+
+def _nodes(rig: Rig, name: str) -> dict[str, Any]:
+    return {one["name"]: one for one in get(f"{rig.clusters[name]}/api/v1/cluster").json()["nodes"]}
+
+
+def _at_one_time(rig: Rig, origin: str, name: str) -> tuple[Any, Any]:
+    """Return what the store shows, and what the agent itself showed when it was scraped."""
+
+    def pair() -> tuple[Any, Any]:
+        node = _nodes(rig, origin)[name]
+        assert node["origin"] == "store"
+        return node["snapshot"], rig.recorder.at(name, node["snapshot"]["taken_at"])
+
+    shown, agents = eventually(pair, lambda found: found[1] is not None)
+    assert agents, "the agent's snapshot was missed"
+    return shown, agents
+
+
+def _tenants(snapshot: Any) -> dict[Tenant, Any]:
+    found = {}
+    for card in snapshot["cards"]:
+        for one in card["tenants"]:
+            ref = one["container"]
+            key = (card["gpu"]["uuid"], one.get("mig", ""), ref["namespace"], ref["pod"], ref["container"])
+            found[key] = one
+    return found
+
+
+@pytest.mark.parametrize("origin", STORES)
+def test_a_store_shows_what_the_agents_showed_at_that_time(rig: Rig, origin: str) -> None:
+    states = eventually(
+        lambda: {name: one["state"] for name, one in _nodes(rig, origin).items()},
+        lambda found: found == dict.fromkeys(NODES, "fresh"),
+    )
+    assert states == dict.fromkeys(NODES, "fresh")
+    for name in NODES:
+        shown, agents = _at_one_time(rig, origin, name)
+        tenants = _tenants(agents)
+        assert _tenants(shown).keys() == tenants.keys()
+        for key, one in _tenants(shown).items():
+            for field in (*COUNTERS, *GAUGES):
+                expected = tenants[key]["booking"].get(field)
+                assert one["booking"].get(field) == _nearly(expected), (key, field)
+            assert one.get("idle") == tenants[key].get("idle")
+            assert one.get("held_since") == _nearly(tenants[key].get("held_since"))
+            assert one.get("workload") == tenants[key].get("workload")
+            assert one["container"]["pod_uid"] == tenants[key]["container"]["pod_uid"]
+        assert [one["balance"]["energy_mj"] for one in shown["cards"]] == [
+            one["balance"]["energy_mj"] for one in agents["cards"]
+        ]
+
+
+@pytest.mark.parametrize(("origin", "state"), [("dcgm", "fresh"), ("api", "allocation")])
+def test_without_agents_and_stores_it_is_known_who_has_a_whole_card(
+    rig: Rig, origin: str, state: str
+) -> None:
+    found = eventually(
+        lambda: _nodes(rig, origin), lambda nodes: {one["state"] for one in nodes.values()} == {state}
+    )
+    assert {name: (one["state"], one["origin"]) for name, one in found.items()} == dict.fromkeys(
+        NODES, (state, origin)
+    )
+    for name, agent in rig.agents.items():
+        expected = {_holder(card, one) for card, one in whole_cards(agent.snapshot())}
+        held = {
+            _holder(card, one)
+            for card in found[name]["snapshot"]["cards"]
+            for one in card["tenants"]
+            if len(card["tenants"]) == 1
+        }
+        assert expected <= held
+        assert len(expected) == 4
+
+
+@pytest.mark.parametrize("origin", ["dcgm", "agents"])
+def test_a_card_shows_the_same_by_its_page_as_by_its_agent(rig: Rig, origin: str) -> None:
+    for name, agent in rig.agents.items():
+        cards = {card["gpu"]["uuid"]: card for card in agent.snapshot()["cards"]}
+        shown = {card["gpu"]["uuid"]: card for card in _nodes(rig, origin)[name]["snapshot"]["cards"]}
+        assert shown.keys() == cards.keys()
+        for uuid, card in shown.items():
+            assert card["gpu"]["model"] == cards[uuid]["gpu"]["model"]
+            if not cards[uuid]["gpu"]["mig_enabled"]:  # of a divided card a page has the instances alone
+                total = [_reading(one, "memory_total_bytes") for one in (card, cards[uuid])]
+                assert total[0] == pytest.approx(total[1], rel=0.01)
+
+
+def _holder(card: Any, tenant: Any) -> tuple[str, ...]:
+    ref = tenant["container"]
+    return card["gpu"]["uuid"], ref["namespace"], ref["pod"], ref["container"]
+
+
+def _reading(card: Any, metric: str) -> float:
+    return float(next(one["value"] for one in card["readings"] if one["metric"] == metric))
+
+
+def _nearly(value: Any) -> Any:
+    return pytest.approx(value, rel=1e-11) if isinstance(value, float) else value
+
+
+def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, "-o", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("origin", STORES)
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        (["top", "--once"], ("namespace", "name", "held_gpus", "gpus")),
+        (["top", "nodes", "--once"], ("name", "cards", "model", "memory_total_bytes")),
+        (["idle", "--for=1h"], ("namespace", "pod", "node", "gpus", "held_gpus", "processes", "ever_used")),
+    ],
+)
+def test_commands_print_the_same_from_a_store_as_from_the_agents(
+    rig: Rig, origin: str, command: list[str], names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows(name: str) -> list[tuple[Any, ...]]:
+        found = _printed(capsys, *command, f"--url={rig.clusters[name]}")["rows"]
+        return sorted(tuple(str(row.get(each)) for each in names) for row in found)
+
+    assert rows(origin) == rows("agents")
+    assert rows(origin)
+
+
+@pytest.mark.parametrize("origin", STORES)
+def test_a_report_is_the_difference_of_the_samples(
+    rig: Rig, origin: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    end = int(time.time()) - 2
+    start = end - SECONDS
+    url = rig.urls[origin]
+    times = [time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) for at in (start, end)]
+    report = _printed(
+        capsys, "report", f"--prometheus.url={url}", f"--from={times[0]}", f"--to={times[1]}", "--by=pod"
+    )
+    had = {one["pod"]: one for one in report["rows"] if one["row"] == "group"}
+    for name, column in (
+        ("energy_mj", "energy_joules"),
+        ("busy_us", "busy_seconds"),
+        ("allocated_us", "gpu_seconds"),
+    ):
+        metric, unit = COUNTERS[name]
+        by_hand = _by_pod(rig.samples(origin, metric, end), start, unit)
+        assert {pod: round(one[column] * unit) for pod, one in had.items()} == by_hand
+    booked = rig.samples(origin, "podgpu_gpu_booked_energy_joules_total", end)
+    whole = sum(_difference(samples, start, 1e3) for _, samples in booked)
+    assert round(report["total"]["energy_joules"] * 1e3) == whole
+    assert report["gpus"] == 24
+    assert report["total"]["gpu_seconds"] == pytest.approx(24 * SECONDS, abs=24 * 1.5)
+
+
+def _by_pod(series: list[Series], start: float, unit: float) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for labels, samples in series:
+        found[labels["pod"]] = found.get(labels["pod"], 0) + _difference(samples, start, unit)
+    return found
+
+
+def _difference(samples: list[tuple[float, float]], start: float, unit: float) -> int:
+    """The last sample until the end, less the last until the start."""
+    before = [value for at, value in samples if at <= start]
+    return round(samples[-1][1] * unit) - round(before[-1] * unit)

@@ -1,0 +1,144 @@
+"""Who holds a GPU and does not use it."""
+
+import pytest
+
+from podgpu.model import (
+    Booking,
+    Card,
+    Claim,
+    Cluster,
+    ClusterNode,
+    ContainerRef,
+    Gpu,
+    Instance,
+    MigInstance,
+    Prices,
+    Snapshot,
+    Tenant,
+    Workload,
+)
+from podgpu.views.cluster.idle import PlaceKey, candidates, idlers
+from podgpu.views.cluster.selection import Selection
+
+NOW = 1_800_000_000.0
+HOUR = 3600.0
+PRICES = Prices(currency="EUR", gpu_hour={"NVIDIA H200": 4.0})
+
+
+def tenant(
+    pod: str,
+    *,
+    gpu: str = "GPU-0",
+    mig: str = "",
+    share: float = 1.0,
+    held: float | None = 10 * HOUR,
+    used: float | None = None,
+    processes: int | None = 0,
+) -> Tenant:
+    """`held` and `used` are how long ago that was."""
+    ref = ContainerRef("ml", pod, "main", f"uid-{pod}")
+    return Tenant(
+        container=ref,
+        mig=mig,
+        workload=Workload(kind="Job", name=pod.rpartition("-")[0]),
+        held_since=None if held is None else NOW - held,
+        claims=(Claim(gpu=gpu, container=ref, mig=mig),),
+        idle=None if processes is None else processes == 0,
+        booking=Booking(
+            allocated_ratio=share,
+            processes=processes,
+            sm_ratio=0.0 if processes is not None else None,
+            last_active_at=None if used is None else NOW - used,
+        ),
+    )
+
+
+def cluster(*cards: tuple[str, list[Tenant]], state: str = "fresh", model: str = "NVIDIA H200") -> Cluster:
+    made = tuple(
+        Card(
+            gpu=Gpu(uuid=f"GPU-{number}", index=number, model=model),
+            instances=(
+                Instance(
+                    mig=MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0, profile="1g.18gb")
+                ),
+            ),
+            tenants=tuple(tenants),
+        )
+        for number, (_, tenants) in enumerate(cards)
+    )
+    snapshot = Snapshot(node="alpha", taken_at=NOW, interval_seconds=5, version="1", cards=made)
+    node = ClusterNode(name="alpha", state=state, snapshot=snapshot)
+    return Cluster(taken_at=NOW, version="1", nodes=(node,))
+
+
+def test_who_never_used_it_is_idle_since_the_pod_started() -> None:
+    [row] = idlers(cluster(("0", [tenant("train-0", share=0.5)])), 600, prices=PRICES).rows
+    assert (row.namespace, row.pod, row.workload_kind, row.workload_name) == ("ml", "train-0", "Job", "train")
+    assert (row.node, row.gpus, row.held_gpus) == ("alpha", ("0",), 0.5)
+    assert (row.idle_since, row.idle_seconds, row.ever_used) == (NOW - 10 * HOUR, 10 * HOUR, False)
+    assert (row.cost_per_hour, row.cost) == (2.0, 20.0)
+
+
+def test_who_has_a_process_and_lets_it_rest_is_idle_since_its_last_use() -> None:
+    [row] = idlers(cluster(("0", [tenant("train-0", used=2 * HOUR, processes=1)])), 600).rows
+    assert (row.idle_seconds, row.ever_used, row.processes) == (2 * HOUR, True, 1)
+    assert row.cost is None
+
+
+@pytest.mark.parametrize("seconds", [0.0, 599.0])
+def test_a_short_pause_is_nothing_to_speak_of(seconds: float) -> None:
+    assert idlers(cluster(("0", [tenant("train-0", used=seconds, processes=1)])), 600).rows == ()
+
+
+def test_a_pod_that_has_just_started_is_given_time() -> None:
+    assert idlers(cluster(("0", [tenant("train-0", held=300)])), 600).rows == ()
+
+
+def test_all_gpus_of_a_pod_are_one_row() -> None:
+    found = cluster(
+        ("0", [tenant("train-0", used=3 * HOUR)]),
+        ("1", [tenant("train-0", gpu="GPU-1", mig="MIG-1", share=0.125, used=2 * HOUR)]),
+        ("2", [tenant("train-0", gpu="GPU-2", used=1.0)]),
+    )
+    [row] = idlers(found, 600, prices=PRICES).rows
+    assert row.gpus == ("0", "1/1g.18gb")
+    assert row.held_gpus == 1.125
+    assert row.idle_seconds == 2 * HOUR  # for so long all of them
+    assert row.cost == 3 * 4.0 + 2 * 0.5
+
+
+def test_a_store_remembers_what_the_agent_forgot() -> None:
+    found = cluster(("0", [tenant("train-0"), tenant("web-0")]))
+    keys = {pod: PlaceKey("alpha", "GPU-0", "", "ml", pod, "main") for pod in ("train-0", "web-0")}
+    assert candidates(found, 600) == dict.fromkeys(keys.values(), NOW - 10 * HOUR)
+    # One was busy a minute before the agent started anew. The other's name was used by a pod that is long gone.
+    last_use = {keys["train-0"]: NOW - 60, keys["web-0"]: NOW - 20 * HOUR}
+    [row] = idlers(found, 600, last_use=last_use).rows
+    assert (row.pod, row.idle_seconds, row.ever_used) == ("web-0", 10 * HOUR, False)
+
+
+def test_what_nobody_knows_is_counted_and_not_accused() -> None:
+    found = idlers(cluster(("0", [tenant("train-0", processes=None)])), 600)
+    assert (found.rows, found.unknown) == ((), 1)
+
+
+def test_an_old_look_says_nothing_about_now() -> None:
+    found = idlers(cluster(("0", [tenant("train-0")]), state="stale"), 600)
+    assert (found.rows, found.unread) == ((), ("alpha",))
+
+
+def test_a_model_without_a_price_is_named_and_costs_nothing_known() -> None:
+    found = idlers(cluster(("0", [tenant("train-0")]), model="NVIDIA L4"), 600, prices=PRICES)
+    assert found.unpriced == ("NVIDIA L4",)
+    assert found.rows[0].cost is None
+
+
+def test_what_costs_most_comes_first() -> None:
+    found = cluster(("0", [tenant("a-0", share=0.25), tenant("b-0", share=0.5), tenant("c-0", used=HOUR)]))
+    assert [row.pod for row in idlers(found, 600, prices=PRICES).rows] == ["b-0", "a-0", "c-0"]
+
+
+def test_only_the_namespace_that_is_asked_for() -> None:
+    found = cluster(("0", [tenant("train-0")]))
+    assert idlers(found, 600, chosen=Selection("other")).rows == ()
+    assert len(idlers(found, 600, chosen=Selection("ml")).rows) == 1
