@@ -1,4 +1,4 @@
-"""Faults at the start of an agent, during scrapes and at its end: `make matrix`, since each takes an agent of its own."""
+"""Faults at the start of an agent, during scrapes and at its end: each takes an agent of its own, by `make matrix`."""
 
 import time
 from pathlib import Path
