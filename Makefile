@@ -11,7 +11,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale bench-page axe shots stress gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
+.PHONY: help demo test deep soak-demo faults matrix check format docs proto bench bench-scale bench-page axe shots stress gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -38,6 +38,9 @@ soak-demo: $(READY) ## let Prometheus watch the demo for five minutes, second by
 
 faults: $(READY) ## read 1,000 agents of which 310 hang, refuse, talk nonsense or answer for another node
 	PODGPU_TEST_FLEET=1000 $(BIN)/python -m pytest -q tests/cluster/test_loop.py
+
+matrix: $(READY) ## break one thing after another at the start, in the midst, during a scrape and at the end of an agent
+	PODGPU_TEST_MATRIX=all $(BIN)/python -m pytest -q tests/faults
 
 check: $(READY) ## lint, types, walls, generated docs, dashboards and chart, released names, shape
 	$(BIN)/ruff check .

@@ -31,6 +31,7 @@ ALONE = (
     "cli/test_service",
     "deploy/watching",
     "e2e",
+    "faults",
     "push",
     "serve/guard/test_tls",
     "serve/test_server",
@@ -40,7 +41,7 @@ ALONE = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        place = item.path.relative_to(Path(__file__).parent).as_posix()
+        place = item.path.as_posix().removeprefix(f"{Path(__file__).parent.as_posix()}/")
         if place.startswith(ALONE):
             item.add_marker(pytest.mark.alone)
 

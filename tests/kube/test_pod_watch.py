@@ -325,7 +325,7 @@ async def test_an_object_too_large_for_any_page_is_told() -> None:
 async def test_an_event_too_long_is_counted_and_the_watch_goes_on() -> None:
     async with FakeApi(pods=[pod("p", A)]) as fake, watching(fake) as watch:
         await until(lambda: fake.open_watches)
-        fake.event("ADDED", changed(pod("q", B, 8), annotations={"a": "x" * (3 << 20)}))
+        fake.event("ADDED", changed(pod("q", B, 8), annotations={"a": "x" * (16 << 20)}))
         fake.event("ADDED", pod("r", C, 9))
         await until(lambda: uids(watch) == [A, C])
         assert watch.errors == {"too_large": 1}

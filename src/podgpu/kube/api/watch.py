@@ -17,6 +17,7 @@ import msgspec
 from podgpu.kube.api import Api, ApiFault
 from podgpu.kube.api.book import Book, Known
 from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.bounds.pace import Pace
 from podgpu.kube.condition import Condition
 from podgpu.model import Fault, PartStatus
 
@@ -75,6 +76,7 @@ class Watch(Generic[T]):
         self._list_due = 0.0
         self._from_cache = self._cache_will_do = from_cache
         self._gone_at = -math.inf
+        self._pace = Pace()
         self._condition = Condition(self.name, errors=self._book.errors)
         self.errors = self._condition.errors
 
@@ -129,7 +131,7 @@ class Watch(Generic[T]):
     async def _listed(self, freshness: dict[str, str]) -> bool:
         """Take a list as the truth. Return False for an outdated list from the server's cache, which is not taken."""
         try:
-            found, version = await self._pages(freshness)
+            found, version, excess = await self._pages(freshness)
         except ApiFault as fault:
             if fault.reason == "too_large" and self._page > 1:
                 self._page = max(1, self._page // 8)
@@ -137,13 +139,15 @@ class Watch(Generic[T]):
             raise
         if freshness and self._book.is_old(version):
             return False
-        self._book.replace(found, version)
+        self._book.replace(found, version, excess)
         self._page = min(PAGE, 2 * self._page)
         return True
 
-    async def _pages(self, freshness: dict[str, str]) -> tuple[list[Known[T]], str]:
+    async def _pages(self, freshness: dict[str, str]) -> tuple[list[Known[T]], str, int]:
+        """Return what is listed and its version, and how much of it was left out."""
         found: list[Known[T]] = []
         version = ""
+        excess = 0
         async for page in pages(
             self._api,
             self._path,
@@ -153,11 +157,23 @@ class Watch(Generic[T]):
             most=MOST_PAGES,
             freshness=freshness,
         ):
-            found += [known for item in page.items or () if (known := self._book.read(item))]
             version = version or page.metadata.resource_version
+            found += await self._read((page.items or ())[: self._book.most - len(found)])
+            if page.items and len(found) >= self._book.most:
+                excess = 1
+                break
         if not version:
             raise ApiFault("garbage", "a list without a version")
-        return found, version
+        return found, version, excess
+
+    async def _read(self, items: Sequence[msgspec.Raw]) -> list[Known[T]]:
+        found: list[Known[T]] = []
+        for item in items:
+            with self._pace.work():
+                if known := self._book.read(item):
+                    found.append(known)
+            await self._pace.rest()
+        return found
 
     async def _watch(self) -> None:
         left = min(
@@ -174,8 +190,10 @@ class Watch(Generic[T]):
         async with self._api.stream(self._path, query, silence=self._timing.silence) as lines:
             self._recovered()
             async for line in lines:
-                self._condition.worked()
-                self._take(line)
+                with self._pace.work():
+                    self._take(line)
+                    self._judge()
+                await self._pace.rest()
                 if time.monotonic() >= self._list_due:
                     return
 
@@ -187,7 +205,15 @@ class Watch(Generic[T]):
 
     def _recovered(self) -> None:
         self._good_since = self._good_since or time.monotonic()
-        self._condition.worked()
+        self._judge()
+
+    def _judge(self) -> None:
+        """Work well, or as far as the bounds allow."""
+        if self._book.excess:
+            detail = f"more than {self._book.most} objects; the others are left out"
+            self._condition.worked_partly(Fault(reason="too_many", detail=detail))
+        else:
+            self._condition.worked()
 
     def _failed(self, fault: ApiFault) -> float:
         detail = (

@@ -1,6 +1,7 @@
 """What a kubelet that has just started does not list yet."""
 
-from podgpu.kube._gen.podresources_pb2 import ListResponse
+from collections.abc import Collection
+
 from podgpu.kube.kubelet.device_lists import Row, Rows
 
 SETTLING_SECONDS = 30.0
@@ -24,10 +25,9 @@ class Unlisted:
         """Wait for the pods of these rows, from now on."""
         self._rows, self._until = rows, now + SETTLING_SECONDS
 
-    def rows(self, answer: ListResponse, given: Rows, now: float) -> Rows:
-        """Return the rows that this answer leaves out. A device that was given to another pod is not among them."""
+    def rows(self, listed: Collection[Row], given: Rows, now: float) -> Rows:
+        """Return the rows of pods that are not listed. A device that was given to another pod is not among them."""
         if self._rows:
-            listed = {(pod.namespace, pod.name) for pod in answer.pods}
             taken = {_device(row) for row in given}
             kept = (row for row in self._rows if row[:2] not in listed and _device(row) not in taken)
             self._rows = frozenset(kept) if now < self._until else frozenset()
