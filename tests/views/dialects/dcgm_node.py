@@ -244,3 +244,22 @@ NODE = Snapshot(
     cards=(EXCLUSIVE, IDLE, SHARED, SPLIT, DYNAMIC, STUCK, EMPTY_MIG),
     pods=PODS,
 )
+
+
+def shared(*tenants: Tenant, number: int = 0) -> Snapshot:
+    """A node with one card, and these on it."""
+    return replace(NODE, cards=(heard(Device(gpu=gpu(number), readings=readings(0.8)), *tenants),))
+
+
+SIDECAR = ContainerRef("team-a", "train-0", "sidecar", "uid-train")
+# Two containers of one pod.
+PAIR = shared(
+    *(
+        Tenant(
+            container=one,
+            claims=held(one, 0, share=0.5, system="replicas"),
+            booking=Booking(memory_bytes=size * GIB, sm_ratio=ratio, power_watts=200.0),
+        )
+        for one, size, ratio in ((TRAIN, 20, 0.5), (SIDECAR, 4, 0.1))
+    )
+)

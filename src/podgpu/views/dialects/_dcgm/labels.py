@@ -1,6 +1,6 @@
 """The labels of a row, in dcgm-exporter's order: the device, the node, facts, then the others by name."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from podgpu.model import Claim, ContainerRef, Pod, PodContainer, Snapshot
 from podgpu.views.dialects._dcgm.counters import Selection
@@ -34,6 +34,13 @@ def key(device: Labels, others: Mapping[str, str]) -> Key:
 
 def container_labels(container: ContainerRef) -> dict[str, str]:
     return {"container": container.container, "namespace": container.namespace, "pod": container.pod}
+
+
+def holder_labels(claims: Sequence[Claim], entity: Entity, pods: Mapping[str, Pod]) -> dict[str, str]:
+    """Name the pod that has all these claims. If several of its containers do, the container is empty."""
+    first, *others = (claim_labels(claim, entity, pods) for claim in claims)
+    same = {name: value for name, value in first.items() if all(one.get(name) == value for one in others)}
+    return {"container": "", **same}
 
 
 def claim_labels(claim: Claim, entity: Entity, pods: Mapping[str, Pod]) -> dict[str, str]:

@@ -56,7 +56,11 @@ def occupants(tenants: Iterable[Tenant]) -> list[Occupant]:
     return [Occupant(tuple(group)) for group in by_name.values()]
 
 
-def only_holder(present: Iterable[Occupant]) -> Claim | None:
-    """The claim of the only container that was given the device. If there are several, a row names none of them."""
+def only_pod(present: Iterable[Occupant]) -> list[Claim]:
+    """The claims of the only pod that was given the device, one for each of its containers.
+
+    If several pods were given it, none: a row names no pod that is one of several.
+    """
     claims = [claim for one in present if (claim := one.claim)]
-    return claims[0] if len(claims) == 1 else None
+    pods = {(claim.container.namespace, claim.container.pod) for claim in claims}
+    return claims if len(pods) == 1 else []

@@ -9,8 +9,14 @@ from podgpu.model import Pod, Snapshot
 from podgpu.views.dialects._dcgm import xid
 from podgpu.views.dialects._dcgm.counters import Counter, Generation, select
 from podgpu.views.dialects._dcgm.entity import DECIMALS, Entity, entities, printed, rounded
-from podgpu.views.dialects._dcgm.labels import claim_labels, container_labels, device_labels, key
-from podgpu.views.dialects._dcgm.occupant import Occupant, is_booked, only_holder
+from podgpu.views.dialects._dcgm.labels import (
+    claim_labels,
+    container_labels,
+    device_labels,
+    holder_labels,
+    key,
+)
+from podgpu.views.dialects._dcgm.occupant import Occupant, is_booked, only_pod
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.series import Family, Key, Labels
 
@@ -44,8 +50,8 @@ def families(snapshot: Snapshot, options: Options, generation: Generation, hostn
 
 def _row(entity: Entity, pods: Mapping[str, Pod], device: Labels, *, split: bool) -> EntityRow:
     present = entity.occupants
-    claim = only_holder(present)
-    holder = claim_labels(claim, entity, pods) if claim else {}
+    claims = only_pod(present)
+    holder = holder_labels(claims, entity, pods) if claims else {}
     shares = [(key(device, _labels(one, entity, pods)), one) for one in present if split and len(present) > 1]
     return EntityRow(entity, device, holder, key(device, holder), tuple(shares))
 
