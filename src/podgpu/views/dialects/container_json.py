@@ -16,7 +16,7 @@ from podgpu.model import ContainerRef, Snapshot
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm.counters import Counter, every
 from podgpu.views.dialects._dcgm.entity import Entity, entities, printed
-from podgpu.views.dialects._dcgm.occupant import Occupant, is_booked
+from podgpu.views.dialects._dcgm.occupant import Occupant
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.text import clean
 
@@ -117,7 +117,7 @@ class ContainerRow:
             return _event_mask(self.entity)
         counter = _COUNTERS[name]
         row = counter.rows[0]
-        if self.occupant is None or not self.split or not is_booked(row.name) or not self.entity.owns(row):
+        if self.occupant is None or not self.split or not self.entity.is_booked(row):
             return self.entity.values(counter).get(())
         own = self.occupant.used(row.name)
         return None if own is None else printed(own, counter.unit)

@@ -10,7 +10,7 @@ from podgpu.catalog.row import Metric, Unit
 from podgpu.catalog.units import JOULES, MIB, RATIO, WATTS
 from podgpu.model import Card, Instance, Reading, Tenant
 from podgpu.views.dialects._dcgm.counters import Counter
-from podgpu.views.dialects._dcgm.occupant import Occupant, occupants
+from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, occupants
 from podgpu.views.outsider import is_outsider
 
 # DCGM repeats a card's value for each of its instances, but not these.
@@ -50,9 +50,9 @@ class Entity:
         """The profile of the GPU instance. That of a compute instance has its own part in front of it."""
         return _COMPUTE_PART.sub("", self.instances[0].mig.profile, count=1) if self.instances else ""
 
-    def owns(self, row: Metric) -> bool:
-        """Whether the value is its own, not that of its card."""
-        return row.mig or not self.instances
+    def is_booked(self, row: Metric) -> bool:
+        """Whether it is known how its containers divide this reading. On a GPU instance that is memory alone."""
+        return row.name == MEMORY if self.instances else is_booked(row.name)
 
     def values(self, counter: Counter) -> dict[tuple[str, ...], float]:
         """The values in the counter's unit, by the values of the row's own labels. Most rows have no such labels."""

@@ -6,11 +6,15 @@ from math import inf
 
 from podgpu.model import Booking, Claim, ContainerRef, Tenant, Workload
 
+DYNAMIC = "dra"  # the sharing system of claims by dynamic resource allocation
+
+MEMORY = "memory_used_bytes"
 # Readings of a device that are also booked to containers. Energy is not split here: a row would change from the card's
-# counter to a container's, and back, as others come and go.
+# counter to a container's, and back, as others come and go. Busy time is booked by the activity of the graphics engine.
 _BOOKED: Mapping[str, Callable[[Booking], float | None]] = {
     "utilization_ratio": lambda one: one.sm_ratio,
-    "memory_used_bytes": lambda one: one.memory_bytes,
+    "graphics_engine_active_ratio": lambda one: one.sm_ratio,
+    MEMORY: lambda one: one.memory_bytes,
     "power_watts": lambda one: one.power_watts,
 }
 
@@ -46,6 +50,13 @@ class Occupant:
 
 def is_booked(metric: str) -> bool:
     return metric in _BOOKED
+
+
+def is_dynamic(present: Iterable[Occupant]) -> bool:
+    """Whether several pods were given the device by dynamic resource allocation, which dcgm-exporter always splits."""
+    claims = [claim for one in present if (claim := one.claim)]
+    pods = {(one.container.namespace, one.container.pod) for one in claims if one.system == DYNAMIC}
+    return len(pods) > 1
 
 
 def occupants(tenants: Iterable[Tenant]) -> list[Occupant]:
