@@ -7,7 +7,7 @@ from functools import cached_property
 from math import isfinite
 
 from podgpu.catalog.row import Metric, Unit
-from podgpu.catalog.units import JOULES, MIB, RATIO, WATTS
+from podgpu.catalog.units import JOULES, MIB, RATIO, SECONDS, WATTS
 from podgpu.model import Card, Instance, Reading, Tenant
 from podgpu.views.dialects._dcgm.counters import Counter
 from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, occupants
@@ -28,7 +28,7 @@ _CARD_ALONE = frozenset(
     }
 )
 DECIMALS = 6  # as dcgm-exporter prints fractions
-_FRACTIONS = (WATTS, RATIO, JOULES)
+_FRACTIONS = (WATTS, RATIO, JOULES, SECONDS)
 _COMPUTE_PART = re.compile(r"[0-9]+c\.")
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from podgpu.catalog.row import Unit
-from podgpu.model import Snapshot
-from podgpu.views.dialects._dcgm import xid
-from podgpu.views.dialects._dcgm.counters import Counter, Generation, select
+from podgpu.model import Card, Snapshot
+from podgpu.views.dialects._dcgm import derived, xid
+from podgpu.views.dialects._dcgm.counters import Counter, Generation, Selection, select
 from podgpu.views.dialects._dcgm.entity import DECIMALS, Entity, entities, printed, rounded
 from podgpu.views.dialects._dcgm.labels import PodLabels, RowLabels, device_labels, key
 from podgpu.views.dialects._dcgm.occupant import Occupant, is_dynamic, only_pod
@@ -43,10 +43,15 @@ def families(snapshot: Snapshot, options: Options, generation: Generation, hostn
             device_labels(snapshot, entity, selection, hostname),
             split=options.per_container == "on",
         )
-        for entity in entities(map(xid.heard, snapshot.cards))
+        for entity in entities(_cards(snapshot, selection))
     ]
     page = (_family(counter, rows) for counter in selection.counters)
     return [family for family in page if family.samples]
+
+
+def _cards(snapshot: Snapshot, selection: Selection) -> Iterable[Card]:
+    cards = map(xid.heard, snapshot.cards)
+    return derived.completed(snapshot, cards) if selection.is_derived else cards
 
 
 def _row(entity: Entity, pods: PodLabels, device: Labels, *, split: bool) -> EntityRow:
