@@ -63,3 +63,6 @@ def _masks() -> dict[str, tuple[Meaning, ...]]:
 
 
 MEANINGS: dict[str, tuple[Meaning, ...]] = _aliases() | _masks()
+
+# How every name of dcgm-exporter begins, known or not: a row that names a GPU shows that there is one.
+PREFIXES = ("DCGM_", "dcgm_")

@@ -8,7 +8,7 @@ from math import isfinite
 
 from podgpu.catalog.row import Metric, Unit
 from podgpu.catalog.units import JOULES, MIB, RATIO, SECONDS, WATTS
-from podgpu.model import Card, Instance, Reading, Tenant
+from podgpu.model import UNKNOWN, Card, Instance, Reading, Tenant
 from podgpu.views.dialects._dcgm.counters import Counter
 from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, occupants
 from podgpu.views.outsider import is_outsider
@@ -87,9 +87,10 @@ def entities(cards: Iterable[Card]) -> Iterator[Entity]:
         tenants: dict[str, list[Tenant]] = {}
         for tenant in card.tenants:
             tenants.setdefault(tenant.mig, []).append(tenant)
-        parts: dict[int, list[Instance]] = {}
+        parts: dict[int | str, list[Instance]] = {}
         for one in card.instances:
-            parts.setdefault(one.mig.gpu_instance_id, []).append(one)
+            number = one.mig.gpu_instance_id
+            parts.setdefault(one.mig.uuid if number == UNKNOWN else number, []).append(one)
         for instances in parts.values():
             present = [tenant for one in instances for tenant in tenants.get(one.mig.uuid, ())]
             yield Entity(card, tuple(instances), tuple(present))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from podgpu.model import Claim, ContainerRef, Pod, PodContainer, Snapshot
+from podgpu.model import UNKNOWN, Claim, ContainerRef, Pod, PodContainer, Snapshot
 from podgpu.views.dialects._dcgm.counters import Selection
 from podgpu.views.dialects._dcgm.entity import Entity
 from podgpu.views.dialects._dcgm.occupant import DYNAMIC, Occupant
@@ -35,7 +35,8 @@ def device_labels(snapshot: Snapshot, entity: Entity, selection: Selection, host
     }
     if entity.instances:
         pairs["GPU_I_PROFILE"] = entity.profile
-        pairs["GPU_I_ID"] = str(entity.instances[0].mig.gpu_instance_id)
+        number = entity.instances[0].mig.gpu_instance_id
+        pairs["GPU_I_ID"] = "" if number == UNKNOWN else str(number)
     pairs[hostname] = snapshot.node
     facts = {name: fact.value(snapshot, gpu) for name, fact in selection.facts}
     pairs |= {name: value for name, value in facts.items() if value}
