@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.catalog.dcgm import DEFAULT_COUNTERS
-from tests.e2e.expressions import EXPRESSIONS, KEPT, MOVED, NOT_OFFERED, Expression
+from tests.e2e.asked.expressions import EXPRESSIONS, KEPT, MOVED, NOT_OFFERED, Expression
 from tests.e2e.prometheus import PROGRAM, Prometheus, started
 from tests.e2e.rig import demo, eventually
 
