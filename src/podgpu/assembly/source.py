@@ -6,7 +6,7 @@ from podgpu.sources import Site, Source, Whereabouts, registry
 
 
 def open_source(config: Config) -> Source:
-    site = Site(node=machine.node_name(config), interval=config.interval, find_pods=_Pods(config))
+    site = Site(node=config.node_name or "", interval=config.interval, find_pods=_Pods(config))
     return chosen(config).open(config.of, site)
 
 
