@@ -197,3 +197,9 @@ async def test_a_page_of_another_site_may_not_release() -> None:
         answer = await fetch(server, "/-/release", "POST", Origin="https://example.org")
     assert answer.status == 403
     assert node.released == []
+
+
+async def test_healthz_says_what_zxporter_said() -> None:
+    async with serving(StubNode()) as server:
+        assert (await fetch(server, "/healthz")).text.strip() == "OK"
+        assert (await fetch(server, "/-/healthy")).text.strip() == "healthy"

@@ -47,7 +47,8 @@ def _of_this_machine(config: Config) -> Attribution:
     has_kubelet = machine.has_kubelet(config)
     api = machine.open_api_server(config)
     allocations = PodResources(config.path_kubelet) if has_kubelet else None
-    workloads = Workloads(api, name_labels=config.kube_workload_labels)
+    nearest = config.kube_workload_owner == "nearest"
+    workloads = Workloads(api, name_labels=config.kube_workload_labels, nearest=nearest)
     return Attribution(
         interval=config.interval,
         allocations=allocations,

@@ -197,6 +197,16 @@ class Config:
             default_note="none",
         )
     )
+    kube_workload_owner: str = one(
+        Option(
+            flag="--kube.workload-owner",
+            group=KUBERNETES,
+            help="Which owner of a pod is its workload: the topmost (an InferenceService, a JobSet), or the nearest "
+            "of Kubernetes' own (their Deployment, their Job).",
+            parse=OneOf(("top", "nearest")),
+            default="top",
+        )
+    )
     sharing_ratio_file: tuple[float, ...] | None = at_most_one(
         Option(
             flag="--sharing.ratio-file",

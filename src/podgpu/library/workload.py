@@ -33,7 +33,8 @@ class WorkloadResolver:
     """Follows pods to their topmost owners, and remembers owners for ten minutes. Use it with `async with`.
 
     Without a `url`, it asks the API server of the cluster that this process runs in. It reads `token_file` again for
-    every request. If a pod has one of `name_labels`, the value of the first names its workload.
+    every request. If a pod has one of `name_labels`, the value of the first names its workload. With `nearest`, the
+    workload is the nearest owner that Kubernetes itself knows, as zxporter has it.
     """
 
     def __init__(
@@ -43,12 +44,13 @@ class WorkloadResolver:
         token_file: Path | None = None,
         ca_file: Path | None = None,
         name_labels: Sequence[str] = (),
+        nearest: bool = False,
     ) -> None:
         account = Account(url, token_file, ca_file) if url else in_cluster(os.environ)
         if account is None:
             raise UserError("this process has no service account of a cluster; give the API server's url")
         self._api = open_server(guarded(account))
-        self._workloads = Workloads(self._api, name_labels=name_labels)
+        self._workloads = Workloads(self._api, name_labels=name_labels, nearest=nearest)
 
     async def __aenter__(self) -> Self:
         return self

@@ -61,7 +61,7 @@ class Routes:
         return {
             **self.pages(dialect),
             "/": Route(self._status),
-            "/healthz": Route(self._healthy, vital=True, open=True),
+            "/healthz": Route(self._alive, vital=True, open=True),
             "/-/healthy": Route(self._healthy, vital=True, open=True),
             "/-/ready": Route(self._ready, vital=True, open=True),
             "/-/release": Route(self._release, ("POST",), vital=True),
@@ -105,6 +105,10 @@ class Routes:
             return answer.text(400, "form must be full or slim")
         snapshot, gzipped = self._node.snapshot, wants_gzip(request)
         return answered(self._pages.json(snapshot, slim=form == "slim", gzipped=gzipped), request)
+
+    def _alive(self, _request: Request) -> Response:
+        """What zxporter says."""
+        return answer.text(200, "OK")
 
     def _healthy(self, _request: Request) -> Response:
         return answer.text(200, "healthy")

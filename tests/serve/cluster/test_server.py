@@ -146,3 +146,8 @@ async def test_it_is_ready_after_the_first_round() -> None:
         assert (await get(server, "/-/healthy")).status == 200
         feed.ready = True
         assert (await get(server, "/-/ready")).status == 200
+
+
+async def test_healthz_says_what_zxporter_said() -> None:
+    async with serving(StubFeed(CLUSTER)) as server:
+        assert (await get(server, "/healthz")).text.strip() == "OK"

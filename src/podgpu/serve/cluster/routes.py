@@ -33,7 +33,7 @@ class ClusterRoutes:
             **pages,
             "/api/v1/snapshot": Route(self._snapshot),
             "/metrics": pages[PREFIX + dialect],
-            "/healthz": Route(self._healthy, vital=True, open=True),
+            "/healthz": Route(self._alive, vital=True, open=True),
             "/-/healthy": Route(self._healthy, vital=True, open=True),
             "/-/ready": Route(self._ready, vital=True, open=True),
         }
@@ -60,6 +60,10 @@ class ClusterRoutes:
         except UserError as error:
             return answer.text(404, str(error))
         return Response(200, encode(found), "application/json")
+
+    def _alive(self, _request: Request) -> Response:
+        """What zxporter says."""
+        return answer.text(200, "OK")
 
     def _healthy(self, _request: Request) -> Response:
         return answer.text(200, "healthy")
