@@ -89,13 +89,16 @@ class Workloads:
         deadline: float = DEADLINE_SECONDS,
         known_seconds: float = KNOWN_SECONDS,
         unknown_seconds: float = UNKNOWN_SECONDS,
+        most_known: int | None = None,
     ) -> None:
+        """`most_known` limits how many owners are remembered. Those read longest ago are forgotten first."""
         self._api = api
         self._name_labels = tuple(name_labels)
         self._nearest = nearest
         self._deadline = deadline
         self._known_seconds = known_seconds
         self._unknown_seconds = unknown_seconds
+        self._most_known = most_known
         self._above: dict[str, Above] = {}
         self._discovered: dict[str, Discovered] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -183,7 +186,7 @@ class Workloads:
 
     def _learn(self, uid: str, found: Owned | None) -> None:
         now = time.monotonic()
-        old = self._above.get(uid)
+        old = self._above.pop(uid, None)  # what is put back stands last
         if found:
             owner = controller(found.metadata.owner_references or ())
             self._above[uid] = Above(is_known=True, until=now + self._known_seconds, owner=owner)
@@ -192,6 +195,8 @@ class Workloads:
             self._above[uid] = replace(old, until=now + self._unknown_seconds)
         else:
             self._above[uid] = Above(is_known=False, until=now + self._unknown_seconds)
+        while self._most_known is not None and len(self._above) > self._most_known:
+            del self._above[next(iter(self._above))]
 
     async def _path(self, api: Api, owner: OwnerReference, namespace: str) -> str | None:
         version = owner.api_version

@@ -26,7 +26,7 @@ _FILTERS = {"pod": "pod", "namespace": "namespace", "container": "container", "n
 _NOBODY = ContainerRef("", "", "")
 
 _CLOCKS = "clocks_event_reasons"
-_FIELDS = {
+FIELDS = {
     "sm_active": "DCGM_FI_PROF_SM_ACTIVE",
     "sm_occupancy": "DCGM_FI_PROF_SM_OCCUPANCY",
     "tensor_active": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
@@ -83,7 +83,7 @@ READINGS = frozenset(
         *((_CLOCK_EVENT, labels) for labels in _MASKS),
         *(
             (row.name, row.label_values)
-            for field, name in _FIELDS.items()
+            for field, name in FIELDS.items()
             if field != _CLOCKS
             for row in _COUNTERS[name].rows
         ),
@@ -110,7 +110,7 @@ class ContainerRow:
         return self.entity.card.gpu.index, instance, self.container
 
     def values(self) -> dict[str, float | None]:
-        return {field: self._value(field, name) for field, name in _FIELDS.items()}
+        return {field: self._value(field, name) for field, name in FIELDS.items()}
 
     def _value(self, field: str, name: str) -> float | None:
         if field == _CLOCKS:
@@ -172,10 +172,10 @@ def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
         "workload_name": workload.name if workload else "",
         "workload_kind": workload.kind if workload else "",
     }
-    return {field: clean(text) for field, text in facts.items() if text or field not in _OMITTED}
+    return {field: clean(text) for field, text in facts.items() if text or field not in OMITTED}
 
 
-_OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workload_kind"})
+OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workload_kind"})
 
 
 def _event_mask(entity: Entity) -> float | None:
@@ -185,7 +185,7 @@ def _event_mask(entity: Entity) -> float | None:
     return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
 
 
-__all__ = ["DOCUMENTS", "PAGES", "READINGS", "Options", "document"]
+__all__ = ["DOCUMENTS", "FIELDS", "OMITTED", "PAGES", "READINGS", "Options", "document"]
 
 PAGES: Mapping[str, Families] = {}
 DOCUMENTS: Mapping[str, Document] = {
