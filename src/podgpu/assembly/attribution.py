@@ -60,7 +60,7 @@ def _of_this_machine(config: Config) -> Attribution:
         # A pod that cannot see the kubelet's folder still runs in a cluster.
         books_outsiders=not has_kubelet and api is None,
         host=Host(root=root, pod_uid=processes.pod_uid),
-        ratios=config.sharing_ratio_file or (),
+        ratios=machine.ratios(config),
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         to_close=[part for part in (allocations, workloads, api) if part],

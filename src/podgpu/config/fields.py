@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from podgpu.config.ratio import FORM, ratios
+from podgpu.config.ratio import RATIO_FILE, ratio_file
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, Option, at_most_one, many, one
 from podgpu.option.address import Address
-from podgpu.option.file import existing_file, text_file
+from podgpu.option.file import existing_file
 from podgpu.option.value import OneOf, api_server, duration, whole
 from podgpu.sources import registry
 
@@ -213,9 +213,9 @@ class Config:
             group=KUBERNETES,
             help="Into how many virtual GPUs each card is divided, for plugins that do not report it: a file with one "
             "number for the node, or one for each GPU.",
-            parse=text_file(ratios, kibibytes=64, advice=FORM),
+            parse=ratio_file,
             value_name="PATH",
-            default_note="none",
+            default_note=f"{RATIO_FILE} in the working directory, if there is one",
         )
     )
     web_listen_address: tuple[Address, ...] = many(
