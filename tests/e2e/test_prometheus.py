@@ -8,8 +8,8 @@ import pytest
 
 from podgpu.option.address import NATIVE
 from podgpu.views.dialects import dialects
+from tests.e2e.asked.hami import ASKED
 from tests.e2e.facts import MIB, Facts, Rows
-from tests.e2e.hami_dashboards import ASKED
 from tests.e2e.prometheus import OWN, PROGRAM, Job, Prometheus, prometheus
 from tests.e2e.rig import Demo, demo, eventually, get
 
