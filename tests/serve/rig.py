@@ -11,8 +11,9 @@ from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Card, Gpu, PartStatus, Reading, Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.limits import Limits
-from podgpu.serve.menu import NATIVE_ALONE, PREFIX, DocumentView, Menu, MetricsView
+from podgpu.serve.menu import NATIVE_ALONE, DocumentView, Menu, MetricsView
 from podgpu.serve.server import Front, Server
+from podgpu.views.dialects import PREFIX
 from podgpu.views.series import Family, Labels
 
 # Long enough for a loaded machine, short enough to see a hang.

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from podgpu.config.listener import listener
 from podgpu.config.ratio import RATIO_FILE, ratio_file
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, Option, at_most_one, many, one
 from podgpu.option.address import Address
@@ -19,11 +20,13 @@ class Config:
     """What a user chose. For the options of a source or dialect use `config.of`, as in `config.of(cadvisor.Options)`.
 
     `sections` holds the instances of those classes that differ from their defaults. `outdated` lists the former names
-    that were used, each with the present one.
+    that were used, each with the present one. `unknown` lists environment variables that look like options and are
+    none, each with advice.
     """
 
     sections: tuple[object, ...] = ()
     outdated: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[tuple[str, str], ...] = ()
     config_file: Path | None = at_most_one(
         Option(
             flag="--config.file",
@@ -223,7 +226,7 @@ class Config:
             flag="--web.listen-address",
             group=WEB,
             help="Address to listen on, and the dialect its /metrics speaks, such as :9400=dcgm; may be repeated.",
-            parse=Address.parse,
+            parse=listener,
             value_name="HOST:PORT[=DIALECT]",
             default=":19400",
         )

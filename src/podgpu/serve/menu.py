@@ -8,10 +8,8 @@ from podgpu.model import Snapshot
 from podgpu.option import OptionsOf
 from podgpu.option.address import NATIVE
 from podgpu.views import native
-from podgpu.views.dialects import Dialect, Document, Families, dialects, options_class
+from podgpu.views.dialects import PREFIX, Dialect, Document, Families, dialects, options_class
 from podgpu.views.series import Family
-
-PREFIX = "/metrics/"
 
 # The mapping tells how many series were cut from all pages so far, by family.
 MetricsView = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]

@@ -10,10 +10,10 @@ import msgspec
 from podgpu.serve import answer
 from podgpu.serve.answer import Response
 from podgpu.serve.load import Load
-from podgpu.serve.menu import PREFIX
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Page, Pages
 from podgpu.serve.request import Request
+from podgpu.views.dialects import PREFIX
 from podgpu.views.negotiate import gzip_accepted, page_format
 
 RELEASE_SECONDS = 300

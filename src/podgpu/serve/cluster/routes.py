@@ -9,9 +9,9 @@ from podgpu.serve.cluster.feed import ClusterFeed
 from podgpu.serve.cluster.menu import ClusterMenu
 from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
 from podgpu.serve.load import Load
-from podgpu.serve.menu import PREFIX
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Handler, Route, is_known, wants_gzip
+from podgpu.views.dialects import PREFIX
 from podgpu.views.json import encode
 from podgpu.views.negotiate import page_format
 
