@@ -89,12 +89,13 @@ async def serving(
     *addresses: Address,
     dialects: Mapping[str, MetricsView] | None = None,
     documents: Mapping[str, DocumentView] | None = None,
+    menu: Menu | None = None,
     limits: Limits | None = None,
     **caps: Any,
 ) -> AsyncIterator[Server]:
     caps = {"series_limit": 10**6, "max_requests": 40, "max_connections": 300, **caps}
     pages = {PREFIX + name: view for name, view in (dialects or {}).items()}
-    menu = Menu({**NATIVE_ALONE.pages, **pages}, documents or {})
+    menu = menu or Menu({**NATIVE_ALONE.pages, **pages}, documents or {})
     server = Server(node, menu=menu, limits=limits or Limits(), **caps)
     await server.start(addresses or [Address("127.0.0.1", 0)])
     try:

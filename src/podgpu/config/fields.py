@@ -6,11 +6,13 @@ from typing import TypeVar
 
 from podgpu.config.listener import listener
 from podgpu.config.ratio import RATIO_FILE, ratio_file
+from podgpu.config.series import Level, family_name
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, Option, at_most_one, many, one
 from podgpu.option.address import Address
 from podgpu.option.file import existing_file
 from podgpu.option.value import OneOf, api_server, duration, whole
 from podgpu.sources import registry
+from podgpu.views.budget import LEVELS
 
 T = TypeVar("T")
 
@@ -280,13 +282,43 @@ class Config:
             default="20000",
         )
     )
-    series_processes: str = one(
+    series_level: str = one(
         Option(
-            flag="--series.processes",
+            flag="--series.level",
+            was="--series.processes",
             group=WEB,
-            help="Whether to serve series for each process.",
+            help="How far down podgpu's own series go: to GPUs, pods, each of their containers, or each process.",
+            parse=Level(LEVELS),
+            default="container",
+        )
+    )
+    series_detail: str = one(
+        Option(
+            flag="--series.detail",
+            group=WEB,
+            help="Whether podgpu's own page has the series that few people need: podgpu metrics lists them as detail.",
             parse=OneOf(("on", "off")),
             default="off",
+        )
+    )
+    series_allow: tuple[str, ...] = many(
+        Option(
+            flag="--series.allow",
+            group=WEB,
+            help="Names of metrics to serve, on every page, and no others; * stands for anything; may be repeated.",
+            parse=family_name,
+            value_name="NAME",
+            default_note="all",
+        )
+    )
+    series_deny: tuple[str, ...] = many(
+        Option(
+            flag="--series.deny",
+            group=WEB,
+            help="Names of metrics not to serve, on any page; * stands for anything; may be repeated.",
+            parse=family_name,
+            value_name="NAME",
+            default_note="none",
         )
     )
     log_level: str = one(

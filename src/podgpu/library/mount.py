@@ -67,4 +67,6 @@ def _handler(route: Route) -> "Callable[[web.Request], Awaitable[web.Response]]"
 
 def _request(theirs: "web.Request") -> Request:
     headers = {name.lower(): ", ".join(theirs.headers.getall(name)) for name in theirs.headers}
-    return Request(theirs.method, theirs.path, dict(theirs.query), headers, theirs.remote)
+    query = dict(theirs.query)
+    pairs = tuple(theirs.query.items())
+    return Request(theirs.method, theirs.path, query, headers, theirs.remote, pairs=pairs)

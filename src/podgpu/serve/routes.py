@@ -7,9 +7,11 @@ from ipaddress import IPv6Address, ip_address
 
 import msgspec
 
+from podgpu.errors import UserError
 from podgpu.serve import answer
 from podgpu.serve.answer import Response
 from podgpu.serve.load import Load
+from podgpu.serve.menu import selection
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Page, Pages
 from podgpu.serve.request import Request
@@ -81,8 +83,15 @@ class Routes:
 
     def _metrics(self, path: str) -> Handler:
         def metrics(request: Request) -> Response:
-            form = page_format(request.headers.get("accept"))
-            page = self._pages.metrics(self._node.snapshot, path, form, gzipped=wants_gzip(request))
+            form, gzipped = page_format(request.headers.get("accept")), wants_gzip(request)
+            try:
+                names = selection(request, path)
+            except UserError as error:
+                return answer.text(400, str(error))
+            if names is None:
+                page = self._pages.metrics(self._node.snapshot, path, form, gzipped=gzipped)
+            else:
+                page = self._pages.some(self._node.snapshot, path, names, form, gzipped=gzipped)
             return answered(page, request)
 
         return metrics
