@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# What podgpu itself needs. The tools that check and test it are in the other lock, with all of these.
+RUNS   := $(VENV)/.runs
+INSTALL := -m pip install --quiet --disable-pip-version-check --require-hashes
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale gpu-wheels gpu-test lock clean dashboards image chart package
@@ -10,14 +13,19 @@ READY  := $(VENV)/.ready
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-$(READY): requirements.lock pyproject.toml src/podgpu/__init__.py
+$(RUNS): requirements.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python $(INSTALL) -r requirements.lock
 	@touch $@
 
-demo: $(READY) ## serve a simulated node on http://127.0.0.1:19400
-	$(BIN)/podgpu demo --web.listen-address=127.0.0.1:19400
+$(READY): requirements-dev.lock pyproject.toml src/podgpu/__init__.py
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(INSTALL) -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@ $(RUNS)
+
+demo: $(RUNS) ## serve a simulated node on http://127.0.0.1:19400
+	PYTHONPATH=src $(BIN)/python -m podgpu demo --web.listen-address=127.0.0.1:19400
 
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest $(PYTEST)
@@ -86,7 +94,9 @@ gpu-test: ## check podgpu against nvidia-smi, tenants against their work, MPS an
 lock: ## resolve the dependencies again
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --extra otlp --group dev -o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --extra otlp -o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --extra otlp --group dev \
+		--constraint requirements.lock -o requirements-dev.lock pyproject.toml
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
