@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,14 @@ class RunningAgent:
 
 @contextmanager
 def running_agent(
-    node: FakeNode, folder: Path, library: Path, *, devices: Path | None = None, log: Path | None = None
+    node: FakeNode,
+    folder: Path,
+    library: Path,
+    *,
+    interval: float = INTERVAL,
+    devices: Path | None = None,
+    log: Path | None = None,
+    flags: Sequence[str] = (),
 ) -> Iterator[RunningAgent]:
     """Start an agent and wait for its first snapshot."""
     script = folder / "script"
@@ -103,8 +110,9 @@ def running_agent(
     fake = environment(library, script, devices=devices, log=log)
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "podgpu", "agent", f"--interval={INTERVAL}s", "--node-name=test-node"),
+            *(sys.executable, "-m", "podgpu", "agent", f"--interval={interval}s", "--node-name=test-node"),
             f"--web.listen-address=127.0.0.1:{port}",
+            *flags,
         ],
         env={**os.environ, **fake},
         stderr=subprocess.PIPE,

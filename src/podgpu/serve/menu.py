@@ -12,12 +12,12 @@ from podgpu.option.spelling import did_you_mean
 from podgpu.serve.request import Request
 from podgpu.views import native
 from podgpu.views.budget import EVERYTHING, Choice
-from podgpu.views.dialects import PREFIX, Dialect, Document, Families, dialects, options_class
+from podgpu.views.dialects import PREFIX, Answers, Dialect, Document, Families, dialects, options_class
 from podgpu.views.series import Family
 
 # The mapping tells how many series were cut from all pages so far, by family.
 MetricsView = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]
-DocumentView = Callable[[Snapshot, Mapping[str, str]], bytes]
+DocumentView = Callable[[Snapshot], Answers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +79,4 @@ def _metrics(view: Families, options: object, choice: Choice) -> MetricsView:
 
 
 def _document(view: Document, options: object) -> DocumentView:
-    return lambda snapshot, query: view(snapshot, options, query)
+    return lambda snapshot: view(snapshot, options)
