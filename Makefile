@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# What podgpu itself needs. The tools that check and test it are in the other lock, with all of these.
+RUNS   := $(VENV)/.runs
 
+PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 # Tests wait about as long as they compute, so there is one process more than there are cores. The tests of a file stay in
@@ -16,16 +19,21 @@ PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
-$(READY): requirements.lock pyproject.toml src/podgpu/__init__.py
+$(RUNS): requirements.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@sed -n '/^uv==/,/# via/p' requirements.lock > $(VENV)/uv.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
-	$(INSTALL) --require-hashes -r requirements.lock
-	$(INSTALL) --no-deps --no-build-isolation --editable .
+	$(PIP) --require-hashes -r requirements.lock
 	@touch $@
 
-demo: $(READY) ## serve a simulated node on http://127.0.0.1:19400
-	$(BIN)/podgpu demo --web.listen-address=127.0.0.1:19400
+$(READY): requirements-dev.lock pyproject.toml src/podgpu/__init__.py
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@sed -n '/^uv==/,/# via/p' requirements-dev.lock > $(VENV)/uv.txt
+	$(PIP) --require-hashes -r $(VENV)/uv.txt
+	$(INSTALL) --require-hashes -r requirements-dev.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@ $(RUNS)
+
+demo: $(RUNS) ## serve a simulated node on http://127.0.0.1:19400
+	PYTHONPATH=src $(BIN)/python -m podgpu demo --web.listen-address=127.0.0.1:19400
 
 test: $(READY) ## run all tests, or those that PYTEST="tests/views -q" names
 	$(BIN)/python -m pytest $(PYTEST)
@@ -114,7 +122,9 @@ gpu-test: ## check podgpu against nvidia-smi, tenants against their work, MPS an
 lock: ## resolve the dependencies again
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --extra otlp --group dev -o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --extra otlp -o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --extra otlp --group dev \
+		--constraint requirements.lock -o requirements-dev.lock pyproject.toml
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

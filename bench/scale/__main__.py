@@ -9,6 +9,7 @@ from podgpu.assembly.agent import open_agent
 from podgpu.assembly.attribution import open_attribution
 from podgpu.config.precedence import load
 from podgpu.model import Snapshot
+from podgpu.views.budget import Choice
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
 
@@ -47,7 +48,7 @@ async def _snapshots() -> list[Snapshot]:
 
 def _page(snapshot: Snapshot) -> bytes:
     named = replace(snapshot, node=prometheus.NODE)
-    text = render(families(named, {}), Format.TEXT)
+    text = render(families(named, {}, choice=Choice()), Format.TEXT)
     return text.replace(b'uuid="GPU-', b'uuid="GPU-' + prometheus.NODE.encode())
 
 

@@ -9,12 +9,21 @@ from msgspec.structs import replace
 from bench.figure import Figure
 from podgpu.catalog.row import Worth
 from podgpu.model import Card, Cluster, ClusterNode, Snapshot
+from podgpu.views.budget import Choice
 from podgpu.views.cluster.metrics import of_cluster, of_node
 from podgpu.views.cluster.slim import slim
 from podgpu.views.exposition import Format, render
 from podgpu.views.json import encode
 from podgpu.views.native import families
 from podgpu.views.series import Family
+
+DEFAULT = Choice()
+CHOICES = {
+    "detail on": Choice(detail=True),
+    "level node": Choice(level="node"),
+    "level pod": Choice(level="pod"),
+    "level process": Choice(level="process"),
+}
 
 
 def run(node: Snapshot) -> list[Figure]:
@@ -34,6 +43,7 @@ def run(node: Snapshot) -> list[Figure]:
         _figure("a pod", Size(node).less(Size(replace(node, pods=()))).by(len(node.pods))),
         _figure(f"the demo's node: {len(node.cards)} GPUs, {tenants_of(node)} containers", Size(node)),
     ]
+    figures += [_figure(f"the same, {name}", Size(node, choice)) for name, choice in CHOICES.items()]
     return [*figures, *_documents(node), _cluster(node)]
 
 
@@ -49,8 +59,8 @@ def tenants_of(node: Snapshot) -> int:
 class Size:
     """Series, bytes and compressed bytes of a page, and series by how important they are."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        made = families(snapshot, {})
+    def __init__(self, snapshot: Snapshot, choice: Choice = DEFAULT) -> None:
+        made = families(snapshot, {}, choice=choice)
         page = render(made, Format.TEXT)
         self.series = float(sum(len(one.samples) for one in made))
         self.bytes = float(len(page))

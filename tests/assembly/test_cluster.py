@@ -54,15 +54,15 @@ def cluster_of(*agents: dict[str, Any]) -> FakeApi:
     return fake
 
 
-def config(fake: FakeApi) -> Config:
+def config(fake: FakeApi, **more: list[str]) -> Config:
     flags = {"kube_api": [fake.url], "cluster_via": ["proxy"], "cluster_interval": ["1s"]}
-    return load({**flags, "cluster_timeout": ["2s"]}, {})
+    return load({**flags, "cluster_timeout": ["2s"], **more}, {})
 
 
 @asynccontextmanager
-async def opened(fake: FakeApi) -> AsyncIterator[OpenCluster]:
+async def opened(fake: FakeApi, **more: list[str]) -> AsyncIterator[OpenCluster]:
     async with fake:
-        cluster = open_cluster(config(fake))
+        cluster = open_cluster(config(fake, **more))
         try:
             await until(lambda: cluster.ready)
             yield cluster
@@ -179,6 +179,17 @@ async def test_a_page_is_fetched_through_the_proxy_too() -> None:
             node = only(cluster)
     assert (node.state, node.origin) == ("fresh", "dcgm")
     assert node.snapshot is not None and node.snapshot.node == NODE
+
+
+async def test_the_exporters_port_and_path_can_be_given() -> None:
+    pod = agent_pod("exporter-1")
+    pod["metadata"]["labels"] = {"app.kubernetes.io/name": "dcgm-exporter"}
+    pod["spec"]["containers"][0]["ports"] = [{"name": "metrics", "containerPort": 8080}]
+    fake = cluster_of(pod)
+    async with opened(fake, dcgm_port_number=["9444"], dcgm_path=["/gpu/numbers"]):
+        pass
+    paths = {seen.path for seen in fake.requests if "/proxy/" in seen.path}
+    assert paths == {"/api/v1/namespaces/gpu/pods/exporter-1:9444/proxy/gpu/numbers"}
 
 
 def test_without_an_api_server_it_says_what_to_do() -> None:

@@ -75,3 +75,17 @@ def test_what_the_kubelet_left_is_looked_for_in_its_folders(tmp_path: Path) -> N
     (tmp_path / "kubelet/pods-api").mkdir(parents=True)
     (tmp_path / "log/pods").mkdir(parents=True)
     assert [look(config) for look in found] == [True, True, True]
+
+
+def test_a_ratio_file_in_the_working_directory_is_found_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert machine.ratios(Config()) == ()
+    (tmp_path / "gpu_allocation.txt").write_text("2\n")
+    (tmp_path / "other.txt").write_text("4\n")
+    assert machine.ratios(Config()) == (2.0,)
+    assert machine.ratios(load({"sharing_ratio_file": ["other.txt"]}, {})) == (4.0,)
+    (tmp_path / "gpu_allocation.txt").write_text("two\n")
+    with pytest.raises(UserError, match=r"gpu_allocation.txt, line 1"):
+        machine.ratios(Config())

@@ -81,3 +81,15 @@ def test_units_are_read_off_the_name() -> None:
 def test_only_rows_with_twins_name_them() -> None:
     named = {one["name"] for one in json.loads(rows_as_json()) if one["mig_name"]}
     assert named == {Scope.GPU.prefix + one.name for one in CATALOG if one.mig}
+
+
+def test_the_listing_says_what_the_page_has_by_default() -> None:
+    text = rows_as_text()
+    engines = text[text.index("podgpu_gpu_engine_active_ratio") :]
+    assert "served: detail" in engines[: engines.index("\n\n")]
+    throttle = text[text.index("podgpu_gpu_throttle_seconds_total") :]
+    assert "served: default: power, thermal" in throttle[: throttle.index("\n\n")]
+    rows = {(row["name"], *row["labels"].values()): row["served"] for row in json.loads(rows_as_json())}
+    assert rows["podgpu_gpu_up",] == "default"
+    assert rows["podgpu_gpu_throttle_seconds_total", "sync_boost"] == "detail"
+    assert rows["podgpu_process_memory_used_bytes",] == "level=process"

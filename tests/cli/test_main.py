@@ -216,3 +216,13 @@ def test_the_old_flag_of_a_renamed_option_works_and_the_log_says_so(
     assert "old=--read.every new=--interval" in capfd.readouterr().err
     assert main.main(["agent", "--help"]) == 0
     assert "--read.every" not in capfd.readouterr().out
+
+
+def test_a_variable_that_is_no_option_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PODGPU_SERIES_LIMITT", "5")
+    assert main.main(["metrics"]) == 0
+    assert (
+        'variable=PODGPU_SERIES_LIMITT advice="did you mean PODGPU_SERIES_LIMIT?"' in capfd.readouterr().err
+    )

@@ -266,3 +266,28 @@ def test_a_library_named_without_a_folder_is_the_one_that_was_found(
     (tmp_path / "libnvidia-ml.so.1").touch()
     config = load({"nvml_library": ["libnvidia-ml.so.1"]}, {})
     assert config.of(nvml.Options).library == tmp_path / "libnvidia-ml.so.1"
+
+
+def test_a_variable_that_nobody_knows_is_named_with_advice() -> None:
+    services = {
+        "PODGPU_SERVICE_HOST": "10.0.0.1",
+        "PODGPU_SERVICE_PORT_HTTP": "19400",
+        "PODGPU_PORT": "tcp://10.0.0.1:19400",
+        "PODGPU_PORT_19400_TCP_ADDR": "10.0.0.1",
+        "PODGPU_CLUSTER_PORT": "tcp://10.0.0.1:19400",
+    }
+    config = load({}, {**services, "PODGPU_INTERVALL": "1s", "PODGPU_COLOUR": "", "PODGPU_INTERVAL": "1s"})
+    assert dict(config.unknown) == {
+        "PODGPU_COLOUR": "docs/configuration.md lists the options",
+        "PODGPU_INTERVALL": "did you mean PODGPU_INTERVAL?",
+    }
+
+
+def test_a_dialect_that_does_not_exist_is_blamed_on_where_it_stands(tmp_path: Path) -> None:
+    wrong = "web: {listen-address: [':19400', ':9400=dcgmm']}"
+    assert refusal({}, file(tmp_path, wrong)).endswith(
+        "podgpu.yaml: web.listen-address: there is no dialect 'dcgmm'; did you mean dcgm?"
+    )
+    assert refusal({"web_listen_address": [":1=qqqq"]}, {}).startswith(
+        "--web.listen-address: there is no dialect 'qqqq'; choose one of: native, cadvisor, "
+    )

@@ -78,3 +78,9 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, name: str, reason: str) -> 
 
 def test_without_the_option_there_is_no_ratio() -> None:
     assert load({}, {}).sharing_ratio_file is None
+
+
+def test_a_byte_order_mark_is_no_part_of_the_number(tmp_path: Path) -> None:
+    path = tmp_path / "gpu_allocation.txt"
+    path.write_bytes("2 4\r\n".encode("utf-8-sig"))
+    assert read(path) == (2.0, 4.0)

@@ -86,11 +86,9 @@ def test_the_chart_runs_the_version_it_comes_with() -> None:
 
 
 def test_options_reach_the_agent_as_words_and_digits() -> None:
-    found = chart.config(
-        chart.parse(chart.text({"config": {"series": {"limit": 10000000, "processes": True}}}))
-    )
+    found = chart.config(chart.parse(chart.text({"config": {"series": {"limit": 10000000, "detail": True}}})))
     assert found["series.limit"] == "10000000"
-    assert found["series.processes"] == "on"
+    assert found["series.detail"] == "on"
 
 
 @pytest.mark.parametrize("kind", MATRIX)

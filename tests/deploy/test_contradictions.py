@@ -25,8 +25,8 @@ ON = {"enabled": True}
         ),
         ({"serviceMonitor": ON}, "serviceMonitor.enabled needs a Service to find: set service.enabled=true"),
         (
-            {"hostPID": False, "config": {"series": {"processes": True}}},
-            "config.series.processes=on wants a series for each process, but without hostPID",
+            {"hostPID": False, "config": {"series": {"level": "process"}}},
+            "config.series.level=process wants a series for each process, but without hostPID",
         ),
         (
             {"ratioFile": "2", "hostPaths": {"podResources": False}},
@@ -91,7 +91,7 @@ def test_what_another_value_sets_cannot_be_set_below_config(key: str, instead: s
     "values",
     [
         {"config": {"source": "dcgm", "kube.api": "off", "dcgm.url": "http://127.0.0.1:9400"}},
-        {"config": {"series": {"processes": "on"}}},
+        {"config": {"series": {"level": "process"}}},
         {"securityContext": {"runAsUser": 1000}, "hostPaths": {"podResources": False}},
         {"podMonitor": ON, "podAnnotations": {"prometheus.io/scrape": "false"}},
         {

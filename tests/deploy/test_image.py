@@ -18,7 +18,9 @@ from tests.deploy.container import Archive, Page, Run, contents, listing, runnin
 from tools.image import build, debian, lock, oci, sbom, tree
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+LOCK, DEVELOPMENT = (
+    (ROOT / name).read_text(encoding="utf-8") for name in ("requirements.lock", "requirements-dev.lock")
+)
 EPOCH = 1_700_000_000
 MOST_BYTES = 90_000_000
 
@@ -230,8 +232,26 @@ def test_each_requirement_keeps_its_hashes() -> None:
 
 
 def test_the_wheel_is_built_by_hatchling_alone() -> None:
-    names = [each.name for each in lock.requirements(lock.needed(LOCK, for_build=True))]
+    names = [each.name for each in lock.requirements(lock.needed(DEVELOPMENT, for_build=True))]
     assert "hatchling" in names and "pytest" not in names and "aiohttp" not in names
+
+
+def test_there_is_nothing_but_the_runtime_in_its_lock() -> None:
+    """`make demo` and the image install no linters; and both locks have the same versions."""
+    runtime, all_of_it = (
+        {each.name: each.text.split()[0] for each in lock.requirements(text)} for text in (LOCK, DEVELOPMENT)
+    )
+    assert runtime.keys() == {each.name for each in lock.requirements(lock.needed(DEVELOPMENT))}
+    assert not {"ruff", "mypy", "pytest", "hatchling", "grpcio-tools"} & runtime.keys()
+    assert runtime.items() <= all_of_it.items()
+
+
+def test_the_demo_needs_the_runtime_alone() -> None:
+    asked = subprocess.run(
+        ["make", "-n", "-B", "demo", "VENV=/nowhere"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert "-r requirements.lock" in asked
+    assert "requirements-dev.lock" not in asked and "--editable" not in asked
 
 
 def test_the_lock_is_printed_for_the_dockerfile() -> None:

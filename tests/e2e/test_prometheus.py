@@ -8,6 +8,7 @@ import pytest
 
 from podgpu.option.address import NATIVE
 from podgpu.views.dialects import dialects
+from tests.e2e.asked.hami import ASKED
 from tests.e2e.facts import MIB, Facts, Rows
 from tests.e2e.prometheus import OWN, PROGRAM, Job, Prometheus, prometheus
 from tests.e2e.rig import Demo, demo, eventually, get
@@ -22,7 +23,8 @@ NODE = "gpu-node.1"
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     log = tmp_path_factory.mktemp("demo") / "log"
-    with demo([NATIVE, *NAMES], log, f"--node-name={NODE}", "--interval=1s") as here:
+    flags = (f"--node-name={NODE}", "--interval=1s", "--dialect.hami.names=both")
+    with demo([NATIVE, *NAMES], log, *flags) as here:
         yield here
 
 
@@ -206,3 +208,9 @@ def test_no_dialect_is_left_without_a_query() -> None:
 )
 def test_all_agree_on_the_memory_of_an_idle_pod(scraper: Prometheus, facts: Facts, bytes_of_it: str) -> None:
     assert {value for _, value in scraper.query(bytes_of_it)} == {facts.memory_used("notebook-5")}
+
+
+def test_hami_s_dashboards_have_their_answers(scraper: Prometheus) -> None:
+    """Those that one node cannot give are listed with the reason."""
+    empty = {one.expression for one in ASKED if not scraper.query(one.expression)}
+    assert empty == {one.expression for one in ASKED if one.missing}

@@ -15,6 +15,7 @@ from podgpu.kube._gen.pods_pb2 import (
     ClaimUse,
     ContainerSpec,
     ContainerStatus,
+    EnvVar,
     ExtendedClaim,
     ListResponse,
     Metadata,
@@ -212,5 +213,22 @@ def test_the_kubelets_pods_have_the_api_servers_containers_and_claims(cluster: s
             assert [one.name for one in pod.containers] == [one.name for one in other.containers]
             assert [one.uses for one in pod.containers] == [one.uses for one in other.containers]
             assert pod.resource_claims.items() <= other.resource_claims.items()
+            assert [one.image for one in pod.containers] == [one.image for one in other.containers]
+            assert all(one.image for one in pod.containers)
             compared += any(one.uses for one in pod.containers)
     assert compared
+
+
+def test_who_submitted_a_pod_is_said_by_its_first_container() -> None:
+    env = [EnvVar(name="TOKEN", value="secret"), EnvVar(name="SUBMITTER", value="ada")]
+    others = ContainerSpec(name="b", env=[EnvVar(name="SUBMITTER", value="bob")])
+    pod = to_pod(
+        PodMessage(
+            metadata=Metadata(name="p", namespace="n", uid="u", annotations={"clusterName": "east"}),
+            spec=PodSpec(containers=[ContainerSpec(name="a", image="spec:1", env=env), others]),
+            status=PodStatus(host_ip="10.0.0.7"),
+        )
+    )
+    assert (pod.submitter, pod.cluster, pod.host_ip) == ("ada", "east", "10.0.0.7")
+    assert pod.containers[0].image == "spec:1"
+    assert "secret" not in repr(pod)

@@ -46,6 +46,7 @@ def test_a_recorded_pod_is_read_whole() -> None:
             PodContainer(
                 name="tune",
                 container_id="729b298cd42a9d1fbc4152e6b36d729f257dc9e0cf34b4c4fcafc6296a52aafc",
+                image="docker.io/library/bb:1",
                 running=True,
                 devices=(
                     ("nvidia.com/mig-1g.18gb", "MIG-0a1b2c3d-1111-5111-8111-000000000001"),
@@ -225,3 +226,26 @@ def test_containers_come_as_the_spec_lists_them_not_as_the_status_sorts_them() -
     assert pod.extended == (
         ExtendedUse(container="web", resource="nvidia.com/gpu", request="container-0-request-0"),
     )
+
+
+def test_who_submitted_a_pod_is_said_by_its_first_container() -> None:
+    item = {
+        "metadata": {"name": "p", "namespace": "n", "uid": "u", "annotations": {"clusterName": "east"}},
+        "spec": {
+            "containers": [
+                {
+                    "name": "a",
+                    "env": [
+                        {"name": "TOKEN", "value": "secret"},
+                        {"name": "FIELD", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+                        {"name": "SUBMITTER", "value": "ada"},
+                    ],
+                },
+                {"name": "b", "env": [{"name": "SUBMITTER", "value": "bob"}]},
+            ]
+        },
+        "status": {"hostIP": "10.0.0.7"},
+    }
+    pod = made(item)
+    assert (pod.submitter, pod.cluster, pod.host_ip) == ("ada", "east", "10.0.0.7")
+    assert "secret" not in repr(pod)

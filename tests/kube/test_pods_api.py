@@ -158,6 +158,7 @@ async def test_the_recorded_h200(kubelet: FakeKubelet, sleeper: Sleeper) -> None
             PodContainer(
                 name="main",
                 container_id="a276863f81c3cb902e3b162c0c87de048bab07294b5e868c543c69f944562ab8",
+                image="docker.io/library/bb:1",
                 running=True,
                 devices=(("nvidia.com/gpu.shared", "GPU-f64319d0-0dde-3ea0-1a6c-316823782584::0"),),
                 limits={"nvidia.com/gpu.shared": "1"},

@@ -11,8 +11,9 @@ from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Card, Gpu, PartStatus, Reading, Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.limits import Limits
-from podgpu.serve.menu import NATIVE_ALONE, PREFIX, DocumentView, Menu, MetricsView
+from podgpu.serve.menu import NATIVE_ALONE, DocumentView, Menu, MetricsView
 from podgpu.serve.server import Front, Server
+from podgpu.views.dialects import PREFIX
 from podgpu.views.series import Family, Labels
 
 # Long enough for a loaded machine, short enough to see a hang.
@@ -88,13 +89,14 @@ async def serving(
     *addresses: Address,
     dialects: Mapping[str, MetricsView] | None = None,
     documents: Mapping[str, DocumentView] | None = None,
+    menu: Menu | None = None,
     limits: Limits | None = None,
     probe_address: Address | None = None,
     **caps: Any,
 ) -> AsyncIterator[Server]:
     caps = {"series_limit": 10**6, "max_requests": 40, "max_connections": 300, "max_streams": 50, **caps}
     pages = {PREFIX + name: view for name, view in (dialects or {}).items()}
-    menu = Menu({**NATIVE_ALONE.pages, **pages}, documents or {})
+    menu = menu or Menu({**NATIVE_ALONE.pages, **pages}, documents or {})
     server = Server(node, menu=menu, limits=limits or Limits(), **caps)
     await server.start(addresses or [Address("127.0.0.1", 0)], probe_address)
     try:

@@ -29,7 +29,9 @@ def test_a_request_is_read() -> None:
     )
     query = {"seconds": "5", "note": "a b!", "empty": ""}
     headers = {"host": "test", "accept": "text/plain, */*;q=0.1", "x-empty": ""}
-    assert request == Request("POST", "/-/release", query, headers, "10.0.0.1")
+    pairs = (("seconds", "5"), ("seconds", "6"), ("note", "a b!"), ("empty", ""))
+    assert request == Request("POST", "/-/release", query, headers, "10.0.0.1", pairs=pairs)
+    assert request.every("seconds") == ["5", "6"]
     assert head.keeps_alive
 
 

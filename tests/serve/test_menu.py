@@ -9,6 +9,7 @@ from podgpu.model import Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.menu import menu
 from podgpu.views import native
+from podgpu.views.budget import Choice
 from podgpu.views.dialects import Answers
 from tests.serve.rig import StubNode, connected, make_snapshot, serving
 
@@ -58,6 +59,7 @@ def test_every_dialect_is_on_the_menu_and_no_path_twice() -> None:
 
 
 def test_processes_are_on_the_native_page_if_they_are_wanted() -> None:
-    wanted = menu(Config().of, processes=True).pages["/metrics/native"]
+    choice = Choice(level="process")
+    wanted = menu(Config().of, choice).pages["/metrics/native"]
     snapshot = make_snapshot()
-    assert wanted(snapshot, {}) == native.families(snapshot, {}, processes=True)
+    assert wanted(snapshot, {}) == native.families(snapshot, {}, choice=choice)

@@ -231,6 +231,12 @@ async def test_a_page_of_another_site_may_not_release(headers: dict[str, str]) -
     assert node.released == []
 
 
+async def test_healthz_says_what_zxporter_said() -> None:
+    async with serving(StubNode()) as server:
+        assert (await fetch(server, "/healthz")).text.strip() == "OK"
+        assert (await fetch(server, "/-/healthy")).text.strip() == "healthy"
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1:19400", "[::1]:19400", "localhost", "a.localhost:1", "gpu.here"])
 async def test_a_program_here_may_release(host: str) -> None:
     node = StubNode()

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from podgpu.catalog import families as catalog_families
 from podgpu.catalog.row import Kind, Scope
 from podgpu.model import UNATTRIBUTED, Booking, Card, ContainerRef, Fault, Pod, Rest, Snapshot, Tenant
+from podgpu.views.budget import Choice
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
 from tests.tree import balanced
@@ -29,7 +30,10 @@ def series(
     snapshot: Snapshot, *, processes: bool = False
 ) -> dict[str, dict[frozenset[tuple[str, str]], float]]:
     """Family → labels → value, as another program reads the page."""
-    page = render(families(snapshot, {}, processes=processes), Format.TEXT).decode()
+    page = render(
+        families(snapshot, {}, choice=Choice(level="process" if processes else "container", detail=True)),
+        Format.TEXT,
+    ).decode()
     found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
     for family in PARSERS[Format.TEXT](page):
         for sample in family.samples:

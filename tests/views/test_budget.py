@@ -1,9 +1,15 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from podgpu import catalog
 from podgpu.catalog.row import Kind, Worth
-from podgpu.views.budget import fit
+from podgpu.model import Booking, ContainerRef, Reading, Tenant
+from podgpu.views.budget import EVERYTHING, Choice, fit
+from podgpu.views.native import GROUPS, families
 from podgpu.views.series import Family, Labels, count
+from tests.views.quirks import BUSY, SNAPSHOT
 
 
 def family(name: str, worth: Worth, size: int) -> Family:
@@ -61,3 +67,96 @@ def test_the_budget_is_never_exceeded_and_nothing_is_lost_uncounted(page: list[F
     worth = {one.name: one.worth.value for one in page}
     lowest_kept = min((one.worth.value for one in kept if one.samples), default=Worth.VITAL.value)
     assert all(worth[name] <= lowest_kept for name in dropped)
+
+
+def page(choice: Choice) -> dict[str, Family]:
+    return {one.name: one for one in families(SNAPSHOT, {}, choice=choice)}
+
+
+def with_readings(*readings: Reading) -> dict[str, Family]:
+    card = replace(BUSY, readings=(*BUSY.readings, *readings))
+    found = families(replace(SNAPSHOT, cards=(card,)), {}, choice=Choice())
+    return {one.name: one for one in found}
+
+
+def test_details_are_left_out_unless_they_are_asked_for() -> None:
+    assert all(row.is_detail for row in catalog.families()["podgpu_gpu_compute_mode"])
+    card = replace(BUSY, readings=(*BUSY.readings, Reading("compute_mode", 0.0)))
+    snapshot = replace(SNAPSHOT, cards=(card,))
+    names = [{one.name for one in families(snapshot, {}, choice=one)} for one in (EVERYTHING, Choice())]
+    assert names[0] - names[1] == {"podgpu_gpu_compute_mode"}
+
+
+def test_of_a_family_those_series_stay_that_alerts_are_about() -> None:
+    reasons = ("thermal", "hardware_power_brake", "sync_boost", "low_utilization")
+    found = with_readings(*(Reading("throttle_seconds_total", 0.0, (reason,)) for reason in reasons))
+    labels = {key[1].values for key in found["podgpu_gpu_throttle_seconds_total"].samples}
+    assert {("thermal",), ("hardware_power_brake",)} <= labels
+    assert not {("sync_boost",), ("low_utilization",)} & labels
+
+
+def test_an_error_counter_is_there_before_the_first_error() -> None:
+    """Else increase() would not see that one."""
+    quiet = replace(
+        BUSY,
+        readings=tuple(one for one in BUSY.readings if not one.metric.startswith("xid")),
+        ability=replace(BUSY.ability, hears_xids=True),
+    )
+    found = {one.name: one for one in families(replace(SNAPSHOT, cards=(quiet,)), {}, choice=Choice())}
+    assert list(found["podgpu_gpu_xids_total"].samples.values()) == [0.0]
+    deaf = replace(quiet, ability=replace(quiet.ability, hears_xids=False))
+    found = {one.name: one for one in families(replace(SNAPSHOT, cards=(deaf,)), {}, choice=Choice())}
+    assert "podgpu_gpu_xids_total" not in found
+    twice = (Reading("xid_errors_total", 2.0, ("79",)), Reading("xid_errors_total", 1.0, ("13",)))
+    raised = replace(SNAPSHOT, cards=(replace(quiet, readings=twice),))
+    found = {one.name: one for one in families(raised, {}, choice=Choice())}
+    assert list(found["podgpu_gpu_xids_total"].samples.values()) == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("level", "parts"),
+    [
+        ("node", set()),
+        ("pod", {"container", "pod"}),
+        ("container", {"container", "pod"}),
+        ("process", {"container", "pod", "process"}),
+    ],
+)
+def test_a_level_says_how_far_down_series_go(level: str, parts: set[str]) -> None:
+    found = {name.split("_")[1] for name in page(Choice(level=level))}
+    assert found & {"container", "pod", "process"} == parts
+    assert "gpu" in found
+
+
+def test_a_pod_s_containers_are_one_on_the_level_of_pods() -> None:
+    """Nothing is lost: the sums are those of the containers."""
+    refs = [ContainerRef("ml", "train", name, "u") for name in ("a", "b")]
+    tenants = tuple(
+        Tenant(container=ref, booking=Booking(processes=1, memory_bytes=10 * size, sm_ratio=0.25), idle=False)
+        for size, ref in enumerate(refs, 1)
+    )
+    snapshot = replace(SNAPSHOT, cards=(replace(BUSY, tenants=tenants, ended=()),))
+    found = {one.name: one for one in families(snapshot, {}, choice=Choice(level="pod"))}
+    [(labels, memory)] = found["podgpu_container_memory_used_bytes"].samples.items()
+    assert (labels[0].pairs()["pod"], labels[0].pairs()["container"], memory) == ("train", "", 30.0)
+    assert list(found["podgpu_container_sm_utilization_ratio"].samples.values()) == [0.5]
+
+
+def test_names_are_allowed_and_denied() -> None:
+    chosen = page(Choice(allow=("podgpu_gpu_memory_*", "podgpu_up"), deny=("*_free_bytes",)))
+    assert {"podgpu_up", "podgpu_gpu_memory_used_bytes"} <= chosen.keys()
+    assert "podgpu_gpu_memory_free_bytes" not in chosen
+    assert all(name.startswith(("podgpu_gpu_memory_", "podgpu_up")) for name in chosen)
+
+
+def test_the_page_counts_what_it_has() -> None:
+    for choice in (Choice(), EVERYTHING, Choice(level="node", deny=("podgpu_gpu_*",))):
+        found = page(choice)
+        [written] = found["podgpu_series"].samples.values()
+        assert written == sum(len(one.samples) for one in found.values())
+
+
+def test_every_family_of_an_agent_is_in_one_group() -> None:
+    own = {name for name in catalog.families() if not name.startswith("podgpu_cluster_")}
+    assert set().union(*GROUPS.values()) == own
+    assert sum(map(len, GROUPS.values())) == len(own)

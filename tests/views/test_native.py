@@ -32,6 +32,7 @@ from podgpu.model import (
     VirtualGpu,
     Workload,
 )
+from podgpu.views.budget import Choice
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
 from podgpu.views.series import Family, Key, Labels, count
@@ -39,6 +40,7 @@ from tests.conftest import Golden
 from tests.views.quirks import BUSY, DROPPED, SNAPSHOT, STUCK
 from tests.views.test_exposition import PARSERS
 
+ALL = Choice(level="process", detail=True)
 PROMTOOL = shutil.which("promtool")
 
 
@@ -60,7 +62,7 @@ def test_the_openmetrics_page(golden: Golden) -> None:
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 def test_promtool_finds_nothing_to_say() -> None:
-    page = render(families(SNAPSHOT, DROPPED, processes=True), Format.TEXT)
+    page = render(families(SNAPSHOT, DROPPED, choice=ALL), Format.TEXT)
     assert PROMTOOL is not None
     done = subprocess.run([PROMTOOL, "check", "metrics"], input=page, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -233,7 +235,7 @@ SNAPSHOTS = st.builds(
 
 @given(SNAPSHOTS)
 def test_no_snapshot_makes_a_series_twice(snapshot: Snapshot) -> None:
-    page = families(snapshot, {}, processes=True)
+    page = families(snapshot, {}, choice=ALL)
     parsed = PARSERS[Format.TEXT](render(page, Format.TEXT).decode())
     series = [(sample.name, frozenset(sample.labels.items())) for one in parsed for sample in one.samples]
     assert len(series) == len(set(series)) == count(page)

@@ -178,3 +178,8 @@ def test_every_pod_that_is_named_has_a_report_without_codes_for_the_terminal(sna
         text = why(snapshot, namespace, pod, 80)
         assert text is not None
         assert not {"\x1b", "\x07", "\x9b"} & set(text)
+
+
+def test_on_a_wide_terminal_numbers_stay_near_their_names() -> None:
+    report = why(SNAPSHOT, "ml", "llama-0", 200) or ""
+    assert max(len(one) for one in report.splitlines() if one.startswith(("  sum", "  no pod"))) <= 110

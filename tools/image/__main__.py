@@ -53,7 +53,8 @@ def _write(path: Path, archive: bytes) -> None:
 
 
 def _lock(options: argparse.Namespace) -> int:
-    text = (build.PROJECT / "requirements.lock").read_text(encoding="utf-8")
+    name = lock.DEVELOPMENT_FILE if options.build else lock.FILE
+    text = (build.PROJECT / name).read_text(encoding="utf-8")
     sys.stdout.write(lock.needed(text, for_build=options.build))
     return 0
 

@@ -1,10 +1,12 @@
-"""The part of requirements.lock that an image needs: what podgpu imports, or what builds its wheel."""
+"""The part of a lock that an image needs: what podgpu imports, or what builds its wheel."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 RUNTIME = "podgpu (pyproject.toml)"
+# What podgpu needs, and the same with the tools that build, check and test it.
+FILE, DEVELOPMENT_FILE = "requirements.lock", "requirements-dev.lock"
 _HEAD = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==\S+")
 _VIA = re.compile(r"\s+#\s+(?:via\s+)?(?P<parent>\S.*)")
 

@@ -36,8 +36,8 @@ class Wheel:
 def fetch(target: Path, architecture: str, project: Path) -> None:
     """Download the locked wheels for the image's Python, and build podgpu's own."""
     target.mkdir(parents=True, exist_ok=True)
-    wanted = target / "requirements.lock"
-    wanted.write_text(lock.needed((project / "requirements.lock").read_text(encoding="utf-8")))
+    wanted = target / lock.FILE
+    wanted.write_text(lock.needed((project / lock.FILE).read_text(encoding="utf-8")))
     machine = _MACHINES[architecture]
     platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in (34, 28, 17)]
     _pip(

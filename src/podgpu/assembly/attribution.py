@@ -48,7 +48,8 @@ def _of_this_machine(config: Config) -> Attribution:
     has_kubelet = machine.has_kubelet(config)
     api = machine.open_api_server(config)
     allocations = PodResources(config.path_kubelet) if has_kubelet else None
-    workloads = Workloads(api, name_labels=config.kube_workload_labels)
+    nearest = config.kube_workload_owner == "nearest"
+    workloads = Workloads(api, name_labels=config.kube_workload_labels, nearest=nearest)
     return Attribution(
         interval=config.interval,
         allocations=allocations,
@@ -60,7 +61,7 @@ def _of_this_machine(config: Config) -> Attribution:
         # A pod that cannot see the kubelet's folder still runs in a cluster.
         books_outsiders=not has_kubelet and api is None,
         host=Host(root=root, pod_uid=processes.pod_uid),
-        ratios=config.sharing_ratio_file or (),
+        ratios=machine.ratios(config),
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         to_close=[part for part in (allocations, workloads, api) if part],

@@ -24,7 +24,7 @@ from podgpu.kube.api import Api
 from podgpu.kube.endpoints import Endpoints
 from podgpu.model import Cluster, Snapshot
 from podgpu.sources.dcgm import NAME as DCGM
-from podgpu.sources.dcgm import PATH, PORT
+from podgpu.sources.dcgm import PORT
 from podgpu.sources.dcgm.options import Options as DcgmOptions
 
 
@@ -158,8 +158,9 @@ def _survey(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) 
         node=None,
         selector=options.selector,
         namespace=options.namespace or "",
-        port=PORT,
-        path=PATH,
+        port=options.port or PORT,
+        fixed=options.port is not None,
+        path=options.path,
         proxied=proxied,
     )
     return PodSurvey(agents, exporters)

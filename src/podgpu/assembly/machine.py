@@ -8,6 +8,7 @@ from pathlib import Path
 
 from podgpu.assembly.account import chosen_account
 from podgpu.config import OPTIONS, Config
+from podgpu.config.ratio import RATIO_FILE, ratio_file
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
 from podgpu.kube.pods_api import FOLDER
@@ -49,6 +50,13 @@ def open_api_server(config: Config, *, connections: int | None = None) -> Api | 
     from podgpu.kube.api.server import CONNECTIONS, open_server
 
     return open_server(account, connections or CONNECTIONS)
+
+
+def ratios(config: Config) -> tuple[float, ...]:
+    """Return into how many virtual GPUs each card is divided. As before, a file in the working directory may say it."""
+    if config.sharing_ratio_file is not None:
+        return config.sharing_ratio_file
+    return ratio_file(RATIO_FILE) if Path(RATIO_FILE).is_file() else ()
 
 
 def environment() -> Mapping[str, str]:

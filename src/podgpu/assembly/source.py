@@ -20,7 +20,9 @@ class _Pods:
     def __init__(self, config: Config) -> None:
         self._config = config
 
-    def __call__(self, selector: str, *, namespace: str, port: int, path: str) -> Whereabouts | None:
+    def __call__(
+        self, selector: str, *, namespace: str, port: int, fixed: bool, path: str
+    ) -> Whereabouts | None:
         from podgpu.kube.endpoints import Endpoints
 
         api = machine.open_api_server(self._config)
@@ -32,5 +34,6 @@ class _Pods:
             selector=selector,
             namespace=namespace,
             port=port,
+            fixed=fixed,
             path=path,
         )

@@ -16,7 +16,12 @@ HASHES = ("pod-template-hash", "rollouts-pod-template-hash")  # stand in for an 
 
 def open_reader(config: Config, api: Api) -> ClusterReader:
     labels = config.kube_workload_labels
-    return ClusterReader(api, wanted((*config.kube_pod_labels, *labels)), workload_labels=labels)
+    return ClusterReader(
+        api,
+        wanted((*config.kube_pod_labels, *labels)),
+        workload_labels=labels,
+        nearest_owner=config.kube_workload_owner == "nearest",
+    )
 
 
 def wanted(pod_labels: Collection[str] = ()) -> Wanted:

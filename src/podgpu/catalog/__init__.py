@@ -37,6 +37,43 @@ TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
 CATALOG: tuple[Metric, ...] = tuple(row for _, rows in TOPICS for row in rows)
 
 
+# The groups that a client of the page can choose.
+GROUPS: dict[str, str] = {
+    "The agent": "agent",
+    "Presence": "presence",
+    "Use": "use",
+    "Memory": "memory",
+    "Clocks": "clocks",
+    "Power and energy": "power",
+    "Temperature": "temperature",
+    "Errors": "errors",
+    "Memory errors": "memory-errors",
+    "Throttling": "throttling",
+    "PCIe": "pcie",
+    "NVLink": "nvlink",
+    "Profiling": "profiling",
+    "Containers": "containers",
+    "Booked to no container": "unattributed",
+    "Booked to containers that have ended": "ended",
+    "The books of a GPU": "books",
+    "Pods": "pods",
+    "Processes": "processes",
+}
+
+
+def groups() -> dict[str, frozenset[str]]:
+    """Return the names of the families of each group, those of MIG instances included."""
+    mig = {row.name for row in CATALOG if row.mig}
+    return {
+        GROUPS[title]: frozenset(
+            {row.family for row in rows}
+            | {Scope.MIG.prefix + row.name for row in rows if row.scope is Scope.GPU and row.name in mig}
+        )
+        for title, rows in TOPICS
+        if title in GROUPS
+    }
+
+
 def device_rows() -> tuple[Metric, ...]:
     """List the rows that a GPU can have readings for."""
     return tuple(row for row in CATALOG if row.scope is Scope.GPU)

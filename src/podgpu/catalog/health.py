@@ -1,6 +1,6 @@
 """What is wrong with a card: memory errors, XIDs, throttling, the action the driver asks for."""
 
-from podgpu.catalog.row import Alias, Cadence, Call, Field, Kind, Metric, OtelName, Worth
+from podgpu.catalog.row import Alias, Cadence, Call, Field, Kind, Metric, OtelName, Stability, Worth
 from podgpu.catalog.units import COUNT, FLAG, NANOSECONDS, SECONDS
 
 # Counts over the last minutes. They have no row: only pages in dcgm-exporter's words show them.
@@ -35,7 +35,15 @@ def _ecc(error: str, lifetime: str, field: int, dcgm: str, dcgm1x: str, words: s
     )
 
 
-def _throttle(reason: str, field: int, violation: str = "", words: str = "", dcgm49: str = "") -> Metric:
+def _throttle(
+    reason: str,
+    field: int,
+    violation: str = "",
+    words: str = "",
+    dcgm49: str = "",
+    *,
+    asked: bool = True,
+) -> Metric:
     # The HELP of 1.x says microseconds, but its values have always been nanoseconds, so these are too.
     dcgm = Alias(
         f"DCGM_FI_DEV_{violation.upper()}_VIOLATION",
@@ -63,13 +71,14 @@ def _throttle(reason: str, field: int, violation: str = "", words: str = "", dcg
         read=Field(field, NANOSECONDS),
         cadence=Cadence.SLOW,
         worth=Worth.DETAIL,
+        asked=asked,
         dcgm=dcgm if violation else None,
         dcgm49=seconds if violation else None,
         dcgm1x=dcgm1x if violation else None,
     )
 
 
-def _clock_event(reason: str, mask: int) -> Metric:
+def _clock_event(reason: str, mask: int, *, asked: bool = False) -> Metric:
     return Metric(
         name="clock_event",
         kind=Kind.GAUGE,
@@ -77,6 +86,7 @@ def _clock_event(reason: str, mask: int) -> Metric:
         labels=(("reason", reason),),
         read=Call("CurrentClocksEventReasons", FLAG, bit=mask),
         worth=Worth.DETAIL,
+        asked=asked,
     )
 
 
@@ -97,6 +107,13 @@ ERRORS: tuple[Metric, ...] = (
         worth=Worth.CORE,
         dcgm=Alias("DCGM_EXP_XID_ERRORS_TOTAL", COUNT, "Number of XID errors since start.", Kind.COUNTER),
         dcgm49=Alias("DCGM_EXP_XID_ERRORS_TOTAL", COUNT, "Number of XID errors since start.", Kind.COUNTER),
+    ),
+    Metric(
+        name="xids_total",
+        kind=Kind.COUNTER,
+        help="XID errors of all kinds since podgpu started. It begins at 0, so that increase() sees the first one.",
+        worth=Worth.CORE,
+        stability=Stability.EXPERIMENTAL,
     ),
     Metric(
         name="xid_last_timestamp_seconds",
@@ -257,10 +274,10 @@ MEMORY_ERRORS: tuple[Metric, ...] = (
 THROTTLING: tuple[Metric, ...] = (
     _throttle("power", 74, "power", "power constraints"),
     _throttle("thermal", 75, "thermal", "thermal constraints"),
-    _throttle("sync_boost", 76, "sync_boost", "sync-boost constraints"),
-    _throttle("board_limit", 77, "board_limit", "board limit constraints", "LIMIT"),
-    _throttle("low_utilization", 78, "low_util", "low utilization"),
-    _throttle("reliability", 79, "reliability", "reliability constraints"),
+    _throttle("sync_boost", 76, "sync_boost", "sync-boost constraints", asked=False),
+    _throttle("board_limit", 77, "board_limit", "board limit constraints", "LIMIT", asked=False),
+    _throttle("low_utilization", 78, "low_util", "low utilization", asked=False),
+    _throttle("reliability", 79, "reliability", "reliability constraints", asked=False),
     Metric(
         name="throttle_seconds_total",
         kind=Kind.COUNTER,
@@ -290,11 +307,11 @@ THROTTLING: tuple[Metric, ...] = (
     _throttle("hardware_power_brake", 271),
     _clock_event("idle", 0x1),
     _clock_event("app_clocks", 0x2),
-    _clock_event("software_power_cap", 0x4),
-    _clock_event("hardware_slowdown", 0x8),
+    _clock_event("software_power_cap", 0x4, asked=True),
+    _clock_event("hardware_slowdown", 0x8, asked=True),
     _clock_event("sync_boost", 0x10),
-    _clock_event("software_thermal", 0x20),
-    _clock_event("hardware_thermal", 0x40),
-    _clock_event("hardware_power_brake", 0x80),
+    _clock_event("software_thermal", 0x20, asked=True),
+    _clock_event("hardware_thermal", 0x40, asked=True),
+    _clock_event("hardware_power_brake", 0x80, asked=True),
     _clock_event("display_clocks", 0x100),
 )

@@ -39,6 +39,7 @@ def _nvlink_error(kind: str, field: int, dcgm: str, dcgm1x: str, words: str) -> 
         read=Field(field, COUNT),
         cadence=Cadence.SLOW,
         worth=Worth.DETAIL,
+        asked=True,
         dcgm=Alias(f"DCGM_FI_DEV_NVLINK_{dcgm}_ERROR_COUNT_TOTAL", COUNT, help_text, Kind.COUNTER),
         dcgm49=Alias(f"DCGM_FI_DEV_NVLINK_{dcgm}_ERROR_TOTAL", COUNT, help_text, Kind.COUNTER),
         dcgm1x=Alias(f"dcgm_nvlink_{dcgm1x}_error_count_total", COUNT, help_text, Kind.COUNTER),
@@ -162,5 +163,6 @@ NVLINK: tuple[Metric, ...] = (
         read=Field(160, COUNT),
         cadence=Cadence.SLOW,
         worth=Worth.DETAIL,
+        asked=True,
     ),
 )

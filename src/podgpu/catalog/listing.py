@@ -27,6 +27,8 @@ Generated from the catalog. To change it, change a row and run `make docs`.
 * What a card does not offer is absent, never 0.
 * The name, type and labels of a *stable* metric last: [stability](stability.md) has the promise. An *experimental* one
   may change with any version.
+* *Served* says whether podgpu's own page has the metric: by *default*; as a *detail*, with `--series.detail=on` or if a
+  client asks for it by `?name[]=`; or with `--series.level=process`.
 * *Slow* values change rarely or cost much. They are read less often than every cycle.
 * `nvml…` is a call of the driver's library, *field* a value of `nvmlDeviceGetFieldValues`, *GPM* a profiling
   metric of Hopper and newer cards. Values that podgpu works out itself have no entry under *read*.
@@ -77,6 +79,21 @@ def way(row: Metric) -> str:
     return "podgpu"
 
 
+def served(row: Metric) -> str:
+    """Say whether podgpu's own page has the row: `default`, or what to set for it."""
+    if row.scope is Scope.PROCESS:
+        return "level=process"
+    return "detail" if row.is_detail else "default"
+
+
+def _served(family: Sequence[Metric]) -> str:
+    ways = {served(row) for row in family}
+    if len(ways) == 1:
+        return ways.pop()
+    shown = (", ".join(row.label_values) for row in family if served(row) == "default")
+    return f"default: {', '.join(shown)}; others: detail"
+
+
 def aliases(row: Metric) -> dict[str, str]:
     """Return the names of a row in other systems, by system."""
     pairs = (("dcgm", row.dcgm), ("dcgm-4.9", row.dcgm49), ("dcgm-1.x", row.dcgm1x))
@@ -108,15 +125,15 @@ def _topic(topic: tuple[str, tuple[Metric, ...]]) -> str:
     title, rows = topic
     lines = [
         f"## {title}\n",
-        "| metric | type | unit | labels | meaning | read | MIG | stability |",
-        "|---|---|---|---|---|---|---|---|",
+        "| metric | type | unit | labels | meaning | read | MIG | served | stability |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for family in _by_family(rows):
         row = family[0]
         mig = "yes" if row.mig else ""
         lines.append(
             f"| `{row.family}` | {row.kind.value} | {_unit(row)} | {_labels(family)} | {row.help} "
-            f"| {_ways(family)} | {mig} | {row.stability.value} |"
+            f"| {_ways(family)} | {mig} | {_served(family)} | {row.stability.value} |"
         )
     return "\n".join([*lines, ""])
 
@@ -190,6 +207,8 @@ def _family_as_text(family: Sequence[Metric]) -> Iterator[str]:
     yield from _wrapped(row.help)
     if labels := _labels(family).replace("`", ""):
         yield from _wrapped(f"labels: {labels}")
+    if (how := _served(family)) != "default":
+        yield from _wrapped(f"served: {how}")
     if row.read is not None:
         yield from _wrapped(f"read: {_ways(family).replace('`', '')}")
     if names := list(dict.fromkeys(name for one in family for name in _all_names(one))):
@@ -222,5 +241,6 @@ def _as_dict(topic: str, row: Metric) -> dict[str, object]:
         "stability": row.stability.value,
         "cadence": row.cadence.value,
         "worth": row.worth.name.lower(),
+        "served": served(row),
         "elsewhere": aliases(row),
     }

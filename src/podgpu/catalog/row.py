@@ -134,6 +134,7 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     `labels` distinguish the rows of a family. `own_labels` are the names of labels that get their values from the
     reading. `mig` says that MIG instances have this reading too. A family is as stable as its rows, which agree.
     `dcgm_also` are further names in dcgm-exporter, which stand on its pages only where a counters file lists them.
+    `asked` says that alerts and dashboards ask for the row, however little it is worth.
     """
 
     name: str
@@ -147,6 +148,7 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     worth: Worth = Worth.USEFUL
     stability: Stability = Stability.STABLE
     mig: bool = False
+    asked: bool = False
     dcgm: Alias | None = None
     dcgm49: Alias | None = None
     dcgm1x: Alias | None = None
@@ -156,6 +158,11 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def family(self) -> str:
         return self.scope.prefix + self.name
+
+    @property
+    def is_detail(self) -> bool:
+        """Whether podgpu's own page has it only on request."""
+        return self.worth is Worth.DETAIL and not self.asked and self.scope is not Scope.PROCESS
 
     @property
     def label_names(self) -> tuple[str, ...]:

@@ -13,10 +13,20 @@ _NOT_HERE = (
     "path_kubelet",
     "path_logs",
     "sharing_ratio_file",
-    "series_processes",
+    "series_level",
+    "series_detail",
+    "series_allow",
+    "series_deny",
 )
 # Where a node has no agent, its dcgm-exporter is read.
-_EXPORTERS = ("dcgm_selector", "dcgm_namespace", "dcgm_timeout", "dcgm_max_bytes")
+_EXPORTERS = (
+    "dcgm_selector",
+    "dcgm_namespace",
+    "dcgm_port_number",
+    "dcgm_path",
+    "dcgm_timeout",
+    "dcgm_max_bytes",
+)
 OPTIONS = tuple(
     name
     for name, option in ALL.items()

@@ -86,6 +86,10 @@ def _run(program: str, name: str, argv: list[str]) -> int:
         log.warning(
             "an option has a new name; the old one goes with the next minor version", old=old, new=new
         )
+    for variable, advice in config.unknown:
+        log.warning(
+            "an environment variable looks like an option, but is none", variable=variable, advice=advice
+        )
     return command.run(config, arguments.own)
 
 

@@ -1,6 +1,7 @@
+import json
 import shutil
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from podgpu.cli._view import LOOKING, open_view
 from podgpu.config import Config
@@ -11,43 +12,54 @@ HELP = "Show how podgpu knows what a pod uses, with all the evidence."
 OPTIONS = LOOKING
 
 MAX_SUGGESTIONS = 3
+MAX_LISTED = 6
+SCHEMA = 1
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "pod",
         metavar="[NAMESPACE/]POD",
-        help="the pod; or, outside Kubernetes, docker/NAME, podman/NAME, slurm/JOB, user/NAME",
+        help="the pod, by its name, the beginning of it, or its workload; or, outside Kubernetes, docker/NAME, "
+        "podman/NAME, slurm/JOB, user/NAME",
     )
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="its namespace")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="how to print it; text by default"
+    )
 
 
 def run(config: Config, arguments: Namespace) -> int:
     view = open_view(config)
     try:
         name, nodes = _found(view.cluster, arguments.pod, arguments.namespace)
-        for number, node in enumerate(nodes):
-            print("\n" * (number > 0) + _report(view.full(node), name), end="")
+        found = [view.full(node) for node in nodes]
     finally:
         view.close()
+    print(_document(found, name) if arguments.output == "json" else _text(found, name), end="")
     return 0
 
 
 def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list[str]]:
     """Return the full name, and the nodes that know it: more than one if the pod has just moved."""
     from podgpu.views.outsider import outsider_names
-    from podgpu.views.why import pod_names
+    from podgpu.views.why import pod_names, workload_names
 
     snapshots = [one.snapshot for one in cluster.nodes if one.snapshot]
     pods = {one.node: pod_names(one) for one in snapshots}
     others = {one.node: outsider_names(one) for one in snapshots} if namespace is None else {}
-    name = _full(pod, namespace, _all(pods.values()), _all(others.values()))
+    workloads = {name: made_for for one in snapshots for name, made_for in workload_names(one).items()}
+    name = _full(pod, namespace, _all(pods.values()), _all(others.values()), workloads)
     nodes = [node for node in pods if name in pods[node]]
     nodes = nodes or [node for node in others if name in others[node]]
     if not nodes:
         known = _all(pods.values()) + _all(others.values())
         raise UserError(f"no GPU of {_place(cluster)} has a pod {name}; {_advice(name, known)}")
     return name, nodes
+
+
+def _text(snapshots: Iterable[Snapshot], name: str) -> str:
+    return "\n".join(_report(snapshot, name) for snapshot in snapshots)
 
 
 def _report(snapshot: Snapshot, name: str) -> str:
@@ -59,6 +71,13 @@ def _report(snapshot: Snapshot, name: str) -> str:
     return text or f"{name} has just left the GPUs of node {snapshot.node}.\n"
 
 
+def _document(snapshots: Iterable[Snapshot], name: str) -> str:
+    from podgpu.views.why import evidence
+
+    nodes = [found for snapshot in snapshots if (found := evidence(snapshot, name))]
+    return json.dumps({"schema": SCHEMA, "name": name, "nodes": nodes}, indent=2, ensure_ascii=False) + "\n"
+
+
 def _place(cluster: Cluster) -> str:
     return f"node {cluster.nodes[0].name}" if len(cluster.nodes) == 1 else f"{len(cluster.nodes)} nodes"
 
@@ -67,18 +86,53 @@ def _all(names: Iterable[Sequence[str]]) -> list[str]:
     return sorted({name for some in names for name in some})
 
 
-def _full(pod: str, namespace: str | None, pods: Sequence[str], others: Sequence[str]) -> str:
-    """Return `namespace/pod`. A bare name is enough if only one namespace has it. Pods come before others."""
-    given, slash, _ = pod.rpartition("/")
+def _full(
+    pod: str,
+    namespace: str | None,
+    pods: Sequence[str],
+    others: Sequence[str],
+    workloads: Mapping[str, str],
+) -> str:
+    """Return `namespace/pod`. The first way to find exactly one counts; what nobody is called stays as it is."""
+    given, slash, bare = pod.rpartition("/")
     if slash and namespace not in (None, given):
         raise UserError(f"the namespace is {given!r} or {namespace!r}; give one only")
-    if slash or namespace is not None:
-        return pod if slash else f"{namespace}/{pod}"
-    found = [name for name in pods if name.endswith(f"/{pod}")]
-    found = found or [name for name in others if name.endswith(f"/{pod}")]
-    if len(found) > 1:
-        raise UserError(f"several are called {pod}; give one of {', '.join(found)}")
-    return found[0] if found else pod
+    whole = pod if slash or namespace is None else f"{namespace}/{pod}"
+    if whole in pods or whole in others:
+        return whole
+    where = namespace if namespace is not None else given if slash else None
+    for called, fits in _ways(pod if namespace is None else bare, bare, where, workloads):
+        found = [name for name in pods if fits(name)]
+        if len(found) > 1:
+            raise UserError(f"several {called} {bare}; give one of {_listed(found)}")
+        if found:
+            return found[0]
+    named = [name for name in others if not slash and name.endswith(f"/{pod}")]
+    if len(named) > 1:
+        raise UserError(f"several are called {pod}; give one of {_listed(named)}")
+    return named[0] if named else whole
+
+
+def _ways(
+    pod: str, bare: str, namespace: str | None, workloads: Mapping[str, str]
+) -> Iterator[tuple[str, Callable[[str], bool]]]:
+    """Yield how a pod may be meant: by its name, its workload, KIND/NAME of its workload, or a beginning."""
+
+    def is_there(name: str) -> bool:
+        return namespace is None or name.startswith(f"{namespace}/")
+
+    def made_for(name: str) -> str:
+        return workloads.get(name, "")
+
+    yield "are called", lambda name: is_there(name) and name.endswith(f"/{bare}")
+    yield "pods are of the workload", lambda name: is_there(name) and made_for(name).endswith(f"/{bare}")
+    yield "pods are of the workload", lambda name: made_for(name).lower() == pod.lower() != ""
+    yield "begin with", lambda name: is_there(name) and name.partition("/")[2].startswith(bare)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _advice(name: str, known: Sequence[str]) -> str:

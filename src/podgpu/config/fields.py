@@ -4,12 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from podgpu.config.ratio import FORM, ratios
+from podgpu.config.listener import listener
+from podgpu.config.ratio import RATIO_FILE, ratio_file
+from podgpu.config.series import Level, family_name
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, Option, at_most_one, many, one
 from podgpu.option.address import Address
-from podgpu.option.file import existing_file, text_file
+from podgpu.option.file import existing_file
 from podgpu.option.value import OneOf, api_server, duration, whole
 from podgpu.sources import registry
+from podgpu.views.budget import LEVELS
 
 T = TypeVar("T")
 
@@ -19,11 +22,13 @@ class Config:
     """What a user chose. For the options of a source or dialect use `config.of`, as in `config.of(cadvisor.Options)`.
 
     `sections` holds the instances of those classes that differ from their defaults. `outdated` lists the former names
-    that were used, each with the present one.
+    that were used, each with the present one. `unknown` lists environment variables that look like options and are
+    none, each with advice.
     """
 
     sections: tuple[object, ...] = ()
     outdated: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[tuple[str, str], ...] = ()
     config_file: Path | None = at_most_one(
         Option(
             flag="--config.file",
@@ -197,15 +202,25 @@ class Config:
             default_note="none",
         )
     )
+    kube_workload_owner: str = one(
+        Option(
+            flag="--kube.workload-owner",
+            group=KUBERNETES,
+            help="Which owner of a pod is its workload: the topmost (an InferenceService, a JobSet), or the nearest "
+            "of Kubernetes' own (their Deployment, their Job).",
+            parse=OneOf(("top", "nearest")),
+            default="top",
+        )
+    )
     sharing_ratio_file: tuple[float, ...] | None = at_most_one(
         Option(
             flag="--sharing.ratio-file",
             group=KUBERNETES,
             help="Into how many virtual GPUs each card is divided, for plugins that do not report it: a file with one "
             "number for the node, or one for each GPU.",
-            parse=text_file(ratios, kibibytes=64, advice=FORM),
+            parse=ratio_file,
             value_name="PATH",
-            default_note="none",
+            default_note=f"{RATIO_FILE} in the working directory, if there is one",
         )
     )
     web_listen_address: tuple[Address, ...] = many(
@@ -213,7 +228,7 @@ class Config:
             flag="--web.listen-address",
             group=WEB,
             help="Address to listen on, and the dialect its /metrics speaks, such as :9400=dcgm; may be repeated.",
-            parse=Address.parse,
+            parse=listener,
             value_name="HOST:PORT[=DIALECT]",
             default=":19400",
         )
@@ -297,13 +312,43 @@ class Config:
             default="20000",
         )
     )
-    series_processes: str = one(
+    series_level: str = one(
         Option(
-            flag="--series.processes",
+            flag="--series.level",
+            was="--series.processes",
             group=WEB,
-            help="Whether to serve series for each process.",
+            help="How far down podgpu's own series go: to GPUs, pods, each of their containers, or each process.",
+            parse=Level(LEVELS),
+            default="container",
+        )
+    )
+    series_detail: str = one(
+        Option(
+            flag="--series.detail",
+            group=WEB,
+            help="Whether podgpu's own page has the series that few people need: podgpu metrics lists them as detail.",
             parse=OneOf(("on", "off")),
             default="off",
+        )
+    )
+    series_allow: tuple[str, ...] = many(
+        Option(
+            flag="--series.allow",
+            group=WEB,
+            help="Names of metrics to serve, on every page, and no others; * stands for anything; may be repeated.",
+            parse=family_name,
+            value_name="NAME",
+            default_note="all",
+        )
+    )
+    series_deny: tuple[str, ...] = many(
+        Option(
+            flag="--series.deny",
+            group=WEB,
+            help="Names of metrics not to serve, on any page; * stands for anything; may be repeated.",
+            parse=family_name,
+            value_name="NAME",
+            default_note="none",
         )
     )
     log_level: str = one(

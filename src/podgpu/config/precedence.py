@@ -1,5 +1,6 @@
 """Reads the options. A flag wins over the environment, the environment over the file, the file over the default."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -12,6 +13,8 @@ from podgpu.option.document import yaml_document
 from podgpu.option.spelling import did_you_mean
 
 T = TypeVar("T")
+PREFIX = "PODGPU_"
+_OF_SERVICES = re.compile(r"PODGPU_(?:.+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT(?:_[0-9].*)?)")
 
 
 class Given(NamedTuple):
@@ -50,7 +53,7 @@ def load(flags: Mapping[str, Sequence[str]], environ: Environ) -> Config:
     sections: Iterator[object] = (_filled(section, values) for section in SECTIONS)
     outdated = tuple((one.place, one.now) for one in given.values() if one.now)
     changed = tuple(one for one in sections if one != type(one)())
-    return _filled(Config, values, sections=changed, outdated=outdated)
+    return _filled(Config, values, sections=changed, outdated=outdated, unknown=tuple(_unknown(environ)))
 
 
 def _filled(section: type[T], values: Mapping[str, object], **more: object) -> T:
@@ -80,12 +83,22 @@ def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, Given]:
 
 
 def _from_environment(environ: Environ) -> dict[str, Given]:
-    """Unknown PODGPU_ names are no error: Kubernetes sets some for a Service named podgpu."""
+    """Unknown PODGPU_ names are no error, see below."""
     return {
         one.present.name: one.given([environ[one.option.environment]], lambda option: option.environment)
         for one in spellings()
         if environ.get(one.option.environment)
     }
+
+
+def _unknown(environ: Environ) -> Iterator[tuple[str, str]]:
+    """Yield names that look like options, with advice. Kubernetes sets some for a Service named podgpu."""
+    known = {one.option.environment.removeprefix(PREFIX) for one in spellings()}
+    for name in sorted(environ):
+        word = name.removeprefix(PREFIX)
+        if name.startswith(PREFIX) and word not in known and not _OF_SERVICES.fullmatch(name):
+            advice = did_you_mean(word, known, "docs/configuration.md lists the options")
+            yield name, advice.replace("did you mean ", f"did you mean {PREFIX}")
 
 
 def _from_file(path: Path) -> dict[str, Given]:

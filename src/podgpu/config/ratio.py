@@ -3,8 +3,10 @@
 import re
 
 from podgpu.errors import UserError
+from podgpu.option.file import text_file
 
 FORM = "the file must hold one number for the node, or one for each GPU, from 1 to 9999, such as 2 or 2.5"
+RATIO_FILE = "gpu_allocation.txt"  # as k8s-vgpu-monitor calls it
 _RATIO = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,9})?")
 
 
@@ -24,3 +26,6 @@ def _ratio(word: str, place: str) -> float:
     if ratio < 1:
         raise UserError(f"{place}: {word[:40]!r} does not fit; {FORM}")
     return ratio
+
+
+ratio_file = text_file(ratios, kibibytes=64, advice=FORM)

@@ -17,7 +17,14 @@ from podgpu.kube._gen.pods_pb2 import (
 )
 from podgpu.kube.bounds import MOST_CONTAINERS
 from podgpu.kube.bounds.notes import Names, labels, notes
-from podgpu.kube.pod_object import CONFIG_HASH, CONFIG_MIRROR, LONGEST_HASH
+from podgpu.kube.pod_object import (
+    CLUSTER_NAME,
+    CONFIG_HASH,
+    CONFIG_MIRROR,
+    LONGEST_HASH,
+    LONGEST_NAME,
+    submitter,
+)
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
 
 _DEVICE_ID = re.compile(r"[\x21-\x7e]{1,512}")  # of a dynamic resource: driver, pool and device
@@ -40,9 +47,12 @@ def to_pod(message: bytes | PodMessage, names: Names = (), errors: Counter[str] 
         uid=metadata.uid,
         phase=message.status.phase,
         started_at=_moment(message.status.start_time) if message.status.HasField("start_time") else None,
+        host_ip=message.status.host_ip,
         static_hash=_static_hash(metadata),
         labels=labels(metadata.labels.items(), names, errors),
         annotations=notes(metadata.annotations.items(), names, errors),
+        submitter=submitter(message.spec.containers),
+        cluster=metadata.annotations.get(CLUSTER_NAME, "")[:LONGEST_NAME],
         owner=_owner(metadata),
         containers=tuple(islice(_containers(message), MOST_CONTAINERS)),
         resource_claims=_resource_claims(message),
@@ -98,6 +108,7 @@ def _listed(
         yield PodContainer(
             name=name,
             container_id=status.container_id.partition("://")[2],
+            image=status.image or spec.image,
             running=status.state.HasField("running"),
             is_init=is_init,
             is_ephemeral=is_ephemeral,

@@ -1,10 +1,10 @@
 """A core/v1 Pod as the API server writes it. Fields that are not named here are never decoded."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from msgspec import Meta, MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
@@ -19,6 +19,10 @@ LONGEST_HASH = 64
 SCHEDULED = "PodScheduled"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
+# By what gpu-manager's users say who works where. No other variable of a container is looked at.
+SUBMITTER = "SUBMITTER"
+CLUSTER_NAME = "clusterName"
+LONGEST_NAME = 253
 
 Label = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
 Subdomain = Annotated[str, Meta(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?\Z", max_length=253)]
@@ -54,8 +58,15 @@ class Resources(Struct):
     claims: list[ClaimEntry] | None = None
 
 
+class EnvVar(Struct):
+    name: str = ""
+    value: str = ""
+
+
 class ContainerSpec(Struct):
     name: Label
+    image: str = ""
+    env: list[EnvVar] | None = None
     resources: Resources | None = None
 
 
@@ -102,6 +113,7 @@ class ResourceStatus(Struct):
 class ContainerStatus(Struct, rename="camel"):
     name: Label
     container_id: str = field(default="", name="containerID")
+    image: str = ""
     state: ContainerState | None = None
     allocated_resources_status: list[ResourceStatus] | None = None
 
@@ -114,6 +126,7 @@ class PodCondition(Struct):
 
 class PodStatus(Struct, rename="camel"):
     phase: str = ""
+    host_ip: str = field(default="", name="hostIP")
     conditions: list[PodCondition] | None = None
     start_time: str | None = None
     init_container_statuses: list[ContainerStatus] | None = None
@@ -146,9 +159,12 @@ def to_pod(item: PodObject, names: Names = (), errors: Counter[str] | None = Non
         uid=metadata.uid,
         phase=item.status.phase,
         started_at=moment(item.status.start_time or ""),
+        host_ip=item.status.host_ip,
         static_hash=_static_hash(annotations),
         labels=labels((metadata.labels or {}).items(), names, errors),
         annotations=notes(wanted, names, errors),
+        submitter=submitter(item.spec.containers or ()),
+        cluster=_text(annotations.get(CLUSTER_NAME))[:LONGEST_NAME],
         owner=controller(metadata.owner_references or ()),
         containers=tuple(islice(_containers(item), MOST_CONTAINERS)),
         resource_claims=_resource_claims(item),
@@ -192,6 +208,24 @@ def _static_hash(annotations: Mapping[str, Raw]) -> str:
     return found if found == mirrored and len(found) <= LONGEST_HASH else ""
 
 
+class Variable(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> str: ...
+
+
+class WithVariables(Protocol):
+    @property
+    def env(self) -> Iterable[Variable] | None: ...
+
+
+def submitter(containers: Sequence[WithVariables]) -> str:
+    """Return who sent the pod, by the first container's environment."""
+    env = containers[0].env if containers else None
+    return next((one.value for one in env or () if one.name == SUBMITTER), "")[:LONGEST_NAME]
+
+
 def _text(value: Raw | None) -> str:
     """Read an annotation; what is no text is as good as none."""
     try:
@@ -215,13 +249,18 @@ def _listed(
     is_init: bool = False,
     is_ephemeral: bool = False,
 ) -> Iterator[PodContainer]:
-    spec_of = {spec.name: spec.resources or Resources() for spec in specs or ()}
+    spec_of = {spec.name: spec for spec in specs or ()}
     status_of = {status.name: status for status in statuses or ()}
     for name in dict.fromkeys((*spec_of, *status_of)):
-        resources, status = spec_of.get(name, Resources()), status_of.get(name, ContainerStatus(name=name))
+        spec, status = (
+            spec_of.get(name, ContainerSpec(name=name)),
+            status_of.get(name, ContainerStatus(name=name)),
+        )
+        resources = spec.resources or Resources()
         yield PodContainer(
             name=name,
             container_id=status.container_id.partition("://")[2],
+            image=status.image or spec.image,
             running=status.state is not None and status.state.running is not None,
             is_init=is_init,
             is_ephemeral=is_ephemeral,

@@ -1,4 +1,4 @@
-"""What a pod was made for: its topmost known owner.
+"""What a pod was made for: its topmost known owner, or the nearest that Kubernetes itself knows as a workload.
 
 The search never waits for long. Until the API server has answered, the nearest known owner stands in, and the label
 that a Deployment gives to its pods.
@@ -33,6 +33,8 @@ PLURALS = {
     ("batch/v1", "Job"): "jobs",
     ("batch/v1", "CronJob"): "cronjobs",
 }
+# The nearest owner is the pod's own. Only these are made by another that users think of as the workload.
+MAKERS = {"ReplicaSet": ("Deployment", "Rollout"), "Job": ("CronJob",)}
 # A ReplicaSet is named after its owner and this label's value.
 HASH_LABELS = {"pod-template-hash": "Deployment", "rollouts-pod-template-hash": "Rollout"}
 # The pod's author may have written these, so they become part of a path only if they cannot lead elsewhere.
@@ -83,15 +85,20 @@ class Workloads:
         api: Api | None,
         *,
         name_labels: Sequence[str] = (),
+        nearest: bool = False,
         deadline: float = DEADLINE_SECONDS,
         known_seconds: float = KNOWN_SECONDS,
         unknown_seconds: float = UNKNOWN_SECONDS,
+        most_known: int | None = None,
     ) -> None:
+        """`most_known` limits how many owners are remembered. Those read longest ago are forgotten first."""
         self._api = api
         self._name_labels = tuple(name_labels)
+        self._nearest = nearest
         self._deadline = deadline
         self._known_seconds = known_seconds
         self._unknown_seconds = unknown_seconds
+        self._most_known = most_known
         self._above: dict[str, Above] = {}
         self._discovered: dict[str, Discovered] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -135,11 +142,15 @@ class Workloads:
         """Return the owners above the pods that have to be asked for, each with its namespace."""
         unknown: dict[str, tuple[OwnerReference, str]] = {}
         for pod in pods:
-            for owner in self._way(pod):
+            for owner in self._asked_for(pod):
                 above = self._above.get(owner.uid)
                 if above is None or above.until <= now:
                     unknown[owner.uid] = owner, pod.namespace
         return unknown
+
+    def _asked_for(self, pod: Pod) -> list[OwnerReference]:
+        way = self._way(pod)
+        return [owner for owner in way[:1] if owner.kind in MAKERS] if self._nearest else way
 
     def _way(self, pod: Pod) -> list[OwnerReference]:
         """Return the known owners, from the nearest to the topmost."""
@@ -175,7 +186,7 @@ class Workloads:
 
     def _learn(self, uid: str, found: Owned | None) -> None:
         now = time.monotonic()
-        old = self._above.get(uid)
+        old = self._above.pop(uid, None)  # what is put back stands last
         if found:
             owner = controller(found.metadata.owner_references or ())
             self._above[uid] = Above(is_known=True, until=now + self._known_seconds, owner=owner)
@@ -184,6 +195,8 @@ class Workloads:
             self._above[uid] = replace(old, until=now + self._unknown_seconds)
         else:
             self._above[uid] = Above(is_known=False, until=now + self._unknown_seconds)
+        while self._most_known is not None and len(self._above) > self._most_known:
+            del self._above[next(iter(self._above))]
 
     async def _path(self, api: Api, owner: OwnerReference, namespace: str) -> str | None:
         version = owner.api_version
@@ -221,11 +234,25 @@ class Workloads:
         self._discovered = {root: each for root, each in self._discovered.items() if each.until > now}
 
     def _workload(self, pod: Pod) -> Workload:
-        workload = self._top(pod)
+        workload = self._nearest_owner(pod) if self._nearest else self._top(pod)
         for label in self._name_labels:
             if pod.labels.get(label):
                 return replace(workload, name=pod.labels[label])
         return workload
+
+    def _nearest_owner(self, pod: Pod) -> Workload:
+        """What zxporter says: a ReplicaSet or Job that cannot be read leaves the pod to itself."""
+        owner = _first_owner(pod)
+        if owner is None:
+            return Workload(kind="Pod", name=pod.name)
+        if owner.kind not in MAKERS:
+            return Workload(kind=owner.kind, name=owner.name)
+        above = self._above.get(owner.uid)
+        if above is None or not above.is_known:
+            return Workload(kind="Pod", name=pod.name)
+        maker = above.owner
+        found = maker if maker and maker.kind in MAKERS[owner.kind] else owner
+        return Workload(kind=found.kind, name=found.name)
 
     def _top(self, pod: Pod) -> Workload:
         way = self._way(pod)

@@ -1,10 +1,11 @@
 """The node's pages for your own aiohttp application."""
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from podgpu.assembly.menu import open_menu
 from podgpu.library.node import Node
+from podgpu.library.record import GpuMetric, as_document
 from podgpu.option.address import NATIVE
 from podgpu.serve.load import Load
 from podgpu.serve.pages import Pages
@@ -13,6 +14,30 @@ from podgpu.serve.routes import Route, Routes
 
 if TYPE_CHECKING:  # only for users who have an aiohttp application
     from aiohttp import web
+
+
+class Querier(Protocol):
+    """Finds the rows that match all filters, as `gpu_metrics` does. An empty filter matches everything."""
+
+    async def __call__(
+        self, *, pod: str, namespace: str, container: str, node: str
+    ) -> Iterable[GpuMetric]: ...
+
+
+def metrics_route(query: Querier, *, path: str = "/container/metrics") -> "web.RouteDef":
+    """Return a route for `app.add_routes` that answers as /container/metrics does, with the rows of your own query."""
+    from aiohttp import web
+
+    async def handler(request: web.Request) -> web.Response:
+        if request.method != "GET":
+            return web.Response(status=405, text="method not allowed\n", headers={"Allow": "GET"})
+        asked = request.query
+        filters = {name: asked.get(name, "") for name in ("pod", "namespace", "container", "node")}
+        missing = None if asked.get("missing") == "null" else 0.0
+        rows = await query(**filters)
+        return web.Response(body=as_document(rows, missing=missing), content_type="application/json")
+
+    return web.route("*", path, handler)
 
 
 def routes(node: Node, *, prefix: str = "") -> "list[web.RouteDef]":
@@ -42,4 +67,6 @@ def _handler(route: Route) -> "Callable[[web.Request], Awaitable[web.Response]]"
 
 def _request(theirs: "web.Request") -> Request:
     headers = {name.lower(): ", ".join(theirs.headers.getall(name)) for name in theirs.headers}
-    return Request(theirs.method, theirs.path, dict(theirs.query), headers, theirs.remote)
+    query = dict(theirs.query)
+    pairs = tuple(theirs.query.items())
+    return Request(theirs.method, theirs.path, query, headers, theirs.remote, pairs=pairs)

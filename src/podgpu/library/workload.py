@@ -1,11 +1,13 @@
 """Finds the workload of a pod, through an API server."""
 
+import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
@@ -13,9 +15,12 @@ from podgpu.kube.api.account import Account, guarded, in_cluster
 from podgpu.kube.api.server import open_server
 from podgpu.kube.pod_object import Label, PodObject, Subdomain, to_pod
 from podgpu.kube.workloads import Workloads
-from podgpu.model import Workload
+from podgpu.model import Card, Snapshot, Workload
 
 NOT_FOUND = 404
+CACHE_SIZE = 4096
+SMALLEST_CACHE = 16  # the owners of one pod
+AT_ONCE = 8
 
 
 class PodName(msgspec.Struct, frozen=True):
@@ -30,10 +35,12 @@ class PodName(msgspec.Struct, frozen=True):
 
 
 class WorkloadResolver:
-    """Follows pods to their topmost owners, and remembers owners for ten minutes. Use it with `async with`.
+    """Follows pods to their topmost owners, and remembers owners for a day. Use it with `async with`.
 
     Without a `url`, it asks the API server of the cluster that this process runs in. It reads `token_file` again for
-    every request. If a pod has one of `name_labels`, the value of the first names its workload.
+    every request. If a pod has one of `name_labels`, the value of the first names its workload. With `nearest`, the
+    workload is the nearest owner that Kubernetes itself knows, as zxporter has it. `cache_size` is how many owners it
+    remembers.
     """
 
     def __init__(
@@ -43,12 +50,18 @@ class WorkloadResolver:
         token_file: Path | None = None,
         ca_file: Path | None = None,
         name_labels: Sequence[str] = (),
+        nearest: bool = False,
+        cache_size: int = CACHE_SIZE,
     ) -> None:
         account = Account(url, token_file, ca_file) if url else in_cluster(os.environ)
         if account is None:
             raise UserError("this process has no service account of a cluster; give the API server's url")
         self._api = open_server(guarded(account))
-        self._workloads = Workloads(self._api, name_labels=name_labels)
+        if cache_size < SMALLEST_CACHE:
+            raise UserError(f"cache_size is {cache_size}; choose at least {SMALLEST_CACHE}")
+        self._workloads = Workloads(
+            self._api, name_labels=name_labels, nearest=nearest, most_known=cache_size
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -73,3 +86,29 @@ class WorkloadResolver:
                 return None
             raise
         return (await self._workloads.resolve([found]))[found.uid]
+
+    async def with_workloads(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with the workload of each pod on its cards, for the rows of `gpu_metrics`.
+
+        A pod that is gone or cannot be read has none: the numbers do not depend on the API server.
+        """
+        refs = {one.container for card in snapshot.cards for one in card.tenants if one.container.pod}
+        pods = sorted({(ref.namespace, ref.pod) for ref in refs})
+        turns = asyncio.Semaphore(AT_ONCE)
+        found = await asyncio.gather(*(self._found(namespace, pod, turns) for namespace, pod in pods))
+        known = dict(zip(pods, found, strict=True))
+        return replace(snapshot, cards=tuple(_named(card, known) for card in snapshot.cards))
+
+    async def _found(self, namespace: str, pod: str, turns: asyncio.Semaphore) -> Workload | None:
+        async with turns:
+            try:
+                return await self.find(namespace, pod)
+            except ApiFault:
+                return None
+
+
+def _named(card: Card, known: Mapping[tuple[str, str], Workload | None]) -> Card:
+    tenants = (
+        (one, known.get((one.container.namespace, one.container.pod)) or one.workload) for one in card.tenants
+    )
+    return replace(card, tenants=tuple(replace(one, workload=workload) for one, workload in tenants))

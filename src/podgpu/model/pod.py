@@ -43,6 +43,7 @@ class PodContainer(Struct, frozen=True, kw_only=True, gc=False):
 
     name: str  # of the container
     container_id: str = ""  # the runtime's id; empty until it was created
+    image: str = ""  # as the runtime names it; empty if not known
     running: bool = False  # whether it runs now
     is_init: bool = False  # whether it is an init container
     is_ephemeral: bool = False  # whether it is an ephemeral container
@@ -74,9 +75,12 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     uid: str  # as the API server knows it
     phase: str = ""  # such as `Running`; empty if not known
     started_at: float | None = None  # seconds since 1970, when the node took it on; absent if not known
+    host_ip: str = ""  # the node's address, by the pod's status; empty if not known
     static_hash: str = ""  # the UID that a static pod's cgroup carries; empty for other pods
     labels: dict[str, str] = {}  # those that `--kube.pod-labels` allows
     annotations: dict[str, str] = {}  # never in the document: people keep secrets in them
+    submitter: str = ""  # the variable `SUBMITTER` of its first container, as gpu-manager's users set it
+    cluster: str = ""  # the annotation `clusterName`, as gpu-manager's users set it
     owner: OwnerReference | None = None  # its controller; absent without one
     containers: tuple[PodContainer, ...] = ()  # in the order of the spec, init containers first
     resource_claims: dict[str, str] = {}  # from the pod's own name for a claim to the ResourceClaim's

@@ -1,28 +1,38 @@
-"""Kubernetes quantities: `8Gi`, `1500m`, `16e9`."""
+"""Kubernetes quantities: `8Gi`, `1500m`, `16e9`, `+.5k`."""
 
 import re
 from fractions import Fraction
 
-_QUANTITY = re.compile(r"(?P<number>[0-9]{1,18}(?:\.[0-9]{1,9})?)(?P<unit>[A-Za-z]{0,2}|[eE][0-9]{1,2})")
+_QUANTITY = re.compile(
+    r"\+?(?P<number>[0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?P<unit>[A-Za-z]{0,2}|[eE][+-]?[0-9]{1,2})"
+)
 _UNITS = (
-    {"": Fraction(1), "m": Fraction(1, 1000)}
+    {"": Fraction(1), "m": Fraction(1, 1000), "u": Fraction(1, 1000**2), "n": Fraction(1, 1000**3)}
     | {unit: Fraction(1000**power) for power, unit in enumerate("kMGTPE", 1)}
     | {f"{unit}i": Fraction(1024**power) for power, unit in enumerate("KMGTPE", 1)}
-    | {f"{mark}{power}": Fraction(10**power) for mark in "eE" for power in range(19)}
+    | {f"e{power}": Fraction(10) ** power for power in range(-18, 19)}
 )
 
 
 def quantity(value: str | int) -> Fraction | None:
     """Read a quantity that is more than nothing."""
-    if isinstance(value, int):
-        return Fraction(value) if value > 0 else None
-    found = _QUANTITY.fullmatch(value)
-    if found is None or found["unit"] not in _UNITS:
-        return None
-    return Fraction(found["number"]) * _UNITS[found["unit"]] or None
+    found = Fraction(value) if isinstance(value, int) else _parsed(value)
+    return found if found and found > 0 else None
 
 
 def amount(value: str) -> float | None:
     """Read a quantity that may be nothing. None if it is no quantity."""
-    found = quantity(value)
-    return float(found) if found is not None else 0.0 if value == "0" else None
+    found = _parsed(value)
+    return None if found is None else float(found)
+
+
+def _parsed(text: str) -> Fraction | None:
+    found = _QUANTITY.fullmatch(text)
+    unit = _UNITS.get(_unit(found["unit"])) if found else None
+    return None if found is None or unit is None else Fraction(found["number"]) * unit
+
+
+def _unit(text: str) -> str:
+    """Write an exponent in one way: `E+03` as `e3`. `E` alone is a unit."""
+    is_exponent = text[:1] in ("e", "E") and len(text) > 1 and text[-1].isdigit()
+    return f"e{int(text[1:])}" if is_exponent else text

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|h)?")
 _SIZE = re.compile(r"([0-9]{1,18})(KiB|MiB|GiB)?")
 _FACTOR = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_PATH = re.compile(r"/[-A-Za-z0-9._~!$&'()*+;=:@%/]{0,1023}")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -90,6 +91,13 @@ def page_address(text: str) -> str:
     """Parse a URL. Without a path it means /metrics."""
     address = _address(text, "the address of a page; write it like http://127.0.0.1:9400/metrics")
     return text if address.path.strip("/") else address._replace(path="/metrics").geturl()
+
+
+def absolute_path(text: str) -> str:
+    """Parse the path of a URL."""
+    if not _PATH.fullmatch(text):
+        raise UserError(f"{text!r} is not the path of a page; write it like /metrics")
+    return text
 
 
 def base_address(text: str) -> str:

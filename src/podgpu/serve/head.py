@@ -49,8 +49,9 @@ class Head:
     def request(self, remote: str | None, *, certified: bool = False) -> Request:
         """Give the request of a complete head. Raises Refusal if it is none that can be answered."""
         self._check()
-        path, query = _split(self._target)
-        return Request(self._parser.get_method().decode(), path, query, self._fields, remote, certified)
+        path, pairs = _split(self._target)
+        method, query = self._parser.get_method().decode(), dict(reversed(pairs))
+        return Request(method, path, query, self._fields, remote, certified, tuple(pairs))
 
     def on_url(self, part: bytes) -> None:
         self._target += part
@@ -106,7 +107,7 @@ def _malformed() -> Refusal:
     return Refusal(400, "this is not a valid HTTP request")
 
 
-def _split(target: bytes) -> tuple[str, dict[str, str]]:
+def _split(target: bytes) -> tuple[str, list[tuple[str, str]]]:
     """Give the path and the query of a target, which may be a whole URL as a proxy gets it."""
     if b"#" in target:
         raise _malformed()
@@ -115,4 +116,4 @@ def _split(target: bytes) -> tuple[str, dict[str, str]]:
     except HttpParserError:
         raise _malformed() from None
     pairs = parse_qsl((url.query or b"").decode("latin-1"), keep_blank_values=True)
-    return unquote((url.path or b"/").decode("latin-1")), dict(reversed(pairs))
+    return unquote((url.path or b"/").decode("latin-1")), pairs

@@ -1,19 +1,21 @@
 """What can be asked for: pages of metrics and JSON documents, by path."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+from podgpu.errors import UserError
 from podgpu.model import Snapshot
 from podgpu.option import OptionsOf
 from podgpu.option.address import NATIVE
+from podgpu.option.spelling import did_you_mean
+from podgpu.serve.request import Request
 from podgpu.views import native
-from podgpu.views.dialects import Answers, Dialect, Document, Families, dialects, options_class
+from podgpu.views.budget import EVERYTHING, Choice
+from podgpu.views.dialects import PREFIX, Answers, Dialect, Document, Families, dialects, options_class
 from podgpu.views.exposition import Format
 from podgpu.views.negotiate import page_format
 from podgpu.views.series import Family
-
-PREFIX = "/metrics/"
 
 # The mapping tells how many series were cut from all pages so far, by family.
 MetricsView = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]
@@ -34,6 +36,8 @@ class Menu:
 
     pages: Mapping[str, MetricsView]
     documents: Mapping[str, DocumentView] = field(default_factory=dict)
+    # Pages with all that can be asked for by name, where the page itself has less.
+    whole: Mapping[str, MetricsView] = field(default_factory=dict)
 
     @property
     def dialects(self) -> list[str]:
@@ -41,18 +45,38 @@ class Menu:
         return sorted(path.removeprefix(PREFIX) for path in paths if path.startswith(PREFIX))
 
 
-NATIVE_ALONE = Menu({PREFIX + NATIVE: native.families})
+OWN = PREFIX + NATIVE
+COLLECT, NAME = "collect[]", "name[]"
+NATIVE_ALONE = Menu({OWN: native.families})
 
 
-def menu(options: OptionsOf, *, processes: bool = False) -> Menu:
-    """List everything this version can serve. `processes` get series of their own on the native page."""
-    pages: dict[str, MetricsView] = {PREFIX + NATIVE: partial(native.families, processes=processes)}
+def menu(options: OptionsOf, choice: Choice = EVERYTHING) -> Menu:
+    """List everything this version can serve. Of `choice`, dialects heed only the names."""
+    pages: dict[str, MetricsView] = {OWN: partial(native.families, choice=choice)}
+    whole = {OWN: partial(native.families, choice=replace(choice, detail=True, allow=()))}
     documents: dict[str, DocumentView] = {}
     for dialect in dialects():
         chosen = _chosen(dialect, options)
-        pages |= {path: _metrics(view, chosen) for path, view in dialect.PAGES.items()}
+        pages |= {path: _metrics(view, chosen, choice) for path, view in dialect.PAGES.items()}
         documents |= {path: _document(view, chosen) for path, view in dialect.DOCUMENTS.items()}
-    return Menu(pages, documents)
+    return Menu(pages, documents, whole)
+
+
+def selection(request: Request, path: str) -> frozenset[str] | None:
+    """Return the families that a client asks for by `?collect[]=GROUP` and `?name[]=NAME`; None if it wants the page.
+
+    Raises UserError.
+    """
+    groups, names = request.every(COLLECT), request.every(NAME)
+    if not (groups or names):
+        return None
+    if groups and path != OWN:
+        raise UserError(f"this page has no groups; ask for its families by {NAME}")
+    for one in groups:
+        if one not in native.GROUPS:
+            advice = did_you_mean(one, native.GROUPS, f"choose from: {', '.join(native.GROUPS)}")
+            raise UserError(f"there is no group {one!r}; {advice}")
+    return frozenset(names).union(*(native.GROUPS[one] for one in groups))
 
 
 def _chosen(dialect: Dialect, options: OptionsOf) -> object:
@@ -60,8 +84,8 @@ def _chosen(dialect: Dialect, options: OptionsOf) -> object:
     return options(section) if section else None
 
 
-def _metrics(view: Families, options: object) -> MetricsView:
-    return lambda snapshot, _dropped: view(snapshot, options)
+def _metrics(view: Families, options: object, choice: Choice) -> MetricsView:
+    return lambda snapshot, _dropped: choice.of(view(snapshot, options))
 
 
 def _document(view: Document, options: object) -> DocumentView:

@@ -2,7 +2,7 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -58,6 +58,19 @@ class Pages:
             return Page(exposition.render(self._fitted(snapshot, path), form), form.value)
 
         return self._page(snapshot, _Key(path, form, gzipped), render)
+
+    def some(
+        self, snapshot: Snapshot, path: str, names: Container[str], form: Format, *, gzipped: bool
+    ) -> Page:
+        """Render the families with these names for this request alone, also those that the page leaves out."""
+        self._turn_to(snapshot)
+        key = f"whole {path}"
+        if key not in self._families:
+            view = self.menu.whole.get(path) or self.menu.pages[path]
+            self._families[key] = view(snapshot, dict(self._dropped))
+        found = [one for one in self._families[key] if one.name in names]
+        plain = Page(exposition.render(budget.fit(found, self._series_limit)[0], form), form.value)
+        return _gzip(plain) if gzipped else plain
 
     def document(self, snapshot: Snapshot, path: str, query: Mapping[str, str], *, gzipped: bool) -> Page:
         """Find it among what is ready. A part of a document may be too large to be packed for this request alone."""

@@ -7,14 +7,16 @@ from ipaddress import IPv6Address, ip_address
 
 import msgspec
 
+from podgpu.errors import UserError
 from podgpu.serve import answer
 from podgpu.serve.answer import Response
 from podgpu.serve.guard.hosts import Hosts
 from podgpu.serve.load import Load
-from podgpu.serve.menu import PREFIX, form_of
+from podgpu.serve.menu import form_of, selection
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Page, Pages
 from podgpu.serve.request import Request
+from podgpu.views.dialects import PREFIX
 from podgpu.views.negotiate import gzip_accepted
 from podgpu.views.page import POLICY
 
@@ -67,7 +69,7 @@ class Routes:
             **self.pages(dialect),
             "/": Route(self._status),
             "/health": Route(self._health_of_dcgm, vital=True, open=True),
-            "/healthz": Route(self._healthy, vital=True, open=True),
+            "/healthz": Route(self._alive, vital=True, open=True),
             "/-/healthy": Route(self._healthy, vital=True, open=True),
             "/-/ready": Route(self._ready, vital=True, open=True),
             "/-/release": Route(self._release, ("POST",), vital=True),
@@ -87,8 +89,15 @@ class Routes:
 
     def _metrics(self, path: str) -> Handler:
         def metrics(request: Request) -> Response:
-            form = form_of(path, request.headers.get("accept"))
-            page = self._pages.metrics(self._node.snapshot, path, form, gzipped=wants_gzip(request))
+            form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
+            try:
+                names = selection(request, path)
+            except UserError as error:
+                return answer.text(400, str(error))
+            if names is None:
+                page = self._pages.metrics(self._node.snapshot, path, form, gzipped=gzipped)
+            else:
+                page = self._pages.some(self._node.snapshot, path, names, form, gzipped=gzipped)
             return answered(page, request)
 
         return metrics
@@ -115,6 +124,10 @@ class Routes:
     def _health_of_dcgm(self, _request: Request) -> Response:
         """Answer as dcgm-exporter does, whose probes a manifest may still name."""
         return Response(200, b"OK", answer.TEXT, {"X-Registry-Available": "true"})
+
+    def _alive(self, _request: Request) -> Response:
+        """What zxporter says."""
+        return answer.text(200, "OK")
 
     def _healthy(self, _request: Request) -> Response:
         return answer.text(200, "healthy")

@@ -7,6 +7,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 
@@ -67,7 +68,12 @@ class SharingSystem:
 
 
 def systems() -> tuple[SharingSystem, ...]:
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in SHARED)
+    return _systems_in(tuple(__path__))
+
+
+@cache
+def _systems_in(folders: tuple[str, ...]) -> tuple[SharingSystem, ...]:
+    names = sorted(module.name for module in pkgutil.iter_modules(folders) if module.name not in SHARED)
     return tuple(system_of(import_module(f"{__name__}.{name}")) for name in names)
 
 

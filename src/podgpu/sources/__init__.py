@@ -74,9 +74,14 @@ class Whereabouts(Protocol):
 
 
 class FindPods(Protocol):
-    """Looks for pods of this node by their labels. None if there is no API server."""
+    """Looks for pods of this node by their labels. None if there is no API server.
 
-    def __call__(self, selector: str, *, namespace: str, port: int, path: str) -> Whereabouts | None: ...
+    `port` is for pods that name none for metrics, or, if it is `fixed`, for all.
+    """
+
+    def __call__(
+        self, selector: str, *, namespace: str, port: int, fixed: bool, path: str
+    ) -> Whereabouts | None: ...
 
 
 class Site(Struct, frozen=True):

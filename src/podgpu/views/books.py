@@ -29,9 +29,9 @@ Place = tuple[str, str, str]
 Entry = tuple[Scope, Labels, Iterable[Reading]]
 
 
-def of_card(card: Card, place: Place) -> Iterator[Entry]:
-    """Yield the books of a card. `place` are its node, index and UUID."""
-    yield from _containers(card, place)
+def of_card(card: Card, place: Place, *, by_pod: bool = False) -> Iterator[Entry]:
+    """Yield the books of a card. `place` are its node, index and UUID. With `by_pod`, a pod's containers are one."""
+    yield from _containers(card, place, by_pod=by_pod)
     subject = Labels(Scope.GPU.labels, place)
     for rest in card.rest:
         if rest.reason == ENDED:
@@ -60,13 +60,15 @@ def of_pods(snapshot: Snapshot) -> Iterator[Labels]:
         yield Labels(names, (*facts, *(pod.labels.get(key, "") for key in keys)))
 
 
-def _containers(card: Card, place: Place) -> Iterator[Entry]:
+def _containers(card: Card, place: Place, *, by_pod: bool) -> Iterator[Entry]:
     # A pod made again under its old name has another UID and the same series: the two are added up.
     merged: dict[tuple[str, ...], tuple[list[Tenant], list[Tenant]]] = {}
     for number, tenants in enumerate((card.tenants, card.ended)):
         for tenant in tenants:
             one = tenant.container
-            named = (tenant.mig, one.namespace, one.pod, one.container)
+            # Outside Kubernetes there is no pod, and the container is all there is.
+            container = "" if by_pod and one.pod else one.container
+            named = (tenant.mig, one.namespace, one.pod, container)
             merged.setdefault(named, ([], []))[number].append(tenant)
     for names, (live, ended) in sorted(merged.items()):
         subject = Labels(Scope.CONTAINER.labels, (*place, *names))

@@ -1,8 +1,46 @@
-"""A page that outgrows its budget loses its least valuable families."""
+"""Which series a page has: those that the user chose, and of these those that fit its budget."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
+from podgpu import catalog
+from podgpu.catalog.row import Scope
 from podgpu.views.series import Family, count
+
+NAMES = frozenset(catalog.families())  # of podgpu's own metrics
+LEVELS = ("node", "pod", "container", "process")
+NODE, POD, CONTAINER, PROCESS = LEVELS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """`level` is how far down series go, and `detail` whether those of little worth are there.
+
+    `allow` and `deny` are names of families, in which `*` stands for anything. What is denied is never there.
+    """
+
+    level: str = CONTAINER
+    detail: bool = False
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+    def has_scope(self, scope: Scope) -> bool:
+        if scope is Scope.PROCESS:
+            return self.level == PROCESS
+        return scope is not Scope.CONTAINER or self.level != NODE
+
+    def of(self, families: Iterable[Family]) -> list[Family]:
+        if not (self.allow or self.deny):
+            return list(families)
+        return [one for one in families if self._takes(one.name)]
+
+    def _takes(self, name: str) -> bool:
+        is_allowed = not self.allow or any(fnmatchcase(name, one) for one in self.allow)
+        return is_allowed and not any(fnmatchcase(name, one) for one in self.deny)
+
+
+EVERYTHING = Choice(detail=True)
 
 
 def fit(families: Sequence[Family], limit: int) -> tuple[list[Family], dict[str, int]]:

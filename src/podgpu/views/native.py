@@ -13,16 +13,24 @@ from podgpu.catalog.renames import Rename, in_force
 from podgpu.catalog.row import Scope, Worth
 from podgpu.model import Card, Instance, PartStatus, Reading, Snapshot
 from podgpu.views import books
+from podgpu.views.budget import EVERYTHING, NODE, POD, Choice
 from podgpu.views.series import Family, Labels, count
 
 _ROWS = catalog.families()
 _LABEL_NAMES = {name: rows[0].label_names for name, rows in _ROWS.items()}
+# Whole families of little worth, and single series of others by the values of their labels.
+_DETAIL = frozenset(name for name, rows in _ROWS.items() if all(row.is_detail for row in rows))
+_DETAIL_SERIES = frozenset(
+    (name, row.label_values) for name, rows in _ROWS.items() for row in rows if row.is_detail
+)
+GROUPS = catalog.groups()
 
 
 class _Page:
     """Families being filled."""
 
-    def __init__(self) -> None:
+    def __init__(self, choice: Choice) -> None:
+        self._detail = choice.detail
         self.families = {
             name: Family(name, rows[0].kind, rows[0].help, Worth(max(row.worth.value for row in rows)))
             for name, rows in _ROWS.items()
@@ -38,6 +46,8 @@ class _Page:
             names = _LABEL_NAMES.get(name)
             if names is None or len(names) != len(labels) or not isfinite(value):
                 continue
+            if not self._detail and (name in _DETAIL or (name, labels) in _DETAIL_SERIES):
+                continue
             key = (subject, self._own_labels(name, labels)) if labels else bare
             families[name].samples[key] = value
 
@@ -52,26 +62,30 @@ class _Page:
 
 
 def families(
-    snapshot: Snapshot, series_dropped: Mapping[str, int], *, processes: bool = False
+    snapshot: Snapshot, series_dropped: Mapping[str, int], *, choice: Choice = EVERYTHING
 ) -> list[Family]:
-    """`series_dropped` is what the budget has cut so far, by family; `processes` adds series for each process."""
-    page = _Page()
+    """`series_dropped` is what the budget has cut so far, by family."""
+    page = _Page(choice)
     node = Labels(Scope.AGENT.labels, (snapshot.node,))
     page.add(Scope.AGENT, node, _agent(snapshot, series_dropped))
     for card in snapshot.cards:
         place = (snapshot.node, str(card.gpu.index), card.gpu.uuid)
         _add_card(page, snapshot, card, place)
-        for scope, subject, readings in books.of_card(card, place):
-            page.add(scope, subject, readings)
-        if processes:
+        for scope, subject, readings in books.of_card(card, place, by_pod=choice.level == POD):
+            if choice.has_scope(scope):
+                page.add(scope, subject, readings)
+        if choice.has_scope(Scope.PROCESS):
             for subject, readings in books.of_processes(card, place):
                 page.add(Scope.PROCESS, subject, readings)
-    for labels in books.of_pods(snapshot):
-        page.families[books.POD_INFO].put(1.0, labels)
+    if choice.level != NODE:
+        for labels in books.of_pods(snapshot):
+            page.families[books.POD_INFO].put(1.0, labels)
+    page.add(Scope.AGENT, node, [Reading("series", 0.0)])
     old = under_old_names(page.filled(), in_force(snapshot.version))
+    found = choice.of([*page.filled(), *old])
     # The number counts itself.
-    page.add(Scope.AGENT, node, [Reading("series", float(count(page.filled()) + count(old) + 1))])
-    return [*page.filled(), *old]
+    page.add(Scope.AGENT, node, [Reading("series", float(count(found)))])
+    return found
 
 
 def under_old_names(filled: Iterable[Family], renames: Iterable[Rename]) -> list[Family]:
@@ -99,6 +113,9 @@ def _mig_subject(place: books.Place, instance: Instance) -> Labels:
 def _presence(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
     gpu, fault = card.gpu, card.fault
     yield Reading("up", float(fault is None))
+    if card.ability.hears_xids and fault is None:
+        raised = [one.value for one in card.readings if one.metric == "xid_errors_total"]
+        yield Reading("xids_total", float(sum(raised)))
     yield _info(
         Scope.GPU,
         "info",

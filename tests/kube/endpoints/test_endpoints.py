@@ -66,6 +66,11 @@ async def test_a_pod_has_an_address(one: Json, url: str) -> None:
     assert await found(one) == ((url,), None)
 
 
+async def test_a_port_and_path_that_were_given_win_over_the_pod_s_own() -> None:
+    urls, _ = await found(pod(), port=9444, fixed=True, path="/gpu/numbers")
+    assert urls == ("http://10.0.0.5:9444/gpu/numbers",)
+
+
 @pytest.mark.parametrize(
     "one",
     [

@@ -158,6 +158,11 @@ async def test_it_is_ready_after_the_first_round() -> None:
         assert (await get(server, "/-/ready")).status == 200
 
 
+async def test_healthz_says_what_zxporter_said() -> None:
+    async with serving(StubFeed(CLUSTER)) as server:
+        assert (await get(server, "/healthz")).text.strip() == "OK"
+
+
 class StubHistory:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, int]] = []

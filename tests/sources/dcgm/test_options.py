@@ -23,6 +23,18 @@ def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
         load({"dcgm_url": [text]}, {})
 
 
+def test_found_pods_have_a_port_and_a_path_that_can_be_given() -> None:
+    assert (chosen({}).port, chosen({}).path) == (None, "/metrics")
+    given = chosen({"dcgm_port_number": ["9444"], "dcgm_path": ["/gpu/numbers"]})
+    assert (given.port, given.path) == (9444, "/gpu/numbers")
+
+
+@pytest.mark.parametrize("text", ["metrics", "/a?b=c", "/a b", "http://host/metrics", "/a#b"])
+def test_what_is_no_path_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UserError, match="write it like /metrics"):
+        load({"dcgm_path": [text]}, {})
+
+
 @pytest.mark.parametrize(("text", "size"), [("16MiB", 16 << 20), ("65536", 65536), ("64KiB", 65536)])
 def test_a_size_is_bytes_or_has_a_unit(text: str, size: int) -> None:
     assert chosen({"dcgm_max_bytes": [text]}).max_bytes == size

@@ -5,7 +5,19 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.config.precedence import load
-from podgpu.model import Booking, Card, Claim, ContainerRef, MigInstance, Process, Reading, Snapshot, Tenant
+from podgpu.model import (
+    Booking,
+    Card,
+    Claim,
+    ContainerRef,
+    MigInstance,
+    Pod,
+    PodContainer,
+    Process,
+    Reading,
+    Snapshot,
+    Tenant,
+)
 from podgpu.views.dialects.cadvisor import Options, families
 from podgpu.views.series import Labels
 from tests.conftest import Golden
@@ -130,3 +142,12 @@ def test_promtool_has_no_complaints() -> None:
 def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
     check_series(families(snapshot, DEFAULT))
     check_series(families(snapshot, OF_CARD))
+
+
+def test_a_container_has_its_image_and_its_names_at_the_runtime() -> None:
+    known = PodContainer(name=LLAMA.container, container_id="c0ffee", image="registry.example/llama:1")
+    pod = Pod(namespace=LLAMA.namespace, name=LLAMA.pod, uid=LLAMA.pod_uid, containers=(known,))
+    page = families(replace(SNAPSHOT, pods=(pod,)), DEFAULT)
+    (found,) = (one for one in values(page, TOTAL) if f'pod="{LLAMA.pod}"' in one)
+    assert f'id="/kubepods/pod{LLAMA.pod_uid}/c0ffee",image="registry.example/llama:1",' in found
+    assert 'name="c0ffee"' in found

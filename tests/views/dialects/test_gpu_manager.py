@@ -332,3 +332,21 @@ def test_promtool_complains_about_inherited_names_only() -> None:
 def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
     check_series(families(snapshot, None))
     msgspec.json.decode(usage(snapshot, None)({}))
+
+
+@pytest.mark.parametrize(
+    ("cores", "cards"),
+    [("1k", 10), ("1Ki", 10.24), ("1e3", 10), ("1E+3", 10), ("1500m", 0.02), ("+50", 0.5), ("0.05k", 0.5)],
+)
+def test_a_request_is_a_quantity_as_kubernetes_writes_it(cores: str, cards: float) -> None:
+    """What is left over counts as one more, as with every extended resource."""
+    snapshot = node(used(), limits={"tencent.com/vcuda-core": cores, "tencent.com/vcuda-memory": "1k"})
+    assert series(snapshot, REQUESTED_CARDS, "req_of_gpu") == {"total": cards}
+    assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory") == {"total": 256_000}
+
+
+def test_usage_names_the_user_and_the_cluster() -> None:
+    snapshot = node(used())
+    named = replace(snapshot, pods=(replace(snapshot.pods[0], submitter="ada", cluster="east"),))
+    pod = msgspec.json.decode(usage(named, None)({}))["usage"]["u1"]
+    assert (pod["user"], pod["cluster"]) == ("ada", "east")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from podgpu.config.precedence import load
-from podgpu.model import ContainerRef, Device, Gpu, Holder, Owner, Process, Snapshot
+from podgpu.model import ContainerRef, Device, Gpu, Holder, Owner, Pod, Process, Snapshot
 from podgpu.views.dialects.gpu_mem_monitor import NAME, PAGES, Options
 from tests.conftest import Golden
 from tests.views.dialects.rig import NODES, check_series, complaints, joined, played, script, text, values
@@ -135,6 +135,15 @@ def test_the_address_of_the_node_can_be_set_in_several_ways() -> None:
     ):
         (labels,) = values(families(node(device), config), NAME)
         assert labels.startswith(f'{{hostIP="{address}",')
+
+
+def test_without_a_setting_the_address_is_what_kubernetes_says() -> None:
+    config = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {}).of(Options)
+    device = Device(gpu=CARD, processes=(process(1),))
+    addresses = {"x": "", "y": "10.0.0.7"}
+    pods = tuple(Pod(namespace="a", name=name, uid=name, host_ip=ip) for name, ip in addresses.items())
+    (labels,) = values(families(replace(node(device), pods=pods), config), NAME)
+    assert labels.startswith('{hostIP="10.0.0.7",')
 
 
 def test_promtool_complains_about_the_inherited_name_only() -> None:

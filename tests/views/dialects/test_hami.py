@@ -13,6 +13,9 @@ from podgpu.model import (
     Gpu,
     Instance,
     MigInstance,
+    PartStatus,
+    Pod,
+    PodContainer,
     Reading,
     Snapshot,
     Tenant,
@@ -188,7 +191,8 @@ def test_a_library_that_names_a_card_its_container_does_not_hold_is_not_believed
     others = replace(CLAIM, system="time-slicing")
     forged = replace(LIBRARY, pod_uid="u2")
     other = node(joined(DEVICE, [others], vgpus=[forged]))
-    assert not [one for one in families(other, BOTH) if not one.name.startswith(("hami_host", "Host"))]
+    of_cards = ("hami_host", "Host", "hami_gpu", "GPUDevice", "hami_node", "nodeGPU")
+    assert not [one for one in families(other, BOTH) if not one.name.startswith(of_cards)]
 
 
 def test_what_other_systems_gave_is_not_shown() -> None:
@@ -215,7 +219,7 @@ def test_a_recreated_pod_is_added_to_the_former_one_of_its_name() -> None:
 
 
 def test_promtool_complains_about_inherited_names_only() -> None:
-    assert complaints(families(WITH_LIBRARY, NEW)) == set()
+    assert complaints(families(WITH_LIBRARY, NEW)) <= {"hami_gpu_shared_count"}
     legacy = {family.name for family in families(WITH_LIBRARY, LEGACY)}
     assert complaints(families(WITH_LIBRARY, LEGACY)) <= legacy
 
@@ -224,3 +228,51 @@ def test_promtool_complains_about_inherited_names_only() -> None:
 def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
     for config in (NEW, LEGACY, BOTH):
         check_series(families(snapshot, config))
+
+
+def test_what_the_scheduler_says_of_a_card_is_known_from_its_claims() -> None:
+    """Two containers of two pods have a part each, one without a limit of its cores."""
+    twin = ContainerRef("team-b", "other", "main", "u9")
+    claims = [replace(CLAIM, memory_limit_bytes=10 * GIB, core_limit_ratio=0.3)]
+    more = [replace(CLAIM, container=twin, memory_limit_bytes=20 * GIB, core_limit_ratio=None)]
+    foreign = replace(CLAIM, container=replace(twin, pod="third", pod_uid="u8"), system="exclusive")
+    pods = tuple(
+        Pod(
+            namespace=one.namespace,
+            name=one.pod,
+            uid=one.pod_uid,
+            phase="Running",
+            containers=(PodContainer(name="side"), PodContainer(name=one.container)),
+        )
+        for one in (POD, twin)
+    )
+    device = replace(DEVICE, readings=(Reading("memory_total_bytes", float(80 * GIB)),))
+    page = families(replace(node(joined(device, [*claims, *more, foreign])), pods=pods), BOTH)
+    found = {one.name: {block(*labels): number for labels, number in one.samples.items()} for one in page}
+    here = 'device_index="0",device_type="NVIDIA H200",device_uuid="GPU-0",node="n"'
+    assert found["hami_gpu_memory_limit_bytes"] == {f'{{{here},zone="vGPU"}}': 80 * GIB}
+    assert list(found["hami_gpu_memory_allocated_bytes"].values()) == [30 * GIB]
+    assert list(found["hami_gpu_core_allocated_ratio"].values()) == [30]
+    assert list(found["GPUDeviceCoreLimit"].values()) == [100]
+    assert list(found["hami_gpu_shared_count"].values()) == [2]
+    assert list(found["hami_node_gpu_memory_allocated_ratio"].values()) == [0.375]
+    assert found["vGPUPodsDeviceAllocated"] == {
+        f'{{containeridx="1",deviceusedcore="{cores}",deviceuuid="GPU-0",nodename="n",podname="{one.pod}",'
+        f'podnamespace="{one.namespace}",zone="vGPU"}}': size * GIB
+        for one, cores, size in ((POD, 30, 10), (twin, 0, 20))
+    }
+    assert list(found["nodeGPUOverview"]) == [
+        (
+            '{devicecores="30",deviceidx="0",devicememorylimit="81920",devicetype="NVIDIA H200",deviceuuid="GPU-0",'
+            'nodeid="n",sharedcontainers="2",zone="vGPU"}'
+        )
+    ]
+
+
+def test_without_a_list_of_devices_nobody_knows_what_was_given() -> None:
+    page = {one.name for one in families(node(joined(DEVICE, [])), NEW)}
+    assert "hami_gpu_core_limit_ratio" in page
+    assert "hami_gpu_memory_allocated_bytes" not in page
+    listed = PartStatus(name="podresources", up=True)
+    page = {one.name for one in families(replace(node(joined(DEVICE, [])), parts=(listed,)), NEW)}
+    assert "hami_gpu_memory_allocated_bytes" in page

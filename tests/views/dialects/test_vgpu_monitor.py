@@ -20,6 +20,7 @@ from podgpu.model import (
     Holder,
     Instance,
     MigInstance,
+    Pod,
     Process,
     Reading,
     Snapshot,
@@ -200,17 +201,22 @@ def test_slots_count_what_a_pod_has_and_share_what_it_uses() -> None:
     }
 
 
-def test_pods_with_the_same_name_have_their_namespace_as_a_label() -> None:
+def test_of_pods_with_the_same_name_the_later_has_its_namespace_as_a_label() -> None:
+    """A running series never changes because a namesake came, whatever their namespaces are called."""
     twin = ContainerRef("team-b", "notebook", "main", "uid-2")
     single = ContainerRef("team-b", "single", "main", "uid-3")
-    snapshot = node(idle(claim(), claim(container=twin), claim(container=single)))
-    twins = [
-        '{gpu_id="0",namespace="team-a",pod="notebook"}',
+    alone = node(idle(claim(container=twin)))
+    pods = tuple(
+        Pod(namespace=space, name="notebook", uid=uid, started_at=since)
+        for space, uid, since in (("team-a", "uid-1", 200.0), ("team-b", "uid-2", 100.0))
+    )
+    both = replace(node(idle(claim(), claim(container=twin), claim(container=single))), pods=pods)
+    later = '{gpu_id="0",namespace="team-a",pod="notebook"}'
+    assert list(shown(alone)[TOTAL]) == ['{gpu_id="0",pod="notebook"}']
+    assert list(shown(both)[TOTAL]) == [later, '{gpu_id="0",pod="notebook"}', '{gpu_id="0",pod="single"}']
+    assert list(shown(both, NAMESPACED)[TOTAL]) == [
+        later,
         '{gpu_id="0",namespace="team-b",pod="notebook"}',
-    ]
-    assert list(shown(snapshot)[TOTAL]) == [*twins, '{gpu_id="0",pod="single"}']
-    assert list(shown(snapshot, NAMESPACED)[TOTAL]) == [
-        *twins,
         '{gpu_id="0",namespace="team-b",pod="single"}',
     ]
 

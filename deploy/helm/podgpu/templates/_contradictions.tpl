@@ -61,8 +61,8 @@
 {{/* Something is wanted whose only source is switched off. */}}
 {{- define "podgpu.refuseBlindness" -}}
 {{- $values := .root.Values -}}
-{{- if and (eq (get .given "series.processes") "on") (not $values.hostPID) -}}
-{{- fail "config.series.processes=on wants a series for each process, but without hostPID the driver shows the agent none. Set hostPID=true or leave processes off." -}}
+{{- if and (eq (get .given "series.level") "process") (not $values.hostPID) -}}
+{{- fail "config.series.level=process wants a series for each process, but without hostPID the driver shows the agent none. Set hostPID=true or choose another level." -}}
 {{- end -}}
 {{- if and $values.ratioFile (not $values.hostPaths.podResources) -}}
 {{- fail "ratioFile divides what device plugins gave to containers, but without hostPaths.podResources the agent does not learn what they gave. Set hostPaths.podResources=true or remove ratioFile." -}}

@@ -19,6 +19,7 @@ _OF_STORE = {option.name for option in options_of(StoreOptions).values()}
 _BESIDES = {"config_file", "source", *(name for name in OPTIONS if name.startswith("kube_"))} - {
     "kube_pod_labels",
     "kube_workload_labels",
+    "kube_workload_owner",
 }
 # The options that say what to look at.
 LOOKING = tuple(

@@ -41,12 +41,24 @@ class PodSpec(_message.Message):
     def __init__(self, containers: _Optional[_Iterable[_Union[ContainerSpec, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerSpec, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[PodClaim, _Mapping]]] = ...) -> None: ...
 
 class ContainerSpec(_message.Message):
-    __slots__ = ("name", "resources")
+    __slots__ = ("name", "image", "env", "resources")
     NAME_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    ENV_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     name: str
+    image: str
+    env: _containers.RepeatedCompositeFieldContainer[EnvVar]
     resources: Resources
-    def __init__(self, name: _Optional[str] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., image: _Optional[str] = ..., env: _Optional[_Iterable[_Union[EnvVar, _Mapping]]] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
+
+class EnvVar(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class Resources(_message.Message):
     __slots__ = ("limits", "claims")
@@ -130,8 +142,9 @@ class Reference(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., uid: _Optional[str] = ..., api_version: _Optional[str] = ..., controller: _Optional[bool] = ...) -> None: ...
 
 class PodStatus(_message.Message):
-    __slots__ = ("phase", "start_time", "containers", "init_containers", "ephemeral_containers", "claims", "extended_claim")
+    __slots__ = ("phase", "host_ip", "start_time", "containers", "init_containers", "ephemeral_containers", "claims", "extended_claim")
     PHASE_FIELD_NUMBER: _ClassVar[int]
+    HOST_IP_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     INIT_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
@@ -139,13 +152,14 @@ class PodStatus(_message.Message):
     CLAIMS_FIELD_NUMBER: _ClassVar[int]
     EXTENDED_CLAIM_FIELD_NUMBER: _ClassVar[int]
     phase: str
+    host_ip: str
     start_time: Time
     containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     init_containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     ephemeral_containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     claims: _containers.RepeatedCompositeFieldContainer[ClaimStatus]
     extended_claim: ExtendedClaim
-    def __init__(self, phase: _Optional[str] = ..., start_time: _Optional[_Union[Time, _Mapping]] = ..., containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., ephemeral_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[ClaimStatus, _Mapping]]] = ..., extended_claim: _Optional[_Union[ExtendedClaim, _Mapping]] = ...) -> None: ...
+    def __init__(self, phase: _Optional[str] = ..., host_ip: _Optional[str] = ..., start_time: _Optional[_Union[Time, _Mapping]] = ..., containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., ephemeral_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[ClaimStatus, _Mapping]]] = ..., extended_claim: _Optional[_Union[ExtendedClaim, _Mapping]] = ...) -> None: ...
 
 class Time(_message.Message):
     __slots__ = ("seconds", "nanos")
@@ -182,16 +196,18 @@ class RequestMapping(_message.Message):
     def __init__(self, container: _Optional[str] = ..., resource: _Optional[str] = ..., request: _Optional[str] = ...) -> None: ...
 
 class ContainerStatus(_message.Message):
-    __slots__ = ("name", "state", "container_id", "allocated")
+    __slots__ = ("name", "state", "image", "container_id", "allocated")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
     CONTAINER_ID_FIELD_NUMBER: _ClassVar[int]
     ALLOCATED_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: State
+    image: str
     container_id: str
     allocated: _containers.RepeatedCompositeFieldContainer[AllocatedResource]
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[State, _Mapping]] = ..., container_id: _Optional[str] = ..., allocated: _Optional[_Iterable[_Union[AllocatedResource, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[State, _Mapping]] = ..., image: _Optional[str] = ..., container_id: _Optional[str] = ..., allocated: _Optional[_Iterable[_Union[AllocatedResource, _Mapping]]] = ...) -> None: ...
 
 class State(_message.Message):
     __slots__ = ("running",)

@@ -57,8 +57,8 @@ class Endpoints:
 
     Every pod with these labels is believed, so it is better to name the `namespace` they are in. If a node has too
     many, the oldest are asked: the real exporter usually starts before a pod that pretends to be one. Without a
-    `node`, the pods of all nodes are asked. `port` counts for pods without a port of that name. With `proxied` the
-    addresses are paths of the API server, which passes requests on to the pods.
+    `node`, the pods of all nodes are asked. `port` counts for pods without a port of that name, or with
+    `fixed` for all. With `proxied` the addresses are paths of the API server, which passes requests on to the pods.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Endpoints:
         port: int,
         path: str,
         port_name: str = PORT_NAME,
+        fixed: bool = False,
         proxied: bool = False,
     ) -> None:
         self._api = api
@@ -80,6 +81,7 @@ class Endpoints:
         self._port = port
         self._path = path
         self._port_name = port_name
+        self._fixed = fixed
         self._proxied = proxied
         self._nodes: Mapping[str, str] = {}
         self._fault: Fault | None = None
@@ -142,7 +144,7 @@ class Endpoints:
 
     def _url(self, item: EndpointPod) -> str:
         """Return the pod's address, or nothing if it would not lead to the pod but, for example, to ourselves."""
-        port = self._own_port(item) or self._port
+        port = self._port if self._fixed else self._own_port(item) or self._port
         if self._proxied:
             pod = f"/api/v1/namespaces/{item.metadata.namespace}/pods/{item.metadata.name}"
             return f"{pod}:{port}/proxy{self._path}"

@@ -58,6 +58,7 @@ class ClusterReader:
         wanted: Wanted,
         *,
         workload_labels: Collection[str] = (),
+        nearest_owner: bool = False,
         timing: WatchTiming = TIMING,
     ) -> None:
         self._api = api
@@ -74,7 +75,9 @@ class ClusterReader:
             self._watch(book, [f"{root}/{plural}" for root in DYNAMIC], plural, RESOURCE, timing)
             for plural, book in (("resourceclaims", self._claims), ("resourceslices", self._slices))
         )
-        self._workloads = Workloads(api, name_labels=tuple(workload_labels), known_seconds=OWNER_SECONDS)
+        self._workloads = Workloads(
+            api, name_labels=tuple(workload_labels), nearest=nearest_owner, known_seconds=OWNER_SECONDS
+        )
         self._owners: dict[str, Workload] = {}
         self._made: KubeObjects | None = None
         self.errors: Counter[str] = Counter()

@@ -8,10 +8,9 @@ from podgpu.model import Cluster, ClusterNode
 from podgpu.option import OptionsOf
 from podgpu.option.address import NATIVE
 from podgpu.serve.cluster.views import ListView, MetricsView, View
-from podgpu.serve.menu import PREFIX
 from podgpu.views.cluster import dialects, json, metrics, page
 from podgpu.views.cluster.part import part
-from podgpu.views.dialects import container_json, pod_gpu_map
+from podgpu.views.dialects import PREFIX, container_json, pod_gpu_map
 from podgpu.views.series import Family
 
 # Makes a document for one request alone.

@@ -11,9 +11,10 @@ from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
 from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
 from podgpu.serve.load import Load
-from podgpu.serve.menu import PREFIX, form_of
+from podgpu.serve.menu import form_of
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Handler, Route, is_known, under_policy, wants_gzip
+from podgpu.views.dialects import PREFIX
 from podgpu.views.json import encode
 
 MOST_HOURS = 31 * 24
@@ -45,7 +46,7 @@ class ClusterRoutes:
             "/api/v1/snapshot": Route(self._snapshot),
             "/api/v1/history": Route(self._past),
             "/metrics": pages[PREFIX + dialect],
-            "/healthz": Route(self._healthy, vital=True, open=True),
+            "/healthz": Route(self._alive, vital=True, open=True),
             "/-/healthy": Route(self._healthy, vital=True, open=True),
             "/-/ready": Route(self._ready, vital=True, open=True),
         }
@@ -73,6 +74,10 @@ class ClusterRoutes:
         except UserError as error:
             return answer.text(404, str(error))
         return Response(200, encode(found), "application/json")
+
+    def _alive(self, _request: Request) -> Response:
+        """What zxporter says."""
+        return answer.text(200, "OK")
 
     async def _past(self, request: Request) -> Response:
         """Answer with a pod's use over hours, from the store."""

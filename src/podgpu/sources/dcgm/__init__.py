@@ -16,7 +16,7 @@ HELP = "the page of a dcgm-exporter"
 NAMES_HOLDERS = True
 SEES_PROCESSES = False
 LENDS_PROFILING = True
-PORT, PATH = 9400, "/metrics"  # where dcgm-exporter serves its page, unless its pod names another port
+PORT = 9400  # where dcgm-exporter serves its page, unless its pod names another port
 
 
 def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as dcgm.open
@@ -31,7 +31,13 @@ def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as dcgm
 def _pages(options: "Options", site: Site) -> Whereabouts:
     if options.url is not None:
         return OnePage(options.url, site.node)
-    found = site.find_pods(options.selector, namespace=options.namespace or "", port=PORT, path=PATH)
+    found = site.find_pods(
+        options.selector,
+        namespace=options.namespace or "",
+        port=options.port or PORT,
+        fixed=options.port is not None,
+        path=options.path,
+    )
     if found is None:
         raise UserError(
             "there is no API server to find the dcgm-exporter with; "

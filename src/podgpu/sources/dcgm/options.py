@@ -1,7 +1,7 @@
 from dataclasses import dataclass
 
 from podgpu.option import SOURCE, Option, at_most_one, one
-from podgpu.option.value import duration, page_address, size
+from podgpu.option.value import absolute_path, duration, page_address, size, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,26 @@ class Options:
             parse=str,
             value_name="NAME",
             default_note="any",
+        )
+    )
+    port: int | None = at_most_one(
+        Option(
+            flag="--dcgm.port-number",  # Kubernetes sets …_PORT for a Service of that name
+            group=SOURCE,
+            help="The port of dcgm-exporter's pods.",
+            parse=whole(1, 65535),
+            value_name="PORT",
+            default_note="the pod's port with the name metrics, else 9400",
+        )
+    )
+    path: str = one(
+        Option(
+            flag="--dcgm.path",
+            group=SOURCE,
+            help="The path of the page on dcgm-exporter's pods.",
+            parse=absolute_path,
+            value_name="PATH",
+            default="/metrics",
         )
     )
     timeout: float = one(

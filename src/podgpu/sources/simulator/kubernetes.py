@@ -37,6 +37,9 @@ class Given(Struct, frozen=True):
     dynamic: tuple[DynamicAllocation, ...] = ()
 
 
+ADDRESS = "192.0.2.10"  # for documentation, and nobody's
+
+
 class ScriptedPod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`workload` is KIND/NAME, `team` the value of the label of that name.
 
@@ -152,6 +155,7 @@ def _uuid(index: int, instance: str | None) -> str:
 def _pod(tenant: str, born: float) -> Pod:
     namespace, name, container = tenant.split("/")
     scripted = script().pods[f"{namespace}/{name}"]
+    image = f"registry.example/{_workload(namespace, name).name}:1"
     return Pod(
         namespace=namespace,
         name=name,
@@ -160,7 +164,10 @@ def _pod(tenant: str, born: float) -> Pod:
         started_at=born - scripted.hours * 3600,
         labels={"app": _workload(namespace, name).name, "team": scripted.team},
         annotations={key: _named(note) for key, note in scripted.annotations.items()},
-        containers=(PodContainer(name=container, container_id=_container_id(tenant), running=True),),
+        host_ip=ADDRESS,
+        containers=(
+            PodContainer(name=container, container_id=_container_id(tenant), image=image, running=True),
+        ),
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from podgpu.model import Snapshot
 from podgpu.views.series import Family
 
+PREFIX = "/metrics/"
+
 # The second argument is an instance of the dialect's own Options, or None if it declares none.
 Families = Callable[[Snapshot, Any], Sequence[Family]]
 # The JSON for a query's parameters, made of what is ready: queries differ, and there may be many.
@@ -32,6 +34,12 @@ class Dialect(Protocol):
 def dialects() -> tuple[Dialect, ...]:
     names = sorted(one.name for one in pkgutil.iter_modules(__path__) if not one.name.startswith("_"))
     return tuple(import_module(f"{__name__}.{name}") for name in names)
+
+
+def dialect_names() -> list[str]:
+    """List what an address can be given."""
+    paths = (path for one in dialects() for path in (*one.PAGES, *one.DOCUMENTS))
+    return sorted(path.removeprefix(PREFIX) for path in paths if path.startswith(PREFIX))
 
 
 def options_class(dialect: Dialect) -> type | None:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
-from podgpu.model import Snapshot
+from podgpu.model import PodContainer, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants
 from podgpu.views.series import Family, Labels
 
-LABELS = ("acc_id", "container", "make", "model", "namespace", "pod")
 MAKE = "nvidia"
 
 
@@ -40,8 +39,9 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
         "duty_cycle",
         "Percent of time over the past sample period during which the accelerator was actively processing.",
     )
+    containers = {(pod.uid, each.name): each for pod in snapshot.pods for each in pod.containers if pod.uid}
     for one in pod_tenants(snapshot):
-        labels = _labels(one)
+        labels = _labels(one, containers.get((one.container.pod_uid, one.container.container)))
         total.put(one.reading("memory_total_bytes"), labels)
         if is_of_card:
             used.put(one.reading("memory_used_bytes"), labels)
@@ -56,10 +56,31 @@ def _family(name: str, help_text: str) -> Family:
     return Family(f"container_accelerator_{name}", Kind.GAUGE, help_text, Worth.CORE)
 
 
-def _labels(one: PodTenant) -> Labels:
-    container, model = one.container, one.gpu.model
-    values = (one.uuid, container.container, MAKE, model, container.namespace, container.pod)
-    return Labels(LABELS, values)
+def _labels(one: PodTenant, known: PodContainer | None) -> Labels:
+    container = one.container
+    pairs = {
+        "acc_id": one.uuid,
+        "container": container.container,
+        "make": MAKE,
+        "model": one.gpu.model,
+        "namespace": container.namespace,
+        "pod": container.pod,
+    }
+    return Labels.by_name(pairs if known is None else pairs | _of_runtime(container.pod_uid, known))
+
+
+def _of_runtime(pod_uid: str, known: PodContainer) -> dict[str, str]:
+    """What is known of these stays the same for as long as the container lives, whether or not it has a process.
+
+    With containerd, cAdvisor's name of a container is its id. The real cgroup has more parts, by the node's driver.
+    """
+    container_id = known.container_id
+    facts = {
+        "id": f"/kubepods/pod{pod_uid}/{container_id}" if container_id else "",
+        "image": known.image,
+        "name": container_id,
+    }
+    return {name: text for name, text in facts.items() if text}
 
 
 def _device_ratio(one: PodTenant) -> float | None:

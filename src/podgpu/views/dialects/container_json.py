@@ -26,7 +26,7 @@ _NOBODY = ContainerRef("", "", "")
 _OPEN, _CLOSE = b"[\n", b"\n]"
 
 _CLOCKS = "clocks_event_reasons"
-_FIELDS = {
+FIELDS = {
     "sm_active": "DCGM_FI_PROF_SM_ACTIVE",
     "sm_occupancy": "DCGM_FI_PROF_SM_OCCUPANCY",
     "tensor_active": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
@@ -58,7 +58,7 @@ _FIELDS = {
 }
 
 
-_COUNTERS = {name: counter for key, name in _FIELDS.items() if key != _CLOCKS and (counter := field(name))}
+_COUNTERS = {name: counter for key, name in FIELDS.items() if key != _CLOCKS and (counter := field(name))}
 # The readings that the document is made of, by name and labels. Without labels: any.
 READINGS = frozenset(
     {
@@ -91,7 +91,7 @@ class ContainerRow:
         return self.entity.card.gpu.index, instance, self.container
 
     def values(self) -> dict[str, float | None]:
-        return {key: self._value(key, name) for key, name in _FIELDS.items()}
+        return {key: self._value(key, name) for key, name in FIELDS.items()}
 
     def _value(self, key: str, name: str) -> float | None:
         if self.occupant is None or not self.split or key == _CLOCKS:
@@ -159,7 +159,7 @@ def _rows(snapshot: Snapshot, *, split: bool) -> list[ContainerRow]:
 def _rows_of(entity: Entity, *, split: bool) -> list[ContainerRow]:
     present = entity.occupants
     is_split = split and len(present) > 1
-    shared = {key: _shared(entity, key, name) for key, name in _FIELDS.items()}
+    shared = {key: _shared(entity, key, name) for key, name in FIELDS.items()}
     return [ContainerRow(entity, shared, one, is_split) for one in present] or [ContainerRow(entity, shared)]
 
 
@@ -194,13 +194,13 @@ def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
         "workload_name": workload.name if workload else "",
         "workload_kind": workload.kind if workload else "",
     }
-    return {field: clean(text) for field, text in facts.items() if text or field not in _OMITTED}
+    return {field: clean(text) for field, text in facts.items() if text or field not in OMITTED}
 
 
-_OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workload_kind"})
+OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workload_kind"})
 
 
-__all__ = ["DOCUMENTS", "PAGES", "READINGS", "Options", "document"]
+__all__ = ["DOCUMENTS", "FIELDS", "OMITTED", "PAGES", "READINGS", "Options", "document"]
 
 PAGES: Mapping[str, Families] = {}
 DOCUMENTS: Mapping[str, Document] = {

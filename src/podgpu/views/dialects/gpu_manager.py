@@ -1,6 +1,7 @@
 """Tencent's gpu-manager: what each container requested and uses, in cards, percent of a card and MiB."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ from msgspec import Struct
 
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Card, ContainerRef, Gpu, Pod, Snapshot
+from podgpu.model.quantity import amount
 from podgpu.views.dialects import Answers, Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
 from podgpu.views.series import Family, Labels
@@ -17,8 +19,7 @@ CORE, MEMORY = "tencent.com/vcuda-core", "tencent.com/vcuda-memory"
 CORES_OF_CARD = 100
 BLOCK_MIB = 256
 TOTAL = "total"
-
-_DIGITS = 9
+MOST = 10**6  # of cores or blocks; no node has as many
 
 
 class CardUse(Struct, frozen=True):
@@ -92,21 +93,24 @@ def families(snapshot: Snapshot, _options: None) -> list[Family]:
 
 
 def usage(snapshot: Snapshot, _options: None) -> Answers:
-    """Pods by UID, as JSON.
-
-    Unknown values are left out. So are user and cluster, which would take annotations and environment variables.
-    """
+    """Pods by UID, as JSON. Unknown values are left out."""
+    pods = {pod.uid: pod for pod in snapshot.pods}
     found: dict[str, dict[str, Any]] = {}
     for one in _containers(snapshot):
         if uid := one.container.pod_uid:
-            blank: dict[str, Any] = {"stat": {}, "project": clean(one.container.namespace), "spec": {}}
-            pod = found.setdefault(clean(uid), blank)
+            pod = found.setdefault(clean(uid), _pod(one.container, pods.get(uid)))
             name = clean(one.container.container)
             if one.cards:
                 pod["stat"][name] = {"dev": list(map(_device, one.cards))}
             pod["spec"][name] = _known({"gpu": one.requested_cards, "mem": one.requested_mib})
     body = msgspec.json.encode({"usage": found})
     return lambda _query: body
+
+
+def _pod(container: ContainerRef, known: Pod | None) -> dict[str, Any]:
+    about = {"user": clean(known.submitter), "cluster": clean(known.cluster)} if known else {}
+    given = {name: text for name, text in about.items() if text}
+    return {"stat": {}, "project": clean(container.namespace), **given, "spec": {}}
 
 
 def _containers(snapshot: Snapshot) -> Iterator[ContainerUse]:
@@ -154,7 +158,9 @@ def _limit(one: PodTenant) -> float | None:
 
 
 def _whole(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
+    """Read a quantity as gpu-manager does, in whole cores or blocks: what is left over counts as one more."""
+    found = amount(text)
+    return None if found is None or found > MOST else ceil(found)
 
 
 def _mib(size: float | None) -> int | None:

@@ -47,7 +47,7 @@ class Options:
             help="Address of this node, for pages that show one.",
             parse=str,
             value_name="ADDRESS",
-            default_note="none",
+            default_note="what Kubernetes says",
             also_from=("HOST_IP", "hostIP"),
         )
     )
@@ -65,10 +65,15 @@ class Options:
 def families(snapshot: Snapshot, options: Options) -> list[Family]:
     wording = LATER if options.labels == "later" else README
     page = Family(NAME, Kind.GAUGE, HELP, Worth.CORE)
-    for facts, memory in _processes(snapshot, wording, options.node_ip or ""):
+    for facts, memory in _processes(snapshot, wording, options.node_ip or _address(snapshot)):
         # A process on two instances of a card is listed once for each.
         page.add(memory, Labels(wording.names, [facts[name] for name in wording.names]))
     return [page] if page.samples else []
+
+
+def _address(snapshot: Snapshot) -> str:
+    """Return the node's address, by the status of its pods."""
+    return next((pod.host_ip for pod in snapshot.pods if pod.host_ip), "")
 
 
 def _processes(snapshot: Snapshot, wording: Wording, address: str) -> Iterator[tuple[dict[str, str], int]]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
@@ -67,7 +68,8 @@ class Options:
         option.Option(
             flag="--dialect.vgpu-monitor.namespace",
             group=option.DIALECTS,
-            help="Whether every pod on /metrics/vgpu-monitor has a namespace label. Pods of one name always have it.",
+            help="Whether every pod on /metrics/vgpu-monitor has a namespace label. Without it, only a pod has it that "
+            "came after another of its name.",
             parse=OneOf(("on", "off")),
             default="off",
         )
@@ -81,7 +83,7 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
     multiplied = options.utilization == "multiplied"
     words = _HELP | _MULTIPLIED_HELP if multiplied else _HELP
     page = {name: Family(name, Kind.GAUGE, text, Worth.CORE) for name, text in words.items()}
-    for pod, namespace in _namespaces(pods, always=options.namespace == "on").items():
+    for pod, namespace in _namespaces(snapshot, pods, always=options.namespace == "on").items():
         for row in _by_slot(pods[pod]) if slots else _by_card(pods[pod], names):
             labels = _labels(row.gpu_id, namespace, pod)
             for name, value in _values(row, multiplied=multiplied).items():
@@ -102,10 +104,23 @@ def _order(one: PodTenant) -> tuple[int, int, int]:
     return one.gpu.index, *place
 
 
-def _namespaces(pods: Iterable[PodName], *, always: bool) -> dict[PodName, str]:
-    """The namespace to show for each pod. Without it, two pods of the same name would be one series."""
-    bearers = Counter(name for _, name in pods)
-    return {pod: pod[0] if always or bearers[pod[1]] > 1 else "" for pod in pods}
+def _namespaces(
+    snapshot: Snapshot, pods: Mapping[PodName, Sequence[PodTenant]], *, always: bool
+) -> dict[PodName, str]:
+    """The namespace to show for each pod. Without it, two pods of the same name would be one series.
+
+    Of such pods the first keeps its series as it is: whoever comes later must not change it.
+    """
+    started = {(pod.namespace, pod.name): pod.started_at for pod in snapshot.pods}
+    first: dict[str, PodName] = {}
+    for pod in sorted(pods, key=lambda pod: (_since(started.get(pod), pods[pod]), pod)):
+        first.setdefault(pod[1], pod)
+    return {pod: pod[0] if always or first[pod[1]] != pod else "" for pod in pods}
+
+
+def _since(started: float | None, held: Iterable[PodTenant]) -> float:
+    known = [started, *(one.tenant.held_since for one in held)]
+    return min((moment for moment in known if moment is not None), default=inf)
 
 
 def _by_card(held: Iterable[PodTenant], names: Mapping[str, str]) -> Iterator[PodRow]:

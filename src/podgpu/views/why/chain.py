@@ -106,6 +106,18 @@ def pod_names(snapshot: Snapshot) -> list[str]:
     return sorted(f"{namespace}/{pod}" for namespace, pod in names)
 
 
+def workload_names(snapshot: Snapshot) -> dict[str, str]:
+    """Return `KIND/NAME` of the workload of each pod where it is known, by `namespace/pod`."""
+    tenants = [one for card in snapshot.cards for one in card.tenants if not is_outsider(one.container)]
+    found = {(one.container.namespace, one.container.pod): one.workload for one in tenants}
+    found |= {(one.namespace, one.name): one.workload for one in snapshot.pods if one.workload}
+    return {
+        f"{namespace}/{pod}": f"{workload.kind}/{workload.name}"
+        for (namespace, pod), workload in found.items()
+        if workload
+    }
+
+
 def _containers(card: Card) -> Iterator[ContainerRef]:
     """Every container that is named on the card, some more than once."""
     yield from (tenant.container for tenant in (*card.tenants, *card.ended))

@@ -13,6 +13,7 @@ from podgpu.views.text import line, shortened
 _HEADINGS = ("memory bytes", "busy seconds", "energy joules")
 _COLUMN = 17
 _LEAST_NAME = 8
+_USUAL_NAME = 27  # wider only for longer names, so that numbers stay near them
 
 
 class _Row(Struct, frozen=True):
@@ -31,7 +32,9 @@ def sheet(card: Card, width: int, indent: int) -> list[str]:
         return []
     total = _Row("sum", _memory(rows), sum(one.busy_us for one in rows), sum(one.energy_mj for one in rows))
     booked = _Row("booked of the GPU", balance.memory_bytes, balance.busy_us, balance.energy_mj)
-    name_width = max(width - indent - _COLUMN * len(_HEADINGS), _LEAST_NAME)
+    longest = max(len(one.name) for one in (*rows, total, booked))
+    room = min(width - indent - _COLUMN * len(_HEADINGS), max(longest + 1, _USUAL_NAME))
+    name_width = max(room, _LEAST_NAME)
     margin = " " * indent
     head = " " * name_width + "".join(f"{heading:>{_COLUMN}}" for heading in _HEADINGS)
     written = [_written(row, name_width) for row in (*rows, total, booked)]

@@ -1,59 +1,27 @@
-"""HAMi's monitor of a node: with its names since 2.9, with those before, or with both.
+"""HAMi's monitor of a node, and what its scheduler says of it: with names since 2.9, those before, or both.
 
 As in HAMi, memory in use is what the library inside the container counts, since that is what it enforces; without the
 library it is what the driver reports. A tenant can write anything into the library's file, so limits and utilization
 come from it only if there is no other source.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from operator import add
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
-from podgpu.model import Snapshot, Tenant, VirtualGpu
+from podgpu.model import Gpu, Snapshot, Tenant, VirtualGpu
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants, reading
+from podgpu.views.dialects.hami.naming import Naming, Pairs, Samples, with_new_names, with_old_names
+from podgpu.views.dialects.hami.scheduler import SYSTEM, of_scheduler
 from podgpu.views.series import Family, Labels
 
-SYSTEM = "hami"
 MAKE = "NVIDIA"
 ZONE = {"zone": "vGPU"}
-# The names of labels before 2.9. There were no others.
-LEGACY_LABELS = {
-    "container": "ctrname",
-    "device_index": "deviceidx",
-    "device_type": "devicetype",
-    "device_uuid": "deviceuuid",
-    "gpu_instance_id": "instanceid",
-    "namespace": "podnamespace",
-    "node": "nodeid",
-    "pod": "podname",
-    "vdevice_index": "vdeviceid",
-}
-
-Pairs = Mapping[str, str]
-
-
-class Naming(NamedTuple):
-    """The names of one family. `joined` makes one value from those of two pods with the same name."""
-
-    name: str
-    help: str
-    legacy: str = ""
-    legacy_help: str = ""
-    joined: Callable[[float, float], float] = add
-
-
-class Samples(NamedTuple):
-    """Values that share their labels."""
-
-    pairs: Pairs
-    values: Mapping[Naming, float | None]
 
 
 class CardPart(Struct, frozen=True):
@@ -169,11 +137,12 @@ class Options:
 
 
 def families(snapshot: Snapshot, options: Options) -> list[Family]:
-    samples = [*_hosts(snapshot), *_containers(snapshot)]
+    cards = {card.gpu.uuid: _card_pairs(snapshot, card.gpu) for card in snapshot.cards}
+    samples = [*_hosts(snapshot, cards), *_containers(snapshot), *of_scheduler(snapshot, cards)]
     names = options.names
-    chosen = samples if names in ("new", "both") else []
+    chosen = list(map(with_new_names, samples)) if names in ("new", "both") else []
     if names in ("legacy", "both"):
-        chosen = [*chosen, *map(_with_old_names, samples)]
+        chosen += [old for one in samples for old in with_old_names(one)]
     page: dict[str, Family] = {}
     for pairs, values in chosen:
         labels = Labels.by_name({**pairs, **ZONE})
@@ -197,25 +166,18 @@ def _put(family: Family, naming: Naming, value: float, labels: Labels) -> None:
     family.put(value if before is None else naming.joined(before, value), labels)
 
 
-def _with_old_names(one: Samples) -> Samples:
-    pairs = {LEGACY_LABELS[key]: text for key, text in one.pairs.items() if key in LEGACY_LABELS}
-    values = {
-        Naming(naming.legacy, naming.legacy_help, joined=naming.joined): value
-        for naming, value in one.values.items()
-        if naming.legacy
+def _card_pairs(snapshot: Snapshot, gpu: Gpu) -> dict[str, str]:
+    return {
+        "device_index": str(gpu.index),
+        "device_uuid": gpu.uuid,
+        "device_type": gpu.model if gpu.model.startswith(MAKE) else f"{MAKE}-{gpu.model}",
+        "node": snapshot.node,
     }
-    return Samples(pairs, values)
 
 
-def _hosts(snapshot: Snapshot) -> Iterator[Samples]:
+def _hosts(snapshot: Snapshot, cards: Mapping[str, Pairs]) -> Iterator[Samples]:
     for card in snapshot.cards:
-        gpu, readings = card.gpu, card.readings
-        pairs = {
-            "device_index": str(gpu.index),
-            "device_uuid": gpu.uuid,
-            "device_type": gpu.model if gpu.model.startswith(MAKE) else f"{MAKE}-{gpu.model}",
-            "node": snapshot.node,
-        }
+        readings = card.readings
         values = {
             HOST_USED: reading(readings, "memory_used_bytes"),
             HOST_UTILIZATION: percent(reading(readings, "utilization_ratio")),
@@ -223,7 +185,7 @@ def _hosts(snapshot: Snapshot) -> Iterator[Samples]:
             HOST_TEMPERATURE: reading(readings, "temperature_celsius", ("gpu",)),
             HOST_POWER: reading(readings, "power_watts"),
         }
-        yield Samples(pairs, values)
+        yield Samples(cards[card.gpu.uuid], values)
 
 
 def _containers(snapshot: Snapshot) -> Iterator[Samples]:

@@ -1,0 +1,73 @@
+"""`?collect[]=` and `?name[]=`, over real sockets."""
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu.assembly.menu import open_menu
+from podgpu.config.precedence import load
+from podgpu.errors import UserError
+from podgpu.model import Reading
+from tests.serve.rig import Answer, StubNode, fetch, serving
+from tests.views.quirks import BUSY, SNAPSHOT
+
+LEFT_OUT = "podgpu_gpu_compute_mode"
+
+
+async def asked(path: str, **flags: list[str]) -> Answer:
+    node = StubNode()
+    card = replace(BUSY, readings=(*BUSY.readings, Reading("compute_mode", 0.0)))
+    node.current = replace(SNAPSHOT, cards=(card,))
+    async with serving(node, menu=open_menu(load(flags, {}))) as server:
+        return await fetch(server, path)
+
+
+def names(answer: Answer) -> set[str]:
+    assert answer.status == 200
+    return {line.split()[2] for line in answer.text.splitlines() if line.startswith("# TYPE")}
+
+
+async def test_names_choose_families_even_such_as_the_page_leaves_out() -> None:
+    assert LEFT_OUT not in names(await asked("/metrics"))
+    path = f"/metrics?name[]=podgpu_up&name[]={LEFT_OUT}&name[]=podgpu_nothing"
+    assert names(await asked(path)) == {"podgpu_up", LEFT_OUT}
+
+
+async def test_groups_choose_families_together() -> None:
+    found = names(await asked("/metrics?collect[]=temperature&collect%5B%5D=presence&name[]=podgpu_up"))
+    assert {"podgpu_up", "podgpu_gpu_up", "podgpu_gpu_info", "podgpu_gpu_temperature_celsius"} <= found
+    assert not any("memory" in name for name in found)
+
+
+async def test_a_dialect_s_families_are_chosen_by_name() -> None:
+    path = "/metrics/dcgm?name[]=DCGM_FI_DEV_GPU_TEMP"
+    assert names(await asked(path)) == {"DCGM_FI_DEV_GPU_TEMP"}
+    refused = await asked("/metrics/dcgm?collect[]=power")
+    assert refused.status == 400
+    assert refused.text == "this page has no groups; ask for its families by name[]\n"
+
+
+async def test_an_unknown_group_is_refused_with_advice() -> None:
+    refused = await asked("/metrics?collect[]=powr")
+    assert (refused.status, refused.text) == (400, "there is no group 'powr'; did you mean power?\n")
+
+
+async def test_what_is_denied_is_not_served_to_anybody() -> None:
+    assert names(await asked(f"/metrics?name[]={LEFT_OUT}", series_deny=[LEFT_OUT])) == set()
+    found = names(await asked("/metrics/dcgm", series_deny=["DCGM_FI_DEV_GPU_TEMP"]))
+    assert found and "DCGM_FI_DEV_GPU_TEMP" not in found
+
+
+async def test_one_option_brings_the_rest() -> None:
+    assert LEFT_OUT in names(await asked("/metrics", series_detail=["on"]))
+
+
+def test_a_name_that_no_metric_has_is_refused() -> None:
+    with pytest.raises(UserError, match="did you mean podgpu_gpu_up"):
+        load({"series_allow": ["podgpu_gpu_upp"]}, {})
+    with pytest.raises(UserError, match="is not the name of a metric"):
+        load({"series_deny": ["a-b"]}, {})
+
+
+def test_the_old_name_of_the_level_still_works() -> None:
+    config = load({"series_processes": ["on"]}, {})
+    assert (config.series_level, config.outdated) == ("process", (("--series.processes", "--series.level"),))
