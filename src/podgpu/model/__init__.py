@@ -38,11 +38,14 @@ from podgpu.model.price import Prices
 from podgpu.model.report import Report, XidEvent
 from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, SharingStatus, Snapshot
 from podgpu.model.statement import KINDS, Statement, StatementLine, total_of
+from podgpu.model.switching import ENDED_PID, HIDDEN_PID, BusyWindow, Slice, Span, SwitchLog
 from podgpu.model.virtual import VirtualGpu
 
 __all__ = [
     "CLUSTER_SCHEMA",
     "ENDED",
+    "ENDED_PID",
+    "HIDDEN_PID",
     "KINDS",
     "NODE_STATES",
     "ORIGINS",
@@ -55,6 +58,7 @@ __all__ = [
     "Balance",
     "Band",
     "Booking",
+    "BusyWindow",
     "Card",
     "Claim",
     "ClaimUse",
@@ -88,9 +92,12 @@ __all__ = [
     "ResourceClaim",
     "Rest",
     "SharingStatus",
+    "Slice",
     "Snapshot",
+    "Span",
     "Statement",
     "StatementLine",
+    "SwitchLog",
     "Tenant",
     "VirtualGpu",
     "Waiting",

@@ -6,6 +6,7 @@
 from msgspec import Struct
 
 from podgpu.model.pod import Holder
+from podgpu.model.switching import BusyWindow
 
 UNKNOWN = -1  # a number that nobody reports
 
@@ -104,7 +105,8 @@ class Instance(Struct, frozen=True, kw_only=True, gc=False):
 class Device(Struct, frozen=True, kw_only=True, gc=False):
     """One reading of one card, as a source reports it. With a fault there is nothing else.
 
-    `at` is the monotonic time of the reading, comparable between processes of one machine.
+    `at` is the monotonic time of the reading, comparable between processes of one machine. `windows` are stretches of
+    the time since the previous reading, each with its busy time, where somebody asked for them.
     """
 
     gpu: Gpu
@@ -116,6 +118,7 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
     processes: tuple[Process, ...] = ()
     seconds: float = 0.0
     refused: tuple[Refused, ...] = ()
+    windows: tuple[BusyWindow, ...] = ()
 
     def place(self, process: Process) -> str:
         """UUID of the MIG instance that the process is on; empty if it is on none, or it is not clear on which.
