@@ -13,7 +13,7 @@ START, END = 6, 7
 CONTROL_BYTES = 4 << 20
 
 
-def record(  # noqa: PLR0913 - as many fields as it has
+def record(
     event: int,
     pid: int,
     stamp: int,

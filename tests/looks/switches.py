@@ -79,10 +79,12 @@ def _window(begin: float, end: float, busy: float) -> BusyWindow:
 
 
 def sheets(
-    recorded: dict[str, Any], windows: Sequence[BusyWindow], blind: Sequence[Span] = ()
+    recorded: dict[str, Any],
+    log: Sequence[Slice],
+    windows: Sequence[BusyWindow],
+    blind: Sequence[Span] = (),
 ) -> Iterator[Sheet]:
     """Book the windows in cycles of a second, or each on its own if it is longer."""
-    log = slices(recorded)
     whole = [one for one in windows if one.begin_ns >= log[0].begin_ns and one.end_ns <= log[-1].end_ns]
     cycle: list[BusyWindow] = []
     for one in whole:
@@ -124,9 +126,9 @@ def _holder(pid: int, number: int) -> Holder:
     )
 
 
-def findings(recorded: dict[str, Any], windows: Sequence[BusyWindow]) -> list[Finding]:
+def findings(recorded: dict[str, Any], log: Sequence[Slice], windows: Sequence[BusyWindow]) -> list[Finding]:
     period, resident = Period(), [0] * len(recorded["pids"])
-    for sheet in sheets(recorded, windows):
+    for sheet in sheets(recorded, log, windows):
         period.add(sheet)
         for party, entry in sheet.entries.items():
             if not isinstance(party, str):

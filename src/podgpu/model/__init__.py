@@ -7,9 +7,12 @@ from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Band, Booking, Card,
 from podgpu.model.claim import Claim
 from podgpu.model.cluster import CLUSTER_SCHEMA, NODE_STATES, ORIGINS, Cluster, ClusterNode, PendingPod
 from podgpu.model.device import (
+    ENDED_PID,
+    HIDDEN_PID,
     SEES_ALL,
     UNKNOWN,
     Ability,
+    BusyWindow,
     Device,
     Fault,
     Gpu,
@@ -18,6 +21,9 @@ from podgpu.model.device import (
     Process,
     Reading,
     Refused,
+    Slice,
+    Span,
+    SwitchLog,
 )
 from podgpu.model.dynamic import ClaimedDevice, DynamicAllocation, PoolDevice, ResourceClaim
 from podgpu.model.kube import KubeNode, KubeObjects
@@ -38,7 +44,6 @@ from podgpu.model.price import Prices
 from podgpu.model.report import Report, XidEvent
 from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, SharingStatus, Snapshot
 from podgpu.model.statement import KINDS, Statement, StatementLine, total_of
-from podgpu.model.switching import ENDED_PID, HIDDEN_PID, BusyWindow, Slice, Span, SwitchLog
 from podgpu.model.virtual import VirtualGpu
 
 __all__ = [

@@ -6,9 +6,10 @@
 from msgspec import Struct
 
 from podgpu.model.pod import Holder
-from podgpu.model.switching import BusyWindow
 
 UNKNOWN = -1  # a number that nobody reports
+HIDDEN_PID = 0  # a process of another user, which the agent may not see
+ENDED_PID = -1  # a process that had ended before the driver could look it up
 
 
 class Gpu(Struct, frozen=True, kw_only=True, gc=False):
@@ -100,6 +101,42 @@ class Instance(Struct, frozen=True, kw_only=True, gc=False):
 
     mig: MigInstance  # what instance it is
     readings: tuple[Reading, ...] = ()  # values of the instance, in base units
+
+
+class Slice(Struct, frozen=True, array_like=True, gc=False):
+    """A time in which a process's context was on the card. It and what follows here is by the node's clock, since 1970."""
+
+    pid: int
+    begin_ns: int
+    end_ns: int
+
+
+class BusyWindow(Struct, frozen=True, array_like=True, gc=False):
+    """How long the card was busy in a stretch of time, whoever caused it."""
+
+    begin_ns: int
+    end_ns: int
+    busy_ns: int
+
+
+class Span(Struct, frozen=True, array_like=True, gc=False):
+    begin_ns: int
+    end_ns: int
+
+
+class SwitchLog(Struct, frozen=True, kw_only=True, gc=False):
+    """The log of one card since the previous reading: complete from `begin_ns` to `end_ns`, except for `lost`.
+
+    `slices` follow each other; whoever is still on the card at the end has a slice up to there. `switching_ns` is the
+    time between one context and the next.
+    """
+
+    begin_ns: int
+    end_ns: int
+    slices: tuple[Slice, ...] = ()
+    lost: tuple[Span, ...] = ()
+    switches: int = 0
+    switching_ns: int = 0
 
 
 class Device(Struct, frozen=True, kw_only=True, gc=False):

@@ -28,7 +28,7 @@ class Reader:
 
     def __init__(self, minor: int) -> None:
         self._log = Logbook(minor)
-        self._tape = Tape(self._log.clock().now_ns)
+        self._tape = Tape(self._log.began_ns)
 
     def drain(self) -> None:
         drained = self._log.drain()

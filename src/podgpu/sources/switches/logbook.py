@@ -28,6 +28,7 @@ class Logbook:
         self._driver = Driver()
         self._maps: list[mmap] = []
         self._next = 0
+        self.began_ns = 0  # by the card's clock
         try:
             self.delay_ns = self._known_delay_ns()
             self._driver.open_card(minor)
@@ -94,6 +95,7 @@ class Logbook:
             driver.allocate(0, handle, layout.MEMORY, layout.memory(size))
         driver.allocate(0, layout.BUFFER_HANDLE, layout.EVENT_BUFFER, layout.event_buffer())
         self._maps = [driver.map(handle, size) for handle, size in sizes.items()]
+        self.began_ns = self.clock().now_ns
         self._bind()
         driver.control(layout.BUFFER_HANDLE, layout.ENABLE, layout.enable(on=True), "enable")
 
