@@ -104,7 +104,7 @@ class Instance(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Slice(Struct, frozen=True, array_like=True, gc=False):
-    """A time in which a process's context was on the card. It and what follows here is by the node's clock, since 1970."""
+    """A time in which a process's context was on the card. By the node's clock, like all that follows."""
 
     pid: int
     begin_ns: int

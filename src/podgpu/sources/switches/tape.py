@@ -40,6 +40,7 @@ class Tape:
         self._last_ns = began_ns  # of the newest record with an exact stamp
         self._sequence: int | None = None
         self._resident: Resident | None = None
+        self._blind_ns: int | None = None  # from here on it is not, until the next record
         self._ended_ns: int | None = None  # when the card was last left, and nobody has come since
         self._slices: list[Slice] = []
         self._lost: list[Span] = []
@@ -56,12 +57,11 @@ class Tape:
             elif kind != layout.TYPE_WITHOUT_MIG and (gi, ci) != (layout.NO_INSTANCE, layout.NO_INSTANCE):
                 self.counts["mig_record"] += 1
             else:
-                self._follow(sequence, stamp)
+                self._follow(sequence)
                 self._take(event, ENDED_PID if pid == layout.NO_PID else pid, context, stamp)
         if dropped:
             self.counts["overflow"] += dropped
-            # What came after the last record is lost, up to the next one: its sequence number says so too.
-            self._lose(self._last_ns, self._last_ns + 1)
+            self._go_blind()
         if len(self._slices) > MOST_SLICES:
             self._lose(self._slices[0].begin_ns, self._slices[-1].end_ns)
             self._slices = []
@@ -73,12 +73,16 @@ class Tape:
         """
         ahead_ns, is_step = self._ahead(clock)
         until = clock.now_ns - delay_ns
-        self.counts["clock_step"] += is_step
+        if is_step:
+            self.counts["clock_step"] += 1
         if self._known_ns is None or until <= self._known_ns:
             return None
         begin, self._known_ns = self._known_ns, until
         if is_step:
             self._lose(begin, until)
+        if self._blind_ns is not None and self._blind_ns < until:
+            self._lose(self._blind_ns, until)
+            self._blind_ns = until
         log = SwitchLog(
             begin_ns=begin - ahead_ns,
             end_ns=until - ahead_ns,
@@ -102,13 +106,13 @@ class Tape:
         self._ahead_ns = clock.ahead_ns
         return clock.ahead_ns, change > LARGEST_STEP_NS + clock.doubt_ns
 
-    def _follow(self, sequence: int, stamp: int) -> None:
-        """Notice what is missing before this record: then nobody knows who was on the card."""
+    def _follow(self, sequence: int) -> None:
+        """Notice what is missing before this record."""
         missing = (sequence - self._sequence - 1) & 0xFFFF if self._sequence is not None else 0
         self._sequence = sequence
         if missing:
             self.counts["lost_records"] += missing
-            self._forget(stamp)
+            self._go_blind()
 
     def _take(self, event: int, pid: int, context: int, stamp: int) -> None:
         if pid == HIDDEN_PID:
@@ -118,9 +122,12 @@ class Tape:
             self.counts["ended_record"] += 1
         if not stamp or stamp < self._last_ns:
             self.counts["bad_stamp"] += 1
-            self._forget(self._last_ns)
+            self._go_blind()
             self._last_ns = stamp or self._last_ns
             return
+        if self._known_ns is not None and stamp < self._known_ns:  # the log up to there was given away without it
+            self.counts["late_record"] += 1
+            stamp = self._known_ns
         if event == layout.START:
             self._start(pid, context, stamp)
         elif event == layout.END:
@@ -134,7 +141,8 @@ class Tape:
     def _start(self, pid: int, context: int, stamp: int) -> None:
         if self._resident:
             self.counts["unpaired"] += 1
-            self._forget(stamp)
+            self._go_blind()
+        self._see(stamp)
         if self._known_ns is None:
             self._known_ns = stamp
         if self._slices and self._slices[-1].end_ns > stamp:  # a blurred end
@@ -147,24 +155,31 @@ class Tape:
 
     def _end(self, pid: int, context: int, stamp: int) -> None:
         there, self._resident = self._resident, None
-        self._ended_ns = stamp
         if self._known_ns is None:  # it was there before anybody looked
             self._known_ns = self._began_ns
             there = Resident(pid, context, self._began_ns)
-        if there is None or there.context != context:
-            self.counts["unpaired"] += 1
-            self._lose(there.begin_ns if there else self._last_ns, stamp)
+        elif there is None or there.context != context:
+            self.counts["unpaired"] += self._blind_ns is None
+            self._resident = there
+            self._go_blind()
+            self._see(stamp)
             return
+        self._ended_ns = stamp
         # A process may have ended on the way, but not another one come.
         whose = pid if there.pid == ENDED_PID else there.pid
         if stamp > there.begin_ns:
             self._slices.append(Slice(whose, there.begin_ns, stamp))
 
-    def _forget(self, until_ns: int) -> None:
-        """Nobody knows who was on the card from the last record, or from the last slice's beginning, until now."""
-        begin = self._resident.begin_ns if self._resident else self._last_ns
+    def _go_blind(self) -> None:
+        """From the last record on, or from the beginning of the slice, nobody knows who is on the card."""
+        if self._blind_ns is None:
+            self._blind_ns = self._resident.begin_ns if self._resident else self._last_ns
         self._resident = self._ended_ns = None
-        self._lose(begin, max(until_ns, begin + 1))
+
+    def _see(self, stamp: int) -> None:
+        if self._blind_ns is not None:
+            self._lose(self._blind_ns, max(stamp, self._blind_ns + 1))
+            self._blind_ns = None
 
     def _lose(self, begin_ns: int, end_ns: int) -> None:
         self._lost.append(Span(begin_ns, end_ns))
