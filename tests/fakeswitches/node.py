@@ -72,7 +72,6 @@ class SwitchNode:
         path = self.folder / "calls"
         return path.read_text().splitlines() if path.exists() else []
 
-    @property
     def is_bound(self) -> bool:
         """Whether somebody has the log open. The kernel lets go of the lock with the process that holds it."""
         with (self.folder / "bound").open("a") as file:
@@ -84,6 +83,6 @@ class SwitchNode:
 
     def wait_until_free(self, seconds: float = 5.0) -> bool:
         deadline = time.monotonic() + seconds
-        while self.is_bound and time.monotonic() < deadline:
+        while self.is_bound() and time.monotonic() < deadline:
             os.sched_yield()
-        return not self.is_bound
+        return not self.is_bound()

@@ -1,6 +1,7 @@
 """Chooses the parts that find out who uses a GPU, by the source, the configuration and this machine."""
 
 from podgpu.agent.attribution import Attribution
+from podgpu.agent.lookout import Lookout
 from podgpu.assembly import machine
 from podgpu.assembly.source import chosen
 from podgpu.config import Config
@@ -16,6 +17,7 @@ from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host
 from podgpu.sources.residents import Residents
+from podgpu.sources.switches.watcher import Watcher
 
 
 def open_attribution(config: Config) -> Attribution:
@@ -62,8 +64,13 @@ def _of_this_machine(config: Config) -> Attribution:
         ratios=config.sharing_ratio_file or (),
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
+        lookout=_lookout(config),
         to_close=[part for part in (allocations, workloads, api) if part],
     )
+
+
+def _lookout(config: Config) -> Lookout | None:
+    return None if config.switches == "off" else Lookout(Watcher(), always=config.switches == "on")
 
 
 def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:

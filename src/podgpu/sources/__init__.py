@@ -80,8 +80,12 @@ class FindPods(Protocol):
 
 
 class Site(Struct, frozen=True):
-    """What a source may need to know about the machine it runs on."""
+    """What a source may need to know about the machine it runs on.
+
+    `wants_windows` asks for stretches of a card's time with the busy time of each, where the source has them.
+    """
 
     node: str
     interval: float
     find_pods: FindPods
+    wants_windows: bool = False

@@ -77,4 +77,4 @@ def test_a_thousand_readers_killed_on_the_way_leave_nothing_behind(node: SwitchN
     done = run(node, KILL, "1000")
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 100  # some are killed while they open the log, some while they read
-    assert not node.is_bound
+    assert not node.is_bound()

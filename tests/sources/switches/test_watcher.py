@@ -90,7 +90,7 @@ async def test_no_more_is_asked_of_the_driver_than_by_the_prototype(node: Switch
             await one.read(CARD)
         reading = [call for call in node.calls() if not call.startswith(("open", "mmap"))][len(opening) :]
         assert reading == ["control 20800403"] * 3  # nothing was new, so there was nothing to tell
-    assert not node.is_bound
+    assert not node.is_bound()
 
 
 async def test_nothing_is_open_while_no_card_is_watched(node: SwitchNode) -> None:
@@ -98,10 +98,10 @@ async def test_nothing_is_open_while_no_card_is_watched(node: SwitchNode) -> Non
         assert await one.read({}) == {}
         assert one.pid is None
         await one.read(CARD)
-        assert node.is_bound
+        assert node.is_bound()
         await one.read({})
         assert one.pid is None
-        assert not node.is_bound
+        assert not node.is_bound()
         assert one.status().up
 
 
@@ -129,7 +129,7 @@ async def test_a_log_that_cannot_be_read_says_why(
         asked = len(node.calls())
         await one.read(CARD)
         assert len(node.calls()) == asked  # a card that refused is left alone for a while
-    assert not node.is_bound
+    assert not node.is_bound()
 
 
 async def test_on_an_unknown_branch_only_the_version_is_asked_for(node: SwitchNode) -> None:
@@ -200,7 +200,7 @@ async def test_another_reader_on_the_card_is_left_alone(node: SwitchNode) -> Non
     async with opened() as one, opened() as other:
         await one.read(CARD)
         assert await reason(other) == "in_use: flock: another reader has /dev/nvidia0"
-        assert node.is_bound
+        assert node.is_bound()
 
 
 async def test_a_reader_that_hangs_is_not_joined_by_a_second(
@@ -223,8 +223,7 @@ async def test_a_reader_that_is_killed_is_replaced_after_a_while(
 ) -> None:
     async with opened() as one:
         await one.read(CARD)
-        assert one.pid
-        os.kill(one.pid, signal.SIGKILL)
+        os.kill(one.pid or 0, signal.SIGKILL)
         assert (await reason(one)).startswith("reader_exited")
         assert node.wait_until_free()
         assert not await one.read(CARD)
@@ -232,14 +231,14 @@ async def test_a_reader_that_is_killed_is_replaced_after_a_while(
         monkeypatch.setattr(one, "_start_after", 0.0)
         await one.read(CARD)
         assert one.status().up
-        assert node.is_bound
+        assert node.is_bound()
 
 
 async def test_a_release_lets_go_of_the_driver(node: SwitchNode) -> None:
     async with opened() as one:
         await one.read(CARD)
         assert await one.release(60)
-        assert not node.is_bound
+        assert not node.is_bound()
         assert not await one.read(CARD)
         assert one.pid is None
         fault = one.status().fault
@@ -261,7 +260,7 @@ def test_the_reader_ends_with_its_parent(node: SwitchNode) -> None:
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert parent.stdout
     pid = int(parent.stdout.readline())
-    assert node.is_bound
+    assert node.is_bound()
     parent.kill()
     parent.wait()
     assert node.wait_until_free()

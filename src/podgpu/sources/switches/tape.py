@@ -125,7 +125,9 @@ class Tape:
             self._go_blind()
             self._last_ns = stamp or self._last_ns
             return
-        if self._known_ns is not None and stamp < self._known_ns:  # the log up to there was given away without it
+        if (
+            self._known_ns is not None and stamp < self._known_ns
+        ):  # the log up to there was given away without it
             self.counts["late_record"] += 1
             stamp = self._known_ns
         if event == layout.START:
