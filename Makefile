@@ -4,6 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+# Tests wait about as long as they compute, so there is one process more than there are cores. The tests of a file stay in
+# one process because they share servers. Files keep their order because those that take longest come early.
+PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale gpu-wheels gpu-test lock clean dashboards image chart package
 
@@ -12,14 +18,16 @@ help: ## show this list
 
 $(READY): requirements.lock pyproject.toml src/podgpu/__init__.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@sed -n '/^uv==/,/# via/p' requirements.lock > $(VENV)/uv.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(READY) ## serve a simulated node on http://127.0.0.1:19400
 	$(BIN)/podgpu demo --web.listen-address=127.0.0.1:19400
 
-test: $(READY) ## run all tests
+test: $(READY) ## run all tests, or those that PYTEST="tests/views -q" names
 	$(BIN)/python -m pytest $(PYTEST)
 
 deep: $(READY) ## try the property tests of the core with many more examples, for about a minute

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import settings
 
 # A busy machine is no reason to fail, so there is no deadline. PODGPU_TEST_PROFILE=deep looks further: `make deep`.
+# `quick` is for another Python: it looks for differences between them, and the examples are other ones each time.
 PROFILE = "PODGPU_TEST_PROFILE"
 settings.register_profile("usual", deadline=None)
 settings.register_profile("deep", deadline=None, max_examples=150)
+settings.register_profile("quick", deadline=None, max_examples=50)
 settings.load_profile(os.environ.get(PROFILE, "usual"))
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -18,6 +20,18 @@ Golden = Callable[[str, str | bytes], None]
 
 # Reasons that name what this machine is, which no package mends. All others name a tool.
 MACHINE = re.compile("in a container|no namespaces here|cgroup|no process can be moved|needs root|only root")
+
+
+# Tests that start whole programs and watch them over time. Beside many others on two cores, time is not what they say.
+ALONE = ("agent/whole", "cli/serving", "cli/terminal", "cli/test_service", "deploy/watching", "e2e", "page", "push")
+ALONE += ("serve/guard/test_tls", "serve/test_server", "sources/nvml/test_sampler")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        place = item.path.relative_to(Path(__file__).parent).as_posix()
+        if place.startswith(ALONE):
+            item.add_marker(pytest.mark.alone)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,10 +1,3 @@
-from pathlib import Path
+from tests.fakenvml.conftest import library
 
-import pytest
-
-from tests.fakenvml.build import build
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("fakenvml"))
+__all__ = ["library"]

@@ -94,7 +94,13 @@ class RunningAgent:
 
 @contextmanager
 def running_agent(
-    node: FakeNode, folder: Path, library: Path, *, devices: Path | None = None, log: Path | None = None
+    node: FakeNode,
+    folder: Path,
+    library: Path,
+    *,
+    interval: float = INTERVAL,
+    devices: Path | None = None,
+    log: Path | None = None,
 ) -> Iterator[RunningAgent]:
     """Start an agent and wait for its first snapshot."""
     script = folder / "script"
@@ -103,7 +109,7 @@ def running_agent(
     fake = environment(library, script, devices=devices, log=log)
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "podgpu", "agent", f"--interval={INTERVAL}s", "--node-name=test-node"),
+            *(sys.executable, "-m", "podgpu", "agent", f"--interval={interval}s", "--node-name=test-node"),
             f"--web.listen-address=127.0.0.1:{port}",
         ],
         env={**os.environ, **fake},

@@ -233,13 +233,19 @@ def test_closed_streams_are_no_place_for_sockets(start: Start) -> None:
     script = "import os, sys; os.close(1); os.close(2); os.execv(sys.argv[1], sys.argv[1:])"
     process = start(*program, script=script)
     deadline = time.monotonic() + PATIENCE
-    while not any("socket" in one for one in descriptors(process).values()):
+    while not listening(process):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    time.sleep(0.5)
     found = descriptors(process)
     assert [found["1"], found["2"]] == ["/dev/null"] * 2
     assert process.end(signal.SIGTERM) == 0
+
+
+def listening(process: RunningCommand) -> bool:
+    """Whether one of its sockets waits for connections: the state 0A in the kernel's table."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()]
+    waiting = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
+    return not waiting.isdisjoint(descriptors(process).values())
 
 
 def descriptors(process: RunningCommand) -> dict[str, str]:

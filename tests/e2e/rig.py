@@ -71,6 +71,11 @@ def running(arguments: Iterable[str], log: Path) -> Iterator[None]:
         program = subprocess.Popen(list(arguments), stdout=output, stderr=output)
     try:
         yield
+    except BaseException as failure:
+        failure.add_note(
+            f"{program.args!r} ended with {program.poll()} and logged:\n{log.read_text()[-4000:]}"
+        )
+        raise
     finally:
         program.terminate()
         try:

@@ -1,10 +1,10 @@
 """Compiles the fake library. The compiler runs once for each set of sources and left-out symbols."""
 
 import hashlib
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 _SOURCES = Path(__file__).parent
@@ -18,16 +18,21 @@ class BuildError(Exception):
 def build(directory: Path, omit: Sequence[str] = ()) -> Path:
     """The path of a `libnvidia-ml.so.1` under `directory`. An old driver's lacks the symbols in `omit`."""
     target = directory / _fingerprint(omit) / "libnvidia-ml.so.1"
-    if target.exists():
-        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (target.parent / "lock").open("w") as lock:
+        flock(lock, LOCK_EX)  # whoever comes second waits, and finds it built
+        if not target.exists():
+            _make(target, omit)
+    return target
+
+
+def _make(target: Path, omit: Sequence[str]) -> None:
     compiler = shutil.which("gcc")
     if compiler is None:
         raise BuildError("gcc is not installed; the tests need it to build the fake NVML library")
-    target.parent.mkdir(parents=True, exist_ok=True)
     exports = target.parent / "exports.map"
     exports.write_text(_exports(omit))
     _compile(compiler, exports, target)
-    return target
 
 
 def _fingerprint(omit: Sequence[str]) -> str:
@@ -43,8 +48,8 @@ def _exports(omit: Sequence[str]) -> str:
 
 
 def _compile(compiler: str, exports: Path, target: Path) -> None:
-    # Built beside its place and renamed, so that two test runs at once never load half a library.
-    part = target.with_suffix(f".{os.getpid()}")
+    # Built beside its place and renamed, so that a run that was stopped never leaves half a library.
+    part = target.with_suffix(".part")
     sources = sorted(str(source) for source in _SOURCES.glob("*.c"))
     linking = (f"-Wl,--version-script={exports}", "-Wl,-soname,libnvidia-ml.so.1", "-lm")
     done = subprocess.run(

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,10 @@ from tests.fakenvml.stage import Stage
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("fakenvml"))
+    """Build it once for a run, however many processes share the tests."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    return build(shared / "fakenvml")
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ async def test_the_driver_has_answered_on_entering(
     FakeNode([h200(0)]).write(tmp_path / "script")
     for name, value in environment(nvml, tmp_path / "script").items():
         monkeypatch.setenv(name, value)
-    async with library.Node(nvml_library=nvml, interval=0.2) as node:
+    async with library.Node(nvml_library=nvml, interval=2.0) as node:
         assert [card.gpu.uuid for card in node.snapshot.cards] == [h200(0).uuid]
 
 

@@ -1,7 +1,7 @@
 """Plays a file of cases, and counts how many podgpu gets right."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from podgpu import sharing
 from podgpu.agent.witness import Witness
-from podgpu.model import ContainerRef, Holder, Process
+from podgpu.model import Claim, ContainerRef, Holder, Process
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Inventory
 from tests.oracle import dynamic
@@ -21,26 +21,32 @@ CASES = Path(__file__).parent / "cases"
 
 
 class Played(Struct, frozen=True):
-    """One case, and where claims and truth differ."""
+    """One case, and where claims and truth differ. In `running` every container has a process on each of its cards."""
 
     case: Case
     differences: tuple[Difference, ...]
+    running: tuple[Difference, ...]
 
     @property
     def verdict(self) -> str:
         return verdict(self.differences)
 
 
-async def played(path: Path, *, runs: bool = False) -> list[Played]:
-    """Play the cases of a file. With `runs` every container has a process on each of its cards."""
+async def played(path: Path) -> list[Played]:
+    """Play the cases of a file. Reading a node costs most, so each is read once."""
     systems = sharing.systems()
     found = []
     for case in cases(path):
         node = await inventory(case)
-        settled = _settled(case, node, systems) if runs else {}
-        claims = sharing.claims(node, systems, settled)
-        found.append(Played(case, tuple(differences(case.truth or (), claims))))
+        bare = _judged(case, sharing.claims(node, systems))
+        settled = _settled(case, node, systems)
+        running = _judged(case, sharing.claims(node, systems, settled)) if settled else bare
+        found.append(Played(case, bare, running))
     return found
+
+
+def _judged(case: Case, claims: Iterable[Claim]) -> tuple[Difference, ...]:
+    return tuple(differences(case.truth or (), claims))
 
 
 def _settled(

@@ -16,7 +16,7 @@ from podgpu.serve.server import Front, Server
 from podgpu.views.series import Family, Labels
 
 # Long enough for a loaded machine, short enough to see a hang.
-PATIENCE = 10.0
+PATIENCE = 30.0
 # Series for a page of about 10 MB: more than the kernel buffers for a client that does not read.
 BIG = 300_000
 

@@ -107,15 +107,16 @@ async def test_stop_lets_a_request_finish() -> None:
 async def test_stop_does_not_wait_for_ever() -> None:
     node = StubNode()
     node.let_go.clear()
+    patient = Limits(stop_seconds=0.1, head_seconds=60, write_seconds=60)  # nothing else cuts a client
     async with (
-        serving(node, limits=Limits(stop_seconds=0.1), dialects={"big": CountingDialect(BIG)}) as server,
+        serving(node, limits=patient, dialects={"big": CountingDialect(BIG)}) as server,
         connected(server) as stuck,
         AsyncExitStack() as stack,
     ):
         full = len((await fetch(server, "/metrics/big")).body)
         slow = await slow_reader(stack, server.ports[0])
         stuck.ask("/-/release", "POST")
-        await node.asked.wait()
+        await asyncio.wait_for(node.asked.wait(), PATIENCE)
         await asyncio.wait_for(server.stop(), PATIENCE)
         assert await stuck.rest() == b""
         assert await drained(slow) < full

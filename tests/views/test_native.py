@@ -116,14 +116,12 @@ def test_names_stay_apart_in_openmetrics_too() -> None:
 NAMES = st.sampled_from(
     ["", "a", "b", "GPU-1", "a/b", "<b>", '"\\\n', "\x00\x1b[31m\x9b", "\ud800ü💥", "x" * 300]
 )
-READINGS = st.lists(
-    st.sampled_from(catalog.device_rows()).flatmap(
-        lambda row: st.builds(
-            Reading, st.just(row.name), st.floats(), st.tuples(*(NAMES for _ in row.label_names))
-        )
-    ),
-    max_size=6,
-).map(tuple)
+# Strategies are made once: one that is made anew for each example costs more than the example itself.
+READING = {
+    row.name: st.builds(Reading, st.just(row.name), st.floats(), st.tuples(*(NAMES for _ in row.label_names)))
+    for row in catalog.device_rows()
+}
+READINGS = st.lists(st.sampled_from(list(READING)).flatmap(READING.__getitem__), max_size=6).map(tuple)
 MIGS = st.builds(
     MigInstance, uuid=NAMES, gpu_instance_id=st.integers(0, 2), compute_instance_id=st.just(0), profile=NAMES
 )

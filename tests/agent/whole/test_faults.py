@@ -69,13 +69,15 @@ def test_a_crash_in_the_library_fails_no_scrape(library: Path, tmp_path: Path) -
 
 
 def test_a_single_crash_costs_no_cycle(library: Path, tmp_path: Path) -> None:
-    with running_agent(eight_gpu_node(), tmp_path, library) as agent:
+    cycle = 2.0  # enough to start a sampler on a busy machine
+    with running_agent(eight_gpu_node(), tmp_path, library, interval=cycle) as agent:
         agent.wait_for("eight GPUs", lambda: up(agent) == [1] * 8)
         (child,) = agent.children()
         os.kill(child, signal.SIGSEGV)
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + 2 * cycle
         while time.monotonic() < deadline:
             assert up(agent) == [1] * 8
+            time.sleep(0.05)
         assert agent.children() != [child]
 
 
@@ -107,10 +109,10 @@ def test_a_gpu_that_leaves_the_bus_shifts_no_other(library: Path, tmp_path: Path
 
 def test_mig_is_followed_when_it_changes(library: Path, tmp_path: Path) -> None:
     with running_agent(eight_gpu_node(), tmp_path, library) as agent:
-        agent.wait_for("instances", lambda: len(agent.series()["podgpu_mig_memory_used_bytes"]) == 7)
+        agent.wait_for("instances", lambda: len(agent.series().get("podgpu_mig_memory_used_bytes", ())) == 7)
         del agent.node.gpus[2].migs[3:]
         agent.rewrite()
-        agent.wait_for("fewer", lambda: len(agent.series()["podgpu_mig_memory_used_bytes"]) == 3)
+        agent.wait_for("fewer", lambda: len(agent.series().get("podgpu_mig_memory_used_bytes", ())) == 3)
         agent.node.gpus[2].migs, agent.node.gpus[2].mig_enabled = [], False
         agent.rewrite()
         agent.wait_for("MIG off", lambda: "podgpu_mig_memory_used_bytes" not in agent.series())
@@ -156,8 +158,11 @@ def test_without_a_driver_the_agent_waits_for_it(library: Path, tmp_path: Path) 
     late = tmp_path / "lib" / library.name
     late.parent.mkdir()
     with running_agent(eight_gpu_node(), tmp_path, late) as agent:
+        agent.wait_for(
+            "no driver",
+            lambda: agent.value("podgpu_source_problem", source="nvml", reason="library_not_found") == 1,
+        )
         assert agent.value("podgpu_source_up", source="nvml") == 0
-        assert agent.value("podgpu_source_problem", source="nvml", reason="library_not_found") == 1
         assert b"mount libnvidia-ml.so.1" in agent.request("/")[1]
         shutil.copy(library, late)
         agent.wait_for("eight GPUs", lambda: up(agent) == [1] * 8)
@@ -167,7 +172,9 @@ def test_an_init_that_hangs_is_named(library: Path, tmp_path: Path) -> None:
     node = eight_gpu_node()
     node.faults = [FakeFault("hang", call="nvmlInitWithFlags")]
     with running_agent(node, tmp_path, library) as agent:
-        assert agent.value("podgpu_source_problem", source="nvml", reason="hung") == 1
+        agent.wait_for(
+            "hung", lambda: agent.value("podgpu_source_problem", source="nvml", reason="hung") == 1
+        )
         children = agent.children()
         agent.node.faults = []
         agent.rewrite()
@@ -207,7 +214,7 @@ def test_two_equal_xids_count_two(library: Path, tmp_path: Path) -> None:
         assert agent.value("podgpu_gpu_xid_errors_total", gpu="2", xid="79") == 2
 
 
-def test_what_a_device_refuses_is_asked_once(library: Path, tmp_path: Path) -> None:
+def test_what_a_device_refuses_is_asked_for_seldom(library: Path, tmp_path: Path) -> None:
     node = eight_gpu_node()
     node.gpus[0].values.pop("encoder")
     log = tmp_path / "calls"
@@ -217,8 +224,9 @@ def test_what_a_device_refuses_is_asked_once(library: Path, tmp_path: Path) -> N
         assert agent.value("podgpu_gpu_encoder_utilization_ratio", gpu="1") == 0
     calls = [line.split() for line in log.read_text().splitlines()]
     asked = [call for call in calls if call[-1] == "nvmlDeviceGetEncoderUtilization"]
-    assert len([call for call in asked if "0" in call[2:-1]]) == 1
-    assert len([call for call in asked if "1" in call[2:-1]]) > 1
+    # Three times at once, in case it was a mistake; then again after four seconds, and ever more seldom.
+    assert len([call for call in asked if "0" in call[2:-1]]) == 3
+    assert len([call for call in asked if "1" in call[2:-1]]) > 3
 
 
 def test_a_value_that_is_not_available_is_absent(library: Path, tmp_path: Path) -> None:
@@ -270,7 +278,7 @@ def test_sigusr1_releases_too(library: Path, tmp_path: Path) -> None:
         agent.wait_for("eight GPUs", lambda: up(agent) == [1] * 8)
         agent.process.send_signal(signal.SIGUSR1)
         agent.wait_for("released", lambda: agent.value("podgpu_source_problem", reason="released") == 1)
-        assert agent.children() == []
+        agent.wait_for("no sampler", lambda: agent.children() == [])
 
 
 def test_a_release_works_while_a_gpu_hangs(library: Path, tmp_path: Path) -> None:

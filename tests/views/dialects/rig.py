@@ -47,14 +47,12 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios"
 NAMES = st.text(st.characters(), max_size=6)
 MAYBE = st.none() | st.integers(0, 2**50)
 RATIOS = st.none() | st.floats(0, 1)
-READINGS = st.lists(
-    st.sampled_from(catalog.device_rows()).flatmap(
-        lambda row: st.builds(
-            Reading, st.just(row.name), st.floats(), st.tuples(*(NAMES for _ in row.label_names))
-        )
-    ),
-    max_size=6,
-).map(tuple)
+# Strategies are made once: one that is made anew for each example costs more than the example itself.
+READING = {
+    row.name: st.builds(Reading, st.just(row.name), st.floats(), st.tuples(*(NAMES for _ in row.label_names)))
+    for row in catalog.device_rows()
+}
+READINGS = st.lists(st.sampled_from(list(READING)).flatmap(READING.__getitem__), max_size=6).map(tuple)
 # Few names, so that pods meet on cards, and some are made again under their old name.
 REFS = st.builds(
     ContainerRef, st.just("a"), st.sampled_from("xy"), st.just("c"), st.sampled_from("12")
@@ -117,31 +115,37 @@ DEVICES = st.builds(
 )
 
 
-@st.composite
-def cards(draw: st.DrawFn) -> Card:
-    device = draw(DEVICES)
-    places = ["", *(one.mig.uuid for one in device.instances)]
-    tenants = st.builds(
+TENANTS = st.lists(
+    st.builds(
         Tenant,
         container=REFS,
-        mig=st.sampled_from(places),
         claims=st.lists(CLAIMS, max_size=2).map(tuple),
         processes=PROCESSES,
         booking=BOOKINGS,
         idle=st.none() | st.booleans(),
         vgpu=st.none() | VGPUS,
-    )
+    ),
+    max_size=4,
+)
+ENDED = st.lists(st.builds(Tenant, container=REFS, booking=BOOKINGS), max_size=1)
+REST = st.lists(st.builds(Rest, reason=NAMES, processes=PROCESSES), max_size=1)
+
+
+@st.composite
+def cards(draw: st.DrawFn) -> Card:
+    device = draw(DEVICES)
+    places = st.sampled_from(["", *(one.mig.uuid for one in device.instances)])
     return card(
         device,
-        tenants=[_at_home(one, device.gpu) for one in draw(st.lists(tenants, max_size=4))],
-        ended=draw(st.lists(st.builds(Tenant, container=REFS, booking=BOOKINGS), max_size=1)),
-        rest=draw(st.lists(st.builds(Rest, reason=NAMES, processes=PROCESSES), max_size=1)),
+        tenants=[_at_home(one, device.gpu, draw(places)) for one in draw(TENANTS)],
+        ended=draw(ENDED),
+        rest=draw(REST),
     )
 
 
-def _at_home(one: Tenant, gpu: Gpu) -> Tenant:
-    claims = (replace(claim, gpu=gpu.uuid, mig=one.mig, container=one.container) for claim in one.claims)
-    return replace(one, claims=tuple(claims))
+def _at_home(one: Tenant, gpu: Gpu, mig: str) -> Tenant:
+    claims = (replace(claim, gpu=gpu.uuid, mig=mig, container=one.container) for claim in one.claims)
+    return replace(one, mig=mig, claims=tuple(claims))
 
 
 NODES = st.builds(
