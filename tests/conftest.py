@@ -23,7 +23,16 @@ MACHINE = re.compile("in a container|no namespaces here|cgroup|no process can be
 
 
 # Tests that start whole programs and watch them over time. Beside many others on two cores, time is not what they say.
-ALONE = ("agent/whole", "cli/serving", "cli/terminal", "cli/test_service", "deploy/watching", "e2e", "page", "push")
+ALONE = (
+    "agent/whole",
+    "cli/serving",
+    "cli/terminal",
+    "cli/test_service",
+    "deploy/watching",
+    "e2e",
+    "page",
+    "push",
+)
 ALONE += ("serve/guard/test_tls", "serve/test_server", "sources/nvml/test_sampler")
 
 

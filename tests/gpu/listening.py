@@ -14,6 +14,8 @@ from pathlib import Path
 from podgpu.model import Slice
 from podgpu.sources.switches.child import Reader
 
+Check = tuple[str, str, bool | None]  # None: a figure to read, neither passed nor failed
+
 MINOR = int(os.environ.get("MINOR", "0"))
 CAPABILITIES = 64
 _PR_CAPBSET_DROP = 24

@@ -9,10 +9,9 @@ KILLS.
     cost    what a tenant alone and two in contention lose while the log is read, in one run; the reader's own CPU
     rights  as root without capabilities: root's tenants are exact, another user's hidden
     kills   start, kill -9 and restart while tenants run: none fails, no descriptor stays
-    watcher the same through the process that the agent starts
+    agent   a minute of a whole agent with --switches=auto: method, band, sums, release
 """
 
-import asyncio
 import os
 import random
 import signal
@@ -32,15 +31,14 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
 
 from podgpu.sources.switches.child import Reader, sees_node  # noqa: E402 - the path is set above
-from podgpu.sources.switches.watcher import Watcher  # noqa: E402
-from tests.gpu.listening import MINOR, Heard, Listening  # noqa: E402
+from tests.gpu.listening import MINOR, Check, Heard, Listening  # noqa: E402
+from tests.gpu.resident import checked_agent  # noqa: E402
+from tests.gpu.slowdown import checked_cost  # noqa: E402
 
 SECONDS = float(os.environ.get("SECONDS", "16"))
 KILLS = int(os.environ.get("KILLS", "1000"))
 KILL_SECONDS = 110.0  # at most
 OTHER_USER = 1234
-
-Check = tuple[str, str, bool | None]  # None: a figure to read, neither passed nor failed
 
 
 def checked_open() -> Iterator[Check]:
@@ -137,46 +135,6 @@ def agreeing(recorded: dict[str, Any], windows: dict[int, int]) -> tuple[int, in
     near = [min(stamps, key=lambda stamp, at=at: abs(stamp - at)) for at in looks] if stamps else []  # type: ignore[misc]
     same = sum(windows[stamp] == busy for stamp, busy in zip(near, looks.values(), strict=False))
     return same, len(looks)
-
-
-def checked_cost() -> Iterator[Check]:
-    from tests.gpu.work import Load, Tenant, at_work
-
-    def done(loads: list[Load], begin: float, end: float) -> float:
-        from tests.gpu.tenants import within
-
-        return sum(kernels for load in loads for _, _, kernels in within(load.bursts(), begin, end))
-
-    for count, most in ((1, 0.2), (2, 2.0)):
-        tenants = [Tenant(f"cost-{number}", "tensor", 0.1, 0.0, 0.0) for number in range(count)]
-        with at_work(*tenants) as (loads, _):
-            rates: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
-            heard: list[Heard] = []
-            for is_read in (False, True, True, False) * 2:
-                listening = Listening(6) if is_read else None
-                time.sleep(2)  # while the reader starts; without one for the same time
-                begin = time.time()
-                time.sleep(4)
-                rates[is_read].append((begin, time.time()))
-                if listening:
-                    heard.append(listening.heard())
-                else:
-                    time.sleep(1.5)
-            time.sleep(0.5)
-            speeds = {
-                is_read: mean(done(loads, begin, end) / (end - begin) for begin, end in spans)
-                for is_read, spans in rates.items()
-            }
-        loss = 100 * (1 - speeds[True] / speeds[False])
-        name = "a tenant alone" if count == 1 else "two in contention"
-        figures = f"{speeds[False]:.1f} kernels/s without, {speeds[True]:.1f} with: {loss:.2f} % lost"
-        yield name, figures, loss <= most
-        cpu, rate = mean(one.cpu_ms for one in heard), mean(one.records_per_second for one in heard)
-        yield (
-            f"CPU of the reader, {name}",
-            f"{cpu:.1f} ms/s at {rate:.0f} records/s",
-            cpu <= 5 * max(1, rate / 2000),
-        )
 
 
 @contextmanager
@@ -291,28 +249,6 @@ def checked_kills() -> Iterator[Check]:
     yield "a reader after all that", f"{heard.switches} switches, odd {dict(heard.counts)}", is_sound
 
 
-async def watched(seconds: int) -> tuple[int, int, str]:
-    watcher = Watcher()
-    switches = logs = 0
-    for _ in range(seconds):
-        found = await watcher.read({"card": MINOR})
-        logs += len(found)
-        switches += sum(log.switches for log in found.values())
-        await asyncio.sleep(1)
-    fault = watcher.status().fault
-    await watcher.close()
-    return logs, switches, f"{fault}, errors {dict(watcher.errors)}"
-
-
-def checked_watcher() -> Iterator[Check]:
-    from tests.gpu.work import Tenant, at_work
-
-    tenants = [Tenant(f"watcher-{number}", "tensor", 0.05, 0.0, 0.0) for number in range(2)]
-    with at_work(*tenants):
-        logs, switches, state = asyncio.run(watched(6))
-    yield "the agent's watcher", f"{logs} logs, {switches} switches, {state}", logs >= 4 and switches > 0
-
-
 def kernel_complaints() -> str:
     done = subprocess.run(["dmesg"], capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if "NVRM" in line or "Xid" in line or "BUG:" in line]
@@ -325,7 +261,7 @@ PARTS: dict[str, Callable[[], Iterator[Check]]] = {
     "cost": checked_cost,
     "rights": checked_rights,
     "kills": checked_kills,
-    "watcher": checked_watcher,
+    "agent": checked_agent,
 }
 
 
