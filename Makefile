@@ -11,10 +11,10 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo faults check format docs proto bench bench-scale gpu-wheels gpu-test lock clean dashboards image chart package
+.PHONY: help demo test deep soak-demo faults matrix check format docs proto bench bench-scale bench-page axe shots stress gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 $(READY): requirements.lock pyproject.toml src/podgpu/__init__.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -38,6 +38,9 @@ soak-demo: $(READY) ## let Prometheus watch the demo for five minutes, second by
 
 faults: $(READY) ## read 1,000 agents of which 310 hang, refuse, talk nonsense or answer for another node
 	PODGPU_TEST_FLEET=1000 $(BIN)/python -m pytest -q tests/cluster/test_loop.py
+
+matrix: $(READY) ## break one thing after another at the start, in the midst, during a scrape and at the end of an agent
+	PODGPU_TEST_MATRIX=all $(BIN)/python -m pytest -q tests/faults
 
 check: $(READY) ## lint, types, walls, generated docs, dashboards and chart, released names, shape
 	$(BIN)/ruff check .
@@ -71,8 +74,25 @@ package: $(READY) ## build the wheel and the source package into dist
 bench: $(READY) ## measure speed and size side by side
 	$(BIN)/python -m bench
 
+stress: $(READY) ## let thousands of bad clients loose on the server for some minutes, and count what good ones miss
+	$(BIN)/python -m bench.stress
+
 bench-scale: $(READY) ## measure what podgpu costs a Prometheus and the API server, for docs/scale.md; about three minutes
 	$(BIN)/python -m bench.scale
+
+bench-page: $(READY) ## measure the page with a thousand GPUs for ten minutes, and 500 event streams; needs chromium
+	$(BIN)/python -m bench.web.page
+	$(BIN)/python -m bench.web.streams
+
+# Only the page's tests use it; nothing of it is shipped.
+AXE := 4.14.0
+axe: build/axe/package/axe.min.js ## fetch axe-core, which judges the page's accessibility, from npm
+build/axe/package/axe.min.js:
+	mkdir -p build/axe
+	cd build/axe && npm pack --silent axe-core@$(AXE) >/dev/null && tar -xzf axe-core-$(AXE).tgz package/axe.min.js package/LICENSE
+
+shots: $(READY) ## take the pictures of the page for the docs; needs chromium
+	$(BIN)/python -m tests.browser.shots docs/images
 
 # The machine with the GPU needs PyTorch and podgpu's dependencies; make gpu-wheels brings the latter along.
 GPU_PYTHON ?= 3.12
@@ -98,6 +118,12 @@ lock: ## resolve the dependencies again
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+
+kubernetes-tools: ## build Kubernetes and etcd from their Go modules into ~/.cache/podgpu-kubernetes
+	nice tests/kubernetes/build.sh
+
+test-kubernetes: $(READY) ## install the chart and the manifests on a real API server and kubelet, with the image of make image
+	$(BIN)/python -m tests.kubernetes $(BIN)/python -m pytest -q -o python_files='check_*.py' tests/kubernetes $(PYTEST)
 
 # ARCH="amd64 arm64" makes an archive of each and one of both; without it, that of this machine.
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap

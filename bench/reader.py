@@ -55,7 +55,9 @@ async def main(size: int) -> dict[str, float]:
         loop = ClusterLoop(
             GivenAgents(urls), lambda place: AgentReader(client, place.urls[0], turn=turn), interval=15.0
         )
-        server = ClusterServer(loop, cluster_menu(Config().of, 20_000), max_requests=40, max_connections=256)
+        server = ClusterServer(
+            loop, cluster_menu(Config().of, 20_000), max_requests=40, max_connections=256, max_streams=500
+        )
         await server.start([Address("127.0.0.1", 0)])
         heart = Heart()
         began = time.process_time()

@@ -101,7 +101,9 @@ def _page(snapshot: Snapshot) -> bytes:
 
 def _ours(report: Connection) -> None:
     async def main() -> None:
-        server = Server(_Still(_snapshot()), series_limit=10**6, max_requests=40, max_connections=256)
+        server = Server(
+            _Still(_snapshot()), series_limit=10**6, max_requests=40, max_connections=256, max_streams=500
+        )
         await server.start([Address("127.0.0.1", 0)])
         report.send(server.ports[0])
         await asyncio.Event().wait()

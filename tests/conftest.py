@@ -24,21 +24,26 @@ MACHINE = re.compile("in a container|no namespaces here|cgroup|no process can be
 
 # Tests that start whole programs and watch them over time. Beside many others on two cores, time is not what they say.
 ALONE = (
+    "agent/lookout",
     "agent/whole",
+    "browser",
     "cli/serving",
     "cli/terminal",
     "cli/test_service",
     "deploy/watching",
     "e2e",
-    "page",
+    "faults",
     "push",
+    "serve/guard/test_tls",
+    "serve/test_server",
+    "sources/nvml/test_sampler",
+    "sources/switches",
 )
-ALONE += ("serve/guard/test_tls", "serve/test_server", "sources/nvml/test_sampler")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        place = item.path.relative_to(Path(__file__).parent).as_posix()
+        place = item.path.as_posix().removeprefix(f"{Path(__file__).parent.as_posix()}/")
         if place.startswith(ALONE):
             item.add_marker(pytest.mark.alone)
 

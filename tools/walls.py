@@ -20,7 +20,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "model": set(),
     "catalog": {"model"},
     "sources": {"model", "catalog", "option", "log"},
-    "kube": {"model", "log"},
+    "kube": {"model", "log", "option"},  # reads its files as options are read
     "host": {"model"},
     "sharing": {"model", "catalog"},
     "ledger": {"model"},

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,7 @@ def running_agent(
     interval: float = INTERVAL,
     devices: Path | None = None,
     log: Path | None = None,
+    flags: Sequence[str] = (),
 ) -> Iterator[RunningAgent]:
     """Start an agent and wait for its first snapshot."""
     script = folder / "script"
@@ -111,6 +112,7 @@ def running_agent(
         [
             *(sys.executable, "-m", "podgpu", "agent", f"--interval={interval}s", "--node-name=test-node"),
             f"--web.listen-address=127.0.0.1:{port}",
+            *flags,
         ],
         env={**os.environ, **fake},
         stderr=subprocess.PIPE,

@@ -333,3 +333,31 @@ async def test_a_kubelet_that_hangs_holds_up_nothing(tmp_path: Path) -> None:
         after = await asyncio.wait_for(attribution.attribute(devices, 0.0), 1.0)
         assert claims(after) == claims(before) != ()
     await attribution.close()
+
+
+async def test_very_many_ids_are_nobody_elses_trouble(tmp_path: Path) -> None:
+    """A list of that length takes a second or two to understand. Pages are answered meanwhile."""
+    kubelet = Kubelet()
+    many = [
+        Allocation(
+            namespace="ns", pod="chat", container="main", resource="nvidia.com/gpu", device_id=f"{GPU}::{n}"
+        )
+        for n in range(60_000)
+    ]
+
+    async def read() -> Given:
+        return Given(tuple(many), tuple(("nvidia.com/gpu", one.device_id) for one in many))
+
+    kubelet.read = read  # type: ignore[method-assign]
+    stage = Stage(tmp_path, kubelet, Pods("pods", pod()))
+    longest, cycle = 0.0, asyncio.create_task(stage.cycle())
+    while not cycle.done():
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(0.005)
+        longest = max(longest, asyncio.get_running_loop().time() - began)
+    ((tenant,),) = ([*card.tenants] for card in cycle.result().cards)
+    ((claim,),) = ([*tenant.claims],)
+    assert claim.device_id == f"{GPU}::0 and 59999 more"
+    assert round(claim.share, 6) == 1.0
+    assert longest < 0.25
+    await stage.attribution.close()

@@ -59,6 +59,7 @@ def test_without_any_setting_the_defaults_hold() -> None:
         web_listen_address=(Address("", 19400),),
         web_max_requests=40,
         web_max_connections=256,
+        web_max_streams=500,
         series_limit=20000,
         log_level="info",
         log_format="logfmt",

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from base64 import b64decode
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -166,3 +167,8 @@ def config(found: list[Object]) -> dict[str, Any]:
     """The agent's configuration file, as the agent reads it: every scalar is text."""
     files = files_of(found)
     return dict(yaml.load(files["podgpu.yml"], Loader=yaml.BaseLoader))  # noqa: S506 - text, lists and maps alone
+
+
+def web_config(found: list[Object]) -> str:
+    """The web configuration file, as the agent reads it."""
+    return b64decode(only(found, "Secret")["data"]["web-config.yml"]).decode()

@@ -37,7 +37,7 @@ def test_the_restricted_manifest_keeps_the_restricted_standard() -> None:
     (daemonset,) = [each for each in others if each["kind"] == "DaemonSet"]
     pod = daemonset["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    assert pod["hostPID"] is False and container["securityContext"]["runAsNonRoot"] is True
+    assert "hostPID" not in pod and container["securityContext"]["runAsNonRoot"] is True
     assert [list(each)[1] for each in pod["volumes"]] == ["configMap"]
     assert not [port for port in container["ports"] if "hostPort" in port]
 

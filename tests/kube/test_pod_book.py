@@ -98,7 +98,7 @@ def test_a_pod_of_another_node_is_not_ours() -> None:
 
 def test_an_object_beyond_the_limit_is_counted_and_skipped() -> None:
     book = book_of(pod("p", A, 5))
-    book.apply(event("ADDED", changed(pod("q", B, 11), annotations={"a": "x" * (2 << 20)})))
+    book.apply(event("ADDED", changed(pod("q", B, 11), annotations={"a": "x" * (16 << 20)})))
     assert uids(book) == [A]
     assert book.errors == {"too_large": 1}
 

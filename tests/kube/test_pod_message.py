@@ -1,5 +1,8 @@
 """Recorded and made-up core/v1 pods in protobuf, and bytes that are none."""
 
+from collections import Counter
+from functools import partial
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -28,8 +31,8 @@ from podgpu.kube._gen.pods_pb2 import (
     State,
     Time,
 )
+from podgpu.kube.bounds.notes import NOTE_BYTES
 from podgpu.kube.pod_message import to_pod
-from podgpu.kube.pod_object import LARGEST_ANNOTATION
 from podgpu.model import OwnerReference, PodContainer
 from tests.fakekubelet.rig import RECORDED, recorded
 
@@ -42,7 +45,8 @@ def test_each_container_has_its_own_request_of_a_claim() -> None:
     pods = {
         pod.name: pod
         for pod in map(
-            to_pod, ListResponse.FromString(recorded("kubernetes-1.36.4-dra", "podsapi-list")).pods
+            partial(to_pod, names=("ALIYUN_",)),
+            ListResponse.FromString(recorded("kubernetes-1.36.4-dra", "podsapi-list")).pods,
         )
     }
     devices = {
@@ -136,10 +140,13 @@ def test_a_pod_cannot_pass_for_a_static_one() -> None:
     assert static_hash("some-uid") == ""
 
 
-def test_a_huge_annotation_is_not_kept() -> None:
-    annotations = {"small": "x", "huge": "x" * (LARGEST_ANNOTATION + 1)}
-    pod = to_pod(PodMessage(metadata=Metadata(namespace="n", name="p", uid="u", annotations=annotations)))
-    assert pod.annotations == {"small": "x"}
+def test_only_notes_are_kept_and_no_huge_ones() -> None:
+    annotations = {"note/small": "x", "note/huge": "x" * NOTE_BYTES, "other": "x"}
+    message = PodMessage(metadata=Metadata(namespace="n", name="p", uid="u", annotations=annotations))
+    errors: Counter[str] = Counter()
+    assert to_pod(message, ("note/",), errors).annotations == {"note/small": "x"}
+    assert to_pod(message).annotations == {}
+    assert errors == {"note_too_large": 1}
 
 
 SOUND = max(ListResponse.FromString(recorded("kubernetes-1.36.4-dra", "podsapi-list")).pods, key=len)

@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -6,7 +7,8 @@ import msgspec
 import pytest
 
 from podgpu.kube.api import MALFORMED
-from podgpu.kube.pod_object import LARGEST_ANNOTATION, decode_pod, to_pod
+from podgpu.kube.bounds.notes import LABEL_BYTES, NOTE_BYTES
+from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
 from tests.fakeapi.recorded import listed, pod
 
@@ -77,14 +79,41 @@ def test_a_hash_without_the_mirror_mark_is_anybodys_word() -> None:
     assert made(item).static_hash == ""
 
 
-def test_bulky_annotations_are_left_behind() -> None:
+def test_only_annotations_that_somebody_reads_are_kept() -> None:
     item = pod("p", UID)
     item["metadata"]["annotations"] = {
         "kubectl.kubernetes.io/last-applied-configuration": "{}",
-        "at-the-limit": "x" * LARGEST_ANNOTATION,
-        "beyond": "x" * (LARGEST_ANNOTATION + 1),
+        "note/cards": "0,1",
+        "note/number": 7,
+        "another": "x" * (1 << 20),
     }
-    assert list(made(item).annotations) == ["at-the-limit"]
+    errors: Counter[str] = Counter()
+    assert to_pod(decode_pod(json.dumps(item).encode()), ("note/",), errors).annotations == {
+        "note/cards": "0,1",
+        "note/number": "",
+    }
+    assert errors == {}
+
+
+def test_a_note_that_is_too_large_is_counted_and_the_pod_stays() -> None:
+    item = pod("p", UID)
+    item["metadata"]["annotations"] = {
+        "note/a": "x" * (NOTE_BYTES - 6),
+        "note/b": "x" * 7,
+        "note/c": "x" * NOTE_BYTES,
+    }
+    errors: Counter[str] = Counter()
+    found = to_pod(decode_pod(json.dumps(item).encode()), ("note/",), errors)
+    assert (found.uid, list(found.annotations)) == (UID, ["note/a"])
+    assert errors == {"note_too_large": 2}
+
+
+def test_of_too_many_labels_those_that_count_are_kept() -> None:
+    item = pod("p", UID)
+    item["metadata"]["labels"] = {**{f"l{n}": "x" * 60 for n in range(LABEL_BYTES // 60)}, "group": "7"}
+    found = to_pod(decode_pod(json.dumps(item).encode()), ("group",))
+    assert found.labels["group"] == "7"
+    assert sum(len(key) + len(value) for key, value in found.labels.items()) <= LABEL_BYTES
 
 
 def test_init_and_ephemeral_containers_count_and_a_finished_one_does_not_run() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from podgpu.kube import PodSource
+from podgpu.kube.api import ApiFault
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.api.watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
@@ -183,6 +184,14 @@ async def test_gone_within_a_running_watch_means_a_new_list() -> None:
         await until(lambda: uids(watch) == [] and len(fake.watches) == 2 and watch.status().up)
 
 
+async def test_gone_after_many_failures_costs_no_long_pause_the_first_time() -> None:
+    watch = PodWatch(ApiServer("http://127.0.0.1:1"), NODE)
+    for _ in range(8):
+        assert watch._failed(ApiFault("unreachable")) <= 30.0
+    assert watch._failed(ApiFault("gone", status=410)) <= 0.8
+    assert watch._failed(ApiFault("gone", status=410)) >= 15.0
+
+
 async def test_throttling_is_waited_out_as_long_as_the_server_says() -> None:
     async with FakeApi(pods=[pod("p", A)]) as fake:
         fake.refuse(429, headers={"Retry-After": "1"})
@@ -316,7 +325,7 @@ async def test_an_object_too_large_for_any_page_is_told() -> None:
 async def test_an_event_too_long_is_counted_and_the_watch_goes_on() -> None:
     async with FakeApi(pods=[pod("p", A)]) as fake, watching(fake) as watch:
         await until(lambda: fake.open_watches)
-        fake.event("ADDED", changed(pod("q", B, 8), annotations={"a": "x" * (3 << 20)}))
+        fake.event("ADDED", changed(pod("q", B, 8), annotations={"a": "x" * (16 << 20)}))
         fake.event("ADDED", pod("r", C, 9))
         await until(lambda: uids(watch) == [A, C])
         assert watch.errors == {"too_large": 1}

@@ -12,6 +12,7 @@ import pytest
 from grpclib.const import Status
 from hypothesis import strategies as st
 
+from podgpu.kube.kubelet.restart import SETTLING_SECONDS
 from podgpu.kube.kubelet.rpc import fault
 from podgpu.kube.podresources import ALLOCATABLE, LIST, Allocated, PodResources
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
@@ -98,6 +99,57 @@ async def test_the_kubelet_gone_and_back_on_a_new_socket(kubelet: FakeKubelet, p
     kubelet.replies[LIST] = Reply(given(b"GPU-b"))
     assert ids(await part.read()) == ["GPU-b"]
     assert part.status().up
+
+
+async def restarted(kubelet: FakeKubelet, *listed: bytes) -> None:
+    """A kubelet of 1.36 answers a second after its start, and lists no pod until it has heard of some."""
+    await kubelet.stop()
+    await kubelet.start()
+    kubelet.replies[LIST] = Reply(b"".join(listed))
+
+
+async def test_a_kubelet_that_has_just_started_takes_nothing_away(
+    kubelet: FakeKubelet, part: PodResources
+) -> None:
+    one, other = given(b"GPU-a", pod=b"one"), given(b"GPU-b", pod=b"other")
+    kubelet.replies[LIST] = Reply(one + other)
+    before = await part.read()
+    await restarted(kubelet)
+    assert await part.read() is before
+    kubelet.replies[LIST] = Reply(other)
+    assert await part.read() is before
+    kubelet.replies[LIST] = Reply(one + other)
+    assert await part.read() is before
+    kubelet.replies[LIST] = Reply(other)
+    assert ids(await part.read()) == ["GPU-b"]
+
+
+async def test_a_pod_that_ended_with_the_kubelet_is_not_waited_for_for_ever(
+    kubelet: FakeKubelet, part: PodResources, clock: Clock
+) -> None:
+    kubelet.replies[LIST] = Reply(given(b"GPU-a"))
+    await part.read()
+    await restarted(kubelet)
+    assert ids(await part.read()) == ["GPU-a"]
+    clock.now += SETTLING_SECONDS
+    assert ids(await part.read()) == []
+
+
+async def test_a_device_is_not_kept_for_a_pod_when_another_has_it(
+    kubelet: FakeKubelet, part: PodResources
+) -> None:
+    kubelet.replies[LIST] = Reply(given(b"GPU-a", pod=b"old"))
+    await part.read()
+    await restarted(kubelet, given(b"GPU-a", pod=b"new"))
+    assert [each.pod for each in (await part.read()).devices] == ["new"]
+
+
+async def test_claims_of_a_pod_wait_for_it_too(kubelet: FakeKubelet, part: PodResources) -> None:
+    kubelet.replies[LIST] = Reply(recorded("kubernetes-1.36.4-dra", "podresources-v1-list"))
+    before = await part.read()
+    assert before.dynamic
+    await restarted(kubelet)
+    assert await part.read() is before
 
 
 def leave_a_socket(path: Path) -> None:

@@ -154,11 +154,6 @@ async def test_the_recorded_h200(kubelet: FakeKubelet, sleeper: Sleeper) -> None
         started_at=datetime(2026, 11, 15, 4, 2, 12, tzinfo=UTC).timestamp(),
         static_hash="85bec38f25412cdcb410457a072a3498",
         labels={"app": "chat"},
-        annotations={
-            "kubernetes.io/config.hash": "85bec38f25412cdcb410457a072a3498",
-            "kubernetes.io/config.seen": "2026-11-15T04:02:12.190890578Z",
-            "kubernetes.io/config.source": "file",
-        },
         containers=(
             PodContainer(
                 name="main",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from podgpu.agent.stock import Dynamics
+from podgpu.kube import resource_claims
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.kube.resource_claims import MOST_CLAIMS, ClaimTiming, ResourceClaims
@@ -304,6 +305,16 @@ async def test_a_list_without_end_is_given_up() -> None:
         fake.refuse(200, times=1000, body=endless, wanted=_is_list)
         async with following(fake, using("shared-gpu")) as claims:
             await until(lambda: reason(claims) == "too_large")
+
+
+async def test_pages_without_end_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource_claims, "MOST_BYTES", 1 << 20)
+    async with FakeApi(objects=dynamic_resources()) as fake:
+        page = {"metadata": {"continue": "more"}, "items": [{"spec": {"driver": "x" * (300 << 10)}}]}
+        fake.refuse(200, times=1000, body=json.dumps(page).encode(), wanted=_is_list)
+        async with following(fake, using("shared-gpu")) as claims:
+            await until(lambda: reason(claims) == "too_large")
+            assert len([seen for seen in fake.requests if seen.path == SLICES]) == 4
 
 
 def _is_list(seen: Seen) -> bool:

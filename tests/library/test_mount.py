@@ -35,7 +35,12 @@ async def mounted(node: library.Node, prefix: str = "") -> AsyncIterator[Client]
 @asynccontextmanager
 async def served(node: library.Node) -> AsyncIterator[Server]:
     server = Server(
-        node, series_limit=20_000, max_requests=40, max_connections=9, menu=open_menu(node.config)
+        node,
+        series_limit=20_000,
+        max_requests=40,
+        max_connections=9,
+        max_streams=9,
+        menu=open_menu(node.config),
     )
     await server.start([Address("127.0.0.1", 0)])
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from podgpu import sharing
 from podgpu.kube._gen.podresources_pb2 import (
     AllocatableResponse,
     ClaimDevice,
@@ -35,6 +36,7 @@ from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.oracle.case import Case, device
 from tests.oracle.pod_bytes import encoded
 
+NOTES = sharing.notes_of(sharing.systems())
 SECONDS = 30.0  # there may be thousands of ids, and the machine may be busy
 
 
@@ -50,7 +52,7 @@ async def inventory(case: Case) -> Inventory:
             await reader.close()
     assert reader.status().up and not reader.errors, reader.status()
     # Some cases leave out the node's name, so that the API's pods would be waiting for one.
-    pods = [replace(to_pod(decode_pod(pod)), waiting=None) for pod in case.pods or ()]
+    pods = [replace(to_pod(decode_pod(pod), NOTES), waiting=None) for pod in case.pods or ()]
     assert sorted(pods, key=_order) == list(streamed)
     return _inventory(case, allocated, pods)
 
@@ -72,7 +74,7 @@ def _order(pod: Pod) -> tuple[str, str, str]:
 
 
 async def _streamed(root: Path) -> tuple[Pod, ...]:
-    api = PodsApi(root, deadline=SECONDS)
+    api = PodsApi(root, deadline=SECONDS, notes=NOTES)
     task = asyncio.create_task(api.run())
     try:
         async with asyncio.timeout(SECONDS):

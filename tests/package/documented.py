@@ -22,6 +22,13 @@ ELSEWHERE: Mapping[str, str] = {
     r"helm upgrade ": "tests/deploy/test_install_page.py",
     r"kubectl apply -f deploy/manifests/": "tests/deploy/test_manifests.py",
     r"curl .*/-/release": "tests/agent/whole/test_faults.py",
+    r"podgpu record |podgpu \w+.* --source=replay": "tests/cli/test_record.py",
+    r"podgpu top (?!--source=replay)": "tests/cli/terminal/test_top.py",
+    r"podgpu inspect": "tests/cli/test_inspect.py",
+    r"(source <\()?podgpu completion": "tests/cli/test_completion.py",
+    r"podgpu report ": "tests/e2e/test_report.py",
+    r"podgpu idle ": "tests/e2e/test_store.py",
+    r"podgpu cluster ": "tests/cli/serving/test_cluster.py",
 }
 
 # Nowhere here, and why.
@@ -30,8 +37,9 @@ CANNOT: Mapping[str, str] = {
     r"skopeo copy ": "there is no registry",
     r"ctr ": "there is no containerd",
     r"docker run ": "there is no Docker and no GPU",
-    r"kubectl (create|label|delete) namespace|kubectl --namespace|helm uninstall": "there is no cluster",
-    r"podgpu agent --source=(dcgm --dcgm\.nodes=all|nvml\+dcgm)$": "there is no cluster to find a dcgm-exporter in",
+    r"kubectl (create|label|delete|podgpu|-n) |kubectl --namespace|helm uninstall": "there is no cluster; "
+    "`make test-kubernetes` has one",
+    r"podgpu agent --source=nvml\+dcgm$": "there is no cluster to find a dcgm-exporter in",
     r"systemctl |cp deploy/systemd": "there is no systemd; tests/deploy/test_manifests.py verifies the unit",
     r"/opt/podgpu/bin/pip install --require-hashes": "it downloads much; tests/deploy/test_image.py does so too",
 }

@@ -89,13 +89,14 @@ async def serving(
     dialects: Mapping[str, MetricsView] | None = None,
     documents: Mapping[str, DocumentView] | None = None,
     limits: Limits | None = None,
+    probe_address: Address | None = None,
     **caps: Any,
 ) -> AsyncIterator[Server]:
-    caps = {"series_limit": 10**6, "max_requests": 40, "max_connections": 300, **caps}
+    caps = {"series_limit": 10**6, "max_requests": 40, "max_connections": 300, "max_streams": 50, **caps}
     pages = {PREFIX + name: view for name, view in (dialects or {}).items()}
     menu = Menu({**NATIVE_ALONE.pages, **pages}, documents or {})
     server = Server(node, menu=menu, limits=limits or Limits(), **caps)
-    await server.start(addresses or [Address("127.0.0.1", 0)])
+    await server.start(addresses or [Address("127.0.0.1", 0)], probe_address)
     try:
         yield server
     finally:
@@ -122,7 +123,7 @@ class Client:
         self.writer.write(data)
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> None:
-        fields = {"Host": "test", **{name.replace("_", "-"): value for name, value in headers.items()}}
+        fields = {"Host": "localhost", **{name.replace("_", "-"): value for name, value in headers.items()}}
         lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         self.send(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode())
 
@@ -182,20 +183,25 @@ def narrow() -> socket.socket:
     return one
 
 
-async def slow_reader(stack: AsyncExitStack, port: int) -> socket.socket:
+async def slow_reader(stack: AsyncExitStack, port: int, path: str = "/metrics/big") -> socket.socket:
     one = stack.enter_context(narrow())
     loop = asyncio.get_running_loop()
     await loop.sock_connect(one, ("127.0.0.1", port))
-    await loop.sock_sendall(one, b"GET /metrics/big HTTP/1.1\r\nHost: test\r\n\r\n")
+    await loop.sock_sendall(one, f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
     await loop.sock_recv(one, 1)  # the answer is on its way
     return one
 
 
 async def drained(one: socket.socket) -> int:
     """How many bytes there are to read until the end, however it ends."""
+    return await taken(one, 1 << 60)
+
+
+async def taken(one: socket.socket, most: int) -> int:
+    """Read that many bytes, or up to the end, and return how many there were."""
     loop, size = asyncio.get_running_loop(), 0
     try:
-        while data := await asyncio.wait_for(loop.sock_recv(one, 1 << 16), PATIENCE):
+        while size < most and (data := await asyncio.wait_for(loop.sock_recv(one, 1 << 16), PATIENCE)):
             size += len(data)
     except ConnectionResetError:
         pass

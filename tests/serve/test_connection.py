@@ -17,6 +17,7 @@ from tests.serve.rig import (
     freed,
     serving,
     slow_reader,
+    taken,
 )
 
 
@@ -90,26 +91,46 @@ async def test_a_reader_that_keeps_reading_is_not_cut() -> None:
         assert (await client.get("/-/healthy")).status == 200
 
 
-async def test_too_many_requests_are_answered_at_once() -> None:
+async def test_an_answer_that_nobody_reads_takes_no_other_page_s_turn() -> None:
     async with (
-        serving(StubNode(), max_requests=2, dialects={"big": CountingDialect(BIG)}) as server,
+        serving(StubNode(), max_requests=1, dialects={"big": CountingDialect(BIG)}) as server,
         AsyncExitStack() as stack,
     ):
         for _ in range(2):
             await slow_reader(stack, server.ports[0])
-        refused = await fetch(server, "/metrics")
-        probes = [await fetch(server, path) for path in ("/-/healthy", "/-/ready")]
-    assert refused.status == 503
-    assert "retry-after" in refused.headers
-    assert [probe.status for probe in probes] == [200, 200]
+        answers = [await fetch(server, path) for path in ("/metrics", "/metrics/big", "/-/healthy")]
+    assert [one.status for one in answers] == [200, 200, 200]
 
 
-async def test_a_request_slot_is_free_again_when_its_client_leaves() -> None:
-    async with serving(StubNode(), max_requests=1, dialects={"big": CountingDialect(BIG)}) as server:
-        async with AsyncExitStack() as stack:
+async def test_an_unread_answer_makes_room_for_a_probe() -> None:
+    async with (
+        serving(
+            StubNode(),
+            max_connections=2,
+            limits=Limits(settle_seconds=0),
+            dialects={"big": CountingDialect(BIG)},
+        ) as server,
+        AsyncExitStack() as stack,
+    ):
+        for _ in range(2):
             await slow_reader(stack, server.ports[0])
-            assert (await fetch(server, "/metrics")).status == 503
-        assert await freed(server, "/metrics")
+        assert (await fetch(server, "/-/healthy")).status == 200
+
+
+async def test_unread_answers_share_a_bound() -> None:
+    limits = Limits(unread_bytes=15_000_000)
+    async with (
+        serving(
+            StubNode(), limits=limits, dialects={name: CountingDialect(BIG) for name in ("big", "other")}
+        ) as server,
+        AsyncExitStack() as stack,
+    ):
+        full = len((await fetch(server, "/metrics/big")).body)
+        first, second = [await slow_reader(stack, server.ports[0]) for _ in range(2)]  # the same page
+        third = await slow_reader(stack, server.ports[0], "/metrics/other")
+        assert await drained(first) < full
+        assert await drained(second) < full
+        assert await taken(third, full) >= full
 
 
 async def test_a_connection_too_many_is_refused_and_disturbs_no_other() -> None:
@@ -121,7 +142,7 @@ async def test_a_connection_too_many_is_refused_and_disturbs_no_other() -> None:
         for client in (first, second):
             assert (await client.get("/-/healthy")).status == 200
         async with connected(server) as third:
-            refused = await third.answer()
+            refused = await third.get("/-/healthy")
             assert await third.rest() == b""
         for client in (first, second):
             assert (await client.get("/metrics")).status == 200
@@ -138,16 +159,16 @@ async def test_a_place_is_free_again_when_its_client_leaves() -> None:
         assert await freed(server, "/-/healthy")
 
 
-async def test_the_longest_silent_connection_makes_room() -> None:
+async def test_a_silent_connection_takes_no_place() -> None:
     async with (
-        serving(StubNode(), max_connections=2, limits=Limits(settle_seconds=0)) as server,
-        connected(server) as oldest,
-        connected(server) as newer,
+        serving(StubNode(), max_connections=2, limits=Limits(settle_seconds=60)) as server,
+        connected(server) as silent,
+        connected(server) as other,
     ):
-        await newer.get("/-/healthy")
+        await other.get("/-/healthy")
         assert (await fetch(server, "/-/healthy")).status == 200
-        assert await oldest.rest() == b""
-        assert (await newer.get("/-/healthy")).status == 200
+        assert (await other.get("/-/healthy")).status == 200
+        assert (await silent.get("/-/healthy")).status == 200
 
 
 async def test_a_connection_that_was_answered_makes_room_when_it_falls_silent() -> None:

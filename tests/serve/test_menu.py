@@ -1,7 +1,6 @@
 """What can be asked for, and where."""
 
 import gzip
-from collections.abc import Mapping
 
 import msgspec
 
@@ -10,11 +9,12 @@ from podgpu.model import Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.menu import menu
 from podgpu.views import native
+from podgpu.views.dialects import Answers
 from tests.serve.rig import StubNode, connected, make_snapshot, serving
 
 
-def whole_query(snapshot: Snapshot, query: Mapping[str, str]) -> bytes:
-    return msgspec.json.encode([snapshot.node, dict(query)])
+def whole_query(snapshot: Snapshot) -> Answers:
+    return lambda query: msgspec.json.encode([snapshot.node, dict(query)])
 
 
 async def test_a_document_gets_the_query_and_answers_json() -> None:

@@ -1,10 +1,13 @@
 import gzip
 
 import pytest
+from msgspec import json
 
+from podgpu.model import Snapshot
 from podgpu.serve.menu import Menu
 from podgpu.serve.pages import Pages
 from podgpu.views import native
+from podgpu.views.dialects import Answers
 from podgpu.views.exposition import Format
 from tests.serve.rig import CountingDialect, make_snapshot
 
@@ -83,3 +86,34 @@ def test_the_status_page_is_rendered_once_a_second() -> None:
 def test_json_is_rendered_once_for_a_snapshot() -> None:
     pages, snapshot = Pages(100), make_snapshot()
     assert pages.json(snapshot, gzipped=True) is pages.json(snapshot, gzipped=True)
+
+
+def test_documents_are_written_once_for_a_snapshot_whatever_is_asked() -> None:
+    written: list[str] = []
+
+    def view(snapshot: Snapshot) -> Answers:
+        written.append(snapshot.node)
+        return lambda query: json.encode([snapshot.node, *query.values()])
+
+    pages, snapshot = Pages(100, Menu({}, {"/usage": view})), make_snapshot()
+    for query in ({}, {"pod": "a"}, {"pod": "b"}):
+        plain = pages.document(snapshot, "/usage", query, gzipped=False)
+        packed = pages.document(snapshot, "/usage", query, gzipped=True)
+        assert gzip.decompress(packed.body) == plain.body == json.encode(["worker-1", *query.values()])
+    pages.document(make_snapshot("worker-2"), "/usage", {}, gzipped=False)
+    assert written == ["worker-1", "worker-2"]
+
+
+def test_a_large_document_is_packed_once_and_its_parts_are_sent_as_they_are() -> None:
+    whole = b"x" * 100_000
+
+    def view(_snapshot: Snapshot) -> Answers:
+        return lambda query: bytes(whole[: len(whole) - len(query)] or b"") if query else whole
+
+    pages, snapshot = Pages(100, Menu({}, {"/usage": view})), make_snapshot()
+    packed = pages.document(snapshot, "/usage", {}, gzipped=True)
+    assert packed.gzipped
+    assert pages.document(snapshot, "/usage", {}, gzipped=True) is packed
+    queries = [{str(key): "" for key in range(count)} for count in range(1, 40)]
+    parts = [pages.document(snapshot, "/usage", query, gzipped=True) for query in queries]
+    assert sum(not one.gzipped for one in parts) >= 30

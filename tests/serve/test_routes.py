@@ -5,6 +5,7 @@ import logging
 import msgspec
 import pytest
 
+from podgpu.serve.guard.guard import Guard
 from podgpu.serve.load import Load
 from podgpu.serve.pages import Pages
 from podgpu.serve.request import Request
@@ -78,7 +79,8 @@ async def test_the_status_page_is_html() -> None:
 async def test_every_answer_carries_the_security_headers(path: str) -> None:
     async with serving(StubNode()) as server:
         headers = (await fetch(server, path)).headers
-    assert headers["content-security-policy"] == "default-src 'none'; style-src 'unsafe-inline'"
+    assert headers["content-security-policy"].startswith("default-src 'none'; ")
+    assert "unsafe" not in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["x-frame-options"] == "DENY"
     assert headers["cache-control"] == "no-store"
@@ -191,9 +193,37 @@ async def test_only_this_machine_may_release(peer: str, status: int) -> None:
     assert bool(node.released) is (status == 200)
 
 
-async def test_a_page_of_another_site_may_not_release() -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://example.org"},
+        *({"Sec_Fetch_Site": site} for site in ("cross-site", "same-site", "anything")),
+        # A name of another site that means this machine: DNS rebinding.
+        *({"Host": host} for host in ("rebound.example.org:19400", "10.0.0.5", "localhost.example.org")),
+    ],
+)
+async def test_a_page_of_another_site_may_not_release(headers: dict[str, str]) -> None:
     node = StubNode()
     async with serving(node) as server:
-        answer = await fetch(server, "/-/release", "POST", Origin="https://example.org")
+        answer = await fetch(server, "/-/release", "POST", **headers)
     assert answer.status == 403
     assert node.released == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:19400", "[::1]:19400", "localhost", "a.localhost:1", "gpu.here"])
+async def test_a_program_here_may_release(host: str) -> None:
+    node = StubNode()
+    async with serving(node, guard=Guard(hosts=["gpu.here"])) as server:
+        answer = await fetch(server, "/-/release", "POST", Host=host, Sec_Fetch_Site="none")
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/api/v1/snapshot", "/nowhere"])
+async def test_with_a_list_of_hosts_no_other_name_is_answered(path: str) -> None:
+    async with serving(StubNode(), guard=Guard(hosts=["GPU.example.org"])) as server:
+        refused = await fetch(server, path, Host="rebound.example.org")
+        for host in ("gpu.example.org:19400", "10.1.2.3:19400", "[fe80::1]"):
+            assert (await fetch(server, path, Host=host)).status == (404 if path == "/nowhere" else 200)
+        assert (await fetch(server, "/-/healthy", Host="anything")).status == 200
+    assert refused.status == 421
+    assert b"worker-1" not in refused.body

@@ -5,7 +5,16 @@ from podgpu.model import Fault
 from podgpu.views.advice import next_step
 
 KUBELET = (
-    *("no_socket", "permission", "unavailable", "deadline", "rate_limited", "too_large", "garbage"),
+    *(
+        "no_socket",
+        "permission",
+        "unavailable",
+        "deadline",
+        "rate_limited",
+        "too_large",
+        "too_many",
+        "garbage",
+    ),
     *("not_synced", "unimplemented"),
 )
 OF_PARTS = [

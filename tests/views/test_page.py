@@ -1,4 +1,6 @@
 import re
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
@@ -7,11 +9,11 @@ from msgspec.structs import replace
 
 from podgpu.agent.join import bare
 from podgpu.model import Booking, Device, PartStatus, Process, Snapshot, Tenant
-from podgpu.views.page import html
+from podgpu.views.page import POLICY, html
 from tests.views.quirks import BUSY, SNAPSHOT, band
 from tests.views.test_native import SNAPSHOTS
 
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "link"}
 
 
 class Outline(HTMLParser):
@@ -35,7 +37,7 @@ class Outline(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open[-1:] != ["style"]:
+        if self.open[-1:] != ["script"]:
             self.words.append(data)
 
     @property
@@ -43,12 +45,25 @@ class Outline(HTMLParser):
         return " ".join(self.words)
 
 
-def test_nothing_is_loaded_or_run() -> None:
-    """The page is served under a policy that forbids all but inline styles."""
+def test_nothing_is_loaded_but_its_own_files_and_nothing_is_inline_but_the_one_script_of_the_policy() -> None:
     outline = Outline(html(SNAPSHOT, 1.0))
-    assert not {tag for tag, _ in outline.tags} & {"script", "link", "img", "iframe", "form"}
-    assert not [attrs for _, attrs in outline.tags if any(name.startswith("on") for name in attrs)]
-    assert not re.search(rb"url\(|@import", html(SNAPSHOT, 1.0))
+    assert not {tag for tag, _ in outline.tags} & {"style", "img", "iframe", "form"}
+    loaded = [
+        attrs.get("src") or attrs["href"]
+        for tag, attrs in outline.tags
+        if tag in ("script", "link") and attrs
+    ]
+    assert loaded == ["page/icon.svg", "page/table.css", "page/app.css", "page/app.js"]
+    (inline,) = re.findall(r"<script>(.*?)</script>", html(SNAPSHOT, 1.0).decode())
+    digest = b64encode(sha256(inline.encode()).digest()).decode()
+    assert f"script-src 'self' 'sha256-{digest}';" in POLICY and "unsafe" not in POLICY
+    assert not [
+        attrs for _, attrs in outline.tags if any(name.startswith("on") or name == "style" for name in attrs)
+    ]
+
+
+def test_without_a_script_the_page_reloads_itself() -> None:
+    assert b'<noscript><meta http-equiv="refresh" content="5"></noscript>' in html(SNAPSHOT, 1.0)
 
 
 def test_a_hostile_name_is_shown_as_it_is() -> None:
@@ -193,9 +208,10 @@ def test_the_page_says_of_what_time_its_numbers_are() -> None:
 
 
 def test_a_doubt_is_a_whisker_on_the_bar() -> None:
-    bars = re.findall('<span class="bar" aria-hidden="true">(.*?)</span>', html(SNAPSHOT, 1.0).decode())
-    assert '<i style="width:78%"></i><b style="left:61%;width:29%"></b>' in bars
-    assert '<i style="width:94%"></i>' in bars, "the card's own is sure"
+    bars = re.findall('<svg class="bar" aria-hidden="true">(.*?)</svg>', html(SNAPSHOT, 1.0).decode())
+    (doubtful,) = [one for one in bars if one.startswith('<rect width="78%"/>')]
+    assert '<line x1="61%" x2="90%" y1="2.5" y2="2.5"/>' in doubtful
+    assert '<rect width="94%"/>' in bars, "the card's own is sure"
     assert "at least and at most" not in Outline(html(with_first(booking=EXACT), 1.0)).text
 
 

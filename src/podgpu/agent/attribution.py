@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 from msgspec import Struct
@@ -43,6 +43,7 @@ from podgpu.model import (
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory
 
+MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on
 WORKLOAD_SECONDS = 0.2  # how long a cycle waits for names of workloads; the rest comes with the next
 
 
@@ -197,7 +198,7 @@ class Attribution:
         inventory = await self._stock.take(devices, pods, told, told_by)
         able = self._able(devices)
         holders = self._owners.find([device for device in able if device.fault is None], pods)
-        rights = self._rights_to(inventory, able, holders)
+        rights = await self._rights_to(inventory, able, holders)
         self._count(rights.unclaimed)
         self._accounts.post(self._sheets(able, rights, holders), time.monotonic(), wall)
         involved = _involved(pods, rights.claims, holders.values())
@@ -216,7 +217,7 @@ class Attribution:
             parts=tuple(self._statuses()),
         )
 
-    def _rights_to(
+    async def _rights_to(
         self, inventory: Inventory, devices: Sequence[Device], holders: Mapping[int, Holder]
     ) -> Rights:
         """Return the same rights as before, unless the inventory has changed or what processes show of it."""
@@ -225,7 +226,9 @@ class Attribution:
         asked = sharing.alternatives(inventory, self._systems) if is_new else last.alternatives
         settled = self._witness.settle(asked, devices, holders)
         if is_new or settled != last.settled:
-            self._rights = Rights(inventory, self._systems, asked, settled)
+            find = partial(_found, inventory, self._systems, asked, settled)
+            many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
+            self._rights = await asyncio.to_thread(find) if many else find()
         return self._rights
 
     def _able(self, devices: Sequence[Device]) -> list[Device]:
@@ -287,6 +290,17 @@ class Attribution:
         if self._lookout:
             own.append(self._lookout.status())
         return [*self._stock.statuses(), *(source.status() for source in self._roster.sources), *own]
+
+
+def _found(
+    inventory: Inventory,
+    systems: Sequence[sharing.SharingSystem],
+    asked: tuple[Alternatives, ...],
+    settled: Mapping[Alternatives, int],
+) -> Rights:
+    rights = Rights(inventory, systems, asked, settled)
+    _ = rights.unclaimed  # which takes as long
+    return rights
 
 
 def _involved(pods: tuple[Pod, ...], claims: Iterable[Claim], holders: Iterable[Holder]) -> list[Pod]:

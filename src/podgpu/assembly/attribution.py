@@ -1,5 +1,6 @@
 """Chooses the parts that find out who uses a GPU, by the source, the configuration and this machine."""
 
+from podgpu import sharing
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.lookout import Lookout
 from podgpu.assembly import machine
@@ -76,10 +77,11 @@ def _lookout(config: Config) -> Lookout | None:
 def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
     """List the best first. A part that this machine does not have is left out rather than shown as broken."""
     sources: list[PodSource] = []
+    notes = sharing.notes_of(sharing.systems())
     if machine.has_pods_api(config):
-        sources.append(PodsApi(config.path_kubelet))
+        sources.append(PodsApi(config.path_kubelet, notes=notes))
     if api:
-        sources.append(PodWatch(api, machine.node_name(config)))
+        sources.append(PodWatch(api, machine.node_name(config), notes=notes))
     if machine.has_pod_logs(config):
         sources.append(LogDirs(config.path_logs))
     return sources

@@ -14,6 +14,7 @@ from podgpu.cluster.given import KubeGiven
 from podgpu.cluster.loop import AT_ONCE, ClusterLoop
 from podgpu.cluster.reader import Reader
 from podgpu.cluster.store.client import Store
+from podgpu.cluster.store.history import StoreHistory
 from podgpu.cluster.store.options import Options as StoreOptions
 from podgpu.cluster.store.survey import StoreSurvey
 from podgpu.cluster.survey import GivenAgents, Place, PodSurvey
@@ -32,11 +33,18 @@ class Closable(Protocol):
 
 
 class OpenCluster:
-    """A cluster that is being read, until it is closed."""
+    """A cluster that is being read, until it is closed. `history` is there where a store is read."""
 
-    def __init__(self, loop: ClusterLoop, *others: Closable, api: Api | None = None) -> None:
+    def __init__(
+        self,
+        loop: ClusterLoop,
+        *others: Closable,
+        api: Api | None = None,
+        history: StoreHistory | None = None,
+    ) -> None:
         self._loop = loop
-        self._others = others
+        self._others = (*others, history) if history else others
+        self.history = history
         self._api = api
         self.running = asyncio.create_task(loop.run())
 
@@ -94,7 +102,8 @@ def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
         name=chosen.name or "",
         given=KubeGiven(open_objects(config, api), config.kube_pod_labels) if api else None,
     )
-    return OpenCluster(loop, *((api,) if api else ()), api=api)
+    history = StoreHistory(Store(config.of(StoreOptions)))
+    return OpenCluster(loop, *((api,) if api else ()), api=api, history=history)
 
 
 def _of_addresses(chosen: ClusterOptions) -> OpenCluster:

@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 5.0  # less than a scrape waits
 
 def open_guard(config: Config) -> Guard:
     """Read the web configuration file, and find the API server if tokens are to be checked. Raises UserError."""
-    guard = Guard(config.web_config_file, _judge(config))
+    guard = Guard(config.web_config_file, _judge(config), config.web_allowed_hosts)
     if guard.asks_for_secrets and guard.context is None:
         log.warning("passwords and tokens travel unencrypted; set tls_server_config in --web.config.file")
     return guard

@@ -33,6 +33,7 @@ def wanted(pod_labels: Collection[str] = ()) -> Wanted:
 
     return Wanted(
         pod=trimmed,
+        notes=sharing.notes_of(systems),
         node_annotations=sharing.registers_of(systems),
         node_label=lambda name: name.startswith(of_nodes),
     )

@@ -6,7 +6,7 @@ from podgpu.option import CLUSTER, DIALECTS, GENERAL, KUBERNETES, LOG, STORE, WE
 
 HELP = "Read every node of a cluster and serve them together."
 _GROUPS = (GENERAL, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE)
-# Those of an agent alone, and of reports.
+# Those of an agent alone.
 _NOT_HERE = (
     "interval",
     "node_name",
@@ -14,7 +14,6 @@ _NOT_HERE = (
     "path_logs",
     "sharing_ratio_file",
     "series_processes",
-    "price",
 )
 # Where a node has no agent, its dcgm-exporter is read.
 _EXPORTERS = ("dcgm_selector", "dcgm_namespace", "dcgm_timeout", "dcgm_max_bytes")

@@ -247,11 +247,31 @@ class Config:
             default="off",
         )
     )
+    web_allowed_hosts: tuple[str, ...] = many(
+        Option(
+            flag="--web.allowed-hosts",
+            group=WEB,
+            help="Host names by which browsers may call the agent, against DNS rebinding; IP addresses always may.",
+            parse=str,
+            value_name="NAME",
+            default_note="any",
+        )
+    )
+    web_probe_address: Address | None = at_most_one(
+        Option(
+            flag="--web.probe-address",
+            group=WEB,
+            help="Address that answers only probes and /metrics, with connections of its own.",
+            parse=Address.parse,
+            value_name="HOST:PORT[=DIALECT]",
+            default_note="none",
+        )
+    )
     web_max_requests: int = one(
         Option(
             flag="--web.max-requests",
             group=WEB,
-            help="Requests answered at a time; more get a 503 at once.",
+            help="Pages made at a time; more get a 503 at once.",
             parse=whole(1, 10_000),
             value_name="NUMBER",
             default="40",
@@ -261,10 +281,20 @@ class Config:
         Option(
             flag="--web.max-connections",
             group=WEB,
-            help="Connections held open at a time.",
+            help="Connections held open at a time, without event streams; 16 times as many may wait before they ask.",
             parse=whole(1, 100_000),
             value_name="NUMBER",
             default="256",
+        )
+    )
+    web_max_streams: int = one(
+        Option(
+            flag="--web.max-streams",
+            group=WEB,
+            help="Event streams at a time, one for each open page; more get a 503.",
+            parse=whole(1, 100_000),
+            value_name="NUMBER",
+            default="500",
         )
     )
     series_limit: int = one(

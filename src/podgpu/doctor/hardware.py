@@ -3,17 +3,8 @@
 from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number
 from podgpu.doctor.verdict import Machine, Verdict, count, failed, passed, several, skipped, warned
 from podgpu.model import Card, Snapshot
+from podgpu.views.advice import ACTIONS
 
-# What the driver may ask for. Zero is nothing.
-ACTIONS = {
-    1: "reset the GPU",
-    2: "reboot the node",
-    3: "drain peer-to-peer traffic",
-    4: "drain and reset",
-    5: "recover the IMEX domain",
-    6: "reset the bus",
-    7: "reboot all nodes",
-}
 NO_MIG = skipped("no GPU is in MIG mode")
 
 

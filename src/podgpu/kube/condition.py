@@ -37,6 +37,13 @@ class Condition:
         self.fault = None
         self._good_at = self._clock()
 
+    def worked_partly(self, fault: Fault) -> None:
+        """What is known is fresh, but not all that there is. The fault is counted when it begins."""
+        if self.fault is None or self.fault.reason != fault.reason:
+            self.failed(fault)
+        self.fault = fault
+        self._good_at = self._clock()
+
     def failed(self, fault: Fault) -> None:
         """Count the failure. A fault lasts for as long as its reason stays the same."""
         self.errors[fault.reason] += 1

@@ -1,7 +1,9 @@
 """A pod as the kubelet's Pods API sends it: core/v1 in protobuf."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from google.protobuf.message import DecodeError
 
@@ -13,14 +15,20 @@ from podgpu.kube._gen.pods_pb2 import (
     PodMessage,
     Time,
 )
-from podgpu.kube.pod_object import CONFIG_HASH, CONFIG_MIRROR, kept
+from podgpu.kube.bounds import MOST_CONTAINERS
+from podgpu.kube.bounds.notes import Names, labels, notes
+from podgpu.kube.pod_object import CONFIG_HASH, CONFIG_MIRROR, LONGEST_HASH
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
 
 _DEVICE_ID = re.compile(r"[\x21-\x7e]{1,512}")  # of a dynamic resource: driver, pool and device
 
 
-def to_pod(message: bytes | PodMessage) -> Pod:
-    """Raise ValueError for bytes that are no pod, or a pod without an identity."""
+def to_pod(message: bytes | PodMessage, names: Names = (), errors: Counter[str] | None = None) -> Pod:
+    """Raise ValueError for bytes that are no pod, or a pod without an identity.
+
+    `names` are prefixes of the annotations to keep. In `errors` is counted what was too large to be kept.
+    """
+    errors = Counter() if errors is None else errors
     if isinstance(message, bytes):
         message = _decoded(message)
     metadata = message.metadata
@@ -33,10 +41,10 @@ def to_pod(message: bytes | PodMessage) -> Pod:
         phase=message.status.phase,
         started_at=_moment(message.status.start_time) if message.status.HasField("start_time") else None,
         static_hash=_static_hash(metadata),
-        labels=dict(metadata.labels),
-        annotations=kept(metadata.annotations),
+        labels=labels(metadata.labels.items(), names, errors),
+        annotations=notes(metadata.annotations.items(), names, errors),
         owner=_owner(metadata),
-        containers=tuple(_containers(message)),
+        containers=tuple(islice(_containers(message), MOST_CONTAINERS)),
         resource_claims=_resource_claims(message),
         extended_claim=message.status.extended_claim.claim_name,
         extended=tuple(_extended(message.status.extended_claim)),
@@ -57,7 +65,7 @@ def _moment(time: Time) -> float | None:
 
 def _static_hash(metadata: Metadata) -> str:
     """Return a static or mirror pod's hash. On any other pod, the annotation may come from its author."""
-    found = metadata.annotations.get(CONFIG_HASH, "")
+    found = metadata.annotations.get(CONFIG_HASH, "")[:LONGEST_HASH]
     return found if found in (metadata.uid, metadata.annotations.get(CONFIG_MIRROR)) else ""
 
 

@@ -1,19 +1,22 @@
 """A core/v1 Pod as the API server writes it. Fields that are not named here are never decoded."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
 
+from podgpu.kube.bounds import MOST_CONTAINERS
+from podgpu.kube.bounds.notes import Names, labels, notes
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer, Waiting
 
-LARGEST_ANNOTATION = 64 << 10  # characters
 LONGEST_DEVICE_ID = 512
 LONGEST_MESSAGE = 1024
+LONGEST_HASH = 64
 SCHEDULED = "PodScheduled"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
 
@@ -37,7 +40,7 @@ class PodMetadata(Struct, rename="camel"):
     resource_version: str = ""
     creation_timestamp: str | None = None
     labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
+    annotations: dict[str, Raw] | None = None  # only those that somebody reads are decoded
     owner_references: list[OwnerEntry] | None = None
 
 
@@ -127,11 +130,15 @@ class PodObject(Struct):
 
 
 decode_pod = Decoder(PodObject).decode
+_decode_text = Decoder(str).decode
 
 
-def to_pod(item: PodObject) -> Pod:
+def to_pod(item: PodObject, names: Names = (), errors: Counter[str] | None = None) -> Pod:
+    """`names` are prefixes of the annotations to keep. In `errors` is counted what was too large to be kept."""
     metadata = item.metadata
+    errors = Counter() if errors is None else errors
     annotations = metadata.annotations or {}
+    wanted = ((name, _text(annotations[name])) for name in annotations if names and name.startswith(names))
     extended_claim, extended = _extended(item.status.extended_resource_claim_status)
     return Pod(
         namespace=metadata.namespace,
@@ -140,10 +147,10 @@ def to_pod(item: PodObject) -> Pod:
         phase=item.status.phase,
         started_at=moment(item.status.start_time or ""),
         static_hash=_static_hash(annotations),
-        labels=metadata.labels or {},
-        annotations=kept(annotations),
+        labels=labels((metadata.labels or {}).items(), names, errors),
+        annotations=notes(wanted, names, errors),
         owner=controller(metadata.owner_references or ()),
-        containers=tuple(_containers(item)),
+        containers=tuple(islice(_containers(item), MOST_CONTAINERS)),
         resource_claims=_resource_claims(item),
         extended_claim=extended_claim,
         extended=extended,
@@ -179,19 +186,18 @@ def moment(text: str) -> float | None:
     return moment.timestamp() if moment.tzinfo else None
 
 
-def _static_hash(annotations: dict[str, str]) -> str:
+def _static_hash(annotations: Mapping[str, Raw]) -> str:
     """Return the hash of a mirror pod. Without the kubelet's mirror annotation it may come from the pod's author."""
-    found = annotations.get(CONFIG_HASH, "")
-    return found if found == annotations.get(CONFIG_MIRROR) else ""
+    found, mirrored = (_text(annotations.get(name)) for name in (CONFIG_HASH, CONFIG_MIRROR))
+    return found if found == mirrored and len(found) <= LONGEST_HASH else ""
 
 
-def kept(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what is bulky and says nothing about GPUs."""
-    return {
-        name: value
-        for name, value in annotations.items()
-        if name != LAST_APPLIED and len(value) <= LARGEST_ANNOTATION
-    }
+def _text(value: Raw | None) -> str:
+    """Read an annotation; what is no text is as good as none."""
+    try:
+        return "" if value is None else _decode_text(value)
+    except (MsgspecError, UnicodeDecodeError):
+        return ""
 
 
 def _containers(item: PodObject) -> Iterator[PodContainer]:

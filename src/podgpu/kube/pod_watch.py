@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from podgpu.kube.api import Api
 from podgpu.kube.api.watch import Watch, WatchTiming
+from podgpu.kube.bounds.notes import Names
 from podgpu.kube.pod_book import PodBook
 from podgpu.model import Pod
 
@@ -11,7 +12,10 @@ PODS = "/api/v1/pods"
 
 
 class PodWatch(Watch[Pod]):
-    """Without a `node`, the pods of all nodes. `trim` cuts off what nobody needs, or returns None."""
+    """Without a `node`, the pods of all nodes. `trim` cuts off what nobody needs, or returns None.
+
+    `notes` are prefixes of the annotations to keep.
+    """
 
     def __init__(
         self,
@@ -21,8 +25,9 @@ class PodWatch(Watch[Pod]):
         timing: WatchTiming | None = None,
         trim: Callable[[Pod], Pod | None] | None = None,
         grant: str = "",
+        notes: Names = (),
     ) -> None:
-        self._own = PodBook(node, trim)
+        self._own = PodBook(node, trim, notes=notes)
         selector = {} if node is None else {"fieldSelector": f"spec.nodeName={node}"}
         super().__init__(
             api,

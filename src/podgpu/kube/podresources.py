@@ -4,24 +4,28 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, ListResponse
 from podgpu.kube.condition import Condition
 from podgpu.kube.kubelet import device_lists, rpc
 from podgpu.kube.kubelet.connection import KubeletConnection
 from podgpu.kube.kubelet.device_lists import Rows
-from podgpu.model import Allocation, DynamicAllocation, PartStatus
+from podgpu.kube.kubelet.restart import Unlisted
+from podgpu.model import Allocation, DynamicAllocation, Fault, PartStatus
 
 LIST = "/v1.PodResourcesLister/List"
 OLD_LIST = "/v1alpha1.PodResourcesLister/List"  # same numbers, fewer fields
 ALLOCATABLE = "/v1.PodResourcesLister/GetAllocatableResources"
 ALLOCATABLE_SECONDS = 60.0
 LONGEST_PAUSE = 30.0
+SMALL = 64 << 10  # bytes; a larger answer is read in a thread of its own
+
+T = TypeVar("T")
 
 
 class Allocated(Struct, frozen=True, kw_only=True):
@@ -30,6 +34,27 @@ class Allocated(Struct, frozen=True, kw_only=True):
     devices: tuple[Allocation, ...] = ()
     dynamic: tuple[DynamicAllocation, ...] = ()
     allocatable: tuple[tuple[str, str], ...] = ()
+
+
+class News(Struct, frozen=True, kw_only=True):
+    """A list that differs from the last one, and what is beyond the bounds."""
+
+    given: Rows
+    claimed: Rows
+    bad: int
+    excess: int
+    devices: tuple[Allocation, ...]
+    dynamic: tuple[DynamicAllocation, ...]
+
+
+def offers(answer: bytes) -> tuple[device_lists.Offered, tuple[tuple[str, str], ...]]:
+    found = device_lists.offered(answer)
+    return found, tuple((resource, device_id) for resource, device_id in device_lists.texts(found.rows))
+
+
+async def aside(function: Callable[[bytes], T], answer: bytes) -> T:
+    """Read an answer, in a thread if it is a large one: the event loop has other work."""
+    return function(answer) if len(answer) <= SMALL else await asyncio.to_thread(function, answer)
 
 
 class PodResources:
@@ -50,6 +75,9 @@ class PodResources:
         self._given: Rows = frozenset()
         self._claimed: Rows = frozenset()
         self._offered: Rows = frozenset()
+        self._seal = self._connection.seal
+        self._ungiven, self._unclaimed = Unlisted(), Unlisted()
+        self._excess = 0
         self._asked = LIST
         self._allocatable_at: float | None = None
         self._pause = 0.0
@@ -82,11 +110,19 @@ class PodResources:
 
     async def _refresh(self) -> None:
         is_v1, answer = await self._list()
-        changed = answer != self._answer and self._take(ListResponse.FromString(answer))
+        self._notice_restart()
+        is_news = answer != self._answer or self._ungiven or self._unclaimed
+        changed = bool(is_news) and await self._take(answer)
         self._answer = answer
-        self._condition.worked()
+        self._judge()
         if is_v1 and (changed or self._allocatable_due()):
             await self._refresh_allocatable()
+
+    def _notice_restart(self) -> None:
+        if self._connection.seal != self._seal:
+            self._seal = self._connection.seal
+            self._ungiven.expect(self._given, self._clock())
+            self._unclaimed.expect(self._claimed, self._clock())
 
     async def _list(self) -> tuple[bool, bytes]:
         """Return whether the kubelet speaks v1, and its answer."""
@@ -101,21 +137,42 @@ class PodResources:
         self._asked = method
         return await self._connection.answer(method)
 
-    def _take(self, answer: ListResponse) -> bool:
+    async def _take(self, answer: bytes) -> bool:
         """Return whether anything changed."""
-        given, claimed = device_lists.given(answer), device_lists.claimed(answer)
-        if (given, claimed) == (self._given, self._claimed):
+        found = await aside(self._news, answer)
+        self._excess = found.excess if found else 0
+        if found is None:
             return False
-        self._count_bad(given - self._given)
-        self._count_bad(claimed - self._claimed)
-        self._given, self._claimed = given, claimed
-        return self._publish(
-            replace(
-                self._allocated,
-                devices=device_lists.allocations(given),
-                dynamic=device_lists.dynamic_allocations(claimed),
-            )
+        self._count_bad(found.bad)
+        self._given, self._claimed = found.given, found.claimed
+        return self._publish(replace(self._allocated, devices=found.devices, dynamic=found.dynamic))
+
+    def _news(self, answer: bytes) -> News | None:
+        """Read an answer. Return None if it says what is known already."""
+        found, now = device_lists.listed(answer), self._clock()
+        given = found.given | self._ungiven.rows(found.pods, found.given, now)
+        # A claim may be several pods', so a device of one is not taken away by another.
+        claimed = found.claimed | self._unclaimed.rows(found.pods, frozenset(), now)
+        if not found.excess and (given, claimed) == (self._given, self._claimed):
+            return None
+        return News(
+            given=given,
+            claimed=claimed,
+            bad=len(device_lists.bad((given - self._given) | (claimed - self._claimed))),
+            excess=found.excess,
+            devices=device_lists.allocations(given),
+            dynamic=device_lists.dynamic_allocations(claimed),
         )
+
+    def _judge(self) -> None:
+        """A list that is too long is used as far as it goes."""
+        if self._excess:
+            detail = f"{self._excess} pods, containers or ids more than any node has are left out"
+            self._condition.worked_partly(
+                Fault(reason="too_many", call=LIST.rpartition("/")[2], detail=detail)
+            )
+        else:
+            self._condition.worked()
 
     def _publish(self, allocated: Allocated) -> bool:
         changed = allocated != self._allocated
@@ -123,10 +180,10 @@ class PodResources:
             self._allocated = allocated
         return changed
 
-    def _count_bad(self, added: Rows) -> None:
+    def _count_bad(self, bad: int) -> None:
         """Count a bad id once, for as long as it is listed."""
-        if bad := device_lists.bad(added):
-            self.errors["bad_id"] += len(bad)
+        if bad:
+            self.errors["bad_id"] += bad
 
     def _allocatable_due(self) -> bool:
         return self._allocatable_at is None or self._clock() - self._allocatable_at >= ALLOCATABLE_SECONDS
@@ -135,14 +192,14 @@ class PodResources:
         """The map is complete without this answer, so a failure is only counted."""
         self._allocatable_at = self._clock()
         try:
-            answer = AllocatableResponse.FromString(await self._ask(ALLOCATABLE))
+            found, pairs = await aside(offers, await self._ask(ALLOCATABLE))
         except Exception as error:
             self.errors[rpc.fault(error, ALLOCATABLE).reason] += 1
             return
-        offered = device_lists.offered(answer)
-        self._count_bad(offered - self._offered)
-        self._offered = offered
-        pairs = tuple((resource, device_id) for resource, device_id in device_lists.texts(offered))
+        if found.excess:
+            self.errors["too_many"] += 1
+        self._count_bad(len(device_lists.bad(found.rows - self._offered)))
+        self._offered = found.rows
         self._publish(replace(self._allocated, allocatable=(*pairs, *self._awaited(pairs))))
 
     def _awaited(self, offered: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:

@@ -4,17 +4,22 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
 from pathlib import Path
 
 from grpclib.client import Channel
 
-from podgpu.kube._gen.pods_pb2 import ListResponse, WatchEvent
+from podgpu.kube._gen.pods_pb2 import WatchEvent
+from podgpu.kube.bounds import MOST_PODS
+from podgpu.kube.bounds.notes import Names
+from podgpu.kube.bounds.pace import Pace
 from podgpu.kube.condition import Condition
 from podgpu.kube.kubelet import rpc
 from podgpu.kube.kubelet.rpc import Call, Refused
+from podgpu.kube.kubelet.wire import Walk
 from podgpu.kube.pod_list import PodList
 from podgpu.kube.pod_message import to_pod
-from podgpu.model import PartStatus, Pod
+from podgpu.model import Fault, PartStatus, Pod
 
 FOLDER = "pods-api"  # in the kubelet's own
 LIST = "/v1alpha1.Pods/ListPods"
@@ -28,7 +33,10 @@ _ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
 
 
 class PodsApi:
-    """Lists, then watches, and lists again whenever the watch is lost."""
+    """Lists, then watches, and lists again whenever the watch is lost. A watch alone will do: it begins with all pods.
+
+    `notes` are prefixes of the annotations to keep.
+    """
 
     name = "pods-api"
 
@@ -36,11 +44,13 @@ class PodsApi:
         self,
         kubelet: Path,
         *,
+        notes: Names = (),
         deadline: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._socket = kubelet / FOLDER / "pods-api.sock"
+        self._notes = notes
         self._deadline = deadline
         self._clock = clock
         self._sleep = sleep
@@ -49,6 +59,7 @@ class PodsApi:
         self.errors = self._condition.errors
         self._asked = LIST
         self._failures = 0
+        self._pace = Pace()
 
     async def run(self) -> None:
         while True:
@@ -67,7 +78,7 @@ class PodsApi:
     async def _session(self) -> None:
         """List and watch, until it is time to list again or something fails."""
         with rpc.connected(self._socket) as channel:
-            await self._list(channel)
+            await self._listed(channel)
             watch = asyncio.create_task(self._watch(channel))
             try:
                 await asyncio.wait({watch}, timeout=RELIST_SECONDS)
@@ -77,12 +88,27 @@ class PodsApi:
                 watch.cancel()
                 await asyncio.gather(watch, return_exceptions=True)
 
+    async def _listed(self, channel: Channel) -> None:
+        """A list that is too large is left to the watch, which sends one pod at a time."""
+        try:
+            await self._list(channel)
+        except Refused as refused:
+            if refused.reason not in ("too_large", "too_many"):
+                raise
+            self.errors[refused.reason] += 1
+
     async def _list(self, channel: Channel) -> None:
         self._asked = LIST
         started = self._clock()
         async with asyncio.timeout(self._deadline):
-            answer = ListResponse.FromString(await rpc.answer(channel, LIST))
-        self._publish(pod for pod in map(self._pod, answer.pods) if pod)
+            answer = await rpc.answer(channel, LIST)
+        pods: list[Pod | None] = []
+        listed = Walk().named(memoryview(answer), 1)
+        for data in islice(listed, MOST_PODS):
+            with self._pace.work():
+                pods.append(self._pod(bytes(data)))
+            await self._pace.rest()
+        self._publish((pod for pod in pods if pod), excess=sum(1 for _ in islice(listed, MOST_PODS)))
         self._condition.seconds = self._clock() - started
 
     async def _watch(self, channel: Channel) -> None:
@@ -92,7 +118,10 @@ class PodsApi:
             self._failures = 0
             with self._condition.kept_current():
                 async for data in events:
-                    self._apply(WatchEvent.FromString(data))
+                    with self._pace.work():
+                        self._apply(WatchEvent.FromString(data))
+                        self._judge()
+                    await self._pace.rest()
         raise Refused("unavailable", "the kubelet ended the watch")
 
     async def _sync(self, events: Call) -> None:
@@ -103,10 +132,12 @@ class PodsApi:
                 event = WatchEvent.FromString(data)
                 if event.type == _SYNCED:
                     break
-                seen.add(self._apply(event))
+                with self._pace.work():
+                    seen.add(self._apply(event))
+                await self._pace.rest()
             else:
                 raise Refused("unavailable", "the watch ended before it had sent all pods")
-        self._publish(pod for pod in self._pods.ordered() if pod.uid in seen)
+        self._publish((pod for pod in self._pods.ordered() if pod.uid in seen), self._pods.excess)
 
     def _apply(self, event: WatchEvent) -> str | None:
         """Return the UID of the event's pod."""
@@ -124,14 +155,23 @@ class PodsApi:
 
     def _pod(self, data: bytes) -> Pod | None:
         try:
-            return to_pod(data)
+            return to_pod(data, self._notes, self.errors)
         except ValueError:
             self.errors["bad_pod"] += 1
             return None
 
-    def _publish(self, pods: Iterable[Pod]) -> None:
-        self._pods.replace(pods)
-        self._condition.worked()
+    def _publish(self, pods: Iterable[Pod], excess: int = 0) -> None:
+        self._pods.replace(pods, excess)
+        self._judge()
+
+    def _judge(self) -> None:
+        if self._pods.excess:
+            detail = f"more than {MOST_PODS} pods; no node has as many, and the others are left out"
+            self._condition.worked_partly(
+                Fault(reason="too_many", call=self._asked.rpartition("/")[2], detail=detail)
+            )
+        else:
+            self._condition.worked()
 
     def _note(self, error: Exception) -> None:
         self._condition.failed(rpc.fault(error, self._asked))

@@ -34,6 +34,7 @@ VERSIONS = ("v1", "v1beta2", "v1beta1")  # earlier versions have another shape a
 GRANT = "grant get on resourceclaims and list on resourceslices, both of resource.k8s.io"
 PAGE = 100
 MOST_PAGES = 50
+MOST_BYTES = 32 << 20  # of all slices of a node
 MOST_CLAIMS = 32  # per pod
 
 # A pod's author chose the name, so it becomes part of a path only if it cannot lead elsewhere.
@@ -145,8 +146,15 @@ class ResourceClaims:
         raise ApiFault("garbage", f"the server has no resource.k8s.io in {', '.join(VERSIONS)}")
 
     async def _listed(self, path: str) -> list[msgspec.Raw]:
-        found = pages(self._api, path, Page[msgspec.Raw], self._selector, size=PAGE, most=MOST_PAGES)
-        return [item async for page in found for item in page.items or ()]
+        listed = pages(self._api, path, Page[msgspec.Raw], self._selector, size=PAGE, most=MOST_PAGES)
+        found: list[msgspec.Raw] = []
+        left = MOST_BYTES
+        async for page in listed:
+            found += page.items or ()
+            left -= sum(memoryview(item).nbytes for item in page.items or ())
+            if left < 0:
+                raise ApiFault("too_large", f"{path}: more than {MOST_BYTES >> 20} MiB")
+        return found
 
     def _pool_devices(self, items: Iterable[msgspec.Raw]) -> Iterator[PoolDevice]:
         slices = [found.spec for item in items if (found := self._decoded(decode_slice, item))]

@@ -1,5 +1,8 @@
 """Files that options name. They are read together with the options, so that a mistake is reported at the start."""
 
+import errno
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -28,8 +31,7 @@ def text_file(parse: Callable[[str, str], T], *, kibibytes: int, advice: str) ->
 
 def text_of(path: str, *, kibibytes: int, advice: str) -> str:
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(kibibytes * _KIB + 1)
+        data = start_of(Path(path), kibibytes * _KIB + 1)
         if len(data) > kibibytes * _KIB:
             raise UserError(f"{path}: larger than {_size(kibibytes)}; {advice}")
         return data.decode("utf-8-sig")
@@ -38,6 +40,14 @@ def text_of(path: str, *, kibibytes: int, advice: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UserError(f"{path}, line {line}: not UTF-8 text; save it as UTF-8, and {advice}") from None
+
+
+def start_of(path: Path, most: int) -> bytes:
+    """Read up to that many bytes of a regular file. A pipe or a device could have no end, or let us wait."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return file.read(most)
 
 
 def _size(kibibytes: int) -> str:

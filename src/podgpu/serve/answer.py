@@ -1,20 +1,28 @@
 """Answers, the headers that each of them carries, and how they are written."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import Protocol
 
 HEADERS = {
     # Live numbers: a cached page would be a wrong one.
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Server": "podgpu",
 }
 TEXT = "text/plain; charset=utf-8"
 RETRY_SECONDS = "1"
+
+
+class Stream(AbstractContextManager[AsyncIterator[bytes]], Protocol):
+    """A body without an end. Inside its `with` there are pieces, until it is closed."""
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,7 @@ class Response:
     content_type: str = TEXT
     headers: Mapping[str, str] = field(default_factory=dict)
     more: Sequence[bytes] = ()
+    stream: Stream | None = None  # follows all that, up to the end of the connection
 
     @property
     def fields(self) -> dict[str, str]:
@@ -47,7 +56,7 @@ def encode(response: Response, *, connection: str | None, head_only: bool = Fals
     `connection` is the header of that name.
     """
     framing = {"Date": time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())}
-    if response.status != HTTPStatus.NOT_MODIFIED:
+    if response.status != HTTPStatus.NOT_MODIFIED and response.stream is None:
         framing["Content-Length"] = str(len(response.body) + sum(map(len, response.more)))
     if connection is not None:
         framing["Connection"] = connection

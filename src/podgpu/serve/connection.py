@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Iterable
-from itertools import chain
 from typing import cast
 
 from podgpu.serve import answer
-from podgpu.serve.answer import Response
+from podgpu.serve.answer import Response, Stream
 from podgpu.serve.crowd import Crowd
 from podgpu.serve.desk import Desk
+from podgpu.serve.entry.origin import origin
 from podgpu.serve.head import Head, Refusal, too_long
 from podgpu.serve.limits import Limits
 from podgpu.serve.request import Request
@@ -17,7 +17,7 @@ PIECE_BYTES = 64 * 1024
 
 
 class Connection(asyncio.Protocol):
-    """`quiet_since` is None while a request is in progress."""
+    """`quiet_since` is None while a request is in progress. `is_proven` is whether there ever was one."""
 
     _wire: asyncio.Transport
 
@@ -33,7 +33,10 @@ class Connection(asyncio.Protocol):
         "_paused",
         "_serving",
         "_stalled_since",
+        "_stream",
         "_wire",
+        "address",
+        "is_proven",
         "quiet_since",
     )
 
@@ -49,11 +52,19 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._stalled_since: float | None = None
         self._drained: asyncio.Future[None] | None = None
+        self._stream: Stream | None = None
         self.quiet_since: float | None = None
+        self.address = ""
+        self.is_proven = False
+
+    @property
+    def stalled_since(self) -> float | None:
+        return self._stalled_since
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         now = self._loop.time()
         self._wire = cast("asyncio.Transport", transport)
+        self.address = origin(transport.get_extra_info("peername"))
         if not self._crowd.admit(self, now):
             self._dismiss(answer.busy("too many connections; try again in a second"))
             return
@@ -65,6 +76,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._crowd.leave(self)
         self.resume_writing()
+        if self._stream is not None:
+            self._stream.close()
 
     def data_received(self, data: bytes) -> None:
         if self._wire.is_closing():
@@ -120,6 +133,7 @@ class Connection(asyncio.Protocol):
         certified = bool(self._wire.get_extra_info("peercert"))
         request = head.request(peer[0] if isinstance(peer, tuple) else None, certified=certified)
         self._head = self._head_since = self.quiet_since = None
+        self.is_proven = True
         self._serving = self._loop.create_task(self._serve(request, head))
 
     async def _serve(self, request: Request, head: Head) -> None:
@@ -140,26 +154,53 @@ class Connection(asyncio.Protocol):
         """
         if self._wire.is_closing():
             return
-        closing = closing or not head.keeps_alive
+        closing = closing or not head.keeps_alive or response.stream is not None
         word = "close" if closing else "keep-alive" if head.version == "1.0" else None
-        first = answer.encode(response, connection=word, head_only=head_only)
-        await self._write(first, () if head_only else response.more)
+        if response.stream is not None:
+            await self._flow(answer.encode(response, connection=word, head_only=head_only), response.stream)
+        else:
+            head_line = answer.encode(response, connection=word, head_only=True)
+            await self._write(head_line, (b"",) if head_only else (response.body, *response.more))
         if closing:
             self._wire.close()
 
-    async def _write(self, first: bytes, more: Iterable[bytes]) -> None:
-        """Write piece by piece: TLS would encrypt all of it at once, and a page would count as taken too early."""
+    async def _flow(self, first: bytes, stream: Stream) -> None:
+        """Write what comes. A client that does not take it is cut like any other: see `check`."""
+        with stream as pieces:
+            self._stream = stream
+            self._crowd.set_apart(self)
+            await self._write(first, (b"",))
+            async for piece in pieces:
+                if self._wire.is_closing():
+                    return
+                await self._write(b"", (piece,))
+
+    async def _write(self, head: bytes, bodies: Iterable[bytes]) -> None:
+        """Write piece by piece: TLS would encrypt all of it at once, and a page would count as taken too early.
+
+        Only the first piece is copied, to go with the head: many clients share a page.
+        """
         try:
-            for data in chain((first,), more):
-                for at in range(0, len(data), PIECE_BYTES):
-                    self._wire.write(memoryview(data)[at : at + PIECE_BYTES])
-                    if self._paused:
-                        self._drained = self._loop.create_future()
-                        await self._drained
-                    if self._wire.is_closing():
-                        return
+            for body in bodies:
+                await self._put(head + body[:PIECE_BYTES], body)
+                head = b""
+                for at in range(PIECE_BYTES, len(body), PIECE_BYTES):
+                    await self._put(memoryview(body)[at : at + PIECE_BYTES], body)
+            if not self._wire.is_closing():
+                self._crowd.standing.credit(self.address, self._loop.time())
         finally:
             self._stalled_since = None
+            self._crowd.unread.release(self)
+
+    async def _put(self, piece: bytes | memoryview, body: bytes) -> None:
+        """Return when the kernel has taken the piece of the body, or when nobody is left to take it."""
+        if self._wire.is_closing():
+            return
+        self._wire.write(piece)
+        if self._paused:
+            self._crowd.unread.hold(self, body)
+            self._drained = self._loop.create_future()
+            await self._drained
 
     def _refuse(self, refusal: Refusal) -> None:
         """Not logged: any client could fill the log with it."""

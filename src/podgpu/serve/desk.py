@@ -1,7 +1,6 @@
 """Where an address's requests are taken: finds the route, keeps the caps, answers what goes wrong."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import PurePath
 from time import monotonic
@@ -31,12 +30,12 @@ class Desk:
         self._logged: dict[str, float] = {}
 
     async def __call__(self, request: Request, send: Send) -> None:
-        # The answer is sent from here, so that the request counts until it is taken.
-        with self._load.request(), ExitStack() as stack:
-            response = await self._respond(request, stack)
+        # The answer is sent from here, so that a stop waits until it is taken.
+        with self._load.request():
+            response = await self._respond(request)
             await send(self._dressed(response), closing=self._load.stopping)
 
-    async def _respond(self, request: Request, stack: ExitStack) -> Response:
+    async def _respond(self, request: Request) -> Response:
         route = self._routes.get(request.path)
         if (route is None or not route.open) and (refusal := await self._refusal(request)) is not None:
             return refusal
@@ -44,11 +43,12 @@ class Desk:
             return answer.text(404, "\n".join(("no such page; there are:", *self._routes)))
         if (refusal := route.refusal(request.method)) is not None:
             return refusal
-        if not route.vital:
-            if self._load.full:
-                return answer.busy("too many requests at once; try again in a second")
-            stack.enter_context(self._load.page())
-        return await self._run(route, request)
+        if route.vital:
+            return await self._run(route, request)
+        if self._load.full:
+            return answer.busy("too many requests at once; try again in a second")
+        with self._load.page():
+            return await self._run(route, request)
 
     def _dressed(self, response: Response) -> Response:
         more = self._guard.headers

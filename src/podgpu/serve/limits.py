@@ -9,6 +9,7 @@ class Limits:
 
     `idle_seconds` outlasts the usual scrape intervals of up to a minute: a scraper keeps its connection.
     `settle_seconds` is how long a connection without a request need not make room for a new one.
+    `unread_bytes` is how much of answers may wait for clients that do not read; a page for many counts once.
     """
 
     head_seconds: float = 5.0
@@ -17,6 +18,7 @@ class Limits:
     header_count: int = 64
     idle_seconds: float = 75.0
     write_seconds: float = 10.0
+    unread_bytes: int = 64 << 20
     settle_seconds: float = 1.0
     stop_seconds: float = 2.0
     sweep_seconds: float = 1.0

@@ -7,7 +7,10 @@ import socket
 from podgpu.errors import UserError
 from podgpu.option.address import Address
 
-BACKLOG = 128
+BACKLOG = 4096  # the kernel's own bound is lower on older systems
+
+# What the kernel keeps of answers for a client that does not read them; by itself it would be some MiB for each.
+SEND_BYTES = 512 * 1024
 
 _Place = tuple[str | int | bytes, ...]
 
@@ -55,6 +58,7 @@ def _bind(family: int, place: _Place) -> socket.socket:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)  # each connection inherits it
         one.bind(place)
         one.listen(BACKLOG)
     except OSError:

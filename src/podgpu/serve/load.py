@@ -18,7 +18,7 @@ class Load:
 
     @contextmanager
     def page(self) -> Iterator[None]:
-        """Count a page until the client has taken it: slow readers are what costs memory."""
+        """Count a page while it is made, not while it is sent: a client that does not read it takes no other's turn."""
         self._pages += 1
         try:
             yield

@@ -8,14 +8,14 @@ from podgpu.model import Snapshot
 from podgpu.option import OptionsOf
 from podgpu.option.address import NATIVE
 from podgpu.views import native
-from podgpu.views.dialects import Dialect, Document, Families, dialects, options_class
+from podgpu.views.dialects import Answers, Dialect, Document, Families, dialects, options_class
 from podgpu.views.series import Family
 
 PREFIX = "/metrics/"
 
 # The mapping tells how many series were cut from all pages so far, by family.
 MetricsView = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]
-DocumentView = Callable[[Snapshot, Mapping[str, str]], bytes]
+DocumentView = Callable[[Snapshot], Answers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +55,4 @@ def _metrics(view: Families, options: object) -> MetricsView:
 
 
 def _document(view: Document, options: object) -> DocumentView:
-    return lambda snapshot, query: view(snapshot, options, query)
+    return lambda snapshot: view(snapshot, options)

@@ -2,24 +2,28 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, ip_address
 
 import msgspec
 
 from podgpu.serve import answer
 from podgpu.serve.answer import Response
+from podgpu.serve.guard.hosts import Hosts
 from podgpu.serve.load import Load
 from podgpu.serve.menu import PREFIX
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Page, Pages
 from podgpu.serve.request import Request
 from podgpu.views.negotiate import gzip_accepted, page_format
+from podgpu.views.page import POLICY
 
 RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
 
 _READ = ("GET", "HEAD")
+# What an address for probes and scrapes answers.
+PROBED = ("/healthz", "/-/healthy", "/-/ready", "/metrics")
 
 Handler = Callable[[Request], Response | Awaitable[Response]]
 
@@ -47,10 +51,11 @@ class Route:
 
 
 class Routes:
-    def __init__(self, node: Node, pages: Pages, load: Load) -> None:
+    def __init__(self, node: Node, pages: Pages, load: Load, hosts: Hosts | None = None) -> None:
         self._node = node
         self._pages = pages
         self._load = load
+        self._hosts = hosts or Hosts()
 
     @property
     def dialects(self) -> list[str]:
@@ -97,7 +102,7 @@ class Routes:
     def _status(self, request: Request) -> Response:
         snapshot = self._node.snapshot
         age = max(0, int(time.time() - snapshot.taken_at))
-        return answered(self._pages.html(snapshot, age, gzipped=wants_gzip(request)), request)
+        return under_policy(answered(self._pages.html(snapshot, age, gzipped=wants_gzip(request)), request))
 
     def _snapshot(self, request: Request) -> Response:
         form = request.query.get("form", "full")
@@ -117,7 +122,7 @@ class Routes:
         )
 
     async def _release(self, request: Request) -> Response:
-        if not _from_this_machine(request):
+        if not (_from_this_machine(request) and self._hosts.may_change(request.headers)):
             return answer.text(403, "only a program on this node may release the driver; use 127.0.0.1")
         seconds = _release_seconds(request.query.get("seconds", str(RELEASE_SECONDS)))
         if seconds is None:
@@ -145,9 +150,13 @@ def wants_gzip(request: Request) -> bool:
     return gzip_accepted(request.headers.get("accept-encoding"))
 
 
+def under_policy(response: Response) -> Response:
+    """Let the page load its own files, and nothing else."""
+    return replace(response, headers={**response.headers, "Content-Security-Policy": POLICY})
+
+
 def _from_this_machine(request: Request) -> bool:
-    """From loopback, and not from a page of another site in a browser there: those carry an Origin."""
-    if request.remote is None or "origin" in request.headers:
+    if request.remote is None:
         return False
     peer = ip_address(request.remote.partition("%")[0])
     if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:

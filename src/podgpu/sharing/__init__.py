@@ -10,12 +10,23 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 
+from msgspec.structs import replace
+
 from podgpu.model import Allocation, Claim, Device, Pod, SharingStatus
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
+from podgpu.sharing.quantity import Least, raised
 
 PART = "sharing"  # under which its errors are counted
-SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting")  # modules that are no system
+SHARED = (
+    "alternatives",
+    "folders",
+    "inventory",
+    "least",
+    "quantity",
+    "sighting",
+)  # modules that are no system
+MANY_CLAIMS = 4096
 WRITTEN_BY_TENANTS = ("annotation", "cache")  # sources that anyone who may edit the pod can write
 
 
@@ -30,6 +41,10 @@ class SharingSystem:
     in Kubernetes show, where nobody looks at the node itself: the inventory has no devices then. `registers` are the
     annotations in which a plugin notes the cards of its node, `node_labels` what it says about them all. `memory_of`
     is the memory that an allocation of the system's stands for, whichever card it is of.
+
+    `notes` are prefixes of the annotations and labels of pods that the system reads; no others are kept. A system with
+    notes says what holds without them: `least` is what a claim is at least, by the container's spec and ids, and
+    `unplaced` is one allocation of each container whose note names no card, though it was given something.
     """
 
     name: str
@@ -46,6 +61,9 @@ class SharingSystem:
     memory_of: Callable[[Allocation, Inventory], int | None] | None = None
     node_labels: tuple[str, ...] = ()
     registers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    least: Callable[[Claim, Inventory], Least | None] | None = None
+    unplaced: Callable[[Inventory], Iterable[Allocation]] | None = None
 
 
 def systems() -> tuple[SharingSystem, ...]:
@@ -69,6 +87,9 @@ def system_of(module: ModuleType) -> SharingSystem:
         memory_of=getattr(module, "memory_of", None),
         node_labels=getattr(module, "NODE_LABELS", ()),
         registers=getattr(module, "REGISTERS", ()),
+        notes=getattr(module, "NOTES", ()),
+        least=getattr(module, "least", None),
+        unplaced=getattr(module, "unplaced", None),
     )
 
 
@@ -83,12 +104,13 @@ def claims(
     """`settled` has the right reading of alternatives, as far as it is known."""
     known = tuple(known)
     found = _corrected([claim for system in known for claim in system.claims(inventory)], settled or {})
+    found = list(_at_least([*found, *_on_the_only_card(found, inventory, known)], inventory, known))
     better = [system.withdraws for system in known if system.withdraws]
     left = [claim for claim in found if not any(withdraws(claim, inventory) for withdraws in better)]
     yielding = {system.name for system in known if system.yields}
     noted = {claim.container for claim in left if claim.source in WRITTEN_BY_TENANTS}
     left = [claim for claim in left if claim.system not in yielding or claim.container not in noted]
-    return tuple(_within_what_was_given(left))
+    return tuple(_together(list(_within_what_was_given(left))))
 
 
 def _corrected(found: list[Claim], settled: Mapping[Alternatives, int]) -> list[Claim]:
@@ -101,6 +123,32 @@ def _corrected(found: list[Claim], settled: Mapping[Alternatives, int]) -> list[
     return [*(claim for claim in found if claim not in void), *right]
 
 
+def _at_least(
+    found: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]
+) -> Iterator[Claim]:
+    """Let no note take a claim below what the spec asks for and the kubelet gave."""
+    floors = {system.name: system.least for system in known}
+    for claim in found:
+        floor = None if claim.mig else floors.get(claim.system)
+        least = floor(claim, inventory) if floor else None
+        yield raised(claim, least) if least else claim
+
+
+def _on_the_only_card(
+    found: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]
+) -> Iterator[Claim]:
+    """Claim for containers whose notes name no card, where there is only one that can be meant."""
+    if len(inventory.cards) != 1 or inventory.instances or not inventory.is_seen:
+        return
+    claimed = {claim.container for claim in found}
+    for system in known:
+        for allocation in system.unplaced(inventory) if system.unplaced else ():
+            claim = inventory.claim(allocation, inventory.cards[0], system=system.name, share=0.0)
+            if claim.container not in claimed:
+                claimed.add(claim.container)
+                yield claim
+
+
 def _within_what_was_given(claims: Sequence[Claim]) -> Iterator[Claim]:
     """Leave out what a tenant could have written about a card that another pod was given as a whole."""
     whole: dict[str, set[tuple[str, str]]] = {}
@@ -111,6 +159,20 @@ def _within_what_was_given(claims: Sequence[Claim]) -> Iterator[Claim]:
         pod = (claim.container.namespace, claim.container.pod)
         if claim.source not in WRITTEN_BY_TENANTS or not whole.get(claim.gpu, set()) - {pod}:
             yield claim
+
+
+def _together(claims: Sequence[Claim]) -> Iterator[Claim]:
+    """Put a container's claims of one card together where they are more than anyone can read."""
+    if len(claims) <= MANY_CLAIMS:
+        yield from claims
+        return
+    alike: dict[tuple[object, ...], list[Claim]] = {}
+    for one in claims:
+        alike.setdefault((one.container, one.gpu, one.mig, one.system, one.source), []).append(one)
+    for first, *others in alike.values():
+        share = min(1.0, sum(one.share for one in (first, *others)))
+        name = f"{first.device_id} and {len(others)} more" if others else first.device_id
+        yield replace(first, share=share, device_id=name)
 
 
 def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Allocation, ...]:
@@ -186,6 +248,11 @@ def node_labels_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
 
 def registers_of(known: Iterable[SharingSystem]) -> frozenset[str]:
     return frozenset(name for system in known for name in system.registers)
+
+
+def notes_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
+    """Return prefixes of all annotations that are read or are a sign."""
+    return tuple(sorted({name for system in known for name in (*system.notes, *system.signs)}))
 
 
 def signs_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.quantity import Least
 
 NAME = "gpu-manager"
 CORE = "tencent.com/vcuda-core"
@@ -31,6 +32,7 @@ NEEDS = "the kubelet's list of devices, and the pods' annotations"
 ASSIGNED = "tencent.com/gpu-assigned"
 CORE_LIMIT = "tencent.com/vcuda-core-limit"
 CORES_OF_CARD = 100
+NOTES: tuple[str, ...] = (CARDS, ASSIGNED, CORE_LIMIT)
 
 _ID = re.compile(rf"{re.escape(CORE)}-[0-9]+|{re.escape(MEMORY)}-{BLOCK}-[0-9]+")
 _LIMIT = re.compile(r"[1-9][0-9]{0,3}")
@@ -92,6 +94,24 @@ def memory_of(allocation: Allocation, _: Inventory) -> int | None:
     return allocation.units * BLOCK if allocation.resource == MEMORY else None
 
 
+def least(claim: Claim, inventory: Inventory) -> Least | None:
+    """By the ids alone. A pod's own limit raises what it may use while others are idle, and lowers nothing."""
+    holder = claim.container
+    held = inventory.once(_held).get((holder.namespace, holder.pod, holder.container))
+    if held is None:
+        return None
+    part = held.cores / CORES_OF_CARD / held.cards
+    return Least(share=part, memory=0 if held.is_whole else held.blocks * BLOCK, cores=part)
+
+
+def unplaced(inventory: Inventory) -> Iterator[Allocation]:
+    """A container with several cards is none of a node with one."""
+    placed = inventory.once(_places)
+    for container, held in inventory.once(_held).items():
+        if container not in placed and held.cards == 1:
+            yield held.allocation
+
+
 def _core_limit(held: Holding, inventory: Inventory) -> float | None:
     pod = inventory.pod(held.allocation)
     text = pod.annotations.get(CORE_LIMIT, "") if pod else ""
@@ -110,9 +130,13 @@ def _container(allocation: Allocation) -> tuple[str, str, str]:
     return allocation.namespace, allocation.pod, allocation.container
 
 
+def _held(inventory: Inventory) -> dict[tuple[str, str, str], Holding]:
+    return {_container(holding.allocation): holding for holding in _holdings(inventory)}
+
+
 def _places(inventory: Inventory) -> dict[tuple[str, str, str], Place]:
     by_pod: dict[tuple[str, str], list[Holding]] = {}
-    for holding in _holdings(inventory):
+    for holding in inventory.once(_held).values():
         by_pod.setdefault((holding.allocation.namespace, holding.allocation.pod), []).append(holding)
     return {
         _container(place.holding.allocation): place

@@ -271,10 +271,24 @@ class Inventory:
                 alive.setdefault((pod.namespace, pod.name), []).append(pod)
         return alive
 
+    @cached_property
+    def by_uid(self) -> dict[str, Pod]:
+        return {pod.uid: pod for pod in self.pods}
+
     def pod(self, allocation: Allocation) -> Pod | None:
         """Return the pod that holds an allocation. The kubelet lists no UID, so two pods of that name are none."""
         found = self._alive.get((allocation.namespace, allocation.pod), [])
         return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _limits(self) -> dict[tuple[str, str], Mapping[str, str]]:
+        """What containers ask for, by pod UID and name. A pod without a phase is not known by its spec."""
+        known = [pod for pod in self.pods if pod.phase]
+        return {(pod.uid, one.name): one.limits for pod in known for one in pod.containers}
+
+    def limits(self, container: ContainerRef) -> Mapping[str, str] | None:
+        """Return what a container asks for, None if its spec is not known."""
+        return self._limits.get((container.pod_uid, container.container))
 
     def claim(self, allocation: Allocation, device: str, *, system: str, share: float = 1.0) -> Claim:
         """Claim a share of a card or a MIG instance, whichever `device` is the UUID of."""

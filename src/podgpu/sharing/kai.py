@@ -36,6 +36,7 @@ RESERVATION_NAMESPACES = ("kai-resource-reservation", "runai-reservation")
 RESERVATION_PODS = ("gpu-reservation-", "runai-reservation-gpu-")  # what their names begin with
 RESERVATION_CONTAINER = "resource-reservation"
 RESERVED_CARD = "run.ai/reserve_for_gpu_index"  # in truth its UUID
+NOTES: tuple[str, ...] = (GROUP, FRACTION, MEMORY, RECEIVED, RESERVED_CARD)
 GPUS = "nvidia.com/"
 MIB = 1 << 20
 

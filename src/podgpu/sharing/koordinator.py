@@ -7,6 +7,7 @@ container that asks for a GPU, else to the pod's only container, else to the pod
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -15,7 +16,7 @@ from msgspec import Meta, Struct
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, PodContainer
 from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import quantity, size
+from podgpu.sharing.quantity import Least, quantity, size
 
 NAME = "koordinator"
 ANNOTATION = "scheduling.koordinator.sh/device-allocated"
@@ -26,8 +27,11 @@ CORE = "koordinator.sh/gpu-core"
 MEMORY = "koordinator.sh/gpu-memory"
 MEMORY_RATIO = "koordinator.sh/gpu-memory-ratio"
 ISOLATION = "koordinator.sh/gpu-isolation-provider"
+NOTES: tuple[str, ...] = (ANNOTATION, ISOLATION)
 WHOLE_GPU = "nvidia.com/gpu"
 PERCENT = 100
+MOST_CARDS = 256  # no note has as many
+REMEMBERED = 512  # notes that need not be read again
 
 
 class Entry(Struct):
@@ -61,7 +65,7 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 
 
 def claims(inventory: Inventory) -> Iterator[Claim]:
-    listed = _listed(inventory)
+    listed = inventory.once(_listed)
     for pod in inventory.pods:
         # Tenants can write notes but not the kubelet's list: a pod that was given a card by its UUID needs no note.
         noted = ANNOTATION in pod.annotations and not pod.finished
@@ -86,6 +90,39 @@ def cards(inventory: Inventory) -> Iterator[Device]:
     count = sighting.offered(inventory.node.capacity, CORE) // PERCENT
     memory = size(inventory.node.capacity.get(MEMORY, ""))
     yield from sighting.numbered(count, memory // count if count and memory else None)
+
+
+def least(claim: Claim, inventory: Inventory) -> Least | None:
+    """By the spec, which asks for all cards together, in per cent. Of several containers the largest limit counts."""
+    pod = inventory.by_uid.get(claim.container.pod_uid)
+    if pod is None or not pod.phase:
+        return None
+    cards = len(_parts(pod, inventory)) or 1
+    cores = (
+        int((_asked(pod, CORE) or _asked(pod, GPUS) or _asked(pod, WHOLE_GPU) * PERCENT) / cards) / PERCENT
+    )
+    ratio = int(_asked(pod, MEMORY_RATIO) / cards) / PERCENT
+    memory, of_card = int(_asked(pod, MEMORY) / cards), inventory.memory.get(claim.gpu, 0)
+    of_memory = int(memory * PERCENT / of_card) / PERCENT if of_card else 0.0
+    return Least(share=cores or ratio or of_memory, memory=memory, cores=cores)
+
+
+def unplaced(inventory: Inventory) -> Iterator[Allocation]:
+    """A pod's limits are all there is to see of it."""
+    listed = inventory.once(_listed)
+    for pod in inventory.pods:
+        asks = any(one.startswith(GPUS) for container in _lasting(pod) for one in container.limits)
+        is_running = asks and pod.phase and not pod.finished
+        if is_running and not (_parts(pod, inventory) or _names_a_card(listed[pod.uid], inventory)):
+            container = _container(pod, listed[pod.uid])
+            yield Allocation(
+                namespace=pod.namespace, pod=pod.name, container=container, resource=CORE, device_id=""
+            )
+
+
+def _asked(pod: Pod, resource: str) -> Fraction:
+    asked = (quantity(one.limits.get(resource, "")) for one in _lasting(pod))
+    return max((one for one in asked if one), default=Fraction(0))
 
 
 def _listed(inventory: Inventory) -> defaultdict[str, list[Allocation]]:
@@ -137,9 +174,10 @@ def _parts(pod: Pod, inventory: Inventory) -> dict[str, Part]:
     }
 
 
+@lru_cache(REMEMBERED)
 def _entries(text: str) -> list[Entry]:
     try:
-        return _decode(text).gpu if text else []
+        return _decode(text).gpu[:MOST_CARDS] if text else []
     except (ValueError, RecursionError):  # what is no note, or no text, or nested without end
         return []
 

@@ -5,13 +5,13 @@ from podgpu.model import Fault
 
 _OFF_THE_BUS = "The card fell off the bus. Look for Xid 79 in the kernel log, then drain and reboot the node."
 _BUG = "A bug in podgpu. Please report this with the detail."
-_NEXT = {
+NEXT = {
     "attribution_error": "A bug in podgpu. The cards' own numbers stand; please report this with the detail.",
     "corrupted_inforom": "The card's InfoROM is damaged. Run nvidia-smi; the card may need service.",
     "deadline": "It does not answer in time. If this lasts, check whether the node is overloaded.",
     "driver_mismatch": "The driver was upgraded while in use. Drain the node, then reboot it.",
     "driver_not_loaded": "Load the NVIDIA driver on the node; the agent notices by itself.",
-    "forbidden": "Let the agent's service account get, list and watch pods: docs/operations.md has the role.",
+    "forbidden": "Let the agent's service account list and watch pods: docs/operations.md has the role.",
     "garbage": "The answer makes no sense. Check that the path leads to the kubelet, and report this with its version.",
     "gone": "The driver no longer lists this card. If it was not unbound on purpose, reboot the node.",
     "gpu_not_found": _OFF_THE_BUS,
@@ -40,15 +40,27 @@ _NEXT = {
     "timeout": "If this lasts, look for Xid errors in the kernel log, then drain and reboot the node.",
     "tls": "The server's certificate is not trusted. Check the CA that the agent was given, and the node's clock.",
     "too_large": "The answer is larger than the agent takes. Let it ask the API server for pods instead.",
+    "too_many": "More pods or device ids than any node has; the others are left out. Find out who makes them.",
     "unauthorized": "The token is not accepted. Check the service account and that its token is mounted and fresh.",
     "unavailable": "The kubelet does not answer; it may be restarting. If this lasts, check it on the node.",
     "unimplemented": "This kubelet is too old for the call. Let the agent ask the API server for pods.",
     "unreachable": "The API server cannot be reached. Check its address, network policies and DNS.",
 }
-_ELSE = "Read the agent's log; run nvidia-smi on the node to see whether the driver itself answers."
+ELSE = "Read the agent's log; run nvidia-smi on the node to see whether the driver itself answers."
+
+# What the driver may ask for. Zero is nothing.
+ACTIONS = {
+    1: "reset the GPU",
+    2: "reboot the node",
+    3: "drain peer-to-peer traffic",
+    4: "drain and reset",
+    5: "recover the IMEX domain",
+    6: "reset the bus",
+    7: "reboot all nodes",
+}
 
 
 def next_step(fault: Fault, part: str = "") -> str:
     """`part` names the part of the agent that is at fault; empty for a card."""
     special = PARTS[part].next_steps if part in PARTS else {}
-    return special.get(fault.reason) or _NEXT.get(fault.reason, _ELSE)
+    return special.get(fault.reason) or NEXT.get(fault.reason, ELSE)

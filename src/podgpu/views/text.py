@@ -7,12 +7,15 @@ SHORTEST = 5  # characters of a pod's name that still say something
 TAIL = 6  # a dash and the five characters that Kubernetes adds to the name of a pod
 
 # A newline is left for the caller: each format has its own way to write one.
-_UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Turning the direction of writing would let one name pass for another.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _REPLACEMENT = "\ufffd"
 
 
 def clean(value: str | bytes) -> str:
-    """Make it MAX_BYTES of UTF-8 at most, with U+FFFD for lone surrogates and controls but the newline."""
+    """Make it MAX_BYTES of UTF-8 at most. U+FFFD stands for lone surrogates, controls and turns of the direction."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if value.isascii() and value.isprintable() and len(value) <= MAX_BYTES:

@@ -18,10 +18,11 @@ from msgspec.structs import replace
 from podgpu.agent.attribution import Attribution
 from podgpu.host.procfs import Procfs
 from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
+from podgpu.sharing.hami.note import NOTE
 from tests.agent.stage import StillPods, check_card
 from tests.agent.test_attribution import Kubelet
 
-GPU = "GPU-1"
+GPU = "GPU-00000000-0000-4000-8000-000000000001"
 HONEST, CHEAT = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 IDS = {HONEST: "a" * 64, CHEAT: "b" * 64}
 SECONDS, CYCLES = 5.0, 12
@@ -84,12 +85,19 @@ def listed(pid: int, busy: float, *, kinds: Sequence[str] = ("compute",)) -> Pro
     return Process(pid=pid, kinds=tuple(kinds), memory_bytes=10 << 30, sm_busy_us=round(busy * SECONDS * 1e6))
 
 
-async def billed(*processes: Process, busy: float, read_at: float | None = None, cheat: str = GPU) -> Card:
+async def billed(
+    *processes: Process,
+    busy: float,
+    read_at: float | None = None,
+    cheat: str = GPU,
+    kubelet: Kubelet | None = None,
+    pods: Sequence[Pod] = (),
+) -> Card:
     """Book a minute in which the card was that busy. `read_at` is when it was read last, by default now."""
-    pods = (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
+    pods = tuple(pods) or (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
     attribution = Attribution(
         interval=SECONDS,
-        allocations=Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {})),
+        allocations=kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {})),
         pod_sources=[StillPods(pods)],
         processes=Procfs(Path("/proc")),
     )
@@ -112,6 +120,7 @@ def _device(at: float, busy: float) -> Device:
         "power_limit_watts": 700.0,
         "graphics_engine_active_ratio": busy,
         "memory_used_bytes": float(30 << 30),
+        "memory_total_bytes": float(80 << 30),
     }
     readings = tuple(Reading(name, value) for name, value in values.items())
     return Device(gpu=Gpu(uuid=GPU, index=0), at=at, readings=readings)
@@ -175,3 +184,36 @@ async def test_who_names_his_cgroup_after_a_pod_below_his_own_is_not_that_pod(no
     assert [(one.reason, one.energy_mj) for one in forged.rest] == [
         (one.reason, one.energy_mj) for one in fair.rest
     ]
+
+
+def sharing(uid: str, name: str, note: str | None) -> Pod:
+    """A tenant who asked for half of the card's memory, with what stands on his pod about it."""
+    plain = pod(uid, name)
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "40960"}
+    return replace(
+        plain,
+        containers=(replace(plain.containers[0], limits=limits),),
+        annotations={} if note is None else {NOTE: note},
+    )
+
+
+@pytest.mark.parametrize("note", [f"{GPU},NVIDIA,1,1:;", "nothing", None])
+async def test_who_writes_a_small_number_on_his_pod_still_pays(node: Node, note: str | None) -> None:
+    """Use cannot be measured here, so the note would be all there is."""
+    kubelet = Kubelet(honest=f"{GPU}-0", cheat=f"{GPU}-1")
+    processes = [replace(listed(node.start(node.pod(uid)), 0.0), sm_busy_us=None) for uid in (HONEST, CHEAT)]
+    half = f"{GPU},NVIDIA,40960,0:;"
+    cards = [
+        await billed(
+            *processes,
+            busy=0.9,
+            kubelet=kubelet,
+            pods=[sharing(HONEST, "honest", half), sharing(CHEAT, "cheat", written)],
+        )
+        for written in (half, note)
+    ]
+    fair, forged = cards
+    for name in ("honest", "cheat"):
+        assert joules(forged, name) == pytest.approx(joules(fair, name), rel=0.01)
+        assert bill(forged, name).allocated_us == pytest.approx(bill(fair, name).allocated_us, rel=0.01)
+    assert joules(fair, "cheat") > 1000

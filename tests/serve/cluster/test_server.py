@@ -12,6 +12,7 @@ from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.model import Cluster, ClusterNode, PendingPod, Snapshot
 from podgpu.option.address import Address
+from podgpu.serve.cluster.feed import History
 from podgpu.serve.cluster.menu import cluster_menu
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster.json import decode
@@ -46,8 +47,17 @@ class StubFeed(Feed[Cluster]):
 
 
 @asynccontextmanager
-async def serving(feed: StubFeed, dialect: str = "native") -> AsyncIterator[ClusterServer]:
-    server = ClusterServer(feed, cluster_menu(Config().of, 1000), max_requests=40, max_connections=100)
+async def serving(
+    feed: StubFeed, dialect: str = "native", history: History | None = None
+) -> AsyncIterator[ClusterServer]:
+    server = ClusterServer(
+        feed,
+        cluster_menu(Config().of, 1000),
+        max_requests=40,
+        max_connections=100,
+        max_streams=10,
+        history=history,
+    )
     await server.start([Address("127.0.0.1", 0, dialect)])
     try:
         yield server
@@ -146,3 +156,27 @@ async def test_it_is_ready_after_the_first_round() -> None:
         assert (await get(server, "/-/healthy")).status == 200
         feed.ready = True
         assert (await get(server, "/-/ready")).status == 200
+
+
+class StubHistory:
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, int]] = []
+
+    async def of(self, namespace: str, pod: str, seconds: int) -> dict[str, list[tuple[float, float]]]:
+        if pod == "lost":
+            raise UserError("store_late: no answer")
+        self.asked.append((namespace, pod, seconds))
+        return {"busy": [(1.0, 0.5)]}
+
+
+async def test_a_pods_past_comes_from_the_store() -> None:
+    history = StubHistory()
+    async with serving(StubFeed(CLUSTER), history=history) as server:
+        found = await get(server, "/api/v1/history?pod=ml/train&hours=24")
+        assert (found.status, msgspec.json.decode(found.body)) == (200, {"busy": [[1.0, 0.5]]})
+        assert (await get(server, "/api/v1/history?pod=ml/lost")).status == 502
+        for query in ("", "pod=train", "pod=ml/a&hours=0", "pod=ml/a&hours=x", "pod=ml/a&hours=9999999999"):
+            assert (await get(server, f"/api/v1/history?{query}")).status == 400
+    assert history.asked == [("ml", "train", 86400)]
+    async with serving(StubFeed(CLUSTER)) as server:
+        assert b"--prometheus.url" in (await get(server, "/api/v1/history?pod=ml/train")).body

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import subprocess
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -139,16 +139,29 @@ async def test_silent_clients_block_nobody_and_are_cut(
         assert [await one.rest() for one in silent] == [b""] * 20
 
 
+def greeting(context: ssl.SSLContext) -> bytes:
+    """What a client sends first."""
+    sent = ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost").do_handshake()
+    return sent.read()
+
+
 async def test_silent_handshakes_make_room(authority: Authority, server_pair: Pair, tmp_path: Path) -> None:
     guard = Guard(web_config(tmp_path, server_pair))
     limits = Limits(settle_seconds=0, head_seconds=60)
     async with (
         serving(StubNode(), guard=guard, limits=limits, max_connections=2) as server,
-        connected(server) as oldest,
-        connected(server),
+        connected(server) as older,
+        connected(server) as younger,
     ):
+        for client in (older, younger):
+            client.send(greeting(authority.client()))
+            await client.reader.readexactly(1)  # the server's turn is over
         assert (await page(server, authority.client(), "/-/healthy")).status == 200
-        assert await oldest.rest() == b""
+        assert await younger.rest()
+        older.send(b"\x15\x03\x03\x00\x02\x01\x00")  # closes in order: it still had its place
+        assert await older.rest()
 
 
 async def test_plain_http_to_a_tls_port_is_closed(
@@ -228,24 +241,27 @@ async def test_a_closing_answer_arrives_whole(
 async def test_a_slow_reader_is_cut_and_its_place_is_free_again(
     authority: Authority, server_pair: Pair, tmp_path: Path
 ) -> None:
-    limits = Limits(write_seconds=1, sweep_seconds=0.02)
+    limits = Limits(write_seconds=1, sweep_seconds=0.02, settle_seconds=60)
     guard, big = Guard(web_config(tmp_path, server_pair)), {"big": CountingDialect(BIG)}
     context = authority.client()
     async with serving(StubNode(), guard=guard, dialects=big) as server:
         full = len((await page(server, context, "/metrics/big")).body)
     async with (
-        serving(StubNode(), guard=guard, limits=limits, max_requests=1, dialects=big) as server,
+        serving(StubNode(), guard=guard, limits=limits, max_connections=1, dialects=big) as server,
         connected(server, ssl=context) as slow,
     ):
         slow.ask("/metrics/big")
-        await until_status(server, context, 503)
-        await until_status(server, context, 200)
+        await slow.reader.readexactly(1)  # the answer is on its way
+        with pytest.raises(ConnectionError):
+            await page(server, context)
+        await until_served(server, context)
         assert len(await slow.rest()) < full
 
 
-async def until_status(server: Server, context: ssl.SSLContext, status: int) -> None:
+async def until_served(server: Server, context: ssl.SSLContext) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:
-            if (await page(server, context)).status == status:
+            with suppress(ConnectionError):
+                assert (await page(server, context)).status == 200
                 return
             await asyncio.sleep(0.02)

@@ -72,10 +72,27 @@ async def test_an_account_that_may_get_the_path_gets_it() -> None:
 
 async def test_an_account_that_may_not_is_told_what_would_let_it() -> None:
     async with cluster() as fake, guarded(fake) as server:
-        for path in ("/api/v1/snapshot", "/metrics/native", "/nowhere"):
+        for path in ("/metrics/native", "/nowhere"):
             answer = await shown(server, GOOD, path)
             assert answer.status == 403
-            assert "nonResourceURLs" in answer.text
+            assert f"a ClusterRole with '{path}' among its nonResourceURLs" in answer.text
+
+
+def discovery(spec: Any) -> Any:
+    """What a real API server of 1.36 says of an account without any role: it may look around."""
+    path = spec["nonResourceAttributes"]["path"]
+    free = ("/api", "/apis", "/openapi")
+    names = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+    return {"allowed": path in (*free, *names) or path.startswith(tuple(f"{each}/" for each in free))}
+
+
+async def test_what_every_account_may_get_of_kubernetes_opens_no_page() -> None:
+    async with cluster() as fake, guarded(fake) as server:
+        fake.reviews[ACCESS] = discovery
+        for path in ("/", "/metrics", "/api/v1/snapshot", "/api/v1/nothing", "//api/v1/snapshot", "/version"):
+            answer = await shown(server, GOOD, path)
+            assert answer.status == 403, path
+        assert "'/podgpu/api/v1/snapshot'" in (await shown(server, GOOD, "/api/v1/snapshot")).text
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,11 @@ from tests.views.quirks import SNAPSHOT
 
 DEFAULT = load({}, {}).of(Options)
 SPLIT = load({"dcgm_per_container": ["on"]}, {}).of(Options)
-document = DOCUMENTS["/container/metrics"]
+
+
+def document(snapshot: Snapshot, options: Options, query: Mapping[str, str]) -> bytes:
+    return DOCUMENTS["/container/metrics"](snapshot, options)(query)
+
 
 # As the README lists them.
 TEXTS = [

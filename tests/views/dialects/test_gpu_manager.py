@@ -127,7 +127,7 @@ async def test_a_node_of_gpu_manager(golden: Golden, tmp_path: Path) -> None:
         gpu.memory_total = 80 * GIB
     snapshot = await played(story, tmp_path)
     golden("dialects/gpu-manager/node.txt", text(families(snapshot, None)))
-    golden("dialects/gpu-manager/usage.json", msgspec.json.format(usage(snapshot, None, {}), indent=1))
+    golden("dialects/gpu-manager/usage.json", msgspec.json.format(usage(snapshot, None)({}), indent=1))
 
 
 @pytest.mark.parametrize(("cores", "cards"), [("50", 0.5), ("200", 2.0)])
@@ -271,7 +271,7 @@ def test_the_activity_of_a_compute_instance_is_that_of_its_gpu_instance() -> Non
 def test_a_ratio_that_is_not_a_number_is_left_out() -> None:
     snapshot = node(used(sm=float("nan")))
     assert series(snapshot, UTILIZATION, "gpu") == {}
-    assert msgspec.json.decode(usage(snapshot, None, {}))
+    assert msgspec.json.decode(usage(snapshot, None)({}))
 
 
 def test_use_of_a_slice_is_shown_as_part_of_the_card() -> None:
@@ -291,7 +291,7 @@ def test_a_recreated_pod_is_added_to_the_former_one_of_its_name() -> None:
 
 def test_usage_is_by_pod_uid_and_leaves_out_unknown_values() -> None:
     snapshot = node(used(sm=None))
-    assert msgspec.json.decode(usage(snapshot, None, {})) == {
+    assert msgspec.json.decode(usage(snapshot, None)({})) == {
         "usage": {
             "u1": {
                 "stat": {
@@ -317,7 +317,7 @@ def test_usage_is_by_pod_uid_and_leaves_out_unknown_values() -> None:
 def test_without_pods_the_pages_are_empty() -> None:
     empty = replace(node(), pods=())
     assert text(families(empty, None)) == ""
-    assert usage(empty, None, {}) == b'{"usage":{}}'
+    assert usage(empty, None)({}) == b'{"usage":{}}'
 
 
 def test_both_paths_lead_to_the_page() -> None:
@@ -331,4 +331,4 @@ def test_promtool_complains_about_inherited_names_only() -> None:
 @given(NODES)
 def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
     check_series(families(snapshot, None))
-    msgspec.json.decode(usage(snapshot, None, {}))
+    msgspec.json.decode(usage(snapshot, None)({}))

@@ -45,6 +45,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         series_limit=config.series_limit,
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
+        max_streams=config.web_max_streams,
         menu=open_menu(config),
         guard=open_guard(config),
     )
@@ -52,7 +53,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
     if isinstance(agent, Playback):
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, agent.pause)
     # Serve before the first reading: with a slow driver the agent would look dead.
-    await server.start(config.web_listen_address)
+    await server.start(config.web_listen_address, config.web_probe_address)
     loop = asyncio.create_task(agent.run())
     try:
         _announce(config, server.addresses)

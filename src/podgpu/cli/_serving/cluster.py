@@ -10,6 +10,7 @@ from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.guard import open_guard
 from podgpu.cli._serving.stopping import Signals, until_stopped, within
 from podgpu.config import Config
+from podgpu.config.price import PriceOptions
 from podgpu.serve.cluster.menu import cluster_menu
 from podgpu.serve.cluster.server import ClusterServer
 
@@ -33,11 +34,14 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         cluster_menu(config.of, config.series_limit),
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
+        max_streams=config.web_max_streams,
+        prices=config.of(PriceOptions).price,
+        history=reader.history,
         guard=open_guard(config),
     )
     signals = Signals(at_exit)
     try:
-        await server.start(config.web_listen_address)
+        await server.start(config.web_listen_address, config.web_probe_address)
         log.info("listening", version=__version__, addresses=",".join(map(str, server.addresses)))
         return await until_stopped(signals, reader.running)
     finally:

@@ -7,6 +7,8 @@ from typing import Protocol, TypeVar
 import msgspec
 
 OBJECT_BYTES = 2 << 20
+# etcd keeps 1.5 MiB of an object. In JSON each of its characters may take six, and a tenant chooses his characters.
+POD_BYTES = 16 << 20
 # What a decoder raises for malformed bytes, hostile nesting included.
 MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 DETAIL_LENGTH = 300
@@ -21,6 +23,7 @@ REASONS = {
     "garbage": "an answer that makes no sense",
     "tls": "the server's certificate is not trusted",
     "too_large": "an answer beyond the size limit",
+    "too_many": "more objects than a node or a cluster has",
 }
 _BY_STATUS = {401: "unauthorized", 403: "forbidden", 410: "gone", 429: "throttled"}
 

@@ -9,6 +9,7 @@ import msgspec
 from podgpu.kube.api import MALFORMED, OBJECT_BYTES, ApiStatus
 
 MOST_GRAVES = 10_000
+MOST_ITEMS = 500_000  # of a cluster
 
 T = TypeVar("T")
 
@@ -40,7 +41,13 @@ _decode_status = msgspec.json.Decoder(ApiStatus).decode
 
 
 class Book(ABC, Generic[T]):
+    """Takes no more than `most` items, each of at most `largest` bytes. `excess` counts those left out since a list."""
+
+    most = MOST_ITEMS
+    largest = OBJECT_BYTES
+
     def __init__(self) -> None:
+        self.excess = 0
         self.version = ""  # where a watch goes on
         self.errors: Counter[str] = Counter()
         self._items: dict[str, T] = {}
@@ -68,7 +75,7 @@ class Book(ABC, Generic[T]):
 
     def read(self, data: bytes | msgspec.Raw) -> Known[T] | None:
         """Decode an object. Return None if it is malformed, too large or does not belong here."""
-        if memoryview(data).nbytes > OBJECT_BYTES:
+        if memoryview(data).nbytes > self.largest:
             self.errors["too_large"] += 1
             return None
         try:
@@ -79,8 +86,9 @@ class Book(ABC, Generic[T]):
             self.errors["garbage"] += 1
         return known
 
-    def replace(self, listed: list[Known[T]], version: str) -> None:
-        """Take a list as the truth: what is not in it is gone."""
+    def replace(self, listed: list[Known[T]], version: str, excess: int = 0) -> None:
+        """Take a list as the truth: what is not in it is gone. `excess` are those that it leaves out."""
+        self.excess = excess
         self._items = {known.uid: known.item for known in listed if known.item is not None}
         self._is_changed = True
         self._versions = {known.uid: known.version for known in listed if known.item is not None}
@@ -126,6 +134,9 @@ class Book(ABC, Generic[T]):
             return
         if new.item is None:
             self._drop(uid)
+            return
+        if len(self._items) >= self.most and uid not in self._items:
+            self.excess += 1
             return
         self._versions[uid] = new.version
         if self._items.get(uid) != new.item:

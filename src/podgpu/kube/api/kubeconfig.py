@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from podgpu.errors import UserError
 from podgpu.kube.api.account import Account, ClientCertificate
+from podgpu.option.file import start_of
 
 MOST_BYTES = 1 << 20
 
@@ -139,8 +140,7 @@ def _document(path: Path) -> Entry:
     import yaml
 
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = start_of(path, MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise UserError(f"{path} is larger than 1 MiB: no kubeconfig; check --kube.kubeconfig")
         document = yaml.load(data.decode(), Loader=yaml.BaseLoader)  # noqa: S506 - loads only text, lists and maps

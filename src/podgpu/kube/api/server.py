@@ -11,13 +11,16 @@ from typing import NamedTuple, TypeVar
 import aiohttp
 import msgspec
 
-from podgpu.kube.api import MALFORMED, OBJECT_BYTES, ApiFault, ApiStatus, Fetched
+from podgpu.kube.api import MALFORMED, OBJECT_BYTES, POD_BYTES, ApiFault, ApiStatus, Fetched
 from podgpu.kube.api.account import Account, ClientCertificate
 from podgpu.kube.api.trust import Trust
+from podgpu.option.file import start_of
 
 REFUSAL_BYTES = 4 << 10
+TOKEN_BYTES = 64 << 10
 LONGEST_RETRY_AFTER = 300.0
 CONNECTIONS = 8
+MOST_COMMAS = 1 << 20  # sixteen MiB of pods have half as many
 JSON = "application/json"
 # The API server cuts everything else off. One that cannot answers with the whole object.
 METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1, {JSON}"
@@ -200,7 +203,7 @@ class Lines:
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes | None]:
-    lines = Lines(OBJECT_BYTES)
+    lines = Lines(POD_BYTES)
     async for chunk in response.content.iter_any():
         for line in lines.feed(chunk):
             yield line
@@ -217,6 +220,9 @@ async def _body(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 
 def _decoded(body: bytes, kind: type[T], path: str) -> T:
+    # In a list of nothing but brackets and commas each three bytes become an object.
+    if body.count(b",") > MOST_COMMAS:
+        raise ApiFault("too_large", f"{path}: more than {MOST_COMMAS} commas")
     try:
         return msgspec.json.decode(body, type=kind)
     except MALFORMED as error:
@@ -261,7 +267,7 @@ def _retry_after(response: aiohttp.ClientResponse) -> float:
 
 def _token(path: Path) -> str:
     try:
-        token = path.read_text(encoding="ascii").strip()
+        token = start_of(path, TOKEN_BYTES).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ApiFault("unauthorized", f"cannot read {path}: {type(error).__name__}") from None
     if not token.isprintable() or not token:

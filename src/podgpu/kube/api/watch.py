@@ -5,6 +5,7 @@ list from time to time without any doubt.
 """
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ import msgspec
 from podgpu.kube.api import Api, ApiFault
 from podgpu.kube.api.book import Book, Known
 from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.bounds.pace import Pace
 from podgpu.kube.condition import Condition
 from podgpu.model import Fault, PartStatus
 
@@ -73,6 +75,8 @@ class Watch(Generic[T]):
         self._good_since: float | None = None
         self._list_due = 0.0
         self._from_cache = self._cache_will_do = from_cache
+        self._gone_at = -math.inf
+        self._pace = Pace()
         self._condition = Condition(self.name, errors=self._book.errors)
         self.errors = self._condition.errors
 
@@ -127,7 +131,7 @@ class Watch(Generic[T]):
     async def _listed(self, freshness: dict[str, str]) -> bool:
         """Take a list as the truth. Return False for an outdated list from the server's cache, which is not taken."""
         try:
-            found, version = await self._pages(freshness)
+            found, version, excess = await self._pages(freshness)
         except ApiFault as fault:
             if fault.reason == "too_large" and self._page > 1:
                 self._page = max(1, self._page // 8)
@@ -135,13 +139,15 @@ class Watch(Generic[T]):
             raise
         if freshness and self._book.is_old(version):
             return False
-        self._book.replace(found, version)
+        self._book.replace(found, version, excess)
         self._page = min(PAGE, 2 * self._page)
         return True
 
-    async def _pages(self, freshness: dict[str, str]) -> tuple[list[Known[T]], str]:
+    async def _pages(self, freshness: dict[str, str]) -> tuple[list[Known[T]], str, int]:
+        """Return what is listed and its version, and how much of it was left out."""
         found: list[Known[T]] = []
         version = ""
+        excess = 0
         async for page in pages(
             self._api,
             self._path,
@@ -151,11 +157,23 @@ class Watch(Generic[T]):
             most=MOST_PAGES,
             freshness=freshness,
         ):
-            found += [known for item in page.items or () if (known := self._book.read(item))]
             version = version or page.metadata.resource_version
+            found += await self._read((page.items or ())[: self._book.most - len(found)])
+            if page.items and len(found) >= self._book.most:
+                excess = 1
+                break
         if not version:
             raise ApiFault("garbage", "a list without a version")
-        return found, version
+        return found, version, excess
+
+    async def _read(self, items: Sequence[msgspec.Raw]) -> list[Known[T]]:
+        found: list[Known[T]] = []
+        for item in items:
+            with self._pace.work():
+                if known := self._book.read(item):
+                    found.append(known)
+            await self._pace.rest()
+        return found
 
     async def _watch(self) -> None:
         left = min(
@@ -172,8 +190,10 @@ class Watch(Generic[T]):
         async with self._api.stream(self._path, query, silence=self._timing.silence) as lines:
             self._recovered()
             async for line in lines:
-                self._condition.worked()
-                self._take(line)
+                with self._pace.work():
+                    self._take(line)
+                    self._judge()
+                await self._pace.rest()
                 if time.monotonic() >= self._list_due:
                     return
 
@@ -185,7 +205,15 @@ class Watch(Generic[T]):
 
     def _recovered(self) -> None:
         self._good_since = self._good_since or time.monotonic()
-        self._condition.worked()
+        self._judge()
+
+    def _judge(self) -> None:
+        """Work well, or as far as the bounds allow."""
+        if self._book.excess:
+            detail = f"more than {self._book.most} objects; the others are left out"
+            self._condition.worked_partly(Fault(reason="too_many", detail=detail))
+        else:
+            self._condition.worked()
 
     def _failed(self, fault: ApiFault) -> float:
         detail = (
@@ -196,8 +224,15 @@ class Watch(Generic[T]):
             self._list_due = 0.0
         if fault.reason == "gone":
             self._cache_will_do = False
+            if self._is_first_gone():
+                return max(_spread(self._timing.first_pause), fault.retry_after)
         least = self._timing.forbidden_pause if fault.reason == "forbidden" else 0.0
         return max(self._pause(), fault.retry_after, least)
+
+    def _is_first_gone(self) -> bool:
+        """Tell a server that restarted, where only a list is missing, from one that says so time and again."""
+        last, self._gone_at = self._gone_at, time.monotonic()
+        return self._gone_at - last > self._timing.steady
 
     def _pause(self) -> float:
         good, self._good_since = self._good_since, None
@@ -205,4 +240,8 @@ class Watch(Generic[T]):
             self._failures = 0
         longest = self._timing.first_pause * 2.0 ** min(self._failures, 16)
         self._failures += 1
-        return min(longest, self._timing.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311 - as above
+        return _spread(min(longest, self._timing.longest_pause))
+
+
+def _spread(pause: float) -> float:
+    return pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that nodes do not return in step

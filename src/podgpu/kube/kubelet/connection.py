@@ -36,6 +36,11 @@ class KubeletConnection:
                     raise
         return await self._ask(self._opened(), method)
 
+    @property
+    def seal(self) -> Seal | None:
+        """Tells one kubelet from the next that owns the socket. None before the first call."""
+        return self._seal
+
     def close(self) -> None:
         if self._channel:
             self._channel.close()

@@ -1,36 +1,113 @@
-"""The kubelet's lists of devices as sets of rows: it repeats a device per NUMA node and lists in random order."""
+"""The kubelet's lists of devices as sets of rows: it repeats a device per NUMA node and lists in random order.
+
+The numbers of fields are those of proto/podresources.proto.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
+from heapq import merge
+from typing import NamedTuple, TypeVar
 
-from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry, ListResponse
+from podgpu.kube.bounds import MOST_CONTAINERS, MOST_IDS, MOST_LISTED
+from podgpu.kube.kubelet.wire import Fields, Walk
 from podgpu.model import Allocation, DynamicAllocation
+
+PIECE = 10_000
 
 Row = tuple[bytes, ...]  # names, and a device's id at the end
 Rows = frozenset[Row]
+T = TypeVar("T")
 
 _ID = re.compile(rb"[\x21-\x7e]{1,253}")
 _NAME = re.compile(rb"[\x21-\x7e]{1,317}")  # a resource's name: a domain, a slash and a word
 
 
-def given(answer: ListResponse) -> Rows:
-    """Return namespace, pod, container, resource and device id."""
-    return frozenset(
-        (pod.namespace, pod.name, container.name, resource, device_id)
-        for pod in answer.pods
-        for container in pod.containers
-        for resource, device_id in _pairs(container.devices)
+class Listed(NamedTuple):
+    """`pods` are namespace and name. `given` are namespace, pod, container, resource and device id.
+
+    `excess` is how much is beyond the bounds. `claimed` are namespace, pod, container, the claim's namespace and name,
+    driver, pool, device and its share, if any.
+    """
+
+    pods: Rows
+    given: Rows
+    claimed: Rows
+    excess: int
+
+
+class Offered(NamedTuple):
+    """`rows` are resource and device id."""
+
+    rows: Rows
+    excess: int
+
+
+def listed(answer: bytes) -> Listed:
+    """Raise Refused or DecodeError for an answer that cannot be read."""
+    reading = Reading()
+    containers = list(reading.containers(memoryview(answer)))
+    given = reading.some(
+        ((*owner, *pair) for owner, fields in containers for pair in reading.pairs(fields.get(2, ()))),
+        MOST_IDS,
     )
+    claimed = reading.some(
+        ((*owner, *row) for owner, fields in containers for row in reading.claimed(fields.get(5, ()))),
+        MOST_IDS,
+    )
+    return Listed(frozenset(reading.pods), frozenset(given), frozenset(claimed), reading.excess)
 
 
-def claimed(answer: ListResponse) -> Rows:
-    """Return namespace, pod, container, the claim's namespace and name, driver, pool, device and its share, if any."""
-    return frozenset(_claimed(answer))
+def offered(answer: bytes) -> Offered:
+    """Raise as `listed` does."""
+    reading = Reading()
+    rows = frozenset(reading.some(reading.pairs(reading.walk.named(memoryview(answer), 1)), MOST_IDS))
+    return Offered(rows, reading.excess)
 
 
-def offered(answer: AllocatableResponse) -> Rows:
-    """Return resource and device id."""
-    return frozenset(_pairs(answer.devices))
+class Reading:
+    """Reads one answer, and counts what is beyond the bounds."""
+
+    def __init__(self) -> None:
+        self.walk = Walk()
+        self.excess = 0
+        self.pods: set[Row] = set()
+
+    def some(self, items: Iterable[T], most: int) -> Iterator[T]:
+        for place, item in enumerate(items):
+            if place < most:
+                yield item
+            else:
+                self.excess += 1
+
+    def containers(self, answer: memoryview) -> Iterator[tuple[Row, Fields]]:
+        """Yield namespace, pod and container, and what there is of it."""
+        for pod in self.some(self.walk.named(answer, 1), MOST_LISTED):
+            fields = self.walk.grouped(pod)
+            owner = _text(fields, 2), _text(fields, 1)
+            self.pods.add(owner)
+            for container in self.some(fields.get(3, ()), MOST_CONTAINERS):
+                inner = self.walk.grouped(container)
+                yield (*owner, _text(inner, 1)), inner
+
+    def pairs(self, devices: Iterable[memoryview]) -> Iterator[tuple[bytes, bytes]]:
+        for device in devices:
+            fields = self.walk.grouped(device)
+            resource = _text(fields, 1)
+            yield from ((resource, bytes(device_id)) for device_id in fields.get(2, ()))
+
+    def claimed(self, claims: Iterable[memoryview]) -> Iterator[Row]:
+        for claim in claims:
+            fields = self.walk.grouped(claim)
+            name = _text(fields, 3), _text(fields, 2)
+            for device in map(self.walk.grouped, fields.get(4, ())):
+                if 4 in device:  # a kubelet before 1.31 names only the claim
+                    share = (_text(device, 5),) if 5 in device else ()
+                    yield *name, *(_text(device, number) for number in (2, 3, 4)), *share
+
+
+def _text(fields: Fields, number: int) -> bytes:
+    """As everywhere in protobuf, the last one counts."""
+    return bytes(fields[number][-1]) if number in fields else b""
 
 
 def bad(rows: Rows) -> Rows:
@@ -40,7 +117,13 @@ def bad(rows: Rows) -> Rows:
 
 def texts(rows: Rows) -> list[tuple[str, ...]]:
     """Return the rows that make sense, sorted."""
-    return [tuple(each.decode("ascii") for each in row) for row in sorted(rows - bad(rows))]
+    return [tuple(each.decode("ascii") for each in row) for row in _sorted(list(rows - bad(rows)))]
+
+
+def _sorted(rows: list[Row]) -> Iterable[Row]:
+    """Sort in pieces: a thread that sorts lets no other thread work meanwhile."""
+    pieces = [sorted(rows[start : start + PIECE]) for start in range(0, len(rows), PIECE)]
+    return merge(*pieces)
 
 
 def allocations(rows: Rows) -> tuple[Allocation, ...]:
@@ -72,18 +155,3 @@ def dynamic_allocations(rows: Rows) -> tuple[DynamicAllocation, ...]:
 def _is_sound(row: Row) -> bool:
     *names, device_id = row
     return _ID.fullmatch(device_id) is not None and all(_NAME.fullmatch(name) for name in names)
-
-
-def _pairs(devices: Iterable[DeviceEntry]) -> Iterator[tuple[bytes, bytes]]:
-    return ((each.resource, device_id) for each in devices for device_id in each.ids)
-
-
-def _claimed(answer: ListResponse) -> Iterator[Row]:
-    for pod in answer.pods:
-        for container in pod.containers:
-            owner = pod.namespace, pod.name, container.name
-            for claim in container.claims:
-                for each in claim.devices:
-                    if each.device:  # a kubelet before 1.31 names only the claim
-                        share = (each.share_id,) if each.share_id else ()
-                        yield *owner, claim.namespace, claim.name, each.driver, each.pool, each.device, *share

@@ -14,6 +14,7 @@ from grpclib.encoding.base import CodecBase
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 from grpclib.metadata import decode_metadata
 
+from podgpu.kube.kubelet.channel import GuardedChannel
 from podgpu.model import Fault
 
 LARGEST_ANSWER = 16 * 1024 * 1024  # what the kubelet's own clients accept
@@ -97,7 +98,7 @@ def connected(socket: Path) -> Iterator[Channel]:
 
 
 def open_channel(socket: Path) -> Channel:
-    return Channel(path=str(socket), codec=_Plain())
+    return GuardedChannel(socket, _Plain())
 
 
 @contextlib.asynccontextmanager

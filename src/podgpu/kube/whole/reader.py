@@ -36,9 +36,13 @@ def grant(group: str, resource: str) -> str:
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What of the objects is needed. `pod` cuts off what is not, or returns None for a pod that nobody needs."""
+    """What of the objects is needed. `pod` cuts off what is not, or returns None for a pod that nobody needs.
+
+    `notes` are prefixes of the annotations of pods to keep.
+    """
 
     pod: Callable[[Pod], Pod | None]
+    notes: tuple[str, ...]
     node_annotations: Collection[str]
     node_label: Callable[[str], bool]
 
@@ -62,7 +66,9 @@ class ClusterReader:
             ClaimBook(),
             SliceBook(),
         )
-        self.pods = PodWatch(api, None, trim=wanted.pod, timing=timing, grant=grant(CORE, "pods"))
+        self.pods = PodWatch(
+            api, None, trim=wanted.pod, notes=wanted.notes, timing=timing, grant=grant(CORE, "pods")
+        )
         self.nodes = self._watch(self._nodes, [NODES], "nodes", CORE, timing)
         self._dynamic = tuple(
             self._watch(book, [f"{root}/{plural}" for root in DYNAMIC], plural, RESOURCE, timing)

@@ -1,5 +1,6 @@
 """What the server needs of the cluster's loop."""
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from podgpu.model import Cluster, Snapshot
@@ -19,3 +20,8 @@ class ClusterFeed(Protocol):
 
     async def changed(self, seen: Cluster) -> Cluster:
         """Wait until a newer cluster than that is published, and return it."""
+
+
+class History(Protocol):
+    async def of(self, namespace: str, pod: str, seconds: int) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Fetch a pod's use over so many seconds: pairs of time and value by quantity. Raises UserError."""

@@ -2,23 +2,35 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from podgpu.errors import UserError
 from podgpu.serve import answer
 from podgpu.serve.answer import Response
-from podgpu.serve.cluster.feed import ClusterFeed
+from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
 from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
 from podgpu.serve.load import Load
 from podgpu.serve.menu import PREFIX
 from podgpu.serve.request import Request
-from podgpu.serve.routes import Handler, Route, is_known, wants_gzip
+from podgpu.serve.routes import Handler, Route, is_known, under_policy, wants_gzip
 from podgpu.views.json import encode
 from podgpu.views.negotiate import page_format
 
+MOST_HOURS = 31 * 24
+
 
 class ClusterRoutes:
-    def __init__(self, feed: ClusterFeed, pages: ClusterPages, menu: ClusterMenu, load: Load) -> None:
+    def __init__(
+        self,
+        feed: ClusterFeed,
+        pages: ClusterPages,
+        menu: ClusterMenu,
+        history: History | None,
+        load: Load,
+    ) -> None:
         self._feed = feed
+        self._history = history
         self._pages = pages
         self._menu = menu
         self._load = load
@@ -32,6 +44,7 @@ class ClusterRoutes:
         return {
             **pages,
             "/api/v1/snapshot": Route(self._snapshot),
+            "/api/v1/history": Route(self._past),
             "/metrics": pages[PREFIX + dialect],
             "/healthz": Route(self._healthy, vital=True, open=True),
             "/-/healthy": Route(self._healthy, vital=True, open=True),
@@ -46,7 +59,8 @@ class ClusterRoutes:
             if request.query and queried is not None:
                 view = queried(request.query)
                 return _answer(await self._pages.once(view, form, gzipped=gzipped), request)
-            return _answer(await self._pages.page(path, form, gzipped=gzipped), request)
+            response = _answer(await self._pages.page(path, form, gzipped=gzipped), request)
+            return under_policy(response) if path == "/" else response
 
         return page
 
@@ -60,6 +74,23 @@ class ClusterRoutes:
         except UserError as error:
             return answer.text(404, str(error))
         return Response(200, encode(found), "application/json")
+
+    async def _past(self, request: Request) -> Response:
+        """Answer with a pod's use over hours, from the store."""
+        namespace, _, pod = request.query.get("pod", "").partition("/")
+        hours = request.query.get("hours", "24")
+        if not (
+            namespace and pod and hours.isascii() and hours.isdigit() and 1 <= int(hours[:9]) <= MOST_HOURS
+        ):
+            wanted = f"/api/v1/history?pod=NAMESPACE/POD&hours=24, with 1 to {MOST_HOURS} hours"
+            return answer.text(400, f"write {wanted}")
+        if self._history is None:
+            return answer.text(404, "there is no store; give one with --prometheus.url")
+        try:
+            found = await self._history.of(namespace, pod, int(hours) * 3600)
+        except UserError as error:
+            return answer.text(502, str(error))
+        return Response(200, msgspec.json.encode(found), "application/json")
 
     def _healthy(self, _request: Request) -> Response:
         return answer.text(200, "healthy")

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from podgpu.model import Prices
 from podgpu.option.address import Address
-from podgpu.serve.cluster.feed import ClusterFeed
+from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
 from podgpu.serve.cluster.pages import ClusterPages
 from podgpu.serve.cluster.routes import ClusterRoutes
+from podgpu.serve.cluster.subject import ClusterSubject
+from podgpu.serve.events.journal import Journal
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.limits import DEFAULT, Limits
 from podgpu.serve.server import Front
@@ -26,21 +29,26 @@ class ClusterServer(Front):
         *,
         max_requests: int,
         max_connections: int,
+        max_streams: int,
         limits: Limits = LIMITS,
         guard: Guard | None = None,
+        prices: Prices | None = None,
+        history: History | None = None,
     ) -> None:
         self._pages = ClusterPages(feed, menu.views)
         self._keeper: asyncio.Task[None] | None = None
         super().__init__(
-            partial(ClusterRoutes, feed, self._pages, menu),
+            partial(ClusterRoutes, feed, self._pages, menu, history),
+            Journal(ClusterSubject(feed), max_streams),
             max_requests=max_requests,
             max_connections=max_connections,
             limits=limits,
             guard=guard,
+            prices=prices,
         )
 
-    async def start(self, addresses: Sequence[Address]) -> None:
-        await super().start(addresses)
+    async def start(self, addresses: Sequence[Address], probe_address: Address | None = None) -> None:
+        await super().start(addresses, probe_address)
         self._keeper = asyncio.create_task(self._pages.run())
 
     async def prepare(self) -> None:

@@ -1,14 +1,15 @@
 """Decides who gets an answer."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from podgpu.serve import answer
 from podgpu.serve.answer import Response
+from podgpu.serve.guard.hosts import Hosts
 from podgpu.serve.guard.passwords import Passwords
 from podgpu.serve.guard.rule_book import RuleBook
-from podgpu.serve.guard.tokens import Judge, Tokens, Unavailable, Verdict
+from podgpu.serve.guard.tokens import Judge, Tokens, Unavailable, Verdict, allowed_as
 from podgpu.serve.guard.verdicts import Busy
 from podgpu.serve.request import Request
 
@@ -16,7 +17,10 @@ from podgpu.serve.request import Request
 class Guard:
     """Without any setting, everybody gets one. With passwords and a `judge` of tokens, either opens the pages."""
 
-    def __init__(self, web_config: Path | None = None, judge: Judge | None = None) -> None:
+    def __init__(
+        self, web_config: Path | None = None, judge: Judge | None = None, hosts: Sequence[str] = ()
+    ) -> None:
+        self.hosts = Hosts(hosts)
         self._book = RuleBook(web_config)
         self._passwords = Passwords()
         self._tokens = Tokens(judge) if judge else None
@@ -40,6 +44,8 @@ class Guard:
 
     async def refusal(self, request: Request) -> Response | None:
         """Say why the request is not answered. None means that it is."""
+        if not self.hosts.welcomes(request.headers):
+            return answer.text(421, "this server has another name; --web.allowed-hosts lists those it has")
         if self._book.rules.needs_certificate and not request.certified:
             return answer.text(403, "this page is only for clients that show a certificate")
         if not self.asks_for_secrets:
@@ -64,15 +70,15 @@ class Guard:
                 right = await self._passwords.right(users, secret, client)
                 return None if right else self._challenge()
             case "bearer" if self._tokens is not None and secret:
-                return self._by(await self._tokens.verdict(secret, request.method, request.path, client))
+                verdict = await self._tokens.verdict(secret, request.method, request.path, client)
+                return self._by(verdict, allowed_as(request.path))
             case _:
                 return self._challenge()
 
-    def _by(self, verdict: Verdict) -> Response | None:
+    def _by(self, verdict: Verdict, needed: str) -> Response | None:
         if verdict is Verdict.FORBIDDEN:
-            return answer.text(
-                403, "this account may not read this page; a ClusterRole with nonResourceURLs lets it"
-            )
+            lets_it = f"a ClusterRole with {needed!a} among its nonResourceURLs lets it"
+            return answer.text(403, f"this account may not read this page; {lets_it}")
         return None if verdict is Verdict.ALLOWED else self._challenge()
 
     def _challenge(self) -> Response:

@@ -5,6 +5,7 @@ import ssl
 from typing import cast
 
 from podgpu.serve.crowd import Crowd
+from podgpu.serve.entry.origin import origin
 from podgpu.serve.limits import Limits
 
 
@@ -26,9 +27,13 @@ class Handshake(asyncio.Protocol):
         self._raw: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self.quiet_since: float | None = None
+        self.stalled_since: float | None = None
+        self.address = ""
+        self.is_proven = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast("asyncio.Transport", transport)
+        self.address = origin(transport.get_extra_info("peername"))
         loop = asyncio.get_running_loop()
         if not self._crowd.admit(self, loop.time()):
             self._raw.abort()  # an answer would take a handshake

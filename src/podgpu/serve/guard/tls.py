@@ -4,9 +4,11 @@ import ssl
 from pathlib import Path
 
 from podgpu.errors import UserError
+from podgpu.option.file import start_of
 from podgpu.serve.guard.suites import SUITES, Version
 from podgpu.serve.guard.web_config import Tls
 
+MOST_BYTES = 1 << 20
 _VERSIONS: dict[Version, ssl.TLSVersion] = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 
 
@@ -56,7 +58,8 @@ def _load_authority(made: ssl.SSLContext, path: Path) -> None:
 def _check_readable(path: Path) -> None:
     """Say which file it is: OpenSSL does not."""
     try:
-        path.open("rb").close()
+        if len(start_of(path, MOST_BYTES + 1)) > MOST_BYTES:
+            raise UserError(f"{path}: larger than 1 MiB; check --web.config.file")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check --web.config.file") from None
 

@@ -24,12 +24,14 @@ from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.gpushare.node import GIB, MIB, RESOURCE, SEPARATOR, by_node, cards, memory_of, usual_unit
 from podgpu.sharing.gpushare.note import NUMBER, SPREAD, UNITS_OF_CARD, number, positive, spreads
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.quantity import Least
 
 __all__ = [
     "GIB",
     "MIB",
     "NAME",
     "NEEDS",
+    "NOTES",
     "NUMBER",
     "RESOURCE",
     "SIGNS",
@@ -39,11 +41,14 @@ __all__ = [
     "cards",
     "claims",
     "explains",
+    "least",
     "memory_of",
+    "unplaced",
 ]
 
 NAME = "gpushare"
 SIGNS: tuple[str, ...] = ("aliyun.com/gpu-", "ALIYUN_COM_GPU_", "scheduler.framework.gpushare.")
+NOTES: tuple[str, ...] = (SPREAD, NUMBER, UNITS_OF_CARD)
 NEEDS = "the kubelet's list of devices, and the pods' annotations"
 UNDECIDED = (
     "which card is meant is not known for {count}: the number on the pod is the index of one card and the number in "
@@ -55,9 +60,14 @@ Container: TypeAlias = tuple[str, str, str]
 
 
 class Holding(Struct, frozen=True, kw_only=True):
-    """A container's units on each card, by each reading of the note. `allocation` is one of its ids."""
+    """A container's units on each card, by each reading of the note. `allocation` is one of its ids.
+
+    `given` is how many it has, `noted` how many of them the note is about.
+    """
 
     allocation: Allocation
+    given: int
+    noted: int
     readings: tuple[Mapping[str, int], ...]
     source: str
 
@@ -81,12 +91,35 @@ def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
             yield Alternatives(readings=readings, doubt=UNDECIDED)
 
 
+def least(claim: Claim, inventory: Inventory) -> Least | None:
+    """By the ids: all of them, in the proportions of the note. Without a note they are all on this card."""
+    holder = claim.container
+    container = holder.namespace, holder.pod, holder.container
+    holding = inventory.once(_holdings).get(container)
+    if holding is None:
+        given = sum(one.units for one in inventory.once(_given).get(container, ()))
+        of_card = _of_card(claim.gpu, 0, inventory)
+        return Least(share=given / max(of_card, given) if of_card else 0.0)
+    more = holding.given / (holding.noted or holding.given)
+    return Least(share=claim.share * more, memory=round((claim.memory_limit_bytes or 0) * more))
+
+
+def unplaced(inventory: Inventory) -> Iterator[Allocation]:
+    placed = inventory.once(_holdings)
+    yield from (ids[0] for container, ids in inventory.once(_given).items() if container not in placed)
+
+
 def _claims(holding: Holding, held: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
     noted = number(inventory.pod(holding.allocation), UNITS_OF_CARD)
     for card, units in held.items():
-        offered = inventory.once(_offered)[card] if inventory.is_seen else inventory.once(by_node)[1]
-        of_card = offered or noted or _by_memory(card, inventory)
-        yield _claim(holding, card, units, of_card, inventory)
+        yield _claim(holding, card, units, _of_card(card, noted, inventory), inventory)
+
+
+def _of_card(card: str, noted: int, inventory: Inventory) -> int:
+    """Return how many units a card has. A note may say so, but not that they are smaller than a MiB."""
+    offered = inventory.once(_offered)[card] if inventory.is_seen else inventory.once(by_node)[1]
+    most = inventory.memory.get(card, 0) // MIB or noted
+    return offered or min(noted, most) or _by_memory(card, inventory)
 
 
 def _claim(holding: Holding, card: str, units: int, of_card: int, inventory: Inventory) -> Claim:
@@ -111,11 +144,16 @@ def _container(allocation: Allocation) -> Container:
     return allocation.namespace, allocation.pod, allocation.container
 
 
-def _holdings(inventory: Inventory) -> dict[Container, Holding]:
+def _given(inventory: Inventory) -> dict[Container, list[Allocation]]:
     given: dict[Container, list[Allocation]] = {}
     for one in inventory.allocations:
         if one.resource == RESOURCE:
             given.setdefault(_container(one), []).append(one)
+    return given
+
+
+def _holdings(inventory: Inventory) -> dict[Container, Holding]:
+    given = inventory.once(_given)
     pods = Counter((namespace, pod) for namespace, pod, _ in given)
     found = {
         container: _holding(ids, inventory, is_alone=pods[container[:2]] == 1)
@@ -128,16 +166,18 @@ def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> 
     """`is_alone` says that no other container of the pod has been given anything."""
     pod = inventory.pod(ids[0])
     source, given = "annotation", sum(one.units for one in ids)
+    noted = given
     if pod and SPREAD in pod.annotations:
-        noted = _spread(pod, ids[0].container, is_alone=is_alone)
-        readings = _readings(noted, inventory) if sum(noted.values()) <= given else ()
+        spread = _spread(pod, ids[0].container, is_alone=is_alone)
+        noted = sum(spread.values())
+        readings = _readings(spread, inventory) if noted <= given else ()
     elif pod and NUMBER in pod.annotations:
         readings = _readings({pod.annotations[NUMBER]: given}, inventory)
     else:
         named = Counter(one.device_id.partition(SEPARATOR)[0] for one in ids)
         here = {card: units for card, units in named.items() if card in inventory.gpus}
         readings, source = (here,) if here else (), inventory.source
-    return Holding(allocation=ids[0], readings=readings, source=source)
+    return Holding(allocation=ids[0], given=given, noted=noted, readings=readings, source=source)
 
 
 def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[str, int], ...]:

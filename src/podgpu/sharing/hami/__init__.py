@@ -10,7 +10,7 @@ is 0: the limit is a fact, a share would be a guess.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -20,23 +20,41 @@ from podgpu.model import Allocation, Claim, ContainerRef, Device, VirtualGpu
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.hami import register
 from podgpu.sharing.hami.cache import observe
-from podgpu.sharing.hami.note import NOTE, Slice, matched
+from podgpu.sharing.hami.note import MIG_NOTE, NOTE, Slice, matched
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.quantity import Least, quantity
 
-__all__ = ["NAME", "NEEDS", "SIGNS", "alternatives", "cards", "claims", "explains", "observe", "withdraws"]
+__all__ = [
+    "NAME",
+    "NEEDS",
+    "NOTES",
+    "SIGNS",
+    "alternatives",
+    "cards",
+    "claims",
+    "explains",
+    "least",
+    "observe",
+    "unplaced",
+    "withdraws",
+]
 
 NAME = "hami"
 SIGNS: tuple[str, ...] = ("hami.io/vgpu-", "nvidia.com/gpumem", "nvidia.com/gpucores")
 NEEDS = "the kubelet's list of devices, and the pods' annotations or the node's /usr/local/vgpu"
+NOTES: tuple[str, ...] = (NOTE, MIG_NOTE)
 REGISTERS: tuple[str, ...] = (register.REGISTER,)
+MEMORY, MEMORY_PERCENT, CORES = "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"
 VENDOR = "nvidia.com/"
 ALL_CORES = 100
+MIB = 1 << 20
 GIB, NEAR_GIB = 1 << 30, 1.5  # profiles are named after whole GB
 ROUNDING = 1e-6
 
 _UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ID = re.compile(rf"{_UUID}-[0-9]{{1,5}}")
 _REPLICA = re.compile(rf"{_UUID}::[0-9]{{1,5}}")
+_PART = re.compile(rf"(?P<card>{_UUID})(?:-|::)[0-9]{{1,5}}")
 _PROFILE = re.compile(r"[0-9]+g\.(?P<size>[0-9]+)gb.*")
 
 Given: TypeAlias = dict[str, dict[str, list[Allocation]]]  # what the kubelet gave, by pod UID and container
@@ -75,6 +93,40 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
         and _REPLICA.fullmatch(claim.device_id) is not None
         and (holder in inventory.once(_holders))
     )
+
+
+def least(claim: Claim, inventory: Inventory) -> Least | None:
+    """By the spec: so much of each card. A spec without limits means what the plugin cuts a card into."""
+    limits = inventory.limits(claim.container)
+    if limits is None:
+        return None
+    total = inventory.memory.get(claim.gpu, 0)
+    percent = quantity(limits.get(MEMORY_PERCENT, "")) or 0
+    mib = int(quantity(limits.get(MEMORY, "")) or percent * total / ALL_CORES / MIB)  # it counts in whole MiB
+    memory = mib * MIB
+    cores = float((quantity(limits.get(CORES, "")) or 0) / ALL_CORES)
+    parts = 0 if memory or cores else inventory.once(_parts)[claim.gpu]
+    of_memory = memory / total if total else 0.0
+    return Least(share=cores or of_memory or (1 / parts if parts else 0.0), memory=memory, cores=cores)
+
+
+def unplaced(inventory: Inventory) -> Iterator[Allocation]:
+    """Ids of other resources are HAMi's only by a note, and this one says nothing."""
+    placed = inventory.once(_holders)
+    for uid, containers in inventory.once(_given).items():
+        for name, ids in containers.items():
+            if (
+                _ID.fullmatch(ids[0].device_id)
+                and ids[0].resource.startswith(VENDOR)
+                and (uid, name) not in placed
+            ):
+                yield ids[0]
+
+
+def _parts(inventory: Inventory) -> Counter[str]:
+    """Count into how many parts the plugin cuts each card: none, for a while, after a kubelet's restart."""
+    offered = (_PART.fullmatch(device_id) for _, device_id in inventory.allocatable)
+    return Counter(part["card"] for part in offered if part)
 
 
 def _holders(inventory: Inventory) -> set[tuple[str, str]]:

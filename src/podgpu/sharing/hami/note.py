@@ -9,6 +9,7 @@ spec is not known, containers with equally many ids and different entries cannot
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -23,6 +24,8 @@ MIG_NOTE = "hami.io/vgpu-mig-allocations"
 MIB = 1 << 20
 MOST_MIB = 1 << 24
 MOST_ENTRIES = 512  # no pod has as many containers
+MOST_DEVICES = 1024  # in all entries
+REMEMBERED = 512  # notes that need not be read again
 NO_DEVICE = ("", ",,0,0")
 
 # In MIG mode versions before 2.10 put the template and the instance's place in it in brackets after the UUID.
@@ -57,9 +60,10 @@ Entry: TypeAlias = tuple[Slice | None, ...]  # one container's devices; None can
 
 def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> dict[str, Entry]:
     """Find the entry of each container that was given ids of these resources, by their numbers."""
-    if pod.annotations[NOTE].count(";") > MOST_ENTRIES:
+    text = pod.annotations[NOTE]
+    if text.count(";") > MOST_ENTRIES or text.count(":") > MOST_DEVICES:
         return {}
-    entries = _entries(pod)
+    entries = _entries(text, pod.annotations.get(MIG_NOTE, "[]"))
     fitting = [placed for placed in _readings(pod, entries, resources) if _fits(placed, given, pod)]
     if not fitting:
         return _by_number(pod, given, entries)
@@ -108,15 +112,16 @@ def _likely(pod: Pod, given: Mapping[str, int], entries: Sequence[Entry]) -> Ite
         yield [entry for entry in entries if entry]
 
 
-def _entries(pod: Pod) -> list[Entry]:
-    migs = _migs(pod)
-    return [
+@lru_cache(REMEMBERED)
+def _entries(text: str, of_migs: str) -> tuple[Entry, ...]:
+    migs = _migs(of_migs)
+    return tuple(
         tuple(
             _slice(device, migs.get((place, index), ""))
             for index, device in enumerate(one for one in entry.split(":") if one not in NO_DEVICE)
         )
-        for place, entry in enumerate(pod.annotations.get(NOTE, "").removesuffix(";").split(";"))
-    ]
+        for place, entry in enumerate(text.removesuffix(";").split(";"))
+    )
 
 
 def _slice(text: str, mig: str) -> Slice | None:
@@ -128,10 +133,10 @@ def _slice(text: str, mig: str) -> Slice | None:
     return Slice(text=text, card=match["card"], memory=mib * MIB, cores=cores, mig=mig, place=place)
 
 
-def _migs(pod: Pod) -> dict[tuple[int, int], str]:
+def _migs(text: str) -> dict[tuple[int, int], str]:
     """Instances by the places of the entry and of the device in it."""
     try:
-        notes = msgspec.json.decode(pod.annotations.get(MIG_NOTE, "[]"), type=list[MigNote])
+        notes = msgspec.json.decode(text, type=list[MigNote])
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return {}
     return {(note.container_index, note.device_index): note.mig_uuid for note in notes}

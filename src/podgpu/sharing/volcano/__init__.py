@@ -18,6 +18,7 @@ from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.sharing import sighting
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.quantity import Least, quantity
 from podgpu.sharing.volcano.note import NOTE, Slice, matched
 from podgpu.sharing.volcano.unit import Unit, mebibyte, offered
 
@@ -25,10 +26,13 @@ NAME = "volcano"
 SIGNS: tuple[str, ...] = ("volcano.sh/vgpu-", "volcano.sh/gpu-")
 NEEDS = "the kubelet's list of devices, and the pods' annotations"
 VGPU, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
+VGPU_PERCENT = "volcano.sh/vgpu-memory-percentage"
 VGPU_NOTE = NOTE
 MEMORY, NUMBER, INDICES = "volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/gpu-index"
 REGISTER = "volcano.sh/node-vgpu-register"
 REGISTERS: tuple[str, ...] = (REGISTER,)
+NOTES: tuple[str, ...] = (NOTE, INDICES)
+ALL_CORES = 100
 UNKNOWN_UNIT = (
     "limits of memory are not known: the ids that the plugin offers do not show the size of a unit. "
     "Those of plugin 1.12 do, and so does a container's file in /usr/local/vgpu"
@@ -79,6 +83,34 @@ def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
             listed = tuple(inventory.claim(one, one.device_id, system=NAME) for one in held if one.device_id)
             if noted and listed and {one.gpu for one in noted} != {one.gpu for one in listed}:
                 yield Alternatives(readings=(noted, listed), usual=0)
+
+
+def least(claim: Claim, inventory: Inventory) -> Least | None:
+    """By the ids of memory and cores, so much of each card; older plugins have none, then by the spec."""
+    if claim.resource in (MEMORY, NUMBER):
+        return None  # the ids say it all
+    units, cores = (_asked(kind, claim, inventory) for kind in (VGPU_MEMORY, VGPU_CORES))
+    limits = inventory.limits(claim.container) or {}
+    percent = float(quantity(limits.get(VGPU_PERCENT, "")) or 0) / ALL_CORES
+    unit = inventory.once(_vgpu_unit)
+    return Least(
+        share=cores / ALL_CORES or unit.share(claim.gpu, units) or percent,
+        memory=unit.size(claim.gpu, units) or 0,
+        cores=cores / ALL_CORES,
+    )
+
+
+def _asked(kind: str, claim: Claim, inventory: Inventory) -> int:
+    held = inventory.once(_given).get((kind, claim.container.pod_uid), {}).get(claim.container.container, [])
+    limits = inventory.limits(claim.container) or {}
+    return _number(held) or sighting.count(limits.get(kind, ""))
+
+
+def unplaced(inventory: Inventory) -> Iterator[Allocation]:
+    placed = inventory.once(_holders)
+    for (kind, uid), containers in inventory.once(_given).items():
+        if kind in (VGPU, MEMORY):
+            yield from (held[0] for name, held in containers.items() if (uid, name) not in placed)
 
 
 def doubts(inventory: Inventory) -> Iterator[str]:

@@ -7,6 +7,7 @@ with equally many ids and different entries cannot be distinguished, and have no
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -17,6 +18,8 @@ from podgpu.sharing.inventory import by_number
 NOTE = "volcano.sh/vgpu-ids-new"
 MOST_UNITS = 1 << 24
 MOST_ENTRIES = 512  # no pod has as many containers
+MOST_DEVICES = 1024  # in all entries
+REMEMBERED = 512  # notes that need not be read again
 
 # In MIG mode template and slot stand in brackets after the UUID.
 _DEVICE = re.compile(
@@ -39,16 +42,22 @@ Entry: TypeAlias = tuple[Slice | None, ...]  # one container's devices; None can
 
 def matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
     """Find the entry of each container that was given ids, by their numbers."""
-    if pod.annotations[NOTE].count(";") > MOST_ENTRIES:
+    text = pod.annotations[NOTE]
+    if text.count(";") > MOST_ENTRIES or text.count(":") > MOST_DEVICES:
         return {}
-    listed = (filter(None, entry.split(":")) for entry in pod.annotations[NOTE].split(";"))
-    entries = [entry for devices in listed if (entry := tuple(map(_slice, devices)))]
+    entries = _entries(text)
     # A pod without a phase is not known by its spec.
     names = [one.name for one in pod.containers if pod.phase and not one.is_init and one.name in given]
     counts = [given[name] for name in names]
     if len(names) == len(given) and counts == list(map(len, entries)):
         return dict(zip(names, entries, strict=True))
     return by_number(entries, given)
+
+
+@lru_cache(REMEMBERED)
+def _entries(text: str) -> tuple[Entry, ...]:
+    listed = (filter(None, entry.split(":")) for entry in text.split(";"))
+    return tuple(entry for devices in listed if (entry := tuple(map(_slice, devices))))
 
 
 def _slice(text: str) -> Slice | None:

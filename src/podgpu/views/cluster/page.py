@@ -4,7 +4,7 @@ from html import escape
 
 from podgpu.model import Cluster, ClusterNode, Snapshot
 from podgpu.views.glance import UNKNOWN, gib, glance, percent
-from podgpu.views.page.style import CSS
+from podgpu.views.page.shell import document
 from podgpu.views.text import line
 
 REFRESH_SECONDS = 15
@@ -36,18 +36,15 @@ def frame(cluster: Cluster) -> tuple[bytes, bytes]:
     demo = '<p class="banner"><b>DEMO</b> These numbers are made up.</p>' if cluster.demo else ""
     title = f"podgpu cluster {_text(cluster.name)}".rstrip()
     head = "".join(f'<th class="left">{name}</th>' for name in _COLUMNS)
-    before = (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}"><title>{title}</title>'
-        f"<style>{CSS}</style></head><body><main><header><h1>{title}</h1>"
+    body = (
+        f"<header><h1>{title}</h1>"
         f'<span class="soft">{_counts(cluster)}</span></header>{demo}{_parts(cluster)}{_pending(cluster)}'
         f'<div class="box"><table><thead><tr>{head}</tr></thead><tbody>\n'
     )
     links = ("/api/v1/cluster", "/metrics", "/metrics/pod-gpu-map", "/metrics/nodes", "/container/metrics")
     footer = "".join(f'<a href="{path}">{path}</a>' for path in links)
-    after = f"</tbody></table></div><footer>{footer}</footer></main></body></html>\n"
-    return before.encode(), after.encode()
+    before, after = document(title, body, refresh_seconds=REFRESH_SECONDS)
+    return before.encode(), f"</tbody></table></div><footer>{footer}</footer>{after}".encode()
 
 
 def _counts(cluster: Cluster) -> str:

@@ -12,6 +12,11 @@ from podgpu.views.glance import Glance
 
 _XIDS = ("xid_last_code", "xid_last_timestamp_seconds")
 _METRICS = frozenset({*Glance.__struct_fields__, "power_limit_watts", *_XIDS})
+# Worth a word where they are not 0.
+_ALARMS = frozenset(
+    {"recovery_action", "row_remap_failed", "row_remap_pending", "retired_pages_pending", "ecc_errors_total"}
+)
+_THROTTLED = frozenset({"hardware_thermal", "software_thermal", "hardware_slowdown", "hardware_power_brake"})
 
 
 def slim(snapshot: Snapshot) -> Snapshot:
@@ -38,7 +43,14 @@ def _card(card: Card) -> Card:
 
 
 def _readings(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    return tuple([one for one in readings if one.metric in _METRICS or _is_fed(one)])
+    return tuple([one for one in readings if one.metric in _METRICS or _is_alarm(one) or _is_fed(one)])
+
+
+def _is_alarm(reading: Reading) -> bool:
+    if not reading.value:
+        return False
+    is_throttled = reading.metric == "clock_event" and not _THROTTLED.isdisjoint(reading.labels)
+    return is_throttled or reading.metric in _ALARMS
 
 
 def _is_fed(reading: Reading) -> bool:

@@ -10,8 +10,9 @@ from podgpu.views.series import Family
 
 # The second argument is an instance of the dialect's own Options, or None if it declares none.
 Families = Callable[[Snapshot, Any], Sequence[Family]]
-# The query's parameters come third; the answer is JSON.
-Document = Callable[[Snapshot, Any, Mapping[str, str]], bytes]
+# The JSON for a query's parameters, made of what is ready: queries differ, and there may be many.
+Answers = Callable[[Mapping[str, str]], bytes]
+Document = Callable[[Snapshot, Any], Answers]
 
 
 class Dialect(Protocol):

@@ -3,7 +3,7 @@
 There is a row for each container and each card or GPU instance that it holds or uses, with the values of the latter.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,7 +13,7 @@ from podgpu import catalog
 from podgpu.catalog.row import Call, Kind
 from podgpu.catalog.units import BYTES_PER_SECOND
 from podgpu.model import ContainerRef, Snapshot
-from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects import Answers, Document, Families
 from podgpu.views.dialects._dcgm.counters import Counter, every
 from podgpu.views.dialects._dcgm.entity import Entity, entities, printed
 from podgpu.views.dialects._dcgm.occupant import Occupant, is_booked
@@ -24,6 +24,7 @@ Object = dict[str, str | float | None]
 
 _FILTERS = {"pod": "pod", "namespace": "namespace", "container": "container", "node": "node_name"}
 _NOBODY = ContainerRef("", "", "")
+_OPEN, _CLOSE = b"[\n", b"\n]"
 
 _CLOCKS = "clocks_event_reasons"
 _FIELDS = {
@@ -93,9 +94,13 @@ READINGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ContainerRow:
-    """A container on an entity, or an entity that nobody is on. `split` asks for the container's own values."""
+    """A container on an entity, or an entity that nobody is on. `split` asks for the container's own values.
+
+    `shared` are the entity's values, which its containers have in common.
+    """
 
     entity: Entity
+    shared: Mapping[str, float | None]
     occupant: Occupant | None = None
     split: bool = False
 
@@ -113,25 +118,61 @@ class ContainerRow:
         return {field: self._value(field, name) for field, name in _FIELDS.items()}
 
     def _value(self, field: str, name: str) -> float | None:
-        if field == _CLOCKS:
-            return _event_mask(self.entity)
+        if self.occupant is None or not self.split or field == _CLOCKS:
+            return self.shared[field]
         counter = _COUNTERS[name]
         row = counter.rows[0]
-        if self.occupant is None or not self.split or not is_booked(row.name) or not self.entity.owns(row):
-            return self.entity.values(counter).get(())
+        if not is_booked(row.name) or not self.entity.owns(row):
+            return self.shared[field]
         own = self.occupant.used(row.name)
         return None if own is None else printed(own, counter.unit)
 
 
 def document(snapshot: Snapshot, options: Options, query: Mapping[str, str]) -> bytes:
-    wanted = {field: query[name] for name, field in _FILTERS.items() if query.get(name)}
-    missing = None if query.get("missing") == "null" else 0.0
-    found = [
-        one
-        for row in _rows(snapshot, split=options.per_container == "on")
-        if (one := _object(snapshot, row, missing)) and wanted.items() <= one.items()
-    ]
-    return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
+    return answers(snapshot, options)(query)
+
+
+def answers(snapshot: Snapshot, options: Options) -> Answers:
+    rows = _rows(snapshot, split=options.per_container == "on")
+    sheets: dict[float | None, Sheet] = {}
+
+    def answer(query: Mapping[str, str]) -> bytes:
+        missing = None if query.get("missing") == "null" else 0.0
+        if missing not in sheets:
+            found = (_object(snapshot, row, missing) for row in rows)
+            sheets[missing] = Sheet([one for one in found if one is not None])
+        return sheets[missing].select(
+            {field: query[name] for name, field in _FILTERS.items() if query.get(name)}
+        )
+
+    return answer
+
+
+class Sheet:
+    """Objects that are written once. An index says which of them a filter means."""
+
+    def __init__(self, objects: Sequence[Object]) -> None:
+        self._written = [_written(one) for one in objects]
+        self._index: dict[tuple[str, object], set[int]] = {}
+        for number, one in enumerate(objects):
+            for field in _FILTERS.values():
+                self._index.setdefault((field, one.get(field)), set()).add(number)
+        self._whole = _listed(self._written)
+
+    def select(self, wanted: Mapping[str, str]) -> bytes:
+        if not wanted:
+            return self._whole
+        sets = sorted((self._index.get(pair, set()) for pair in wanted.items()), key=len)
+        return _listed([self._written[number] for number in sorted(sets[0].intersection(*sets[1:]))])
+
+
+def _written(one: Object) -> bytes:
+    """Write an object as it stands in the list."""
+    return msgspec.json.format(msgspec.json.encode([one]), indent=2)[len(_OPEN) : -len(_CLOSE)]
+
+
+def _listed(written: Sequence[bytes]) -> bytes:
+    return b"".join((_OPEN, b",\n".join(written), _CLOSE, b"\n")) if written else b"[]\n"
 
 
 def _rows(snapshot: Snapshot, *, split: bool) -> list[ContainerRow]:
@@ -142,7 +183,12 @@ def _rows(snapshot: Snapshot, *, split: bool) -> list[ContainerRow]:
 def _rows_of(entity: Entity, *, split: bool) -> list[ContainerRow]:
     present = entity.occupants
     is_split = split and len(present) > 1
-    return [ContainerRow(entity, one, is_split) for one in present] or [ContainerRow(entity)]
+    shared = {field: _shared(entity, field, name) for field, name in _FIELDS.items()}
+    return [ContainerRow(entity, shared, one, is_split) for one in present] or [ContainerRow(entity, shared)]
+
+
+def _shared(entity: Entity, field: str, name: str) -> float | None:
+    return _event_mask(entity) if field == _CLOCKS else entity.values(_COUNTERS[name]).get(())
 
 
 def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None) -> Object | None:
@@ -189,6 +235,6 @@ __all__ = ["DOCUMENTS", "PAGES", "READINGS", "Options", "document"]
 
 PAGES: Mapping[str, Families] = {}
 DOCUMENTS: Mapping[str, Document] = {
-    "/container/metrics": document,
-    "/metrics/container-json": document,
+    "/container/metrics": answers,
+    "/metrics/container-json": answers,
 }

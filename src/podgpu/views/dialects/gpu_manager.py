@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Card, ContainerRef, Gpu, Pod, Snapshot
-from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects import Answers, Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
 from podgpu.views.series import Family, Labels
 from podgpu.views.text import clean
@@ -91,7 +91,7 @@ def families(snapshot: Snapshot, _options: None) -> list[Family]:
     return [utilization, cards, memory, mib]
 
 
-def usage(snapshot: Snapshot, _options: None, _query: Mapping[str, str]) -> bytes:
+def usage(snapshot: Snapshot, _options: None) -> Answers:
     """Pods by UID, as JSON.
 
     Unknown values are left out. So are user and cluster, which would take annotations and environment variables.
@@ -105,7 +105,8 @@ def usage(snapshot: Snapshot, _options: None, _query: Mapping[str, str]) -> byte
             if one.cards:
                 pod["stat"][name] = {"dev": list(map(_device, one.cards))}
             pod["spec"][name] = _known({"gpu": one.requested_cards, "mem": one.requested_mib})
-    return msgspec.json.encode({"usage": found})
+    body = msgspec.json.encode({"usage": found})
+    return lambda _query: body
 
 
 def _containers(snapshot: Snapshot) -> Iterator[ContainerUse]:

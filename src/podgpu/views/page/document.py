@@ -7,7 +7,7 @@ from podgpu.model import Allocation, PartStatus, Snapshot
 from podgpu.views.glance import moment, seconds
 from podgpu.views.page.card import cards
 from podgpu.views.page.markup import pill, text, why
-from podgpu.views.page.style import CSS
+from podgpu.views.page.shell import document
 
 REFRESH_SECONDS = 5
 MAX_UNCLAIMED = 10
@@ -36,13 +36,8 @@ def html(snapshot: Snapshot, now_age_seconds: float) -> bytes:
         )
     )
     demo = ("REPLAY " if snapshot.replayed else "") + ("DEMO " if snapshot.demo else "")
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">'
-        f"<title>{demo}podgpu {text(snapshot.node)}</title><style>{CSS}</style></head>"
-        f"<body><main>{body}</main></body></html>\n"
-    ).encode()
+    title = f"{demo}podgpu {text(snapshot.node)}"
+    return "".join(document(title, body, refresh_seconds=REFRESH_SECONDS)).encode()
 
 
 def _header(snapshot: Snapshot, age: float) -> str:

@@ -24,7 +24,8 @@ def pill(word: str, look: str) -> str:
 def bar(ratio: float | None, whisker: str = "") -> str:
     if ratio is None:
         return ""
-    return f'<span class="bar" aria-hidden="true"><i style="width:{_width(ratio)}"></i>{whisker}</span>'
+    # SVG has widths as attributes: a style would need a weaker policy.
+    return f'<svg class="bar" aria-hidden="true"><rect width="{_width(ratio)}"/>{whisker}</svg>'
 
 
 def use_cell(use: Use) -> str:
@@ -32,10 +33,14 @@ def use_cell(use: Use) -> str:
     if not use.bounds or use.least is None or use.most is None:
         return f"{use}{bar(use.ratio)}"
     spoken = f'<span class="spoken">, at least and at most {use.bounds.replace("–", " to ")} percent</span>'
-    start, size = _width(use.least), _width(use.most - use.least)
-    whisker = f'<b style="left:{start};width:{size}"></b>'
+    whisker = _whisker(_width(use.least), _width(use.most))
     written = f'{percent(use.ratio)} <span class="bounds" aria-hidden="true">({use.bounds})</span>'
     return f"{written}{spoken}{bar(use.ratio, whisker)}"
+
+
+def _whisker(start: str, end: str) -> str:
+    ends = "".join(f'<line x1="{at}" x2="{at}" y1="-2" y2="7"/>' for at in (start, end))
+    return f'<line x1="{start}" x2="{end}" y1="2.5" y2="2.5"/>{ends}'
 
 
 def _width(ratio: float) -> str:

@@ -14,7 +14,9 @@ way, and nothing is called exported_pod, even where a Prometheus overrides honor
 {{- define "podgpu.relabelings" -}}
 - action: labeldrop
   regex: (namespace|pod|container|service|endpoint)
-- sourceLabels: [__meta_kubernetes_pod_node_name]
+{{/* The operators would add the default action themselves, and tools that compare would see a difference for ever. */}}
+- action: replace
+  sourceLabels: [__meta_kubernetes_pod_node_name]
   targetLabel: node
 {{- end -}}
 

@@ -1,0 +1,1 @@
+"""Server-sent events: a full document, then its changes, for any number of readers at the cost of one."""

@@ -1,0 +1,74 @@
+// What is looked at is in the address, so that a link shows the same.
+
+export const VIEWS = { gpus: "By GPU", workloads: "By workload", idle: "Idle" };
+export const FACETS = ["namespace", "workload", "node", "model", "state"];
+export const STATES = { busy: "busy", idle: "idle holders", free: "free", shared: "shared", mig: "MIG", lost: "lost", stale: "stale" };
+export const SORTS = {
+  gpus: { "": "node", busy: "busiest", memory: "most memory", power: "most power", heat: "hottest", idle: "longest idle" },
+  workloads: { "": "most GPUs", busy: "busiest", memory: "most memory", power: "most power", name: "name" },
+  idle: { "": "most wasted", since: "longest idle", name: "name" },
+};
+export const PERIODS = { "": ["Hour", 1], day: ["Day", 24], week: ["Week", 168] };
+const NAMES = ["view", "q", ...FACETS, "sort", "pod", "period"];
+
+export class Address {
+  constructor(onChange) {
+    this.onChange = onChange;
+    this.read();
+    addEventListener("popstate", () => {
+      this.read();
+      onChange();
+    });
+  }
+
+  read() {
+    const query = new URLSearchParams(location.search);
+    for (const name of NAMES) this[name] = query.get(name) ?? "";
+    if (!(this.view in VIEWS)) this.view = "gpus";
+    if (!(this.sort in SORTS[this.view])) this.sort = "";
+    if (!(this.period in PERIODS)) this.period = "";
+  }
+
+  /** The address of this view with some of it changed. */
+  link(changes) {
+    const query = new URLSearchParams();
+    for (const name of NAMES) {
+      const value = changes[name] ?? this[name];
+      if (value && !(name === "view" && value === "gpus")) query.set(name, value);
+    }
+    return `${location.pathname}${query.size ? `?${query}` : ""}`;
+  }
+
+  /** Go there. Typing replaces the entry in the history, so that one step back leaves the search. */
+  go(changes, { replace = false } = {}) {
+    const link = this.link(changes);
+    if (replace) history.replaceState(null, "", link);
+    else history.pushState(null, "", link);
+    this.read();
+    this.onChange();
+  }
+
+  get isFiltered() {
+    return Boolean(this.q || FACETS.some((name) => this[name]));
+  }
+}
+
+/** Whether a GPU is shown; and of its tenants, `fits` says which are meant. */
+export function filterOf(address) {
+  const words = address.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const fits = (tenant) =>
+    (!address.namespace || tenant.namespace === address.namespace) && (!address.workload || tenant.workload === address.workload);
+  const isMeant = (gpu) =>
+    (!address.node || gpu.node.name === address.node) &&
+    (!address.model || gpu.model === address.model) &&
+    (!address.state || gpu.states.has(address.state)) &&
+    ((!address.namespace && !address.workload) || gpu.tenants.some(fits)) &&
+    words.every((word) => gpu.text.includes(word));
+  return { isMeant, fits: (tenant) => fits(tenant) && words.every((word) => textFits(tenant, word)) };
+}
+
+/** A word that names a node or a model says nothing about its tenants. */
+function textFits(tenant, word) {
+  const own = `${tenant.id}\n${tenant.kind}\n${tenant.workload}\n${tenant.container}`.toLowerCase();
+  return own.includes(word) || tenant.place?.includes(word);
+}

@@ -1,0 +1,225 @@
+// podgpu's page: one document, three views of it, and a page for each pod.
+
+import { Address, FACETS, filterOf } from "./address.js";
+import { alertsOf } from "./alerts.js";
+import { Colours } from "./colours.js";
+import { Controls } from "./controls.js";
+import { h, moment, write } from "./dom.js";
+import { Feed } from "./feed.js";
+import * as byGpu from "./gpus.js";
+import { History } from "./history.js";
+import * as byIdle from "./idle.js";
+import { List } from "./list.js";
+import { Model, totals } from "./model.js";
+import { Evidence, Past, podPage } from "./pod.js";
+import { costOf } from "./price.js";
+import { Alerts, Header, Tiles } from "./top.js";
+import * as byWorkload from "./workloads.js";
+
+const QUIET_MS = 150; // after the last part of a change
+const LATEST_MS = 800; // after the first
+const VIEWS = { gpus: byGpu, workloads: byWorkload, idle: byIdle };
+const NAMES = { gpus: "GPUs", workloads: "Workloads", idle: "Idle holders" };
+const HEADS = {
+  gpus: ["GPU", "Memory", "Busy", "Power"],
+  workloads: ["Workload", "Given", "Busy, of what it was given", "Memory, of what it may have", "Power"],
+  idle: ["Pod", "Held", "Not used for", "Why it counts as idle", "Wasted"],
+};
+
+class App {
+  constructor(root) {
+    this.model = new Model();
+    this.history = new History();
+    this.colours = new Colours();
+    this.evidence = new Evidence(() => this.draw());
+    this.past = new Past(() => this.draw());
+    this.address = new Address(() => this.go());
+    this.header = new Header();
+    this.tiles = new Tiles();
+    const link = (changes) => this.address.link({ pod: "", ...changes });
+    this.alerts = new Alerts((changes) => this.address.link({ ...blank(), ...changes }));
+    this.controls = new Controls(this.address);
+    this.banners = h("div", { class: "banners" });
+    this.heads = h("div", { class: "heads", "aria-hidden": "true" });
+    this.empty = h("p", { class: "empty", hidden: true });
+    this.pod = h("div", { hidden: true });
+    const tools = {
+      colours: this.colours,
+      at: () => this.sizes,
+      link,
+      fits: (tenant) => this.filter.fits(tenant),
+      cost: costOf,
+    };
+    this.list = new List(
+      {
+        node: byGpu.nodeRow,
+        gpu: byGpu.gpuRows({ ...tools, link: (id) => link({ pod: id }) }),
+        workload: byWorkload.workloadRows(tools),
+        pod: byWorkload.podRows(tools),
+        idle: byIdle.idleRows(tools),
+      },
+      NAMES.gpus,
+    );
+    this.overview = h("div", {}, this.tiles.element, this.alerts.element, this.controls.element, h("section", { class: "sheet", "aria-label": "List" }, this.heads, this.list.element, this.empty));
+    this.foot = h("footer", { class: "dim" });
+    root.replaceChildren(h("a", { class: "skip", href: "#content" }, "Skip to the list"), this.header.element, this.banners, h("main", { id: "content", tabindex: "-1" }, this.overview, this.pod), this.foot);
+    addEventListener("click", (event) => this.follow(event));
+    addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(() => this.resize()).observe(root);
+    setInterval(() => this.tick(), 1000);
+    this.state = "away";
+    this.feed = new Feed("api/v1/events", { onDocument: (document_) => this.take(document_), onState: (state) => ((this.state = state), this.tick()) });
+  }
+
+  /** Links within the page change its address alone. */
+  follow(event) {
+    const target = event.target instanceof Element ? event.target.closest("a[href]") : null;
+    if (!target || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    const to = new URL(target.href);
+    if (to.origin !== location.origin || to.pathname !== location.pathname || to.hash) return;
+    event.preventDefault();
+    history.pushState(null, "", to);
+    this.address.read();
+    this.go();
+  }
+
+  key(event) {
+    if (event.target instanceof HTMLInputElement || event.metaKey || event.ctrlKey || event.altKey) return;
+    const view = { g: "gpus", w: "workloads", i: "idle" }[event.key];
+    if (event.key === "/") {
+      event.preventDefault();
+      if (this.address.pod) this.address.go({ pod: "" });
+      this.controls.focus();
+    } else if (view) this.address.go({ view, pod: "", sort: "" });
+    else if (event.key === "Escape" && this.address.pod) this.address.go({ pod: "" });
+  }
+
+  /** Show what the address says, from its top. */
+  go() {
+    const was = this.shownPod;
+    this.draw();
+    if (this.address.pod && was !== this.address.pod) {
+      scrollTo(0, 0);
+      this.pod.querySelector("h2")?.focus({ preventScroll: true });
+    }
+  }
+
+  /** Take a newer document. A cluster's changes come in parts, which are drawn together. */
+  take(document_) {
+    this.arrived = Date.now();
+    this.model.read(document_);
+    clearTimeout(this.timer);
+    this.due ??= this.arrived + LATEST_MS;
+    const wait = this.totals && this.model.isCluster ? Math.min(QUIET_MS, this.due - this.arrived) : 0;
+    this.timer = setTimeout(() => requestAnimationFrame(() => this.draw()), wait);
+    if (!document.documentElement.dataset.app) {
+      document.documentElement.dataset.app = "on";
+      document.getElementById("plain")?.remove();
+    }
+  }
+
+  tick() {
+    if (!this.model.document) return;
+    // By this clock from its arrival on: the node's may be wrong.
+    this.header.draw(this.model, this.state, (Date.now() - this.arrived) / 1000);
+    document.documentElement.classList.toggle("old", this.state === "away");
+  }
+
+  resize() {
+    const width = this.list.element.clientWidth;
+    if (!width || width === this.width) return;
+    this.width = width;
+    this.sizes = byGpu.measure(width);
+    this.sizes.work = this.sizes.isNarrow ? Math.floor((width - 28 - 12) / 2) : Math.floor((width - 28 - 260 - 90 - 80 - 4 * 18) / 2);
+    const { style } = this.overview;
+    for (const [name, size] of Object.entries({ memory: this.sizes.memory, busy: this.sizes.busy, power: this.sizes.power, work: this.sizes.work })) style.setProperty(`--${name}`, `${size}px`);
+    if (this.model.document) this.draw();
+  }
+
+  draw() {
+    if (!this.model.document) return;
+    const { address, model } = this;
+    this.due = undefined;
+    if (model.gather()) {
+      this.colours.learn(model.gpus);
+      this.totals = totals(model.gpus);
+      this.history.note(model, this.totals);
+    }
+    this.tick();
+    this.drawBanners();
+    document.title = `${model.isReplay ? "REPLAY " : ""}${model.isDemo ? "DEMO " : ""}podgpu ${address.pod || model.name}`;
+    this.overview.hidden = Boolean(address.pod);
+    this.pod.hidden = !address.pod;
+    this.shownPod = address.pod;
+    if (address.pod) this.drawPod();
+    else this.drawOverview();
+    this.drawFoot();
+  }
+
+  drawOverview() {
+    const { address, model } = this;
+    if (!this.sizes) this.resize();
+    if (!this.sizes) return;
+    this.filter = filterOf(address);
+    const gpus = address.isFiltered ? model.gpus.filter(this.filter.isMeant) : model.gpus;
+    const shown = address.isFiltered ? totals(gpus) : this.totals;
+    this.tiles.draw(shown, this.history, model.pending.length, costOf(gpus.flatMap((gpu) => gpu.idle.map((tenant) => ({ gpu, tenant }))), { isRate: true }));
+    this.alerts.draw(alertsOf(model, costOf), model.isCluster);
+    this.controls.draw(model, gpus.length);
+    this.overview.dataset.view = address.view;
+    this.list.element.setAttribute("aria-label", NAMES[address.view]);
+    this.drawHeads();
+    const items = VIEWS[address.view].itemsOf(gpus, address.sort, this.sizes, this.filter.fits);
+    this.list.show(items);
+    this.drawEmpty(items.length, gpus.length);
+  }
+
+  drawHeads() {
+    const heads = HEADS[this.address.view];
+    if (this.heads.dataset.view === this.address.view) return;
+    this.heads.dataset.view = this.address.view;
+    this.heads.replaceChildren(...heads.map((one) => h("span", {}, one)));
+  }
+
+  drawEmpty(items, gpus) {
+    const { address, model } = this;
+    this.empty.hidden = items > 0;
+    const text = !model.gpus.length
+      ? model.isCluster ? "No node has a GPU, or none could be read yet." : "No GPU found. What is wrong, if anything, stands above."
+      : !gpus ? "Nothing matches. Clear the filter to see all."
+        : address.view === "idle" ? "Nobody holds a GPU without using it for 30 minutes or more." : "Nobody is on these GPUs.";
+    write(this.empty, text);
+  }
+
+  drawPod() {
+    const { address, model } = this;
+    const open = document.activeElement;
+    const hadFocus = this.pod.contains(open) && open.tagName === "H2";
+    const hasStore = model.nodes.some((node) => node.origin === "store");
+    const linkPeriod = hasStore ? (period) => address.link({ period }) : null;
+    this.pod.replaceChildren(podPage(address.pod, { model, history: this.history, past: this.past, period: address.period, linkPeriod, colours: this.colours, back: address.link({ pod: "", period: "" }), more: model.isCluster ? this.evidence : null }));
+    if (hadFocus) this.pod.querySelector("h2").focus({ preventScroll: true });
+  }
+
+  drawBanners() {
+    const { isDemo, isReplay, takenAt } = this.model;
+    const words = isReplay ? ["REPLAY", `These numbers were recorded. This is how it was at ${moment(takenAt)}.`] : isDemo ? ["DEMO", "These numbers are made up. No GPU is read."] : null;
+    const sign = words ? words.join(" ") : "";
+    if (this.banners.dataset.sign === sign) return;
+    this.banners.dataset.sign = sign;
+    this.banners.replaceChildren(...(words ? [h("p", { class: "banner" }, h("b", {}, words[0]), ` ${words[1]}`)] : []));
+  }
+
+  drawFoot() {
+    const { document: doc, isCluster } = this.model;
+    const text = `podgpu ${doc.version}`;
+    if (this.foot.dataset.sign === text) return;
+    this.foot.dataset.sign = text;
+    const links = [["metrics", "Metrics"], [isCluster ? "api/v1/cluster" : "api/v1/snapshot", "JSON"], ["-/ready", "Ready"]];
+    this.foot.replaceChildren(...links.map(([href, name]) => h("a", { href }, name)), h("span", {}, text), h("span", { class: "keys" }, "Keys: / search, g GPUs, w workloads, i idle"));
+  }
+}
+
+const blank = () => ({ q: "", sort: "", pod: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) });
+
+new App(document.getElementById("app"));

@@ -1,0 +1,108 @@
+// Bars whose segments add up to the pixel.
+
+import { h, write } from "./dom.js";
+
+/** Divide whole pixels in proportion to the weights: each gets its floor, the largest remainders one more. */
+export function divide(weights, pixels) {
+  const total = weights.reduce((sum, one) => sum + one, 0);
+  if (total <= 0) return weights.map(() => 0);
+  const exact = weights.map((one) => (one * pixels) / total);
+  const parts = exact.map(Math.floor);
+  let left = pixels - parts.reduce((sum, one) => sum + one, 0);
+  const order = exact.map((one, place) => [one - parts[place], place]).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
+  for (const [, place] of order) {
+    if (left <= 0) break;
+    parts[place] += 1;
+    left -= 1;
+  }
+  return parts;
+}
+
+/**
+ * Lay out segments on a bar of that many pixels. A segment has a `value`, in units of `total`; what is left is free.
+ * Where they are more than the total, the bar is as long as they are.
+ */
+export function layOut(segments, total, pixels) {
+  const values = segments.map((one) => Math.max(0, one.value || 0));
+  const sum = values.reduce((all, one) => all + one, 0);
+  const widths = divide([...values, Math.max(0, total - sum)], pixels);
+  return { widths: widths.slice(0, -1), free: widths.at(-1) };
+}
+
+const LEAST_NAMED = 44; // pixels that a name needs
+const LEAST_LINKED = 4;
+
+function paint(element, segment, width) {
+  const look = `seg ${segment.look}`;
+  if (element.className !== look) element.className = look;
+  const size = `${width}px`;
+  if (element.style.width !== size) element.style.width = size;
+  write(element, segment.name && width >= LEAST_NAMED ? segment.name : "");
+  // What cannot be seen cannot be meant: such a tenant is reached by the other views.
+  const link = segment.link && width >= LEAST_LINKED ? segment.link : "";
+  if ((element.getAttribute("href") ?? "") === link && element.dataset.spoken === segment.spoken) return;
+  if (link) element.setAttribute("href", link);
+  else element.removeAttribute("href");
+  element.dataset.spoken = segment.spoken;
+  if (link) {
+    element.setAttribute("aria-label", segment.spoken);
+    element.title = segment.spoken;
+  } else {
+    element.removeAttribute("aria-label");
+    element.title = "";
+  }
+}
+
+/** Make the parent have exactly that many children. */
+function children(parent, count, make) {
+  while (parent.childElementCount > count) parent.lastElementChild.remove();
+  while (parent.childElementCount < count) parent.append(make());
+  return parent.children;
+}
+
+const FREE = { look: "free" };
+
+function fill(track, segments, total, pixels) {
+  const { widths, free } = layOut(segments, total, pixels);
+  const cells = children(track, segments.length + 1, () => h("a"));
+  segments.forEach((segment, place) => paint(cells[place], segment, widths[place]));
+  paint(cells[segments.length], FREE, free);
+  return widths;
+}
+
+/** One bar: slices side by side, each with segments; whiskers over it; below it, thin, what was given to whom. */
+export class Bar {
+  constructor(name, title) {
+    this.tracks = h("div", { class: "tracks" });
+    this.whiskers = h("div", { class: "whiskers" });
+    this.rail = h("div", { class: "rail" });
+    this.label = h("div", { class: "label", "data-name": title });
+    this.box = h("div", { class: "bar", role: "group" }, this.tracks, this.whiskers);
+    this.element = h("div", { class: `cell ${name}` }, this.box, this.rail, this.label);
+  }
+
+  /** `bar`: slices [{size, total, segments}], whiskers [{from, to}] of 1, rail, label, spoken. */
+  draw(bar, pixels) {
+    const widths = divide(bar.slices.map((one) => one.size), pixels);
+    const tracks = children(this.tracks, bar.slices.length, () => h("div", { class: "track" }));
+    bar.slices.forEach((slice, place) => {
+      const size = `${widths[place]}px`;
+      if (tracks[place].style.width !== size) tracks[place].style.width = size;
+      fill(tracks[place], slice.segments, slice.total, widths[place]);
+    });
+    this.#drawWhiskers(bar.whiskers || [], pixels);
+    this.rail.hidden = !bar.rail?.length;
+    if (bar.rail?.length) fill(this.rail, bar.rail, 1, pixels);
+    write(this.label, bar.label);
+    if (this.spoken !== bar.spoken) this.box.setAttribute("aria-label", (this.spoken = bar.spoken));
+  }
+
+  #drawWhiskers(whiskers, pixels) {
+    const marks = children(this.whiskers, whiskers.length, () => h("b"));
+    whiskers.forEach(({ from, to }, place) => {
+      const left = Math.round(Math.min(from, 1) * pixels);
+      marks[place].style.left = `${left}px`;
+      marks[place].style.width = `${Math.max(2, Math.round(Math.min(to, 1) * pixels) - left)}px`;
+    });
+  }
+}

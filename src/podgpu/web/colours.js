@@ -1,0 +1,19 @@
+// Each namespace has a colour, the same as long as the page is open; what is outside Kubernetes is grey.
+
+const COUNT = 10;
+
+export class Colours {
+  constructor() {
+    this.given = new Map();
+  }
+
+  /** Give colours to namespaces that have none: at first in order of their names, later as they come. */
+  learn(gpus) {
+    const names = new Set(gpus.flatMap((gpu) => gpu.tenants.map((one) => one.namespace)));
+    for (const name of [...names].sort()) if (name && !this.given.has(name)) this.given.set(name, `c${this.given.size % COUNT}`);
+  }
+
+  of(tenant) {
+    return this.given.get(tenant.namespace) ?? "cx";
+  }
+}

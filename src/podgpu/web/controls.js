@@ -1,0 +1,78 @@
+// Tabs, search, filters and order. All of it is in the address.
+
+import { FACETS, SORTS, STATES, VIEWS } from "./address.js";
+import { h, plural, shortModel, write } from "./dom.js";
+
+const CHOICES_MS = 4000; // between two looks at what there is to choose from
+const TITLES = { namespace: "Namespace", workload: "Workload", node: "Node", model: "Model", state: "State" };
+
+export class Controls {
+  constructor(address) {
+    this.address = address;
+    this.tabs = Object.entries(VIEWS).map(([view, name]) => h("a", { "data-view": view }, name));
+    this.search = h("input", { type: "search", placeholder: "Search pods, nodes, models   /", "aria-label": "Search", autocomplete: "off", spellcheck: "false", oninput: () => address.go({ q: this.search.value }, { replace: true }) });
+    this.selects = Object.fromEntries(FACETS.map((name) => [name, h("select", { "aria-label": TITLES[name], onchange: (event) => address.go({ [name]: event.target.value }) })]));
+    this.sort = h("select", { "aria-label": "Order", onchange: (event) => address.go({ sort: event.target.value }) });
+    this.clear = h("button", { type: "button", onclick: () => address.go({ q: "", ...Object.fromEntries(FACETS.map((name) => [name, ""])) }) }, "Clear");
+    this.count = h("span", { class: "dim count" });
+    this.element = h(
+      "div",
+      { class: "controls" },
+      h("nav", { "aria-label": "Views" }, ...this.tabs),
+      this.search,
+      h("div", { class: "filters" }, ...Object.values(this.selects), this.sort, this.clear, this.count),
+    );
+  }
+
+  focus() {
+    this.search.focus();
+    this.search.select();
+  }
+
+  draw(model, shown) {
+    const { address } = this;
+    for (const tab of this.tabs) {
+      const isOn = tab.dataset.view === address.view;
+      tab.setAttribute("href", address.link({ view: tab.dataset.view, sort: "" }));
+      if (isOn) tab.setAttribute("aria-current", "page");
+      else tab.removeAttribute("aria-current");
+    }
+    if (this.search.value !== address.q && document.activeElement !== this.search) this.search.value = address.q;
+    const sign = FACETS.map((name) => address[name]).join("\n");
+    if (sign !== this.sign || Date.now() - this.at > CHOICES_MS) {
+      [this.sign, this.at] = [sign, Date.now()];
+      for (const [name, select] of Object.entries(this.selects)) this.#choices(name, select, model);
+    }
+    fill(this.sort, Object.entries(SORTS[address.view]).map(([key, name]) => [key, `Sort: ${name}`]), address.sort);
+    this.clear.hidden = !address.isFiltered;
+    write(this.count, address.isFiltered ? `${plural(shown, "GPU")} of ${model.gpus.length}` : "");
+  }
+
+  #choices(name, select, model) {
+    const value = this.address[name];
+    const found = new Set(CHOICES[name](model));
+    if (value) found.add(value);
+    // A choice between one and the same is none.
+    select.hidden = found.size < 2 && !value;
+    const write_ = { state: (one) => STATES[one] ?? one, model: shortModel }[name] ?? ((one) => one);
+    fill(select, [["", `${TITLES[name]}: all`], ...[...found].sort().map((one) => [one, write_(one)])], value);
+  }
+}
+
+const CHOICES = {
+  namespace: (model) => model.gpus.flatMap((gpu) => gpu.tenants.map((one) => one.namespace).filter(Boolean)),
+  workload: (model) => model.gpus.flatMap((gpu) => gpu.tenants.map((one) => one.workload)),
+  node: (model) => model.gpus.map((gpu) => gpu.node.name),
+  model: (model) => model.gpus.map((gpu) => gpu.model),
+  state: (model) => model.gpus.flatMap((gpu) => [...gpu.states]),
+};
+
+/** Make the options anew only if they changed: an open menu must not close under the hand. */
+function fill(select, options, value) {
+  const sign = JSON.stringify(options);
+  if (select.dataset.sign !== sign) {
+    select.dataset.sign = sign;
+    select.replaceChildren(...options.map(([key, name]) => h("option", { value: key }, name)));
+  }
+  if (select.value !== value) select.value = value;
+}

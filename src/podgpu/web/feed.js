@@ -1,0 +1,69 @@
+// The live document: whole at first, then its changes. It goes on after the agent was away.
+
+/** Lay a change upon a document: a merge patch; an object upon an array changes elements by their number. */
+export function apply(target, patch) {
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete target[key];
+    else if (isObject(value) && typeof target[key] === "object") apply(target[key], value);
+    else target[key] = value;
+  }
+}
+
+const isObject = (value) => typeof value === "object" && !Array.isArray(value);
+
+/** Lay changed rows of nodes upon a cluster's document. */
+export function applyRows(target, change) {
+  const { rows, gone = [], ...head } = change;
+  Object.assign(target, head);
+  const left = new Set(gone);
+  const newer = new Map(rows.map((row) => [row.name, row]));
+  target.nodes = target.nodes.filter((node) => !left.has(node.name)).map((node) => take(newer, node));
+  if (newer.size) {
+    target.nodes.push(...newer.values());
+    target.nodes.sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+}
+
+function take(newer, node) {
+  const row = newer.get(node.name);
+  newer.delete(node.name);
+  return row ?? node;
+}
+
+/** A worker reads the events. The policy lets no other script be started. */
+function startWorker() {
+  const path = new URL("worker.js", import.meta.url).href;
+  const policy = globalThis.trustedTypes?.createPolicy("podgpu", { createScriptURL: () => path });
+  return new Worker(policy ? policy.createScriptURL("") : path, { type: "module" });
+}
+
+/** Calls `onDocument(document)` for each newer one, and `onState("live" | "away")`. */
+export class Feed {
+  constructor(url, { onDocument, onState }) {
+    this.document = null;
+    this.worker = startWorker();
+    this.worker.onmessage = ({ data }) => {
+      if (data.kind === "away" || !this.take(data)) {
+        onState("away");
+        return;
+      }
+      onState("live");
+      onDocument(this.document);
+    };
+    this.worker.postMessage({ url: new URL(url, document.baseURI).href });
+  }
+
+  /** Take a document or a change of it. What makes no sense is answered by asking for the whole again. */
+  take({ kind, news }) {
+    try {
+      if (kind === "full") this.document = news;
+      else if (news.rows) applyRows(this.document, news);
+      else apply(this.document, news);
+      return true;
+    } catch (error) {
+      console.error("podgpu: an event makes no sense; asking for the whole document", error);
+      this.worker.postMessage({});
+      return false;
+    }
+  }
+}

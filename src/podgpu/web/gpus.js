@@ -1,0 +1,225 @@
+// The view by node and GPU: each GPU with its memory, its busy time and its power.
+
+import { Bar } from "./bar.js";
+import { gib, gpus as gpuCount, h, known, percent, short, shortModel, watts, write } from "./dom.js";
+import { countBy, totals } from "./model.js";
+import { words } from "./words.js";
+
+const NAMED = 3; // tenants whose part of the busy time is written out
+const SORT = {
+  busy: (a, b) => (b.busy ?? -1) - (a.busy ?? -1),
+  memory: (a, b) => (b.memoryUsed ?? -1) - (a.memoryUsed ?? -1),
+  power: (a, b) => (b.watts ?? -1) - (a.watts ?? -1),
+  heat: (a, b) => (b.celsius ?? -1) - (a.celsius ?? -1),
+  idle: (a, b) => longest(b) - longest(a),
+};
+
+const longest = (gpu) => Math.max(0, ...gpu.tenants.map((one) => one.idleFor ?? 0));
+
+/** Widths of the three bars in whole pixels, and heights of rows, for a list of that width. */
+export function measure(width) {
+  if (width < 720) return { isNarrow: true, memory: width - 28, busy: width - 28, power: width - 28, row: 194, head: 44, lost: 62 };
+  const room = width - 28 - 124 - 3 * 20;
+  const memory = Math.floor(room * 0.4);
+  const busy = Math.floor(room * 0.36);
+  return { isNarrow: false, memory, busy, power: room - memory - busy, row: 64, head: 44, lost: 62 };
+}
+
+export function itemsOf(gpus, sort, sizes) {
+  const height = (gpu) => (gpu.isUp ? sizes.row : sizes.lost);
+  if (sort) {
+    return [...gpus].sort(SORT[sort]).map((gpu) => ({ kind: "gpu", key: gpu.key, height: height(gpu), gpu, isAlone: true }));
+  }
+  const items = [];
+  let node = null;
+  for (const gpu of gpus) {
+    if (gpu.node.name !== node?.name) {
+      node = gpu.node;
+      items.push({ kind: "node", key: node.name, height: sizes.head, node, gpus: [] });
+    }
+    items.findLast((item) => item.kind === "node").gpus.push(gpu);
+    items.push({ kind: "gpu", key: gpu.key, height: height(gpu), gpu });
+  }
+  return items;
+}
+
+/** A node's own line: what it has, and what is wrong with it. */
+export function nodeRow() {
+  const name = h("h2");
+  const about = h("span", { class: "dim" });
+  const tag = h("span", { class: "tag" });
+  const element = h("div", { class: "node" }, name, tag, about);
+  return {
+    element,
+    update({ node, gpus }) {
+      write(name, node.name);
+      const { busy, lost, idleHolders } = totals(gpus);
+      const models = countBy(gpus, (one) => shortModel(one.model)).map(([model, count]) => `${count} × ${model}`);
+      const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuCount(busy)} of ${gpus.length} busy`, idleHolders && `${idleHolders} idle`];
+      write(about, facts.filter(Boolean).join(" · "));
+      const [look, word] = lost ? ["bad", `${lost} lost`] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];
+      tag.className = `tag ${look}`;
+      tag.hidden = !word;
+      write(tag, word);
+    },
+  };
+}
+
+/** A tenant's colour is its namespace's; who holds and does not work is an outline. */
+const lookOf = (tenant, colours) => `${colours.of(tenant)}${tenant.isIdle ? " idle" : ""}`;
+
+/** Make rows of GPUs. `at()` gives the sizes of now, `link(id)` a pod's address, `fits` dims who is not meant. */
+export function gpuRows({ colours, at, link, fits }) {
+  return () => {
+    const title = h("b");
+    const tags = h("span", { class: "tags" });
+    const heat = h("small", { class: "dim" });
+    const bars = { memory: new Bar("memory", "Memory"), busy: new Bar("busy", "Busy"), power: new Bar("power", "Power") };
+    const notice = h("div", { class: "notice" });
+    const element = h("div", { class: "gpu" }, h("div", { class: "who" }, title, heat, tags), ...Object.values(bars).map((one) => one.element), notice);
+    return {
+      element,
+      update({ gpu, isAlone }) {
+        write(title, isAlone ? `${gpu.node.name} · ${gpu.index}` : String(gpu.index));
+        drawTags(tags, gpu);
+        write(heat, known(gpu.celsius) ? `${Math.round(gpu.celsius)} °C` : "");
+        const isLost = !gpu.isUp;
+        element.classList.toggle("lost", isLost);
+        element.classList.toggle("old", gpu.node.state !== "fresh");
+        notice.hidden = !isLost;
+        for (const bar of Object.values(bars)) bar.element.hidden = isLost;
+        if (isLost) {
+          write(notice, lostText(gpu));
+          return;
+        }
+        const sizes = at();
+        const look = (tenant) => `${lookOf(tenant, colours)}${fits(tenant) ? "" : " dimmed"}`;
+        bars.memory.draw(memoryBar(gpu, look, link), sizes.memory);
+        bars.busy.draw(busyBar(gpu, look), sizes.busy);
+        bars.power.draw(powerBar(gpu, look), sizes.power);
+      },
+    };
+  };
+}
+
+function lostText(gpu) {
+  const was = gpu.tenants.map((one) => one.id).join(", ");
+  return `${gpu.fault.reason.replaceAll("_", " ")}${gpu.fault.detail ? `: ${gpu.fault.detail}` : ""}${was ? ` · held by ${was}` : ""}`;
+}
+
+function drawTags(tags, gpu) {
+  const holders = gpu.tenants.filter((one) => one.holds).length;
+  const idle = longest({ tenants: gpu.idle });
+  const xid = gpu.values.get("xid_last_code");
+  const found = [
+    !gpu.isUp && ["bad", "lost"],
+    known(xid) && ["bad", `XID ${xid}`],
+    gpu.isMig && ["", "MIG"],
+    !gpu.isMig && holders > 1 && ["", `× ${holders}`],
+    idle > 0 && ["warn", `idle ${short(idle)}`],
+  ].filter(Boolean);
+  const sign = JSON.stringify(found);
+  if (tags.dataset.sign === sign) return;
+  tags.dataset.sign = sign;
+  tags.replaceChildren(...found.map(([look, word]) => h("span", { class: `tag ${look}` }, word)));
+}
+
+const restOf = (gpu, name) => gpu.rest.filter((one) => one[name] > 0).map((one) => ({ look: "rest", value: one[name], reason: one.reason }));
+
+/** Slices in their place, or the whole card as one. */
+function slicesOf(gpu, part) {
+  if (!gpu.slices.length) return null;
+  const taken = gpu.slices.reduce((sum, one) => sum + one[part], 0);
+  const slices = gpu.slices.map((slice) => ({ size: slice[part], slice, tenants: gpu.tenants.filter((one) => one.mig === slice.uuid) }));
+  if (taken < 0.995) slices.push({ size: 1 - taken, slice: null, tenants: gpu.tenants.filter((one) => !one.mig) });
+  return slices;
+}
+
+function memoryBar(gpu, look, link) {
+  const total = gpu.memoryTotal || gpu.memoryUsed || 1;
+  const segment = (one) => ({ look: look(one), value: one.memory, name: one.pod, link: link(one.id), spoken: `${one.id}, ${gib(one.memory)}${one.isIdle ? ", idle" : ""}` });
+  const slices = slicesOf(gpu, "memoryPart");
+  const rest = restOf(gpu, "memory");
+  const drawn = slices
+    ? slices.map(({ size, slice, tenants }, place) => ({ size, total: slice?.memoryTotal ?? size * total, segments: [...tenants.map(segment), ...(place === slices.length - 1 && !slice ? rest : [])] }))
+    : [{ size: 1, total, segments: [...gpu.tenants.map(segment), ...rest] }];
+  const limits = gpu.tenants.filter((one) => one.holds && known(one.memoryLimit));
+  return {
+    slices: drawn,
+    rail: limits.map((one) => ({ look: look(one), value: one.memoryLimit / total })),
+    label: memoryLabel(gpu),
+    spoken: `Memory: ${spoken(gpu, (one) => known(one.memory) && gib(one.memory), rest, gib)}${gib(gpu.memoryUsed)} of ${gib(gpu.memoryTotal)} in use`,
+  };
+}
+
+function memoryLabel(gpu) {
+  const used = !known(gpu.memoryUsed) ? "not known" : known(gpu.memoryTotal) ? `${gib(gpu.memoryUsed).replace(" GiB", "")} of ${gib(gpu.memoryTotal)}` : gib(gpu.memoryUsed);
+  if (!gpu.tenants.length) return `${used} · ${gpu.rest.some((one) => one.memory > 2 ** 28) ? "no pod" : "free"}`;
+  const systems = [...new Set(gpu.tenants.map((one) => one.system).filter(Boolean))].join(", ");
+  const unseen = gpu.tenants.filter((one) => !known(one.memory)).length;
+  return [used, gpu.slices.length ? gpu.slices.map((one) => one.profile).join(" ") : systems, unseen && `${unseen} without memory`].filter(Boolean).join(" · ");
+}
+
+function busyBar(gpu, look) {
+  const rest = restOf(gpu, "busy");
+  const slices = slicesOf(gpu, "timePart");
+  const segment = (one) => ({ look: look(one), value: one.busy });
+  const drawn = slices
+    ? slices.map(({ size, tenants }) => ({ size, total: size, segments: tenants.map(segment) }))
+    : [{ size: 1, total: 1, segments: [...gpu.tenants.map(segment), ...rest] }];
+  const shared = gpu.tenants.filter((one) => one.holds && (known(one.coreLimit) || one.share < 1));
+  return {
+    slices: drawn,
+    whiskers: slices ? [] : whiskersOf(gpu.tenants),
+    rail: slices ? [] : shared.map((one) => ({ look: look(one), value: one.coreLimit ?? one.share })),
+    label: busyLabel(gpu, rest),
+    spoken: `Busy: ${spoken(gpu, (one) => known(one.busy) && `${percent(one.busy)}${bounds(one)}`, rest, percent)}${percent(gpu.busy)} in all`,
+  };
+}
+
+/** A doubt begins where the segment begins. */
+function whiskersOf(tenants) {
+  const found = [];
+  let start = 0;
+  for (const one of tenants) {
+    if (known(one.least)) found.push({ from: start + one.least, to: start + one.most });
+    start += one.busy ?? 0;
+  }
+  return found;
+}
+
+const bounds = (one) => (known(one.least) ? ` (${Math.round(one.least * 100)}–${Math.round(one.most * 100)})` : "");
+
+function busyLabel(gpu, rest) {
+  const parts = [percent(gpu.busy)];
+  const active = gpu.tenants.filter((one) => one.busy >= 0.005);
+  if (gpu.slices.length) {
+    const inside = gpu.slices.filter((one) => known(one.active)).map((one) => Math.round(one.active * 100));
+    if (inside.length) parts.push(`slices ${inside.join(", ")} %`);
+  } else if (active.length > 1 || active.some((one) => known(one.least))) {
+    parts.push(...active.slice(0, NAMED + 1).map((one) => `${one.pod} ${percent(one.busy)}${bounds(one)}`));
+  }
+  const nobody = rest.reduce((sum, one) => sum + one.value, 0);
+  if (nobody >= 0.005) parts.push(`nobody's ${percent(nobody)}`);
+  return parts.join(" · ");
+}
+
+function powerBar(gpu, look) {
+  const rest = restOf(gpu, "watts");
+  const segments = gpu.tenants.map((one) => ({ look: look(one).replace(" idle", ""), value: one.watts }));
+  const booked = [...segments, ...rest].reduce((sum, one) => sum + (one.value ?? 0), 0);
+  // Before anything is booked, the card's own power is nobody's.
+  const loose = booked > 0 || !gpu.watts ? [] : [{ look: "rest", value: gpu.watts }];
+  return {
+    slices: [{ size: 1, total: gpu.wattsLimit || gpu.watts || 1, segments: [...segments, ...rest, ...loose] }],
+    label: known(gpu.wattsLimit) ? `${Math.round(gpu.watts)} of ${watts(gpu.wattsLimit)}` : watts(gpu.watts),
+    spoken: `Power: ${spoken(gpu, (one) => known(one.watts) && watts(one.watts), rest, watts)}${watts(gpu.watts)} of ${watts(gpu.wattsLimit)}`,
+  };
+}
+
+function spoken(gpu, of, rest, unit) {
+  const parts = gpu.tenants.filter((one) => of(one)).map((one) => `${one.id} ${of(one)}${one.isIdle ? ", idle" : ""}`);
+  for (const one of rest) parts.push(`${words.reasons[one.reason] ?? "nobody's"} ${unit(one.value)}`);
+  return parts.length ? `${parts.join(", ")}; ` : "";
+}
+

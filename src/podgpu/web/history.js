@@ -1,0 +1,64 @@
+// The last hour of everybody, kept in this browser: a ring of samples each, so that memory stays flat.
+
+const SECONDS = 3600;
+const STEP = 10;
+const SIZE = SECONDS / STEP;
+
+class Ring {
+  constructor(width) {
+    this.width = width;
+    this.values = new Float32Array(SIZE * width).fill(Number.NaN);
+    this.times = new Float64Array(SIZE);
+    this.count = 0;
+  }
+
+  put(at, values) {
+    const place = this.count % SIZE;
+    this.times[place] = at;
+    for (let column = 0; column < this.width; column += 1) this.values[place * this.width + column] = values[column] ?? Number.NaN;
+    this.count += 1;
+  }
+
+  /** Pairs of time and value, oldest first; a gap has NaN. */
+  series(column) {
+    const found = [];
+    for (let number = Math.max(0, this.count - SIZE); number < this.count; number += 1) {
+      const place = number % SIZE;
+      found.push([this.times[place], this.values[place * this.width + column]]);
+    }
+    return found;
+  }
+}
+
+export const COLUMNS = { busy: 0, memory: 1, watts: 2 };
+
+export class History {
+  constructor() {
+    this.totals = new Ring(4);
+    this.pods = new Map();
+    this.at = 0;
+  }
+
+  /** Take a sample, at most one every ten seconds. Who is gone for an hour is forgotten. */
+  note(model, totals) {
+    if (model.takenAt - this.at < STEP - 1) return;
+    this.at = model.takenAt;
+    this.totals.put(this.at, [totals.allocated, totals.busy, totals.watts, totals.idle]);
+    const now = new Map();
+    for (const gpu of model.gpus) {
+      if (!gpu.isUp) continue;
+      for (const one of gpu.tenants) {
+        const sums = now.get(one.id);
+        if (!sums) now.set(one.id, [one.busy, one.memory, one.watts]);
+        else [one.busy, one.memory, one.watts].forEach((value, column) => (sums[column] = (sums[column] ?? 0) + (value ?? 0)));
+      }
+    }
+    for (const [id, values] of now) {
+      if (!this.pods.has(id)) this.pods.set(id, new Ring(3));
+      this.pods.get(id).put(this.at, values);
+    }
+    for (const [id, ring] of this.pods) {
+      if (this.at - ring.times[(ring.count - 1) % SIZE] > SECONDS) this.pods.delete(id);
+    }
+  }
+}

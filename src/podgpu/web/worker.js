@@ -1,0 +1,101 @@
+// Reads the events beside the page, so that a large cluster's megabytes never hold up a frame.
+// A node's own document is passed on whole; of a cluster's rows, what the page draws.
+
+const FIRST_WAIT = 1000;
+const LONGEST_WAIT = 15000;
+const FRAME_MS = 16;
+const ROWS = 4; // passed on at a time,
+const BATCHES = 50; // unless that would take more than these
+
+const pick = (from, names) => Object.fromEntries(names.filter((name) => name in from).map((name) => [name, from[name]]));
+
+const BOOKING = ["method", "memory_bytes", "memory_limit_bytes", "sm_ratio", "instance_ratio", "power_watts", "allocated_ratio", "bookable", "energy_mj", "band", "last_active_at"];
+const CLAIM = ["core_limit_ratio", "system", "resource", "device_id", "source"];
+const TENANT = ["container", "mig", "workload", "held_since", "idle"];
+const REST = ["reason", "memory_bytes", "sm_ratio", "power_watts", "band"];
+const CARD = ["gpu", "fault", "ability", "readings", "instances"];
+const SNAPSHOT = ["node", "taken_at", "interval_seconds", "driver_version", "parts"];
+
+const tenantOf = (tenant) => ({
+  ...pick(tenant, TENANT),
+  claims: tenant.claims.map((one) => pick(one, CLAIM)),
+  booking: pick(tenant.booking, BOOKING),
+  hasProcesses: tenant.processes.length > 0,
+});
+
+const cardOf = (card) => ({
+  ...pick(card, CARD),
+  tenants: card.tenants.map(tenantOf),
+  rest: card.rest.filter((one) => one.memory_bytes || one.power_watts || one.sm_ratio).map((one) => pick(one, REST)),
+  balance: card.balance && pick(card.balance, ["memory_bytes", "busy_ratio", "band"]),
+});
+
+const rowOf = (row) => ({ ...row, snapshot: row.snapshot && { ...pick(row.snapshot, SNAPSHOT), cards: row.snapshot.cards.map(cardOf) } });
+
+let queue = [];
+let timer = 0;
+
+/** Post one batch in each frame: the page has time for it beside scrolling. */
+function pass() {
+  timer = 0;
+  if (!queue.length) return;
+  postMessage(queue.shift());
+  timer = setTimeout(pass, FRAME_MS);
+}
+
+/** Pass on a cluster's document, or its change a few rows at a time. */
+function passCluster(kind, { nodes, rows, ...head }) {
+  if (kind === "full") {
+    queue = [];
+    postMessage({ kind, news: { ...head, nodes: nodes.map(rowOf) } });
+    return;
+  }
+  const size = Math.max(ROWS, Math.ceil(rows.length / BATCHES));
+  const batches = [];
+  for (let at = 0; at < rows.length; at += size) batches.push(rows.slice(at, at + size).map(rowOf));
+  (batches.length ? batches : [[]]).forEach((batch, place) => queue.push({ kind, news: { ...(place ? {} : head), rows: batch } }));
+  if (!timer) pass();
+}
+
+class Reader {
+  constructor(url) {
+    this.url = url;
+    this.wait = FIRST_WAIT;
+    this.open();
+  }
+
+  open() {
+    const source = new EventSource(this.url);
+    for (const kind of ["full", "change"]) {
+      source.addEventListener(kind, (event) => {
+        this.wait = FIRST_WAIT;
+        const news = JSON.parse(event.data);
+        if (news.nodes || news.rows) passCluster(kind, news);
+        else postMessage({ kind, news });
+      });
+    }
+    source.onerror = () => {
+      postMessage({ kind: "away" });
+      // The browser comes again by itself, unless the answer was an error.
+      if (source.readyState === EventSource.CLOSED) this.later();
+    };
+    this.source = source;
+  }
+
+  later() {
+    setTimeout(() => this.open(), this.wait);
+    this.wait = Math.min(this.wait * 2, LONGEST_WAIT);
+  }
+
+  /** Begin with a whole document again. */
+  again() {
+    this.source.close();
+    this.later();
+  }
+}
+
+let reader = null;
+onmessage = ({ data }) => {
+  if (data.url) reader = new Reader(data.url);
+  else reader.again();
+};

@@ -1,0 +1,207 @@
+"""A real browser, driven over the DevTools protocol."""
+
+import asyncio
+import base64
+import json
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
+
+PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
+PATIENCE = 20.0
+LOOK_SECONDS = 0.03
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-extensions",
+    "--hide-scrollbars",
+    "--force-color-profile=srgb",
+    "--remote-debugging-port=0",
+)
+
+
+class Page:
+    """One tab. `complaints` are errors of scripts and violations of the policy."""
+
+    def __init__(self, socket: ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._number = 0
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._reader = asyncio.create_task(self._read())
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.trace: list[Any] = []
+        self.traced = asyncio.Event()
+
+    async def send(self, method: str, *, patience: float = PATIENCE, **params: Any) -> Any:
+        self._number += 1
+        answer = self._answers[self._number] = asyncio.get_running_loop().create_future()
+        await self._socket.send_json({"id": self._number, "method": method, "params": params})
+        async with asyncio.timeout(patience):
+            return await answer
+
+    async def run(self, script: str, patience: float = PATIENCE) -> Any:
+        """The value of an expression in the page, which may be a promise."""
+        answer = await self.send(
+            "Runtime.evaluate", patience=patience, expression=script, returnByValue=True, awaitPromise=True
+        )
+        if "exceptionDetails" in answer:
+            raise AssertionError(json.dumps(answer["exceptionDetails"])[:2000])
+        return answer["result"].get("value")
+
+    async def until(self, script: str) -> Any:
+        """Wait until an expression in the page is true, and return its value."""
+        for _ in range(int(PATIENCE / LOOK_SECONDS)):
+            if value := await self.run(script):
+                return value
+            await asyncio.sleep(LOOK_SECONDS)
+        raise AssertionError(f"never true: {script}")
+
+    async def open(self, url: str) -> None:
+        await self.send("Page.navigate", url=url)
+        await self.until(
+            "document.readyState === 'complete' && document.documentElement.dataset.app === 'on'"
+        )
+        await self.until("document.querySelector('.podpage, .item, .empty:not([hidden])') !== null")
+
+    async def size(self, width: int, height: int, *, scale: float = 1.0) -> None:
+        await self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=width < 600,
+        )
+
+    async def scheme(self, name: str) -> None:
+        features = [
+            {"name": "prefers-color-scheme", "value": name},
+            {"name": "prefers-reduced-motion", "value": "reduce"},
+        ]
+        await self.send("Emulation.setEmulatedMedia", features=features)
+
+    async def press(self, key: str, *, text: str = "", code: int = 0) -> None:
+        for kind in ("keyDown", "keyUp"):
+            await self.send(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                text=text if kind == "keyDown" else "",
+                windowsVirtualKeyCode=code,
+            )
+
+    async def shot(self) -> bytes:
+        """What is on the screen, as PNG."""
+        return base64.b64decode((await self.send("Page.captureScreenshot", format="png"))["data"])
+
+    async def text(self, selector: str) -> str:
+        return str(await self.run(f"document.querySelector({json.dumps(selector)})?.textContent ?? ''"))
+
+    async def texts(self, selector: str) -> list[str]:
+        return list(
+            await self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
+        )
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            if message.type is WSMsgType.TEXT:
+                self._take(json.loads(message.data))
+
+    def _take(self, said: Any) -> None:
+        if "id" in said:
+            future = self._answers.pop(said["id"])
+            if "error" in said:
+                future.set_exception(AssertionError(said["error"]["message"]))
+            elif not future.done():
+                future.set_result(said["result"])
+        elif (note := _NOTES.get(said["method"])) is not None:
+            note(self, said["params"])
+
+
+def _thrown(page: Page, params: Any) -> None:
+    page.complaints.append(json.dumps(params["exceptionDetails"])[:500])
+
+
+def _logged(page: Page, params: Any) -> None:
+    entry = params["entry"]
+    if entry["level"] == "error" and entry["source"] != "network":
+        page.complaints.append(entry["text"])
+
+
+def _asked(page: Page, params: Any) -> None:
+    page.requests.append(params["request"]["url"])
+
+
+def _trace(page: Page, params: Any) -> None:
+    page.trace += params["value"]
+
+
+def _traced(page: Page, _: Any) -> None:
+    page.traced.set()
+
+
+_NOTES: dict[str, Callable[[Page, Any], None]] = {
+    "Runtime.exceptionThrown": _thrown,
+    "Log.entryAdded": _logged,
+    "Network.requestWillBeSent": _asked,
+    "Tracing.dataCollected": _trace,
+    "Tracing.tracingComplete": _traced,
+}
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator["Browser"]:
+    assert PROGRAM is not None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        process = await asyncio.create_subprocess_exec(
+            PROGRAM,
+            *_FLAGS,
+            f"--user-data-dir={profile}",
+            "about:blank",
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            assert process.stderr is not None
+            address = await _address(process.stderr)
+            async with ClientSession() as session:
+                yield Browser(session, address)
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def _address(stderr: asyncio.StreamReader) -> str:
+    async with asyncio.timeout(PATIENCE):
+        while line := (await stderr.readline()).decode():
+            if "DevTools listening on " in line:
+                return line.split("ws://")[1].split("/")[0]
+    raise AssertionError("chromium did not start")
+
+
+class Browser:
+    def __init__(self, session: ClientSession, address: str) -> None:
+        self._session = session
+        self._address = address
+
+    @asynccontextmanager
+    async def page(self, width: int = 1280, height: int = 900) -> AsyncIterator[Page]:
+        async with self._session.put(f"http://{self._address}/json/new?about:blank") as answer:
+            target = await answer.json()
+        async with self._session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+            page = Page(socket)
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                await page.send(f"{domain}.enable")
+            await page.size(width, height)
+            await page.scheme("light")
+            yield page
+        async with self._session.get(f"http://{self._address}/json/close/{target['id']}"):
+            pass

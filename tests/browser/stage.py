@@ -1,0 +1,126 @@
+"""The server of the page, over documents that a test writes itself."""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from podgpu.assembly.agent import open_agent
+from podgpu.config import Config
+from podgpu.feed import Feed
+from podgpu.model import Prices
+from podgpu.option.address import Address
+from podgpu.serve.answer import Response
+from podgpu.serve.cluster.stream import Piece
+from podgpu.serve.events.journal import Journal
+from podgpu.serve.events.patch import changes
+from podgpu.serve.load import Load
+from podgpu.serve.request import Request
+from podgpu.serve.routes import Route, under_policy
+from podgpu.serve.server import Front
+from podgpu.views import json
+from podgpu.views.page.shell import document
+
+Document = dict[str, Any]
+
+
+class Script:
+    """What the page is told: a node's documents, or a cluster's, one after the other."""
+
+    def __init__(self, first: Document) -> None:
+        self._feed = Feed(first)
+
+    def publish(self, newer: Document) -> None:
+        self._feed.publish(newer)
+
+    @property
+    def state(self) -> Document:
+        return self._feed.newest
+
+    async def changed(self, seen: Document) -> Document:
+        return await self._feed.changed(seen)
+
+    async def document(self, state: Document) -> Sequence[Piece]:
+        return (Piece(msgspec.json.encode(state)),)
+
+    async def change(self, before: Document, after: Document) -> Sequence[Sequence[Piece]]:
+        change = _rows(before, after) if "nodes" in after else changes(before, after)
+        return ((Piece(msgspec.json.encode(change)),),)
+
+    def forget(self) -> None:
+        pass
+
+
+def _rows(before: Document, after: Document) -> Document:
+    known = {row["name"]: row for row in before["nodes"]}
+    head = {name: value for name, value in after.items() if name != "nodes"}
+    rows = [row for row in after["nodes"] if known.get(row["name"]) != row]
+    return {**head, "gone": sorted(known.keys() - {row["name"] for row in after["nodes"]}), "rows": rows}
+
+
+class _Tables:
+    dialects: Sequence[str] = ["native"]
+
+    def __init__(self, _load: Load) -> None:
+        pass
+
+    def table(self, _dialect: str) -> Mapping[str, Route]:
+        return {"/": Route(self._page), "/api/v1/history": Route(self._history)}
+
+    def _history(self, request: Request) -> Response:
+        step = int(request.query["hours"]) * 36
+        points = [(1_700_000_000.0 + step * number, 0.5) for number in range(100)]
+        return Response(
+            200, msgspec.json.encode(dict.fromkeys(("busy", "memory", "watts"), points)), "application/json"
+        )
+
+    def _page(self, _request: Request) -> Response:
+        before, after = document("podgpu", "<p>table</p>", refresh_seconds=5)
+        return under_policy(Response(200, (before + after).encode(), "text/html; charset=utf-8"))
+
+
+@asynccontextmanager
+async def staged(script: Script, prices: Prices | None = None) -> AsyncIterator[str]:
+    """Serve the page, and give its address."""
+    front = Front(_Tables, Journal(script, 1000), max_requests=40, max_connections=300, prices=prices)  # type: ignore[arg-type]
+    await front.start([Address("127.0.0.1", 0)])
+    try:
+        yield f"http://127.0.0.1:{front.ports[0]}/"
+    finally:
+        await front.stop()
+        await asyncio.sleep(0)
+
+
+_demo: list[bytes] = []
+
+
+async def demo_document() -> Document:
+    """The demo's node, after a few of its cycles; the same each time."""
+    if not _demo:
+        agent = open_agent(Config(source="simulator", node_name="gpu-node-1", interval=0.1))
+        for _ in range(4):
+            await agent.cycle()
+            await asyncio.sleep(0.1)
+        _demo.append(json.encode(agent.snapshot))
+        await agent.close()
+    return msgspec.json.decode(_demo[0], type=dict[str, Any]) | {"interval_seconds": 5.0}
+
+
+def cluster_of(snapshot: Document, nodes: int) -> Document:
+    """Copy a node many times, under other names and with other GPUs."""
+    rows = []
+    for number in range(nodes):
+        name = f"gpu-node-{number + 1:03}"
+        one = copy.deepcopy(snapshot) | {"node": name}
+        for card in one["cards"]:
+            card["gpu"]["uuid"] = f"GPU-{number:04}-{card['gpu']['index']}"
+            for tenant in card["tenants"]:
+                tenant["container"]["pod"] += f"-{number}"
+        rows.append(
+            {"name": name, "state": "fresh", "origin": "agent", "model": "NVIDIA H200", "snapshot": one}
+        )
+    head = {"schema": 1, "taken_at": snapshot["taken_at"], "version": "1.2.3", "name": "prod-eu"}
+    return {**head, "pending": [], "parts": [], "nodes": rows}

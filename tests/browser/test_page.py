@@ -1,0 +1,388 @@
+"""The page in a real browser, over documents of the test's own."""
+
+import asyncio
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podgpu.model import Prices
+from tests.browser.chromium import Browser
+from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+IDLE_SECONDS = 1800
+
+
+def tile(name: str) -> str:
+    """Find a total by its title."""
+    return (
+        "[...document.querySelectorAll('.tile')]"
+        f".find(e => e.querySelector('dt').textContent === '{name}').querySelector('.big').textContent"
+    )
+
+
+def choose(name: str, value: str) -> str:
+    """Choose from a menu, as a hand would."""
+    return (
+        f"(menu => {{ menu.value = '{value}'; menu.dispatchEvent(new Event('change')); }})"
+        f"(document.querySelector('[aria-label={name}]'))"
+    )
+
+
+def idle_holders(document: Document) -> list[Any]:
+    """Those who hold a share and have not worked for half an hour."""
+    found = []
+    for card in document["cards"]:
+        for tenant in card["tenants"]:
+            since = tenant["booking"].get("last_active_at", tenant.get("held_since"))
+            measured = tenant.get("idle") or "sm_ratio" in tenant["booking"]
+            if tenant["claims"] and measured and since and document["taken_at"] - since >= IDLE_SECONDS:
+                found.append(tenant)
+    return found
+
+
+def reading(card: Any, name: str) -> float:
+    return float(next(one["value"] for one in card["readings"] if one["metric"] == name))
+
+
+async def test_the_first_glance_is_the_document(chromium: Browser) -> None:
+    document = await demo_document()
+    cards = document["cards"]
+    allocated = sum(one["booking"].get("allocated_ratio", 0) for card in cards for one in card["tenants"])
+    busy = sum(card["balance"]["busy_ratio"] for card in cards)
+    idle = sum(one["booking"]["allocated_ratio"] for one in idle_holders(document))
+    watts = sum(reading(card, "power_watts") for card in cards)
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url)
+        assert await page.run(tile("GPUs")) == str(len(cards))
+        assert await page.run(tile("Allocated")) == f"{allocated / len(cards) * 100:.0f} %"
+        assert await page.run(tile("Truly busy")) == f"{busy / len(cards) * 100:.0f} %"
+        assert float(await page.run(tile("Held, not used"))) == pytest.approx(idle, abs=0.051)
+        assert float(await page.run(tile("Free"))) == pytest.approx(len(cards) - allocated, abs=0.051)
+        assert await page.run(tile("Power")) == f"{watts / 1000:.2f} kW"
+        assert page.complaints == []
+
+
+SEGMENTS = """[...document.querySelectorAll('.track, .rail:not([hidden])')].map(track => [
+    track.getBoundingClientRect().width,
+    [...track.children].map(one => one.getBoundingClientRect().width)])"""
+
+
+async def test_segments_add_up_to_their_bar_to_the_pixel(chromium: Browser) -> None:
+    async with staged(Script(await demo_document())) as url, chromium.page(1283, 2000) as page:
+        await page.open(url)
+        for width in (1283, 1001, 777, 361):
+            await page.size(width, 3000)
+            await asyncio.sleep(0.1)
+            bars = await page.run(SEGMENTS)
+            assert len(bars) > 30
+            assert [bar for bar in bars if sum(bar[1]) != bar[0]] == []
+            assert all(part == int(part) for bar in bars for part in bar[1])
+            assert await page.run("document.documentElement.scrollWidth") <= width
+
+
+def broken(document: Document) -> Document:
+    """A node on which much is wrong."""
+    one = copy.deepcopy(document)
+    cards = one["cards"]
+    cards[5] |= {
+        "fault": {"reason": "lost", "call": "", "detail": "", "seconds": 240.0},
+        "readings": [],
+        "tenants": [],
+    }
+    cards[0]["readings"] += [{"metric": "xid_last_code", "value": 79.0}]
+    cards[1]["balance"]["energy_mj"] += 1
+    for item in cards[2]["readings"]:
+        if item["metric"] in ("row_remap_pending", "row_remap_failed", "recovery_action"):
+            item["value"] = 1.0
+        if item["metric"] == "ecc_errors_total" and item["labels"] == {
+            "error": "uncorrected",
+            "lifetime": "volatile",
+        }:
+            item["value"] = 3.0
+    for item in cards[3]["readings"]:
+        if item["metric"] == "clock_event" and item["labels"]["reason"] == "hardware_thermal":
+            item["value"] = 1.0
+    fault = {"reason": "no_socket", "call": "List", "detail": "", "seconds": 90.0}
+    one["parts"][0] = {"name": "podresources", "up": False, "fault": fault}
+    return one
+
+
+async def test_what_is_wrong_is_said_with_what_to_do(chromium: Browser) -> None:
+    async with staged(Script(broken(await demo_document()))) as url, chromium.page() as page:
+        await page.open(url)
+        await page.run("document.querySelector('.more').click()")
+        alerts = await page.texts(".alert")
+        for words in (
+            ("Lost", "GPU 5 does not answer", "drain and reboot the node"),
+            ("XID 79", "GPU 0 raised XID 79", "NVIDIA's list of XID errors"),
+            ("Books", "GPU 1 has books that do not balance", "report it"),
+            ("Repair", "GPU 2", "reset the GPU"),
+            ("Memory", "could not be replaced", "have the card replaced"),
+            ("Memory", "at the next reset", "nvidia-smi --gpu-reset"),
+            ("ECC", "3 memory errors", "field diagnostics"),
+            ("Throttled", "GPU 3 is held down: it is too hot", "cooling"),
+            ("Down", "podresources: no socket in List", "Mount /var/lib/kubelet/pod-resources"),
+            ("Idle", "not used", "owners"),
+        ):
+            assert [one for one in alerts if all(word in one for word in words)], words
+        levels = await page.run(
+            "[...document.querySelectorAll('.alert')].map(e => e.classList.contains('bad'))"
+        )
+        assert levels == sorted(levels, reverse=True)
+
+
+async def test_a_cluster_a_stale_node_and_a_silent_one(chromium: Browser) -> None:
+    document = cluster_of(await demo_document(), 4)
+    document["nodes"][1] |= {"state": "stale", "reason": "timeout", "detail": "Look at the agent's log."}
+    document["nodes"][2] = {
+        "name": "gpu-node-003",
+        "state": "failed",
+        "reason": "refused",
+        "detail": "Is it running?",
+    }
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url)
+        assert await page.run(tile("GPUs")) == "24"
+        alerts = await page.texts(".alert")
+        assert [one for one in alerts if "gpu-node-003" in one and "Is it running?" in one]
+        assert [one for one in alerts if "gpu-node-002" in one and "has not answered" in one and "log" in one]
+        assert await page.run("document.querySelectorAll('.gpu.old').length") > 0
+
+
+async def test_filter_sort_and_link(chromium: Browser) -> None:
+    async with staged(Script(cluster_of(await demo_document(), 6))) as url, chromium.page() as page:
+        await page.open(url)
+        await page.run("document.querySelector('input[type=search]').focus()")
+        for letter in "node-004":
+            await page.press(letter, text=letter)
+        await page.until("document.querySelector('.count').textContent === '8 GPUs of 48'")
+        await page.run(choose("Namespace", "lab"))
+
+        await page.until("document.querySelector('.count').textContent === '3 GPUs of 48'")
+        await page.run(choose("Order", "busy"))
+
+        shown = await page.texts(".gpu .who b")
+        link = await page.run("location.href")
+        assert "q=node-004" in link and "namespace=lab" in link and "sort=busy" in link
+        async with chromium.page() as other:
+            await other.open(link)
+            assert await other.texts(".gpu .who b") == shown != []
+            busy = [int(one.split(" %")[0]) for one in await other.texts(".gpu .busy .label")]
+            assert busy == sorted(busy, reverse=True)
+        await page.run("document.querySelector('.filters button').click()")
+        await page.until("document.querySelector('.count').textContent === ''")
+
+
+async def test_three_views_and_a_pod_with_its_evidence(chromium: Browser) -> None:
+    document = await demo_document()
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url)
+        await page.run("document.querySelector('nav a[data-view=idle]').click()")
+        await page.until("location.search === '?view=idle'")
+        holders = {
+            f"{one['container']['namespace']}/{one['container']['pod']}" for one in idle_holders(document)
+        }
+        assert set(await page.texts(".idler .first a")) == holders
+        await page.run("document.querySelector('nav a[data-view=workloads]').click()")
+        await page.until("document.querySelector('.workload') !== null")
+        assert "pretrain" in await page.texts(".workload .first a")
+        await page.run(
+            "[...document.querySelectorAll('.work a')].find(e => e.textContent === 'pretrain-0').click()"
+        )
+        await page.until("document.querySelector('.podpage h2')?.textContent === 'research/pretrain-0'")
+        facts = await page.text(".facts")
+        tenant = document["cards"][0]["tenants"][0]
+        assert tenant["claims"][0]["device_id"] in facts and "The card measures both" in facts
+        assert tenant["processes"][0]["holder"]["cgroup"] in await page.text(".processes")
+        await page.run("history.back()")
+        await page.until(
+            "document.querySelector('.workload') && !document.querySelector('.podpage')?.offsetParent"
+        )
+
+
+def hostile_names() -> list[str]:
+    tricks = (
+        "<img src=x onerror=boom()>",
+        "<script>boom()</script>",
+        '"><svg onload=boom()>',
+        "javascript:boom()",
+        "${boom()}",
+        "{{boom()}}",
+        "__proto__",
+        "constructor",
+        "\u202eevil",
+        "'-boom()-'",
+    )
+    return [f"{trick}{number}" for number in range(20) for trick in tricks]
+
+
+async def test_two_hundred_hostile_names_stay_text(chromium: Browser) -> None:
+    document = cluster_of(await demo_document(), 25)
+    document["name"] = "<img src=x onerror=boom()>"
+    names = iter(hostile_names())
+    for row in document["nodes"]:
+        for card in row["snapshot"]["cards"]:
+            name = next(names)
+            card["gpu"]["model"] = name
+            for tenant in card["tenants"]:
+                tenant["container"] |= {"namespace": name, "pod": name, "container": name}
+                tenant["workload"] = {"kind": name, "name": name}
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.send("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+        pod = "%3Cimg%20src=x%20onerror=boom()%3E0/"
+        for query in ("", "?view=workloads", "?view=idle", "?q=boom", f"?pod={pod * 2}"):
+            await page.open(url + query)
+            for _ in range(4):
+                await page.run("scrollBy(0, innerHeight)")
+                await asyncio.sleep(0.02)
+        assert await page.run("[window.ran, window.violations]") == [0, 0]
+        assert page.complaints == []
+        assert not [one for one in page.requests if not one.startswith(url)]
+
+
+WATCH = """
+window.ran = 0; window.violations = 0; window.boom = () => { window.ran += 1; };
+addEventListener('securitypolicyviolation', () => { window.violations += 1; });
+"""
+
+
+async def test_changes_are_shown_as_they_come_and_the_focus_stays(chromium: Browser) -> None:
+    document = await demo_document()
+    script = Script(document)
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url)
+        await page.run("document.querySelector('.seg[href]').focus()")
+        newer = copy.deepcopy(document)
+        newer["taken_at"] += 5
+        newer["cards"][0]["balance"]["busy_ratio"] = 0.42
+        newer["cards"][0]["tenants"][0]["booking"]["sm_ratio"] = 0.42
+        script.publish(newer)
+        await page.until("document.querySelector('.gpu .busy .label').textContent === '42 %'")
+        assert await page.run("document.activeElement.classList.contains('seg')")
+
+
+async def test_only_what_is_on_the_screen_is_drawn_and_paper_gets_all(chromium: Browser) -> None:
+    async with staged(Script(cluster_of(await demo_document(), 20))) as url, chromium.page() as page:
+        await page.open(url)
+        assert await page.run("document.querySelectorAll('.item').length") < 40
+        await page.run("scrollTo(0, document.documentElement.scrollHeight)")
+        await page.until(
+            "[...document.querySelectorAll('.node h2')].some(e => e.textContent === 'gpu-node-020')"
+        )
+        await page.run("dispatchEvent(new Event('beforeprint'))")
+        assert await page.run("document.querySelectorAll('.gpu').length") == 160
+        await page.run("dispatchEvent(new Event('afterprint'))")
+        assert await page.run("document.querySelectorAll('.item').length") < 40
+
+
+TAB, ENTER = 9, 13
+
+
+async def test_the_keyboard_reaches_everything(chromium: Browser) -> None:
+    """From the top by Tab to a pod, by Enter to its page, and by letters between the views."""
+    async with staged(Script(await demo_document())) as url, chromium.page() as page:
+        await page.open(url)
+        seen: list[str] = []
+        for _ in range(40):
+            await page.press("Tab", code=TAB)
+            what = await page.run(
+                "(e => e.getAttribute('aria-label') || e.textContent)(document.activeElement)"
+            )
+            assert await page.run("document.activeElement.matches(':focus-visible')")
+            seen.append(what)
+            if "pretrain-0" in what:
+                break
+        assert {"Skip to the list", "By workload", "Search", "Namespace", "Order"} <= set(seen)
+        await page.press("Enter", code=ENTER, text="\r")
+        await page.until("document.querySelector('.podpage h2')?.textContent === 'research/pretrain-0'")
+        assert await page.run("document.activeElement.tagName") == "H2"
+        await page.press("Escape", code=27)
+        await page.until("!location.search")
+        await page.press("i", text="i")
+        await page.until("location.search === '?view=idle'")
+        await page.press("/", text="/")
+        assert await page.run("document.activeElement.type") == "search"
+
+
+async def test_new_trouble_is_spoken_once(chromium: Browser) -> None:
+    document = await demo_document()
+    script = Script(document)
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url)
+        assert await page.text("[role=status]") == ""
+        script.publish(broken(document))
+        await page.until("document.querySelector('[role=status]').textContent.includes('new problems')")
+
+
+async def test_with_a_store_a_pod_has_charts_over_days(chromium: Browser) -> None:
+    document = cluster_of(await demo_document(), 1)
+    document["nodes"][0]["origin"] = "store"
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url + "?pod=research%2Fpretrain-0-0")
+        assert await page.texts(".over nav a") == ["Hour", "Day", "Week"]
+        await page.run(
+            "[...document.querySelectorAll('.over nav a')].find(e => e.textContent === 'Week').click()"
+        )
+        await page.until("document.querySelectorAll('.chart path.line').length === 3")
+        assert "period=week" in await page.run("location.search")
+        assert [one for one in page.requests if "history?pod=research%2Fpretrain-0-0&hours=168" in one]
+
+
+async def test_idle_time_has_its_price(chromium: Browser) -> None:
+    document = await demo_document()
+    prices = Prices(currency="EUR", gpu_hour={"*H200*": 3.5})
+    async with staged(Script(document), prices) as url, chromium.page() as page:
+        await page.open(url + "?view=idle")
+        shown = [float(text.split(" EUR")[0]) for text in await page.texts(".idler .watts")]
+        wasted = [
+            3.5
+            * one["booking"]["allocated_ratio"]
+            * (document["taken_at"] - one["booking"].get("last_active_at", one["held_since"]))
+            / 3600
+            for one in idle_holders(document)
+        ]
+        assert shown == pytest.approx(sorted(wasted, reverse=True), abs=0.01)
+        assert "EUR/h" in await page.text(".tiles")
+
+
+async def test_a_recording_is_announced_with_its_time(chromium: Browser) -> None:
+    document = await demo_document() | {"demo": False, "replayed": True}
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url)
+        assert (await page.text(".banner")).startswith("REPLAY These numbers were recorded.")
+        assert (await page.run("document.title")).startswith("REPLAY podgpu")
+
+
+async def test_without_a_gpu_the_page_says_so(chromium: Browser) -> None:
+    document = await demo_document() | {"cards": [], "demo": False}
+    async with staged(Script(document)) as url, chromium.page() as page:
+        await page.open(url)
+        assert "No GPU found" in await page.text(".empty")
+        assert await page.run(tile("Allocated")) == "–"
+        assert page.complaints == []
+
+
+SERIOUS = """axe.run().then(result => result.violations
+    .filter(one => ['serious', 'critical'].includes(one.impact))
+    .map(one => [one.id, one.nodes.slice(0, 3).map(node => node.html.slice(0, 99) + node.failureSummary)]))
+"""
+AXE = Path(__file__).parents[2] / "build" / "axe" / "package" / "axe.min.js"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
+async def test_axe_finds_nothing_serious(chromium: Browser, scheme: str, width: int) -> None:
+    if not AXE.exists():
+        pytest.skip("needs axe-core; make axe fetches it")
+    source = AXE.read_text()
+    document = broken(await demo_document())
+    async with staged(Script(document)) as url, chromium.page(width, 900) as page:
+        await page.scheme(scheme)
+        for query in ("", "?view=workloads", "?view=idle", "?pod=research%2Fpretrain-0"):
+            await page.open(url + query)
+            await page.run(source)
+            found = await page.run(SERIOUS)
+            assert found == [], query

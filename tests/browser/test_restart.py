@@ -1,0 +1,43 @@
+"""The page over the real demo, which is stopped and started again."""
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.browser.chromium import Browser
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+@asynccontextmanager
+async def demo(port: str = "0") -> AsyncIterator[str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "podgpu", "demo", f"--web.listen-address=127.0.0.1:{port}", "--interval=1s",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(20):
+            while not (found := re.search(rb"page\s+(http://\S+)", await process.stdout.readline())):
+                pass
+        yield found.group(1).decode()
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def test_the_page_goes_on_when_the_agent_comes_back(chromium: Browser) -> None:
+    async with chromium.page() as page:
+        async with demo() as url:
+            await page.open(url)
+            assert "DEMO" in await page.text(".banner")
+            await page.until("document.querySelector('#state').textContent.startsWith('live')")
+        await page.until("document.querySelector('#state').textContent.includes('connecting again')")
+        assert await page.run("document.querySelectorAll('.gpu').length") == 8, "the last numbers stay"
+        async with demo(url.rstrip("/").rpartition(":")[2]):
+            await page.until("document.querySelector('#state').textContent.startsWith('live')")
+        assert page.complaints == []

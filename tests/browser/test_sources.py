@@ -1,0 +1,39 @@
+"""Rules for the page's own files that no browser would enforce in time."""
+
+import re
+import zlib
+from pathlib import Path
+
+import pytest
+
+from podgpu.serve.static.assets import assets
+
+WEB = Path(__file__).parents[2] / "src" / "podgpu" / "web"
+SCRIPTS = sorted(WEB.glob("*.js"))
+MOST_BYTES = 120_000
+MOST_LINES = 400
+
+FORBIDDEN = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment"
+    r"|\beval\(|new Function|\.srcdoc|setHTML|https?://(?!www\.w3\.org)"
+)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_no_script_makes_markup_of_text_or_asks_another_server(path: Path) -> None:
+    text = path.read_text()
+    assert FORBIDDEN.findall(text) == []
+    assert text.count("\n") <= MOST_LINES
+
+
+def test_the_whole_page_is_small() -> None:
+    packed = {path: len(asset.packed) for path, asset in assets().items()}
+    assert sum(packed.values()) < MOST_BYTES / 2, packed
+    assert all(zlib.decompress(one.packed, 16 + zlib.MAX_WBITS) == one.plain for one in assets().values())
+
+
+def test_every_module_that_is_imported_is_served() -> None:
+    served = {path.rpartition("/")[2] for path in assets()}
+    imported = {name for path in SCRIPTS for name in re.findall(r'from "\./([a-z]+\.js)"', path.read_text())}
+    assert imported <= served
+    assert served - imported == {"app.js", "worker.js", "app.css", "table.css", "icon.svg"}

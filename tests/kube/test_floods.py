@@ -1,0 +1,294 @@
+"""A kubelet or an API server that sends too much, over real sockets: bounded, named, and nobody else waits for it.
+
+Each test has its event loop watched. Nothing may keep it busy for a quarter of a second.
+"""
+
+import asyncio
+import gc
+import resource
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+
+from podgpu.kube._gen.podresources_pb2 import ContainerEntry, DeviceEntry, PodEntry
+from podgpu.kube._gen.podresources_pb2 import ListResponse as DeviceList
+from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, WatchEvent
+from podgpu.kube.api.server import ApiServer
+from podgpu.kube.api.watch import WatchTiming
+from podgpu.kube.bounds import MOST_PODS
+from podgpu.kube.kubelet import device_lists
+from podgpu.kube.pod_watch import PodWatch
+from podgpu.kube.podresources import LIST as DEVICES
+from podgpu.kube.podresources import PodResources
+from podgpu.kube.pods_api import LIST, WATCH, PodsApi
+from tests.fakeapi.patience import until
+from tests.fakeapi.recorded import NODE, changed, pod
+from tests.fakeapi.server import PODS, FakeApi
+from tests.fakekubelet.kubelet import POD_RESOURCES, PODS_API, FakeKubelet, Reply, kubelet_root
+from tests.fakekubelet.rig import reason
+
+MIB = 1 << 20
+ADDED, SYNCED = 1, 4
+NOTES = ("note/",)
+LONGEST_TURN = 0.25
+MOST_IDS = 30_000  # not as many as the bound is, for the sake of time
+
+
+class Turns:
+    """Measures how long the event loop did not come round."""
+
+    longest = 0.0
+
+    async def run(self) -> None:
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(0.005)
+            self.longest = max(self.longest, time.monotonic() - began - 0.005)
+
+
+@asynccontextmanager
+async def watched_loop() -> AsyncIterator[Turns]:
+    turns = Turns()
+    task = asyncio.create_task(turns.run())
+    await asyncio.sleep(0)
+    try:
+        yield turns
+    finally:
+        task.cancel()
+
+
+@contextmanager
+def memory_below(most: int) -> Iterator[None]:
+    """Python's own memory, at its peak."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < most, f"{peak / MIB:.0f} MiB"
+
+
+@asynccontextmanager
+async def kubelet(*sockets: str) -> AsyncIterator[FakeKubelet]:
+    with kubelet_root() as root:
+        async with FakeKubelet(root, sockets=sockets) as fake:
+            yield fake
+
+
+@asynccontextmanager
+async def pods_of(root: Path) -> AsyncIterator[PodsApi]:
+    part = PodsApi(root, notes=NOTES)
+    task = asyncio.create_task(part.run())
+    try:
+        yield part
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def watching(fake: FakeApi) -> AsyncIterator[PodWatch]:
+    api = ApiServer(fake.url)
+    watch = PodWatch(api, NODE, timing=WatchTiming(first_pause=0.02, longest_pause=0.05), notes=NOTES)
+    task = asyncio.create_task(watch.run())
+    try:
+        yield watch
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await api.close()
+
+
+def message(uid: str, junk: int = 0) -> bytes:
+    notes = {"note/cards": "0"} | ({"junk": "x" * junk} if junk else {})
+    return PodMessage(
+        metadata=Metadata(namespace="n", name=uid, uid=uid, annotations=notes)
+    ).SerializeToString()
+
+
+def event(kind: int, data: bytes = b"") -> bytes:
+    return WatchEvent(type=kind, pod=data).SerializeToString()
+
+
+def uid(number: int) -> str:
+    return f"{number:08}-da73-45a0-91d1-4b3469bce212"
+
+
+async def test_fat_pods_blind_nobody_on_the_kubelets_socket() -> None:
+    """65 pods of 256 KiB are more than a list may have. The watch has them one by one."""
+    fat = [message(f"p{n:02}", 256 << 10) for n in range(65)]
+    async with kubelet(PODS_API) as fake, pods_of(fake.root) as part:
+        fake.replies[LIST] = Reply(ListResponse(pods=fat).SerializeToString())
+        fake.replies[WATCH] = Reply(*(event(ADDED, one) for one in fat), event(SYNCED), hangs=True)
+        await until(lambda: len(part.pods() or ()) == 65)
+        await until(lambda: part.status().up)
+        assert part.errors == {"too_large": 1}
+        assert all(one.annotations == {"note/cards": "0"} for one in part.pods() or ())
+
+
+async def test_a_fat_pod_is_seen_by_the_api_servers_list_and_watch() -> None:
+    fat = {"junk": "<" * (3 * MIB), "note/cards": "0"}
+    first, second = (changed(pod("p", uid(n), 5 + n), annotations=fat) for n in range(2))
+    async with FakeApi(pods=[first], version=5) as fake, watching(fake) as watch:
+        await until(lambda: fake.open_watches)
+        fake.event("ADDED", second)
+        await until(lambda: len(watch.pods() or ()) == 2)
+        assert watch.errors == {}
+        assert [one.annotations for one in watch.pods() or ()] == [{"note/cards": "0"}] * 2
+
+
+async def test_what_nobody_reads_of_many_pods_is_not_kept() -> None:
+    """110 pods with a quarter of a MiB of annotations, which is as much as Kubernetes takes."""
+    gc.collect()
+    junk = [message(f"p{n}", MIB // 4) for n in range(110)]
+    async with kubelet(PODS_API) as fake, pods_of(fake.root) as part:
+        fake.replies[LIST] = Reply(b"")
+        fake.replies[WATCH] = watch = Reply(event(SYNCED), hangs=True)
+        await until(lambda: part.status().up)
+        tracemalloc.start()
+        try:
+            while junk:
+                watch.push(event(ADDED, junk.pop()))
+            await until(lambda: len(part.pods() or ()) == 110)
+            gc.collect()
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert kept < 4 * MIB
+
+
+async def test_sixteen_mib_of_empty_pods_are_not_taken_for_pods() -> None:
+    empty = b"\x0a\x00" * (8 * MIB - 1)
+    async with kubelet(PODS_API) as fake, pods_of(fake.root) as part, watched_loop() as turns:
+        fake.replies[LIST] = Reply(empty)
+        fake.replies[WATCH] = Reply(event(ADDED, message("p")), event(SYNCED), hangs=True)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        await until(lambda: [one.uid for one in part.pods() or ()] == ["p"], seconds=10)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 128 << 10
+        assert turns.longest < LONGEST_TURN
+
+
+async def test_an_endless_list_of_devices_is_given_up() -> None:
+    async with kubelet(POD_RESOURCES) as fake, watched_loop() as turns:
+        part = PodResources(fake.root, deadline=20.0)
+        fake.replies[DEVICES] = Reply(b"\x0a\x00" * (8 * MIB - 1))
+        assert (await part.read()).devices == ()
+        assert reason(part.status()) == "too_many"
+        assert turns.longest < LONGEST_TURN
+        await part.close()
+
+
+async def test_more_ids_than_a_node_has_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_lists, "MOST_IDS", MOST_IDS)
+    devices = [DeviceEntry(resource=b"nvidia.com/gpu", ids=[b"GPU-1::%d" % n]) for n in range(MOST_IDS + 9)]
+    holder = PodEntry(name=b"p", namespace=b"n", containers=[ContainerEntry(name=b"c", devices=devices)])
+    async with kubelet(POD_RESOURCES) as fake, watched_loop() as turns:
+        part = PodResources(fake.root, deadline=20.0)
+        fake.replies[DEVICES] = Reply(DeviceList(pods=[holder]).SerializeToString())
+        assert len((await part.read()).devices) == MOST_IDS
+        fault = part.status().fault
+        assert fault and (fault.reason, fault.detail.split()[0]) == ("too_many", "9")
+        assert part.errors["too_many"] == 1
+        fake.replies[DEVICES] = Reply(b"")
+        assert (await part.read()).devices == ()
+        assert part.status().up
+        assert turns.longest < LONGEST_TURN
+        await part.close()
+
+
+async def test_pods_that_never_end_to_come_are_taken_up_to_a_bound_by_the_kubelets_watch() -> None:
+    async with kubelet(PODS_API) as fake, pods_of(fake.root) as part, watched_loop() as turns:
+        fake.replies[LIST] = Reply(ListResponse(pods=[message("a")]).SerializeToString())
+        events = [event(ADDED, message(f"p{n}")) for n in range(MOST_PODS + 500)]
+        fake.replies[WATCH] = Reply(event(ADDED, message("a")), event(SYNCED), *events, hangs=True)
+        await until(lambda: reason(part.status()) == "too_many", seconds=10)
+        found = part.pods() or ()
+        assert len(found) == MOST_PODS and found[0].uid == "a"
+        assert turns.longest < LONGEST_TURN
+
+
+async def test_pods_that_never_end_to_come_are_taken_up_to_a_bound_by_the_api_servers_watch() -> None:
+    """As many events as come in a second: they take half of the time at most, and nobody waits for them."""
+    async with FakeApi(pods=[pod("p", uid(0))]) as fake, watching(fake) as watch:
+        await until(lambda: fake.open_watches)
+        async with watched_loop() as turns:
+            for n in range(1, MOST_PODS + 500):
+                fake.event("ADDED", pod("p", uid(n), 10 + n))
+            await until(lambda: reason(watch.status()) == "too_many", seconds=10)
+            assert turns.longest < LONGEST_TURN
+        assert len(watch.pods() or ()) == MOST_PODS
+        assert watch.errors == {"too_many": 1}
+
+
+async def test_pages_without_an_end_are_read_up_to_a_bound() -> None:
+    bulk = [pod("p", uid(n)) for n in range(MOST_PODS + 700)]
+    async with FakeApi(pods=bulk, version=5) as fake, watching(fake) as watch, watched_loop() as turns:
+        await until(lambda: reason(watch.status()) == "too_many", seconds=10)
+        assert len(watch.pods() or ()) == MOST_PODS
+        assert len(fake.lists) < 6
+        assert turns.longest < LONGEST_TURN
+
+
+async def test_a_list_of_nothing_but_brackets_is_refused_before_it_fills_the_memory() -> None:
+    body = b'{"metadata":{"resourceVersion":"7"},"items":[' + b"{}," * (5 * MIB) + b"{}]}"
+    async with FakeApi(pods=[pod("p", uid(0))]) as fake:
+        fake.refuse(200, times=1, body=body, wanted=lambda seen: seen.path == PODS and not seen.is_watch)
+        with memory_below(64 * MIB):
+            async with watching(fake) as watch:
+                await until(lambda: len(watch.pods() or ()) == 1, seconds=10)
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+class PingServer(asyncio.Protocol):
+    """Speaks HTTP/2 as far as it takes to send pings without an end. It reads nothing after the beginning."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        connection = H2Connection(H2Configuration(client_side=False))
+        connection.initiate_connection()
+        for _ in range(100):
+            connection.ping(bytes(8))
+        transport.write(connection.data_to_send())
+        transport.pause_reading()
+        self._frame = b"\0\0\x08\x06\0\0\0\0\0" + bytes(8)
+        self._transport = transport
+        self._flood()
+
+    def _flood(self) -> None:
+        if not self._transport.is_closing():
+            if self._transport.get_write_buffer_size() < MIB:
+                self._transport.write(self._frame * 5000)
+            asyncio.get_running_loop().call_later(0.01, self._flood)
+
+    def eof_received(self) -> bool:
+        return False
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+async def test_a_kubelet_that_only_pings_costs_no_descriptors() -> None:
+    with kubelet_root() as root:
+        (root / "pod-resources").mkdir()
+        server = await asyncio.get_running_loop().create_unix_server(PingServer, root / POD_RESOURCES)
+        part = PodResources(root, deadline=0.3)
+        async with watched_loop() as turns:
+            await part.read()
+            before = descriptors()
+            for _ in range(5):
+                await part.read()
+                assert reason(part.status()) in ("deadline", "unavailable", "garbage")
+            assert turns.longest < LONGEST_TURN
+        await asyncio.sleep(0.05)
+        assert descriptors() <= before + 2  # that of the server's side may linger
+        await part.close()
+        server.close()

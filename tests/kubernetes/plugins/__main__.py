@@ -1,0 +1,19 @@
+"""Runs the made-up device plugin and DRA driver: python -m tests.kubernetes.plugins nvidia.com/gpu=GPU-1,GPU-2"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from tests.kubernetes.plugins import device_plugin, dra_driver
+
+
+async def main(words: Sequence[str]) -> None:
+    for word in words:
+        resource, _, ids = word.partition("=")
+        await device_plugin.offer(resource, ids.split(","))
+    await dra_driver.offer()
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))

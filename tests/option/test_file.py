@@ -1,0 +1,40 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from podgpu.config.ratio import FORM, ratios
+from podgpu.errors import UserError
+from podgpu.kube.api.kubeconfig import _document
+from podgpu.option.document import yaml_document
+from podgpu.option.file import start_of, text_file
+from podgpu.serve.guard import web_config
+
+READERS = {
+    "ratio": text_file(ratios, kibibytes=64, advice=FORM),
+    "config": lambda path: yaml_document(Path(path), "check it"),
+    "web config": lambda path: web_config.read(Path(path)),
+    "kubeconfig": lambda path: _document(Path(path)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_a_pipe_without_a_writer_is_refused_at_once(reader: object, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert callable(reader)
+    with pytest.raises(UserError, match="not a regular file"):
+        reader(str(tmp_path / "pipe"))
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_a_device_without_an_end_is_refused(reader: object) -> None:
+    assert callable(reader)
+    with pytest.raises(UserError, match="not a regular file"):
+        reader("/dev/zero")
+
+
+def test_a_file_is_read_up_to_its_bound_and_through_links(tmp_path: Path) -> None:
+    """Kubernetes puts a token behind two links."""
+    (tmp_path / "token").write_bytes(b"x" * 100)
+    (tmp_path / "link").symlink_to("token")
+    assert start_of(tmp_path / "link", 10) == b"x" * 10
