@@ -46,7 +46,9 @@ SETTLED = (
     "What the sharing system wrote can be read in two ways. Its processes settle it: they were seen on this GPU, while "
     "the other reading names"
 )
-SWITCHING = "of the GPU's time goes into switching between tenants. With MPS or MIG they would run side by side."
+SWITCHING = (
+    "of the GPU's time goes into switching between tenants. With MPS or MIG they would run side by side."
+)
 NOT_USED = "It holds this and has no process there."
 NOT_GIVEN = (
     "It uses this without having been given it: no claim is known. Look for a privileged container or for "
