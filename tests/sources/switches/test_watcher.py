@@ -173,6 +173,19 @@ async def test_a_ring_that_overflows_is_counted_and_lost_time(node: SwitchNode) 
         assert log.lost[-1].end_ns == log.end_ns
 
 
+async def test_the_log_goes_on_at_the_beginning_of_the_ring(node: SwitchNode) -> None:
+    begin = time.time_ns() - 200_000_000_000
+    node.script(begin_ago_ns=200_500_000_000)
+    records = list(alternating(begin, number=50_000))
+    node.play(records[:60_000])
+    async with opened() as one:
+        first = await first_log(one)
+        node.play(records)
+        second = await first_log(one)
+        assert first.switches + second.switches == 50_000
+        assert not one.errors
+
+
 async def test_a_clock_that_steps_is_counted_and_lost_time(node: SwitchNode) -> None:
     node.script(begin_ago_ns=AGO_NS)
     node.play(alternating(time.time_ns() - 10_000_000_000))
@@ -210,8 +223,9 @@ async def test_a_reader_that_hangs_is_not_joined_by_a_second(
     node.script(hang_seconds=20)
     async with opened() as one:
         assert (await reason(one)).startswith("reader_stuck")
-        stuck = one.pid
+        stuck, began = one.pid, time.monotonic()
         assert (await reason(one)).startswith("reader_stuck")
+        assert time.monotonic() - began < 0.2
         assert one.pid == stuck
         monkeypatch.setattr(watcher, "STOP_SECONDS", 0.3)
         assert await one.release(1)

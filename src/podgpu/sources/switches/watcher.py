@@ -86,7 +86,9 @@ class Watcher:
             self._process.stdin.write(wire.frame(wire.Watch(dict(cards))))
             self._asked_at = time.monotonic()
             self._answer = asyncio.create_task(_receive(self._process))
-        done, _ = await asyncio.wait({self._answer}, timeout=PATIENCE)
+        # One that is stuck must not hold up every cycle.
+        patience = max(0.0, self._asked_at + PATIENCE - time.monotonic())
+        done, _ = await asyncio.wait({self._answer}, timeout=patience)
         if not done:
             self._stuck()
             return None
