@@ -158,6 +158,15 @@ def test_older_records_have_no_instance() -> None:
     assert cut(tape, 2000).slices == (Slice(7, 1000, 2000),)
 
 
+def test_a_record_that_comes_too_late_changes_nothing_that_was_told() -> None:
+    tape = played(*TWO)
+    cut(tape, 5000)
+    tape.feed(record(END, 7, 4000, sequence=105) + record(START, 8, 4084, sequence=106), 0)
+    log = cut(tape, 6000)
+    assert tape.counts == {"late_record": 2}
+    assert log.slices == (Slice(8, 5000, 6000),)
+
+
 def test_what_is_no_switch_is_left_out() -> None:
     tape = Tape(began_ns=0)
     tape.feed(record(START, 7, 1000, sequence=1) + record(START, 7, 1000, sequence=1, kind=99), 0)

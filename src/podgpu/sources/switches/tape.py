@@ -125,15 +125,14 @@ class Tape:
             self._go_blind()
             self._last_ns = stamp or self._last_ns
             return
-        if (
-            self._known_ns is not None and stamp < self._known_ns
-        ):  # the log up to there was given away without it
+        # The log may have been given away up to a later time.
+        at = max(stamp, self._known_ns or 0)
+        if at > stamp:
             self.counts["late_record"] += 1
-            stamp = self._known_ns
         if event == layout.START:
-            self._start(pid, context, stamp)
+            self._start(pid, context, at)
         elif event == layout.END:
-            self._end(pid, context, stamp)
+            self._end(pid, context, at)
         else:
             self.counts["other_record"] += 1
             return
