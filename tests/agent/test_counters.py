@@ -60,3 +60,27 @@ def test_xids_are_counted_and_the_last_is_named() -> None:
     assert Reading("xid_errors_total", 2, ("79",)) in readings
     assert Reading("xid_last_timestamp_seconds", 6.0) in readings
     assert Reading("xid_last_code", 79) in readings
+
+
+def looked(counters: Counters, at: float, *reasons: str) -> dict[tuple[str, str], float]:
+    """What was recently, by the reading at this time."""
+    readings = tuple(
+        Reading("clock_event", float(one in reasons), (one,)) for one in ("idle", "hardware_thermal")
+    )
+    device = counters.apply(Device(gpu=Gpu(uuid="GPU-1", index=0), at=at, readings=readings))
+    recent = (one for one in device.readings if one.metric.endswith("_recent"))
+    return {(one.metric, one.labels[0]): one.value for one in recent}
+
+
+def test_what_happened_in_the_last_five_minutes_is_counted() -> None:
+    counters = Counters()
+    counters.note([XidEvent(uuid="GPU-1", xid=31, at=1760000000.0)] * 2)
+    assert looked(counters, 1000.0, "idle") == {
+        ("xid_errors_recent", "31"): 2,
+        ("clock_events_recent", "idle"): 1,
+    }
+    assert looked(counters, 1100.0, "idle", "hardware_thermal")["clock_events_recent", "idle"] == 2
+    assert looked(counters, 1300.0) == {
+        ("clock_events_recent", "hardware_thermal"): 1,
+        ("clock_events_recent", "idle"): 1,
+    }

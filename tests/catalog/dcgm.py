@@ -17,8 +17,9 @@ DEFAULT_COUNTERS: dict[str, tuple[str, str]] = {
     "DCGM_FI_DEV_FB_FREE": ("gauge", "Framebuffer memory free (in MiB)."),
     "DCGM_FI_DEV_FB_USED": ("gauge", "Framebuffer memory used (in MiB)."),
     "DCGM_FI_DEV_FB_RESERVED": ("gauge", "Framebuffer memory reserved (in MiB)."),
+    # A gauge since 4.8.3; before, the file called it a counter, which it never was.
     "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL": (
-        "counter",
+        "gauge",
         "Total number of NVLink bandwidth counters for all lanes.",
     ),
     "DCGM_FI_DEV_VGPU_LICENSE_STATUS": ("gauge", "vGPU License status"),
@@ -112,11 +113,11 @@ LABELS = {
 LEFT_OUT = {
     "DCGM_FI_DEV_VGPU_LICENSE_STATUS": "lies in a list within a structure; matters in vGPU guests alone",
     "DCGM_FI_DEV_NVLINK_BANDWIDTH_L0": "single links are left out: up to 36 series a card",
-    "DCGM_EXP_CLOCK_EVENTS_COUNT": "counts over a sliding window; throttle_seconds_total tells more",
-    "DCGM_EXP_XID_ERRORS_COUNT": "counts over a sliding window; DCGM_EXP_XID_ERRORS_TOTAL counts all",
-    "DCGM_EXP_GPU_HEALTH_STATUS": "the verdict of DCGM's own health checks",
     "DCGM_EXP_P2P_STATUS": "a fact about pairs of cards, not about one",
 }
+
+# No readings of a card: the dialect works them out.
+DERIVED = {"DCGM_EXP_CLOCK_EVENTS_COUNT", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_EXP_GPU_HEALTH_STATUS"}
 
 # dcgm_ names of 1.x, with the fields of its -p option, and app_clock_violation, which it dropped in 2019.
 VERSION_1: dict[str, tuple[str, str]] = {

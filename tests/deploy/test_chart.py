@@ -108,10 +108,10 @@ def test_the_agent_reads_the_file(kind: str, tmp_path: Path) -> None:
 
 
 def test_the_configuration_page_can_be_pasted_into_config() -> None:
-    """All but what the chart sets itself."""
+    """All but what the chart sets itself, and what is not an agent's."""
     page = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
     example = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
-    del example["path"], example["web"]["listen-address"]
+    del example["path"], example["web"]["listen-address"], example["cluster"], example["prometheus"]
     found = chart.config(chart.parse(chart.text({"config": example})))
     assert found["dialect.hami.names"] == "new"
     assert found["dcgm.per-container"] == "off"

@@ -114,7 +114,10 @@ def test_their_twins_that_do_not_contradict_are_taken(values: chart.Values) -> N
         ({"hostPaths": {"podresources": True}}, "additional properties 'podresources' not allowed"),
         ({"config": {"intervall": "5s"}}, "additional properties 'intervall' not allowed"),
         ({"config": {"log": {"levle": "warn"}}}, "additional properties 'levle' not allowed"),
-        ({"config": {"source": "nmvl"}}, "value must be one of 'nvml', 'dcgm', 'nvml+dcgm', 'simulator'"),
+        (
+            {"config": {"source": "nmvl"}},
+            "value must be one of 'nvml', 'dcgm', 'replay', 'nvml+dcgm', 'simulator'",
+        ),
         ({"port": 0}, "minimum: got 0, want 1"),
         ({"kubeletPath": "var/lib/kubelet"}, "does not match pattern"),
         ({"listeners": [{"port": 9400}]}, "missing property 'dialect'"),

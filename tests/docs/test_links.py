@@ -48,5 +48,7 @@ def test_both_readmes_have_the_same_parts() -> None:
     assert commands[0] == commands[1]
 
 
-def test_the_picture_is_small() -> None:
-    assert (ROOT / "docs/images/page.png").stat().st_size <= 150_000
+def test_pictures_are_small() -> None:
+    sizes = {picture.name: picture.stat().st_size for picture in (ROOT / "docs/images").iterdir()}
+    assert "page-light.png" in sizes
+    assert {name: size for name, size in sizes.items() if size > 150_000} == {}

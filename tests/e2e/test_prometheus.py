@@ -83,13 +83,20 @@ def test_nothing_is_complained_of(scraper: Prometheus) -> None:
     assert not [line for line in scraper.log.read_text().splitlines() if complaint.search(line)]
 
 
-def test_both_formats_were_scraped(scraper: Prometheus) -> None:
-    """To OpenMetrics a counter is one only if its name ends in `_total`."""
+def test_a_counter_of_another_system_stays_one_in_whatever_format_prometheus_asks_for(
+    scraper: Prometheus,
+) -> None:
+    """To OpenMetrics a counter is one only if its name ends in `_total`, so these pages are text."""
     assert scraper.types("DCGM_FI_DEV_PCIE_REPLAY_COUNTER") == {
-        "/metrics/dcgm": "unknown",
-        "dcgm": "unknown",
+        "/metrics/dcgm": "counter",
+        "dcgm": "counter",
         "text /metrics/dcgm": "counter",
     }
+
+
+def test_both_formats_of_podgpu_s_own_page_were_scraped(scraper: Prometheus) -> None:
+    assert scraper.types("podgpu_build") == {"/metrics": "info"}
+    assert scraper.types("podgpu_build_info") == {"text /metrics": "gauge"}
 
 
 @dataclass(frozen=True)

@@ -150,6 +150,7 @@ int nvmlDeviceGetCudaComputeCapability(const Slot *device, unsigned *major, unsi
     }
 
 UINT_GETTER(nvmlDeviceGetArchitecture, K_architecture, ON_ANY)
+UINT_GETTER(nvmlDeviceGetBrand, K_brand, ON_ANY)
 UINT_GETTER(nvmlDeviceGetNumGpuCores, K_cores, ON_GPU)
 UINT_GETTER(nvmlDeviceGetComputeMode, K_compute_mode, ON_ANY)
 UINT_GETTER(nvmlDeviceGetPersistenceMode, K_persistence, ON_ANY)
@@ -168,6 +169,7 @@ UINT_GETTER_BY(nvmlDeviceGetTemperature, K_temperature)
 UINT_GETTER_BY(nvmlDeviceGetTemperatureThreshold, K_threshold)
 UINT_GETTER_BY(nvmlDeviceGetClockInfo, K_clock)
 UINT_GETTER_BY(nvmlDeviceGetMaxClockInfo, K_clock_max)
+UINT_GETTER_BY(nvmlDeviceGetApplicationsClock, K_clock_application)
 UINT_GETTER_BY(nvmlDeviceGetPcieThroughput, K_pcie_throughput)
 
 U64_GETTER(nvmlDeviceGetTotalEnergyConsumption, K_energy)

@@ -111,6 +111,7 @@ def _h200_values(index: int) -> dict[str, Value]:
         "memory_reserved": 644_939_776,
         "memory_used": 1_848_049_664,
         "bar1_total": 256 << 30,
+        "brand": 14,
         "bar1_used": 1 << 20,
         "utilization_gpu": 96,
         "utilization_memory": 22,
@@ -145,6 +146,7 @@ def _h200_tables() -> dict[str, Value]:
     return (
         indexed("clock", clocks)
         | indexed("clock_max", maxima)
+        | indexed("clock_application", {0: 1980, 2: 3201})
         | indexed("threshold", thresholds)
         | indexed("remapped", dict.fromkeys(range(4), 0))
         | indexed("ecc", {(kind, counter): 0 for kind in (0, 1) for counter in (0, 1)})

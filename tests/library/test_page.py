@@ -29,6 +29,12 @@ def test_a_page_says_nothing_about_processes_and_books_nothing() -> None:
     assert card.ability.counts_busy
 
 
+def test_without_a_node_the_host_on_the_page_counts() -> None:
+    page = 'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1",Hostname="gpu-node-7"} 40'
+    assert library.read_page(page).node == "gpu-node-7"
+    assert library.read_page(page, node="worker-1").node == "worker-1"
+
+
 def test_text_is_as_good_as_bytes() -> None:
     assert library.read_page(T4.decode()).cards == library.read_page(T4).cards
 

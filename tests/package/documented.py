@@ -23,12 +23,12 @@ ELSEWHERE: Mapping[str, str] = {
     r"kubectl apply -f deploy/manifests/": "tests/deploy/test_manifests.py",
     r"curl .*/-/release": "tests/agent/whole/test_faults.py",
     r"podgpu record |podgpu \w+.* --source=replay": "tests/cli/test_record.py",
-    r"podgpu top (?!--source=replay)": "tests/cli/terminal/test_top.py",
+    r"podgpu top\b(?!.*--source=replay)": "tests/cli/terminal/test_top.py",
     r"podgpu inspect": "tests/cli/test_inspect.py",
     r"(source <\()?podgpu completion": "tests/cli/test_completion.py",
     r"podgpu report ": "tests/e2e/test_report.py",
-    r"podgpu idle ": "tests/e2e/test_store.py",
-    r"podgpu cluster ": "tests/cli/serving/test_cluster.py",
+    r"podgpu idle\b": "tests/e2e/test_store.py",
+    r"podgpu cluster\b": "tests/cli/serving/test_cluster.py",
 }
 
 # Nowhere here, and why.

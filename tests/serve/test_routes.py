@@ -5,8 +5,10 @@ import logging
 import msgspec
 import pytest
 
+from podgpu.config import Config
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.load import Load
+from podgpu.serve.menu import menu
 from podgpu.serve.pages import Pages
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Routes
@@ -28,6 +30,25 @@ async def test_metrics_are_openmetrics_when_asked_for() -> None:
         answer = await fetch(server, "/metrics", Accept="application/openmetrics-text;version=1.0.0")
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
     assert answer.text.endswith("# EOF\n")
+
+
+async def test_pages_of_other_systems_are_text_whatever_is_asked_for() -> None:
+    """Their counters have no type in OpenMetrics, since their names do not end in _total."""
+    asked = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"}
+    pages = {"dcgm": menu(Config().of).pages["/metrics/dcgm"]}
+    async with serving(StubNode(), dialects=pages) as server:
+        theirs = await fetch(server, "/metrics/dcgm", **asked)
+        own = await fetch(server, "/metrics", **asked)
+    assert theirs.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert own.headers["content-type"].startswith("application/openmetrics-text")
+
+
+async def test_health_is_answered_as_by_dcgm_exporter() -> None:
+    async with serving(StubNode()) as server:
+        answer = await fetch(server, "/health")
+    assert (answer.status, answer.body) == (200, b"OK")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["x-registry-available"] == "true"
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/api/v1/snapshot"])

@@ -123,3 +123,9 @@ def test_a_mistake_is_the_cards_fault_and_names_its_place(
     assert fault
     assert fault.reason == "sampler_error"
     assert fault.detail.startswith("KeyError('no such type') at test_nvml.py:")
+
+
+def test_brand_serial_number_and_application_clocks_are_read(stage: Stage) -> None:
+    device = card_of(stage, h200(0)).read()
+    assert (device.gpu.brand, device.gpu.serial) == ("NVIDIA", "1654424000000")
+    assert values(device, "clock_application_hertz") == [1_980e6, 3_201e6]

@@ -1,12 +1,13 @@
 """Counters over the agent's life: they never fall, whatever happens to the source or the card."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Struct, field
 
 from podgpu.catalog import CATALOG
+from podgpu.catalog.health import CLOCK_EVENTS_RECENT, WINDOW_SECONDS, XID_ERRORS_RECENT
 from podgpu.catalog.row import Kind, Scope
 from podgpu.model import Device, Reading, XidEvent
 
@@ -24,7 +25,8 @@ SeriesKey = tuple[str, tuple[str, ...]]
 class Past(Struct):
     """What is kept of one card: the last value of each counter, what it had before resets, and its XIDs.
 
-    `jumps` counts readings in a row of an energy that the card cannot have drawn since `energy_at`.
+    `jumps` counts readings in a row of an energy that the card cannot have drawn since `energy_at`. `recent` has what
+    happened within the window, as (time of the reading, what is counted, its label).
     """
 
     last: dict[SeriesKey, float] = field(default_factory=dict)
@@ -33,6 +35,8 @@ class Past(Struct):
     carried: dict[SeriesKey, float] = field(default_factory=dict)
     xids: Counter[int] = field(default_factory=Counter)
     last_xid: XidEvent | None = None
+    fresh_xids: list[int] = field(default_factory=list)
+    recent: deque[tuple[float, str, str]] = field(default_factory=deque)
 
 
 class Counters:
@@ -46,6 +50,7 @@ class Counters:
             past = self._past(event.uuid)
             past.xids[event.xid] += 1
             past.last_xid = event
+            past.fresh_xids.append(event.xid)
 
     def apply(self, device: Device) -> Device:
         """Return the device with its counters carried over and its XIDs added."""
@@ -55,7 +60,8 @@ class Counters:
             for reading in device.readings
             if reading.metric != ENERGY or _is_possible(past, reading, device)
         ]
-        return msgspec.structs.replace(device, readings=(*readings, *_xid_readings(past)))
+        more = (*_xid_readings(past), *_recent(past, device))
+        return msgspec.structs.replace(device, readings=(*readings, *more))
 
     def forget(self, cards: Iterable[str]) -> None:
         """A card that was away for long may begin anew, which Prometheus takes for a reset."""
@@ -106,3 +112,19 @@ def _xid_readings(past: Past) -> Iterator[Reading]:
     if past.last_xid:
         yield Reading("xid_last_timestamp_seconds", past.last_xid.at)
         yield Reading("xid_last_code", past.last_xid.xid)
+
+
+def _recent(past: Past, device: Device) -> Iterator[Reading]:
+    """What happened within the window: XIDs, and readings with each reason for the clocks."""
+    if device.fault:
+        return
+    past.recent.extend((device.at, XID_ERRORS_RECENT, str(xid)) for xid in past.fresh_xids)
+    past.fresh_xids.clear()
+    events = (one for one in device.readings if one.metric == "clock_event" and one.value and one.labels)
+    past.recent.extend((device.at, CLOCK_EVENTS_RECENT, one.labels[0]) for one in events)
+    while past.recent and past.recent[0][0] <= device.at - WINDOW_SECONDS:
+        past.recent.popleft()
+    for (metric, label), number in sorted(
+        Counter((metric, label) for _, metric, label in past.recent).items()
+    ):
+        yield Reading(metric, float(number), (label,))

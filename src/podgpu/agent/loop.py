@@ -115,6 +115,7 @@ class Agent:
 
     async def _publish(self, report: Report) -> None:
         taken, wall = time.monotonic(), time.time()
+        self._node = report.node or self._node
         if report.fault is None:
             self._last_good = taken
         attributed = await self._attributed(self._carried(report, taken), report, wall)

@@ -7,7 +7,7 @@ from podgpu.sources import Site, Source, Whereabouts, registry
 
 def open_source(config: Config) -> Source:
     site = Site(
-        node=machine.node_name(config),
+        node=config.node_name or "",
         interval=config.interval,
         find_pods=_Pods(config),
         wants_windows=config.switches != "off",

@@ -1,6 +1,6 @@
 """The card itself: presence, use, memory, clocks."""
 
-from podgpu.catalog.row import Alias, Cadence, Call, Kind, Metric, OtelName, Worth
+from podgpu.catalog.row import Alias, Cadence, Call, Kind, Metric, OtelName, Stability, Worth
 from podgpu.catalog.units import (
     BYTES,
     COMPUTE_MODE,
@@ -137,6 +137,7 @@ USE: tuple[Metric, ...] = (
         cadence=Cadence.SLOW,
         worth=Worth.DETAIL,
         dcgm=Alias("DCGM_FI_DEV_COMPUTE_MODE", COMPUTE_MODE, "Compute mode of the device."),
+        dcgm49=Alias("DCGM_FI_DEV_GPU_COMPUTE_MODE", COMPUTE_MODE, "Compute mode of the device."),
     ),
     Metric(
         name="fan_speed_ratio",
@@ -144,7 +145,7 @@ USE: tuple[Metric, ...] = (
         help="Intended fan speed as a share of full speed. Cards cooled by their server have none.",
         read=Call("FanSpeed", FAN_PERCENT),
         dcgm=Alias("DCGM_FI_DEV_FAN_SPEED", FAN_PERCENT, "Fan speed (in %)."),
-        dcgm49=Alias("DCGM_FI_DEV_FAN_SPEED", FAN_PERCENT, "Fan speed (in %)."),
+        dcgm49=Alias("DCGM_FI_DEV_FAN_SPEED_RATIO", RATIO, "Fan speed (1 is full speed)."),
     ),
 )
 
@@ -200,7 +201,7 @@ MEMORY_ROWS: tuple[Metric, ...] = (
         read=Call("BAR1MemoryInfo", MEMORY_BYTES, pick="bar1Total"),
         cadence=Cadence.SLOW,
         dcgm=Alias("DCGM_FI_DEV_BAR1_TOTAL", MIB, "BAR1 memory total (in MiB)."),
-        dcgm49=Alias("DCGM_FI_DEV_BAR1_TOTAL", MIB, "BAR1 memory total (in MiB)."),
+        dcgm49=Alias("DCGM_FI_DEV_BAR1_CAPACITY_BYTES", BYTES, "BAR1 memory total (in bytes)."),
     ),
     Metric(
         name="bar1_memory_used_bytes",
@@ -209,7 +210,7 @@ MEMORY_ROWS: tuple[Metric, ...] = (
         read=Call("BAR1MemoryInfo", MEMORY_BYTES, pick="bar1Used"),
         cadence=Cadence.SLOW,
         dcgm=Alias("DCGM_FI_DEV_BAR1_USED", MIB, "BAR1 memory used (in MiB)."),
-        dcgm49=Alias("DCGM_FI_DEV_BAR1_USED", MIB, "BAR1 memory used (in MiB)."),
+        dcgm49=Alias("DCGM_FI_DEV_BAR1_USED_BYTES", BYTES, "BAR1 memory used (in bytes)."),
     ),
 )
 
@@ -248,6 +249,9 @@ CLOCKS: tuple[Metric, ...] = (
         labels=(("clock", "video"),),
         read=Call("ClockInfo", MEGAHERTZ, (VIDEO,)),
         dcgm=Alias("DCGM_FI_DEV_VIDEO_CLOCK", MEGAHERTZ, "Video encoder/decoder clock frequency (in MHz)."),
+        dcgm49=Alias(
+            "DCGM_FI_DEV_VIDEO_CLOCK_HERTZ", HERTZ, "Video encoder/decoder clock frequency (in Hz)."
+        ),
     ),
     Metric(
         name="clock_max_hertz",
@@ -257,6 +261,9 @@ CLOCKS: tuple[Metric, ...] = (
         read=Call("MaxClockInfo", MEGAHERTZ, (SM,)),
         cadence=Cadence.SLOW,
         dcgm=Alias("DCGM_FI_DEV_MAX_SM_CLOCK", MEGAHERTZ, "Maximum supported SM clock frequency (in MHz)."),
+        dcgm49=Alias(
+            "DCGM_FI_DEV_SM_MAX_CLOCK_HERTZ", HERTZ, "Maximum supported SM clock frequency (in Hz)."
+        ),
     ),
     Metric(
         name="clock_max_hertz",
@@ -268,5 +275,30 @@ CLOCKS: tuple[Metric, ...] = (
         dcgm=Alias(
             "DCGM_FI_DEV_MAX_MEM_CLOCK", MEGAHERTZ, "Maximum supported memory clock frequency (in MHz)."
         ),
+        dcgm49=Alias(
+            "DCGM_FI_DEV_MEMORY_MAX_CLOCK_HERTZ", HERTZ, "Maximum supported memory clock frequency (in Hz)."
+        ),
+    ),
+    *(
+        Metric(
+            name="clock_application_hertz",
+            kind=Kind.GAUGE,
+            help="Clock frequency that the card aims at while it works. Newer drivers no longer report it.",
+            labels=(("clock", clock),),
+            read=Call("ApplicationsClock", MEGAHERTZ, (kind,)),
+            cadence=Cadence.SLOW,
+            worth=Worth.DETAIL,
+            stability=Stability.EXPERIMENTAL,
+            dcgm=Alias(
+                f"DCGM_FI_DEV_APP_{short}_CLOCK", MEGAHERTZ, f"{words} application clock frequency (in MHz)."
+            ),
+            dcgm49=Alias(
+                f"DCGM_FI_DEV_{long}_APP_CLOCK_HERTZ", HERTZ, f"{words} application clock frequency (in Hz)."
+            ),
+        )
+        for clock, kind, short, long, words in (
+            ("graphics", GRAPHICS, "SM", "SM", "SM"),
+            ("memory", MEMORY, "MEM", "MEMORY", "Memory"),
+        )
     ),
 )

@@ -1,7 +1,11 @@
 """What is wrong with a card: memory errors, XIDs, throttling, the action the driver asks for."""
 
 from podgpu.catalog.row import Alias, Cadence, Call, Field, Kind, Metric, OtelName, Worth
-from podgpu.catalog.units import COUNT, FLAG, NANOSECONDS
+from podgpu.catalog.units import COUNT, FLAG, NANOSECONDS, SECONDS
+
+# Counts over the last minutes. They have no row: only pages in dcgm-exporter's words show them.
+WINDOW_SECONDS = 300
+XID_ERRORS_RECENT, CLOCK_EVENTS_RECENT = "xid_errors_recent", "clock_events_recent"
 
 _ECC = "Memory errors found by ECC. volatile: since the driver was loaded; aggregate: over the card's life."
 _REMAPPED = "Rows of device memory replaced by spare ones, by the kind of error."
@@ -31,7 +35,7 @@ def _ecc(error: str, lifetime: str, field: int, dcgm: str, dcgm1x: str, words: s
     )
 
 
-def _throttle(reason: str, field: int, violation: str = "", words: str = "") -> Metric:
+def _throttle(reason: str, field: int, violation: str = "", words: str = "", dcgm49: str = "") -> Metric:
     # The HELP of 1.x says microseconds, but its values have always been nanoseconds, so these are too.
     dcgm = Alias(
         f"DCGM_FI_DEV_{violation.upper()}_VIOLATION",
@@ -45,6 +49,12 @@ def _throttle(reason: str, field: int, violation: str = "", words: str = "") -> 
         f"Throttling duration due to {words} (in us).",
         Kind.COUNTER,
     )
+    seconds = Alias(
+        f"DCGM_FI_DEV_GPU_{dcgm49 or violation.upper()}_THROTTLE_SECONDS_TOTAL",
+        SECONDS,
+        f"Throttling duration due to {words} (in s).",
+        Kind.COUNTER,
+    )
     return Metric(
         name="throttle_seconds_total",
         kind=Kind.COUNTER,
@@ -54,7 +64,7 @@ def _throttle(reason: str, field: int, violation: str = "", words: str = "") -> 
         cadence=Cadence.SLOW,
         worth=Worth.DETAIL,
         dcgm=dcgm if violation else None,
-        dcgm49=dcgm if violation else None,
+        dcgm49=seconds if violation else None,
         dcgm1x=dcgm1x if violation else None,
     )
 
@@ -248,7 +258,7 @@ THROTTLING: tuple[Metric, ...] = (
     _throttle("power", 74, "power", "power constraints"),
     _throttle("thermal", 75, "thermal", "thermal constraints"),
     _throttle("sync_boost", 76, "sync_boost", "sync-boost constraints"),
-    _throttle("board_limit", 77, "board_limit", "board limit constraints"),
+    _throttle("board_limit", 77, "board_limit", "board limit constraints", "LIMIT"),
     _throttle("low_utilization", 78, "low_util", "low utilization"),
     _throttle("reliability", 79, "reliability", "reliability constraints"),
     Metric(
@@ -266,9 +276,9 @@ THROTTLING: tuple[Metric, ...] = (
             Kind.COUNTER,
         ),
         dcgm49=Alias(
-            "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION",
-            NANOSECONDS,
-            "Total duration of clocks below the application clocks (in ns).",
+            "DCGM_FI_DEV_GPU_APP_THROTTLE_SECONDS_TOTAL",
+            SECONDS,
+            "Total duration of clocks below the application clocks (in s).",
             Kind.COUNTER,
         ),
         dcgm1x=Alias(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from podgpu.catalog import TOPICS
-from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric, Scope
+from podgpu.catalog.row import Alias, Cadence, Call, Field, Gpm, Metric, Scope
 
 WIDTH = 80
 
@@ -84,6 +84,11 @@ def aliases(row: Metric) -> dict[str, str]:
     return names | ({"opentelemetry": otel_name(row)} if row.otel else {})
 
 
+def _all_names(row: Metric) -> Iterator[str]:
+    yield from aliases(row).values()
+    yield from (alias.name for alias in row.dcgm_also)
+
+
 def otel_name(row: Metric) -> str:
     """Write `hw.gpu.io{network.io.direction="receive"}`."""
     if row.otel is None:
@@ -155,14 +160,16 @@ def _elsewhere() -> str:
         for row in rows:
             if aliases(row):
                 cells = [
-                    f"`{alias.name}`" + (f" ({alias.unit.symbol})" if alias.unit.symbol else "")
-                    if alias
-                    else ""
-                    for alias in (row.dcgm, row.dcgm49, row.dcgm1x)
+                    ", ".join(map(_with_unit, filter(None, names)))
+                    for names in ((row.dcgm, *row.dcgm_also), (row.dcgm49,), (row.dcgm1x,))
                 ]
                 cells.append(f"`{otel_name(row)}`" if row.otel else "")
                 lines.append(f"| `{_with_labels(row)}` | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _with_unit(alias: Alias) -> str:
+    return f"`{alias.name}`" + (f" ({alias.unit.symbol})" if alias.unit.symbol else "")
 
 
 def _with_labels(row: Metric) -> str:
@@ -185,7 +192,7 @@ def _family_as_text(family: Sequence[Metric]) -> Iterator[str]:
         yield from _wrapped(f"labels: {labels}")
     if row.read is not None:
         yield from _wrapped(f"read: {_ways(family).replace('`', '')}")
-    if names := list(dict.fromkeys(name for one in family for name in aliases(one).values())):
+    if names := list(dict.fromkeys(name for one in family for name in _all_names(one))):
         yield from _wrapped(f"elsewhere: {', '.join(names)}")
     yield ""
 

@@ -159,6 +159,11 @@ TRAFFIC: tuple[Metric, ...] = (
             _PCIE_1X.format("transmitted through PCIe TX"),
             Kind.COUNTER,
         ),
+        dcgm_also=(
+            Alias("DCGM_FI_DEV_PCIE_TX_THROUGHPUT", KILOBYTES_PER_SECOND, "PCIe TX throughput (in kB/s)."),
+            # What later exporters print under a name that looks like one of 1.x.
+            Alias("dcgm_fi_prof_pcie_tx_bytes", BYTES_PER_SECOND, _PCIE.format("transmitted")),
+        ),
     ),
     Metric(
         name="pcie_receive_bytes_per_second",
@@ -173,6 +178,11 @@ TRAFFIC: tuple[Metric, ...] = (
             _PCIE_1X.format("received through PCIe RX"),
             Kind.COUNTER,
         ),
+        dcgm_also=(
+            Alias("DCGM_FI_DEV_PCIE_RX_THROUGHPUT", KILOBYTES_PER_SECOND, "PCIe RX throughput (in kB/s)."),
+            # What later exporters print under a name that looks like one of 1.x.
+            Alias("dcgm_fi_prof_pcie_rx_bytes", BYTES_PER_SECOND, _PCIE.format("received")),
+        ),
     ),
     # Other systems have one number for both directions: a dialect adds up the rows that share an alias.
     *(
@@ -181,17 +191,23 @@ TRAFFIC: tuple[Metric, ...] = (
             kind=Kind.GAUGE,
             help=f"Rate at which the GPU {verb} data over all NVLinks since the previous reading.",
             read=Gpm(gpm, MIB_PER_SECOND, doubtful=True),
-            dcgm=Alias(
-                "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", MEGABYTES_PER_SECOND, f"{_NVLINK}.", Kind.COUNTER
-            ),
+            dcgm=Alias("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", MEGABYTES_PER_SECOND, f"{_NVLINK}."),
             dcgm49=Alias(
                 "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
                 BYTES_PER_SECOND,
                 "Rate of data over all NVLinks, both directions (in B/s).",
             ),
             dcgm1x=Alias("dcgm_nvlink_bandwidth_total", MEGABYTES_PER_SECOND, _NVLINK, Kind.COUNTER),
+            dcgm_also=(
+                Alias(
+                    f"DCGM_FI_PROF_NVLINK_{short}_BYTES",
+                    BYTES_PER_SECOND,
+                    f"The rate of data {verb} over all NVLinks, in bytes per second.",
+                ),
+                Alias("DCGM_FI_DEV_NVLINK_THROUGHPUT_TOTAL", MEGABYTES_PER_SECOND, f"{_NVLINK}."),
+            ),
         )
-        for direction, verb, gpm in (("transmit", "sent", 61), ("receive", "received", 60))
+        for direction, verb, gpm, short in (("transmit", "sent", 61, "TX"), ("receive", "received", 60, "RX"))
     ),
 )
 

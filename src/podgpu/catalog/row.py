@@ -133,6 +133,7 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
 
     `labels` distinguish the rows of a family. `own_labels` are the names of labels that get their values from the
     reading. `mig` says that MIG instances have this reading too. A family is as stable as its rows, which agree.
+    `dcgm_also` are further names in dcgm-exporter, which stand on its pages only where a counters file lists them.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     dcgm: Alias | None = None
     dcgm49: Alias | None = None
     dcgm1x: Alias | None = None
+    dcgm_also: tuple[Alias, ...] = ()
     otel: OtelName | None = None
 
     @property

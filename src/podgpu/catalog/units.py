@@ -40,6 +40,7 @@ CELSIUS = Unit("°C", ceiling=250.0, floor=-273.15)
 MEGAHERTZ = Unit("MHz", 1e6, 1e11)
 HERTZ = Unit("Hz", ceiling=1e11)
 
+SECONDS = Unit("s", ceiling=_TIME_CEILING)
 NANOSECONDS = Unit("ns", 1e-9, _TIME_CEILING)
 
 # The driver reports 32 for unknown.

@@ -29,8 +29,9 @@ async def fetch_page(
 def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
     """Read the cards on a page of any version of dcgm-exporter, and the containers that it says hold them.
 
-    No page makes this raise: `errors` counts what was skipped. A single page has no past and no processes, so there are
-    readings, and tenants with their claims, but nothing is booked.
+    Without a node, the host that the page names counts. No page makes this raise: `errors` counts what was skipped. A
+    single page has no past and no processes, so there are readings, and tenants with their claims, but nothing is
+    booked.
     """
     found = read(page.encode(errors="replace") if isinstance(page, str) else page)
     devices = tuple(card.device for card in found.cards)
@@ -38,7 +39,7 @@ def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
     fault = None if devices else Fault(reason="no_gpu", detail=NO_GPU)
     name = DcgmPages.name
     return Snapshot(
-        node=node,
+        node=node or found.node,
         taken_at=time.time(),
         interval_seconds=0.0,
         version=__version__,

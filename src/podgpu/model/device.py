@@ -23,6 +23,8 @@ class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     architecture: str = ""  # such as `hopper`
     compute_capability: str = ""  # such as `9.0`
     vbios: str = ""  # version of the card's firmware
+    brand: str | None = None  # such as `Tesla`; absent if not known
+    serial: str | None = None  # number of the board; absent if not known
     mig_enabled: bool = False  # whether it is in MIG mode
     multiprocessors: int | None = None  # how many it has; absent if not known
 

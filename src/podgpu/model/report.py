@@ -19,6 +19,7 @@ class Report(Struct, frozen=True, kw_only=True):
     """Devices that could be read, and the reason when the source as a whole could not be.
 
     `allocations` are what the source itself knows about who holds what, for nodes where the kubelet does not say.
+    `node` is the name of the node as the source has it; empty if somebody else named it, or nobody did.
     `parts` are states of what the source is made of, and `part_errors` what is counted under their names.
     """
 
@@ -29,6 +30,7 @@ class Report(Struct, frozen=True, kw_only=True):
     parts: tuple[PartStatus, ...] = ()
     errors: dict[str, int] = {}
     part_errors: dict[str, dict[str, int]] = {}
+    node: str = ""
     driver_version: str = ""
     nvml_version: str = ""
     seconds: float = 0.0

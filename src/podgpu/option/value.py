@@ -67,6 +67,19 @@ class OneOf:
         return text
 
 
+class OnOff(OneOf):
+    """A switch. Variables of other programs write it in the words of Go."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(("on", "off"))
+
+    def __call__(self, text: str) -> str:
+        words = {"1": "on", "t": "on", "true": "on", "0": "off", "f": "off", "false": "off"}
+        return super().__call__(words.get(text.lower(), text))
+
+
 def api_server(text: str) -> str:
     if text in ("auto", "off") or text.startswith(("http://", "https://")):
         return text

@@ -9,6 +9,8 @@ from podgpu.option import OptionsOf
 from podgpu.option.address import NATIVE
 from podgpu.views import native
 from podgpu.views.dialects import Answers, Dialect, Document, Families, dialects, options_class
+from podgpu.views.exposition import Format
+from podgpu.views.negotiate import page_format
 from podgpu.views.series import Family
 
 PREFIX = "/metrics/"
@@ -16,6 +18,14 @@ PREFIX = "/metrics/"
 # The mapping tells how many series were cut from all pages so far, by family.
 MetricsView = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]
 DocumentView = Callable[[Snapshot], Answers]
+
+
+def form_of(path: str, accept: str | None) -> Format:
+    """Choose the format of a page. Other systems' pages are text, as theirs were.
+
+    In OpenMetrics their counters would have no type: few of their names end in `_total`.
+    """
+    return page_format(accept) if path == PREFIX + NATIVE else Format.TEXT
 
 
 @dataclass(frozen=True, slots=True)

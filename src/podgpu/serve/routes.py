@@ -11,11 +11,11 @@ from podgpu.serve import answer
 from podgpu.serve.answer import Response
 from podgpu.serve.guard.hosts import Hosts
 from podgpu.serve.load import Load
-from podgpu.serve.menu import PREFIX
+from podgpu.serve.menu import PREFIX, form_of
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Page, Pages
 from podgpu.serve.request import Request
-from podgpu.views.negotiate import gzip_accepted, page_format
+from podgpu.views.negotiate import gzip_accepted
 from podgpu.views.page import POLICY
 
 RELEASE_SECONDS = 300
@@ -66,6 +66,7 @@ class Routes:
         return {
             **self.pages(dialect),
             "/": Route(self._status),
+            "/health": Route(self._health_of_dcgm, vital=True, open=True),
             "/healthz": Route(self._healthy, vital=True, open=True),
             "/-/healthy": Route(self._healthy, vital=True, open=True),
             "/-/ready": Route(self._ready, vital=True, open=True),
@@ -86,7 +87,7 @@ class Routes:
 
     def _metrics(self, path: str) -> Handler:
         def metrics(request: Request) -> Response:
-            form = page_format(request.headers.get("accept"))
+            form = form_of(path, request.headers.get("accept"))
             page = self._pages.metrics(self._node.snapshot, path, form, gzipped=wants_gzip(request))
             return answered(page, request)
 
@@ -110,6 +111,10 @@ class Routes:
             return answer.text(400, "form must be full or slim")
         snapshot, gzipped = self._node.snapshot, wants_gzip(request)
         return answered(self._pages.json(snapshot, slim=form == "slim", gzipped=gzipped), request)
+
+    def _health_of_dcgm(self, _request: Request) -> Response:
+        """Answer as dcgm-exporter does, whose probes a manifest may still name."""
+        return Response(200, b"OK", answer.TEXT, {"X-Registry-Available": "true"})
 
     def _healthy(self, _request: Request) -> Response:
         return answer.text(200, "healthy")

@@ -80,7 +80,7 @@ class FindPods(Protocol):
 
 
 class Site(Struct, frozen=True):
-    """What a source may need to know about the machine it runs on.
+    """What a source may need to know about the machine it runs on. `node` is empty if nobody named it.
 
     `wants_windows` asks for stretches of a card's time with the busy time of each, where the source has them.
     """

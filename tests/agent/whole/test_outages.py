@@ -11,6 +11,7 @@ import pytest
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.kube.api.server import ApiServer
+from podgpu.kube.kubelet import restart
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.model import Device, Gpu, PartStatus, Report, Snapshot, Workload
 from podgpu.views.native import families
@@ -81,6 +82,7 @@ PODS = {"train": h200(0).uuid, "serve": h200(1).uuid}
 async def test_the_map_outlives_the_kubelet_and_is_fresh_when_it_is_back(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(restart, "SETTLING_SECONDS", 2.0)
     async with two_pods(library, tmp_path, monkeypatch, PODS) as (kubelet, agent):
         before = await snapshot_when(agent, "two claims", has_power)
         await kubelet.stop()
@@ -94,10 +96,10 @@ async def test_the_map_outlives_the_kubelet_and_is_fresh_when_it_is_back(
 
         kubelet.replies[LIST] = answer(serve=PODS["serve"])
         await kubelet.start()
-        after = await asyncio.wait_for(
-            snapshot_when(agent, "fresh again", lambda one: part(one, "podresources").up), 10
-        )
-        assert [claim.container.pod for claim in claims(after)] == ["serve"]
+        # It may not have heard of all its pods yet, so those it does not list keep their cards for a while.
+        back = await snapshot_when(agent, "back again", lambda one: part(one, "podresources").up)
+        assert {claim.container.pod for claim in claims(back)} >= {"serve"}
+        await asyncio.wait_for(snapshot_when(agent, "one claim", lambda one: len(claims(one)) == 1), 20)
 
 
 async def test_a_deleted_pod_is_gone_at_the_next_cycle(

@@ -98,6 +98,18 @@ def test_parts_of_a_card_are_called_as_the_device_plugin_calls_them() -> None:
     assert [one.device_id for one in found.allocations] == ["GPU-1::0", "GPU-1::3"]
 
 
+def mig(number: int) -> str:
+    return f"MIG-00000000-0000-5000-8000-{number:012d}"
+
+
+def claim(number: int) -> str:
+    """The labels of a resource claim for a MIG device."""
+    return (
+        f"dra_claim_name=c{number},dra_claim_namespace=ns,dra_device_name=gpu-0-mig-{number},"
+        f"dra_driver_name=gpu.nvidia.com,dra_mig_device_uuid={mig(number)},dra_mig_profile=1g.10gb,dra_pool_name=n"
+    )
+
+
 def test_a_pod_on_an_instance_holds_the_instance() -> None:
     found = card(
         f"DCGM_FI_PROF_SM_ACTIVE 0.5 GPU_I_PROFILE=2g.20gb,GPU_I_ID=3,Hostname=n,{OWN}",
@@ -117,6 +129,31 @@ def test_parts_of_instances_are_each_instance_s_own() -> None:
         "MIG-GPU-1/3/0::1",
         "MIG-GPU-1/5/0",
     ]
+
+
+def test_a_claim_on_the_row_of_a_card_names_the_instance() -> None:
+    """dcgm-exporter up to 4.8.2 puts the claim of a MIG device on the row of its card."""
+    found = card(f"{UTIL} 50 Hostname=n,{claim(1)},{OWN}", f"{UTIL} 50 Hostname=n,{claim(2)},{OTHER}")
+    assert [one.device_id for one in found.allocations] == [mig(1), mig(2)]
+    assert [(one.mig.uuid, one.mig.profile) for one in found.device.instances] == [
+        (mig(1), "1g.10gb"),
+        (mig(2), "1g.10gb"),
+    ]
+    assert found.device.gpu.mig_enabled
+
+
+def test_a_claim_means_the_only_instance_of_its_profile() -> None:
+    instances = [
+        f"DCGM_FI_PROF_SM_ACTIVE 0.5 GPU_I_PROFILE={profile},GPU_I_ID={number},Hostname=n"
+        for number, profile in enumerate(("1g.10gb", "2g.20gb"), 3)
+    ]
+    found = card(*instances, f"{UTIL} 50 Hostname=n,{claim(1)},{OWN}")
+    assert [one.device_id for one in found.allocations] == ["MIG-GPU-1/3/0"]
+    assert len(found.device.instances) == 2
+    doubtful = card(
+        *instances, f"{UTIL} 50 Hostname=n,{claim(1)},{OWN}", f"{UTIL} 50 Hostname=n,{claim(2)},{OTHER}"
+    )
+    assert doubtful.allocations == ()
 
 
 def test_the_row_of_a_card_does_not_say_who_holds_an_instance() -> None:
@@ -176,10 +213,42 @@ def test_use_on_the_row_of_an_instance_is_not_the_card_s() -> None:
 
 
 @pytest.mark.parametrize(
-    "labels", ["UUID=", "UUID=MIG-1", f"UUID=GPU-{'1' * 65}", "nvlink=3", "GPU_I_ID=x,GPU_I_PROFILE=1g.10gb"]
+    "labels", ["UUID=", "UUID=MIG-1", f"UUID=GPU-{'1' * 65}", "GPU_I_ID=x,GPU_I_PROFILE=1g.10gb"]
 )
 def test_rows_of_no_card_are_left_out(labels: str) -> None:
     assert page(f"{UTIL} 50 {labels}").cards == ()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES 5",
+        "DCGM_FI_DEV_SOMETHING_NEW 1",
+        "DCGM_FI_DEV_VGPU_PER_PROCESS_UTILIZATION nonsense",
+        "DCGM_FI_DEV_GPU_TEMP 2147483632",
+        f"{UTIL} 50 nvlink=3",
+        "DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES 5 UUID=,gpu_uuid=GPU-1,nvlink=3",
+    ],
+)
+def test_every_row_that_names_a_gpu_makes_a_card(row: str) -> None:
+    found = page(row)
+    assert [one.device.gpu.uuid for one in found.cards] == ["GPU-1"]
+    assert values(found.cards[0]) == {}
+    assert found.errors == {}
+
+
+def test_a_page_names_its_host() -> None:
+    assert page(f"{UTIL} 50 Hostname=gpu-node-7").node == "gpu-node-7"
+    assert page(f"{UTIL} 50 hostname=gpu-node-8").node == "gpu-node-8"
+    assert page(f"{UTIL} 50").node == ""
+
+
+def test_a_page_from_prometheus_may_have_the_old_spelling_of_pods() -> None:
+    found = by_prometheus(f"{UTIL} 50 container_name=c,pod_name=p,pod_namespace=ns")
+    assert names(found.cards[0].allocations) == ("ns/p/c",)
+    # Beside other names they may be labels that a pod gave itself.
+    beside = by_prometheus(f"{UTIL} 50 container_name=c,pod_name=p,pod_namespace=ns,{EXPORTER}")
+    assert beside.cards[0].allocations == ()
 
 
 def test_a_card_without_a_number_has_that_of_its_place() -> None:

@@ -197,7 +197,9 @@ PAGES = {
         absent=(("power_watts",), MEMORY_HEAT),
         driver="580.126.09",
     ),
-    "xid_count_window_pr239": Expected({}),
+    "xid_count_window_pr239": Expected(
+        {0: ("GPU-b9f9e81b-bee7-34bc-af17-132ef6592740", "NVIDIA T400 4GB")}, driver="545.29.02"
+    ),
 }
 
 

@@ -6,6 +6,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from podgpu.agent.loop import Agent
+from podgpu.assembly.agent import open_agent
+from podgpu.config.precedence import load
 from podgpu.model import Fault, Report
 from podgpu.sources.dcgm.page import Pages
 from podgpu.sources.dcgm.reading import MOST_CARDS
@@ -196,3 +199,23 @@ async def test_not_too_many_pages_are_asked_for_at_once() -> None:
 async def test_there_is_no_driver_to_let_go_of() -> None:
     async with pages() as source:
         assert await source.release(60)
+
+
+@pytest.mark.parametrize(
+    ("environment", "node"), [({}, "gpu-node-7"), ({"NODE_NAME": "worker-1"}, "worker-1")]
+)
+async def test_without_a_node_name_the_host_on_the_page_counts(
+    environment: dict[str, str], node: str
+) -> None:
+    page = b'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1",Hostname="gpu-node-7"} 40\n'
+    async with FakeExporter(page) as exporter:
+        agent = open_agent(load({"source": ["dcgm"], "dcgm_url": [exporter.url]}, environment))
+        assert isinstance(agent, Agent)
+        try:
+            await agent.cycle()
+            assert agent.snapshot.node == node
+            exporter.status = 500
+            await agent.cycle()
+            assert agent.snapshot.node == node  # a page that fails renames nothing
+        finally:
+            await agent.close()

@@ -48,8 +48,16 @@ def two_gpus(*faults: FakeFault) -> FakeNode:
 
 
 def children() -> list[int]:
+    """The samplers among this process's children: other tests leave programs running for each other."""
     listing = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-    return [int(pid) for pid in listing.split()]
+    return [int(pid) for pid in listing.split() if b"podgpu.sources.nvml.child" in _command(int(pid))]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def stop(sampler: Sampler) -> None:

@@ -36,7 +36,7 @@ HARMLESS = {
     "Cluster": {"version"},
     "ClusterNode": {"state", "origin", "reason", "allocatable", "model"},
     "Snapshot": {"version", "driver_version", "nvml_version"},
-    "Gpu": {"model", "architecture", "compute_capability", "vbios"},
+    "Gpu": {"model", "architecture", "compute_capability", "vbios", "brand"},
     "Fault": {"reason", "call"},
     "Refused": {"reason", "call"},
     "Reading": {"metric", "labels"},

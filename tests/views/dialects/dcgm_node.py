@@ -244,3 +244,57 @@ NODE = Snapshot(
     cards=(EXCLUSIVE, IDLE, SHARED, SPLIT, DYNAMIC, STUCK, EMPTY_MIG),
     pods=PODS,
 )
+
+
+def shared(*tenants: Tenant, number: int = 0) -> Snapshot:
+    """A node with one card, and these on it."""
+    return replace(NODE, cards=(heard(Device(gpu=gpu(number), readings=readings(0.8)), *tenants),))
+
+
+SIDECAR = ContainerRef("team-a", "train-0", "sidecar", "uid-train")
+# Two containers of one pod.
+PAIR = shared(
+    *(
+        Tenant(
+            container=one,
+            claims=held(one, 0, share=0.5, system="replicas"),
+            booking=Booking(memory_bytes=size * GIB, sm_ratio=ratio, power_watts=200.0),
+        )
+        for one, size, ratio in ((TRAIN, 20, 0.5), (SIDECAR, 4, 0.1))
+    )
+)
+# Three pods on one card in time slices.
+TRIO = shared(
+    *(
+        Tenant(
+            container=one,
+            claims=held(one, 0, share=0.25, system="replicas"),
+            booking=Booking(memory_bytes=size * GIB, sm_ratio=ratio, power_watts=100.0),
+        )
+        for one, size, ratio in ((TRAIN, 12, 0.4), (CHAT, 8, 0.2), (BATCH, 1, 0.0))
+    )
+)
+# A claim that two pods share.
+TOGETHER = replace(
+    shared(
+        *(
+            Tenant(
+                container=one,
+                claims=claimed(one, 0, "gpu-node-1/gpu-0"),
+                booking=Booking(memory_bytes=4 * GIB, sm_ratio=0.3, power_watts=100.0),
+            )
+            for one in (CLAIMANT, PART)
+        )
+    ),
+    pods=tuple(
+        replace(
+            pod,
+            labels={"app.kubernetes.io/name": "llm", "2nd": "b", "pod": "imposter"},
+            containers=(PodContainer(name="ctr", uses=(ClaimUse("gpu"),)),),
+            resource_claims={"gpu": "together"},
+        )
+        for pod in PODS
+    ),
+)
+# A card that is split by MIG, with instances of one and of two, beside a card in time slices.
+MIXED = replace(NODE, cards=(*TRIO.cards, SPLIT))

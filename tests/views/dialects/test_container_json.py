@@ -246,9 +246,9 @@ def test_a_shared_card_has_a_row_for_each_container_with_the_values_of_the_card(
 
 def test_each_container_has_its_own_values_by_option() -> None:
     chat, batch = rows(SHARED, {"missing": "null"}, SPLIT)
-    split = ("gpu_utilization", "framebuffer_used", "power_usage")
-    assert [chat[name] for name in split] == [70.0, 500.0, 200.0]
-    assert [batch[name] for name in split] == [None, None, 40.0]
+    split = ("gpu_utilization", "framebuffer_used", "power_usage", "graphics_engine_active")
+    assert [chat[name] for name in split] == [70.0, 500.0, 200.0, 0.7]
+    assert [batch[name] for name in split] == [None, None, 40.0, None]
     others = [name for name in NUMBERS if name not in split]
     assert [chat[name] for name in others] == [batch[name] for name in others]
 

@@ -256,38 +256,41 @@ def test_a_file_of_counters_chooses_families_types_help_and_labels(tmp_path: Pat
     ]
 
 
-def test_one_file_serves_both_generations(tmp_path: Path) -> None:
+def test_a_field_is_printed_as_the_file_names_it_on_every_page(tmp_path: Path) -> None:
     config = listed(
         tmp_path / "counters.csv",
         "DCGM_FI_DEV_GPU_UTIL, gauge, Old words\n"
         "DCGM_FI_DEV_FB_USED_BYTES, gauge, New words\n"
+        "dcgm_sm_clock, counter, Oldest words\n"
         "DCGM_FI_SYSTEM_DRIVER_VERSION, label, Driver\n",
     )
-    old, new = (
-        {one.name: one.help for one in dialect.families(NODE, config)} for dialect in (dcgm, dcgm_4_9)
-    )
-    assert old == {
-        "DCGM_FI_DEV_GPU_UTIL": "Old words",
-        "DCGM_FI_DEV_FB_USED": "Framebuffer memory used (in MiB).",
-    }
-    assert new == {
-        "DCGM_FI_DEV_GPU_UTIL_RATIO": "GPU utilization (0 to 1).",
-        "DCGM_FI_DEV_FB_USED_BYTES": "New words",
-    }
-    assert b'DCGM_FI_DRIVER_VERSION="580' in page(dcgm, config)
+    for dialect in (dcgm, dcgm_4_9):
+        found = {one.name: (one.kind.value, one.help) for one in dialect.families(NODE, config)}
+        assert found == {
+            "DCGM_FI_DEV_GPU_UTIL": ("gauge", "Old words"),
+            "DCGM_FI_DEV_FB_USED_BYTES": ("gauge", "New words"),
+            "dcgm_sm_clock": ("counter", "Oldest words"),
+        }
+        told = {name: rows(name, 0, dialect, config)[0][1] for name in found}
+        assert told == {
+            "DCGM_FI_DEV_GPU_UTIL": 97,
+            "DCGM_FI_DEV_FB_USED_BYTES": 30 * 2**30 - 700_000,
+            "dcgm_sm_clock": 1980,
+        }
+        assert b'DCGM_FI_SYSTEM_DRIVER_VERSION="580' in page(dialect, config)
 
 
 def test_fields_that_cannot_be_provided_are_listed(tmp_path: Path) -> None:
     config = listed(
         tmp_path / "counters.csv",
         "DCGM_FI_DEV_GPU_TEMP, gauge, known\n"
-        "DCGM_FI_DEV_SERIAL, label, unknown\n"
+        "DCGM_FI_DEV_OEM_INFOROM_VER, label, unknown\n"
         "DCGM_FI_DEV_GPU_UTIL, label, a number is no label\n"
         "DCGM_FI_DRIVER_VERSION, gauge, nor is a text a number\n"
         "DCGM_EXP_P2P_STATUS, gauge, unknown\n",
     )
     assert dcgm.unavailable(config.collectors) == (
-        "DCGM_FI_DEV_SERIAL",
+        "DCGM_FI_DEV_OEM_INFOROM_VER",
         "DCGM_FI_DEV_GPU_UTIL",
         "DCGM_FI_DRIVER_VERSION",
         "DCGM_EXP_P2P_STATUS",
@@ -303,7 +306,12 @@ def test_only_known_counters_of_dcgm_exporter_are_missing(tmp_path: Path) -> Non
     )
     missing = set(dcgm.unavailable(config.collectors))
     assert missing & counters.keys() == LEFT_OUT.keys()
-    assert LABELS - missing == {"DCGM_FI_DRIVER_VERSION", "DCGM_FI_NVML_VERSION", "DCGM_FI_DEV_VBIOS_VERSION"}
+    assert LABELS & missing == {
+        "DCGM_FI_DEV_OEM_INFOROM_VER",
+        "DCGM_FI_DEV_ECC_INFOROM_VER",
+        "DCGM_FI_DEV_POWER_INFOROM_VER",
+        "DCGM_FI_DEV_INFOROM_IMAGE_VER",
+    }
 
 
 def test_a_field_means_the_same_rows_in_every_generation() -> None:

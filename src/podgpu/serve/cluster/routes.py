@@ -11,11 +11,10 @@ from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
 from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
 from podgpu.serve.load import Load
-from podgpu.serve.menu import PREFIX
+from podgpu.serve.menu import PREFIX, form_of
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Handler, Route, is_known, under_policy, wants_gzip
 from podgpu.views.json import encode
-from podgpu.views.negotiate import page_format
 
 MOST_HOURS = 31 * 24
 
@@ -55,7 +54,7 @@ class ClusterRoutes:
         queried = self._menu.queried.get(path)
 
         async def page(request: Request) -> Response:
-            form, gzipped = page_format(request.headers.get("accept")), wants_gzip(request)
+            form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
             if request.query and queried is not None:
                 view = queried(request.query)
                 return _answer(await self._pages.once(view, form, gzipped=gzipped), request)

@@ -42,7 +42,7 @@ def _pages(options: "Options", site: Site) -> Whereabouts:
 
 @dataclass(frozen=True, slots=True)
 class OnePage:
-    """The page at the address that the user gave."""
+    """The page at the address that the user gave. Without a node, the host that the page names counts."""
 
     url: str
     node: str

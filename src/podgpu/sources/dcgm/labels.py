@@ -14,6 +14,7 @@ from msgspec import Struct
 Labels = Mapping[str, str]
 
 _UUID = re.compile(r"GPU-[0-9A-Za-z-]{1,64}")
+_MIG_UUID = re.compile(r"MIG-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NUMBER = re.compile(r"[0-9]{1,6}")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
@@ -28,6 +29,7 @@ _SCRAPED = ("job", "instance")
 
 _UUIDS = ("UUID", "uuid")  # pages with `uuid` use the old spelling of pods
 _INSTANCE = ("GPU_I_PROFILE", "GPU_I_ID")  # in the exporter's order, which is not alphabetical
+_CLAIM = ("dra_claim_name", "dra_claim_namespace", "dra_device_name", "dra_driver_name", "dra_pool_name")
 _HOST = frozenset({"Hostname", "hostname"})
 _CARD = frozenset({"gpu", *_UUIDS, "pci_bus_id", "device", "modelName", *_INSTANCE})
 
@@ -38,11 +40,18 @@ class PageTenant(Struct, frozen=True):
     container: str
 
 
+class ClaimedMig(Struct, frozen=True):
+    """The MIG device of a resource claim, as the row of its card names it."""
+
+    uuid: str
+    profile: str
+
+
 class PagePlace(Struct, frozen=True, kw_only=True):
     """A card, or its GPU instance `instance`, and the container that has it according to the page.
 
     `replica` is the number of the replica if the card is shared. `is_divided` marks a row of the card that really
-    describes an instance, without saying which.
+    describes an instance, without saying which; `claimed` says it. A row with `is_link` is about a single link.
     """
 
     uuid: str
@@ -50,6 +59,8 @@ class PagePlace(Struct, frozen=True, kw_only=True):
     tenant: PageTenant | None = None
     replica: int | None = None
     is_divided: bool = False
+    claimed: ClaimedMig | None = None
+    is_link: bool = False
 
     @property
     def is_shared_out(self) -> bool:
@@ -65,22 +76,38 @@ def is_relabelled(rows: Iterable[Labels]) -> bool:
 
 
 def place(labels: Labels, last: Labels, *, relabelled: bool) -> PagePlace | None:
-    """Return None for a row that is not about a card: processors, switches, single links, rows without a UUID.
+    """Return None for a row that is not about a card: processors, switches, rows without a UUID.
 
     `last` has the last values of labels that the row carries more than once.
     """
     of_card, of_pod = _of_card(labels), {**labels, **last}
+    if of_card.get("nvlink"):
+        return _place_of_link(of_card)
     uuid = _uuid(of_card)
     instance = _number(of_card.get("GPU_I_ID", ""))
-    if not uuid or of_card.get("nvlink") or (instance is None and of_card.get("GPU_I_PROFILE")):
+    if not uuid or (instance is None and of_card.get("GPU_I_PROFILE")):
         return None
+    tenant = _tenant(of_pod, _spelling(of_card, of_pod, relabelled=relabelled))
     return PagePlace(
         uuid=uuid,
         instance=instance,
-        tenant=_tenant(of_pod, _spelling(of_card, of_pod, relabelled=relabelled)),
+        tenant=tenant,
+        claimed=_claimed(of_pod) if tenant else None,
         replica=_number(of_pod.get("vgpu", "")),
         is_divided=bool(of_pod.get("dra_mig_profile") or of_pod.get("dra_mig_device_uuid")),
     )
+
+
+def _place_of_link(labels: Labels) -> PagePlace | None:
+    uuid = _uuid(labels) or labels.get("gpu_uuid", "")
+    return PagePlace(uuid=uuid, is_link=True) if _UUID.fullmatch(uuid) else None
+
+
+def _claimed(labels: Labels) -> ClaimedMig | None:
+    """Only the full set of labels counts: a pod may have set one or the other itself."""
+    uuid, profile = labels.get("dra_mig_device_uuid", ""), labels.get("dra_mig_profile", "")
+    is_whole = all(map(labels.get, _CLAIM)) and profile and _MIG_UUID.fullmatch(uuid)
+    return ClaimedMig(uuid, profile) if is_whole else None
 
 
 def index(labels: Labels) -> int | None:
@@ -126,9 +153,11 @@ def _spelling(of_card: Labels, of_pod: Labels, *, relabelled: bool) -> tuple[str
     if relabelled and not is_old:
         # Prometheus renames a label only where it adds one of that name. If it renamed a label twice, it was the pod's.
         was_moved = of_pod.keys() >= set(OWN) and of_pod.keys().isdisjoint(_MOVED_TWICE)
-        return MOVED if was_moved else None
+        # Names in the old spelling were not renamed. Beside others they may be the pod's own labels.
+        is_old_alone = all(map(of_pod.get, OLD)) and not any(map(of_pod.get, OWN))
+        return MOVED if was_moved else OLD if is_old_alone else None
     usual = [OLD] if relabelled else [OLD, OWN] if is_old else [OWN, OLD]
-    return next((names for names in usual if not of_pod.keys().isdisjoint(names)), None)
+    return next((names for names in usual if any(map(of_pod.get, names))), None)
 
 
 def _tenant(labels: Labels, spelling: tuple[str, str, str] | None) -> PageTenant | None:

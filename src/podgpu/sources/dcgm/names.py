@@ -1,11 +1,11 @@
-"""What the names on a page mean: the catalog's aliases for all versions, and a few that do not fit the catalog."""
+"""What the names on a page mean: the catalog's aliases for all versions, and masks, which do not fit the catalog."""
 
 from collections import defaultdict
 from dataclasses import dataclass
 
 from podgpu.catalog import device_rows
 from podgpu.catalog.row import Call, Metric, Unit
-from podgpu.catalog.units import BYTES_PER_SECOND, FLAG
+from podgpu.catalog.units import FLAG
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,6 @@ class Meaning:
         return not self.row.mig and not self.row.name.endswith("utilization_ratio")
 
 
-# Rates with names that sound like totals. The second pair is what later exporters print under 1.x names.
-_RATES = {
-    "DCGM_FI_PROF_NVLINK_TX_BYTES": "nvlink_transmit_bytes_per_second",
-    "DCGM_FI_PROF_NVLINK_RX_BYTES": "nvlink_receive_bytes_per_second",
-    "dcgm_fi_prof_pcie_tx_bytes": "pcie_transmit_bytes_per_second",
-    "dcgm_fi_prof_pcie_rx_bytes": "pcie_receive_bytes_per_second",
-}
 _CLOCK_MASKS = ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS")
 
 
@@ -54,15 +47,10 @@ def _aliases() -> dict[str, tuple[Meaning, ...]]:
     """Leave out names that stand for the sum of several rows, such as both directions of NVLink."""
     found: dict[str, set[Meaning]] = defaultdict(set)
     for row in device_rows():
-        for alias in (row.dcgm, row.dcgm49, row.dcgm1x):
+        for alias in (row.dcgm, row.dcgm49, row.dcgm1x, *row.dcgm_also):
             if alias:
                 found[alias.name].add(Meaning(row, alias.unit))
     return {name: tuple(meanings) for name, meanings in found.items() if len(meanings) == 1}
-
-
-def _rates() -> dict[str, tuple[Meaning, ...]]:
-    rows = {row.name: row for row in device_rows()}
-    return {name: (Meaning(rows[row], BYTES_PER_SECOND),) for name, row in _RATES.items()}
 
 
 def _masks() -> dict[str, tuple[Meaning, ...]]:
@@ -74,4 +62,7 @@ def _masks() -> dict[str, tuple[Meaning, ...]]:
     return dict.fromkeys(_CLOCK_MASKS, bits)
 
 
-MEANINGS: dict[str, tuple[Meaning, ...]] = _aliases() | _rates() | _masks()
+MEANINGS: dict[str, tuple[Meaning, ...]] = _aliases() | _masks()
+
+# How every name of dcgm-exporter begins, known or not: a row that names a GPU shows that there is one.
+PREFIXES = ("DCGM_", "dcgm_")

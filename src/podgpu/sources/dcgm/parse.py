@@ -54,18 +54,25 @@ class PageRow(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """`skipped` counts the wanted samples that were left out, by reason: `malformed`, `blank` or `too_many`."""
+    """Rows of wanted names come first. Those after them have no samples: only names beside the wanted carry them.
+
+    `skipped` counts the wanted samples that were left out, by reason: `malformed`, `blank` or `too_many`.
+    """
 
     rows: list[PageRow]
     skipped: Counter[str]
 
 
-def parse(page: bytes, wanted: Container[str]) -> Page:
-    """Find the samples of the wanted names. Timestamps and exemplars are ignored."""
-    reader = _Reader(wanted)
+def parse(page: bytes, wanted: Container[str], beside: tuple[str, ...] = ()) -> Page:
+    """Find the samples of the wanted names, and the labels of all names that begin like one of `beside`.
+
+    Timestamps and exemplars are ignored.
+    """
+    reader = _Reader(wanted, beside)
     for line in _lines(page):
         reader.read(line)
-    return Page(rows=list(reader.rows.values()), skipped=reader.skipped)
+    others = (row for text, row in reader.others.items() if text not in reader.rows)
+    return Page(rows=[*reader.rows.values(), *others], skipped=reader.skipped)
 
 
 def _lines(page: bytes) -> Iterator[str]:
@@ -78,10 +85,12 @@ def _lines(page: bytes) -> Iterator[str]:
 
 
 class _Reader:
-    """The keys of `rows` are the text of the labels."""
+    """The keys of `rows` are the text of the labels, and those of `others`, which hold no wanted sample."""
 
-    def __init__(self, wanted: Container[str]) -> None:
+    def __init__(self, wanted: Container[str], beside: tuple[str, ...] = ()) -> None:
         self.rows: dict[str, PageRow] = {}
+        self.others: dict[str, PageRow] = {}
+        self._beside = beside
         self.skipped: Counter[str] = Counter()
         self._wanted = wanted
         self._left = MOST_SAMPLES
@@ -96,8 +105,18 @@ class _Reader:
                 self._keep(row, name, value)
                 return
         elif (words := name.split(None, 1)) and words[0] not in self._wanted:
+            if name.startswith(self._beside):
+                self._note(rest.rpartition("}")[0])
             return
         self._read_closely(line)
+
+    def _note(self, text: str) -> None:
+        """Keep the labels of a name that is not wanted. Nothing that is wrong with them is an error."""
+        if text in self.rows or text in self.others or len(self.others) >= MOST_ROWS:
+            return
+        row = _row(text) if len(text) <= LONGEST_LINE else None
+        if row is not None and _NAME not in row.labels:
+            self.others[text] = row
 
     def _read_closely(self, line: str) -> None:
         if not line or line.isspace():

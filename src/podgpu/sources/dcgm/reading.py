@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
-from podgpu.model import Ability, Allocation, Device, Gpu, Instance, MigInstance, Reading
+from podgpu.model import UNKNOWN, Ability, Allocation, Device, Gpu, Instance, MigInstance, Reading
 from podgpu.sources.dcgm import labels as row_labels
-from podgpu.sources.dcgm.labels import PagePlace
-from podgpu.sources.dcgm.names import MEANINGS, Meaning
+from podgpu.sources.dcgm.labels import ClaimedMig, PagePlace
+from podgpu.sources.dcgm.names import MEANINGS, PREFIXES, Meaning
 from podgpu.sources.dcgm.parse import PageRow, parse
 
 MOST_CARDS = 64
@@ -34,7 +34,10 @@ class PageCard(Struct, frozen=True, kw_only=True):
 
 
 class PageContents(Struct, frozen=True, kw_only=True):
+    """`node` is the host that the page names; empty if it names none."""
+
     cards: tuple[PageCard, ...] = ()
+    node: str = ""
     driver_version: str = ""
     nvml_version: str = ""
     errors: Counter[str] = field(default_factory=Counter)
@@ -42,16 +45,17 @@ class PageContents(Struct, frozen=True, kw_only=True):
 
 def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> PageContents:
     """`at` is when the page had arrived, `seconds` how long that took."""
-    parsed = parse(page, MEANINGS)
+    parsed = parse(page, MEANINGS, PREFIXES)
     errors = Counter(
         {f"{reason}_sample": count for reason, count in parsed.skipped.items() if reason != "blank"}
     )
     drafts = _drafts(parsed.rows, errors)
     minors = _minors(drafts)
     cards = [draft.card(order, minors.get(draft.uuid), at, seconds) for order, draft in enumerate(drafts)]
-    facts = [labels for draft in drafts for labels in draft.labels]
+    facts = [labels for draft in drafts for labels in (*draft.labels, *draft.links)]
     return PageContents(
         cards=tuple(sorted(cards, key=lambda card: card.device.gpu.index)),
+        node=_first(facts, "Hostname", "hostname"),
         driver_version=_first(facts, "DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION"),
         nvml_version=_first(facts, "DCGM_FI_NVML_VERSION"),
         errors=+errors,
@@ -59,7 +63,7 @@ def read(page: bytes, *, at: float = 0.0, seconds: float = 0.0) -> PageContents:
 
 
 def _drafts(rows: Iterable[PageRow], errors: Counter[str]) -> "list[_Draft]":
-    rows = [row for row in rows if row.samples]
+    rows = list(rows)
     relabelled = row_labels.is_relabelled(row.labels for row in rows)
     drafts: dict[str, _Draft] = {}
     left_out: set[str] = set()
@@ -140,6 +144,7 @@ class _Draft:
     def __init__(self, uuid: str, errors: Counter[str]) -> None:
         self.uuid = uuid
         self.labels: list[row_labels.Labels] = []
+        self.links: list[row_labels.Labels] = []  # rows of single links, which have few labels of their card
         self._errors = errors
         self._card = _Tiers()
         self._instances: dict[int, _Tiers] = {}
@@ -147,6 +152,9 @@ class _Draft:
         self._places: dict[PagePlace, None] = {}  # an ordered set
 
     def add(self, place: PagePlace, row: PageRow) -> None:
+        if place.is_link:
+            self.links.append(row.labels)
+            return
         self.labels.append(row.labels)
         self._places[place] = None
         if place.instance is not None:
@@ -179,22 +187,23 @@ class _Draft:
             gpu=self._gpu(order, minor),
             at=at,
             readings=self._card.readings(),
-            instances=tuple(self._instance(number) for number in sorted(self._profiles)),
+            instances=(*(self._instance(number) for number in sorted(self._profiles)), *self._named()),
             ability=Ability(),
             seconds=seconds,
         )
         return PageCard(device=device, allocations=tuple(self._allocations()))
 
     def _gpu(self, order: int, minor: int | None) -> Gpu:
-        numbers = (row_labels.index(labels) for labels in self.labels)
+        rows = (*self.labels, *self.links)
+        numbers = (row_labels.index(labels) for labels in rows)
         return Gpu(
             uuid=self.uuid,
             index=next((number for number in numbers if number is not None), order),
             minor=minor,
-            model=_first(self.labels, "modelName", "model_name"),
-            pci_bus_id=_first(self.labels, "pci_bus_id"),
+            model=_first(rows, "modelName", "model_name"),
+            pci_bus_id=_first(rows, "pci_bus_id"),
             vbios=_first(self.labels, "DCGM_FI_DEV_VBIOS_VERSION"),
-            mig_enabled=bool(self._profiles),
+            mig_enabled=bool(self._profiles or self._claimed),
         )
 
     def _instance(self, number: int) -> Instance:
@@ -211,11 +220,35 @@ class _Draft:
         """Name an instance by its place on the card, as drivers before R470 did: pages do not have its UUID."""
         return f"MIG-{self.uuid}/{number}/{COMPUTE_INSTANCE}"
 
+    @property
+    def _claimed(self) -> dict[str, str]:
+        """The MIG devices that resource claims name on rows of the card, with their profiles."""
+        return {one.claimed.uuid: one.claimed.profile for one in self._places if one.claimed}
+
+    def _named(self) -> Iterator[Instance]:
+        """The MIG devices that only claims name: on a page with instances they would be there twice."""
+        for uuid, profile in sorted(self._claimed.items()) if not self._profiles else ():
+            mig = MigInstance(
+                uuid=uuid, gpu_instance_id=UNKNOWN, compute_instance_id=UNKNOWN, profile=profile
+            )
+            yield Instance(mig=mig)
+
+    def _device(self, claimed: ClaimedMig) -> str:
+        """Name the instance that a claim means. Empty if several could be meant."""
+        if not self._profiles:
+            return claimed.uuid
+        fitting = [number for number, profile in self._profiles.items() if profile == claimed.profile]
+        rivals = [uuid for uuid, profile in self._claimed.items() if profile == claimed.profile]
+        return self._instance_name(fitting[0]) if len(fitting) == len(rivals) == 1 else ""
+
     def _allocations(self) -> Iterator[Allocation]:
-        """List who holds what. On a card with instances, rows of the card do not say who holds which instance."""
+        """List who holds what. On a card with instances, rows of the card say so only if a claim names one."""
         held: dict[int | None, list[PagePlace]] = {}
         for place in self._places:
-            if place.tenant is not None:
+            if place.claimed and place.instance is None:
+                if device := self._device(place.claimed):
+                    yield from _allocations(device, [place])
+            elif place.tenant is not None:
                 held.setdefault(place.instance, []).append(place)
         for instance, places in held.items():
             is_vague = instance is None and (

@@ -54,7 +54,9 @@ class DcgmPages:
         if not found:
             seconds = time.monotonic() - began
             return Report(fault=next(iter(faults), fault), seconds=seconds)
-        return self._report(found, faults, time.monotonic() - began)
+        report = self._report(found, faults, time.monotonic() - began)
+        is_named = all(pages.values())
+        return report if is_named else msgspec.structs.replace(report, node=found[0].node)
 
     async def release(self, seconds: float) -> bool:
         """Agree at once: no driver is held here."""

@@ -46,6 +46,25 @@ ARCHITECTURES = {
     10: "Blackwell",
     13: "Rubin",
 }
+# nvmlBrandType_t, in DCGM's words.
+BRANDS = {
+    1: "Quadro",
+    2: "Tesla",
+    3: "NVS",
+    4: "Grid",
+    5: "GeForce",
+    6: "Titan",
+    7: "NVIDIA Virtual Applications",
+    8: "NVIDIA Virtual PC",
+    9: "NVIDIA Virtual Compute Server",
+    10: "NVIDIA RTX Virtual Workstation",
+    11: "NVIDIA vGaming",
+    12: "Quadro RTX",
+    13: "NVIDIA RTX",
+    14: "NVIDIA",
+    15: "GeForce RTX",
+    16: "Titan RTX",
+}
 
 
 class GpuReader:
@@ -192,6 +211,8 @@ def _facts(handle: Handle, known: Gpu) -> Gpu:
         architecture=ARCHITECTURES.get(handle.get("Architecture") or 0, known.architecture),
         compute_capability="{}.{}".format(*capability) if capability else known.compute_capability,
         vbios=handle.get("VbiosVersion") or known.vbios,
+        brand=BRANDS.get(handle.get("Brand") or 0, known.brand),
+        serial=handle.get("Serial") or known.serial,
         mig_enabled=known.mig_enabled,
         multiprocessors=_else(_multiprocessors(handle.get("NumGpuCores"), capability), known.multiprocessors),
     )

@@ -65,7 +65,7 @@ _DROPPED: dict[type[Struct], dict[str, Any]] = {
     PodContainer: {"devices": (), "uses": ()},
     Holder: {"cgroup": "", "user": None},
     Fault: {"detail": ""},
-    Gpu: {"pci_bus_id": ""},
+    Gpu: {"pci_bus_id": "", "serial": None},
     SharingStatus: {"doubts": ()},
 }
 

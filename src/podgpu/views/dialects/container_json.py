@@ -10,13 +10,12 @@ from datetime import UTC, datetime
 import msgspec
 
 from podgpu import catalog
-from podgpu.catalog.row import Call, Kind
-from podgpu.catalog.units import BYTES_PER_SECOND
 from podgpu.model import ContainerRef, Snapshot
 from podgpu.views.dialects import Answers, Document, Families
-from podgpu.views.dialects._dcgm.counters import Counter, every
+from podgpu.views.dialects._dcgm.counters import field
+from podgpu.views.dialects._dcgm.derived import event_mask
 from podgpu.views.dialects._dcgm.entity import Entity, entities, printed
-from podgpu.views.dialects._dcgm.occupant import Occupant, is_booked
+from podgpu.views.dialects._dcgm.occupant import Occupant
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.text import clean
 
@@ -59,35 +58,12 @@ _FIELDS = {
 }
 
 
-def _rate(name: str, metric: str) -> Counter:
-    """A field for a rate that has no DCGM name in the catalog."""
-    rows = tuple(row for row in catalog.device_rows() if row.name == metric)
-    return Counter(name, Kind.GAUGE, "", BYTES_PER_SECOND, rows)
-
-
-_COUNTERS = {counter.name: counter for counter in every(lambda row: row.dcgm)} | {
-    counter.name: counter
-    for counter in (
-        _rate("DCGM_FI_PROF_NVLINK_TX_BYTES", "nvlink_transmit_bytes_per_second"),
-        _rate("DCGM_FI_PROF_NVLINK_RX_BYTES", "nvlink_receive_bytes_per_second"),
-    )
-}
-_CLOCK_EVENT = "clock_event"
-_MASKS = {
-    row.label_values: row.read.bit
-    for row in catalog.device_rows()
-    if row.name == _CLOCK_EVENT and isinstance(row.read, Call) and row.read.bit is not None
-}
+_COUNTERS = {name: counter for key, name in _FIELDS.items() if key != _CLOCKS and (counter := field(name))}
 # The readings that the document is made of, by name and labels. Without labels: any.
 READINGS = frozenset(
     {
-        *((_CLOCK_EVENT, labels) for labels in _MASKS),
-        *(
-            (row.name, row.label_values)
-            for field, name in _FIELDS.items()
-            if field != _CLOCKS
-            for row in _COUNTERS[name].rows
-        ),
+        *((row.name, row.label_values) for row in catalog.device_rows() if row.name == "clock_event"),
+        *((row.name, row.label_values) for counter in _COUNTERS.values() for row in counter.rows),
     }
 )
 
@@ -115,15 +91,15 @@ class ContainerRow:
         return self.entity.card.gpu.index, instance, self.container
 
     def values(self) -> dict[str, float | None]:
-        return {field: self._value(field, name) for field, name in _FIELDS.items()}
+        return {key: self._value(key, name) for key, name in _FIELDS.items()}
 
-    def _value(self, field: str, name: str) -> float | None:
-        if self.occupant is None or not self.split or field == _CLOCKS:
-            return self.shared[field]
+    def _value(self, key: str, name: str) -> float | None:
+        if self.occupant is None or not self.split or key == _CLOCKS:
+            return self.shared[key]
         counter = _COUNTERS[name]
         row = counter.rows[0]
-        if not is_booked(row.name) or not self.entity.owns(row):
-            return self.shared[field]
+        if not self.entity.is_booked(row):
+            return self.shared[key]
         own = self.occupant.used(row.name)
         return None if own is None else printed(own, counter.unit)
 
@@ -155,8 +131,8 @@ class Sheet:
         self._written = [_written(one) for one in objects]
         self._index: dict[tuple[str, object], set[int]] = {}
         for number, one in enumerate(objects):
-            for field in _FILTERS.values():
-                self._index.setdefault((field, one.get(field)), set()).add(number)
+            for key in _FILTERS.values():
+                self._index.setdefault((key, one.get(key)), set()).add(number)
         self._whole = _listed(self._written)
 
     def select(self, wanted: Mapping[str, str]) -> bytes:
@@ -183,12 +159,12 @@ def _rows(snapshot: Snapshot, *, split: bool) -> list[ContainerRow]:
 def _rows_of(entity: Entity, *, split: bool) -> list[ContainerRow]:
     present = entity.occupants
     is_split = split and len(present) > 1
-    shared = {field: _shared(entity, field, name) for field, name in _FIELDS.items()}
+    shared = {key: _shared(entity, key, name) for key, name in _FIELDS.items()}
     return [ContainerRow(entity, shared, one, is_split) for one in present] or [ContainerRow(entity, shared)]
 
 
-def _shared(entity: Entity, field: str, name: str) -> float | None:
-    return _event_mask(entity) if field == _CLOCKS else entity.values(_COUNTERS[name]).get(())
+def _shared(entity: Entity, key: str, name: str) -> float | None:
+    return event_mask(entity.card) if key == _CLOCKS else entity.values(_COUNTERS[name]).get(())
 
 
 def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None) -> Object | None:
@@ -222,13 +198,6 @@ def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
 
 
 _OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workload_kind"})
-
-
-def _event_mask(entity: Entity) -> float | None:
-    """Put the bits back together that the readings took apart."""
-    events = {one.labels: one.value for one in entity.card.readings if one.metric == _CLOCK_EVENT}
-    known = events.keys() & _MASKS.keys()
-    return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
 
 
 __all__ = ["DOCUMENTS", "PAGES", "READINGS", "Options", "document"]

@@ -7,7 +7,7 @@ from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm import xid
 from podgpu.views.dialects._dcgm.counters import Counter, every
 from podgpu.views.dialects._dcgm.entity import Entity, whole
-from podgpu.views.dialects._dcgm.occupant import only_holder
+from podgpu.views.dialects._dcgm.occupant import only_pod
 from podgpu.views.series import Family, Key, Labels
 
 COUNTERS = every(lambda row: row.dcgm1x)
@@ -25,11 +25,12 @@ def families(snapshot: Snapshot, _: None) -> list[Family]:
 def _key(entity: Entity) -> Key:
     gpu = entity.card.gpu
     device = Labels(_DEVICE, (str(gpu.index), gpu.uuid))
-    claim = only_holder(entity.occupants)
-    if claim is None:
+    claims = only_pod(entity.occupants)
+    if not claims:
         return (device,)
-    one = claim.container
-    return device, Labels(_POD, (one.pod, one.namespace, one.container))
+    one = claims[0].container
+    container = one.container if len(claims) == 1 else ""
+    return device, Labels(_POD, (one.pod, one.namespace, container))
 
 
 def _family(counter: Counter, rows: list[tuple[Entity, Key]]) -> Family:

@@ -1,17 +1,20 @@
 """Which families a page has: the default counters of dcgm-exporter, or those listed in a file for it."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from podgpu import catalog
 from podgpu.catalog.row import Alias, Kind, Metric, Unit, Worth
+from podgpu.views.dialects._dcgm import derived
 from podgpu.views.dialects._dcgm.collectors import Collector, Collectors
 from podgpu.views.dialects._dcgm.facts import FACTS, Fact
 
 AliasOf = Callable[[Metric], Alias | None]
 
-_ROWS = catalog.device_rows()
+LABEL = "label"
+
+_ROWS = (*catalog.device_rows(), *derived.ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,11 @@ class Selection:
     counters: tuple[Counter, ...]
     facts: tuple[tuple[str, Fact], ...] = ()
 
+    @property
+    def is_derived(self) -> bool:
+        """Whether some counters are no plain readings."""
+        return any(row in derived.ROWS for counter in self.counters for row in counter.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:
@@ -46,65 +54,67 @@ class Generation:
 
 def every(alias: AliasOf) -> tuple[Counter, ...]:
     """Every family that the rows have an alias for."""
-    grouped: dict[str, tuple[Metric, ...]] = {}
-    for row in _ROWS:
-        if found := alias(row):
-            grouped[found.name] = (*grouped.get(found.name, ()), row)
-    return tuple(_counter(found, rows) for rows in grouped.values() if (found := alias(rows[0])))
+    named = (found.name for row in _ROWS if (found := alias(row)))
+    return tuple(_counter(alias, name) for name in dict.fromkeys(named))
+
+
+def field(name: str) -> Counter | None:
+    """The field of this name, in whichever version has it."""
+    return _FIELDS.get(name)
 
 
 @lru_cache(maxsize=8)
 def select(generation: Generation, collectors: Collectors | None) -> Selection:
-    """A field may be listed by its name in any generation, so one file serves all pages."""
-    wanted = collectors.listed if collectors else _by_name(generation.defaults)
-    counters: dict[str, Counter] = {}
-    facts: dict[str, Fact] = {}
-    for one in wanted:
-        if fact := _fact(one):
-            facts.setdefault(generation.fact_name(fact), fact)
-        elif (rows := _rows(one)) and (alias := generation.alias(rows[0])):
-            counters.setdefault(alias.name, _counter(alias, rows, one))
+    """A file may list names of any version. Each is printed as it is listed, in the unit of that name."""
+    if collectors:
+        counters = tuple(found for one in collectors.listed if (found := _listed(one)))
+        facts = {one.field: fact for one in collectors.listed if (fact := _fact(one))}
+    else:
+        counters = tuple(
+            _counter(generation.alias, alias.name)
+            for name in generation.defaults
+            if (counter := field(name)) and (alias := generation.alias(counter.rows[0]))
+        )
+        facts = {generation.fact_name(fact): fact for fact in FACTS if fact.dcgm in generation.defaults}
     # Labels are sorted by name, whatever their order in the file.
-    return Selection(tuple(counters.values()), tuple(sorted(facts.items(), key=lambda item: item[0])))
+    return Selection(counters, tuple(sorted(facts.items(), key=lambda item: item[0])))
 
 
 def unavailable(collectors: Collectors | None) -> tuple[str, ...]:
     """The fields of the file that no page can provide."""
     listed = collectors.listed if collectors else ()
-    return tuple(one.field for one in listed if not _fact(one) and not _rows(one))
-
-
-def _by_name(names: Iterable[str]) -> tuple[Collector, ...]:
-    known = {name for fact in FACTS for name in (fact.dcgm, fact.dcgm49)}
-    return tuple(Collector(name, "label" if name in known else "", "") for name in names)
+    return tuple(one.field for one in listed if not _fact(one) and not _listed(one))
 
 
 def _fact(one: Collector) -> Fact | None:
-    if one.type != "label":
+    if one.type != LABEL:
         return None
     return next((fact for fact in FACTS if one.field in (fact.dcgm, fact.dcgm49)), None)
 
 
-def _rows(one: Collector) -> tuple[Metric, ...]:
-    return _ROWS_BY_FIELD.get(one.field, ()) if one.type != "label" else ()
+def _listed(one: Collector) -> Counter | None:
+    found = field(one.field) if one.type != LABEL else None
+    return replace(found, kind=Kind(one.type), help=one.help) if found else None
 
 
-def _counter(alias: Alias, rows: tuple[Metric, ...], listed: Collector | None = None) -> Counter:
-    """Type and HELP are those of the file, if it lists the field by this very name."""
-    if listed and listed.type and listed.field == alias.name:
-        return Counter(alias.name, Kind(listed.type), listed.help, alias.unit, rows)
-    return Counter(alias.name, alias.kind, alias.help, alias.unit, rows)
+def _counter(alias_of: AliasOf, name: str) -> Counter:
+    rows = tuple(row for row in _ROWS if (alias := alias_of(row)) and alias.name == name)
+    alias = alias_of(rows[0])
+    assert alias is not None  # noqa: S101 - the rows were chosen by it
+    return Counter(name, alias.kind, alias.help, alias.unit, rows)
 
 
-def _rows_by_field() -> dict[str, tuple[Metric, ...]]:
-    found: dict[str, dict[Metric, None]] = {}
+def _fields() -> dict[str, Counter]:
+    found: dict[str, Counter] = {}
     for row in _ROWS:
-        for alias in filter(None, (row.dcgm, row.dcgm49, row.dcgm1x)):
-            found.setdefault(alias.name, {})[row] = None
-    return {field: tuple(rows) for field, rows in found.items()}
+        for alias in filter(None, (row.dcgm, row.dcgm49, row.dcgm1x, *row.dcgm_also)):
+            known = found.get(alias.name, Counter(alias.name, alias.kind, alias.help, alias.unit, ()))
+            if row not in known.rows:
+                found[alias.name] = replace(known, rows=(*known.rows, row))
+    return found
 
 
-_ROWS_BY_FIELD = _rows_by_field()
+_FIELDS = _fields()
 
 # default-counters.csv without the vGPU licence, the only one of its fields that podgpu does not read.
 DEFAULTS = (

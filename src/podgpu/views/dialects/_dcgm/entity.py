@@ -7,10 +7,10 @@ from functools import cached_property
 from math import isfinite
 
 from podgpu.catalog.row import Metric, Unit
-from podgpu.catalog.units import JOULES, MIB, RATIO, WATTS
-from podgpu.model import Card, Instance, Reading, Tenant
+from podgpu.catalog.units import JOULES, MIB, RATIO, SECONDS, WATTS
+from podgpu.model import UNKNOWN, Card, Instance, Reading, Tenant
 from podgpu.views.dialects._dcgm.counters import Counter
-from podgpu.views.dialects._dcgm.occupant import Occupant, occupants
+from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, occupants
 from podgpu.views.outsider import is_outsider
 
 # DCGM repeats a card's value for each of its instances, but not these.
@@ -28,7 +28,7 @@ _CARD_ALONE = frozenset(
     }
 )
 DECIMALS = 6  # as dcgm-exporter prints fractions
-_FRACTIONS = (WATTS, RATIO, JOULES)
+_FRACTIONS = (WATTS, RATIO, JOULES, SECONDS)
 _COMPUTE_PART = re.compile(r"[0-9]+c\.")
 
 
@@ -50,9 +50,9 @@ class Entity:
         """The profile of the GPU instance. That of a compute instance has its own part in front of it."""
         return _COMPUTE_PART.sub("", self.instances[0].mig.profile, count=1) if self.instances else ""
 
-    def owns(self, row: Metric) -> bool:
-        """Whether the value is its own, not that of its card."""
-        return row.mig or not self.instances
+    def is_booked(self, row: Metric) -> bool:
+        """Whether it is known how its containers divide this reading. On a GPU instance that is memory alone."""
+        return row.name == MEMORY if self.instances else is_booked(row.name)
 
     def values(self, counter: Counter) -> dict[tuple[str, ...], float]:
         """The values in the counter's unit, by the values of the row's own labels. Most rows have no such labels."""
@@ -87,9 +87,10 @@ def entities(cards: Iterable[Card]) -> Iterator[Entity]:
         tenants: dict[str, list[Tenant]] = {}
         for tenant in card.tenants:
             tenants.setdefault(tenant.mig, []).append(tenant)
-        parts: dict[int, list[Instance]] = {}
+        parts: dict[int | str, list[Instance]] = {}
         for one in card.instances:
-            parts.setdefault(one.mig.gpu_instance_id, []).append(one)
+            number = one.mig.gpu_instance_id
+            parts.setdefault(one.mig.uuid if number == UNKNOWN else number, []).append(one)
         for instances in parts.values():
             present = [tenant for one in instances for tenant in tenants.get(one.mig.uuid, ())]
             yield Entity(card, tuple(instances), tuple(present))

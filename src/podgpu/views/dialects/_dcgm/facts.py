@@ -15,21 +15,23 @@ class Fact:
     value: Callable[[Snapshot, Gpu], str]
 
 
-def _same(name: str, value: Callable[[Snapshot, Gpu], str]) -> Fact:
-    return Fact(name, name, value)
-
-
 FACTS = (
     Fact(
         "DCGM_FI_DRIVER_VERSION",
         "DCGM_FI_SYSTEM_DRIVER_VERSION",
         lambda snapshot, _: snapshot.driver_version,
     ),
-    _same("DCGM_FI_NVML_VERSION", lambda snapshot, _: snapshot.nvml_version),
-    _same("DCGM_FI_DEV_NAME", lambda _, gpu: gpu.model),
-    _same("DCGM_FI_DEV_UUID", lambda _, gpu: gpu.uuid),
-    _same("DCGM_FI_DEV_PCI_BUSID", lambda _, gpu: gpu.pci_bus_id),
-    _same("DCGM_FI_DEV_NVML_INDEX", lambda _, gpu: str(gpu.index)),
-    _same("DCGM_FI_DEV_MINOR_NUMBER", lambda _, gpu: "" if gpu.minor is None else str(gpu.minor)),
-    _same("DCGM_FI_DEV_VBIOS_VERSION", lambda _, gpu: gpu.vbios),
+    Fact("DCGM_FI_NVML_VERSION", "DCGM_FI_SYSTEM_NVML_VERSION", lambda snapshot, _: snapshot.nvml_version),
+    Fact("DCGM_FI_DEV_NAME", "DCGM_FI_DEV_GPU_NAME", lambda _, gpu: gpu.model),
+    Fact("DCGM_FI_DEV_BRAND", "DCGM_FI_DEV_GPU_BRAND", lambda _, gpu: gpu.brand or ""),
+    Fact("DCGM_FI_DEV_SERIAL", "DCGM_FI_DEV_BOARD_SERIAL", lambda _, gpu: gpu.serial or ""),
+    Fact("DCGM_FI_DEV_UUID", "DCGM_FI_DEV_GPU_UUID", lambda _, gpu: gpu.uuid),
+    Fact("DCGM_FI_DEV_PCI_BUSID", "DCGM_FI_DEV_PCI_BUS_ID", lambda _, gpu: gpu.pci_bus_id),
+    Fact("DCGM_FI_DEV_NVML_INDEX", "DCGM_FI_DEV_NVML_INDEX", lambda _, gpu: str(gpu.index)),
+    Fact(
+        "DCGM_FI_DEV_MINOR_NUMBER",
+        "DCGM_FI_DEV_GPU_MINOR_NUMBER",
+        lambda _, gpu: "" if gpu.minor is None else str(gpu.minor),
+    ),
+    Fact("DCGM_FI_DEV_VBIOS_VERSION", "DCGM_FI_DEV_VBIOS_VERSION", lambda _, gpu: gpu.vbios),
 )

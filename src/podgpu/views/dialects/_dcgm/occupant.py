@@ -6,11 +6,15 @@ from math import inf
 
 from podgpu.model import Booking, Claim, ContainerRef, Tenant, Workload
 
+DYNAMIC = "dra"  # the sharing system of claims by dynamic resource allocation
+
+MEMORY = "memory_used_bytes"
 # Readings of a device that are also booked to containers. Energy is not split here: a row would change from the card's
-# counter to a container's, and back, as others come and go.
+# counter to a container's, and back, as others come and go. Busy time is booked by the activity of the graphics engine.
 _BOOKED: Mapping[str, Callable[[Booking], float | None]] = {
     "utilization_ratio": lambda one: one.sm_ratio,
-    "memory_used_bytes": lambda one: one.memory_bytes,
+    "graphics_engine_active_ratio": lambda one: one.sm_ratio,
+    MEMORY: lambda one: one.memory_bytes,
     "power_watts": lambda one: one.power_watts,
 }
 
@@ -48,6 +52,13 @@ def is_booked(metric: str) -> bool:
     return metric in _BOOKED
 
 
+def is_dynamic(present: Iterable[Occupant]) -> bool:
+    """Whether several pods were given the device by dynamic resource allocation, which dcgm-exporter always splits."""
+    claims = [claim for one in present if (claim := one.claim)]
+    pods = {(one.container.namespace, one.container.pod) for one in claims if one.system == DYNAMIC}
+    return len(pods) > 1
+
+
 def occupants(tenants: Iterable[Tenant]) -> list[Occupant]:
     by_name: dict[tuple[str, str, str], list[Tenant]] = {}
     for tenant in tenants:
@@ -56,7 +67,11 @@ def occupants(tenants: Iterable[Tenant]) -> list[Occupant]:
     return [Occupant(tuple(group)) for group in by_name.values()]
 
 
-def only_holder(present: Iterable[Occupant]) -> Claim | None:
-    """The claim of the only container that was given the device. If there are several, a row names none of them."""
+def only_pod(present: Iterable[Occupant]) -> list[Claim]:
+    """The claims of the only pod that was given the device, one for each of its containers.
+
+    If several pods were given it, none: a row names no pod that is one of several.
+    """
     claims = [claim for one in present if (claim := one.claim)]
-    return claims[0] if len(claims) == 1 else None
+    pods = {(claim.container.namespace, claim.container.pod) for claim in claims}
+    return claims if len(pods) == 1 else []

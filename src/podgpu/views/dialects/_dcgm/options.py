@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from podgpu import option
 from podgpu.option.file import text_file
-from podgpu.option.value import OneOf
+from podgpu.option.value import OneOf, OnOff
 from podgpu.views.dialects._dcgm.collectors import Collectors, collectors
 
 
@@ -20,6 +20,7 @@ class Options:
             ),
             value_name="PATH",
             default_note="dcgm-exporter's default counters",
+            also_from=("DCGM_EXPORTER_COLLECTORS",),
         )
     )
     hostname_label: str = option.one(
@@ -35,8 +36,29 @@ class Options:
         option.Option(
             flag="--dcgm.per-container",
             group=option.DIALECTS,
-            help="Whether the dcgm pages and container-json split use, memory and power of a shared GPU by container.",
-            parse=OneOf(("on", "off")),
+            help="Whether the dcgm pages and container-json have a row for each container of a shared GPU.",
+            parse=OnOff(),
             default="off",
+            also_from=("KUBERNETES_VIRTUAL_GPUS",),
+        )
+    )
+    pod_uid: str = option.one(
+        option.Option(
+            flag="--dcgm.pod-uid",
+            group=option.DIALECTS,
+            help="Whether rows of the dcgm pages carry the UID of their pod.",
+            parse=OnOff(),
+            default="off",
+            also_from=("DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID",),
+        )
+    )
+    pod_labels: str = option.one(
+        option.Option(
+            flag="--dcgm.pod-labels",
+            group=option.DIALECTS,
+            help="Whether rows of the dcgm pages carry the labels of their pod that --kube.pod-labels allows.",
+            parse=OnOff(),
+            default="off",
+            also_from=("DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS",),
         )
     )

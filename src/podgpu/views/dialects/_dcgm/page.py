@@ -1,16 +1,19 @@
-"""The page of dcgm-exporter since 2.0: a row for each card, or for each GPU instance of a card."""
+"""The page of dcgm-exporter since 2.0: a row for each card, or for each GPU instance of a card.
+
+A device that several containers share can have a row for each of them instead.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from podgpu.catalog.row import Unit
-from podgpu.model import Pod, Snapshot
-from podgpu.views.dialects._dcgm import xid
-from podgpu.views.dialects._dcgm.counters import Counter, Generation, select
+from podgpu.model import Card, Snapshot
+from podgpu.views.dialects._dcgm import derived, xid
+from podgpu.views.dialects._dcgm.counters import Counter, Generation, Selection, select
 from podgpu.views.dialects._dcgm.entity import DECIMALS, Entity, entities, printed, rounded
-from podgpu.views.dialects._dcgm.labels import claim_labels, container_labels, device_labels, key
-from podgpu.views.dialects._dcgm.occupant import Occupant, is_booked, only_holder
+from podgpu.views.dialects._dcgm.labels import PodLabels, RowLabels, device_labels, key
+from podgpu.views.dialects._dcgm.occupant import Occupant, is_dynamic, only_pod
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.series import Family, Key, Labels
 
@@ -21,14 +24,18 @@ class EntityRow:
 
     entity: Entity
     device: Labels
-    holder: dict[str, str]
+    holder: RowLabels
     key: Key
-    shares: tuple[tuple[Key, Occupant], ...] = ()
+    shares: tuple[tuple[RowLabels, Occupant], ...] = ()
 
 
 def families(snapshot: Snapshot, options: Options, generation: Generation, hostname: str) -> list[Family]:
     selection = select(generation, options.collectors)
-    pods = {pod.uid: pod for pod in snapshot.pods}
+    pods = PodLabels(
+        {pod.uid: pod for pod in snapshot.pods},
+        uid=options.pod_uid == "on",
+        own=options.pod_labels == "on",
+    )
     rows = [
         _row(
             entity,
@@ -36,23 +43,24 @@ def families(snapshot: Snapshot, options: Options, generation: Generation, hostn
             device_labels(snapshot, entity, selection, hostname),
             split=options.per_container == "on",
         )
-        for entity in entities(map(xid.heard, snapshot.cards))
+        for entity in entities(_cards(snapshot, selection))
     ]
     page = (_family(counter, rows) for counter in selection.counters)
     return [family for family in page if family.samples]
 
 
-def _row(entity: Entity, pods: Mapping[str, Pod], device: Labels, *, split: bool) -> EntityRow:
+def _cards(snapshot: Snapshot, selection: Selection) -> Iterable[Card]:
+    cards = map(xid.heard, snapshot.cards)
+    return derived.completed(snapshot, cards) if selection.is_derived else cards
+
+
+def _row(entity: Entity, pods: PodLabels, device: Labels, *, split: bool) -> EntityRow:
     present = entity.occupants
-    claim = only_holder(present)
-    holder = claim_labels(claim, entity, pods) if claim else {}
-    shares = [(key(device, _labels(one, entity, pods)), one) for one in present if split and len(present) > 1]
+    claims = only_pod(present)
+    holder = pods.of_holder(claims, entity) if claims else RowLabels()
+    is_split = len(present) > 1 and (split or is_dynamic(present))
+    shares = [(pods.of_occupant(one, entity), one) for one in present if is_split]
     return EntityRow(entity, device, holder, key(device, holder), tuple(shares))
-
-
-def _labels(one: Occupant, entity: Entity, pods: Mapping[str, Pod]) -> dict[str, str]:
-    claim = one.claim
-    return claim_labels(claim, entity, pods) if claim else container_labels(one.container)
 
 
 def _family(counter: Counter, rows: Iterable[EntityRow]) -> Family:
@@ -68,9 +76,20 @@ def _samples(counter: Counter, row: EntityRow) -> Iterator[tuple[Key, float]]:
             fitted = _within(value, list(parts.values()), counter.unit)
             yield from zip(parts, fitted, strict=True)
             yield (row.device,), max(0.0, round(value - sum(fitted), DECIMALS))
-        else:
-            own = dict(zip(names, values, strict=True)) | _last_xid(counter, value)
-            yield key(row.device, row.holder | own) if own else row.key, value
+            continue
+        own = {name: text for name, text in zip(names, values, strict=True) if text}
+        own |= _last_xid(counter, value)
+        for labels in _repeated(counter, row):
+            yield (key(row.device, labels.also(own)) if own or labels is not row.holder else row.key), value
+
+
+def _repeated(counter: Counter, row: EntityRow) -> Iterable[RowLabels]:
+    """Whose rows have the whole value, because it cannot be divided.
+
+    What could be divided is not given to everybody in a moment in which nothing was measured.
+    """
+    is_unknown = row.entity.is_booked(counter.rows[0]) and row.entity.card.ability.sees_processes
+    return [labels for labels, _ in row.shares if not is_unknown] or [row.holder]
 
 
 def _within(value: float, parts: list[float], unit: Unit) -> list[float]:
@@ -86,17 +105,17 @@ def _within(value: float, parts: list[float], unit: Unit) -> list[float]:
     return [round(end - start, DECIMALS) for start, end in pairwise([0.0, *edges])]
 
 
-def _parts(counter: Counter, row: EntityRow) -> dict[Key, float]:
+def _parts(counter: Counter, row: EntityRow) -> Mapping[Key, float]:
     """How much of the value each container has. Empty if that is unknown, or if the value is not the entity's own."""
     metric = counter.rows[0]
-    if not is_booked(metric.name) or not row.entity.owns(metric):
+    if not row.entity.is_booked(metric):
         return {}
     found = {}
     for labels, occupant in row.shares:
         own = occupant.used(metric.name)
         part = None if own is None else printed(own, counter.unit)
         if part is not None:
-            found[labels] = part
+            found[key(row.device, labels)] = part
     return found
 
 

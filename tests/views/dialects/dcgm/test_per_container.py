@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from podgpu.model import Booking, ContainerRef, Reading, Snapshot, Tenant
 from podgpu.views.dialects import dcgm, dcgm_4_9
+from tests.catalog.dcgm import RENAMED_IN_4_9
 from tests.views.dialects.dcgm_node import BATCH, CHAT, EXCLUSIVE, NODE, SHARED, STRANGER
 from tests.views.dialects.test_dcgm import DEFAULT, PER_CONTAINER, Row, page, rows
 
@@ -28,17 +29,49 @@ def test_a_shared_card_is_split_by_what_was_measured() -> None:
     assert pods(rows("DCGM_FI_DEV_POWER_USAGE", 2, config=PER_CONTAINER)) == {
         "chat": 300.25, "batch": 50, "": 220.25,
     }  # fmt: skip
-    # Heat is not booked to anybody.
-    assert pods(rows("DCGM_FI_DEV_GPU_TEMP", 2, config=PER_CONTAINER)) == {"": 56}
+    assert pods(rows("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 2, config=PER_CONTAINER)) == {
+        "chat": 0.504, "stranger": 0.2, "": 0.096,
+    }  # fmt: skip
+
+
+def test_what_cannot_be_split_is_repeated_for_everybody() -> None:
+    for name, value in (("DCGM_FI_DEV_GPU_TEMP", 56), ("DCGM_FI_DEV_FB_FREE", 113152)):
+        found = pods(rows(name, 2, config=PER_CONTAINER))
+        assert found == {"chat": value, "batch": value, "stranger": value}
+
+
+# What KEDA, OpenCost and the rules of prometheus-adapter ask for.
+def test_a_pod_on_a_shared_card_has_a_row_in_every_family() -> None:
+    shared_card = replace(NODE, cards=(SHARED,))
+    for family in dcgm.families(shared_card, PER_CONTAINER):
+        assert any(labels.get("pod") == "chat" for labels, _ in rows(family.name, 2, config=PER_CONTAINER))
+
+
+def test_the_used_part_of_the_memory_can_be_computed_for_a_pod() -> None:
+    used, free = (
+        {labels["pod"]: (labels, value) for labels, value in found if labels.get("pod")}
+        for found in (rows(f"DCGM_FI_DEV_FB_{part}", 2, config=PER_CONTAINER) for part in ("USED", "FREE"))
+    )
+    assert used["chat"][0] == free["chat"][0]  # Prometheus joins rows with the same labels
+    assert used["chat"][1] / (used["chat"][1] + free["chat"][1]) == pytest.approx(0.153, abs=1e-3)
+
+
+SPLIT = ("DEV_GPU_UTIL", "DEV_FB_USED", "DEV_POWER_USAGE", "PROF_GR_ENGINE_ACTIVE")
 
 
 @pytest.mark.parametrize("dialect", [dcgm, dcgm_4_9])
-def test_splitting_changes_no_sum(dialect: ModuleType) -> None:
-    whole, split = (
-        {family.name: sum(family.samples.values()) for family in dialect.families(NODE, config)}
-        for config in (DEFAULT, PER_CONTAINER)
-    )
-    assert split == pytest.approx(whole)
+def test_splitting_changes_no_sum_and_repeating_no_maximum(dialect: ModuleType) -> None:
+    node = replace(NODE, cards=(EXCLUSIVE, SHARED))
+    names = {f"DCGM_FI_{name}" for name in SPLIT}
+    names |= {RENAMED_IN_4_9[name] for name in names}
+    for one, other in zip(
+        dialect.families(node, DEFAULT), dialect.families(node, PER_CONTAINER), strict=True
+    ):
+        whole, split = one.samples.values(), other.samples.values()
+        if one.name in names:
+            assert sum(split) == pytest.approx(sum(whole))
+        else:
+            assert (max(split), len(split)) == (max(whole), len(whole) + 2)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +147,21 @@ def test_only_the_memory_of_a_shared_gpu_instance_is_split() -> None:
     config = PER_CONTAINER
     found = [row for row in rows("DCGM_FI_DEV_FB_USED", 3, config=config) if row[0]["GPU_I_ID"] == "5"]
     assert pods(found) == {"chat": 5120, "batch": 2048, "": 1024}
-    # Its power is the card's.
-    assert [value for _, value in rows("DCGM_FI_DEV_POWER_USAGE", 3, config=config)] == [390.5] * 3
+    # Its power is the card's, and its activity cannot be divided: both containers have all of it.
+    assert [value for _, value in rows("DCGM_FI_DEV_POWER_USAGE", 3, config=config)] == [390.5] * 4
+    assert [value for _, value in rows("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 3, config=config)] == [0.25] * 4
 
 
-def test_what_was_not_measured_is_not_split() -> None:
+def test_what_was_not_measured_is_nobodys() -> None:
     blind = shared({})
-    assert page(dcgm, PER_CONTAINER, blind) == page(dcgm, DEFAULT, blind)
+    for name in (f"DCGM_FI_{one}" for one in SPLIT):
+        assert rows(name, 2, config=PER_CONTAINER, snapshot=blind) == rows(name, 2, snapshot=blind)
+
+
+def test_where_nothing_can_be_measured_everybody_has_the_cards_value() -> None:
+    """As on a node whose numbers come from a page, which lists no processes."""
+    blind = shared({})
+    (card,) = blind.cards
+    paged = replace(blind, cards=(replace(card, ability=replace(card.ability, sees_processes=False)),))
+    found = rows("DCGM_FI_DEV_GPU_UTIL", 2, config=PER_CONTAINER, snapshot=paged)
+    assert pods(found) == {"chat": 80, "batch": 80}

@@ -1,0 +1,148 @@
+"""Fields of dcgm-exporter that are no reading of a card, but follow from what is known about it."""
+
+from collections.abc import Iterable, Iterator
+from math import isfinite
+
+from msgspec.structs import replace
+
+from podgpu import catalog
+from podgpu.catalog.health import CLOCK_EVENTS_RECENT, WINDOW_SECONDS, XID_ERRORS_RECENT
+from podgpu.catalog.row import Alias, Call, Kind, Metric, Unit
+from podgpu.catalog.units import BYTES, COUNT, FLAG, MIB, RATIO
+from podgpu.model import Card, Instance, Reading, Snapshot
+from podgpu.views.dialects._dcgm import health
+
+_WINDOW = str(WINDOW_SECONDS * 1000)
+_CLOCK_EVENT = "clock_event"
+_MASKS = {
+    row.label_values: row.read.bit
+    for row in catalog.device_rows()
+    if row.name == _CLOCK_EVENT and isinstance(row.read, Call) and row.read.bit is not None
+}
+# What dcgm-exporter calls each of podgpu's reasons.
+_EVENTS = {
+    "idle": "gpu_idle",
+    "app_clocks": "clocks_setting",
+    "software_power_cap": "power_cap",
+    "hardware_slowdown": "hw_slowdown",
+    "sync_boost": "sync_boost",
+    "software_thermal": "sw_thermal",
+    "hardware_thermal": "hw_thermal",
+    "hardware_power_brake": "hw_power_brake",
+    "display_clocks": "display_clocks",
+}
+
+
+def _row(
+    field: str,
+    dcgm49: str,
+    words: str,
+    units: tuple[Unit, Unit] = (COUNT, COUNT),
+    *,
+    mig: bool = False,
+    labels: tuple[str, ...] = (),
+    also: str = "",
+) -> Metric:
+    return Metric(
+        name=field,
+        kind=Kind.GAUGE,
+        help=words,
+        own_labels=labels,
+        mig=mig,
+        dcgm=Alias(field, units[0], words),
+        dcgm49=Alias(dcgm49, units[1], words),
+        dcgm_also=(Alias(also, units[0], words),) if also else (),
+    )
+
+
+_FB_USED = _row(
+    "DCGM_FI_DEV_FB_USED_PERCENT",
+    "DCGM_FI_DEV_FB_USED_RATIO",
+    "Used part of the framebuffer memory that is not reserved (0 to 1).",
+    (RATIO, RATIO),
+    mig=True,
+)
+_BAR1_FREE = _row("DCGM_FI_DEV_BAR1_FREE", "DCGM_FI_DEV_BAR1_FREE_BYTES", "BAR1 memory free.", (MIB, BYTES))
+_MIG_MODE = _row("DCGM_FI_DEV_MIG_MODE", "DCGM_FI_DEV_MIG_MODE", "Whether MIG is enabled.", (FLAG, FLAG))
+_COUNT = _row("DCGM_FI_DEV_COUNT", "DCGM_FI_SYSTEM_GPU_QUANTITY", "Number of GPUs of the node.")
+_REASONS = _row(
+    "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
+    "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
+    "Why the clocks are as they are, as a bitmask.",
+    also="DCGM_FI_DEV_CLOCK_THROTTLE_REASONS",
+)
+_XIDS = _row(
+    "DCGM_EXP_XID_ERRORS_COUNT",
+    "DCGM_EXP_XID_ERRORS_COUNT",
+    "XID errors in the window, by XID.",
+    labels=("window_size_in_ms", "xid"),
+)
+_CLOCK_EVENTS = _row(
+    "DCGM_EXP_CLOCK_EVENTS_COUNT",
+    "DCGM_EXP_CLOCK_EVENTS_COUNT",
+    "Readings in the window in which a reason affected the clocks.",
+    labels=("clock_event", "window_size_in_ms"),
+)
+_HEALTH = _row(
+    "DCGM_EXP_GPU_HEALTH_STATUS",
+    "DCGM_EXP_GPU_HEALTH_STATUS",
+    "Health by subsystem: 0 passed, 10 warning, 20 failed.",
+    labels=("health_error_code", "health_watch"),
+)
+
+ROWS = (_FB_USED, _BAR1_FREE, _MIG_MODE, _COUNT, _REASONS, _XIDS, _CLOCK_EVENTS, _HEALTH)
+
+
+def completed(snapshot: Snapshot, cards: Iterable[Card]) -> Iterator[Card]:
+    """The cards with readings of these rows. A card that is down has none."""
+    for card in cards:
+        if card.fault:
+            yield card
+            continue
+        more = (*_of_card(snapshot, card), *_fb_used(card.readings))
+        instances = tuple(_instance(one) for one in card.instances)
+        yield replace(card, readings=(*card.readings, *more), instances=instances)
+
+
+def event_mask(card: Card) -> float | None:
+    """Put the bits back together that the readings took apart."""
+    events = {one.labels: one.value for one in card.readings if one.metric == _CLOCK_EVENT}
+    known = events.keys() & _MASKS.keys()
+    return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
+
+
+def _instance(one: Instance) -> Instance:
+    return replace(one, readings=(*one.readings, *_fb_used(one.readings)))
+
+
+def _of_card(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
+    yield Reading(_MIG_MODE.name, float(card.gpu.mig_enabled))
+    yield Reading(_COUNT.name, float(len(snapshot.cards)))
+    values = {one.metric: one.value for one in card.readings if not one.labels and isfinite(one.value)}
+    total, used = values.get("bar1_memory_total_bytes"), values.get("bar1_memory_used_bytes")
+    if total is not None and used is not None:
+        yield Reading(_BAR1_FREE.name, max(0.0, total - used))
+    if (mask := event_mask(card)) is not None:
+        yield Reading(_REASONS.name, mask)
+        yield from _in_window(card, CLOCK_EVENTS_RECENT, _CLOCK_EVENTS)
+    if card.ability.hears_xids:
+        yield from _in_window(card, XID_ERRORS_RECENT, _XIDS)
+    for watch, (status, code) in health.judged(card).items():
+        yield Reading(_HEALTH.name, status, (code, watch))
+
+
+def _in_window(card: Card, metric: str, row: Metric) -> Iterator[Reading]:
+    """A window in which nothing happened has one row, with neither XID nor event."""
+    found = [one for one in card.readings if one.metric == metric and len(one.labels) == 1]
+    for value, label in [(one.value, one.labels[0]) for one in found] or [(0.0, "")]:
+        text = _EVENTS.get(label, label)
+        labels = (text, _WINDOW) if row is _CLOCK_EVENTS else (_WINDOW, text)
+        yield Reading(row.name, value, labels)
+
+
+def _fb_used(readings: Iterable[Reading]) -> Iterator[Reading]:
+    values = {one.metric: one.value for one in readings if not one.labels and isfinite(one.value)}
+    total, used = values.get("memory_total_bytes"), values.get("memory_used_bytes")
+    reserved = values.get("memory_reserved_bytes", 0.0)
+    if total is not None and used is not None and total > reserved:
+        yield Reading(_FB_USED.name, min(1.0, used / (total - reserved)))
