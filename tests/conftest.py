@@ -24,6 +24,7 @@ MACHINE = re.compile("in a container|no namespaces here|cgroup|no process can be
 
 # Tests that start whole programs and watch them over time. Beside many others on two cores, time is not what they say.
 ALONE = (
+    "agent/lookout",
     "agent/whole",
     "browser",
     "cli/serving",
@@ -36,6 +37,7 @@ ALONE = (
     "serve/guard/test_tls",
     "serve/test_server",
     "sources/nvml/test_sampler",
+    "sources/switches",
 )
 
 

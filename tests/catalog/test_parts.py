@@ -35,6 +35,7 @@ HOMES = {
     "workloads": ("kube/workloads.py", "cli/top.py", "cli/_top", "views/cluster/rows"),
     "sharing": ("sharing/__init__.py",),
     "attribution": ("agent/loop.py",),
+    "switches": ("sources/switches",),
     "otlp": ("push",),
 }
 

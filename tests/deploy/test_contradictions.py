@@ -28,6 +28,7 @@ ON = {"enabled": True}
             {"hostPID": False, "config": {"series": {"level": "process"}}},
             "config.series.level=process wants a series for each process, but without hostPID",
         ),
+        ({"hostPID": False, "switches": ON}, "switches.enabled needs hostPID"),
         (
             {"ratioFile": "2", "hostPaths": {"podResources": False}},
             "ratioFile divides what device plugins gave to containers, but without hostPaths.podResources",

@@ -61,6 +61,21 @@ def test_root_is_used_for_the_kubelets_sockets_alone() -> None:
     assert restricted["runAsNonRoot"] is True and restricted["runAsUser"] == 65534
 
 
+def test_the_log_of_context_switches_adds_one_capability_and_only_where_it_is_asked_for() -> None:
+    found = chart.parse(chart.text({"switches": {"enabled": True}}))
+    context = chart.agent(found)["securityContext"]
+    assert context["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
+    assert context["runAsUser"] == 0
+    assert context["privileged"] is False
+    assert chart.config(found)["switches"] == "auto"
+
+
+def test_without_the_capability_the_log_can_be_read_too() -> None:
+    found = chart.parse(chart.text({"config": {"switches": "auto"}}))
+    assert chart.agent(found)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert chart.config(found)["switches"] == "auto"
+
+
 def rules(values: chart.Values) -> list[tuple[str, str, str]]:
     found = chart.parse(chart.text(values))
     roles = [each for each in found if each["kind"] == "ClusterRole"]

@@ -70,7 +70,7 @@ SPLIT = bare(
         ),
     )
 )
-PARTS = ("nvml", "podresources", "pods-api", "apiserver", "log-dirs", "procfs", "resource-claims")
+PARTS = ("nvml", "podresources", "pods-api", "apiserver", "log-dirs", "procfs", "resource-claims", "switches")
 
 SOUND = Snapshot(
     node="gpu-node-1",

@@ -3,6 +3,7 @@
 
 /* The driver takes one sample of who ran every 200 ms. */
 #define STAMP_MICROS 200000u
+#define GPU_UTILISATION 1u
 #define UTILISATION_INFO_V1 0x01000018u
 
 typedef struct {
@@ -16,6 +17,10 @@ typedef struct {
     uint64_t stamp;
     unsigned sm, mem, enc, dec;
 } Sample;
+
+typedef struct {
+    uint64_t stamp, busy;
+} Window;
 
 typedef struct {
     uint64_t stamp;
@@ -100,6 +105,25 @@ static int samples(const Call *call, uint64_t last_seen, unsigned *count, Sample
     *count = found;
     if (found == 0) return NOT_FOUND;
     return found > room ? INSUFFICIENT_SIZE : OK;
+}
+
+/* What the card did in each window, whoever caused it. The driver keeps those of the last 14 seconds. */
+int nvmlDeviceGetSamples(const Slot *device, unsigned type, uint64_t last_seen, unsigned *value_type, unsigned *count,
+                         Window *out) {
+    CALL(nvmlDeviceGetSamples, device, ON_GPU);
+    uint64_t now = realtime_micros(), newest = now - now % STAMP_MICROS, oldest = newest - 70 * STAMP_MICROS;
+    unsigned room = out ? *count : 0, found = 0, busy = 0;
+    if (in_mig_mode(&call) || type != GPU_UTILISATION) return NOT_SUPPORTED;
+    int code = put_u32(reading(&call, K_utilization_gpu, 0, 0), &busy);
+    if (code) return code;
+    if (last_seen < oldest) last_seen = oldest;
+    for (uint64_t stamp = last_seen - last_seen % STAMP_MICROS + STAMP_MICROS; stamp <= newest; stamp += STAMP_MICROS) {
+        if (found < room) out[found] = (Window){stamp, busy};
+        found++;
+    }
+    *value_type = AS_UINT;
+    *count = found;
+    return found ? OK : NOT_FOUND;
 }
 
 int nvmlDeviceGetProcessUtilization(const Slot *device, Sample *out, unsigned *count, uint64_t last_seen) {

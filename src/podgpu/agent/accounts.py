@@ -33,6 +33,7 @@ class Totals(Struct, gc=False):
     most_busy_us: int = 0
     least_energy_mj: int = 0
     most_energy_mj: int = 0
+    resident_us: int | None = None
     band: Band | None = None
     entry: Entry | None = None
 
@@ -42,6 +43,7 @@ class Totals(Struct, gc=False):
         self.busy_us += entry.busy_us
         self.energy_mj += entry.energy_mj
         self.allocated_us += entry.allocated_us
+        self.resident_us = _sum(self.resident_us, entry.resident_us)
         self.method = entry.method or ("reserved" if entry.share else "")
         is_unsized = bool(entry.claims) and entry.share is None
         self.is_bookable = not is_unsized or bool(self.busy_us or self.energy_mj)
@@ -64,6 +66,7 @@ class Totals(Struct, gc=False):
         self.busy_us += other.busy_us
         self.energy_mj += other.energy_mj
         self.allocated_us += other.allocated_us
+        self.resident_us = _sum(self.resident_us, other.resident_us)
         self.seen_at = max(self.seen_at, other.seen_at)
 
 
@@ -82,6 +85,8 @@ class CardBooks(Struct, gc=False):
     sheet: Sheet | None = None
     moved_mj: int | None = None
     moved_us: int | None = None
+    switches: int | None = None
+    switching_us: int | None = None
 
     def close_cycle(self) -> None:
         """Gauges are those of one cycle alone."""
@@ -93,6 +98,8 @@ class CardBooks(Struct, gc=False):
         self.sheet = sheet
         self.whole.busy_us += sheet.busy_us
         self.whole.energy_mj += sheet.energy_mj
+        self.switches = _sum(self.switches, sheet.switches)
+        self.switching_us = _sum(self.switching_us, sheet.switching_us)
         for party, entry in sheet.entries.items():
             self._totals(party).add(entry, now, wall)
         self._note_energy(interval)
@@ -214,6 +221,11 @@ class Accounts:
 def _opened() -> CardBooks:
     # A counter that first appears with a value would hide its first increase.
     return CardBooks(rest={reason: Totals() for reason in sorted((*UNATTRIBUTED, ENDED))})
+
+
+def _sum(so_far: int | None, more: int | None) -> int | None:
+    """What was counted once stays, also while nobody counts."""
+    return so_far if more is None else (so_far or 0) + more
 
 
 def _name(account: Account) -> tuple[str, ...]:

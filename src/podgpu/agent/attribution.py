@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from podgpu import sharing
 from podgpu.agent.accounts import Accounts
 from podgpu.agent.join import Join
+from podgpu.agent.lookout import Lookout
 from podgpu.agent.meter import Meter
 from podgpu.agent.owners import Outsiders, Owners, Processes
 from podgpu.agent.roster import Roster
@@ -122,6 +123,7 @@ class Attribution:
         books_outsiders: bool = False,
         workloads: Workloads | None = None,
         pod_labels: Sequence[str] = (),
+        lookout: Lookout | None = None,
         to_close: Sequence[Closable] = (),
     ) -> None:
         """With `books_outsiders`, on a machine without Kubernetes, whoever is outside has accounts like containers."""
@@ -139,7 +141,8 @@ class Attribution:
         self._roster = Roster(pod_sources)
         self._workloads = workloads
         self._pod_labels = frozenset(pod_labels)
-        self._to_close = to_close
+        self._lookout = lookout
+        self._to_close = [*to_close, *([lookout] if lookout else [])]
         self._meter = Meter(interval)
         self._accounts = Accounts()
         self._witness = Witness()
@@ -164,24 +167,34 @@ class Attribution:
         for part in self._to_close:
             await part.close()
 
+    async def release(self, seconds: float) -> bool:
+        """Let go of the driver for a while, as far as anything here holds it."""
+        return await self._lookout.release(seconds) if self._lookout else True
+
     @property
     def errors(self) -> Counter[tuple[str, str]]:
         """What the parts have counted so far, by part and reason."""
         counts: Counter[tuple[str, str]] = self._stock.errors + self._errors
         for part in self._roster.sources:
             counts.update({(part.name, reason): count for reason, count in part.errors.items()})
+        if look := self._lookout:
+            counts.update({(look.name, reason): count for reason, count in look.errors.items()})
         return counts
 
     def forget(self, cards: Iterable[str]) -> None:
         cards = tuple(cards)
         self._meter.forget(cards)
         self._accounts.forget(cards)
+        if self._lookout:
+            self._lookout.forget(cards)
 
     async def attribute(
         self, devices: Sequence[Device], wall: float, *, told: Sequence[Allocation] = (), told_by: str = ""
     ) -> Attributed:
         """Book everything. `told` is what the source of the numbers, `told_by`, says about who holds what."""
         pods = self._roster.pods()
+        if self._lookout:
+            devices = await self._lookout.watch(devices)
         inventory = await self._stock.take(devices, pods, told, told_by)
         able = self._able(devices)
         holders = self._owners.find([device for device in able if device.fault is None], pods)
@@ -245,7 +258,10 @@ class Attribution:
                     interval = replace(interval, unnamed_us=books.sheet.unnamed_us)
                 claims = rights.by_card.get(device.gpu.uuid, ())
                 serve = servers(device, holders, lambda: rights.pods)
-                sheets.append((book(device, interval, claims, holders, serve), interval))
+                evidence = self._lookout.evidence(device, interval) if self._lookout else None
+                sheets.append((book(device, interval, claims, holders, serve, evidence), interval))
+        if self._lookout:
+            self._lookout.note(sheet for sheet, _ in sheets)
         return sheets
 
     def _shown(self, pod: Pod, workloads: Mapping[str, Workload]) -> Pod:
@@ -271,6 +287,8 @@ class Attribution:
         for status in own:
             if status.fault:
                 self._errors[status.name, status.fault.reason] += 1
+        if self._lookout:
+            own.append(self._lookout.status())
         return [*self._stock.statuses(), *(source.status() for source in self._roster.sources), *own]
 
 

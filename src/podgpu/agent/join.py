@@ -129,7 +129,16 @@ def _balance(books: CardBooks) -> Balance:
         busy_us=books.whole.busy_us,
         energy_mj=books.whole.energy_mj,
         band=books.last_period,
+        switches=books.switches,
+        switching_us=books.switching_us,
+        switching_ratio=_switching_ratio(books.sheet) if books.sheet else None,
     )
+
+
+def _switching_ratio(sheet: Sheet) -> float | None:
+    if sheet.switching_us is None or not sheet.elapsed_us:
+        return None
+    return min(sheet.switching_us / sheet.elapsed_us, 1.0)
 
 
 def _busy_ratio(sheet: Sheet) -> float | None:
@@ -166,6 +175,7 @@ def _booking(totals: Totals, draw: Draw, *, idle: bool | None) -> Booking:
         busy_us=totals.busy_us,
         energy_mj=totals.energy_mj,
         allocated_us=totals.allocated_us,
+        resident_us=totals.resident_us,
         least_busy_us=totals.least_busy_us,
         most_busy_us=totals.most_busy_us,
         least_energy_mj=totals.least_energy_mj,
@@ -205,6 +215,7 @@ def _rest(reason: str, totals: Totals, power_watts: float | None) -> Rest:
         power_watts=power_watts,
         busy_us=totals.busy_us,
         energy_mj=totals.energy_mj,
+        resident_us=totals.resident_us,
         band=totals.band,
         processes=_largest_first(entry.processes) if entry else (),
     )

@@ -98,6 +98,8 @@ class Agent:
 
     async def release(self, seconds: float) -> bool:
         released = await self._source.release(seconds)
+        if self._attribution:
+            released &= await self._attribution.release(seconds)
         log.info("GPUs released", seconds=seconds, complete=released)
         self._wake.set()
         return released

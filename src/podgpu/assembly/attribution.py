@@ -2,6 +2,7 @@
 
 from podgpu import sharing
 from podgpu.agent.attribution import Attribution
+from podgpu.agent.lookout import Lookout
 from podgpu.assembly import machine
 from podgpu.assembly.source import chosen
 from podgpu.config import Config
@@ -17,6 +18,7 @@ from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host
 from podgpu.sources.residents import Residents
+from podgpu.sources.switches.watcher import Watcher
 
 
 def open_attribution(config: Config) -> Attribution:
@@ -64,8 +66,13 @@ def _of_this_machine(config: Config) -> Attribution:
         ratios=machine.ratios(config),
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
+        lookout=_lookout(config),
         to_close=[part for part in (allocations, workloads, api) if part],
     )
+
+
+def _lookout(config: Config) -> Lookout | None:
+    return None if config.switches == "off" else Lookout(Watcher(), always=config.switches == "on")
 
 
 def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:

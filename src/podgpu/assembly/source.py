@@ -6,7 +6,12 @@ from podgpu.sources import Site, Source, Whereabouts, registry
 
 
 def open_source(config: Config) -> Source:
-    site = Site(node=config.node_name or "", interval=config.interval, find_pods=_Pods(config))
+    site = Site(
+        node=config.node_name or "",
+        interval=config.interval,
+        find_pods=_Pods(config),
+        wants_windows=config.switches != "off",
+    )
     return chosen(config).open(config.of, site)
 
 

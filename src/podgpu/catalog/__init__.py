@@ -26,6 +26,7 @@ TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
     ("Booked to no container", container.UNATTRIBUTED),
     ("Booked to containers that have ended", container.ENDED),
     ("The books of a GPU", container.BALANCES),
+    ("Context switches", container.SWITCHES),
     ("Pods", container.PODS),
     ("Processes", container.PROCESSES),
     ("The cluster: itself", cluster.ITSELF),

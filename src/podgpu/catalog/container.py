@@ -95,6 +95,13 @@ CONTAINERS: tuple[Metric, ...] = (
         "Energy it used at least and at most, by the bounds of its busy time. Moves once a minute.",
     ),
     Metric(
+        name="resident_seconds_total",
+        kind=Kind.COUNTER,
+        help="Time that its contexts were on the GPU, at work or not, by the driver's log of context switches. Absent "
+        "where that is not read.",
+        scope=Scope.CONTAINER,
+    ),
+    Metric(
         name="processes",
         kind=Kind.GAUGE,
         help="Number of its processes on the device. Absent where some may have been missed.",
@@ -204,6 +211,20 @@ BALANCES: tuple[Metric, ...] = (
         kind=Kind.COUNTER,
         help="All energy that is booked: containers, unattributed and ended add up to it exactly.",
         worth=Worth.CORE,
+    ),
+)
+
+SWITCHES: tuple[Metric, ...] = (
+    Metric(
+        name="context_switches_total",
+        kind=Kind.COUNTER,
+        help="How often the GPU went from one context to another, by the driver's log. Absent where that is not read.",
+    ),
+    Metric(
+        name="switching_seconds_total",
+        kind=Kind.COUNTER,
+        help="Time between one context and the next, in which nobody worked, by the driver's log. Absent where that is "
+        "not read.",
     ),
 )
 

@@ -75,6 +75,22 @@ PROCFS = Part(name="procfs", purpose="Finds the container that each process belo
 WORKLOADS = Part(name="workloads", purpose="Finds what each pod was made for, such as a Deployment.")
 SHARING = Part(name="sharing", purpose="Understands the device ids and annotations of sharing systems.")
 ATTRIBUTION = Part(name="attribution", purpose="Books the GPUs' use to containers.")
+SWITCHES = Part(
+    name="switches",
+    purpose="Reads the driver's log of context switches, where --switches asks for it.",
+    next_steps={
+        "bad_layout": "The log does not look as expected. Set --switches=off, and report this with the version.",
+        "hidden_processes": "Give the agent CAP_SYS_ADMIN to see other users' processes in the log; they are booked as "
+        "unknown.",
+        "in_use": "Another podgpu on this node reads the log of this card. Let only one of them do so.",
+        "no_device": "Give the agent /dev/nvidiactl and the card's /dev/nvidiaN, as the NVIDIA runtime does.",
+        "pid_namespace": "Set hostPID: true on the agent's pod: the log names processes as the node does.",
+        "reader_exited": "The reader of the log ended. It is started again after a while; looks go on meanwhile.",
+        "reader_stuck": "The reader of the log does not answer. Looks go on; a reboot may be the only cure.",
+        "refused": "The driver does not give the log here. Looks go on. docs/switches.md lists where there is none.",
+        "unknown_branch": "The log of this driver branch is not known to podgpu and left alone. Looks go on.",
+    },
+)
 OTLP = Part(
     name="otlp",
     purpose="Pushes the metrics to an OpenTelemetry collector.",
@@ -107,6 +123,7 @@ PARTS: dict[str, Part] = {
         WORKLOADS,
         SHARING,
         ATTRIBUTION,
+        SWITCHES,
         OTLP,
     )
 }

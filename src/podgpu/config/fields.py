@@ -70,6 +70,16 @@ class Config:
             default=registry.default().name,
         )
     )
+    switches: str = one(
+        Option(
+            flag="--switches",
+            group=SOURCE,
+            help="Whether to read the driver's log of context switches: auto reads it while a card has tenants of more "
+            "than one owner.",
+            parse=OneOf(("off", "auto", "on")),
+            default="off",
+        )
+    )
     path_procfs: Path = one(
         Option(
             flag="--path.procfs",

@@ -90,6 +90,12 @@ CHECKS: tuple[Check, ...] = (
         "docs/operations.md explains each reason. Please report a cgroup that podgpu does not know.",
         visibility.owners,
     ),
+    Check(
+        "proc.switches",
+        "The driver's log of context switches can be read, where it is asked for, and hides nobody.",
+        "docs/switches.md says what it takes.",
+        visibility.switches,
+    ),
     Check("kubelet.socket", "The kubelet's pod-resources socket answers.", _BY_REASON, kubernetes.socket),
     Check(
         "kubelet.allocations",

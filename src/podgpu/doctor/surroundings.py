@@ -1,6 +1,6 @@
 """The node's clock, the counters that were asked for, and the parts that no other check covers."""
 
-from podgpu.catalog.parts import NVML, PODRESOURCES, PROCFS, RESOURCE_CLAIMS
+from podgpu.catalog.parts import NVML, PODRESOURCES, PROCFS, RESOURCE_CLAIMS, SWITCHES
 from podgpu.doctor.kubernetes import SOURCES
 from podgpu.doctor.verdict import Machine, Verdict, down, passed, skipped, warned
 from podgpu.model import Snapshot
@@ -10,7 +10,7 @@ from podgpu.views.text import line
 # Beyond the age that a snapshot may have anyway.
 CLOCK_SECONDS = 10.0
 STALE_INTERVALS = 3
-CHECKED = frozenset(part.name for part in (NVML, PROCFS, PODRESOURCES, *SOURCES, RESOURCE_CLAIMS))
+CHECKED = frozenset(part.name for part in (NVML, PROCFS, PODRESOURCES, *SOURCES, RESOURCE_CLAIMS, SWITCHES))
 
 
 def clock(snapshot: Snapshot, machine: Machine) -> Verdict:

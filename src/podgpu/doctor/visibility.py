@@ -1,6 +1,6 @@
 """Whether the processes on the cards can be seen and told apart."""
 
-from podgpu.catalog.parts import PROCFS
+from podgpu.catalog.parts import PROCFS, SWITCHES
 from podgpu.doctor.look import holders
 from podgpu.doctor.verdict import (
     Machine,
@@ -16,6 +16,7 @@ from podgpu.doctor.verdict import (
 )
 from podgpu.model import Fault, Holder, Snapshot
 from podgpu.views.advice import next_step
+from podgpu.views.glance import problem
 from podgpu.views.text import line
 
 # Reasons for an unknown process that another check reports, or that go away by themselves.
@@ -50,6 +51,18 @@ def owners(snapshot: Snapshot, _: Machine) -> Verdict:
     if strange:
         return warned(several([_described(one) for one in strange], most=2))
     return passed(f"{count(len(found), 'process', 'processes')} looked up, nothing unusual")
+
+
+def switches(snapshot: Snapshot, _: Machine) -> Verdict:
+    state = state_of(SWITCHES, snapshot)
+    if state is None:
+        return skipped("nobody asked for it: --switches=off")
+    if not state.up:
+        return down(state)
+    if state.fault:
+        return warned(problem(state.fault), next_step(state.fault, state.name))
+    read = [card for card in snapshot.cards if card.balance and card.balance.switching_ratio is not None]
+    return passed(f"read on {count(len(read), 'GPU')}" if read else "no GPU is shared now")
 
 
 def _described(holder: Holder) -> str:

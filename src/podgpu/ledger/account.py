@@ -42,7 +42,9 @@ class Entry(Struct, kw_only=True, gc=False):
 
     `sm_ratio` is the booked busy time as a part of the card's time, None where nobody knows what it did;
     `instance_ratio` is the activity of a MIG instance that it is alone on. `named_us` is the busy time of the looks
-    that named it; `idle_mj` is the part of `energy_mj` that the card draws without doing anything.
+    that named it; `resident_us` is how long its contexts were on the card, None without a log of switches; then
+    `least_us` and `most_us` are what the log proves of its busy time. `idle_mj` is the part of `energy_mj` that the
+    card draws without doing anything.
     """
 
     claims: list[Claim] = field(default_factory=list)
@@ -55,7 +57,10 @@ class Entry(Struct, kw_only=True, gc=False):
     memory_limit_bytes: int | None = None
     method: str = ""
     named_us: int | None = None
+    resident_us: int | None = None
     busy_us: int = 0
+    least_us: int = 0
+    most_us: int = 0
     energy_mj: int = 0
     idle_mj: int = 0
     allocated_us: int = 0
@@ -66,7 +71,7 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
 
     `is_watched` says that every process on the device is listed and its owner known: whoever has none is idle.
     `knows_busy` says that the device was seen to be busy or not; if it was not, 0 means nothing. `unnamed_us` goes into
-    the next interval.
+    the next interval. `switches` and `switching_us`, the time between two contexts, are None without a log of them.
     """
 
     gpu: str
@@ -79,3 +84,5 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     is_watched: bool = False
     knows_busy: bool = False
     unnamed_us: int = 0
+    switches: int | None = None
+    switching_us: int | None = None

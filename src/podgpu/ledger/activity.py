@@ -12,6 +12,8 @@ from podgpu.ledger.account import Account, Interval, Party
 from podgpu.ledger.band import LOOK_US
 from podgpu.ledger.instance import GpuInstance, gpu_instances
 from podgpu.ledger.reserved import PARTS, Reserved
+from podgpu.ledger.residency import Residency
+from podgpu.ledger.split import split
 from podgpu.ledger.usage import Usage, measured
 from podgpu.model import Device
 
@@ -23,7 +25,8 @@ class Weights(Struct, kw_only=True, gc=False):
     """Party `p` has `of[p] / whole` of what was active; whoever is not named has the rest.
 
     Whoever is `hidden` may have some of the rest: nobody knows what it did. `unnamed_us` is busy time of whoever is
-    alone that no look has named yet, `strange_us` the part of it that is taken to be somebody else's.
+    alone that no look has named yet, `strange_us` the part of it that is taken to be somebody else's. `bounds` are
+    what a log of context switches proves: for each party the least and the most of `whole`.
     """
 
     of: dict[Party, int] = field(default_factory=dict)
@@ -32,6 +35,7 @@ class Weights(Struct, kw_only=True, gc=False):
     hidden: set[Party] = field(default_factory=set)
     unnamed_us: int = 0
     strange_us: int = 0
+    bounds: dict[Party, tuple[int, int]] = field(default_factory=dict)
 
     def give(self, party: Party, weight: int, method: str) -> None:
         self.of[party] = self.of.get(party, 0) + weight
@@ -58,11 +62,14 @@ def weigh(
     interval: Interval,
     *,
     clients: Clients = NO_CLIENTS,
+    residency: Residency | None = None,
 ) -> Weights:
     """Where processes cannot be seen, or nobody knows whose they are, claimants are taken for the users."""
     if interval.is_gap:
         return Weights()
     visible = device.ability.sees_processes and device.ability.knows_owners
+    if residency and visible and _divides(residency, usages):
+        return _by_residency(residency, usages)
     if visible and not device.ability.sees_all:
         return _of_those_seen(device, usages, interval.busy_us)
     if device.instances:
@@ -139,6 +146,23 @@ def _alone(party: Party, named: int | None, interval: Interval) -> Weights:
 def _by_measure(usages: Mapping[Party, Usage], busy: int | None) -> Weights:
     of = {party: usage.sm_us or 0 for party, usage in usages.items()}
     return Weights(of=of, whole=max(sum(of.values()), busy or 0), methods=dict.fromkeys(of, "measured"))
+
+
+def _divides(residency: Residency, usages: Mapping[Party, Usage]) -> bool:
+    """Whether there is more than one to divide among, and the log saw some of it."""
+    return residency.busy_ns > 0 and len(residency.stays.keys() | usages.keys()) > 1
+
+
+def _by_residency(residency: Residency, usages: Mapping[Party, Usage]) -> Weights:
+    """Whoever has no slice did nothing. Where the log is blind, looks say whose it was, and prove nothing."""
+    looks = split(residency.blind_ns, {party: usage.sm_us or 0 for party, usage in usages.items()})
+    weights = Weights(whole=residency.busy_ns + residency.blind_ns)
+    for party in (*usages, *(one for one in residency.stays if one not in usages)):
+        stay = residency.stays.get(party)
+        least, most, booked = (stay.least_ns, stay.most_ns, stay.booked_ns) if stay else (0, 0, 0)
+        weights.give(party, booked + looks.get(party, 0), "resident")
+        weights.bounds[party] = least, most + residency.blind_ns
+    return weights
 
 
 def _with_clients(

@@ -8,7 +8,8 @@ and for some of the idle time. Hence its true share lies between
     max(0, s + y - 1)  and  min(s, y)
 
 and the chance of so many looks is added on both sides. What is booked, s * y, lies inside. Where nothing is shared
-there is no band, and where nothing was measured it is the whole of what is shared.
+there is no band, and where nothing was measured it is the whole of what is shared. Where the driver's log of context
+switches is read, its bounds take the place of the looks': see `residency`.
 """
 
 from collections.abc import Mapping
@@ -100,6 +101,8 @@ class Period(Struct, kw_only=True):
                 _add_looks(line.looks, entry, sheet, named_us)
             elif entry.method in EXACT:
                 _add_exact(line, entry)
+            elif entry.method == "resident":
+                _add_proven(line, entry, sheet)
             elif _may_have_run(entry, sheet):
                 busy_us, active_mj = _shared(party, entry, sheet)
                 line.most_us += busy_us
@@ -159,3 +162,11 @@ def _add_exact(line: Line, entry: Entry) -> None:
     line.most_us += entry.busy_us
     line.least_mj += active_mj
     line.most_mj += active_mj
+
+
+def _add_proven(line: Line, entry: Entry, sheet: Sheet) -> None:
+    line.least_us += entry.least_us
+    line.most_us += entry.most_us
+    if sheet.busy_us:
+        line.least_mj += sheet.active_mj * entry.least_us // sheet.busy_us
+        line.most_mj += -(-sheet.active_mj * min(entry.most_us, sheet.busy_us) // sheet.busy_us)

@@ -12,6 +12,7 @@ from podgpu.ledger.activity import Clients, Weights, busy_us, on_instance, weigh
 from podgpu.ledger.instance import gpu_instances, parts_by_instance
 from podgpu.ledger.mps import are_certain
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
+from podgpu.ledger.residency import Evidence, Residency, residency, resident_us
 from podgpu.ledger.split import split, within
 from podgpu.ledger.usage import Usage, is_watched, served, serving, usages
 from podgpu.model import Claim, Device, Holder
@@ -27,8 +28,12 @@ def book(
     claims: Iterable[Claim],
     holders: Mapping[int, Holder],
     servers: Collection[int] = (),
+    evidence: Evidence | None = None,
 ) -> Sheet:
-    """Book one cycle of a card. `claims` are those on this card, `servers` the PIDs of its MPS servers."""
+    """Book one cycle of a card. `claims` are those on this card, `servers` the PIDs of its MPS servers.
+
+    `evidence` is what the driver's log of context switches says, if it is read.
+    """
     rights = reserved(claims, parts_by_instance(device))
     used = usages(device, holders, interval.elapsed_us, servers)
     entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.claims)}
@@ -39,15 +44,17 @@ def book(
     _describe_instances(device, entries, used, rights)
     certain = are_certain(holders[process.pid] for process in serve)
     clients = Clients(served(serve, interval.elapsed_us), certain=certain)
-    weights = weigh(device, used, rights, interval, clients=clients)
+    proven = _resident(device, used, entries, evidence) if evidence and not serve else None
+    weights = weigh(device, used, rights, interval, clients=clients, residency=proven)
     for party, method in weights.methods.items():
-        entries[party].method = method
+        _entry(entries, party).method = method
     if weights.strange_us:
         _entry(entries, "unknown").named_us = weights.strange_us
     watched, known = is_watched(device, used), busy_us(device, interval)
     busy = known or 0
     for party, part in _divided(busy, weights).items():
         _entry(entries, party).busy_us = part
+    _bound(entries, weights, busy)
     if known is not None:
         _tell_ratios(entries, weights, interval.elapsed_us, is_watched=watched)
     return Sheet(
@@ -61,7 +68,29 @@ def book(
         is_watched=watched,
         knows_busy=known is not None,
         unnamed_us=weights.unnamed_us,
+        switches=evidence.log.switches if evidence and evidence.log else None,
+        switching_us=evidence.log.switching_ns // 1000 if evidence and evidence.log else None,
     )
+
+
+def _resident(
+    device: Device, used: Mapping[Party, Usage], entries: dict[Party, Entry], evidence: Evidence
+) -> Residency | None:
+    """Say how long each was on the card. With MIG the instances are counted exactly without a log."""
+    if device.instances or evidence.log is None:
+        return None
+    parties = {process.pid: party for party, usage in used.items() for process in usage.processes}
+    there = resident_us(evidence.log, parties)
+    for party in (*used, *there):
+        _entry(entries, party).resident_us = there.get(party, 0)
+    return residency(evidence, parties)
+
+
+def _bound(entries: dict[Party, Entry], weights: Weights, busy: int) -> None:
+    for party, (least, most) in weights.bounds.items():
+        entry = _entry(entries, party)
+        entry.least_us = min(busy * least // weights.whole, entry.busy_us)
+        entry.most_us = max(-(-busy * most // weights.whole), entry.busy_us)
 
 
 def _describe(

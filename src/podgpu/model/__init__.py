@@ -7,9 +7,12 @@ from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Band, Booking, Card,
 from podgpu.model.claim import Claim
 from podgpu.model.cluster import CLUSTER_SCHEMA, NODE_STATES, ORIGINS, Cluster, ClusterNode, PendingPod
 from podgpu.model.device import (
+    ENDED_PID,
+    HIDDEN_PID,
     SEES_ALL,
     UNKNOWN,
     Ability,
+    BusyWindow,
     Device,
     Fault,
     Gpu,
@@ -18,6 +21,9 @@ from podgpu.model.device import (
     Process,
     Reading,
     Refused,
+    Slice,
+    Span,
+    SwitchLog,
 )
 from podgpu.model.dynamic import ClaimedDevice, DynamicAllocation, PoolDevice, ResourceClaim
 from podgpu.model.kube import KubeNode, KubeObjects
@@ -43,6 +49,8 @@ from podgpu.model.virtual import VirtualGpu
 __all__ = [
     "CLUSTER_SCHEMA",
     "ENDED",
+    "ENDED_PID",
+    "HIDDEN_PID",
     "KINDS",
     "NODE_STATES",
     "ORIGINS",
@@ -55,6 +63,7 @@ __all__ = [
     "Balance",
     "Band",
     "Booking",
+    "BusyWindow",
     "Card",
     "Claim",
     "ClaimUse",
@@ -88,9 +97,12 @@ __all__ = [
     "ResourceClaim",
     "Rest",
     "SharingStatus",
+    "Slice",
     "Snapshot",
+    "Span",
     "Statement",
     "StatementLine",
+    "SwitchLog",
     "Tenant",
     "VirtualGpu",
     "Waiting",

@@ -41,7 +41,7 @@ class Booking(Struct, frozen=True, kw_only=True, gc=False):
     """What one container has of one card or MIG instance. Counters are totals over the agent's life, in integers.
 
     All but `instance_ratio` are parts of the whole card, also on a MIG instance: they may be added up. Methods:
-    `measured`, `exclusive`, `instance`, `weighted`, `reserved`, `equal`.
+    `measured`, `resident`, `exclusive`, `instance`, `weighted`, `reserved`, `equal`.
     """
 
     method: str = ""  # how busy time and active energy were found; empty where none were
@@ -56,6 +56,7 @@ class Booking(Struct, frozen=True, kw_only=True, gc=False):
     busy_us: int = 0  # microseconds of the card's busy time, so far
     energy_mj: int = 0  # millijoules, so far
     allocated_us: int = 0  # microseconds times the share it was given, so far
+    resident_us: int | None = None  # microseconds that it was on the card; absent without the driver's log
     least_busy_us: int = 0  # busy time it had for certain, in the periods that are over
     most_busy_us: int = 0  # busy time it can have had, in the periods that are over
     least_energy_mj: int = 0  # energy it used for certain, in the periods that are over
@@ -91,6 +92,7 @@ class Rest(Struct, frozen=True, kw_only=True, gc=False):
     power_watts: float | None = None  # its part of the card's power now; absent if none was booked
     busy_us: int = 0  # microseconds of the card's busy time, so far
     energy_mj: int = 0  # millijoules, so far
+    resident_us: int | None = None  # microseconds that it was on the card; absent without the driver's log
     band: Band | None = None  # of the last period that is over; absent before the first
     processes: tuple[Process, ...] = ()  # those it comes from, largest memory first
 
@@ -107,6 +109,9 @@ class Balance(Struct, frozen=True, kw_only=True, gc=False):
     busy_us: int = 0  # microseconds, so far
     energy_mj: int = 0  # millijoules, so far
     band: Band | None = None  # of the last period that is over, without any doubt; absent before the first
+    switches: int | None = None  # from one context to another, so far; absent without the driver's log
+    switching_us: int | None = None  # microseconds between two contexts, so far; absent without the log
+    switching_ratio: float | None = None  # 0 to 1, of the last cycle; absent without the driver's log
 
 
 class Card(Struct, frozen=True, kw_only=True, gc=False):

@@ -8,6 +8,8 @@ from msgspec import Struct
 from podgpu.model.pod import Holder
 
 UNKNOWN = -1  # a number that nobody reports
+HIDDEN_PID = 0  # a process of another user, which the agent may not see
+ENDED_PID = -1  # a process that had ended before the driver could look it up
 
 
 class Gpu(Struct, frozen=True, kw_only=True, gc=False):
@@ -103,10 +105,47 @@ class Instance(Struct, frozen=True, kw_only=True, gc=False):
     readings: tuple[Reading, ...] = ()  # values of the instance, in base units
 
 
+class Slice(Struct, frozen=True, array_like=True, gc=False):
+    """A time in which a process's context was on the card. By the node's clock, like all that follows."""
+
+    pid: int
+    begin_ns: int
+    end_ns: int
+
+
+class BusyWindow(Struct, frozen=True, array_like=True, gc=False):
+    """How long the card was busy in a stretch of time, whoever caused it."""
+
+    begin_ns: int
+    end_ns: int
+    busy_ns: int
+
+
+class Span(Struct, frozen=True, array_like=True, gc=False):
+    begin_ns: int
+    end_ns: int
+
+
+class SwitchLog(Struct, frozen=True, kw_only=True, gc=False):
+    """The log of one card since the previous reading: complete from `begin_ns` to `end_ns`, except for `lost`.
+
+    `slices` follow each other; whoever is still on the card at the end has a slice up to there. `switching_ns` is the
+    time between one context and the next.
+    """
+
+    begin_ns: int
+    end_ns: int
+    slices: tuple[Slice, ...] = ()
+    lost: tuple[Span, ...] = ()
+    switches: int = 0
+    switching_ns: int = 0
+
+
 class Device(Struct, frozen=True, kw_only=True, gc=False):
     """One reading of one card, as a source reports it. With a fault there is nothing else.
 
-    `at` is the monotonic time of the reading, comparable between processes of one machine.
+    `at` is the monotonic time of the reading, comparable between processes of one machine. `windows` are stretches of
+    the time since the previous reading, each with its busy time, where somebody asked for them.
     """
 
     gpu: Gpu
@@ -118,6 +157,7 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
     processes: tuple[Process, ...] = ()
     seconds: float = 0.0
     refused: tuple[Refused, ...] = ()
+    windows: tuple[BusyWindow, ...] = ()
 
     def place(self, process: Process) -> str:
         """UUID of the MIG instance that the process is on; empty if it is on none, or it is not clear on which.

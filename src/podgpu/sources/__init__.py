@@ -6,7 +6,7 @@ imports nothing heavy before `open` is called, since a child process of the sour
     NAME, HELP          its name in `--source`, and in a few words where its numbers come from
     open(options, site) opens the source; `options` is None if it declares none
 
-and, where they apply:
+A folder without HELP is no source to choose: it adds to one. Where they apply, there are:
 
     IS_DEFAULT          this source is used unless the user chooses another
     IS_DEMO             its numbers are made up
@@ -85,8 +85,12 @@ class FindPods(Protocol):
 
 
 class Site(Struct, frozen=True):
-    """What a source may need to know about the machine it runs on. `node` is empty if nobody named it."""
+    """What a source may need to know about the machine it runs on. `node` is empty if nobody named it.
+
+    `wants_windows` asks for stretches of a card's time with the busy time of each, where the source has them.
+    """
 
     node: str
     interval: float
     find_pods: FindPods
+    wants_windows: bool = False

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 import podgpu.sources
@@ -35,7 +36,8 @@ class Entry:
 @cache
 def entries() -> dict[str, Entry]:
     """List the values of `--source`: the default first, the demo last."""
-    single = [_entry(one.name) for one in pkgutil.iter_modules(podgpu.sources.__path__) if one.ispkg]
+    folders = [one.name for one in pkgutil.iter_modules(podgpu.sources.__path__) if one.ispkg]
+    single = [_entry(folder) for folder in folders if hasattr(_module(folder), "HELP")]
     pairs = [
         _combined(first, second)
         for first in single
@@ -64,7 +66,7 @@ def listing() -> str:
 
 
 def _entry(folder: str) -> Entry:
-    module = import_module(f"{podgpu.sources.__name__}.{folder}")
+    module = _module(folder)
     section = _options(folder)
 
     def own(options: OptionsOf) -> Any:
@@ -84,6 +86,10 @@ def _entry(folder: str) -> Entry:
         residents=getattr(module, "residents", None),
         play=(lambda options: module.play(own(options))) if hasattr(module, "play") else None,
     )
+
+
+def _module(folder: str) -> ModuleType:
+    return import_module(f"{podgpu.sources.__name__}.{folder}")
 
 
 def _options(folder: str) -> type | None:

@@ -88,6 +88,9 @@ def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
         yield _seconds("busy_bound_seconds_total", sum(one.least_busy_us for one in books), _LEAST)
         yield _seconds("busy_bound_seconds_total", sum(one.most_busy_us for one in books), _MOST)
     yield _seconds("allocated_seconds_total", sum(one.allocated_us for one in books))
+    resident = [one.resident_us for one in books if one.resident_us is not None]
+    if resident:
+        yield _seconds("resident_seconds_total", sum(resident))
     if able.counts_energy:
         yield _joules(_ENERGY, sum(one.energy_mj for one in books))
         yield _joules("energy_bound_joules_total", sum(one.least_energy_mj for one in books), _LEAST)
@@ -145,6 +148,9 @@ def _balance(one: Balance, able: Ability) -> Iterator[Reading]:
         yield _seconds("booked_busy_seconds_total", one.busy_us)
     if able.counts_energy:
         yield _joules("booked_energy_joules_total", one.energy_mj)
+    if one.switches is not None and one.switching_us is not None:
+        yield Reading("context_switches_total", float(one.switches))
+        yield _seconds("switching_seconds_total", one.switching_us)
 
 
 def _processes(

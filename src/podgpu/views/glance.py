@@ -11,6 +11,7 @@ from podgpu.views.text import line
 
 UNKNOWN = "-"
 LEAST_SHOWN = 0.005  # of the card's time
+LEAST_SWITCHING = 0.05  # of the card's time
 
 
 class Glance(Struct, frozen=True, kw_only=True):
@@ -166,3 +167,9 @@ def of_band(band: Band) -> Use:
     if not band.is_wide:
         return Use(ratio)
     return Use(ratio, band.ratio(band.least_us), band.ratio(band.most_us))
+
+
+def switching(card: Card) -> str:
+    """How much of the card's time goes into switching between contexts; empty where that is nothing worth a word."""
+    lost = card.balance.switching_ratio if card.balance else None
+    return percent(lost) if lost is not None and lost >= LEAST_SWITCHING else ""

@@ -15,6 +15,7 @@ from podgpu.views.glance import (
     moment,
     percent,
     problem,
+    switching,
     watts,
     whole,
 )
@@ -127,6 +128,7 @@ class _Grid:
         seen = glance(card.readings)
         facts = ["MIG"] * gpu.mig_enabled
         facts += [] if seen.temperature_celsius is None else [whole(seen.temperature_celsius, "°C")]
+        facts += [f"switching {lost}"] if (lost := switching(card)) else []
         numbers = ("", str(uses.of_card), memory(seen), whole(seen.power_watts, "W"))
         self._add("  ".join([name, *facts]), *numbers, style=_BOLD)
         tenants = by_instance(card)

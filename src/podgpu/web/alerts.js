@@ -1,6 +1,6 @@
 // What is wrong, worst first, each with what to do about it.
 
-import { duration, gpus as gpuCount, known, moment, plural } from "./dom.js";
+import { duration, gpus as gpuCount, known, moment, percent, plural } from "./dom.js";
 import { words } from "./words.js";
 
 const EVENTS = {
@@ -52,6 +52,8 @@ function ofGpu(gpu, now, isCluster, found) {
     const isRecent = known(at) && now - at < RECENT_SECONDS;
     tell(isRecent ? 2 : 1, `XID ${xid}`, known(at) ? `raised XID ${xid} at ${moment(at)}.` : `raised XID ${xid}.`, words.advice.xid);
   }
+  const lost = gpu.card.balance?.switching_ratio;
+  if (lost >= words.least_switching) tell(1, "Switching", `loses ${percent(lost)} of its time to switching between tenants.`, words.advice.switching);
   // A slim snapshot has no tenants that ended: its books are the agent's business.
   if (!isCluster && !balances(gpu.card)) tell(2, "Books", "has books that do not balance.", words.advice.books);
   for (const one of gpu.tenants) {

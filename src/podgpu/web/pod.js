@@ -84,6 +84,7 @@ function numbersOf({ gpu, tenant }) {
   if (known(tenant.coreLimit)) rows.push(["SM limit", percent(tenant.coreLimit), `Set by ${claim?.system || "its sharing system"}.`]);
   rows.push(["Busy", known(tenant.busy) ? `${percent(tenant.busy)}${sure(tenant)}` : "not known", `${gpu.isMinute ? "Of the last full minute. " : "Since the previous reading. "}${method}`]);
   if (known(tenant.ofInstance)) rows.push(["Of its slice", percent(tenant.ofInstance), "Activity of the MIG instance's multiprocessors, measured."]);
+  if (known(booking.resident_us)) rows.push(["On the card", duration(booking.resident_us / 1e6), "Since the agent started, at work or not, by the driver's log of context switches."]);
   rows.push(["Power", watts(tenant.watts), "Its part of the card's power: idle power by share, the rest by busy time."]);
   rows.push(["Energy so far", booking.bookable === false ? "not known" : energy(booking.energy_mj), "Since the agent started. All on this GPU add up to the card's own counter."]);
   if (known(tenant.idleFor)) rows.push(["Not used for", duration(tenant.idleFor), tenant.neverUsed ? `It has held this since ${moment(tenant.idleSince)}, and no use was seen.` : `Last active ${moment(tenant.idleSince)}.`]);

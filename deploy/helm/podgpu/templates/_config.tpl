@@ -42,6 +42,7 @@
 {{- if .Values.ratioFile -}}{{- $_ := set $own "sharing.ratio-file" "/etc/podgpu/ratios" -}}{{- end -}}
 {{- if include "podgpu.webConfig" . | ne "{}" -}}{{- $_ := set $own "web.config.file" "/etc/podgpu-web/web-config.yml" -}}{{- end -}}
 {{- if or .Values.hostPaths.root .Values.hostPaths.hami -}}{{- $_ := set $own "path.root" "/host" -}}{{- end -}}
+{{- if and .Values.switches.enabled (not (hasKey (include "podgpu.given" . | fromJson) "switches")) -}}{{- $_ := set $own "switches" "auto" -}}{{- end -}}
 {{- toJson $own -}}
 {{- end -}}
 
@@ -69,9 +70,9 @@ ratios: {{ toString . | toJson }}
 {{- if eq (get (include "podgpu.given" . | fromJson) "kube.api" | default "auto") "auto" -}}true{{- end -}}
 {{- end -}}
 
-{{/* Whether a socket is mounted that only uid 0 can open: "true" or "". */}}
+{{/* Whether a socket is mounted that only uid 0 can open, or a capability given that only uid 0 has: "true" or "". */}}
 {{- define "podgpu.needsRoot" -}}
-{{- if or .Values.hostPaths.podResources .Values.hostPaths.podsApi -}}true{{- end -}}
+{{- if or .Values.hostPaths.podResources .Values.hostPaths.podsApi .Values.switches.enabled -}}true{{- end -}}
 {{- end -}}
 
 {{/* The web configuration file, with the certificate of the Secret, as JSON. */}}
@@ -98,6 +99,7 @@ ratios: {{ toString . | toJson }}
 {{- $asks := eq (include "podgpu.asksApi" .) "true" -}}
 {{- $switches := dict
     "hostPID" .Values.hostPID
+    "switches.enabled" .Values.switches.enabled
     "config.kube.api" $asks
     "config.web.kube-auth" (eq (include "podgpu.asksForTokens" .) "true")
     "rbac.owners" (or (not $asks) .Values.rbac.owners)

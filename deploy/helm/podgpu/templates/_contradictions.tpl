@@ -9,6 +9,7 @@
 {{- include "podgpu.refuseBlindness" (dict "root" . "given" $given) -}}
 {{- include "podgpu.refuseUnreachableDcgm" (dict "given" $given) -}}
 {{- include "podgpu.refuseHalfTls" . -}}
+{{- include "podgpu.refuseStrangePids" . -}}
 {{- include "podgpu.refuseLostTokens" (dict "root" . "given" $given) -}}
 {{- include "podgpu.refuseLockedOutScrapers" . -}}
 {{- end -}}
@@ -23,6 +24,12 @@
 {{- if hasKey $.given $key -}}
 {{- fail (printf "config.%s cannot be set: the chart sets it from %s. Remove it from config." $key $owner) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "podgpu.refuseStrangePids" -}}
+{{- if and .Values.switches.enabled (not .Values.hostPID) -}}
+{{- fail "switches.enabled needs hostPID: the log names processes as the node does. Set hostPID to true, or switches.enabled to false." -}}
 {{- end -}}
 {{- end -}}
 

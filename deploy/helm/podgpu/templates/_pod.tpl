@@ -128,6 +128,9 @@
     "privileged" false
     "readOnlyRootFilesystem" true
     "capabilities" (dict "drop" (list "ALL")) -}}
+{{- if .Values.switches.enabled -}}
+{{- $_ := set $own "capabilities" (dict "drop" (list "ALL") "add" (list "SYS_ADMIN")) -}}
+{{- end -}}
 {{- if include "podgpu.needsRoot" . -}}
 {{- $own = merge $own (dict "runAsUser" 0 "runAsGroup" 0) -}}
 {{- else -}}

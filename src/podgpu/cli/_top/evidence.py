@@ -8,7 +8,7 @@ from podgpu.model import Process, Rest
 from podgpu.views.cluster.places import Place, Seat
 from podgpu.views.cluster.rows.listing import gpus_of, pods_of
 from podgpu.views.cluster.rows.row import Entry
-from podgpu.views.glance import Use, gib, percent, watts
+from podgpu.views.glance import Use, gib, percent, switching, watts
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present
 from podgpu.views.text import fitted, line
@@ -78,6 +78,10 @@ def _gpu(entry: Entry) -> Iterator[Line]:
         yield [(_INDENT + entry.row.detail, RED)]
     yield from _members(entry)
     for seat in entry.seats:
+        if lost := switching(seat.card):
+            yield [
+                (f"{_INDENT}{lost} of its time goes into switching between tenants: use MPS or MIG", YELLOW)
+            ]
         for rest in present(seat.card):
             yield _rest(rest, seat)
 

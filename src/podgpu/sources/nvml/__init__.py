@@ -34,4 +34,5 @@ BORROWS_PROFILING = True  # NVML has no profiling counters for cards older than 
 def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as nvml.open
     from podgpu.sources.nvml.sampler import Sampler
 
-    return Sampler(interval=site.interval, library=str(options.library) if options.library else None)
+    library = str(options.library) if options.library else None
+    return Sampler(interval=site.interval, library=library, windows=site.wants_windows)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO
 
@@ -55,14 +56,16 @@ class Crew:
         self._fault: Fault | None = None
         self._patience = 0.0
 
-    def report(self, seconds: float) -> Report:
+    def report(self, seconds: float, *, windows: bool = False) -> Report:
         """Read every GPU whose thread is free. For the others, report the call that their thread is stuck in."""
         began = time.monotonic()
         deadline = began + seconds
         self._patience = seconds
         self._take_late_results()
         self._refresh(deadline)
-        devices = (*self._read_cards(deadline), *self._unnamed) if self._session.is_open else ()
+        devices = (
+            (*self._read_cards(deadline, windows=windows), *self._unnamed) if self._session.is_open else ()
+        )
         if self.finished:  # the session failed, not the cards
             devices = ()
         return Report(
@@ -96,11 +99,11 @@ class Crew:
             call, seconds = self._control.stuck_in()
             self._fault = Fault(reason="hung", call=call, seconds=seconds)
 
-    def _read_cards(self, deadline: float) -> Iterable[Device]:
+    def _read_cards(self, deadline: float, *, windows: bool) -> Iterable[Device]:
         ready = {seat.worker for seat in self._seats.values() if not seat.worker.busy and not seat.absent}
         for seat in self._seats.values():
             if seat.worker in ready:
-                seat.worker.submit(seat.reader.read)
+                seat.worker.submit(partial(seat.reader.read, windows=windows))
         devices = {
             result.gpu.uuid: result
             for result in self._wait(ready, deadline).values()
@@ -215,7 +218,7 @@ def main() -> None:
     requests, answers = _protocol_streams()
     crew = Crew(sys.argv[1] if len(sys.argv) > 1 else None)
     while not crew.finished and isinstance(request := wire.receive(requests), wire.Read):
-        answers.write(wire.frame(crew.report(request.seconds)))
+        answers.write(wire.frame(crew.report(request.seconds, windows=request.windows)))
         answers.flush()
     crew.close()
     os._exit(0)  # a normal exit would wait for threads that are stuck in the driver

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pynvml
 
-from podgpu.model import Process
+from podgpu.model import BusyWindow, Process
 from podgpu.sources.nvml import failure
 from podgpu.sources.nvml.handle import TRIES, Handle
 
@@ -21,6 +21,7 @@ LARGEST_PID = 4_194_304
 INITIAL_PID_NAMESPACE = 0xEFFFFFFC
 NO_INSTANCE = NO_FIGURE = 2**32 - 1
 AGAIN = failure.REFUSED | {pynvml.NVML_ERROR_INSUFFICIENT_SIZE}  # the list may grow, a refusal be a mistake
+WINDOW = 200_000  # microseconds that the driver measures in
 NEWEST_WINDOW = 1_000_000  # microseconds; the driver has certainly reported a window this old
 
 
@@ -143,6 +144,50 @@ class Utilization:
                 break
         handle.fail(code, name)
         return None
+
+
+class Windows:
+    """The card's own busy time in each of the driver's windows of 200 ms, all that are new in one call.
+
+    These are the figures that the looks carry too, but here each window is reported by itself. The driver keeps those
+    of the last 14 seconds.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._last_stamp = _now()
+
+    def read(self) -> tuple[BusyWindow, ...]:
+        if self._last_stamp > _now():  # the clock was set back
+            self._last_stamp = _now()
+        samples = [one for one in self._asked() if self._last_stamp < one.timeStamp <= _now()]
+        self._last_stamp = max((one.timeStamp for one in samples), default=self._last_stamp)
+        return tuple(
+            BusyWindow(
+                (one.timeStamp - WINDOW) * 1000,
+                one.timeStamp * 1000,
+                WINDOW * 10 * min(one.sampleValue.uiVal, 100),
+            )
+            for one in samples
+        )
+
+    def _asked(self) -> list[Any]:
+        name = "nvmlDeviceGetSamples"
+        handle, key = self._handle, (name, ())
+        if handle.refusals.rests(key):
+            return []
+        handle.journal.begin(name)
+        try:
+            _, samples = pynvml.nvmlDeviceGetSamples(
+                handle.raw, pynvml.NVML_GPU_UTILIZATION_SAMPLES, self._last_stamp
+            )
+        except pynvml.NVMLError as error:
+            handle.fail(error.value, name)
+            return []
+        finally:
+            handle.journal.end()
+        handle.refusals.lift(key)
+        return list(samples)
 
 
 def _with_use(process: Process, sample: Any | None, window: int) -> Process:

@@ -12,7 +12,7 @@ from podgpu.sources.nvml import failure, plan
 from podgpu.sources.nvml.gpm import Profiler
 from podgpu.sources.nvml.handle import Handle, Journal
 from podgpu.sources.nvml.mig import InstanceReaders
-from podgpu.sources.nvml.process import Utilization, all_are_seen, running
+from podgpu.sources.nvml.process import Utilization, Windows, all_are_seen, running
 
 SLOW_SECONDS = 30.0  # between two readings of slow values: together they cost more than a cycle
 MIG_MODE_SECONDS = 5.0  # between two checks of the MIG mode
@@ -81,6 +81,7 @@ class GpuReader:
         self._handle = Handle(raw, self._journal)
         self._facts_due = 0.0
         self._utilization = Utilization(self._handle)
+        self._windows = Windows(self._handle)
         self._instances = InstanceReaders(self._handle)
         self._profiler: Profiler | None = None
         self._slow: tuple[Reading, ...] = ()
@@ -92,15 +93,18 @@ class GpuReader:
         self.gpu = msgspec.structs.replace(self.gpu, index=index)
         self._fresh = raw
 
-    def read(self) -> Device:
-        """Read everything. A card that cannot be read gives a device with a fault; a lost session raises."""
+    def read(self, *, windows: bool = False) -> Device:
+        """Read everything, the driver's windows only if asked for.
+
+        A card that cannot be read gives a device with a fault; a lost session raises.
+        """
         began = time.monotonic()
         self.fault = None
         if self._fresh is not None:
             self._close()
             self._adopt(self._fresh)
         try:
-            device = self._read()
+            device = self._read(windows=windows)
         except failure.CardGone as gone:
             self.fault = Fault(reason=gone.reason, call=gone.call)
         except failure.SessionGone:
@@ -111,7 +115,7 @@ class GpuReader:
             device = Device(gpu=self.gpu, fault=self.fault)
         return msgspec.structs.replace(device, at=began, seconds=time.monotonic() - began)
 
-    def _read(self) -> Device:
+    def _read(self, *, windows: bool) -> Device:
         self._refresh_facts()
         readings = tuple(self._readings())
         if not readings:
@@ -134,6 +138,7 @@ class GpuReader:
             processes=processes,
             ability=ABLE if listing.is_complete else PARTLY_ABLE,
             refused=tuple(self._refused()),
+            windows=self._windows.read() if windows and not self.gpu.mig_enabled else (),
         )
 
     def _refused(self) -> Iterator[Refused]:

@@ -36,9 +36,11 @@ class Sampler:
     name = NAME
     demo = False
 
-    def __init__(self, *, interval: float, library: str | None) -> None:
+    def __init__(self, *, interval: float, library: str | None, windows: bool = False) -> None:
+        """With `windows`, the report has the busy time of each of the driver's windows."""
         self._budget = min(LONGEST_READ, max(SHORTEST_READ, 0.8 * interval))
         self._library = library
+        self._windows = windows
         self._turn = asyncio.Lock()  # to read, start or stop the sampler
         self._process: Process | None = None
         self._is_dismissed = False  # it was stopped but is still there
@@ -145,7 +147,7 @@ class Sampler:
 
     def _ask(self) -> None:
         assert self._process and self._process.stdin  # noqa: S101 - started with pipes
-        self._process.stdin.write(wire.frame(wire.Read(self._budget)))
+        self._process.stdin.write(wire.frame(wire.Read(self._budget, self._windows)))
         self._asked_at = time.monotonic()
         self._answer = asyncio.create_task(self._receive(self._process))
         # Retrieve the exception, even if nobody awaits the answer any more: asyncio would log it.

@@ -13,9 +13,13 @@ LARGEST_FRAME = 64 * 1024 * 1024
 
 
 class Read(Struct, frozen=True, tag="read"):
-    """Read all GPUs and answer within `seconds`, even if some have not answered."""
+    """Read all GPUs and answer within `seconds`, even if some have not answered.
+
+    With `windows`, read the busy time of each of the driver's windows too.
+    """
 
     seconds: float
+    windows: bool = False
 
 
 class Stop(Struct, frozen=True, tag="stop"):

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from podgpu.model import Card, Instance, Snapshot
-from podgpu.views.glance import UNKNOWN, Glance, Use, Uses, glance, memory, percent, whole
+from podgpu.views.glance import UNKNOWN, Glance, Use, Uses, glance, memory, percent, switching, whole
 from podgpu.views.page.markup import COLUMNS, EMPTY, bar, cells, pill, text, use_cell, why
 from podgpu.views.page.tenant import Column
 from podgpu.views.rest import present
@@ -47,7 +47,10 @@ def _card(card: Card, uses: Uses, now: float) -> str:
             f"{pill('down', 'bad')} {why(card.fault)}</td></tr>"
         )
     seen = glance(card.readings)
-    state = f'<td class="left wide">{pill("MIG" if gpu.mig_enabled else "up", "good")}</td>'
+    pills = pill("MIG" if gpu.mig_enabled else "up", "good")
+    if lost := switching(card):
+        pills += f" {pill(f'switching {lost}', 'bad')}"
+    state = f'<td class="left wide">{pills}</td>'
     running = Counter(process.mig for process in card.processes if process.kinds)
     numbers = _numbers(seen, uses.of_card, _count(running.total(), is_all=card.ability.sees_all))
     return f"{start}{state}{numbers}</tr>{_below(card, seen, running, Column(card, uses, now))}"

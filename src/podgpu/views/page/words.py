@@ -5,6 +5,7 @@ import msgspec
 from podgpu.catalog.parts import PARTS
 from podgpu.model import Prices
 from podgpu.views.advice import ACTIONS, ELSE, NEXT
+from podgpu.views.glance import LEAST_SWITCHING
 from podgpu.views.rest import MEANINGS, REASONS
 from podgpu.views.tenant import UNSEEN_MEANS
 from podgpu.views.why.words import METHODS, NOT_GIVEN
@@ -18,6 +19,7 @@ _ADVICE = {
     "throttled": "Check the cooling and the power of the node.",
     "books": "A bug in podgpu. Please report it with podgpu snapshot -o json.",
     "not_given": NOT_GIVEN,
+    "switching": "Let the tenants run side by side: with MPS, or with MIG. Or give each more work at a time.",
 }
 
 
@@ -33,6 +35,7 @@ def script(prices: Prices | None = None) -> bytes:
         "methods": METHODS,
         "reasons": REASONS,
         "meanings": MEANINGS,
+        "least_switching": LEAST_SWITCHING,
         "unseen": f"Unseen: {UNSEEN_MEANS}.",
         "prices": prices,
     }

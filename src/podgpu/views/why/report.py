@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot
-from podgpu.views.glance import gib, moment, of_band, percent, problem, seconds, watts
+from podgpu.views.glance import gib, moment, of_band, percent, problem, seconds, switching, watts
 from podgpu.views.outsider import is_outsider, outsider_names
 from podgpu.views.rest import REASONS
 from podgpu.views.text import line
@@ -14,6 +14,7 @@ from podgpu.views.why.sheet import decimal, profile, sheet
 
 LEAST_WIDTH = 60
 _INDENT = 4
+_FOUND_BY = {"measured": "by looks", "resident": "by the log of context switches"}
 
 
 def why(snapshot: Snapshot, namespace: str, pod: str, width: int) -> str | None:
@@ -72,6 +73,8 @@ def _card(case: Case, card: Card, chains: Sequence[Chain], width: int) -> Iterat
     yield "  ".join(filter(None, (f"GPU {gpu.index}", line(gpu.model), line(gpu.uuid))))
     if card.fault is not None:
         yield from fact("Down", problem(card.fault), width, 2)
+    if lost := switching(card):
+        yield from fact("Switching", f"{lost} {words.SWITCHING}", width, 2)
     for chain in chains:
         yield from ("", f"  {_subject(chain, card)}")
         if len(case.uids) > 1 and chain.container is not None:
@@ -166,7 +169,7 @@ def _busy(booking: Booking, width: int) -> list[str]:
     if band is None or not band.is_wide:
         return []
     use = of_band(band)
-    by = "by looks" if booking.method == "measured" else "by an estimate"
+    by = _FOUND_BY.get(booking.method, "by an estimate")
     span = f"{percent(use.ratio)} ({use.bounds}%) of the last {seconds(band.elapsed_us / 1e6)}, {by}"
     return fact("Busy", span, width, _INDENT)
 
@@ -178,6 +181,8 @@ def _booked(booking: Booking, width: int) -> list[str]:
         f"busy {decimal(booking.busy_us, 6)} s, {decimal(booking.energy_mj, 3)} J, "
         f"allocated {decimal(booking.allocated_us, 6)} s"
     )
+    if booking.resident_us is not None:
+        so_far += f", on the GPU {decimal(booking.resident_us, 6)} s"
     return fact("Booked", so_far, width, _INDENT)
 
 

@@ -9,6 +9,11 @@ METHODS = {
         "What it had at least and at most follows from how often it was named and how busy the GPU was. Kernels that "
         "draw unequal power in equal time cannot be distinguished."
     ),
+    "resident": (
+        "The driver's log of context switches says whose context was on the GPU, to the microsecond. A context stays "
+        "after its work is done, so where the GPU had pauses, what it did is known between a least and a most; where "
+        "it had none, exactly. Whoever was not on the GPU did nothing."
+    ),
     "exclusive": (
         "It is alone on the GPU, so the GPU's busy time and active energy are its own. The card measures both; "
         "nothing is estimated."
@@ -40,6 +45,9 @@ SILENT = "The GPU does not answer, so what is used of it now is unknown. The cou
 SETTLED = (
     "What the sharing system wrote can be read in two ways. Its processes settle it: they were seen on this GPU, while "
     "the other reading names"
+)
+SWITCHING = (
+    "of the GPU's time goes into switching between tenants. With MPS or MIG they would run side by side."
 )
 NOT_USED = "It holds this and has no process there."
 NOT_GIVEN = (

@@ -1,0 +1,112 @@
+"""Which cards' logs of context switches are read, and what they have to say about each cycle."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from podgpu.agent.lookout.desk import Desk
+from podgpu.ledger.account import Interval, Sheet
+from podgpu.ledger.residency import Evidence
+from podgpu.model import BusyWindow, Device, PartStatus, Process, SwitchLog
+
+LINGER_SECONDS = 60.0  # after a card was last shared: opening a log is not for every other cycle
+NOBODY = frozenset({"overhead", "idle"})
+
+
+class SwitchReader(Protocol):
+    name: str
+    errors: Counter[str]
+
+    async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
+        """Return the logs of these cards, each with its minor number. Those of others are closed."""
+
+    def status(self) -> PartStatus: ...
+    async def release(self, seconds: float) -> bool: ...
+    async def close(self) -> None: ...
+
+
+class Lookout:
+    """Reads the logs of all cards, or of those that are shared. Whatever it cannot say, looks do."""
+
+    def __init__(self, reader: SwitchReader, *, always: bool) -> None:
+        self._reader = reader
+        self._always = always
+        self._shared_at: dict[str, float] = {}
+        self._desks: dict[str, Desk] = {}
+        self._logs: dict[str, SwitchLog] = {}
+
+    @property
+    def name(self) -> str:
+        return self._reader.name
+
+    @property
+    def errors(self) -> Counter[str]:
+        return self._reader.errors
+
+    def status(self) -> PartStatus:
+        return self._reader.status()
+
+    async def release(self, seconds: float) -> bool:
+        return await self._reader.release(seconds)
+
+    async def close(self) -> None:
+        await self._reader.close()
+
+    async def watch(self, devices: Sequence[Device]) -> list[Device]:
+        """Read the logs. Return the devices with all who were on them, also those that looks have missed."""
+        wanted = {
+            device.gpu.uuid: device.gpu.minor
+            for device in devices
+            if device.gpu.minor is not None and self._is_wanted(device)
+        }
+        self._logs = await self._reader.read(wanted)
+        self._desks = {uuid: self._desks.get(uuid) or Desk() for uuid in self._logs}
+        return [_with_residents(device, self._logs.get(device.gpu.uuid)) for device in devices]
+
+    def evidence(self, device: Device, interval: Interval) -> Evidence | None:
+        """What the log says about this cycle. Without windows of its own, the cycle is one."""
+        log = self._logs.get(device.gpu.uuid)
+        if log is None:
+            return None
+        windows = device.windows or _whole(device, interval)
+        return self._desks[device.gpu.uuid].take(log, windows)
+
+    def note(self, sheets: Iterable[Sheet]) -> None:
+        """Remember which cards are shared by processes of several owners."""
+        now = time.monotonic()
+        for sheet in sheets:
+            owners = [party for party, one in sheet.entries.items() if one.running and party not in NOBODY]
+            if len(owners) > 1:
+                self._shared_at[sheet.gpu] = now
+
+    def forget(self, cards: Iterable[str]) -> None:
+        for card in cards:
+            self._shared_at.pop(card, None)
+
+    def _is_wanted(self, device: Device) -> bool:
+        if device.fault or device.gpu.mig_enabled:
+            return False
+        shared_at = self._shared_at.get(device.gpu.uuid)
+        return self._always or (shared_at is not None and time.monotonic() - shared_at < LINGER_SECONDS)
+
+
+def _with_residents(device: Device, log: SwitchLog | None) -> Device:
+    if log is None:
+        return device
+    listed = {process.pid for process in device.processes}
+    missed = sorted({one.pid for one in log.slices if one.pid > 0} - listed)
+    if not missed:
+        return device
+    # What looks did not see of them is 0, not unknown: the log has it.
+    more = [Process(pid=pid, sm_busy_us=0, sm_ratio=0.0) for pid in missed]
+    return replace(device, processes=(*device.processes, *more))
+
+
+def _whole(device: Device, interval: Interval) -> Iterable[BusyWindow]:
+    if interval.busy_us is None or interval.is_gap or not interval.elapsed_us:
+        return ()
+    end_ns = round(device.at * 1e9) + time.time_ns() - time.monotonic_ns()
+    return (BusyWindow(end_ns - 1000 * interval.elapsed_us, end_ns, 1000 * interval.busy_us),)

@@ -1,0 +1,119 @@
+"""Whose the busy time of a shared card was, by the driver's log of context switches. Nothing here is left to chance.
+
+The log says whose context was on the card, not whether it worked: a context whose work is done stays until another one
+needs the card. So in a window with busy time `y`, a party that was on the card for `r` and all others for `q` was busy
+for
+
+    max(0, y - q)  at least, and  min(r, y)  at most.
+
+Whoever was not on the card did nothing, and whoever was there alone did everything. What is booked in between follows
+from how a slice begins: a context comes onto the card for work, so its first part is busy. Every slice of a window is
+taken to have been busy for the same time, the shorter ones throughout.
+
+A slice may work, rest and work again while nobody else wants the card. That its busy time is one piece is therefore no
+part of the bounds.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from podgpu.ledger.account import Party
+from podgpu.model import BusyWindow, Slice, Span, SwitchLog
+
+Piece = tuple[Party, int]  # who was on the card, and for how many nanoseconds
+
+
+class Stay(Struct, gc=False):
+    """What is proven about one party: its busy time in nanoseconds, and what is booked."""
+
+    least_ns: int = 0
+    most_ns: int = 0
+    booked_ns: int = 0
+
+
+class Evidence(Struct, frozen=True, kw_only=True, gc=False):
+    """What the log has to say about one cycle of a card: windows, slices that cover them, and where it is blind."""
+
+    windows: tuple[BusyWindow, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    blind: tuple[Span, ...] = ()
+    log: SwitchLog | None = None
+
+
+class Residency(Struct, frozen=True, kw_only=True, gc=False):
+    """`busy_ns` of the card was seen by the log and is divided among `stays`; `blind_ns` was not."""
+
+    stays: dict[Party, Stay] = field(default_factory=dict)
+    busy_ns: int = 0
+    blind_ns: int = 0
+
+
+def residency(evidence: Evidence, parties: Mapping[int, Party]) -> Residency:
+    """Divide the busy time of the windows. A process that is none of the parties' is unknown."""
+    stays: dict[Party, Stay] = {}
+    busy_ns = blind_ns = 0
+    for window, slices in _by_window(evidence.windows, evidence.slices):
+        pieces = [(parties.get(pid, "unknown"), nanoseconds) for pid, nanoseconds in slices]
+        resident_ns = sum(nanoseconds for _, nanoseconds in pieces)
+        if not resident_ns or any(_overlap(window, one) for one in evidence.blind):
+            blind_ns += window.busy_ns
+            continue
+        # Some of the switching counts as busy. It goes by the rest of the window.
+        seen_ns = min(window.busy_ns, resident_ns)
+        busy_ns += seen_ns
+        _add(stays, pieces, resident_ns, seen_ns)
+    return Residency(stays=stays, busy_ns=busy_ns, blind_ns=blind_ns)
+
+
+def resident_us(log: SwitchLog, parties: Mapping[int, Party]) -> dict[Party, int]:
+    """How long each was on the card, whether it worked or not."""
+    found: dict[Party, int] = {}
+    for one in log.slices:
+        party = parties.get(one.pid, "unknown")
+        found[party] = found.get(party, 0) + one.end_ns - one.begin_ns
+    return {party: nanoseconds // 1000 for party, nanoseconds in found.items()}
+
+
+def _add(stays: dict[Party, Stay], pieces: Sequence[Piece], resident_ns: int, busy_ns: int) -> None:
+    there: dict[Party, int] = {}
+    for party, nanoseconds in pieces:
+        there[party] = there.get(party, 0) + nanoseconds
+    booked = filled(busy_ns, pieces)
+    for party, own_ns in there.items():
+        stay = stays.get(party) or stays.setdefault(party, Stay())
+        stay.least_ns += max(0, busy_ns - (resident_ns - own_ns))
+        stay.most_ns += min(own_ns, busy_ns)
+        stay.booked_ns += booked[party]
+
+
+def filled(busy_ns: int, pieces: Sequence[Piece]) -> dict[Party, int]:
+    """Fill all pieces from their beginning to the same level, until the busy time is used up."""
+    left, booked = busy_ns, {party: 0 for party, _ in pieces}
+    by_length = sorted(pieces, key=lambda piece: (piece[1], str(piece[0])))
+    for number, (party, nanoseconds) in enumerate(by_length):
+        part = min(nanoseconds, left // (len(by_length) - number))
+        booked[party] += part
+        left -= part
+    return booked
+
+
+def _by_window(
+    windows: Iterable[BusyWindow], slices: Sequence[Slice]
+) -> Iterator[tuple[BusyWindow, list[tuple[int, int]]]]:
+    """Cut the slices by windows. Both are in order; windows may touch or overlap a little."""
+    first = 0
+    for window in windows:
+        while first < len(slices) and slices[first].end_ns <= window.begin_ns:
+            first += 1
+        inside = []
+        for place in range(first, len(slices)):
+            if slices[place].begin_ns >= window.end_ns:
+                break
+            if nanoseconds := _overlap(window, slices[place]):
+                inside.append((slices[place].pid, nanoseconds))
+        yield window, inside
+
+
+def _overlap(window: BusyWindow, other: Slice | Span) -> int:
+    return max(0, min(window.end_ns, other.end_ns) - max(window.begin_ns, other.begin_ns))

@@ -1,0 +1,147 @@
+"""The child process that reads the logs: `python -m podgpu.sources.switches.child`, driven over stdin and stdout.
+
+It ends with its parent, and with it everything that it holds of the driver.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import time
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from podgpu.sources.switches import wire
+from podgpu.sources.switches.driver import Refusal
+from podgpu.sources.switches.logbook import Logbook
+from podgpu.sources.switches.tape import Tape
+
+DRAIN_SECONDS = 1.0  # the log has room for 20 s
+REST_SECONDS = 600.0  # until a card that refused is asked again
+INITIAL_PID_NAMESPACE = 0xEFFFFFFC
+_PR_SET_PDEATHSIG = 1
+
+
+class Reader:
+    """Reads one card's log."""
+
+    def __init__(self, minor: int) -> None:
+        self._log = Logbook(minor)
+        self._tape = Tape(self._log.began_ns)
+
+    def drain(self) -> None:
+        drained = self._log.drain()
+        if drained.records or drained.dropped:
+            self._tape.feed(drained.records, drained.dropped)
+
+    def answer(self) -> wire.CardAnswer:
+        # The time comes first: what happened before it is in the log by the time it is read, after a delay.
+        clock = self._log.clock()
+        self.drain()
+        log = self._tape.cut(clock, self._log.delay_ns)
+        counts = {reason: count for reason, count in self._tape.counts.items() if count}
+        self._tape.counts.clear()
+        return wire.CardAnswer(log=log, counts=counts)
+
+    def close(self) -> None:
+        self._log.close()
+
+
+class Refused(Struct, frozen=True):
+    answer: wire.CardAnswer
+    until: float
+
+
+class Readers:
+    """At most one reader for each card. What a card refused is not asked again soon."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Reader] = {}
+        self._refused: dict[str, Refused] = {}
+
+    def watch(self, cards: dict[str, int]) -> wire.Answer:
+        for uuid in self._open.keys() - cards.keys():
+            self._open.pop(uuid).close()
+        return wire.Answer({uuid: self._answer(uuid, minor) for uuid, minor in cards.items()})
+
+    def drain(self) -> None:
+        for uuid, reader in list(self._open.items()):
+            try:
+                reader.drain()
+            except Refusal as refusal:
+                self._drop(uuid, refusal)
+
+    def close(self) -> None:
+        self.watch({})
+
+    @property
+    def are_open(self) -> bool:
+        return bool(self._open)
+
+    def _answer(self, uuid: str, minor: int) -> wire.CardAnswer:
+        rests = self._refused.get(uuid)
+        if rests and time.monotonic() < rests.until:
+            return rests.answer
+        try:
+            reader = self._open.get(uuid) or self._open.setdefault(uuid, Reader(minor))
+            return reader.answer()
+        except Refusal as refusal:
+            return self._drop(uuid, refusal)
+
+    def _drop(self, uuid: str, refusal: Refusal) -> wire.CardAnswer:
+        if reader := self._open.pop(uuid, None):
+            reader.close()
+        answer = wire.CardAnswer(reason=refusal.reason, call=refusal.call, detail=refusal.detail)
+        self._refused[uuid] = Refused(answer, time.monotonic() + REST_SECONDS)
+        return answer
+
+
+class Blind:
+    """Stands in where the log would name strangers: it has the PIDs of the node, and this process another view."""
+
+    are_open = False
+
+    def watch(self, cards: dict[str, int]) -> wire.Answer:
+        answer = wire.CardAnswer(reason="pid_namespace", detail="run the agent with hostPID")
+        return wire.Answer(dict.fromkeys(cards, answer))
+
+    def drain(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def sees_node() -> bool:
+    return os.stat("/proc/self/ns/pid").st_ino == INITIAL_PID_NAMESPACE  # noqa: PTH116 - pathlib takes half a MiB
+
+
+def serve(readers: Readers | Blind, requests: BinaryIO, answers: BinaryIO) -> None:
+    while True:
+        is_asked, _, _ = select.select([requests], [], [], DRAIN_SECONDS if readers.are_open else None)
+        if not is_asked:
+            readers.drain()
+            continue
+        request = wire.receive(requests)
+        if not isinstance(request, wire.Watch):
+            return
+        answers.write(wire.frame(readers.watch(request.cards)))
+        answers.flush()
+
+
+def main() -> None:
+    die_with_parent()
+    # A terminal sends Ctrl-C to the whole process group, but only the agent decides when this ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    requests, answers = os.fdopen(0, "rb", buffering=0), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    readers = Readers() if sees_node() else Blind()
+    serve(readers, requests, answers)
+    readers.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The calls to the driver. Each either works or says why not."""
+
+import fcntl
+import mmap
+import os
+import struct
+import time
+from array import array
+
+from podgpu.sources.switches import layout
+
+CONTROL_NODE = "/dev/nvidiactl"
+TRIES = 5
+TRY_AGAIN_SECONDS = 0.002
+_READ_WRITE = 3
+
+STATUSES = {
+    0x0F: "the GPU is lost",
+    0x1A: "the driver has no room for it",
+    0x1B: "no permission",
+    0x22: "the driver does not know the class",
+    0x3A: "the parameters have another size in this driver",
+    0x51: "no memory",
+    0x56: "not supported: confidential computing, vGPU without profiling, or MIG",
+    layout.UNWRITTEN: "the call did not reach the driver: a sandbox such as gVisor may have caught it",
+}
+BIND_REASONS = {
+    1: "the GPU is too old",
+    2: "not enabled on this GPU",
+    3: "not enabled",
+    4: "needs an administrator",
+    5: "needs the profiling option of the vGPU",
+}
+
+
+class Refusal(Exception):
+    """The log cannot be read. `reason` is one of those in operations.md."""
+
+    def __init__(self, reason: str, call: str, detail: str = "") -> None:
+        super().__init__(f"{call}: {detail or reason}")
+        self.reason = reason
+        self.call = call
+        self.detail = detail
+
+
+def opened(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise Refusal("no_device", "open", f"there is no {path}") from None
+    except OSError as error:
+        raise Refusal("no_device", "open", f"{path}: {error.strerror}") from None
+
+
+class Driver:
+    """A client of the driver. Closing it frees everything that was allocated through it."""
+
+    def __init__(self) -> None:
+        self._fds = [opened(CONTROL_NODE)]
+        self._client = 0
+
+    def close(self) -> None:
+        for fd in reversed(self._fds):
+            os.close(fd)
+        self._fds = []
+
+    def version(self) -> str:
+        answer = self._call(layout.VERSION, layout.VERSION_CALL.pack(layout.VERSION_QUERY, 0, b""), "version")
+        text: bytes = layout.VERSION_CALL.unpack(answer)[2]
+        return text.partition(b"\0")[0].decode("ascii", "replace")
+
+    def open_card(self, minor: int) -> None:
+        """Open a card's node, which the driver demands, and keep other readers of ours from it."""
+        fd = opened(f"/dev/nvidia{minor}")
+        self._fds.append(fd)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refusal("in_use", "flock", f"another reader has /dev/nvidia{minor}") from None
+
+    def start_client(self) -> None:
+        self._client = self.allocate(0, 0, layout.CLIENT)
+
+    def instance(self, minor: int) -> int:
+        """Return the driver's number for the card with this minor."""
+        answer = self._call(layout.CARDS, bytes(layout.MOST_CARDS * layout.CARD.size), "cards")
+        for card in layout.CARD.iter_unpack(answer):
+            if card[0] and card[-2] == minor:
+                found = self.control(self._client, layout.ID_INFO, struct.pack("<I28x", card[7]), "card id")
+                return int.from_bytes(found[8:12], "little")
+        raise Refusal("no_device", "cards", f"the driver does not list the card of /dev/nvidia{minor}")
+
+    def allocate(self, parent: int, handle: int, kind: int, parameters: bytes = b"") -> int:
+        """Return the handle of a new object. A parent of 0 is the client."""
+        padded = array("B", parameters.ljust(layout.PARAMETER_BYTES, b"\0"))
+        address = padded.buffer_info()[0] if parameters else 0
+        answer = self._call(
+            layout.ALLOC,
+            layout.ALLOC_CALL.pack(
+                self._client,
+                parent or self._client,
+                handle,
+                kind,
+                address,
+                len(parameters),
+                layout.UNWRITTEN,
+            ),
+            f"allocate 0x{kind:x}",
+        )
+        fields = layout.ALLOC_CALL.unpack(answer)
+        _check(fields[-1], f"allocate 0x{kind:x}")
+        return int(fields[2])
+
+    def control(self, handle: int, command: int, parameters: bytes, name: str) -> bytes:
+        """Return the parameters as the driver left them."""
+        status, answer = self.try_control(handle, command, parameters, name)
+        _check(status, name)
+        return answer
+
+    def try_control(self, handle: int, command: int, parameters: bytes, name: str) -> tuple[int, bytes]:
+        held, status = array("B", parameters), layout.UNWRITTEN
+        request = layout.CONTROL_CALL.pack(
+            self._client, handle, command, 0, held.buffer_info()[0], len(parameters), layout.UNWRITTEN
+        )
+        for _ in range(TRIES):
+            status = layout.CONTROL_CALL.unpack(self._call(layout.CONTROL, request, name))[-1]
+            if status not in layout.RETRY:
+                break
+            time.sleep(TRY_AGAIN_SECONDS)
+        return status, held.tobytes()
+
+    def map(self, memory: int, size: int) -> mmap.mmap:
+        """Map memory read-only, through a control node of its own."""
+        fd = opened(CONTROL_NODE)
+        self._fds.append(fd)
+        request = layout.MAP_CALL.pack(
+            self._client, self._client, memory, 0, 0, size, 0, layout.UNWRITTEN, layout.READ_ONLY, fd, 0
+        )
+        _check(layout.MAP_CALL.unpack(self._call(layout.MAP, request, "map"))[7], "map")
+        try:
+            return mmap.mmap(fd, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
+        except OSError as error:
+            raise Refusal("refused", "mmap", f"{error.strerror}") from None
+
+    def free(self, handle: int) -> None:
+        request = layout.FREE_CALL.pack(self._client, self._client, handle, layout.UNWRITTEN)
+        self._call(layout.FREE, request, "free")
+
+    def _call(self, number: int, request: bytes, name: str) -> bytearray:
+        code = _READ_WRITE << 30 | len(request) << 16 | ord("F") << 8 | number
+        answer = bytearray(request)
+        try:
+            fcntl.ioctl(self._fds[0], code, answer)
+        except OSError as error:
+            raise Refusal("refused", name, f"{error.strerror}") from None
+        return answer
+
+
+def _check(status: int, name: str) -> None:
+    if status:
+        raise Refusal("refused", name, STATUSES.get(status, f"status 0x{status:x}"))

@@ -1,0 +1,176 @@
+"""The log as the agent sees it: a child process that may hang, crash or be refused, while everything else goes on.
+
+While a stuck child lives no second one is started: a card has one reader of ours, or none.
+"""
+
+import asyncio
+import math
+import os
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from podgpu import log
+from podgpu.model import Fault, PartStatus, SwitchLog
+from podgpu.sources.switches import NAME, wire
+
+PATIENCE = 1.0  # seconds to wait for an answer; one that comes later counts for the next cycle
+KILL_AFTER = 30.0
+STOP_SECONDS = 3.0
+LONGEST_PAUSE = 300.0  # seconds between two attempts to start a child that keeps dying
+NOT_ERRORS = frozenset({"hidden_record", "ended_record"})  # counted, but nothing is wrong
+
+
+class Watcher:
+    name = NAME
+
+    def __init__(self) -> None:
+        self.errors: Counter[str] = Counter()
+        self._turn = asyncio.Lock()
+        self._process: Process | None = None
+        self._answer: asyncio.Task[wire.Answer] | None = None
+        self._asked_at = 0.0
+        self._lives = 0  # in vain, since the last answer
+        self._start_after = 0.0
+        self._released_until = 0.0
+        self._fault: Fault | None = None
+
+    async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
+        """Return the logs of these cards since the last time. Those of other cards are closed."""
+        if time.monotonic() < self._released_until:
+            return {}
+        async with self._turn:
+            if not cards:
+                await self._dismiss()
+                self._fault = None
+                return {}
+            try:
+                answer = await self._asked(cards)
+            except (OSError, asyncio.IncompleteReadError, msgspec.MsgspecError) as error:
+                await self._mourn(error)
+                return {}
+        return self._taken(answer) if answer else {}
+
+    def status(self) -> PartStatus:
+        fault = self._fault
+        if time.monotonic() < self._released_until:
+            fault = Fault(reason="released")
+        is_up = fault is None or fault.reason in ("hidden_processes", "released")
+        return PartStatus(name=self.name, up=is_up, fault=fault)
+
+    async def release(self, seconds: float) -> bool:
+        """Let go of the driver for a while. Return True once nothing is held."""
+        self._released_until = time.monotonic() + seconds
+        async with self._turn:
+            return await self._dismiss()
+
+    async def close(self) -> None:
+        await self.release(math.inf)
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    async def _asked(self, cards: Mapping[str, int]) -> wire.Answer | None:
+        if self._process is None:
+            if time.monotonic() < self._start_after:
+                return None
+            await self._start()
+        assert self._process and self._process.stdin  # noqa: S101 - started with pipes
+        if self._answer is None:
+            self._process.stdin.write(wire.frame(wire.Watch(dict(cards))))
+            self._asked_at = time.monotonic()
+            self._answer = asyncio.create_task(_receive(self._process))
+        # One that is stuck must not hold up every cycle.
+        patience = max(0.0, self._asked_at + PATIENCE - time.monotonic())
+        done, _ = await asyncio.wait({self._answer}, timeout=patience)
+        if not done:
+            self._stuck()
+            return None
+        answer, self._answer = self._answer, None
+        found = answer.result()
+        self._lives = 0
+        return found
+
+    async def _start(self) -> None:
+        self._lives += 1
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # do not import modules from the agent's working directory
+            "-m",
+            "podgpu.sources.switches.child",
+            stdin=PIPE,
+            stdout=PIPE,
+            env={**os.environ, "MALLOC_ARENA_MAX": "2"},
+        )
+
+    def _stuck(self) -> None:
+        silent = time.monotonic() - self._asked_at
+        self._fault = Fault(reason="reader_stuck", seconds=silent)
+        self.errors["reader_stuck"] += 1
+        if silent > KILL_AFTER and self._process:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def _mourn(self, error: Exception) -> None:
+        """The child died. The next one may start after a while, a longer one each time."""
+        self.errors["reader_exited"] += 1
+        self._fault = Fault(reason="reader_exited", detail=type(error).__name__)
+        log.warning("the reader of context switches ended", how=repr(error))
+        await self._dismiss()
+        self._start_after = time.monotonic() + min(LONGEST_PAUSE, 2.0**self._lives)
+
+    def _taken(self, answer: wire.Answer) -> dict[str, SwitchLog]:
+        counts: Counter[str] = Counter()
+        for one in answer.cards.values():
+            counts.update(one.counts)
+        self.errors.update({reason: count for reason, count in counts.items() if reason not in NOT_ERRORS})
+        refused = next((one for one in answer.cards.values() if one.reason), None)
+        if refused:
+            self._fault = Fault(reason=refused.reason, call=refused.call, detail=refused.detail)
+        elif counts["hidden_record"]:
+            self._fault = Fault(
+                reason="hidden_processes", detail="processes of other users are booked as unknown"
+            )
+        else:
+            self._fault = None
+        return {uuid: one.log for uuid, one in answer.cards.items() if one.log}
+
+    async def _dismiss(self) -> bool:
+        """Stop the child with growing force. One that stays holds the driver, and no other may start."""
+        process = self._process
+        if process is None:
+            return True
+        with suppress(ConnectionError, RuntimeError):
+            assert process.stdin  # noqa: S101 - started with pipes
+            process.stdin.write(wire.frame(wire.Stop()))
+            process.stdin.close()
+        for force in (process.terminate, process.kill, lambda: None):
+            try:
+                await asyncio.wait_for(process.wait(), STOP_SECONDS / 3)
+            except TimeoutError:
+                with suppress(ProcessLookupError):
+                    force()
+            else:
+                self._forget_child()
+                return True
+        return False
+
+    def _forget_child(self) -> None:
+        self._process = None
+        if self._answer:
+            self._answer.cancel()
+        self._answer = None
+
+
+async def _receive(process: Process) -> wire.Answer:
+    assert process.stdout  # noqa: S101 - started with pipes
+    size = int.from_bytes(await process.stdout.readexactly(wire.LENGTH_BYTES), "little")
+    if size > wire.LARGEST_FRAME:
+        raise asyncio.IncompleteReadError(b"", size)
+    return wire.decode_answer(await process.stdout.readexactly(size))

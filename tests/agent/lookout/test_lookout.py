@@ -1,0 +1,191 @@
+"""Which cards' logs are read, and what becomes of them: pods, a real reader and the driver's device nodes, played."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu.agent import lookout
+from podgpu.agent.attribution import Attributed, Attribution
+from podgpu.agent.lookout import Lookout
+from podgpu.host.procfs import Procfs
+from podgpu.ledger.account import Entry, Interval, Party, Sheet
+from podgpu.model import BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SwitchLog
+from podgpu.sources.switches.watcher import Watcher
+from tests.agent.stage import StillPods, check_card, write_proc
+from tests.agent.test_attribution import GPU, OTHER, UID, cgroup, pod
+from tests.fakeswitches.node import END, START, SwitchNode, record
+from tests.sources.switches.conftest import node, preload
+
+__all__ = ["node", "preload"]
+
+CARD = Gpu(uuid=GPU, index=0, minor=0)
+MS = 1_000_000
+
+
+class Reader:
+    """Notes which cards it is asked for, and has a log of each."""
+
+    name = "switches"
+
+    def __init__(self, *slices: Slice) -> None:
+        self.asked: list[dict[str, int]] = []
+        self.errors: Counter[str] = Counter()
+        self._slices = slices
+
+    async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
+        self.asked.append(dict(cards))
+        return {card: SwitchLog(begin_ns=0, end_ns=1, slices=self._slices) for card in cards}
+
+    def status(self) -> PartStatus:
+        return PartStatus(name=self.name, up=True)
+
+    async def release(self, _: float) -> bool:
+        return True
+
+    async def close(self) -> None: ...
+
+
+def sheet(*owners: str) -> Sheet:
+    entries: dict[Party, Entry] = {owner: Entry(running=1) for owner in owners}
+    return Sheet(gpu=GPU, entries=entries, memory_bytes=None, busy_us=0, energy_mj=0)
+
+
+async def test_a_log_is_read_only_while_a_card_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Reader()
+    one = Lookout(reader, always=False)
+    one.note([sheet("host")])
+    await one.watch([Device(gpu=CARD)])
+    one.note([sheet("host", "container")])
+    await one.watch([Device(gpu=CARD)])
+    monkeypatch.setattr(lookout, "LINGER_SECONDS", 0.0)
+    await one.watch([Device(gpu=CARD)])
+    assert reader.asked == [{}, {GPU: 0}, {}]
+
+
+async def test_a_server_of_mps_is_no_second_owner() -> None:
+    reader = Reader()
+    one = Lookout(reader, always=False)
+    one.note([sheet("host", "overhead")])
+    await one.watch([Device(gpu=CARD)])
+    assert reader.asked == [{}]
+
+
+async def test_on_a_card_with_instances_or_without_a_node_there_is_no_log_to_read() -> None:
+    reader = Reader()
+    one = Lookout(reader, always=True)
+    await one.watch([Device(gpu=replace(CARD, mig_enabled=True)), Device(gpu=replace(CARD, minor=None))])
+    assert reader.asked == [{}]
+
+
+async def test_whoever_was_on_the_card_is_looked_up_even_if_no_list_had_it() -> None:
+    one = Lookout(Reader(Slice(7, 0, 1), Slice(8, 0, 1), Slice(0, 0, 1), Slice(-1, 0, 1)), always=True)
+    (found,) = await one.watch([Device(gpu=CARD, processes=(Process(pid=7, kinds=("compute",)),))])
+    assert [process.pid for process in found.processes] == [7, 8]
+    assert found.processes[1].kinds == ()
+
+
+async def test_without_windows_the_cycle_is_one() -> None:
+    one = Lookout(Reader(), always=True)
+    device = Device(gpu=CARD, at=time.monotonic())
+    await one.watch([device])
+    found = one.evidence(device, Interval(elapsed_us=5_000_000, busy_us=2_000_000))
+    assert found
+    assert not found.windows  # it is not over yet, by the log
+    (kept,) = one._desks[GPU].windows
+    assert kept.end_ns - kept.begin_ns == 5_000_000_000
+    assert kept.busy_ns == 2_000_000_000
+
+
+class Scene:
+    """Two pods take turns on a card, three milliseconds for one, one for the other; the log is played as it comes."""
+
+    def __init__(self, folder: Path, node: SwitchNode) -> None:
+        proc = folder / "proc"
+        write_proc(proc, 70, cgroup(UID, "a"))
+        write_proc(proc, 80, cgroup(OTHER, "b"))
+        begin, sequence, records = time.time_ns() - 2_000_000_000, count(1), []
+        for turn in range(1500):
+            at = begin + turn * 4 * MS
+            for pid, first, last in ((70, 0.0, 2.9), (80, 3.0, 3.9)):
+                records.append(record(START, pid, at + round(first * MS), sequence=next(sequence)))
+                records.append(record(END, pid, at + round(last * MS), sequence=next(sequence)))
+        node.script(begin_ago_ns=2_500_000_000)
+        node.play(records)
+        self.lookout = Lookout(Watcher(), always=False)
+        self.attribution = Attribution(
+            interval=0.5,
+            pod_sources=[StillPods((pod(), pod(OTHER, "batch", "b")))],
+            processes=Procfs(proc),
+            lookout=self.lookout,
+        )
+        self._last = time.time_ns() - 400 * MS
+
+    async def cycle(self) -> Attributed:
+        """The card is always busy; looks name the first pod alone."""
+        now, windows = time.time_ns(), []
+        while self._last + 200 * MS <= now:
+            windows.append(BusyWindow(self._last, self._last + 200 * MS, 195 * MS))
+            self._last += 200 * MS
+        processes = [
+            Process(pid=pid, kinds=("compute",), memory_bytes=1 << 30, sm_busy_us=0) for pid in (70, 80)
+        ]
+        processes[0] = replace(processes[0], sm_busy_us=400_000)
+        device = Device(
+            gpu=CARD,
+            at=time.monotonic(),
+            readings=(
+                Reading("graphics_engine_active_ratio", 0.975),
+                Reading("energy_joules_total", now / 1e9),
+            ),
+            processes=tuple(processes),
+            windows=tuple(windows),
+        )
+        return await self.attribution.attribute([device], time.time())
+
+
+async def test_what_pods_did_is_booked_by_the_log(node: SwitchNode, tmp_path: Path) -> None:
+    scene = Scene(tmp_path, node)
+    found = await scene.cycle()
+    assert not node.is_bound()  # nobody knew yet that the card is shared
+    for _ in range(6):
+        await asyncio.sleep(0.25)
+        found = await scene.cycle()
+    (card,) = found.cards
+    assert card.balance
+    check_card(card, card.balance)
+    chat, batch = sorted(card.tenants, key=lambda one: one.container.pod != "chat")
+    assert (chat.booking.method, batch.booking.method) == ("resident", "resident")
+    assert batch.booking.sm_ratio == pytest.approx(0.975 * 0.9 / 3.8, abs=0.02)
+    assert chat.booking.resident_us == pytest.approx((batch.booking.resident_us or 0) * 2.9 / 0.9, rel=0.05)
+    assert (card.balance.switches or 0) > 100
+    assert card.balance.switching_ratio == pytest.approx(0.05, abs=0.03)
+    assert not scene.attribution.errors
+    (status,) = [part for part in found.parts if part.name == "switches"]
+    assert status.up
+    assert await scene.attribution.release(60)
+    assert not node.is_bound()
+    assert (await scene.cycle()).cards[0].tenants[0].booking.method == "measured"
+    await scene.attribution.close()
+
+
+async def test_without_a_log_looks_go_on(node: SwitchNode, tmp_path: Path) -> None:
+    scene = Scene(tmp_path, node)
+    node.script(version_branch=600)
+    for _ in range(3):
+        found = await scene.cycle()
+        await asyncio.sleep(0.02)
+    (card,) = found.cards
+    assert card.balance
+    check_card(card, card.balance)
+    assert {one.booking.method for one in card.tenants} == {"measured"}
+    assert card.balance.switches is None
+    (status,) = [part for part in found.parts if part.name == "switches"]
+    assert status.fault
+    assert status.fault.reason == "unknown_branch"
+    await scene.attribution.close()

@@ -1,0 +1,104 @@
+"""A reader of the driver's log of context switches in a process of its own: `listening.py SECONDS FILE`."""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from podgpu.model import Slice
+from podgpu.sources.switches.child import Reader
+
+Check = tuple[str, str, bool | None]  # None: a figure to read, neither passed nor failed
+
+MINOR = int(os.environ.get("MINOR", "0"))
+CAPABILITIES = 64
+_PR_CAPBSET_DROP = 24
+
+
+@dataclass
+class Heard:
+    """What a reader in a process of its own heard."""
+
+    slices: list[Slice] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
+    switches: int = 0
+    switching_ns: int = 0
+    covered_ns: int = 0
+    cpu_ms: float = 0.0  # for each second
+    open_ms: float = 0.0
+
+    @property
+    def resident_ns(self) -> int:
+        return sum(one.end_ns - one.begin_ns for one in self.slices)
+
+    @property
+    def records_per_second(self) -> float:
+        return 2e9 * self.switches / self.covered_ns if self.covered_ns else 0.0
+
+    def by_pid(self) -> Counter[int]:
+        found: Counter[int] = Counter()
+        for one in self.slices:
+            found[one.pid] += one.end_ns - one.begin_ns
+        return found
+
+
+class Listening:
+    """A reader at work. `heard` is there once it has ended."""
+
+    def __init__(self, seconds: float, *, capable: bool = True) -> None:
+        self._file = Path(tempfile.mkstemp(suffix=".json")[1])
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, str(seconds), str(self._file)],
+            stderr=subprocess.PIPE,
+            preexec_fn=None if capable else without_capabilities,
+        )
+
+    def heard(self) -> Heard:
+        _, errors = self._process.communicate(timeout=60)
+        if self._process.returncode:
+            raise RuntimeError(f"the reader failed: {errors.decode()[-600:]}")
+        found = json.loads(self._file.read_text())
+        self._file.unlink()
+        found["slices"] = [Slice(*one) for one in found["slices"]]
+        found["counts"] = Counter(found["counts"])
+        return Heard(**found)
+
+
+def read(seconds: float, path: str) -> None:
+    """Listen in this process: once a second, as an agent at an interval of one second does."""
+    began = time.monotonic()
+    reader = Reader(MINOR)
+    heard = Heard(open_ms=1000 * (time.monotonic() - began))
+    cpu, deadline = time.process_time(), time.monotonic() + seconds
+    kept: list[tuple[int, int, int]] = []
+    while time.monotonic() < deadline:
+        time.sleep(1.0)
+        answer = reader.answer()
+        heard.counts.update(answer.counts)
+        if answer.log:
+            heard.covered_ns += answer.log.end_ns - answer.log.begin_ns
+            heard.lost += len(answer.log.lost)
+            heard.switches += answer.log.switches
+            heard.switching_ns += answer.log.switching_ns
+            kept += [(one.pid, one.begin_ns, one.end_ns) for one in answer.log.slices]
+    heard.cpu_ms = 1000 * (time.process_time() - cpu) / (time.monotonic() - deadline + seconds)
+    reader.close()
+    Path(path).write_text(json.dumps({**vars(heard), "slices": kept}))
+
+
+def without_capabilities() -> None:
+    """Root that is started after this has no capability left."""
+    library = ctypes.CDLL(None)
+    for number in range(CAPABILITIES):
+        library.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    read(float(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,293 @@
+"""The agent's way to the log: a real child process, with the driver's device nodes played by a preload library."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from podgpu.model import HIDDEN_PID, Slice, SwitchLog
+from podgpu.sources.switches import watcher
+from podgpu.sources.switches.watcher import Watcher
+from tests.fakeswitches.node import END, START, SwitchNode, record, recorded
+from tests.looks.switches import recording, slices
+
+CARD = {"GPU-one": 0}
+AGO_NS = 20_500_000_000  # longer than a recording
+
+# What the prototype asked of the driver before it read for the first time, and for every reading after that.
+PROTOTYPE_OPENING, PROTOTYPE_READING = 17, 2
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[Watcher]:
+    one = Watcher()
+    try:
+        yield one
+    finally:
+        await one.close()
+
+
+async def first_log(one: Watcher, cards: dict[str, int] = CARD) -> SwitchLog:
+    for _ in range(50):
+        if found := await one.read(cards):
+            return found["GPU-one"]
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"no log: {one.status()}")
+
+
+async def reason(one: Watcher, cards: dict[str, int] = CARD) -> str:
+    assert not await one.read(cards)
+    fault = one.status().fault
+    assert fault
+    assert not one.status().up
+    return f"{fault.reason}: {fault.call}: {fault.detail}"
+
+
+def alternating(begin_ns: int, *, pids: tuple[int, int] = (7, 8), number: int = 100) -> Iterator[bytes]:
+    """Two tenants in turn, each for a millisecond."""
+    sequence = count(1)
+    for turn in range(number):
+        pid, at = pids[turn % 2], begin_ns + turn * 1_000_000
+        yield record(START, pid, at, sequence=next(sequence))
+        yield record(END, pid, at + 900_000, sequence=next(sequence))
+
+
+@pytest.mark.parametrize("name", ["A+B", "long+short"])
+async def test_a_recorded_log_comes_through_unchanged(node: SwitchNode, name: str) -> None:
+    played = recording()[name]
+    begin_ns = time.time_ns() - 20_300_000_000
+    node.script(begin_ago_ns=AGO_NS)
+    node.play(recorded(played, begin_ns))
+    async with opened() as one:
+        log = await first_log(one)
+        assert one.status().up
+    expected = slices(played)
+    shift = log.slices[0].begin_ns - expected[0].begin_ns
+    assert len(log.slices) >= len(expected)
+    assert list(log.slices[: len(expected)]) == [
+        Slice(of.pid, of.begin_ns + shift, of.end_ns + shift) for of in expected
+    ]
+    assert not log.lost
+    assert not one.errors
+
+
+async def test_no_more_is_asked_of_the_driver_than_by_the_prototype(node: SwitchNode) -> None:
+    node.script(begin_ago_ns=AGO_NS)
+    node.play(alternating(time.time_ns() - 10_000_000_000))
+    async with opened() as one:
+        await first_log(one)
+        opening = [call for call in node.calls() if not call.startswith(("open", "mmap"))]
+        assert len(opening) <= PROTOTYPE_OPENING + PROTOTYPE_READING
+        for _ in range(3):
+            await one.read(CARD)
+        reading = [call for call in node.calls() if not call.startswith(("open", "mmap"))][len(opening) :]
+        assert reading == ["control 20800403"] * 3  # nothing was new, so there was nothing to tell
+    assert not node.is_bound()
+
+
+async def test_nothing_is_open_while_no_card_is_watched(node: SwitchNode) -> None:
+    async with opened() as one:
+        assert await one.read({}) == {}
+        assert one.pid is None
+        await one.read(CARD)
+        assert node.is_bound()
+        await one.read({})
+        assert one.pid is None
+        assert not node.is_bound()
+        assert one.status().up
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ({"version_branch": 525}, "unknown_branch: version: driver 525.159.04"),
+        ({"version_branch": 600}, "unknown_branch: version: driver 600.159.04"),
+        ({"bind_status": 0x1B, "bind_reason": 4}, "refused: bind: needs an administrator"),
+        ({"bind_status": 0x56, "bind_reason": 5}, "refused: bind: needs the profiling option of the vGPU"),
+        (
+            {"bind_status": 0x56},
+            "refused: bind: not supported: confidential computing, vGPU without profiling, or MIG",
+        ),
+        ({"fail_class": 0x90CD}, "refused: allocate 0x90cd: not supported"),
+        ({"put": 65_536}, "bad_layout: drain: the log goes on at 65536 of 65536"),
+    ],
+)
+async def test_a_log_that_cannot_be_read_says_why(
+    node: SwitchNode, script: dict[str, int], expected: str
+) -> None:
+    node.script(**script)
+    async with opened() as one:
+        assert (await reason(one)).startswith(expected)
+        asked = len(node.calls())
+        await one.read(CARD)
+        assert len(node.calls()) == asked  # a card that refused is left alone for a while
+    assert not node.is_bound()
+
+
+async def test_on_an_unknown_branch_only_the_version_is_asked_for(node: SwitchNode) -> None:
+    node.script(version_branch=600)
+    async with opened() as one:
+        await one.read(CARD)
+    assert node.calls() == ["open nvidiactl", "version"]
+
+
+@pytest.mark.parametrize("missing", ["nvidiactl", "nvidia0"])
+async def test_without_a_device_node_there_is_no_log(node: SwitchNode, missing: str) -> None:
+    (node.folder / missing).unlink()
+    async with opened() as one:
+        assert await reason(one) == f"no_device: open: there is no /dev/{missing}"
+
+
+async def test_a_card_that_the_driver_does_not_list_has_no_log(node: SwitchNode) -> None:
+    (node.folder / "nvidia5").touch()
+    async with opened() as one:
+        assert (await reason(one, {"GPU-one": 5})).startswith("no_device: cards")
+
+
+async def test_one_card_that_refuses_does_not_cost_the_other(node: SwitchNode) -> None:
+    node.script(begin_ago_ns=AGO_NS)
+    node.play(alternating(time.time_ns() - 10_000_000_000))
+    async with opened() as one:
+        found = await one.read({"GPU-one": 0, "GPU-two": 7})
+        assert list(found) == ["GPU-one"]
+        fault = one.status().fault
+        assert fault
+        assert fault.reason == "no_device"
+
+
+async def test_a_ring_that_overflows_is_counted_and_lost_time(node: SwitchNode) -> None:
+    node.script(begin_ago_ns=AGO_NS, short_ring=51)
+    node.play(alternating(time.time_ns() - 10_000_000_000))
+    async with opened() as one:
+        log = await first_log(one)
+        assert one.errors["overflow"] == 150
+        assert log.lost
+        assert log.lost[-1].end_ns == log.end_ns
+
+
+async def test_the_log_goes_on_at_the_beginning_of_the_ring(node: SwitchNode) -> None:
+    begin = time.time_ns() - 200_000_000_000
+    node.script(begin_ago_ns=200_500_000_000)
+    records = list(alternating(begin, number=50_000))
+    node.play(records[:60_000])
+    async with opened() as one:
+        first = await first_log(one)
+        node.play(records)
+        second = await first_log(one)
+        assert first.switches + second.switches == 50_000
+        # What the fake driver plays so late is booked no more, but nothing is lost.
+        assert one.errors == {"late_record": 40_000}
+
+
+async def test_a_clock_that_steps_is_counted_and_lost_time(node: SwitchNode) -> None:
+    node.script(begin_ago_ns=AGO_NS)
+    node.play(alternating(time.time_ns() - 10_000_000_000))
+    async with opened() as one:
+        assert not (await first_log(one)).lost
+        node.script(ahead_ns=3_600_000_000_000)
+        log = await first_log(one)
+        assert (log.lost[0].begin_ns, log.lost[-1].end_ns) == (log.begin_ns, log.end_ns)
+        assert one.errors["clock_step"] == 1
+
+
+async def test_other_users_processes_are_hidden_and_that_is_said(node: SwitchNode) -> None:
+    node.script(begin_ago_ns=AGO_NS)
+    node.play(alternating(time.time_ns() - 10_000_000_000, pids=(7, 0)))
+    async with opened() as one:
+        log = await first_log(one)
+        assert {of.pid for of in log.slices} == {7, HIDDEN_PID}
+        status = one.status()
+        assert status.up
+        assert status.fault
+        assert status.fault.reason == "hidden_processes"
+
+
+async def test_another_reader_on_the_card_is_left_alone(node: SwitchNode) -> None:
+    async with opened() as one, opened() as other:
+        await one.read(CARD)
+        assert await reason(other) == "in_use: flock: another reader has /dev/nvidia0"
+        assert node.is_bound()
+
+
+async def test_a_reader_that_hangs_is_not_joined_by_a_second(
+    node: SwitchNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "PATIENCE", 0.3)
+    node.script(hang_seconds=20)
+    async with opened() as one:
+        assert (await reason(one)).startswith("reader_stuck")
+        stuck, began = one.pid, time.monotonic()
+        assert (await reason(one)).startswith("reader_stuck")
+        assert time.monotonic() - began < 0.2
+        assert one.pid == stuck
+        monkeypatch.setattr(watcher, "STOP_SECONDS", 0.3)
+        assert await one.release(1)
+    assert node.wait_until_free()
+
+
+async def test_a_reader_that_is_killed_is_replaced_after_a_while(
+    node: SwitchNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened() as one:
+        await one.read(CARD)
+        os.kill(one.pid or 0, signal.SIGKILL)
+        assert (await reason(one)).startswith("reader_exited")
+        assert node.wait_until_free()
+        assert not await one.read(CARD)
+        assert one.pid is None
+        monkeypatch.setattr(one, "_start_after", 0.0)
+        await one.read(CARD)
+        assert one.status().up
+        assert node.is_bound()
+
+
+async def test_a_release_lets_go_of_the_driver(node: SwitchNode) -> None:
+    async with opened() as one:
+        await one.read(CARD)
+        assert await one.release(60)
+        assert not node.is_bound()
+        assert not await one.read(CARD)
+        assert one.pid is None
+        fault = one.status().fault
+        assert fault
+        assert fault.reason == "released"
+
+
+def test_the_reader_ends_with_its_parent(node: SwitchNode) -> None:
+    code = (
+        "import asyncio, time\n"
+        "from podgpu.sources.switches.watcher import Watcher\n"
+        "async def main():\n"
+        "    one = Watcher()\n"
+        "    await one.read({'GPU-one': 0})\n"
+        "    print(one.pid, flush=True)\n"
+        "    time.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert parent.stdout
+    pid = int(parent.stdout.readline())
+    assert node.is_bound()
+    parent.kill()
+    parent.wait()
+    assert node.wait_until_free()
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        assert ") Z " in stat  # nobody has buried it yet
+    parent.stdout.close()
+
+
+async def test_without_the_nodes_process_namespace_the_log_is_not_opened(node: SwitchNode) -> None:
+    node.script(foreign_pids=1)
+    async with opened() as one:
+        assert (await reason(one)).startswith("pid_namespace")
+    assert not node.calls()
