@@ -34,6 +34,7 @@ ALONE = (
     "e2e",
     "faults",
     "push",
+    "serve/entry/test_flood",
     "serve/guard/test_tls",
     "serve/test_server",
     "sources/nvml/test_sampler",

@@ -54,4 +54,8 @@ def _containers(specs: Iterable[Json]) -> Iterator[ContainerSpec]:
         uses = [
             ClaimUse(name=one["name"], request=one.get("request")) for one in resources.get("claims") or ()
         ]
-        yield ContainerSpec(name=spec["name"], resources=Resources(limits=limits, claims=uses))
+        yield ContainerSpec(
+            name=spec["name"],
+            image=spec.get("image", ""),
+            resources=Resources(limits=limits, claims=uses),
+        )

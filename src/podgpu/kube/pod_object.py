@@ -19,7 +19,7 @@ LONGEST_HASH = 64
 SCHEDULED = "PodScheduled"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
-# By what gpu-manager's users say who works where. No other variable of a container is looked at.
+# By these, users say who works where. No other variable of a container is looked at.
 SUBMITTER = "SUBMITTER"
 CLUSTER_NAME = "clusterName"
 LONGEST_NAME = 253

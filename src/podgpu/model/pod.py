@@ -79,8 +79,8 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     static_hash: str = ""  # the UID that a static pod's cgroup carries; empty for other pods
     labels: dict[str, str] = {}  # those that `--kube.pod-labels` allows
     annotations: dict[str, str] = {}  # never in the document: people keep secrets in them
-    submitter: str = ""  # the variable `SUBMITTER` of its first container, as gpu-manager's users set it
-    cluster: str = ""  # the annotation `clusterName`, as gpu-manager's users set it
+    submitter: str = ""  # the variable `SUBMITTER` of its first container; empty without one
+    cluster: str = ""  # the annotation `clusterName`; empty without one
     owner: OwnerReference | None = None  # its controller; absent without one
     containers: tuple[PodContainer, ...] = ()  # in the order of the spec, init containers first
     resource_claims: dict[str, str] = {}  # from the pod's own name for a claim to the ResourceClaim's
