@@ -103,13 +103,13 @@ def test_the_agent_stays_up_without_a_driver(start: Start) -> None:
 
 def test_counters_that_podgpu_cannot_provide_are_logged_once(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "counters.csv"
-    path.write_text("DCGM_FI_DEV_SERIAL, label, Serial\nDCGM_FI_DEV_GPU_TEMP, gauge, Heat\n")
+    path.write_text("DCGM_EXP_P2P_STATUS, gauge, Peers\nDCGM_FI_DEV_GPU_TEMP, gauge, Heat\n")
     process = start("agent", "--source=simulator", ANYWHERE, f"--dcgm.collectors={path}")
     line = process.logged(r".*counters file.*")[0]
     assert "level=warn" in line
-    assert f"path={path} fields=DCGM_FI_DEV_SERIAL" in line
+    assert f"path={path} fields=DCGM_EXP_P2P_STATUS" in line
     assert process.end(signal.SIGTERM) == 0
-    assert process.log.read_text().count("DCGM_FI_DEV_SERIAL") == 1
+    assert process.log.read_text().count("DCGM_EXP_P2P_STATUS") == 1
 
 
 def test_logs_are_json_when_asked_for(start: Start) -> None:
