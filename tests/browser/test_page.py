@@ -239,6 +239,7 @@ async def test_two_hundred_hostile_names_stay_text(chromium: Browser) -> None:
             for _ in range(4):
                 await page.run("scrollBy(0, innerHeight)")
                 await asyncio.sleep(0.02)
+            assert "\u202e" not in await page.run("document.body.innerText")
         assert await page.run("[window.ran, window.violations]") == [0, 0]
         assert page.complaints == []
         assert not [one for one in page.requests if not one.startswith(url)]

@@ -57,7 +57,7 @@ GROUPS: dict[str, str] = {
     "Booked to no container": "unattributed",
     "Booked to containers that have ended": "ended",
     "The books of a GPU": "books",
-    "Context switches": "switches",
+    "Context switches": "context-switches",
     "Pods": "pods",
     "Processes": "processes",
 }

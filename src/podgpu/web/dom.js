@@ -1,5 +1,10 @@
 // Elements and numbers as people read them. Text is only ever set as text: names may be hostile.
 
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Characters that turn the direction of writing could make a name read as another: they are shown as what they are. */
+const visible = (text) => (typeof text === "string" ? text.replace(TURNS, "\ufffd") : text);
+
 /** Make an element. Attributes that are null or false are left out; children may be text. */
 export function h(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -9,7 +14,7 @@ export function h(tag, attributes = {}, ...children) {
     else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined).map(visible));
   return made;
 }
 
@@ -24,7 +29,8 @@ export function svg(tag, attributes = {}, ...children) {
 
 /** Put text into an element, without touching it if nothing changed. */
 export function write(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = visible(text);
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 export const UNKNOWN = "–";
