@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -131,7 +132,9 @@ def test_the_help_of_a_command_fits_80_columns_and_names_its_options(
     assert command.help in out
     for option in OPTIONS.values():
         offered = option in [OPTIONS[each] for each in command.options]
-        assert (f"  {option.flag} {option.placeholder}" in out) == offered
+        # From Python 3.13 on, the placeholder stands once, after a short form.
+        shown = rf"  {re.escape(option.flag)}(, --\S+)? {re.escape(option.placeholder)}"
+        assert bool(re.search(shown, out)) == offered
         assert (f"${option.environment}" in out) == offered
 
 

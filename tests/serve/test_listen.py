@@ -39,6 +39,9 @@ async def test_when_one_address_is_taken_the_other_is_let_go() -> None:
         with pytest.raises(UserError, match="the port is in use"):
             await listen.sockets(Address("twice", port))
         with socket.socket() as free:
+            free.setsockopt(
+                socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+            )  # others may have had the port a moment ago
             free.bind((TWO[0], port))
 
 
