@@ -19,9 +19,9 @@ from podgpu.agent.accounts import Accounts
 from podgpu.agent.join import Join
 from podgpu.agent.lookout import Lookout
 from podgpu.agent.meter import Meter
-from podgpu.agent.owners import Outsiders, Owners, Processes
+from podgpu.agent.owners import Outsiders, Owners
 from podgpu.agent.roster import Roster
-from podgpu.agent.stock import Allocations, Dynamics, Stock
+from podgpu.agent.stock import Dynamics, Stock
 from podgpu.agent.witness import Witness
 from podgpu.kube import PodSource
 from podgpu.ledger.account import Interval, Sheet
@@ -42,6 +42,7 @@ from podgpu.model import (
 )
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory
+from podgpu.sources.residents import Allocations, Processes, Workloads
 
 MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on
 WORKLOAD_SECONDS = 0.2  # how long a cycle waits for names of workloads; the rest comes with the next
@@ -49,12 +50,6 @@ WORKLOAD_SECONDS = 0.2  # how long a cycle waits for names of workloads; the res
 
 class Closable(Protocol):
     async def close(self) -> None: ...
-
-
-class Workloads(Protocol):
-    name: str
-
-    async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]: ...
 
 
 class Attributed(Struct, frozen=True, kw_only=True):

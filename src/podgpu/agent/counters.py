@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct, field
 
+from podgpu.agent.meter import MOST_OVER_LIMIT
 from podgpu.catalog import CATALOG
 from podgpu.catalog.health import CLOCK_EVENTS_RECENT, WINDOW_SECONDS, XID_ERRORS_RECENT
 from podgpu.catalog.row import Kind, Scope
@@ -16,7 +17,6 @@ COUNTERS = frozenset(row.name for row in CATALOG if row.kind is Kind.COUNTER and
 RESET_BELOW = 0.5  # of the last value; a smaller fall is a stutter of the card, not a new beginning
 
 ENERGY = "energy_joules_total"
-MOST_OVER_LIMIT = 1.5  # times its power limit: more than that no card draws
 BELIEVED_JUMPS = 3  # readings in a row
 
 SeriesKey = tuple[str, tuple[str, ...]]

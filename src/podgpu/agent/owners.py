@@ -1,29 +1,16 @@
 """Whose each process on a GPU is: its cgroup's owner, with the names of the pod and the container."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from podgpu.ledger.mps import CLIENT, may_serve
 from podgpu.ledger.names import Directory
-from podgpu.model import ContainerRef, Device, Fault, Holder, PartStatus, Pod
+from podgpu.model import ContainerRef, Device, Holder, PartStatus, Pod
+from podgpu.sources.residents import Processes
 
 OUTSIDE = ("host", "container")
-
-
-class Processes(Protocol):
-    """Whose a process is, by its PID."""
-
-    name: str
-
-    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
-        """`seen_at` is when a PID was last seen on a card, in monotonic seconds: who began later has it by chance."""
-
-    def mps(self, pid: int) -> str | None:
-        """Return the host's directory where it meets others of MPS, or `root` if root's daemon runs it there."""
-
-    def fault(self) -> Fault | None: ...
 
 
 class Outsiders(Protocol):

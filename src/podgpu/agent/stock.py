@@ -29,29 +29,10 @@ from podgpu.model import (
 )
 from podgpu.sharing import inventory
 from podgpu.sharing.inventory import Host, Inventory, Observation
+from podgpu.sources.residents import Allocations
 
 MAP_SECONDS = 600.0  # how long the last map is believed while the kubelet is away
 T = TypeVar("T")
-
-
-class Allocated(Protocol):
-    @property
-    def devices(self) -> tuple[Allocation, ...]: ...
-    @property
-    def dynamic(self) -> tuple[DynamicAllocation, ...]: ...
-    @property
-    def allocatable(self) -> tuple[tuple[str, str], ...]: ...
-
-
-class Allocations(Protocol):
-    """What the kubelet gave out. A failure returns what was known last."""
-
-    name: str
-
-    async def read(self) -> Allocated: ...
-    def status(self) -> PartStatus: ...
-    @property
-    def errors(self) -> Counter[str]: ...
 
 
 class Dynamics(Protocol):

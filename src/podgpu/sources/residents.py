@@ -1,4 +1,4 @@
-"""The pods and processes of the node, for a source that brings its own."""
+"""What the agent asks about the node's pods and processes; a source may bring answers of its own."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from typing import Protocol
 from podgpu.model import Allocation, DynamicAllocation, Fault, Holder, PartStatus, Pod, Workload
 
 
-class Given(Protocol):
+class Allocated(Protocol):
     @property
     def devices(self) -> tuple[Allocation, ...]: ...
     @property
@@ -18,9 +18,11 @@ class Given(Protocol):
 
 
 class Allocations(Protocol):
+    """What the kubelet gave out. A failure returns what was known last."""
+
     name: str
 
-    async def read(self) -> Given: ...
+    async def read(self) -> Allocated: ...
     def status(self) -> PartStatus: ...
     @property
     def errors(self) -> Counter[str]: ...
@@ -37,10 +39,16 @@ class Pods(Protocol):
 
 
 class Processes(Protocol):
+    """Whose a process is, by its PID."""
+
     name: str
 
-    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]: ...
-    def mps(self, pid: int) -> str | None: ...
+    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
+        """`seen_at` is when a PID was last seen on a card, in monotonic seconds: who began later has it by chance."""
+
+    def mps(self, pid: int) -> str | None:
+        """Return the host's directory where it meets others of MPS, or `root` if root's daemon runs it there."""
+
     def fault(self) -> Fault | None: ...
 
 
