@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.fakenvml.build import build
 from tests.soak.machine import cgroup_root
 from tests.soak.report import table, verdict
 from tests.soak.soak import soak
@@ -18,7 +19,8 @@ def main(seconds: float, seed: int) -> int:
         print("make soak needs root and a cgroup hierarchy it can write to")
         return 2
     with TemporaryDirectory(prefix="soak-") as folder:
-        outcome = asyncio.run(soak(seconds, seed, Path(folder), root))
+        library = build(Path(folder) / "library")
+        outcome = asyncio.run(soak(seconds, seed, Path(folder), root, library))
     print(table(outcome))
     LOG.parent.mkdir(exist_ok=True)
     LOG.write_text(outcome.log)

@@ -19,7 +19,7 @@ from tests.soak.cluster import DEVICES, PODS, Cluster, SoakPod
 from tests.soak.machine import Machine
 
 MIG_CARD = 2
-MOST_PODS, MOST_PROCESSES = 24, 60
+FIRST_PODS, MOST_PODS, MOST_PROCESSES = 6, 24, 60
 # Gpu instances by their slices; what is left of a card's seven is empty.
 LAYOUTS = ((1,) * 7, (3, 3), (2, 2, 3), (4, 1), (7,))
 _GIB = 1 << 30
@@ -82,6 +82,11 @@ class Churn:
             "API server restarts": (1, self._restart_api),
             "watches ended": (1, self._end_watches),
         }
+
+    async def populate(self) -> None:
+        """Begin with some pods."""
+        while len(self._cluster.pods) < FIRST_PODS:
+            self.done["pods started"] += await self._start_pod()
 
     async def step(self) -> None:
         names = list(self._steps)

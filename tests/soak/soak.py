@@ -3,7 +3,6 @@
 import asyncio
 import multiprocessing
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +15,6 @@ from pathlib import Path
 
 from tests.agent.rig import PATIENCE, RunningAgent, free_port
 from tests.fakekubelet.kubelet import kubelet_root
-from tests.fakenvml.build import build
 from tests.fakenvml.fake_node import FakeNode, environment, h200
 from tests.soak.churn import Churn
 from tests.soak.cluster import NODE, Cluster
@@ -42,12 +40,12 @@ class Outcome:
     log: str
 
 
-async def soak(seconds: float, seed: int, folder: Path, cgroups: Path) -> Outcome:
+async def soak(seconds: float, seed: int, folder: Path, cgroups: Path, library: Path) -> Outcome:
     with kubelet_root() as root:
         cluster, machine = Cluster.at(root), Machine(cgroups, folder / OWNERS)
         await cluster.start()
         try:
-            with started(folder, root, cluster.api.url) as (agent, port):
+            with started(folder, library, root, cluster.api.url) as (agent, port):
                 await _readiness(agent)
                 return await _watched(agent, port, Churn(agent, cluster, machine, seed), seconds, folder)
         finally:
@@ -60,6 +58,7 @@ async def _watched(agent: RunningAgent, port: int, churn: Churn, seconds: float,
     before = weighed(agent.process.pid)
     with _observing(port, agent.process.pid, folder / OWNERS) as observer:
         began = time.monotonic()
+        await churn.populate()
         while time.monotonic() - began < seconds and agent.process.poll() is None:
             await churn.step()
             await asyncio.sleep(STEP_SECONDS)
@@ -69,12 +68,11 @@ async def _watched(agent: RunningAgent, port: int, churn: Churn, seconds: float,
         observer.send("stop")
         findings: Findings = await asyncio.to_thread(observer.recv)
     log = (folder / "agent.log").read_text(errors="replace")
-    shutil.rmtree(folder / "fakenvml", ignore_errors=True)
     return Outcome(took, findings, churn.done, before, weighed(agent.process.pid), agent.process.poll(), log)
 
 
 @contextmanager
-def started(folder: Path, kubelet: Path, api: str) -> Iterator[tuple[RunningAgent, int]]:
+def started(folder: Path, library: Path, kubelet: Path, api: str) -> Iterator[tuple[RunningAgent, int]]:
     """Run an agent whose log goes to a file: an hour's would fill a pipe."""
     node = FakeNode([h200(number) for number in range(GPUS)], epoch=time.monotonic())
     script, port = folder / "script", free_port()
@@ -83,7 +81,7 @@ def started(folder: Path, kubelet: Path, api: str) -> Iterator[tuple[RunningAgen
         *(sys.executable, "-m", "podgpu", "agent", f"--interval={INTERVAL}", f"--node-name={NODE}"),
         *(f"--web.listen-address=127.0.0.1:{port}", f"--path.kubelet={kubelet}", f"--kube.api={api}"),
     ]
-    fake = environment(build(folder / "fakenvml"), script)
+    fake = environment(library, script)
     with (folder / "agent.log").open("wb") as log:
         process = subprocess.Popen(command, env={**os.environ, **fake}, stderr=log)
     try:
