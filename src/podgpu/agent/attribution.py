@@ -65,7 +65,8 @@ class Attributed(Struct, frozen=True, kw_only=True):
 class Rights:
     """Who was given what, found once for as long as nothing about it changes.
 
-    `settled` has the readings of the alternatives that processes have shown to be right.
+    `settled` has the readings of the alternatives that processes have shown to be right. `before` are the claims that
+    were found last.
     """
 
     def __init__(
@@ -74,11 +75,12 @@ class Rights:
         systems: Sequence[sharing.SharingSystem],
         alternatives: tuple[Alternatives, ...],
         settled: Mapping[Alternatives, int],
+        before: tuple[Claim, ...] = (),
     ) -> None:
         self.inventory = inventory
         self.alternatives = alternatives
         self.settled = settled
-        self.claims = sharing.claims(inventory, systems, settled)
+        self.claims = sharing.claims(inventory, systems, settled, before)
         undecided = [one for one in alternatives if one not in settled]
         self.sharing = sharing.statuses(inventory, self.claims, systems, undecided)
         self._systems = systems
@@ -221,7 +223,7 @@ class Attribution:
         asked = sharing.alternatives(inventory, self._systems) if is_new else last.alternatives
         settled = self._witness.settle(asked, devices, holders)
         if is_new or settled != last.settled:
-            find = partial(_found, inventory, self._systems, asked, settled)
+            find = partial(_found, inventory, self._systems, asked, settled, last.claims)
             many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
             self._rights = await asyncio.to_thread(find) if many else find()
         return self._rights
@@ -292,8 +294,9 @@ def _found(
     systems: Sequence[sharing.SharingSystem],
     asked: tuple[Alternatives, ...],
     settled: Mapping[Alternatives, int],
+    before: tuple[Claim, ...],
 ) -> Rights:
-    rights = Rights(inventory, systems, asked, settled)
+    rights = Rights(inventory, systems, asked, settled, before)
     _ = rights.unclaimed  # which takes as long
     return rights
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from podgpu.model import Allocation, Claim, Device, Pod, SharingStatus
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
-from podgpu.sharing.quantity import Least, raised
+from podgpu.sharing.quantity import Least, at_least, raised
 
 PART = "sharing"  # under which its errors are counted
 SHARED = (
@@ -45,7 +45,8 @@ class SharingSystem:
 
     `notes` are prefixes of the annotations and labels of pods that the system reads; no others are kept. A system with
     notes says what holds without them: `least` is what a claim is at least, by the container's spec and ids, and
-    `unplaced` is one allocation of each container whose note names no card, though it was given something.
+    `unplaced` is one allocation of each container whose note names no card, though it was given something. Of a system
+    that `lasts` nothing but notes is to be seen, and its scheduler writes them once: what a pod had by them, it has.
     """
 
     name: str
@@ -65,6 +66,7 @@ class SharingSystem:
     notes: tuple[str, ...] = ()
     least: Callable[[Claim, Inventory], Least | None] | None = None
     unplaced: Callable[[Inventory], Iterable[Allocation]] | None = None
+    lasts: bool = False
 
 
 def systems() -> tuple[SharingSystem, ...]:
@@ -96,6 +98,7 @@ def system_of(module: ModuleType) -> SharingSystem:
         notes=getattr(module, "NOTES", ()),
         least=getattr(module, "least", None),
         unplaced=getattr(module, "unplaced", None),
+        lasts=getattr(module, "LASTS", False),
     )
 
 
@@ -105,11 +108,15 @@ def alternatives(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[
 
 
 def claims(
-    inventory: Inventory, known: Iterable[SharingSystem], settled: Mapping[Alternatives, int] | None = None
+    inventory: Inventory,
+    known: Iterable[SharingSystem],
+    settled: Mapping[Alternatives, int] | None = None,
+    before: Iterable[Claim] = (),
 ) -> tuple[Claim, ...]:
-    """`settled` has the right reading of alternatives, as far as it is known."""
+    """`settled` has the right reading of alternatives, as far as it is known. `before` is what was found last."""
     known = tuple(known)
     found = _corrected([claim for system in known for claim in system.claims(inventory)], settled or {})
+    found = list(_lasting(found, before, inventory, known))
     found = list(_at_least([*found, *_on_the_only_card(found, inventory, known)], inventory, known))
     better = [system.withdraws for system in known if system.withdraws]
     left = [claim for claim in found if not any(withdraws(claim, inventory) for withdraws in better)]
@@ -127,6 +134,24 @@ def _corrected(found: list[Claim], settled: Mapping[Alternatives, int]) -> list[
     void = {claim for one in changed if one.usual is not None for claim in one.readings[one.usual]}
     right = [claim for one, place in changed.items() for claim in one.settled(place)]
     return [*(claim for claim in found if claim not in void), *right]
+
+
+def _lasting(
+    found: Sequence[Claim], before: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]
+) -> Iterator[Claim]:
+    """Let nobody write down what he has, or strike it out, while his pod lives: the others of the card would pay."""
+    lasting = {system.name for system in known if system.lasts}
+    alive = {pod.uid for pod in inventory.pods if not pod.finished}
+    had = {
+        (claim.container.pod_uid, claim.gpu): claim
+        for claim in before
+        if claim.system in lasting and claim.container.pod_uid in alive and claim.gpu in inventory.gpus
+    }
+    for claim in found:
+        last = had.get((claim.container.pod_uid, claim.gpu)) if claim.system in lasting else None
+        yield raised(claim, at_least(last)) if last else claim
+    present = {claim.container.pod_uid for claim in found}
+    yield from (claim for (uid, _), claim in had.items() if uid not in present)
 
 
 def _at_least(
