@@ -55,11 +55,16 @@ annotations:
 {{- toJson $own -}}
 {{- end -}}
 
+{{/* What the user set, as JSON: full key to value. */}}
+{{- define "podgpu.cluster.given" -}}
+{{- $into := dict -}}
+{{- include "podgpu.flatten" (dict "from" .Values.cluster.config "above" "" "into" $into) -}}
+{{- toJson $into -}}
+{{- end -}}
+
 {{- define "podgpu.cluster.configFile" -}}
-{{- $given := dict -}}
-{{- include "podgpu.flatten" (dict "from" .Values.cluster.config "above" "" "into" $given) -}}
 {{- $lines := list -}}
-{{- range $key, $value := merge $given (include "podgpu.cluster.own" . | fromJson) -}}
+{{- range $key, $value := merge (include "podgpu.cluster.given" . | fromJson) (include "podgpu.cluster.own" . | fromJson) -}}
 {{- $lines = append $lines (printf "%s: %s" $key (toJson $value)) -}}
 {{- end -}}
 {{- join "\n" $lines -}}
