@@ -46,7 +46,7 @@ IO = {
 
 # Rooms with modules that must not import each other. The sets name the modules that all of them may import.
 STRANGERS: Mapping[str, set[str]] = {
-    "podgpu.sources": {"merged", "registry", "residents"},
+    "podgpu.sources": {"child", "merged", "parent", "pipe", "registry", "residents"},
     "podgpu.sharing": {"alternatives", "folders", "inventory", "quantity", "sighting"},
     "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
 }

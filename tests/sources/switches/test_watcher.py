@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.model import HIDDEN_PID, Slice, SwitchLog
+from podgpu.sources import parent
 from podgpu.sources.switches import watcher
 from podgpu.sources.switches.watcher import Watcher
 from tests.fakeswitches.node import END, START, SwitchNode, record, recorded
@@ -228,7 +229,7 @@ async def test_a_reader_that_hangs_is_not_joined_by_a_second(
         assert (await reason(one)).startswith("reader_stuck")
         assert time.monotonic() - began < 0.2
         assert one.pid == stuck
-        monkeypatch.setattr(watcher, "STOP_SECONDS", 0.3)
+        monkeypatch.setattr(parent, "STOP_SECONDS", 0.3)
         assert await one.release(1)
     assert node.wait_until_free()
 
