@@ -29,7 +29,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "views": {"model", "catalog", "option"},
     "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log"},
-    "push": {"model"},
+    "push": {"model", "option"},  # reads its variables as options are read
     "config": {"option", "model", "sources", "cluster", "views"},
     "assembly": {*_NODE, *_PAGES},
     "library": {*_NODE, *_PAGES, "assembly"},

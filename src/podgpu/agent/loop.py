@@ -143,7 +143,7 @@ class Agent:
             return Attributed(cards=cards)
         try:
             return await self._attribution.attribute(
-                devices, wall, told=report.allocations, told_by=self._source.name
+                devices, wall, reported=report.allocations, reporter=self._source.name
             )
         except Exception as error:  # shown as a part that is down
             fault = Fault(reason="attribution_error", detail=repr(error))

@@ -9,7 +9,7 @@ from podgpu import log
 from podgpu.kube import PodSource
 from podgpu.model import Pod
 
-CRASH_SECONDS = 30.0  # until a source that broke is tried again
+CRASH_SECONDS = 30.0  # until a part that crashed is started again
 
 
 class Roster:
@@ -27,8 +27,8 @@ class Roster:
     def pods(self) -> tuple[Pod, ...]:
         """Take the list of a source that works, else of one that did.
 
-        A list of bare names, as log folders give, is filled up with what a better source told last: that a pod has
-        ended, and what it was made for, is still true.
+        A list of bare names, as log folders give, is completed with what a better source last reported: that a
+        pod has ended, and what it was made for, is still true.
         """
         working = [source for source in self.sources if source.status().up]
         lists = [pods for source in (*working, *self.sources) if (pods := source.pods()) is not None]
@@ -48,21 +48,21 @@ class Running(Protocol):
     def errors(self) -> Counter[str]: ...
 
 
-async def kept_going(source: Running) -> None:
-    """A part that breaks is a bug; it shall not take the agent down with it."""
+async def kept_going(part: Running) -> None:
+    """A part that crashes is a bug, but it must not take the agent down with it."""
     while True:
         try:
-            return await source.run()
+            return await part.run()
         except Exception as error:
-            source.errors["crashed"] += 1
-            log.error("a source broke", source=source.name, error=repr(error))
+            part.errors["crashed"] += 1
+            log.error("a part crashed", part=part.name, error=repr(error))
             await asyncio.sleep(CRASH_SECONDS)
 
 
 def _filled(bare: tuple[Pod, ...], others: Sequence[tuple[Pod, ...]]) -> tuple[Pod, ...]:
-    told = {pod.uid: pod for pods in reversed(others) for pod in pods if pod.phase}
+    known = {pod.uid: pod for pods in reversed(others) for pod in pods if pod.phase}
     names = {(pod.namespace, pod.name) for pod in bare}
-    filled = [pod if pod.phase else told.get(pod.uid, pod) for pod in bare]
+    filled = [pod if pod.phase else known.get(pod.uid, pod) for pod in bare]
     # A pod that ran, and is not on the list that works, may be gone.
-    ended = (pod for pod in told.values() if pod.finished and (pod.namespace, pod.name) not in names)
+    ended = (pod for pod in known.values() if pod.finished and (pod.namespace, pod.name) not in names)
     return (*filled, *ended)

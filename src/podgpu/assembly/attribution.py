@@ -28,8 +28,8 @@ def open_attribution(config: Config) -> Attribution:
     return _of_this_machine(config)
 
 
-def by_processes_alone(config: Config) -> bool:
-    """Whether no part reports which container was given which device."""
+def misses_kubelet(config: Config) -> bool:
+    """Whether the kubelet should say which container was given which device, and cannot be asked."""
     source = chosen(config)
     return not (source.residents or source.names_holders or machine.has_kubelet(config))
 
