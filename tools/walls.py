@@ -9,22 +9,36 @@ import grimp
 ROOT = "podgpu"
 EVERYWHERE = {"errors"}  # any room may raise a UserError
 
-_NODE = {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "agent", "option", "log", "feed"}
+_NODE = {
+    "model",
+    "catalog",
+    "sources",
+    "kube",
+    "host",
+    "sharing",
+    "ledger",
+    "agent",
+    "option",
+    "log",
+    "feed",
+    "upkeep",
+}
 _PAGES = {"views", "cluster", "serve", "push", "doctor", "config"}
 
 MAY_IMPORT: Mapping[str, set[str]] = {
     "errors": set(),
     "log": set(),
     "feed": set(),
+    "upkeep": {"log"},
     "option": set(),
     "model": set(),
     "catalog": {"model"},
     "sources": {"model", "catalog", "option", "log"},
-    "kube": {"model", "log", "option"},  # reads its files as options are read
+    "kube": {"model", "log", "option", "upkeep"},  # reads its files as options are read
     "host": {"model"},
     "sharing": {"model", "catalog"},
     "ledger": {"model"},
-    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log", "feed"},
+    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log", "feed", "upkeep"},
     "cluster": {"model", "catalog", "sources", "kube", "sharing", "option", "log", "feed"},
     "views": {"model", "catalog", "option"},
     "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views

@@ -11,12 +11,12 @@ import pytest
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.host.procfs import Procfs
-from podgpu.kube import PodSource
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Balance, Booking, Card, Claim, PartStatus, Pod, Rest, Snapshot
 from podgpu.sources.nvml.sampler import Sampler
+from podgpu.sources.residents import Pods
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.fake_node import FakeNode, environment
@@ -79,7 +79,7 @@ async def agent_over(
     monkeypatch: pytest.MonkeyPatch,
     *,
     kubelet: FakeKubelet,
-    pod_sources: list[PodSource],
+    pod_sources: list[Pods],
     api: ApiServer | None = None,
 ) -> AsyncIterator[Agent]:
     node.write(folder / "script")

@@ -25,7 +25,6 @@ from podgpu.agent.rights.stock import Dynamics, Stock
 from podgpu.agent.rights.witness import Witness
 from podgpu.agent.roster import Roster
 from podgpu.agent.workload_names import WorkloadNames
-from podgpu.kube import PodSource
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.book import book
 from podgpu.ledger.mps import servers
@@ -42,7 +41,7 @@ from podgpu.model import (
     Workload,
 )
 from podgpu.sharing.inventory import Host, Inventory
-from podgpu.sources.residents import Allocations, Processes, Workloads
+from podgpu.sources.residents import Allocations, Pods, Processes, Workloads
 
 MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on
 
@@ -70,7 +69,7 @@ class Attribution:
         dynamics: Dynamics | None = None,
         host: Host | None = None,
         ratios: Sequence[float] = (),
-        pod_sources: Sequence[PodSource] = (),
+        pod_sources: Sequence[Pods] = (),
         processes: Processes | None = None,
         outsiders: Outsiders | None = None,
         books_outsiders: bool = False,

@@ -14,9 +14,9 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import Counters
 from podgpu.agent.feed import Feed
 from podgpu.agent.join import bare
-from podgpu.agent.roster import Running, kept_going
 from podgpu.model import Device, ErrorCount, Fault, PartStatus, Report, Snapshot
 from podgpu.sources import Source
+from podgpu.upkeep import Running, kept_going
 
 STALE_INTERVALS = 3  # nothing older is served
 

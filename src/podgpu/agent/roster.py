@@ -1,21 +1,17 @@
 """Who is on the node, by the best list of pods there is."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
 
-from podgpu import log
-from podgpu.kube import PodSource
 from podgpu.model import Pod
-
-CRASH_SECONDS = 30.0  # until a part that crashed is started again
+from podgpu.sources.residents import Pods
+from podgpu.upkeep import kept_going
 
 
 class Roster:
     """`sources` come best first."""
 
-    def __init__(self, sources: Sequence[PodSource]) -> None:
+    def __init__(self, sources: Sequence[Pods]) -> None:
         self.sources = tuple(sources)
 
     async def run(self) -> None:
@@ -36,27 +32,6 @@ class Roster:
             return ()
         best = lists[0]
         return best if all(pod.phase for pod in best) else _filled(best, lists[1:])
-
-
-class Running(Protocol):
-    """A part that keeps itself fresh."""
-
-    name: str
-
-    async def run(self) -> None: ...
-    @property
-    def errors(self) -> Counter[str]: ...
-
-
-async def kept_going(part: Running) -> None:
-    """A part that crashes is a bug, but it must not take the agent down with it."""
-    while True:
-        try:
-            return await part.run()
-        except Exception as error:
-            part.errors["crashed"] += 1
-            log.error("a part crashed", part=part.name, error=repr(error))
-            await asyncio.sleep(CRASH_SECONDS)
 
 
 def _filled(bare: tuple[Pod, ...], others: Sequence[tuple[Pod, ...]]) -> tuple[Pod, ...]:

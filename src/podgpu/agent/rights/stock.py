@@ -13,7 +13,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from podgpu import sharing
-from podgpu.agent.roster import kept_going
 from podgpu.model import (
     Allocation,
     Device,
@@ -30,6 +29,7 @@ from podgpu.model import (
 from podgpu.sharing import inventory
 from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sources.residents import Allocations
+from podgpu.upkeep import kept_going
 
 MAP_SECONDS = 600.0  # how long the last map is believed while the kubelet is away
 T = TypeVar("T")
