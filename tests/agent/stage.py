@@ -22,6 +22,7 @@ from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.fake_node import FakeNode, environment
 
 RECORDED = Path(__file__).parents[1] / "recorded"
+PATIENCE = 30.0  # seconds until a test gives up
 INTERVAL = 0.5
 
 
@@ -105,11 +106,14 @@ async def agent_over(
 
 
 async def snapshot_when(agent: Agent, what: str, condition: Callable[[Snapshot], object]) -> Snapshot:
-    for _ in range(300):
-        if condition(agent.snapshot):
-            return agent.snapshot
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"{what}: {agent.snapshot}")
+    found = agent.snapshot
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not condition(found):
+                found = await agent.changed(found)
+    except TimeoutError:
+        raise AssertionError(f"{what}: {found}") from None
+    return found
 
 
 def claims(snapshot: Snapshot) -> list[Claim]:
