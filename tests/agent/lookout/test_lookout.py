@@ -154,7 +154,9 @@ async def test_what_pods_did_is_booked_by_the_log(node: SwitchNode, tmp_path: Pa
     found = await scene.cycle()
     assert not node.is_bound()  # nobody knew yet that the card is shared
     methods, turns = {""}, count()
-    while next(turns) < 6 or methods != {"resident"}:  # a cycle in which no window has ended is booked by looks
+    while next(turns) < 6 or methods != {
+        "resident"
+    }:  # a cycle in which no window has ended is booked by looks
         await asyncio.sleep(0.25)
         found = await scene.cycle()
         methods = {one.booking.method for one in found.cards[0].tenants}
