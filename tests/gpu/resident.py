@@ -41,7 +41,7 @@ async def _watched(folder: Path) -> tuple[Snapshot, bool, float]:
         processes=Procfs(Path("/proc")),
         lookout=Lookout(Watcher(), always=False),
     )
-    sampler = Sampler(interval=INTERVAL, library=None, windows=True)
+    sampler = Sampler(interval=INTERVAL, library=None, watched=attribution.watched)
     agent = Agent(sampler, node="bench", interval=INTERVAL, attribution=attribution)
     running = asyncio.create_task(agent.run())
     snapshot, deadline = agent.snapshot, time.monotonic() + LONGEST

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -45,6 +45,11 @@ class Lookout:
     @property
     def errors(self) -> Counter[str]:
         return self._reader.errors
+
+    @property
+    def open(self) -> Collection[str]:
+        """The cards whose log had something to say in the last cycle."""
+        return tuple(self._logs)
 
     def status(self) -> PartStatus:
         return self._reader.status()
