@@ -51,6 +51,7 @@ def book(
     if weights.strange_us:
         _entry(entries, "unknown").named_us = weights.strange_us
     watched, known = is_watched(device, used), busy_us(device, interval)
+    log = evidence.log if evidence else None
     busy = known or 0
     for party, part in _divided(busy, weights).items():
         _entry(entries, party).busy_us = part
@@ -68,8 +69,9 @@ def book(
         is_watched=watched,
         knows_busy=known is not None,
         unnamed_us=weights.unnamed_us,
-        switches=evidence.log.switches if evidence and evidence.log else None,
-        switching_us=evidence.log.switching_ns // 1000 if evidence and evidence.log else None,
+        switches=log.switches if log else None,
+        switching_us=log.switching_ns // 1000 if log else None,
+        logged_us=(log.end_ns - log.begin_ns) // 1000 if log else 0,
     )
 
 

@@ -88,7 +88,7 @@ def _place(window: BusyWindow, phase: int) -> int:
 
 
 def _fitting(windows: Sequence[BusyWindow], glimpses: Sequence[Glimpse], phase: int) -> dict[int, float]:
-    """Return how busy each tenth was, by the delay that fits best. Nothing if none fits, or there are too few to judge by."""
+    """Return how busy each tenth was, by the delay that fits best; nothing if none does, or too few can judge."""
     best, least = dict[int, float](), TOLERANCE
     for delay in DELAYS:
         tenths = _tenths(glimpses, delay, phase)

@@ -13,7 +13,7 @@ from podgpu.kube.log_dirs import LogDirs
 from podgpu.model import Card, Snapshot
 from podgpu.sources.nvml.sampler import Sampler
 from podgpu.sources.switches.watcher import Watcher
-from tests.gpu.listening import Check
+from tests.gpu.switching.listening import Check
 from tests.gpu.tenants import band_of, truth
 from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked
 from tests.looks.replay import true_shares
