@@ -115,7 +115,7 @@ class Scene:
             for pid, first, last in ((70, 0.0, 2.9), (80, 3.0, 3.9)):
                 records.append(record(START, pid, at + round(first * MS), sequence=next(sequence)))
                 records.append(record(END, pid, at + round(last * MS), sequence=next(sequence)))
-        node.script(begin_ago_ns=2_500_000_000)
+        node.script(begin_ago_ns=60_000_000_000)  # however long the reader takes to start
         node.play(records)
         self.lookout = Lookout(Watcher(), always=False)
         self.attribution = Attribution(
