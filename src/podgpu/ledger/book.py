@@ -8,14 +8,14 @@ energy   the idle part by reserved share, the active part by the same weights as
 from collections.abc import Collection, Iterable, Mapping
 
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
-from podgpu.ledger.activity import Clients, Weights, busy_us, on_instance, weigh
+from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
 from podgpu.ledger.instance import gpu_instances, parts_by_instance
 from podgpu.ledger.mps import are_certain
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
 from podgpu.ledger.residency import Evidence, Residency, residency, resident_us
 from podgpu.ledger.split import split, within
 from podgpu.ledger.usage import Usage, is_watched, served, serving, usages
-from podgpu.model import Claim, Device, Holder
+from podgpu.model import Claim, Device, Holder, Process
 
 # A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, somebody
 # worked between two looks at it.
@@ -39,12 +39,12 @@ def book(
     entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.claims)}
     serve = serving(device, holders, servers)
     if serve:
-        entries["overhead"] = Entry(processes=serve, running=len(serve))
+        entries[SERVERS] = Entry(processes=serve, running=len(serve))
     _describe(entries, used, rights, interval)
     _describe_instances(device, entries, used, rights)
     certain = are_certain(holders[process.pid] for process in serve)
     clients = Clients(served(serve, interval.elapsed_us), certain=certain)
-    proven = _resident(device, used, entries, evidence) if evidence and not serve else None
+    proven = _resident(device, used, entries, serve, evidence) if evidence and certain else None
     weights = weigh(device, used, rights, interval, clients=clients, residency=proven)
     for party, method in weights.methods.items():
         _entry(entries, party).method = method
@@ -76,14 +76,22 @@ def book(
 
 
 def _resident(
-    device: Device, used: Mapping[Party, Usage], entries: dict[Party, Entry], evidence: Evidence
+    device: Device,
+    used: Mapping[Party, Usage],
+    entries: dict[Party, Entry],
+    serve: Iterable[Process],
+    evidence: Evidence,
 ) -> Residency | None:
-    """Say how long each was on the card. With MIG the instances are counted exactly without a log."""
+    """Say how long each was on the card; of clients of MPS only their servers can say it.
+
+    With MIG the instances are counted exactly without a log.
+    """
     if device.instances or evidence.log is None:
         return None
     parties = {process.pid: party for party, usage in used.items() for process in usage.processes}
+    parties |= {process.pid: SERVERS for process in serve}
     there = resident_us(evidence.log, parties)
-    for party in (*used, *there):
+    for party in (*(one for one, usage in used.items() if not usage.is_client), *there):
         _entry(entries, party).resident_us = there.get(party, 0)
     return residency(evidence, parties)
 
