@@ -8,10 +8,13 @@ environment: PARTS (such as `open,sets`), BUDGET in seconds for all of it, SECON
     sets    fresh tenants: residency, lost records, bands by tenths, by windows of 200 ms and by looks, beside the
             truth; where GPM's tenths lie
     mps     whose the slices of MPS clients are
-    agent   a minute of a whole agent with --switches=auto: method, band, sums, release
     cost    what a tenant alone and two in contention lose while the log is read, pair by pair, in the time that is left
-    rights  as root without capabilities: root's tenants are exact, another user's hidden; only if named
-    kills   start, kill -9 and restart while tenants run: none fails, no descriptor stays; only if named
+
+Only if named, in another four minutes:
+
+    agent   a minute of a whole agent with --switches=auto: method, band, sums, release
+    rights  as root without capabilities: root's tenants are exact, another user's hidden
+    kills   start, kill -9 and restart while tenants run: none fails, no descriptor stays
 """
 
 import os
@@ -36,7 +39,7 @@ from tests.gpu.switching.sets import checked_sets  # noqa: E402
 from tests.gpu.switching.slowdown import checked_cost  # noqa: E402
 
 BUDGET = float(os.environ.get("BUDGET", "460"))
-USUAL = "open,sets,mps,agent,cost"
+USUAL = "open,sets,mps,cost"
 MARKS = {None: "    ", True: "ok  ", False: "FAIL"}
 
 

@@ -1,6 +1,8 @@
 """Ten glimpses a second of a watched card: which calls that takes, read through the fake library."""
 
+import asyncio
 import time
+from pathlib import Path
 
 import pynvml
 import pytest
@@ -8,8 +10,10 @@ import pytest
 from podgpu.sources.nvml import child, wire
 from podgpu.sources.nvml.child import Crew
 from podgpu.sources.nvml.gpm.pulse import MOST_GLIMPSES, Pulse
+from podgpu.sources.nvml.gpm.tenths import TENTH
 from podgpu.sources.nvml.handle import Handle, Journal
-from tests.fakenvml.fake_node import FakeFault, FakeNode, h200
+from podgpu.sources.nvml.sampler import Sampler
+from tests.fakenvml.fake_node import FakeFault, FakeNode, environment, h200
 from tests.fakenvml.stage import Stage, mig_card
 
 SAMPLE, METRICS = "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
@@ -113,3 +117,29 @@ def test_a_glimpse_is_how_busy_the_whole_card_was(stage: Stage) -> None:
     assert one.busy == pytest.approx(0.96, abs=0.02)
     assert one.begin_ns < one.end_ns
     pulse.close()
+
+
+async def test_the_windows_of_a_watched_card_are_cut_in_halves_while_it_is_watched(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole sampler, as the agent has it."""
+    FakeNode([h200(0), h200(1)]).write(tmp_path / "script")
+    for name, value in environment(library, tmp_path / "script").items():
+        monkeypatch.setenv(name, value)
+    watched = {h200(0).uuid}
+    sampler = Sampler(interval=1.0, library=None, watched=lambda: watched)
+    halved: dict[str, set[int]] = {}
+    deadline = time.monotonic() + 20
+    while TENTH not in halved.get(h200(0).uuid, ()) and time.monotonic() < deadline:
+        await asyncio.sleep(0.4)
+        for device in (await sampler.read()).devices:
+            lengths = halved.setdefault(device.gpu.uuid, set())
+            lengths.update(one.end_ns - one.begin_ns for one in device.windows)
+    watched.clear()
+    await sampler.read()  # what was under way
+    await asyncio.sleep(0.3)
+    after = (await sampler.read()).devices[0].windows
+    await sampler.close()
+    assert halved[h200(0).uuid] == {TENTH, 2 * TENTH}  # whole as long as there is too little to judge by
+    assert halved[h200(1).uuid] == {2 * TENTH}
+    assert {one.end_ns - one.begin_ns for one in after} <= {2 * TENTH}
