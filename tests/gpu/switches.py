@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
 
-from podgpu.sources.switches.child import sees_node  # noqa: E402 - the path is set above
+from podgpu.sources.child import sees_node  # noqa: E402 - the path is set above
 from tests.gpu.switching.harm import checked_kills, checked_rights  # noqa: E402
 from tests.gpu.switching.listening import Check, Listening  # noqa: E402
 from tests.gpu.switching.resident import checked_agent  # noqa: E402
