@@ -276,7 +276,7 @@ def test_the_reader_ends_with_its_parent(node: SwitchNode) -> None:
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert parent.stdout
     pid = int(parent.stdout.readline())
-    assert node.is_bound()
+    assert node.wait_until_bound()
     parent.kill()
     parent.wait()
     assert node.wait_until_free()
