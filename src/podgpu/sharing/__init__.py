@@ -22,7 +22,8 @@ PART = "sharing"  # under which its errors are counted
 # Modules that are no system.
 SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting")
 MANY_CLAIMS = 4096
-WRITTEN_BY_TENANTS = ("annotation", "cache")  # sources that anyone who may edit the pod can write
+NOTED = "annotation"
+WRITTEN_BY_TENANTS = (NOTED, "cache")  # sources that anyone who may edit the pod can write
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,16 +137,29 @@ def _lasting(
     """Let nobody write down what he has, or strike it out, while his pod lives: the others of the card would pay."""
     lasting = {system.name for system in known if system.lasts}
     alive = {pod.uid for pod in inventory.pods if not pod.finished}
-    had = {
-        (claim.container.pod_uid, claim.gpu): claim
+    noted = [
+        claim
         for claim in before
-        if claim.system in lasting and claim.container.pod_uid in alive and claim.gpu in inventory.gpus
-    }
+        if claim.source == NOTED and claim.container.pod_uid in alive and claim.gpu in inventory.gpus
+    ]
+    had = {(one.container.pod_uid, one.gpu): one for one in noted if one.system in lasting}
     for claim in found:
         last = had.get((claim.container.pod_uid, claim.gpu)) if claim.system in lasting else None
         yield raised(claim, at_least(last)) if last else claim
     present = {claim.container.pod_uid for claim in found}
-    yield from (claim for (uid, _), claim in had.items() if uid not in present)
+    # What only a process has shown is in doubt again with another note.
+    struck_out = [one for one in noted if one.container.pod_uid not in present and one.ruled_out is None]
+    given = inventory.once(_given) if struck_out else frozenset()
+    for claim in struck_out:
+        if claim.system in lasting or (claim.container.pod_uid, claim.resource) in given:
+            yield claim
+
+
+def _given(inventory: Inventory) -> frozenset[tuple[str, str]]:
+    """Return the resources that pods were given, with their UIDs."""
+    held = {(one.namespace, one.pod, one.resource): one for one in inventory.allocations}
+    pods = ((inventory.pod(one), one.resource) for one in held.values())
+    return frozenset((pod.uid, resource) for pod, resource in pods if pod)
 
 
 def _at_least(
