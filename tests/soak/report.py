@@ -36,6 +36,12 @@ def _tenths(samples: Sequence[Sample]) -> str:
     return ", ".join(f"{fmean(one.agent_mib for one in part):.1f}" for part in parts if part)
 
 
+def _at_rest(one: Sample) -> str:
+    return (
+        f"{one.agent_mib:.1f} MiB, {one.descriptors} descriptors, {one.threads} threads, {one.children} child"
+    )
+
+
 def _row(name: str, samples: Sequence[Sample], pick: Pick, unit: str = "") -> str:
     values = [pick(one) for one in samples]
     slope = _slope(samples, pick)
@@ -69,7 +75,7 @@ def table(outcome: Outcome) -> str:
         + ", ".join(f"{name or 'nothing'} {count:,}" for name, count in found.methods.most_common()),
         "",
         f"memory of the agent in each tenth of the time, MiB: {_tenths(found.samples)}",
-        *(f"{name} at rest: {one}" for name, one in (("before", outcome.before), ("after", outcome.after))),
+        f"at rest before: {_at_rest(outcome.before)}; after: {_at_rest(outcome.after)}",
     ]
     return "\n".join(rows)
 
