@@ -26,8 +26,9 @@ VIEWS = ("/", "/metrics/dcgm", "/container/metrics", "/usage", "/metrics/nodes",
 
 class Sample(NamedTuple):
     at: float
-    agent_mib: float  # PSS
+    agent_mib: float  # of its own alone: no other program's start or end changes it
     all_mib: float  # with its children
+    pss_mib: float  # of all, with their parts of what they share with other programs
     descriptors: int
     child_descriptors: int
     threads: int
@@ -148,11 +149,12 @@ class Observer:
 
 def weighed(pid: int) -> Sample:
     children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    own = _pss_mib(pid)
+    own, *others = (_memory(one) for one in (pid, *children))
     return Sample(
         time.monotonic(),
-        own,
-        own + sum(map(_pss_mib, children)),
+        own["Pss_Anon"],
+        own["Pss_Anon"] + sum(one["Pss_Anon"] for one in others),
+        own["Pss"] + sum(one["Pss"] for one in others),
         _entries(pid, "fd"),
         sum(_entries(child, "fd") for child in children),
         _entries(pid, "task"),
@@ -160,9 +162,10 @@ def weighed(pid: int) -> Sample:
     )
 
 
-def _pss_mib(pid: int) -> float:
-    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return int(text.partition("\nPss:")[2].split()[0]) / 1024
+def _memory(pid: int) -> dict[str, float]:
+    """Return what the kernel adds up, in MiB."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    return {name.rstrip(":"): int(size) / 1024 for name, size, _ in map(str.split, lines)}
 
 
 def _entries(pid: int, folder: str) -> int:
