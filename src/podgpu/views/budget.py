@@ -43,6 +43,17 @@ class Choice:
 EVERYTHING = Choice(detail=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client asks for: families by name, or by the group that they are in."""
+
+    names: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+
+    def takes(self, family: Family) -> bool:
+        return family.name in self.names or family.group in self.groups
+
+
 def fit(families: Sequence[Family], limit: int) -> tuple[list[Family], dict[str, int]]:
     """Return the families that fit, in page order, and the number of series dropped by family.
 

@@ -17,13 +17,16 @@ from podgpu.views.budget import EVERYTHING, NODE, POD, Choice
 from podgpu.views.series import Family, Labels, count
 
 _ROWS = catalog.families()
+_FAMILIES = {
+    name: (rows, Worth(max(row.worth.value for row in rows)), catalog.group_of(rows[0]))
+    for name, rows in _ROWS.items()
+}
 _LABEL_NAMES = {name: rows[0].label_names for name, rows in _ROWS.items()}
 # Whole families of little worth, and single series of others by the values of their labels.
 _DETAIL = frozenset(name for name, rows in _ROWS.items() if all(row.is_detail for row in rows))
 _DETAIL_SERIES = frozenset(
     (name, row.label_values) for name, rows in _ROWS.items() for row in rows if row.is_detail
 )
-GROUPS = catalog.groups()
 
 
 class _Page:
@@ -32,8 +35,8 @@ class _Page:
     def __init__(self, choice: Choice) -> None:
         self._detail = choice.detail
         self.families = {
-            name: Family(name, rows[0].kind, rows[0].help, Worth(max(row.worth.value for row in rows)))
-            for name, rows in _ROWS.items()
+            name: Family(name, rows[0].kind, rows[0].help, worth, group=group)
+            for name, (rows, worth, group) in _FAMILIES.items()
         }
         # Every card has the same few label values of its own: each is made once per page.
         self._own: dict[tuple[str, tuple[str, ...]], Labels] = {}

@@ -31,6 +31,10 @@ class Counter:
     def worth(self) -> Worth:
         return Worth(max(row.worth.value for row in self.rows))
 
+    @property
+    def group(self) -> str:
+        return derived.GROUPS.get(self.rows[0].name) or catalog.group_of(self.rows[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:

@@ -90,7 +90,14 @@ _HEALTH = _row(
     labels=("health_error_code", "health_watch"),
 )
 
-ROWS = (_FB_USED, _BAR1_FREE, _MIG_MODE, _COUNT, _REASONS, _XIDS, _CLOCK_EVENTS, _HEALTH)
+_BY_GROUP = {
+    "memory": (_FB_USED, _BAR1_FREE),
+    "presence": (_MIG_MODE, _COUNT),
+    "throttling": (_REASONS, _CLOCK_EVENTS),
+    "errors": (_XIDS, _HEALTH),
+}
+GROUPS = {row.name: group for group, rows in _BY_GROUP.items() for row in rows}
+ROWS = tuple(row for rows in _BY_GROUP.values() for row in rows)
 
 
 def completed(snapshot: Snapshot, cards: Iterable[Card]) -> Iterator[Card]:

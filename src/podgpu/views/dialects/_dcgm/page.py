@@ -65,7 +65,7 @@ def _row(entity: Entity, pods: PodLabels, device: Labels, *, split: bool) -> Ent
 
 def _family(counter: Counter, rows: Iterable[EntityRow]) -> Family:
     samples = dict(sample for row in rows for sample in _samples(counter, row))
-    return Family(counter.name, counter.kind, counter.help, counter.worth, samples)
+    return Family(counter.name, counter.kind, counter.help, counter.worth, samples, counter.group)
 
 
 def _samples(counter: Counter, row: EntityRow) -> Iterator[tuple[Key, float]]:
