@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import isfinite
 
 from podgpu import catalog
+from podgpu.catalog.parts import ATTRIBUTION, PARTS, SHARING
 from podgpu.catalog.renames import Rename, in_force
 from podgpu.catalog.row import Scope, Worth
 from podgpu.model import Card, Instance, PartStatus, Reading, Snapshot
@@ -17,6 +18,7 @@ from podgpu.views.budget import EVERYTHING, NODE, POD, Choice
 from podgpu.views.series import Family, Labels, count
 
 _ROWS = catalog.families()
+_SILENT = (SHARING, ATTRIBUTION)  # parts that have no state to show
 _FAMILIES = {
     name: (rows, Worth(max(row.worth.value for row in rows)), catalog.group_of(rows[0]))
     for name, rows in _ROWS.items()
@@ -155,10 +157,17 @@ def _agent(snapshot: Snapshot, series_dropped: Mapping[str, int]) -> Iterator[Re
     yield Reading("interval_seconds", snapshot.interval_seconds)
     for part in snapshot.parts:
         yield from _part(part)
-    for error in snapshot.errors:
-        yield Reading("errors_total", float(error.count), (error.source, error.reason))
+    for place, number in _errors(snapshot).items():
+        yield Reading("errors_total", float(number), place)
     for family, number in series_dropped.items():
         yield Reading("series_dropped_total", float(number), (family,))
+
+
+def _errors(snapshot: Snapshot) -> dict[tuple[str, str], int]:
+    """Count errors by part and reason, those that have not happened included."""
+    shown = (PARTS[part.name] for part in snapshot.parts if part.name in PARTS)
+    expected = {(part.name, reason): 0 for part in (*shown, *_SILENT) for reason in part.errors}
+    return expected | {(one.source, one.reason): one.count for one in snapshot.errors}
 
 
 def _part(part: PartStatus) -> Iterator[Reading]:
