@@ -69,6 +69,7 @@ _DROPPED: dict[type[Struct], dict[str, Any]] = {
     ClusterNode: {"detail": "", "address": ""},
     PendingPod: {"reason": ""},
     Waiting: {"reason": ""},
+    Snapshot: {"address": ""},
     Pod: {"labels": {}, "annotations": {}, "resource_claims": {}, "extended_claim": "", "host_ip": ""},
     PodContainer: {"devices": (), "uses": (), "image": ""},
     Holder: {"cgroup": "", "user": None},
