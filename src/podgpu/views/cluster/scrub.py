@@ -71,7 +71,7 @@ _DROPPED: dict[type[Struct], dict[str, Any]] = {
     Waiting: {"reason": ""},
     Snapshot: {"address": ""},
     Pod: {"labels": {}, "annotations": {}, "resource_claims": {}, "extended_claim": "", "host_ip": ""},
-    PodContainer: {"devices": (), "uses": (), "image": ""},
+    PodContainer: {"devices": (), "uses": (), "image": "", "cgroup": ""},
     Holder: {"cgroup": "", "user": None},
     Fault: {"detail": ""},
     Gpu: {"pci_bus_id": "", "serial": None},
