@@ -42,15 +42,17 @@ def _row(
     mig: bool = False,
     labels: tuple[str, ...] = (),
     also: str = "",
+    in_units: tuple[str, str] = ("", ""),
 ) -> Metric:
+    """`in_units` end the HELP of each name, where their units differ."""
     return Metric(
         name=field,
         kind=Kind.GAUGE,
         help=words,
         own_labels=labels,
         mig=mig,
-        dcgm=Alias(field, units[0], words),
-        dcgm49=Alias(dcgm49, units[1], words),
+        dcgm=Alias(field, units[0], words + in_units[0]),
+        dcgm49=Alias(dcgm49, units[1], words + in_units[1]),
         dcgm_also=(Alias(also, units[0], words),) if also else (),
     )
 
@@ -62,7 +64,13 @@ _FB_USED = _row(
     (RATIO, RATIO),
     mig=True,
 )
-_BAR1_FREE = _row("DCGM_FI_DEV_BAR1_FREE", "DCGM_FI_DEV_BAR1_FREE_BYTES", "BAR1 memory free.", (MIB, BYTES))
+_BAR1_FREE = _row(
+    "DCGM_FI_DEV_BAR1_FREE",
+    "DCGM_FI_DEV_BAR1_FREE_BYTES",
+    "BAR1 memory free",
+    (MIB, BYTES),
+    in_units=(" (in MiB).", " (in bytes)."),
+)
 _MIG_MODE = _row("DCGM_FI_DEV_MIG_MODE", "DCGM_FI_DEV_MIG_MODE", "Whether MIG is enabled.", (FLAG, FLAG))
 _COUNT = _row("DCGM_FI_DEV_COUNT", "DCGM_FI_SYSTEM_GPU_QUANTITY", "Number of GPUs of the node.")
 _REASONS = _row(
