@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from podgpu.catalog import GROUPS
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
 from podgpu.option import OptionsOf
@@ -12,7 +11,7 @@ from podgpu.option.address import NATIVE
 from podgpu.option.spelling import did_you_mean
 from podgpu.serve.request import Request
 from podgpu.views import native
-from podgpu.views.budget import EVERYTHING, Asked, Choice
+from podgpu.views.budget import EVERYTHING, GROUPS, Asked, Choice
 from podgpu.views.dialects import PREFIX, Answers, Dialect, Document, Families, dialects, options_class
 from podgpu.views.exposition import Format
 from podgpu.views.negotiate import page_format

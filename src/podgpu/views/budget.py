@@ -9,6 +9,7 @@ from podgpu.catalog.row import Scope
 from podgpu.views.series import Family, count
 
 NAMES = frozenset(catalog.families())  # of podgpu's own metrics
+GROUPS = catalog.GROUPS  # that a client can ask for
 LEVELS = ("node", "pod", "container", "process")
 NODE, POD, CONTAINER, PROCESS = LEVELS
 
