@@ -44,9 +44,7 @@ class PodContainer(Struct, frozen=True, kw_only=True, gc=False):
     name: str  # of the container
     container_id: str = ""  # the runtime's id; empty until it was created
     image: str = ""  # as the runtime names it; empty if not known
-    cgroup: str = (
-        ""  # its path, as the kubelet names it; empty until a process of any pod has shown how it does
-    )
+    cgroup: str = ""  # its path; empty until a process of a pod has shown how the kubelet names them
     running: bool = False  # whether it runs now
     is_init: bool = False  # whether it is an init container
     is_ephemeral: bool = False  # whether it is an ephemeral container
