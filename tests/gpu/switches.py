@@ -30,7 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
 
-from podgpu.sources.switches.child import Reader, sees_node  # noqa: E402 - the path is set above
+from podgpu.sources.child import sees_node  # noqa: E402 - the path is set above
+from podgpu.sources.switches.child import Reader  # noqa: E402
 from tests.gpu.listening import MINOR, Check, Heard, Listening  # noqa: E402
 from tests.gpu.resident import checked_agent  # noqa: E402
 from tests.gpu.slowdown import checked_cost  # noqa: E402

@@ -198,7 +198,7 @@ def _booking(totals: Totals, draw: Draw, *, idle: bool | None) -> Booking:
 
 
 def _rests(books: CardBooks, draw: Draw) -> Iterator[Rest]:
-    """What nobody who is there was booked of the last energy is nobody's known: it may be of one that has ended."""
+    """Energy that was booked to nobody who is still there is unknown: it may belong to a party that has ended."""
     known = [totals.moved_mj or 0 for totals in (*books.tenants.values(), *books.rest.values())]
     lost_mj = (books.moved_mj or 0) - sum(known)
     for reason, totals in sorted(books.rest.items()):

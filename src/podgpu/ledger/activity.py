@@ -154,7 +154,7 @@ def _divides(residency: Residency, usages: Mapping[Party, Usage]) -> bool:
 
 
 def _by_residency(residency: Residency, usages: Mapping[Party, Usage]) -> Weights:
-    """Whoever has no slice did nothing. Where the log is blind, looks say whose it was, and prove nothing."""
+    """A party without a slice did nothing. Where the log is blind, looks say whose it was, and prove nothing."""
     looks = split(residency.blind_ns, {party: usage.sm_us or 0 for party, usage in usages.items()})
     weights = Weights(whole=residency.busy_ns + residency.blind_ns)
     for party in (*usages, *(one for one in residency.stays if one not in usages)):
@@ -213,7 +213,7 @@ def _by_instance(
 ) -> Weights:
     """Activity of each instance by its share of the card; within an instance nothing can be measured.
 
-    Where no instance tells its activity, its size stands in for it if somebody is there. Where the size of one is not
+    Where no instance reports its activity, its size stands in for it if somebody is there. Where the size of one is not
     known, neither is anybody's part.
     """
     weights = Weights()
@@ -221,14 +221,14 @@ def _by_instance(
     sized = [(one, one.parts) for one in instances if one.parts is not None]
     if len(sized) < len(instances):
         return weights
-    told = any(one.activity is not None for one in instances)
+    is_reported = any(one.activity is not None for one in instances)
     for one, parts in sized:
         parties = on_instance(one, usages, reserved, visible=visible)
         activity = one.activity
         if activity is None:
             activity = parts if parties else 0
         weights.whole += activity * FINE
-        if told and one.activity is None:
+        if is_reported and one.activity is None:
             continue  # it may have done anything, and that is on nobody's bill
         within = _by_reservation(parties, reserved.shares, parts)
         for party, weight in within.of.items():

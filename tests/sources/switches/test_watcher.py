@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 from podgpu.model import HIDDEN_PID, Slice, SwitchLog
+from podgpu.sources import parent
 from podgpu.sources.switches import watcher
 from podgpu.sources.switches.watcher import Watcher
 from tests.fakeswitches.node import END, START, SwitchNode, record, recorded
 from tests.looks.switches import recording, slices
 
 CARD = {"GPU-one": 0}
-AGO_NS = 20_500_000_000  # longer than a recording
+AGO_NS = 60_000_000_000  # longer than a recording, however late the child opens the log
 
 # What the prototype asked of the driver before it read for the first time, and for every reading after that.
 PROTOTYPE_OPENING, PROTOTYPE_READING = 17, 2
@@ -175,7 +176,7 @@ async def test_a_ring_that_overflows_is_counted_and_lost_time(node: SwitchNode) 
 
 async def test_the_log_goes_on_at_the_beginning_of_the_ring(node: SwitchNode) -> None:
     begin = time.time_ns() - 200_000_000_000
-    node.script(begin_ago_ns=200_500_000_000)
+    node.script(begin_ago_ns=260_000_000_000)
     records = list(alternating(begin, number=50_000))
     node.play(records[:60_000])
     async with opened() as one:
@@ -228,7 +229,7 @@ async def test_a_reader_that_hangs_is_not_joined_by_a_second(
         assert (await reason(one)).startswith("reader_stuck")
         assert time.monotonic() - began < 0.2
         assert one.pid == stuck
-        monkeypatch.setattr(watcher, "STOP_SECONDS", 0.3)
+        monkeypatch.setattr(parent, "STOP_SECONDS", 0.3)
         assert await one.release(1)
     assert node.wait_until_free()
 

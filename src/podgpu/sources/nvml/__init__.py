@@ -15,7 +15,7 @@ library affects that process only, and the pages stay up.
     mig      MIG instances
     event    XIDs
     failure  NVML's return codes as reasons
-    wire     the messages between agent and sampler
+    wire     the messages between the agent and the sampler
 """
 
 from typing import TYPE_CHECKING

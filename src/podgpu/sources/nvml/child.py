@@ -3,20 +3,20 @@
 `python -m podgpu.sources.nvml.child [LIBRARY]`, driven over stdin and stdout (see `wire`).
 """
 
-import ctypes
 import os
-import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO
+from typing import Any
 
 from msgspec import Struct
 
 from podgpu.model import Device, Fault, Gpu, Report
+from podgpu.sources import pipe
+from podgpu.sources.child import settle
 from podgpu.sources.nvml import failure, wire
 from podgpu.sources.nvml.event import EventListener
 from podgpu.sources.nvml.reader import GpuReader
@@ -25,7 +25,6 @@ from podgpu.sources.nvml.worker import Worker
 
 ENUMERATE_SECONDS = 10.0
 CLOSE_SECONDS = 0.5
-_PR_SET_PDEATHSIG = 1
 LATE_REPORTS = 2  # times the time that a report may take; an older reading is not shown
 
 
@@ -198,27 +197,14 @@ def _silent(seat: Seat) -> Device:
     return Device(gpu=seat.reader.gpu, fault=Fault(reason="hung", call=call, seconds=seconds))
 
 
-def _protocol_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Keep stdout for the protocol: anything that a library prints goes to stderr."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return sys.stdin.buffer, answers
-
-
-def _die_with_parent() -> None:
-    """The end of stdin would do, but not for a sampler that is stopped or busy."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def main() -> None:
-    _die_with_parent()
-    # A terminal sends Ctrl-C to the whole process group, but only the agent decides when the sampler ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    requests, answers = _protocol_streams()
+    requests, answers = settle()
     crew = Crew(sys.argv[1] if len(sys.argv) > 1 else None)
-    while not crew.finished and isinstance(request := wire.receive(requests), wire.Read):
-        answers.write(wire.frame(crew.report(request.seconds, windows=request.windows)))
+    while not crew.finished and (message := pipe.next_request(requests)):
+        request = wire.decode_request(message)
+        if isinstance(request, wire.Stop):
+            break
+        answers.write(pipe.frame(crew.report(request.seconds, windows=request.windows)))
         answers.flush()
     crew.close()
     os._exit(0)  # a normal exit would wait for threads that are stuck in the driver

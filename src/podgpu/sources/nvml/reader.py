@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from podgpu.model import SEES_ALL, Device, Fault, Gpu, Reading, Refused
+from podgpu.sources.child import sees_node
 from podgpu.sources.nvml import failure, plan
 from podgpu.sources.nvml.gpm import Profiler
 from podgpu.sources.nvml.handle import Handle, Journal
 from podgpu.sources.nvml.mig import InstanceReaders
-from podgpu.sources.nvml.process import Utilization, Windows, all_are_seen, running
+from podgpu.sources.nvml.process import Utilization, Windows, running
 
 SLOW_SECONDS = 30.0  # between two readings of slow values: together they cost more than a cycle
 MIG_MODE_SECONDS = 5.0  # between two checks of the MIG mode
@@ -129,7 +130,8 @@ class GpuReader:
             total = next((one.value for one in readings if one.metric == "memory_total_bytes"), None)
             instances, listing = (), running(self._handle, total)
             processes = self._utilization.apply(listing.processes)
-        if listing.is_complete and (processes or all_are_seen()):
+        # The driver hides the processes of other PID namespaces, so an empty list may not mean that there are none.
+        if listing.is_complete and (processes or sees_node()):
             readings = (*readings, Reading("processes", len(listing.processes)))
         return Device(
             gpu=self.gpu,

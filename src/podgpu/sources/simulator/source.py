@@ -19,9 +19,9 @@ ABLE = replace(SEES_ALL, hears_xids=True)
 
 
 class Simulator:
-    """The demo node. What it shows depends on the seed and on when it is read, as of a real card.
+    """The demo node. What it shows depends on the seed and on when it is read, as with a real card.
 
-    Use and power are means since the reading before, at first since the start. Each XID event is reported once, and
+    Use and power are means since the previous reading, at first since the start. Each XID event is reported once, and
     `wall` dates it.
     """
 

@@ -1,6 +1,6 @@
 """One card over one round: what its processes do, and what power, heat and traffic follow from it.
 
-Use and power are means over the time since the reading before, and counters are their integrals: so what is divided
+Use and power are means over the time since the previous reading, and counters are their integrals: so what is divided
 among the processes is what the card really did.
 """
 
@@ -34,7 +34,7 @@ _TRAFFIC: tuple[Quantity, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one resident did since the reading before.
+    """What one resident did since the previous reading.
 
     `load` is of the multiprocessors it runs on, `weight` their part of the card.
     """
@@ -48,7 +48,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A card at one time. Power and rates are means since the reading before."""
+    """A card at one time. Power and rates are means since the previous reading."""
 
     card: SimulatedCard
     activities: tuple[Activity, ...]
