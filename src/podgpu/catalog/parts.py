@@ -156,11 +156,7 @@ PROCFS = Part(
     purpose="Finds the container that each process belongs to, by its cgroup.",
     errors=("no_host_pid",),
 )
-WORKLOADS = Part(
-    name="workloads",
-    purpose="Finds what each pod was made for, such as a Deployment.",
-    errors=("attribution_error",),
-)
+WORKLOADS = Part(name="workloads", purpose="Finds what each pod was made for, such as a Deployment.")
 SHARING = Part(
     name="sharing",
     purpose="Understands the device ids and annotations of sharing systems.",
@@ -184,7 +180,18 @@ SWITCHES = Part(
         "refused": "The driver does not give the log here. Looks go on. docs/switches.md lists where there is none.",
         "unknown_branch": "The log of this driver branch is not known to podgpu and left alone. Looks go on.",
     },
-    errors=("reader_exited", "reader_stuck"),
+    errors=(
+        "bad_stamp",
+        "clock_step",
+        "late_record",
+        "lost_records",
+        "mig_record",
+        "other_record",
+        "overflow",
+        "reader_exited",
+        "reader_stuck",
+        "unpaired",
+    ),
 )
 OTLP = Part(
     name="otlp",
