@@ -12,7 +12,16 @@ from podgpu.option.spelling import did_you_mean
 from podgpu.serve.request import Request
 from podgpu.views import native
 from podgpu.views.budget import EVERYTHING, GROUPS, Asked, Choice
-from podgpu.views.dialects import PREFIX, Answers, Dialect, Document, Families, dialects, options_class
+from podgpu.views.dialects import (
+    PREFIX,
+    Answers,
+    Dialect,
+    Document,
+    Families,
+    dialects,
+    more_of,
+    options_class,
+)
 from podgpu.views.exposition import Format
 from podgpu.views.negotiate import page_format
 from podgpu.views.series import Family
@@ -53,11 +62,12 @@ NATIVE_ALONE = Menu({OWN: native.families})
 def menu(options: OptionsOf, choice: Choice = EVERYTHING) -> Menu:
     """List everything this version can serve. Of `choice`, dialects heed only the names."""
     pages: dict[str, MetricsView] = {OWN: partial(native.families, choice=choice)}
-    whole = {OWN: partial(native.families, choice=replace(choice, detail=True, allow=()))}
+    whole: dict[str, MetricsView] = {OWN: partial(native.families, choice=replace(choice, detail=True))}
     documents: dict[str, DocumentView] = {}
     for dialect in dialects():
         chosen = _chosen(dialect, options)
         pages |= {path: _metrics(view, chosen, choice) for path, view in dialect.PAGES.items()}
+        whole |= {path: _metrics(view, chosen, choice) for path, view in more_of(dialect).items()}
         documents |= {path: _document(view, chosen) for path, view in dialect.DOCUMENTS.items()}
     return Menu(pages, documents, whole)
 
