@@ -12,11 +12,12 @@ def open_agent(config: Config, attribution: Attribution | None = None) -> Agent 
     """Open the agent. A caller that runs the attribution itself passes it in. A recording is played instead."""
     if playback := open_playback(config):
         return playback
-    source = open_source(config)
+    attribution = attribution or open_attribution(config)
+    source = open_source(config, attribution.watched)
     return Agent(
         source,
         node=machine.node_name(config),
         interval=config.interval,
-        attribution=attribution or open_attribution(config),
+        attribution=attribution,
         address="" if source.demo else machine.address(),
     )
