@@ -13,9 +13,11 @@ def open_agent(config: Config, attribution: Attribution | None = None) -> Agent 
     if playback := open_playback(config):
         return playback
     attribution = attribution or open_attribution(config)
+    source = open_source(config, attribution.watched)
     return Agent(
-        open_source(config, attribution.watched),
+        source,
         node=machine.node_name(config),
         interval=config.interval,
         attribution=attribution,
+        address="" if source.demo else machine.address(),
     )

@@ -8,10 +8,10 @@ from podgpu import __version__, log
 from podgpu.assembly import collector
 from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.guard import open_guard
+from podgpu.assembly.menu import open_cluster_menu
 from podgpu.cli._serving.stopping import Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.config.price import PriceOptions
-from podgpu.serve.cluster.menu import cluster_menu
 from podgpu.serve.cluster.server import ClusterServer
 
 SERVER_STOP_SECONDS = 2.4
@@ -31,7 +31,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
     await reader.check()
     server = ClusterServer(
         reader,
-        cluster_menu(config.of, config.series_limit),
+        open_cluster_menu(config),
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
         max_streams=config.web_max_streams,

@@ -8,6 +8,7 @@ from typing import Protocol
 from podgpu.model import Cluster, ClusterNode
 from podgpu.serve.cluster.shelf import Pace, Shelf
 from podgpu.serve.cluster.stream import Piece, gzip
+from podgpu.views.budget import Asked
 from podgpu.views.cluster import part
 from podgpu.views.cluster.part import Part
 from podgpu.views.exposition import Format
@@ -119,7 +120,11 @@ class MetricsView:
         self._wholes += 1
 
     async def body(self, form: Format, *, gzipped: bool) -> Sequence[bytes]:
-        plain = part.join([self._whole, *self._shelf.made], form)
+        return await self.some(None, form, gzipped=gzipped)
+
+    async def some(self, asked: Asked | None, form: Format, *, gzipped: bool) -> Sequence[bytes]:
+        """Join what a client asks for."""
+        plain = part.join([self._whole, *self._shelf.made], form, asked)
         return [await asyncio.to_thread(_gzip, plain)] if gzipped else [plain]
 
     def forget(self) -> None:
