@@ -173,6 +173,5 @@ def test_a_header_may_hold_a_login_too(tmp_path: Path) -> None:
 def test_a_line_that_is_no_header_is_named(tmp_path: Path) -> None:
     path = tmp_path / "headers"
     path.write_text("X-Scope-OrgID: team-a\nnonsense\n")
-    store = Store(Options(url="https://mimir", headers_file=path))
     with pytest.raises(UserError, match="line 2: not a header"):
-        store._login.headers()
+        Store(Options(url="https://mimir", headers_file=path))

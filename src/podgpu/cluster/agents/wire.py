@@ -5,6 +5,7 @@ thousands.
 """
 
 import asyncio
+import ssl
 from typing import cast
 
 import httptools
@@ -66,9 +67,9 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._is_open = False
-        self._fail(
-            ReadFault("garbage", "the answer broke off") if self._has_begun else Gone(),
-        )
+        if isinstance(exc, ssl.SSLError):  # with TLS 1.3 a certificate is refused after the handshake
+            self._fail(exc)
+        self._fail(ReadFault("garbage", "the answer broke off") if self._has_begun else Gone())
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._parser is None:
