@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from podgpu.model import Snapshot
+from podgpu.model import Snapshot, Written
 
 # Why a node is not fresh, and what to do about it.
 REASONS = {
@@ -44,6 +44,10 @@ class Reader(Protocol):
     @property
     def origin(self) -> str:
         """One of ORIGINS."""
+
+    @property
+    def written(self) -> Written | None:
+        """The newest snapshot as it came, if it came as a document."""
 
     async def read(self) -> Snapshot:
         """Return the newest snapshot: the same object if nothing has changed. Raises ReadFault."""

@@ -22,10 +22,14 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Fetched(Struct, frozen=True):
-    """An answer. `body` is None if nothing has changed since the `etag` that was sent."""
+    """An answer. `body` is None if nothing has changed since the `etag` that was sent.
+
+    `packed` is the same as it came, if that was compressed.
+    """
 
     etag: str
     body: bytes | None
+    packed: bytes = b""
 
 
 class Client:
@@ -124,7 +128,7 @@ class Client:
         check_status(head.status, b"" if head.encoding else body)
         if head.status == 304:
             return Fetched(head.etag, None)
-        return Fetched(head.etag, unpacked(body, head.encoding, self._most_bytes))
+        return fetched(head.etag, body, head.encoding, self._most_bytes)
 
 
 def check_status(status: int, body: bytes = b"") -> None:
@@ -136,7 +140,11 @@ def check_status(status: int, body: bytes = b"") -> None:
     raise ReadFault(reason, f"it answers {status}" + (f": {said}" if said else ""))
 
 
-def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
+def fetched(etag: str, body: bytes, encoding: str, most_bytes: int) -> Fetched:
+    return Fetched(etag, _unpacked(body, encoding, most_bytes), body if encoding == "gzip" else b"")
+
+
+def _unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
     """Undo the compression, but never to more than `most_bytes`."""
     if encoding in ("", "identity"):
         return body

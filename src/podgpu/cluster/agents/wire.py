@@ -103,6 +103,7 @@ class Wire(asyncio.Protocol):
         self._head.status = parser.get_status_code()
         self._is_open = self._is_open and parser.should_keep_alive()
         self._answer.set_result((self._head, bytes(self._body)))
+        self._body.clear()  # a thousand idle connections would keep as many documents
 
     def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():
