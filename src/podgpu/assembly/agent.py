@@ -6,6 +6,7 @@ from podgpu.assembly.attribution import open_attribution
 from podgpu.assembly.replay import open_playback
 from podgpu.assembly.source import open_source
 from podgpu.config import Config
+from podgpu.kube.workloads import SPREAD_SECONDS
 
 
 def open_agent(config: Config, attribution: Attribution | None = None) -> Agent | Playback:
@@ -16,5 +17,5 @@ def open_agent(config: Config, attribution: Attribution | None = None) -> Agent 
         open_source(config),
         node=machine.node_name(config),
         interval=config.interval,
-        attribution=attribution or open_attribution(config),
+        attribution=attribution or open_attribution(config, spread=SPREAD_SECONDS),
     )
