@@ -1,5 +1,6 @@
 """Reading agents that ask who is there: by TLS, with tokens of Kubernetes, passwords and certificates."""
 
+import socket
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,12 +19,15 @@ from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.reviews import ACCESS, TOKENS
+from podgpu.option.address import Address
 from podgpu.serve.guard.guard import Guard
+from tests.assembly.test_cluster import agent_pod, cluster_of
 from tests.fakeapi.patience import until
+from tests.fakeapi.recorded import NODE as RECORDED_NODE
 from tests.fakeapi.server import FakeApi
 from tests.serve.guard.certificates import Authority, web_config
 from tests.serve.guard.login import hashed
-from tests.serve.rig import StubNode, serving
+from tests.serve.rig import StubNode, make_snapshot, serving
 
 NODE = "worker-1"
 
@@ -136,6 +140,48 @@ async def test_the_cluster_logs_in_with_what_the_options_name(authority: Authori
         (node,) = cluster.cluster.nodes
         await cluster.close()
     assert (node.name, node.state) == (NODE, "fresh")
+
+
+def own_address() -> str:
+    """An address of this machine that other machines know: the pods of a cluster have no others."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.connect(("192.0.2.1", 9))  # sends nothing
+        return str(one.getsockname()[0])
+
+
+async def test_the_pod_of_an_agent_is_logged_in_to_by_the_name_in_its_certificate(
+    authority: Authority, tmp_path: Path
+) -> None:
+    try:
+        address = own_address()
+    except OSError:
+        pytest.skip("this machine has no network")
+    (tmp_path / "token").write_text("first")
+    reviewer, kubernetes = api_server(), cluster_of(agent_pod())
+    file = web_config(tmp_path, authority.sign("server"))
+    async with reviewer, kubernetes:
+        guard = Guard(file, ApiJudge(ApiServer(reviewer.url)))
+        node = StubNode()
+        node.current = make_snapshot(RECORDED_NODE)
+        async with serving(node, Address(address, 0), guard=guard) as server:
+            pod = kubernetes.pods[-1]
+            pod["status"]["podIP"] = address
+            pod["spec"]["containers"][0]["ports"][0]["containerPort"] = server.ports[0]
+            flags = {
+                "kube_api": [kubernetes.url],
+                "cluster_via": ["direct"],
+                "cluster_scheme": ["https"],
+                "login_ca_file": [str(authority.cert)],
+                "login_server_name": ["localhost"],
+                "login_token_file": [str(tmp_path / "token")],
+            }
+            cluster = open_cluster(load(flags, {}))
+            await until(lambda: cluster.ready)
+            (found,) = cluster.cluster.nodes
+            full = await cluster.full(RECORDED_NODE)
+            await cluster.close()
+    assert (found.name, found.state, found.origin) == (RECORDED_NODE, "fresh", "agent")
+    assert full.node == RECORDED_NODE
 
 
 @pytest.mark.parametrize(
