@@ -1,7 +1,6 @@
 """The node's pods by the kubelet's own Pods API, without the API server and without any rights."""
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
@@ -10,6 +9,7 @@ from pathlib import Path
 from grpclib.client import Channel
 
 from podgpu.kube._gen.pods_pb2 import WatchEvent
+from podgpu.kube.backoff import Backoff
 from podgpu.kube.bounds import MOST_PODS
 from podgpu.kube.bounds.notes import Names
 from podgpu.kube.bounds.pace import Pace
@@ -27,7 +27,7 @@ WATCH = "/v1alpha1.Pods/WatchPods"
 RELIST_SECONDS = 300.0  # by then, a watch that fell silent unnoticed is replaced
 SYNC_SECONDS = 10.0
 ABSENT_SECONDS = 30.0
-LONGEST_PAUSE = 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 30.0
 
 _ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
 
@@ -58,7 +58,7 @@ class PodsApi:
         self._condition = Condition(self.name, clock=clock)
         self.errors = self._condition.errors
         self._asked = LIST
-        self._failures = 0
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         self._pace = Pace()
 
     async def run(self) -> None:
@@ -115,7 +115,7 @@ class PodsApi:
         self._asked = WATCH
         async with rpc.call(channel, WATCH) as events:
             await self._sync(events)
-            self._failures = 0
+            self._backoff.reset()
             with self._condition.kept_current():
                 async for data in events:
                     with self._pace.work():
@@ -175,12 +175,10 @@ class PodsApi:
 
     def _note(self, error: Exception) -> None:
         self._condition.failed(rpc.fault(error, self._asked))
-        self._failures += 1
 
     def _delay(self) -> float:
         """Wait longer each time. Where the API is switched off, a try every half minute is enough."""
         fault = self._condition.fault
         if not self._condition.has_worked and fault and fault.reason == "no_socket":
             return ABSENT_SECONDS
-        most = min(2.0**self._failures, LONGEST_PAUSE)
-        return random.uniform(most / 2, most)  # noqa: S311 - it spreads load, it guards nothing
+        return self._backoff.pause()
