@@ -122,6 +122,12 @@ async def test_a_certificate_counts_for_its_name_alone(authority: Authority, tmp
         assert await reason(url, ca_file=authority.cert, server_name="localhost") == ""
         assert await reason(url, ca_file=authority.cert, server_name="elsewhere") == "tls"
         assert await reason(url) == "tls"
+        client = Client(
+            timeout=5.0, login=Login(LoginOptions(server_name="elsewhere", ca_file=authority.cert))
+        )
+        with pytest.raises(ReadFault, match="certificate is not valid for 'elsewhere'"):
+            await client.get(url)
+        await client.close()
 
 
 async def test_the_cluster_logs_in_with_what_the_options_name(authority: Authority, tmp_path: Path) -> None:

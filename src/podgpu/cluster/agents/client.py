@@ -57,6 +57,8 @@ class Client:
             raise ReadFault("timeout", f"no answer within {self._timeout:g} s") from None
         except UserError as error:
             raise ReadFault("login", str(error)) from None
+        except ssl.SSLCertVerificationError as error:
+            raise ReadFault("tls", f"its certificate is refused: {error.verify_message}") from None
         except ssl.SSLError as error:
             raise ReadFault("tls", str(error.reason or error)) from None
         except OSError as error:
