@@ -220,3 +220,21 @@ async def test_behind_a_password_only_those_who_know_it_get_a_stream(tmp_path: P
             node.publish("worker-2")
             assert await stream.next() == "change"
             assert stream.document["node"] == "worker-2"
+
+
+async def test_who_is_no_longer_let_in_loses_the_stream(tmp_path: Path) -> None:
+    file = tmp_path / "web-config.yml"
+    file.write_text(f"basic_auth_users:\n  ada: {hashed('s3cret')}\n  eve: {hashed('s3cret')}\n")
+    limits = Limits(sweep_seconds=0.02)
+    async with serving(LiveNode(), guard=Guard(file), limits=limits) as server:
+        ada, eve = basic("ada:s3cret"), basic("eve:s3cret")
+        async with listening(server, Authorization=eve) as hers, listening(server, Authorization=ada) as his:
+            await hers.next()
+            await his.next()
+            file.write_text(f"basic_auth_users:\n  ada: {hashed('s3cret')}\n")
+            with pytest.raises(asyncio.IncompleteReadError):
+                await hers.next()
+        assert (await fetch(server, PATH, Authorization=eve)).status == 401
+        # The page comes again by itself, and goes on where it was.
+        async with listening(server, Authorization=ada, Last_Event_ID=his.last):
+            pass
