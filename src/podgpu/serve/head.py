@@ -47,10 +47,11 @@ class Head:
         return data[at:]
 
     def request(self, remote: str | None, *, certified: bool = False) -> Request:
-        """Give the request of a complete head. Raises Refusal if it is none that can be answered."""
+        """Give the request of a complete head, once. Raises Refusal if it is none that can be answered."""
         self._check()
         path, pairs = _split(self._target)
         method, query = self._parser.get_method().decode(), dict(reversed(pairs))
+        del self._parser  # it refers to this head: without it, nothing waits for the collector
         return Request(method, path, query, self._fields, remote, certified, tuple(pairs))
 
     def on_url(self, part: bytes) -> None:

@@ -15,6 +15,7 @@ from podgpu.assembly.attribution import misses_kubelet
 from podgpu.assembly.guard import open_guard
 from podgpu.assembly.menu import open_menu
 from podgpu.assembly.push import open_push
+from podgpu.cli._serving import buffers
 from podgpu.cli._serving.stopping import Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.option.address import Address
@@ -32,6 +33,7 @@ Greeting = Callable[[Sequence[Address], str], None]
 def serve(config: Config, greet: Greeting = lambda *_: None) -> int:
     """Run until SIGTERM or SIGINT. `greet` gets the addresses and their scheme once all are open."""
     collector.relax()
+    buffers.shrink()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, greet, at_exit))
 

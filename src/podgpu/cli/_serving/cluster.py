@@ -9,6 +9,7 @@ from podgpu.assembly import collector
 from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.guard import open_guard
 from podgpu.assembly.menu import open_cluster_menu
+from podgpu.cli._serving import buffers
 from podgpu.cli._serving.stopping import Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.config.price import PriceOptions
@@ -21,6 +22,7 @@ READER_CLOSE_SECONDS = 2.2
 def serve_cluster(config: Config) -> int:
     """Run until SIGTERM or SIGINT."""
     collector.relax(collector.FEWER)
+    buffers.shrink()
     allow_connections()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, at_exit))

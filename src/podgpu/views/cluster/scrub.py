@@ -66,7 +66,7 @@ _NAMES: dict[type[Struct], dict[str, str]] = {
 }
 # Fields of free text, or of no use without the names.
 _DROPPED: dict[type[Struct], dict[str, Any]] = {
-    ClusterNode: {"detail": "", "address": ""},
+    ClusterNode: {"detail": "", "address": "", "written": None},
     PendingPod: {"reason": ""},
     Waiting: {"reason": ""},
     Snapshot: {"address": ""},
