@@ -7,7 +7,7 @@ processes there are claims alone.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -128,6 +128,12 @@ class Attribution:
         if look := self._lookout:
             counts.update({(look.name, reason): count for reason, count in look.errors.items()})
         return counts
+
+    @property
+    def watched(self) -> Callable[[], Collection[str]] | None:
+        """Names the cards whose log of context switches is open. None if no log is ever read."""
+        look = self._lookout
+        return (lambda: look.open) if look else None
 
     def forget(self, cards: Iterable[str]) -> None:
         cards = tuple(cards)

@@ -136,9 +136,10 @@ def _balance(books: CardBooks) -> Balance:
 
 
 def _switching_ratio(sheet: Sheet) -> float | None:
-    if sheet.switching_us is None or not sheet.elapsed_us:
+    """Of the time that the log is about, which ends a little before the cycle does. It has every moment only once."""
+    if sheet.switching_us is None or not sheet.logged_us:
         return None
-    return min(sheet.switching_us / sheet.elapsed_us, 1.0)
+    return sheet.switching_us / sheet.logged_us
 
 
 def _busy_ratio(sheet: Sheet) -> float | None:

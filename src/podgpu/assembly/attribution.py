@@ -41,6 +41,7 @@ def _brought_along(config: Config, residents: Residents) -> Attribution:
         processes=residents.processes,
         workloads=residents.workloads,
         pod_labels=config.kube_pod_labels,
+        lookout=Lookout(residents.switches, always=False),
     )
 
 

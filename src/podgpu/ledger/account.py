@@ -71,7 +71,8 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
 
     `is_watched` says that every process on the device is listed and its owner known: a party without one is idle.
     `knows_busy` says that it was measured whether the device was busy; if not, 0 means nothing. `unnamed_us` goes into
-    the next interval. `switches` and `switching_us`, the time between two contexts, are None without a log of them.
+    the next interval. `switches` and `switching_us`, the time between two contexts, are None without a log of them;
+    `logged_us` is the time that the log is about.
     """
 
     gpu: str
@@ -86,3 +87,4 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     unnamed_us: int = 0
     switches: int | None = None
     switching_us: int | None = None
+    logged_us: int = 0

@@ -8,7 +8,7 @@ energy   the idle part by reserved share, the active part by the same weights as
 from collections.abc import Collection, Iterable, Mapping
 
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
-from podgpu.ledger.activity import Clients, Weights, busy_us, on_instance, weigh
+from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
 from podgpu.ledger.instance import gpu_instances, parts_by_instance
 from podgpu.ledger.mps import are_certain
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
@@ -40,7 +40,7 @@ def book(
     entries = _opened(device, interval, used, rights, serve)
     certain = are_certain(holders[process.pid] for process in serve)
     clients = Clients(served(serve, interval.elapsed_us), certain=certain)
-    proven = _resident(device, used, entries, evidence) if evidence and not serve else None
+    proven = _resident(device, used, entries, serve, evidence) if evidence and certain else None
     weights = weigh(device, used, rights, interval, clients=clients, residency=proven)
     watched, known = is_watched(device, used), busy_us(device, interval)
     _book_busy(known or 0, weights, entries)
@@ -60,6 +60,7 @@ def book(
         unnamed_us=weights.unnamed_us,
         switches=log.switches if log else None,
         switching_us=log.switching_ns // 1000 if log else None,
+        logged_us=(log.end_ns - log.begin_ns) // 1000 if log else 0,
     )
 
 
@@ -69,21 +70,29 @@ def _opened(
     """Open an entry for each party that has a process or a claim, and one for the MPS servers."""
     entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.claims)}
     if serve:
-        entries["overhead"] = Entry(processes=serve, running=len(serve))
+        entries[SERVERS] = Entry(processes=serve, running=len(serve))
     _describe(entries, used, rights, interval)
     _describe_instances(device, entries, used, rights)
     return entries
 
 
 def _resident(
-    device: Device, used: Mapping[Party, Usage], entries: dict[Party, Entry], evidence: Evidence
+    device: Device,
+    used: Mapping[Party, Usage],
+    entries: dict[Party, Entry],
+    serve: Iterable[Process],
+    evidence: Evidence,
 ) -> Residency | None:
-    """Find how long each was on the card. With MIG the instances are counted exactly without a log."""
+    """Find how long each was on the card; of MPS clients only their servers' time is known.
+
+    With MIG the instances are counted exactly without a log.
+    """
     if device.instances or evidence.log is None:
         return None
     parties = {process.pid: party for party, usage in used.items() for process in usage.processes}
+    parties |= {process.pid: SERVERS for process in serve}
     there = resident_us(evidence.log, parties)
-    for party in (*used, *there):
+    for party in (*(one for one, usage in used.items() if not usage.is_client), *there):
         _entry(entries, party).resident_us = there.get(party, 0)
     return residency(evidence, parties)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from podgpu.model import Allocation, DynamicAllocation, Fault, Holder, PartStatus, Pod, Workload
+from podgpu.model import Allocation, DynamicAllocation, Fault, Holder, PartStatus, Pod, SwitchLog, Workload
 
 
 class Allocated(Protocol):
@@ -68,9 +68,22 @@ class Workloads(Protocol):
     async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]: ...
 
 
+class SwitchReader(Protocol):
+    name: str
+    errors: Counter[str]
+
+    async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
+        """Return the logs of these cards, each with its minor number. Those of others are closed."""
+
+    def status(self) -> PartStatus: ...
+    async def release(self, seconds: float) -> bool: ...
+    async def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Residents:
     allocations: Allocations
     pods: Pods
     processes: Processes
     workloads: Workloads
+    switches: SwitchReader

@@ -10,6 +10,7 @@ import signal
 import time
 from asyncio import FIRST_COMPLETED
 from asyncio.subprocess import Process
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -33,11 +34,13 @@ class Sampler:
     name = NAME
     demo = False
 
-    def __init__(self, *, interval: float, library: str | None, windows: bool = False) -> None:
-        """With `windows`, the report has the busy time of each of the driver's windows."""
+    def __init__(
+        self, *, interval: float, library: str | None, watched: Callable[[], Collection[str]] | None = None
+    ) -> None:
+        """With `watched`, the report has the busy time of each of the driver's windows, finer for cards it names."""
         self._budget = min(LONGEST_READ, max(SHORTEST_READ, 0.8 * interval))
         self._library = library
-        self._windows = windows
+        self._watched = watched
         self._turn = asyncio.Lock()  # to read, start or stop the sampler
         self._process: Process | None = None
         self._is_dismissed = False  # it was stopped but is still there
@@ -135,7 +138,10 @@ class Sampler:
 
     def _ask(self) -> None:
         assert self._process  # noqa: S101 - the caller started it
-        parent.send(self._process, wire.Read(self._budget, self._windows))
+        watched = tuple(self._watched()) if self._watched else ()
+        parent.send(
+            self._process, wire.Read(self._budget, windows=self._watched is not None, watched=watched)
+        )
         self._asked_at = time.monotonic()
         self._answer = asyncio.create_task(self._receive(self._process))
         # Retrieve the exception, even if nobody awaits the answer any more: asyncio would log it.

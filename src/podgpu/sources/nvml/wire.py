@@ -10,11 +10,13 @@ from msgspec import Struct
 class Read(Struct, frozen=True, tag="read"):
     """Read all GPUs and answer within `seconds`, even if some have not answered.
 
-    With `windows`, read the busy time of each of the driver's windows too.
+    With `windows`, read the busy time of each of the driver's windows too. Until the next request, take ten glimpses a
+    second of the cards in `watched`, to cut their windows in halves.
     """
 
     seconds: float
     windows: bool = False
+    watched: tuple[str, ...] = ()
 
 
 class Stop(Struct, frozen=True, tag="stop"):
