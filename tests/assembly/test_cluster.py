@@ -151,7 +151,7 @@ async def test_a_node_without_an_agent_is_read_from_its_exporters_page() -> None
         await reader.close()
         await given.close()
         await api.close()
-    assert found.node == NODE and any(card.tenants for card in found.cards)
+    assert found.node == NODE and any(card.tenants for card in found.cards) and reader.origin == "dcgm"
     assert fault.value.reason == "http_error"
 
 

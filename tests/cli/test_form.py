@@ -8,7 +8,7 @@ import pytest
 import yaml
 from msgspec import Struct
 
-from podgpu.cli._form import Column, Sheet, add_rows_output, add_selection, selection, show
+from podgpu.cli._form import Column, Sheet, add_output, add_selection, selection, show
 from podgpu.errors import UserError
 
 
@@ -28,7 +28,7 @@ ROWS = (Thing("one", 1024, ("a", "b")), Thing("=cmd()", None))
 
 def printed(capsys: pytest.CaptureFixture[str], *argv: str, rows: tuple[Thing, ...] = ROWS) -> str:
     parser = ArgumentParser()
-    add_rows_output(parser)
+    add_output(parser)
     show(Sheet(Thing, rows, COLUMNS, {"taken_at": 1.5}, "no thing was found"), parser.parse_args(argv))
     return capsys.readouterr().out
 
@@ -59,7 +59,7 @@ def test_csv_has_every_field_and_no_formula(capsys: pytest.CaptureFixture[str]) 
 
 def test_that_nothing_was_found_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     parser = ArgumentParser()
-    add_rows_output(parser)
+    add_output(parser)
     show(Sheet(Thing, (), COLUMNS, empty="no thing was found"), parser.parse_args([]))
     assert capsys.readouterr() == ("", "no thing was found\n")
 

@@ -30,6 +30,8 @@ _REASONS = {
 
 
 class ExporterReader:
+    origin = NAME
+
     def __init__(self, place: Place, agent: Agent) -> None:
         self._place = place
         self._agent = agent

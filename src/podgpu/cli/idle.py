@@ -20,10 +20,10 @@ MAX_NAMED = 3
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._form import add_rows_output, add_selection
+    from podgpu.cli._form import add_output, add_selection
 
     add_selection(parser)
-    add_rows_output(parser)
+    add_output(parser)
     parser.add_argument(
         "--for",
         dest="least",

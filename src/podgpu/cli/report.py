@@ -17,7 +17,7 @@ INCOMPLETE = 1
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._form import add_rows_output
+    from podgpu.cli._form import add_output
 
     times = "how long ago, such as 7d or 12h, or a date such as 2026-11, 2026-11-01 or 2026-11-01T08:00+01:00"
     parser.add_argument("--from", dest="start", default="24h", metavar="TIME", help=f"{times}; default 24h")
@@ -29,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="namespace, the default, workload, pod, node, model, cluster, or a pod label such as team",
     )
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only pods of this namespace")
-    add_rows_output(parser)
+    add_output(parser)
 
 
 def run(config: Config, arguments: Namespace) -> int:

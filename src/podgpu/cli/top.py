@@ -12,7 +12,7 @@ VIEWS = ("pods", "workloads", "namespaces", "gpus", "nodes")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._form import add_rows_output, add_selection
+    from podgpu.cli._form import add_output, add_selection
 
     parser.add_argument(
         "view",
@@ -23,7 +23,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="what to begin with; pods if nothing is given",
     )
     add_selection(parser)
-    add_rows_output(parser)
+    add_output(parser)
     parser.add_argument("--once", action="store_true", help="print the rows once, as without a terminal")
     parser.add_argument(
         "-w", "--watch", action="store_true", help="print the rows again whenever they change"

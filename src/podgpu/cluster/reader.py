@@ -15,7 +15,7 @@ REASONS = {
     "http_error": "It answered with an error: look at its log.",
     "tls": "Its certificate is not trusted: have it signed by an authority that this system knows.",
     "too_large": "It sent more than a snapshot can have: check what listens on its port.",
-    "garbage": "It sent something that is not a snapshot: check what listens on its port.",
+    "garbage": "It sent something that is no snapshot: check what listens on its port.",
     "wrong_node": "It reported another node: check its --node-name. Nothing of it is shown.",
     "older_schema": "Its podgpu is older than this one: upgrade the agent.",
     "newer_schema": "Its podgpu is newer than this one: upgrade podgpu cluster.",
@@ -38,6 +38,10 @@ class ReadFault(Exception):
 
 class Reader(Protocol):
     """Reads one node, again and again."""
+
+    @property
+    def origin(self) -> str:
+        """One of ORIGINS."""
 
     async def read(self) -> Snapshot:
         """Return the newest snapshot: the same object if nothing has changed. Raises ReadFault."""

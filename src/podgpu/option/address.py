@@ -1,4 +1,4 @@
-"""An address to listen on, and the dialect of its /metrics; and which hosts are this machine itself."""
+"""An address to listen on, and the dialect of its /metrics."""
 
 import re
 from dataclasses import dataclass
@@ -34,15 +34,6 @@ class Address:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}" + ("" if self.dialect == NATIVE else f"={self.dialect}")
-
-
-def is_loopback(host: str) -> bool:
-    from ipaddress import ip_address
-
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _host(host: str, text: str) -> str:

@@ -47,7 +47,7 @@ class Head:
         return data[at:]
 
     def request(self, remote: str | None, *, certified: bool = False) -> Request:
-        """Give the request of a complete head. Raises Refusal if it cannot be answered."""
+        """Give the request of a complete head. Raises Refusal if it is none that can be answered."""
         self._check()
         path, pairs = _split(self._target)
         method, query = self._parser.get_method().decode(), dict(reversed(pairs))

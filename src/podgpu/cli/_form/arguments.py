@@ -3,13 +3,13 @@
 from argparse import ArgumentParser, Namespace
 
 from podgpu.cli._form.output import FORMS
-from podgpu.cli._line.output import add_output
+from podgpu.cli._line import output
 from podgpu.errors import UserError
 from podgpu.views.cluster.selection import Selection, label_tests
 
 
-def add_rows_output(parser: ArgumentParser) -> None:
-    add_output(parser, FORMS)
+def add_output(parser: ArgumentParser) -> None:
+    output.add_output(parser, FORMS)
     parser.add_argument("--no-headers", action="store_true", help="print no line of headings")
 
 

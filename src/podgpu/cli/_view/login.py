@@ -2,12 +2,12 @@
 
 import ssl
 from base64 import b64encode
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import SplitResult
 
 from podgpu.config import Terminal
 from podgpu.errors import UserError
-from podgpu.option.address import is_loopback
 
 
 class Login:
@@ -20,7 +20,7 @@ class Login:
             raise UserError("give either --login.token-file or --login.password-file, not both")
         if (chosen.login_client_cert_file is None) != (chosen.login_client_key_file is None):
             raise UserError("--login.client-cert-file and --login.client-key-file go together; give both")
-        if address.scheme == "http" and secret and not is_loopback(address.hostname or ""):
+        if address.scheme == "http" and secret and not _is_loopback(address.hostname or ""):
             raise UserError(f"a login is never sent over plain HTTP; write https://{address.netloc}")
         if address.scheme == "http" and (chosen.login_ca_file or chosen.login_client_cert_file):
             raise UserError(f"certificates mean nothing over plain HTTP; write https://{address.netloc}")
@@ -52,6 +52,13 @@ class Login:
             problem = error.strerror or error
             raise UserError(f"a file of --login cannot be used ({problem}); give PEM files") from None
         return context
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _line(path: Path, wanted: str) -> str:

@@ -23,6 +23,8 @@ class Fetch(Protocol):
 class AgentReader:
     """`node` is the one that Kubernetes runs the agent on; empty if only its address is known."""
 
+    origin = "agent"
+
     def __init__(self, client: Fetch, url: str, node: str = "", *, turn: asyncio.Lock | None = None) -> None:
         """With a `turn` that agents share, documents are decoded one by one: sixty at once would hold up others."""
         self._client = client

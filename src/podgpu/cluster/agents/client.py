@@ -26,7 +26,12 @@ class Fetched(Struct, frozen=True):
 class Client:
     """Keeps a connection to each address. It follows no redirects, keeps no cookies and uses no proxies."""
 
-    def __init__(self, *, timeout: float, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self,
+        *,
+        timeout: float,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
         self._timeout = timeout
         self._most_bytes = most_bytes
         self._wires: dict[tuple[str, str], Wire] = {}
@@ -66,7 +71,7 @@ class Client:
             try:
                 return self._kept(key, wire, await wire.ask(request))
             except Gone:
-                pass  # it was idle for too long; a new connection will show
+                pass  # it was idle for too long; a new connection tells
         wire = await self._connect(address)
         return self._kept(key, wire, await wire.ask(request))
 

@@ -66,7 +66,9 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._is_open = False
-        self._fail(ReadFault("garbage", "the answer broke off") if self._has_begun else Gone())
+        self._fail(
+            ReadFault("garbage", "the answer broke off") if self._has_begun else Gone(),
+        )
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._parser is None:
@@ -76,7 +78,7 @@ class Wire(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._fail(ReadFault("garbage", f"not an HTTP answer ({error or type(error).__name__})"))
+            self._fail(ReadFault("garbage", f"no HTTP answer ({error or type(error).__name__})"))
 
     def eof_received(self) -> None:
         self._is_open = False

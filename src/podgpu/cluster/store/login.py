@@ -3,13 +3,13 @@
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from podgpu.cluster.store.fault import StoreFault
 from podgpu.errors import UserError
-from podgpu.option.address import is_loopback
 
 if TYPE_CHECKING:
     from podgpu.cluster.store.options import Options
@@ -50,7 +50,7 @@ class Login:
             raise UserError(
                 f"a certificate authority means nothing over plain HTTP; write https://{address.netloc}"
             )
-        if not is_loopback(address.hostname or "") and self._holds_secret():
+        if not _is_loopback(address) and self._holds_secret():
             raise UserError(f"a login is never sent over plain HTTP; write https://{address.netloc}")
 
     def headers(self) -> dict[str, str]:
@@ -70,6 +70,14 @@ class Login:
             return True
         path = self._options.headers_file
         return path is not None and any(_SECRET.search(name) for name, _ in _headers(path))
+
+
+def _is_loopback(address: SplitResult) -> bool:
+    host = address.hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _headers(path: Path) -> Iterator[tuple[str, str]]:

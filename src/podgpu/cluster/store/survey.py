@@ -65,6 +65,8 @@ class StoreSurvey:
 
 
 class StoreReader:
+    origin = PART
+
     def __init__(self, survey: StoreSurvey, node: str) -> None:
         self._survey = survey
         self._node = node
