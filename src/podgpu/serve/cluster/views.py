@@ -7,7 +7,7 @@ from typing import Protocol
 
 from podgpu.model import Cluster, ClusterNode
 from podgpu.serve.cluster.shelf import Pace, Shelf
-from podgpu.serve.cluster.stream import Piece, gzip
+from podgpu.serve.events.piece import Piece, gzip_stream
 from podgpu.views.cluster import part
 from podgpu.views.cluster.part import Part
 from podgpu.views.exposition import Format
@@ -75,7 +75,7 @@ class ListView:
         if gzipped:
             await self._pack()
         pieces = self._pieces()
-        return gzip(pieces) if gzipped else [one.plain for one in pieces]
+        return gzip_stream(pieces) if gzipped else [one.plain for one in pieces]
 
     def forget(self) -> None:
         self._shelf.clear()
