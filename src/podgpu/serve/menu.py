@@ -26,7 +26,7 @@ from podgpu.views.exposition import Format
 from podgpu.views.negotiate import page_format
 from podgpu.views.series import Family
 
-# The mapping tells how many series were cut from all pages so far, by family.
+# The mapping says how many series were cut from all pages so far, by family.
 MetricsView = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]
 DocumentView = Callable[[Snapshot], Answers]
 

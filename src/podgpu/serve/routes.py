@@ -76,7 +76,7 @@ class Routes:
         }
 
     def pages(self, dialect: str) -> Mapping[str, Route]:
-        """List what tells of the node, and would in any application."""
+        """List the pages about the node, which any application could serve."""
         menu = self._pages.menu
         dialects = {path: Route(self._metrics(path)) for path in menu.pages}
         # A document has no HEAD: those that had one before podgpu had none either.

@@ -121,7 +121,7 @@ async def test_whatever_answers_instead_of_an_agent_is_named() -> None:
     assert "answers 301" in await problem(reply(b"", "301 Moved"))
     assert "asks for a login; give --login.token-file" in await problem(reply(b"", "401 Unauthorized"))
     assert "does not let this account read" in await problem(reply(b"", "403 Forbidden"))
-    assert "no document of a podgpu cluster" in await problem(reply(b"[]"))
+    assert "not a document of a podgpu cluster" in await problem(reply(b"[]"))
     assert "cannot be read" in await problem(b"SSH-2.0-OpenSSH\r\n")
     assert "cannot be read" in await problem(b"")
     assert "does not answer within 0.3 s" in await problem(b"", then_wait=True)

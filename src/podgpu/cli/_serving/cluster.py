@@ -10,13 +10,10 @@ from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.guard import open_guard
 from podgpu.assembly.menu import open_cluster_menu
 from podgpu.cli._serving import buffers
-from podgpu.cli._serving.stopping import Signals, until_stopped, within
+from podgpu.cli._serving.stopping import READER_SECONDS, SERVER_SECONDS, Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.config.price import PriceOptions
 from podgpu.serve.cluster.server import ClusterServer
-
-SERVER_STOP_SECONDS = 2.4
-READER_CLOSE_SECONDS = 2.2
 
 
 def serve_cluster(config: Config) -> int:
@@ -47,8 +44,8 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         log.info("listening", version=__version__, addresses=",".join(map(str, server.addresses)))
         return await until_stopped(signals, reader.running)
     finally:
-        await within(SERVER_STOP_SECONDS, server.stop(), "server")
-        await within(READER_CLOSE_SECONDS, reader.close(), "reader")
+        await within(SERVER_SECONDS, server.stop(), "server")
+        await within(READER_SECONDS, reader.close(), "reader")
 
 
 def allow_connections() -> None:

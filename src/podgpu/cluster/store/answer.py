@@ -86,7 +86,9 @@ def _sound(status: int, body: bytes) -> Iterator[None]:
         yield
     except ValueError as error:  # msgspec's errors and those of text that is not UTF-8 are subclasses
         if status == 200:
-            raise StoreFault("store_garbage", f"the answer is none of Prometheus' API ({error})") from None
+            raise StoreFault(
+                "store_garbage", f"the answer does not follow Prometheus' API ({error})"
+            ) from None
         raise _refusal(status, "", short(body.decode(errors="replace"))) from None
 
 

@@ -8,7 +8,7 @@ from podgpu.errors import UserError
 from podgpu.serve.guard import web_config
 from podgpu.serve.guard.rules import Rules
 
-# What tells one content of a file from another, also behind the links of a Kubernetes volume. None without a file.
+# What changes with the content of a file, also behind the links of a Kubernetes volume. None without a file.
 Mark = tuple[int, int, int, int] | None
 
 
@@ -65,7 +65,7 @@ def _no_weaker(new: Rules, old: Rules) -> Rules:
         if before and not now
     ]
     if lost:
-        raise UserError(f"it no longer asks for {' and '.join(lost)}; restart the agent if that is meant")
+        raise UserError(f"it no longer asks for {' and '.join(lost)}; restart the agent if that is intended")
     return new
 
 

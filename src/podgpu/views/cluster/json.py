@@ -92,7 +92,9 @@ def decode(data: bytes) -> Cluster:
         frame = {name: getattr(document, name) for name in Cluster.__struct_fields__ if name != "nodes"}
         return Cluster(**frame, nodes=tuple([_node(one) for one in document.nodes]))
     except msgspec.MsgspecError as error:
-        raise UserError(f"This is no document of a podgpu cluster ({error}): check the address.") from error
+        raise UserError(
+            f"This is not a document of a podgpu cluster ({error}): check the address."
+        ) from error
 
 
 def _node(found: _Row) -> ClusterNode:
