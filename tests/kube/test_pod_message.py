@@ -32,6 +32,7 @@ from podgpu.kube._gen.pods_pb2 import (
     State,
     Time,
 )
+from podgpu.kube.bounds import MOST_CONTAINERS
 from podgpu.kube.bounds.notes import NOTE_BYTES
 from podgpu.kube.pod_message import to_pod
 from podgpu.model import OwnerReference, PodContainer
@@ -148,6 +149,15 @@ def test_only_notes_are_kept_and_no_huge_ones() -> None:
     assert to_pod(message, ("note/",), errors).annotations == {"note/small": "x"}
     assert to_pod(message).annotations == {}
     assert errors == {"note_too_large": 1}
+
+
+def test_containers_beyond_the_bound_are_counted() -> None:
+    specs = [ContainerSpec(name=f"c{n}") for n in range(MOST_CONTAINERS + 7)]
+    message = PodMessage(metadata=Metadata(namespace="n", name="p", uid="u"), spec=PodSpec(containers=specs))
+    errors: Counter[str] = Counter()
+    pod = to_pod(message, (), errors)
+    assert (len(pod.containers), pod.left_out) == (MOST_CONTAINERS, 7)
+    assert errors == {"too_many_containers": 7}
 
 
 SOUND = max(ListResponse.FromString(recorded("kubernetes-1.36.4-dra", "podsapi-list")).pods, key=len)

@@ -185,7 +185,7 @@ class Attribution:
         asked = sharing.alternatives(inventory, self._systems) if is_new else last.alternatives
         settled = self._witness.settle(asked, devices, holders)
         if is_new or settled != last.settled:
-            find = partial(found, inventory, self._systems, asked, settled)
+            find = partial(found, inventory, self._systems, asked, settled, last.claims)
             many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
             self._rights = await asyncio.to_thread(find) if many else find()
         return self._rights

@@ -85,6 +85,7 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     cluster: str = ""  # the annotation `clusterName`; empty without one
     owner: OwnerReference | None = None  # its controller; absent without one
     containers: tuple[PodContainer, ...] = ()  # in the order of the spec, init containers first
+    left_out: int | None = None  # containers that it has beyond those; absent if there are none
     resource_claims: dict[str, str] = {}  # from the pod's own name for a claim to the ResourceClaim's
     extended_claim: str = ""  # the claim made for its extended resources; empty without one
     extended: tuple[ExtendedUse, ...] = ()  # extended resources that this claim serves

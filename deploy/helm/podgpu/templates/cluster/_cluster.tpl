@@ -108,9 +108,8 @@ annotations:
 {{- end -}}
 
 {{- define "podgpu.cluster.configFile" -}}
-{{- $given := include "podgpu.cluster.given" . | fromJson -}}
 {{- $lines := list -}}
-{{- range $key, $value := merge $given (include "podgpu.cluster.own" . | fromJson) -}}
+{{- range $key, $value := merge (include "podgpu.cluster.given" . | fromJson) (include "podgpu.cluster.own" . | fromJson) -}}
 {{- $lines = append $lines (printf "%s: %s" $key (toJson $value)) -}}
 {{- end -}}
 {{- join "\n" $lines -}}
