@@ -51,8 +51,8 @@ def reply(body: bytes, status: str = "200 OK") -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def seen_at(url: str, **login: Any) -> WebView:
-    return await asyncio.to_thread(lambda: WebView(Wire(url, LoginOptions(**login), 0.3)))
+async def seen_at(url: str, patience: float = 10.0, **login: Any) -> WebView:
+    return await asyncio.to_thread(lambda: WebView(Wire(url, LoginOptions(**login), patience)))
 
 
 async def test_an_agent_is_a_cluster_of_one_node() -> None:
@@ -112,7 +112,7 @@ async def test_a_cluster_is_recognised_by_its_answer() -> None:
 async def problem(answer: bytes, *, then_wait: bool = False) -> str:
     async with server_of(lambda _: answer, then_wait=then_wait) as url:
         with pytest.raises(UserError) as refusal:
-            await seen_at(url)
+            await seen_at(url, 0.3 if then_wait else 10.0)
     return str(refusal.value)
 
 
