@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -102,11 +102,13 @@ def running_agent(
     devices: Path | None = None,
     log: Path | None = None,
     flags: Sequence[str] = (),
+    port: int | None = None,
+    stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> Iterator[RunningAgent]:
     """Start an agent and wait for its first snapshot."""
     script = folder / "script"
     node.write(script)
-    port = free_port()
+    port = port or free_port()
     fake = environment(library, script, devices=devices, log=log)
     process = subprocess.Popen(
         [
@@ -115,7 +117,7 @@ def running_agent(
             *flags,
         ],
         env={**os.environ, **fake},
-        stderr=subprocess.PIPE,
+        stderr=stderr,
     )
     agent = RunningAgent(process, port, node, script)
     try:

@@ -4,6 +4,10 @@ A to H are kinds of faults: of the driver, the kubelet, the API server, dcgm-exp
 HTTP and the agent itself. N are attacks that once succeeded.
 """
 
+import os
+from dataclasses import dataclass
+
+from tests.faults.play import Phase, Play
 from tests.faults.plays import PLAYS
 
 # What the matrix does not play, and the test that does.
@@ -59,3 +63,27 @@ OPEN = (
 
 COUNTS = {"A": 16, "B": 8, "C": 9, "D": 7, "E": 8, "F": 6, "G": 8, "H": 11, "N": 15}
 PLAYED = tuple(play.id for play in PLAYS)
+
+# What is played every time; all the rest takes `make matrix`. At least one of each kind.
+FEW = {
+    "A2": (Phase.RUNNING,),
+    "B1": (Phase.RUNNING,),
+    "B7": (Phase.START, Phase.STOP),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A fault in a phase."""
+
+    play: Play
+    phase: Phase
+
+    def __str__(self) -> str:
+        return f"{self.play.id}-{self.phase}"
+
+
+def cells() -> list[Cell]:
+    every = [Cell(play, phase) for play in PLAYS for phase in play.phases]
+    is_whole = os.environ.get("PODGPU_TEST_MATRIX") == "all"
+    return [cell for cell in every if is_whole or cell.phase in FEW.get(cell.play.id, ())]

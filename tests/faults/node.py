@@ -1,0 +1,138 @@
+"""A node on which everything around the agent can break: driver, kubelet, API server, dcgm-exporter, files, clients.
+
+Card 0 belongs to a pod, card 1 to nobody. The used memory of both is a clock: it tells when it was read.
+"""
+
+import asyncio
+import shutil
+import threading
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from podgpu.kube._gen.pods_pb2 import ListResponse
+from tests.agent.rig import RunningAgent, free_port, running_agent
+from tests.fakeapi.server import FakeApi
+from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
+from tests.fakekubelet.rig import given
+from tests.fakenvml.fake_node import FakeNode, grows, h200
+from tests.sources.dcgm.exporter import FakeExporter
+
+INTERVAL = 0.2  # seconds
+NAME = "test-node"
+DEVICES, PODS = "/v1.PodResourcesLister/List", "/v1alpha1.Pods/ListPods"
+WATCH = "/v1alpha1.Pods/WatchPods"
+BYTES_AT_FIRST, BYTES_PER_SECOND = 1 << 30, 100 << 20
+
+T = TypeVar("T")
+
+
+def sound_kubelet() -> dict[str, Reply]:
+    """Return the answers of a kubelet that gave card 0 to a pod."""
+    return {
+        DEVICES: Reply(given(h200(0).uuid.encode())),
+        PODS: Reply(ListResponse().SerializeToString()),
+        WATCH: Reply(b"\x08\x04", hangs=True),
+    }
+
+
+class Node:
+    """`agent` is the one that runs, in the phases that have one. `holders` are the pods that each card may name."""
+
+    def __init__(self, folder: Path, library: Path, kubelet: Path) -> None:
+        self.folder = folder
+        self.library = folder / "lib" / library.name
+        self.library.parent.mkdir()
+        shutil.copy(library, self.library)
+        self.port = free_port()
+        self.log = folder / "stderr"
+        self.began = time.monotonic()
+        self.driver = FakeNode([h200(number) for number in range(2)], epoch=self.began)
+        for gpu in self.driver.gpus:
+            gpu.values["memory_used"] = grows(BYTES_AT_FIRST, BYTES_PER_SECOND)
+        self.holders: dict[str, set[str]] = {h200(0).uuid: {"p"}}
+        self.kubelet = FakeKubelet(kubelet, replies=sound_kubelet())
+        self.agent: RunningAgent | None = None
+        self._closing = ExitStack()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.do(self.kubelet.start())
+        self._closing.callback(lambda: self.do(self.kubelet.stop()))
+
+    @cached_property
+    def api(self) -> FakeApi:
+        """An API server, from when it is first asked for."""
+        server = self.do(_made(FakeApi))
+        self.do(server.start())
+        self._closing.callback(lambda: self.do(server.stop()))
+        return server
+
+    @cached_property
+    def exporter(self) -> FakeExporter:
+        """A dcgm-exporter, from when it is first asked for."""
+        exporter = FakeExporter()
+        self.do(exporter.__aenter__())
+        self._closing.callback(lambda: self.do(exporter.__aexit__()))
+        return exporter
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Work in the loop of the fakes."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    def drive(self) -> None:
+        """Let the driver follow what was changed in it. Before the agent starts, that happens by itself."""
+        if self.agent:
+            self.agent.rewrite()
+
+    @contextmanager
+    def run_agent(self, flags: Sequence[str]) -> Iterator[RunningAgent]:
+        own = [f"--path.kubelet={self.kubelet.root}", *flags]
+        if not any(flag.startswith("--kube.api") for flag in flags):
+            own.append("--kube.api=off")
+        with (
+            self.log.open("wb") as log,
+            running_agent(
+                self.driver,
+                self.folder,
+                self.library,
+                interval=INTERVAL,
+                flags=own,
+                port=self.port,
+                stderr=log,
+            ) as agent,
+        ):
+            self.agent = agent
+            try:
+                yield agent
+            finally:
+                self.agent = None
+
+    def age(self, memory_used: float) -> float:
+        """Return how many seconds ago this number was read from the card."""
+        return time.monotonic() - self.began - (memory_used - BYTES_AT_FIRST) / BYTES_PER_SECOND
+
+    def close(self) -> None:
+        self._closing.close()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+
+async def _made(kind: type[T]) -> T:
+    """Make an object that belongs to the loop."""
+    return kind()
+
+
+@contextmanager
+def broken_node(folder: Path, library: Path) -> Iterator[Node]:
+    """Make a node that nothing is wrong with yet."""
+    with kubelet_root() as root:
+        node = Node(folder, library, root)
+        try:
+            yield node
+        finally:
+            node.close()

@@ -1,0 +1,5 @@
+"""C: what goes wrong with the API server."""
+
+from tests.faults.play import Play
+
+PLAYS: tuple[Play, ...] = ()
