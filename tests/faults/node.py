@@ -12,8 +12,9 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import NAMESPACE_DNS, uuid5
 
-from podgpu.kube._gen.pods_pb2 import ListResponse
+from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, PodStatus, WatchEvent
 from tests.agent.rig import RunningAgent, free_port, running_agent
 from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
@@ -25,17 +26,35 @@ INTERVAL = 0.2  # seconds
 NAME = "test-node"
 DEVICES, PODS = "/v1.PodResourcesLister/List", "/v1alpha1.Pods/ListPods"
 WATCH = "/v1alpha1.Pods/WatchPods"
+OFFERS = "/v1.PodResourcesLister/GetAllocatableResources"
 BYTES_AT_FIRST, BYTES_PER_SECOND = 1 << 30, 100 << 20
 
 T = TypeVar("T")
+
+
+def pod_message(name: str, phase: str = "Running") -> bytes:
+    """Return a pod as the kubelet's Pods API has it."""
+    metadata = Metadata(namespace="n", name=name, uid=uid_of(name))
+    return PodMessage(metadata=metadata, status=PodStatus(phase=phase)).SerializeToString()
+
+
+def uid_of(pod: str) -> str:
+    return str(uuid5(NAMESPACE_DNS, pod))
+
+
+def watching(*pods: bytes) -> Reply:
+    """A watch that begins with these pods and goes on in silence."""
+    added = (WatchEvent(type=1, pod=pod).SerializeToString() for pod in pods)
+    return Reply(*added, WatchEvent(type=4).SerializeToString(), hangs=True)
 
 
 def sound_kubelet() -> dict[str, Reply]:
     """Return the answers of a kubelet that gave card 0 to a pod."""
     return {
         DEVICES: Reply(given(h200(0).uuid.encode())),
-        PODS: Reply(ListResponse().SerializeToString()),
-        WATCH: Reply(b"\x08\x04", hangs=True),
+        OFFERS: Reply(b""),
+        PODS: Reply(ListResponse(pods=[pod_message("p")]).SerializeToString()),
+        WATCH: watching(pod_message("p")),
     }
 
 
@@ -53,6 +72,8 @@ class Node:
         self.driver = FakeNode([h200(number) for number in range(2)], epoch=self.began)
         for gpu in self.driver.gpus:
             gpu.values["memory_used"] = grows(BYTES_AT_FIRST, BYTES_PER_SECOND)
+        self.devices = folder / "dev"
+        self.driver.make_device_files(self.devices)
         self.holders: dict[str, set[str]] = {h200(0).uuid: {"p"}}
         self.kubelet = FakeKubelet(kubelet, replies=sound_kubelet())
         self.agent: RunningAgent | None = None
@@ -102,6 +123,7 @@ class Node:
                 interval=INTERVAL,
                 flags=own,
                 port=self.port,
+                devices=self.devices,
                 stderr=log,
             ) as agent,
         ):

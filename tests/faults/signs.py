@@ -36,6 +36,20 @@ def card_down(gpu: int, reason: str, source: str = "nvml") -> Sign:
     return sign
 
 
+def cards_down(reason: str, source: str = "nvml") -> Sign:
+    """Every card is down for this reason, which is counted."""
+
+    def sign(now: Page, before: Page) -> bool:
+        ups = now.values("podgpu_gpu_up")
+        return (
+            now.total("podgpu_gpu_problem", reason=reason) == len(ups) > 0
+            and not any(ups)
+            and now.errors(source, reason) > before.errors(source, reason)
+        )
+
+    return sign
+
+
 def counted(source: str, reason: str) -> Sign:
     """The fault costs no part, but it is counted."""
     return lambda now, before: now.errors(source, reason) > before.errors(source, reason)
