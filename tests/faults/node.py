@@ -20,7 +20,7 @@ from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import FakeNode, grows, h200
-from tests.sources.dcgm.exporter import FakeExporter
+from tests.faults.exporter import Exporter
 
 INTERVAL = 0.2  # seconds
 NAME = "test-node"
@@ -93,12 +93,30 @@ class Node:
         return server
 
     @cached_property
-    def exporter(self) -> FakeExporter:
+    def exporter(self) -> Exporter:
         """A dcgm-exporter, from when it is first asked for."""
-        exporter = FakeExporter()
-        self.do(exporter.__aenter__())
-        self._closing.callback(lambda: self.do(exporter.__aexit__()))
+        exporter = Exporter(self._dcgm_page)
+        self.do(exporter.start())
+        self._closing.callback(lambda: self.do(exporter.stop()))
         return exporter
+
+    def _dcgm_page(self) -> bytes:
+        seconds = time.monotonic() - self.began
+        used = (BYTES_AT_FIRST + seconds * BYTES_PER_SECOND) / (1 << 20)
+        metrics = {
+            "FB_USED": used,
+            "FB_FREE": 143_000 - used,
+            "GPU_TEMP": 45,
+            "POWER_USAGE": 690.375,
+            "POWER_MGMT_LIMIT": 700,
+            "TOTAL_ENERGY_CONSUMPTION": 1e9 + seconds * 690_375,
+            "GPU_UTIL": 96,
+        }
+        return "".join(
+            f'DCGM_FI_DEV_{name}{{gpu="{index}",UUID="{gpu.uuid}",Hostname="{NAME}"}} {value}\n'
+            for name, value in metrics.items()
+            for index, gpu in enumerate(self.driver.gpus)
+        ).encode()
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Work in the loop of the fakes."""

@@ -47,12 +47,13 @@ def with_a_scrape_in_flight(play: Play, node: Node) -> None:
     """The fault comes while a page is read, and goes while another is."""
     with node.run_agent(play.flags(node)) as agent:
         judge = Judge(agent, node)
-        before = judge.wait_well()
+        before, began = judge.wait_well(), time.monotonic()
         with ExitStack() as fault:
             with Scrape(node.port) as scrape:
                 fault.enter_context(play.fault(node))
                 scrape.finish()
             judge.wait(f"U3: {play.what}", play.shows, before)
+            _outlast(judge, began)
             with Scrape(node.port) as scrape:
                 fault.close()
                 scrape.finish()
@@ -64,9 +65,10 @@ def at_stop(play: Play, node: Node) -> None:
     """The agent is asked to end in the midst of the fault and of a scrape."""
     with node.run_agent(play.flags(node)) as agent:
         judge = Judge(agent, node)
-        before = judge.wait_well()
+        before, began = judge.wait_well(), time.monotonic()
         with play.fault(node):
             judge.wait(f"U3: {play.what}", play.shows, before)
+            _outlast(judge, began)
             with Scrape(node.port) as scrape:
                 judge.stops()
                 scrape.finish()
