@@ -12,20 +12,6 @@ from tests.faults.plays import PLAYS
 
 # What the matrix does not play, and the test that does.
 ELSEWHERE = {
-    "A3": "agent/whole/test_faults.py::test_a_gpu_that_leaves_the_bus_shifts_no_other",
-    "A4": "agent/whole/test_faults.py::test_a_new_driver_is_met_with_a_new_process",
-    "A5": "agent/whole/test_faults.py::test_a_release_leaves_no_descriptor_open_and_ends_by_itself",
-    "A6": "agent/whole/test_faults.py::test_mig_is_followed_when_it_changes",
-    "A7": "agent/whole/test_faults.py::test_without_a_driver_the_agent_waits_for_it",
-    "A10": "agent/whole/test_faults.py::test_a_crash_in_the_library_fails_no_scrape",
-    "A11": "agent/whole/test_faults.py::test_an_old_library_without_newer_symbols_gives_what_it_has",
-    "A13": "agent/whole/test_faults.py::test_a_value_that_is_not_available_is_absent",
-    "A16": "agent/whole/test_faults.py::test_the_driver_goes_and_comes_back",
-    "B3": "sharing/test_sharing.py::test_a_pod_that_has_ended_holds_nothing",
-    "B8": "sharing/test_sharing.py::test_each_id_is_one_systems",
-    "C1": "agent/whole/test_outages.py::test_names_outlive_the_api_server",
-    "C8": "kube/test_floods.py::test_a_fat_pod_is_seen_by_the_api_servers_list_and_watch",
-    "C9": "kube/test_pod_book.py::test_late_news_neither_turns_back_time_nor_wakes_the_dead",
     "E4": "agent/whole/test_outages.py::test_a_deleted_pod_is_gone_at_the_next_cycle",
     "E5": "agent/whole/test_faults.py::test_five_hundred_processes",
     "E8": "agent/whole/test_two_tenants.py::test_who_names_his_cgroup_after_a_pod_below_his_own_is_not_that_pod",
@@ -41,9 +27,7 @@ ELSEWHERE = {
 
 # What nobody can play here.
 NOT_PLAYED = {
-    "A9": "device nodes go with a container's restart, which takes a container runtime",
     "A12": "only a real driver can be wedged by the end of a process",
-    "C6": "the clock of the machine belongs to everybody on it",
     "H1": "the kernel kills at a memory limit, which takes a cgroup of one's own; bench measures the memory",
     "H2": "processor time is limited by a cgroup of one's own",
     "H9": "two agents on one node are two of Kubernetes' making",
@@ -51,9 +35,6 @@ NOT_PLAYED = {
 
 # What has no entry yet: the next to be written down or played.
 OPEN = (
-    *("A14", "A15"),
-    *("C2", "C3", "C4", "C5", "C7"),
-    *(f"D{number}" for number in range(1, 8)),
     *("E1", "E2", "E3", "E6", "E7"),
     *(f"F{number}" for number in range(1, 7)),
     *(f"G{number}" for number in range(1, 9)),

@@ -7,7 +7,7 @@ import asyncio
 import shutil
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -121,6 +121,22 @@ class Node:
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Work in the loop of the fakes."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    def call(self, function: Callable[..., object], *args: object) -> None:
+        """Call a function of a fake in the loop of the fakes."""
+
+        async def work() -> None:
+            function(*args)
+
+        self.do(work())
+
+    def keep_sockets(self, *sockets: str) -> None:
+        """Let the kubelet have these sockets only. Comes before the agent."""
+        self.do(self.kubelet.stop())
+        for name in set(self.kubelet.sockets) - set(sockets):
+            (self.kubelet.root / name).parent.rmdir()
+        self.kubelet.sockets = sockets
+        self.do(self.kubelet.start())
 
     def drive(self) -> None:
         """Let the driver follow what was changed in it. Before the agent starts, that happens by itself."""
