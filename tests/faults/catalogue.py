@@ -42,6 +42,17 @@ OPEN = (
     *("N8", "N9", "N10", "N13", "N14", "N15"),
 )
 
+KINDS = {
+    "A": "GPU and driver",
+    "B": "kubelet",
+    "C": "API server",
+    "D": "dcgm-exporter",
+    "E": "processes and pods",
+    "F": "the page's text",
+    "G": "HTTP clients",
+    "H": "the agent itself",
+    "N": "attacks",
+}
 COUNTS = {"A": 16, "B": 8, "C": 9, "D": 7, "E": 8, "F": 6, "G": 8, "H": 11, "N": 15}
 PLAYED = tuple(play.id for play in PLAYS)
 
@@ -64,7 +75,10 @@ class Cell:
         return f"{self.play.id}-{self.phase}"
 
 
+def is_whole() -> bool:
+    return os.environ.get("PODGPU_TEST_MATRIX") == "all"
+
+
 def cells() -> list[Cell]:
     every = [Cell(play, phase) for play in PLAYS for phase in play.phases]
-    is_whole = os.environ.get("PODGPU_TEST_MATRIX") == "all"
-    return [cell for cell in every if is_whole or cell.phase in FEW.get(cell.play.id, ())]
+    return [cell for cell in every if is_whole() or cell.phase in FEW.get(cell.play.id, ())]

@@ -77,11 +77,19 @@ class Judge:
             time.sleep(0.05)
         return page
 
-    def wait_well(self, seconds: float = PATIENCE) -> Page:
-        """Wait until nothing is wrong. The first time, note the size of the agent."""
-        page = self.wait("U8: all is well", is_well, seconds=seconds)
-        self._pieces = self._pieces or pieces(self._agent)
+    def wait_well(self) -> Page:
+        """Wait until nothing is wrong, and note the size of the agent."""
+        page = self.wait("all is well", is_well)
+        self._pieces = pieces(self._agent)
         return page
+
+    def recovers(self, seconds: float) -> float:
+        """Wait until nothing is wrong any more, and return how long that took."""
+        began = time.monotonic()
+        self.wait("U8: all is well again", is_well, seconds=seconds)
+        took = time.monotonic() - began
+        self.look_closely()
+        return took
 
     def look_closely(self) -> None:
         """Check what takes longer, or changes slowly: the other formats of the page, and sizes."""
