@@ -76,11 +76,19 @@ class Judge:
             time.sleep(0.05)
         return page
 
-    def wait_well(self, play: Play, seconds: float = PATIENCE) -> Page:
-        """Wait until nothing is wrong. The first time, note the size of the agent."""
-        page = self.wait("U8: all is well", lambda now, _: is_well(now) and play.well(now), seconds=seconds)
-        self._pieces = self._pieces or pieces(self._agent)
+    def wait_well(self, play: Play) -> Page:
+        """Wait until nothing is wrong, and note the size of the agent."""
+        page = self.wait("all is well", _wellness(play))
+        self._pieces = pieces(self._agent)
         return page
+
+    def recovers(self, play: Play) -> float:
+        """Wait until nothing is wrong any more, and return how long that took."""
+        began = time.monotonic()
+        self.wait("U8: all is well again", _wellness(play), seconds=play.recovers)
+        took = time.monotonic() - began
+        self.look_closely()
+        return took
 
     def look_closely(self, clients: int = 0) -> None:
         """Check what takes longer, or changes slowly: the other formats of the page, and sizes.
@@ -181,6 +189,10 @@ def is_well(now: Page) -> bool:
         and cards == [1.0, 1.0]
         and len(now.values("podgpu_gpu_memory_used_bytes")) == 2
     )
+
+
+def _wellness(play: Play) -> Sign:
+    return lambda now, _: is_well(now) and play.well(now)
 
 
 def summary(page: Page) -> str:

@@ -8,7 +8,7 @@ import shutil
 import ssl
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import FakeNode, grows, h200
 from tests.faults.props.processes import Processes
-from tests.sources.dcgm.exporter import FakeExporter
+from tests.faults.exporter import Exporter
 
 INTERVAL = 0.2  # seconds
 NAME = "test-node"
@@ -103,11 +103,11 @@ class Node:
         return server
 
     @cached_property
-    def exporter(self) -> FakeExporter:
+    def exporter(self) -> Exporter:
         """A dcgm-exporter, from when it is first asked for."""
-        exporter = FakeExporter()
-        self.do(exporter.__aenter__())
-        self._closing.callback(lambda: self.do(exporter.__aexit__()))
+        exporter = Exporter(self._dcgm_page)
+        self.do(exporter.start())
+        self._closing.callback(lambda: self.do(exporter.stop()))
         return exporter
 
     @cached_property
@@ -117,9 +117,43 @@ class Node:
         self._closing.callback(processes.close)
         return processes
 
+    def _dcgm_page(self) -> bytes:
+        seconds = time.monotonic() - self.began
+        used = (BYTES_AT_FIRST + seconds * BYTES_PER_SECOND) / (1 << 20)
+        metrics = {
+            "FB_USED": used,
+            "FB_FREE": 143_000 - used,
+            "GPU_TEMP": 45,
+            "POWER_USAGE": 690.375,
+            "POWER_MGMT_LIMIT": 700,
+            "TOTAL_ENERGY_CONSUMPTION": 1e9 + seconds * 690_375,
+            "GPU_UTIL": 96,
+        }
+        return "".join(
+            f'DCGM_FI_DEV_{name}{{gpu="{index}",UUID="{gpu.uuid}",Hostname="{NAME}"}} {value}\n'
+            for name, value in metrics.items()
+            for index, gpu in enumerate(self.driver.gpus)
+        ).encode()
+
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Work in the loop of the fakes."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    def call(self, function: Callable[..., object], *args: object) -> None:
+        """Call a function of a fake in the loop of the fakes."""
+
+        async def work() -> None:
+            function(*args)
+
+        self.do(work())
+
+    def keep_sockets(self, *sockets: str) -> None:
+        """Let the kubelet have these sockets only. Comes before the agent."""
+        self.do(self.kubelet.stop())
+        for name in set(self.kubelet.sockets) - set(sockets):
+            (self.kubelet.root / name).parent.rmdir()
+        self.kubelet.sockets = sockets
+        self.do(self.kubelet.start())
 
     def drive(self) -> None:
         """Let the driver follow what was changed in it. Before the agent starts, that happens by itself."""

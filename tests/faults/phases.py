@@ -1,4 +1,4 @@
-"""The four phases of an agent's life in which a fault is played."""
+"""The four phases of an agent's life in which a fault is played. Each returns the seconds until all was well again."""
 
 import socket
 import time
@@ -15,7 +15,7 @@ from tests.faults.play import Phase, Play
 LASTS = STALE_INTERVALS * INTERVAL + LATE + INTERVAL
 
 
-def at_start(play: Play, node: Node) -> None:
+def at_start(play: Play, node: Node) -> float | None:
     """The fault is there before the agent is."""
     flags = play.flags(node)
     with ExitStack() as fault:
@@ -26,11 +26,10 @@ def at_start(play: Play, node: Node) -> None:
             _outlast(judge, time.monotonic())
             judge.look_closely(play.clients)
             fault.close()
-            judge.wait_well(play, play.recovers)
-            judge.look_closely()
+            return judge.recovers(play)
 
 
-def while_running(play: Play, node: Node) -> None:
+def while_running(play: Play, node: Node) -> float | None:
     """The fault comes and goes."""
     with node.run_agent(play.flags(node)) as agent:
         judge = Judge(agent, node)
@@ -39,37 +38,38 @@ def while_running(play: Play, node: Node) -> None:
             judge.wait(f"U3: {play.what}", play.shows, before)
             _outlast(judge, began)
             judge.look_closely(play.clients)
-        judge.wait_well(play, play.recovers)
-        judge.look_closely()
+        return judge.recovers(play)
 
 
-def with_a_scrape_in_flight(play: Play, node: Node) -> None:
+def with_a_scrape_in_flight(play: Play, node: Node) -> float | None:
     """The fault comes while a page is read, and goes while another is."""
     with node.run_agent(play.flags(node)) as agent:
         judge = Judge(agent, node)
-        before = judge.wait_well(play)
+        before, began = judge.wait_well(play), time.monotonic()
         with ExitStack() as fault:
             with Scrape(node) as scrape:
                 fault.enter_context(play.fault(node))
                 scrape.finish()
             judge.wait(f"U3: {play.what}", play.shows, before)
+            _outlast(judge, began)
             with Scrape(node) as scrape:
                 fault.close()
                 scrape.finish()
-        judge.wait_well(play, play.recovers)
-        judge.look_closely()
+        return judge.recovers(play)
 
 
-def at_stop(play: Play, node: Node) -> None:
+def at_stop(play: Play, node: Node) -> float | None:
     """The agent is asked to end in the midst of the fault and of a scrape."""
     with node.run_agent(play.flags(node)) as agent:
         judge = Judge(agent, node)
-        before = judge.wait_well(play)
+        before, began = judge.wait_well(play), time.monotonic()
         with play.fault(node):
             judge.wait(f"U3: {play.what}", play.shows, before)
+            _outlast(judge, began)
             with Scrape(node) as scrape:
                 judge.stops()
                 scrape.finish()
+    return None
 
 
 PHASES = {

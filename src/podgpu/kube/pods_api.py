@@ -182,9 +182,12 @@ class PodsApi:
         """Wait longer each time. A socket that is not there is waited for: to look for its file costs nothing."""
         if self._condition.fault and self._condition.fault.reason == "no_socket":
             await self._sleep(LOOK_SECONDS)
-            while not os.path.exists(self._socket):  # noqa: PTH110 - never raises
+            while not self._is_there():
                 await self._sleep(LOOK_SECONDS)
             self._failures = 0
         else:
             most = min(2.0**self._failures, LONGEST_PAUSE)
             await self._sleep(random.uniform(most / 2, most))  # noqa: S311 - it spreads load, it guards nothing
+
+    def _is_there(self) -> bool:
+        return os.path.exists(self._socket)  # noqa: PTH110 - never raises

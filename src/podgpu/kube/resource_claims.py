@@ -44,7 +44,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTiming:
-    """Seconds. After failures the pauses double from `first_pause` to `longest_pause`."""
+    """Seconds. After failures the pauses double from `first_pause` to `longest_pause`.
+
+    Where a right is missing, they go on to `forbidden_pause`.
+    """
 
     refresh: float = 30.0
     first_pause: float = 0.8
@@ -211,11 +214,11 @@ class ResourceClaims:
         detail = f"{GRANT}: {fault.detail}" if fault.reason == "forbidden" else fault.detail
         self._condition.failed(Fault(reason=fault.reason, detail=detail))
         self._changed.set()
-        longest = self._timing.first_pause * 2.0 ** min(self._failures, 16)
+        is_forbidden = fault.reason == "forbidden"  # a right that was not granted may be, but not soon
+        longest = self._timing.forbidden_pause if is_forbidden else self._timing.longest_pause
+        pause = min(self._timing.first_pause * 2.0 ** min(self._failures, 16), longest)
         self._failures += 1
-        pause = min(longest, self._timing.longest_pause) * random.uniform(0.5, 1.0)  # noqa: S311 - so that nodes do not return in step
-        least = self._timing.forbidden_pause if fault.reason == "forbidden" else 0.0
-        return max(pause, fault.retry_after, least)
+        return max(pause * random.uniform(0.5, 1.0), fault.retry_after)  # noqa: S311 - so that nodes do not return in step
 
 
 def _has_claim(pod: Pod) -> bool:

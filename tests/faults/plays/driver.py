@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pynvml
 
+from podgpu.sources.nvml.child import ENUMERATE_SECONDS
 from tests.fakenvml.build import build
 from tests.fakenvml.fake_node import FakeFault, FakeMig, grows, h200
 from tests.faults.node import INTERVAL, Node
@@ -22,6 +23,7 @@ NEWER = (
     *("nvmlDeviceGetProcessUtilization", "nvmlDeviceGetMPSComputeRunningProcesses_v3"),
 )
 RELEASED_SECONDS = 3
+LISTED = ENUMERATE_SECONDS + 5.0  # a new card is found when the driver is asked for its list
 
 
 def driver_faults(*faults: FakeFault) -> Fault:
@@ -168,6 +170,7 @@ PLAYS = (
         what="a card goes away and the indexes of all others shift",
         fault=first_card_unplugged,
         shows=moved_up,
+        recovers=LISTED,
     ),
     Play(
         id="A4",
@@ -205,6 +208,7 @@ PLAYS = (
         what="a card's device node is missing after the container was restarted",
         fault=answers(pynvml.NVML_ERROR_NO_PERMISSION, 1, call="nvmlDeviceGetHandleByIndex_v2"),
         shows=card_down(1, "no_permission"),
+        recovers=LISTED,
     ),
     Play(
         id="A10",

@@ -5,12 +5,17 @@ from contextlib import contextmanager
 
 from grpclib.const import Status
 
+from podgpu.kube._gen.pods_pb2 import ListResponse
 from tests.fakekubelet.kubelet import Reply
-from tests.faults.node import DEVICES, Node, sound_kubelet
+from tests.fakekubelet.rig import given
+from tests.fakenvml.fake_node import h200
+from tests.faults.node import DEVICES, PODS, WATCH, Node, pod_message, sound_kubelet, watching
+from tests.faults.page import Page
 from tests.faults.play import Fault, Play
-from tests.faults.signs import part_down
+from tests.faults.signs import both, counted, part_down, survived
 
 MIB = 1 << 20
+FIRST = h200(0).uuid.encode()
 MAP = "podresources"
 
 
@@ -33,6 +38,26 @@ def away(node: Node) -> Iterator[None]:
     node.do(node.kubelet.start())
 
 
+@contextmanager
+def ended_pod_is_listed(node: Node) -> Iterator[None]:
+    """Older kubelets list the devices of a pod that has ended, and they may be another pod's by now."""
+    ended, running = given(FIRST, pod=b"ended"), given(FIRST)
+    pods = ListResponse(pods=[pod_message("ended", "Succeeded"), pod_message("p")]).SerializeToString()
+    node.kubelet.replies = sound_kubelet() | {
+        DEVICES: Reply(ended + running),  # two lists one after the other are one list
+        PODS: Reply(pods),
+        WATCH: watching(pod_message("ended", "Succeeded"), pod_message("p")),
+    }
+    node.kubelet.break_connections()  # so that the list of pods is read again
+    yield
+    node.kubelet.replies = sound_kubelet()
+
+
+def names_the_holder_alone(now: Page) -> bool:
+    holders = {labels["pod"] for labels, _ in now.by_name.get("podgpu_container_energy_joules_total", ())}
+    return holders == {"p"}
+
+
 PLAYS = (
     Play(id="B1", what="the kubelet restarts", fault=away, shows=part_down(MAP, "no_socket")),
     Play(
@@ -40,6 +65,12 @@ PLAYS = (
         what="the kubelet does not answer",
         fault=lists(lambda: Reply(hangs=True)),
         shows=part_down(MAP, "deadline"),
+    ),
+    Play(
+        id="B3",
+        what="the kubelet lists a pod that has ended with the card of another",
+        fault=ended_pod_is_listed,
+        shows=survived(names_the_holder_alone),
     ),
     Play(
         id="B4",
@@ -64,5 +95,11 @@ PLAYS = (
         what="the kubelet answers with garbage",
         fault=lists(lambda: Reply(b"\x0a\xff")),
         shows=part_down(MAP, "garbage"),
+    ),
+    Play(
+        id="B8",
+        what="ids are in dialects that nobody knows, and one is no text",
+        fault=lists(lambda: Reply(given(FIRST, b"nvidia0/gi3/vgpu1", b"FPGA-7::3", b"card\xff\xfe"))),
+        shows=both(counted(MAP, "bad_id"), survived(names_the_holder_alone)),
     ),
 )
