@@ -3,19 +3,23 @@
 import os
 import resource
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from urllib.request import urlopen
 
 import yaml
 
-from tests.agent.rig import RunningAgent, running_agent
+from tests.agent.rig import RunningAgent, free_port, running_agent
 from tests.fakekubelet.kubelet import Reply
 from tests.fakenvml.fake_node import FakeFault
-from tests.faults.node import DEVICES, INTERVAL, Node, sound_kubelet
+from tests.faults.node import DEVICES, INTERVAL, NAME, Node, sound_kubelet
 from tests.faults.page import Page, parsed
 from tests.faults.play import Phase, Play
 from tests.faults.plays.driver import driver_faults
@@ -28,7 +32,8 @@ from tests.faults.props.visit import Visit
 from tests.faults.signs import card_down, part_down, survived
 
 CHART = Path(__file__).parents[3] / "deploy/helm/podgpu/values.yaml"
-FEW_MICROSECONDS = 10_000  # of each tenth of a second
+# Of each tenth of a second: what hurts a start, and what hurts an agent that runs.
+MICROSECONDS_AT_START, MICROSECONDS = 20_000, 4_000
 FEW_DESCRIPTORS = 48
 HOUR, NIGHT = 3600.0, 30_000.0
 MOST_WATTS = 750.0
@@ -59,7 +64,7 @@ class Memory:
 
 
 class Throttle:
-    """A tenth of a processor."""
+    """A small part of a processor."""
 
     _limit: Limit
 
@@ -68,8 +73,8 @@ class Throttle:
         return ()
 
     @contextmanager
-    def fault(self, _: Node) -> Iterator[None]:
-        with self._limit.set(FEW_MICROSECONDS):
+    def fault(self, node: Node) -> Iterator[None]:
+        with self._limit.set(MICROSECONDS if node.agent else MICROSECONDS_AT_START):
             yield
 
     def is_felt(self, _: Page) -> bool:
@@ -151,7 +156,8 @@ class NoDescriptors(Visit):
                 yield
             return
         pid = node.agent.process.pid
-        own = resource.prlimit(pid, resource.RLIMIT_NOFILE, (FEW_DESCRIPTORS, FEW_DESCRIPTORS))
+        own = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (FEW_DESCRIPTORS, own[1]))
         with super().fault(node):
             yield
         resource.prlimit(pid, resource.RLIMIT_NOFILE, own)
@@ -254,9 +260,44 @@ class Flood:
         return now.errors(MAP, "garbage") >= before.errors(MAP, "garbage") + 4
 
 
+class Company:
+    """The agent is read together with one that hangs and one that is not there, by the reader of a cluster."""
+
+    def __init__(self) -> None:
+        self._port = 0
+
+    @contextmanager
+    def fault(self, node: Node) -> Iterator[None]:
+        self._port = free_port()
+        with socket.create_server(("127.0.0.1", 0)) as hung:
+            ports = (node.port, hung.getsockname()[1], free_port())
+            words = [
+                *(sys.executable, "-m", "podgpu", "cluster", "--kube.api=off"),
+                *("--cluster.interval=1s", "--cluster.timeout=0.5s"),
+                f"--web.listen-address=127.0.0.1:{self._port}",
+                *(f"--cluster.agents=http://127.0.0.1:{port}" for port in ports),
+            ]
+            reader = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+            yield
+            reader.terminate()
+            assert reader.wait(5) == 0, "U9"
+
+    def is_told_apart(self, _: Page) -> bool:
+        began = time.monotonic()
+        try:
+            with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=5) as answer:
+                page = parsed(answer.read().decode())
+        except OSError:  # it is not there yet
+            return False
+        assert time.monotonic() - began < 1.0, "U1"
+        nodes = {labels["state"]: value for labels, value in page.by_name.get("podgpu_cluster_nodes", ())}
+        fresh = page.value("podgpu_cluster_node_info", node=NAME, state="fresh")
+        return fresh == 1 and (nodes["fresh"], nodes["failed"]) == (1, 2)
+
+
 MEMORY, THROTTLE, JUMP, NO_PAPER = Memory(), Throttle(), Jump(), NoPaper()
-NO_DESCRIPTORS, KILLER, BAD_FILE = NoDescriptors("silent"), Killer(), BadFile()
-DOUBLE, FLOOD = Double(), Flood()
+NO_DESCRIPTORS, KILLER, BAD_FILE = NoDescriptors("clinging"), Killer(), BadFile()
+DOUBLE, FLOOD, COMPANY = Double(), Flood(), Company()
 ONLY_AT_THE_END = dict.fromkeys((Phase.START, Phase.RUNNING, Phase.SCRAPE), "it is the end that is disturbed")
 
 PLAYS: tuple[Play, ...] = (
@@ -327,5 +368,11 @@ PLAYS: tuple[Play, ...] = (
         what="there is something to log all the time",
         fault=FLOOD.fault,
         shows=FLOOD.is_counted,
+    ),
+    Play(
+        id="H11",
+        what="the reader of a cluster meets agents that hang or are gone, beside this one",
+        fault=COMPANY.fault,
+        shows=survived(COMPANY.is_told_apart),
     ),
 )
