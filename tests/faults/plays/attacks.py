@@ -45,7 +45,7 @@ from tests.faults.props.tenants import (
     tenants,
 )
 from tests.faults.props.visit import Visit
-from tests.faults.signs import both, counted, part_down, survived
+from tests.faults.signs import both, counted, either, part_down, survived
 
 STRANGER = 4_000_000  # a PID that nobody has
 AFTER_ANY_READING = 1 << 40  # ticks
@@ -331,8 +331,8 @@ PLAYS = (
     Play(
         id="N12",
         what="the kubelet lists millions of pods without a name",
-        fault=lists(lambda: Reply(b"\x0a\x00" * (4 * MIB))),
-        shows=part_down(MAP, "too_many"),
+        fault=lists(lambda: Reply(b"\x0a\x00" * (2 * MIB))),
+        shows=either(part_down(MAP, "too_many"), part_down(MAP, "deadline")),  # by how fast the machine is
     ),
     Play(
         id="N13",
