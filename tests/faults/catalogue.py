@@ -54,13 +54,15 @@ KINDS = {
     "N": "attacks",
 }
 COUNTS = {"A": 16, "B": 8, "C": 9, "D": 7, "E": 8, "F": 6, "G": 8, "H": 11, "N": 15}
-PLAYED = tuple(play.id for play in PLAYS)
+PLAYED = {play.fault_id for play in PLAYS}
 
 # What is played every time; all the rest takes `make matrix`. At least one of each kind.
 FEW = {
-    "A2": (Phase.RUNNING,),
+    "A1": (Phase.STOP,),
     "B1": (Phase.RUNNING,),
-    "B7": (Phase.START, Phase.STOP),
+    "C7": (Phase.SCRAPE,),
+    "D5": (Phase.RUNNING,),
+    "N12": (Phase.START,),
 }
 
 

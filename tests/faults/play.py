@@ -30,7 +30,7 @@ def no_flags(_: Node) -> Sequence[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Play:
-    """One fault.
+    """One fault. The `id` is that of the catalogue, with a word behind a dot if the same fault has several forms.
 
     `shows` is how the agent names the fault; where nothing is wrong for the user, it proves that it was survived.
     `flags` sets the node up before the agent starts, and returns what the agent is given on its command line.
@@ -45,6 +45,10 @@ class Play:
     flags: Callable[[Node], Sequence[str]] = no_flags
     left_out: Mapping[Phase, str] = field(default_factory=dict)
     recovers: float = RECOVERY_SECONDS
+
+    @property
+    def fault_id(self) -> str:
+        return self.id.partition(".")[0]
 
     @property
     def kind(self) -> str:

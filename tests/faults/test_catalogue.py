@@ -6,6 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.faults.catalogue import COUNTS, ELSEWHERE, NOT_PLAYED, OPEN, PLAYED
+from tests.faults.plays import PLAYS
+
+
+def test_no_two_plays_have_one_name() -> None:
+    names = Counter(play.id for play in PLAYS)
+    assert [name for name, times in names.items() if times > 1] == []
+
 
 TESTS = Path(__file__).parents[1]
 

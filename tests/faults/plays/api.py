@@ -107,13 +107,17 @@ def away(node: Node) -> Iterator[None]:
     node.do(node.api.start())
 
 
-@contextmanager
-def history_lost(node: Node) -> Iterator[None]:
+def history_lost(*, in_stream: bool) -> Fault:
     """A server that was restored from a backup keeps no version that anybody knows."""
-    node.api.oldest = EVER
-    node.call(node.api.end_watches)
-    yield
-    node.api.oldest = 0
+
+    @contextmanager
+    def fault(node: Node) -> Iterator[None]:
+        node.api.oldest, node.api.gone_in_stream = EVER, in_stream
+        node.call(node.api.end_watches)
+        yield
+        node.api.oldest = 0
+
+    return fault
 
 
 @contextmanager
@@ -211,7 +215,14 @@ PLAYS = (
     Play(
         id="C3",
         what="the version to watch from is no longer kept",
-        fault=history_lost,
+        fault=history_lost(in_stream=True),
+        shows=counted(SERVER, "gone"),
+        flags=asks_the_server,
+    ),
+    Play(
+        id="C3.status",
+        what="the version to watch from is refused at once",
+        fault=history_lost(in_stream=False),
         shows=counted(SERVER, "gone"),
         flags=asks_the_server,
     ),

@@ -129,6 +129,13 @@ def _end_sampler(node: Node) -> None:
 
 
 @contextmanager
+def opening_hangs(node: Node) -> Iterator[None]:
+    with driver_faults(FakeFault("hang", call="nvmlInitWithFlags"))(node):
+        _end_sampler(node)
+        yield
+
+
+@contextmanager
 def library_missing(node: Node) -> Iterator[None]:
     aside = node.library.rename(node.folder / "aside.so")
     _end_sampler(node)
@@ -158,6 +165,12 @@ PLAYS = (
         what="a call hangs on one card",
         fault=driver_faults(FakeFault("hang", call="nvmlDeviceGetMemoryInfo_v2", device=1)),
         shows=card_down(1, "hung"),
+    ),
+    Play(
+        id="A1.init",
+        what="the library does not return when it is opened",
+        fault=opening_hangs,
+        shows=part_down("nvml", "hung"),
     ),
     Play(
         id="A2",
@@ -235,6 +248,12 @@ PLAYS = (
                 )
             ),
         ),
+    ),
+    Play(
+        id="A13.all",
+        what="every call on a card answers that there is no value",
+        fault=driver_faults(FakeFault("sentinel", device=1)),
+        shows=lambda now, _: not now.values("podgpu_gpu_power_watts", gpu="1"),
     ),
     Play(
         id="A14",
