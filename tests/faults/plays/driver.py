@@ -124,8 +124,9 @@ def cut_into_instances(node: Node) -> Iterator[None]:
 
 def _end_sampler(node: Node) -> None:
     """Whatever was loaded must be loaded again."""
-    for child in node.agent.children() if node.agent else ():
-        os.kill(child, signal.SIGKILL)
+    if node.agent and node.agent.process.poll() is None:
+        for child in node.agent.children():
+            os.kill(child, signal.SIGKILL)
 
 
 @contextmanager
