@@ -7,7 +7,6 @@ U4  the page makes sense, every value too   U9  the agent is alive and ready, an
 U5  counters never fall
 """
 
-import http.client
 import math
 import re
 import shutil
@@ -20,7 +19,7 @@ from podgpu.agent.loop import STALE_INTERVALS
 from tests.agent.rig import RunningAgent
 from tests.faults.node import INTERVAL, Node
 from tests.faults.page import Page, Series, parsed
-from tests.faults.play import Sign
+from tests.faults.play import Play, Sign
 
 PATIENCE = 20.0  # seconds; generous, since test machines are busy
 LATE = 1.0  # seconds that a busy machine may add to an age
@@ -39,9 +38,9 @@ SENTINELS = {
 }
 SMALLEST_WIDE_SENTINEL = float(0x7FFFFFFFFFFFFFF0)
 BOOKS = (
-    ("podgpu_gpu_booked_energy_joules_total", "energy_joules_total"),
-    ("podgpu_gpu_booked_busy_seconds_total", "busy_seconds_total"),
-    ("podgpu_gpu_booked_memory_bytes", "memory_bytes"),
+    ("podgpu_gpu_booked_energy_joules_total", ("energy_joules_total",)),
+    ("podgpu_gpu_booked_busy_seconds_total", ("busy_seconds_total",)),
+    ("podgpu_gpu_booked_memory_bytes", ("memory_bytes", "memory_used_bytes")),
 )
 
 
@@ -77,33 +76,36 @@ class Judge:
             time.sleep(0.05)
         return page
 
-    def wait_well(self) -> Page:
+    def wait_well(self, play: Play) -> Page:
         """Wait until nothing is wrong, and note the size of the agent."""
-        page = self.wait("all is well", is_well)
+        page = self.wait("all is well", _wellness(play))
         self._pieces = pieces(self._agent)
         return page
 
-    def recovers(self, seconds: float) -> float:
+    def recovers(self, play: Play) -> float:
         """Wait until nothing is wrong any more, and return how long that took."""
         began = time.monotonic()
-        self.wait("U8: all is well again", is_well, seconds=seconds)
+        self.wait("U8: all is well again", _wellness(play), seconds=play.recovers)
         took = time.monotonic() - began
         self.look_closely()
         return took
 
-    def look_closely(self) -> None:
-        """Check what takes longer, or changes slowly: the other formats of the page, and sizes."""
+    def look_closely(self, clients: int = 0) -> None:
+        """Check what takes longer, or changes slowly: the other formats of the page, and sizes.
+
+        `clients` is how many others may be connected now.
+        """
         text = self._agent.request("/metrics")[1]
         if PROMTOOL:
             found = subprocess.run(
                 [PROMTOOL, "check", "metrics"], input=text, capture_output=True, check=False
             )
             assert b"error" not in found.stderr, f"U4: {found.stderr.decode()}"
-        parsed(_open_metrics(self._node.port), strictly=True)
+        parsed(self._open_metrics(), strictly=True)
         assert len(parsed(text.decode()).samples) < MOST_SERIES, "U7"
         assert memory(self._agent) < MOST_BYTES, "U7"
         if self._pieces:
-            assert pieces(self._agent) <= self._pieces + SLACK, "U7"
+            assert pieces(self._agent) <= self._pieces + SLACK + clients, "U7"
         self.log_is_short()
 
     def log_is_short(self) -> None:
@@ -122,6 +124,11 @@ class Judge:
         assert [child for child in children if is_running(child)] == [], "U7"
         self.log_is_short()
 
+    def _open_metrics(self) -> str:
+        text = self._agent.request("/metrics", headers={"Accept": OPEN_METRICS})[1].decode()
+        assert text.endswith("# EOF\n"), "U4"
+        return text
+
     def _is_fresh(self, page: Page) -> None:
         oldest = STALE_INTERVALS * INTERVAL + LATE
         ages = [self._node.age(value) for value in page.values("podgpu_gpu_memory_used_bytes")]
@@ -130,8 +137,8 @@ class Judge:
         assert (
             taken is None
             or page.values("podgpu_gpu_memory_used_bytes") == []
-            or abs(time.time() - taken) < oldest
-        )
+            or abs(time.time() + self._node.clock_ahead - taken) < oldest
+        ), "U2"
 
     def _makes_sense(self, page: Page) -> None:
         assert len({series for series, _ in page.samples}) == len(page.samples), "U4: a series is there twice"
@@ -152,13 +159,14 @@ class Judge:
         self._highest |= now
 
     def _balances(self, page: Page) -> None:
-        for device, suffix in BOOKS:
+        for device, suffixes in BOOKS:
             for labels, booked in page.by_name.get(device, ()):
                 parts = sum(
                     page.total(f"podgpu_{who}_{suffix}", uuid=labels["uuid"])
                     for who in ("container", "unattributed", "ended")
+                    for suffix in suffixes
                 )
-                assert math.isclose(parts, booked, abs_tol=0.01), f"U6: {labels} {suffix} {parts} of {booked}"
+                assert math.isclose(parts, booked, abs_tol=0.01), f"U6: {labels} {device} {parts} of {booked}"
         named = [
             (labels["uuid"], labels["pod"])
             for name, samples in page.by_name.items()
@@ -174,13 +182,17 @@ class Judge:
         assert self._agent.request("/-/ready")[0] == 200, "U9"
 
 
-def is_well(now: Page, _: Page) -> bool:
+def is_well(now: Page) -> bool:
     cards = now.values("podgpu_gpu_up")
     return (
         now.value("podgpu_up") == 1
         and cards == [1.0, 1.0]
         and len(now.values("podgpu_gpu_memory_used_bytes")) == 2
     )
+
+
+def _wellness(play: Play) -> Sign:
+    return lambda now, _: is_well(now) and play.well(now)
 
 
 def summary(page: Page) -> str:
@@ -214,14 +226,3 @@ def _resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
     except OSError:
         return 0
-
-
-def _open_metrics(port: int) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/metrics", headers={"Accept": OPEN_METRICS})
-        answer = connection.getresponse()
-        assert answer.getheader("Content-Type", "").startswith("application/openmetrics-text"), "U4"
-        return answer.read().decode()
-    finally:
-        connection.close()

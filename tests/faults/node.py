@@ -5,6 +5,7 @@ Card 0 belongs to a pod, card 1 to nobody. The used memory of both is a clock: i
 
 import asyncio
 import shutil
+import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -20,6 +21,7 @@ from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import FakeNode, grows, h200
+from tests.faults.props.processes import Processes
 from tests.faults.exporter import Exporter
 
 INTERVAL = 0.2  # seconds
@@ -59,7 +61,11 @@ def sound_kubelet() -> dict[str, Reply]:
 
 
 class Node:
-    """`agent` is the one that runs, in the phases that have one. `holders` are the pods that each card may name."""
+    """`agent` is the one that runs, in the phases that have one. `holders` are the pods that each card may name.
+
+    `before` stands before the agent's command, `variables` are added to its environment, `context` is for pages over
+    TLS, and `clock_ahead` is how many seconds its clock is ahead of the machine's.
+    """
 
     def __init__(self, folder: Path, library: Path, kubelet: Path) -> None:
         self.folder = folder
@@ -77,6 +83,10 @@ class Node:
         self.holders: dict[str, set[str]] = {h200(0).uuid: {"p"}}
         self.kubelet = FakeKubelet(kubelet, replies=sound_kubelet())
         self.agent: RunningAgent | None = None
+        self.before: Sequence[str] = ()
+        self.variables: dict[str, str] = {}
+        self.context: ssl.SSLContext | None = None
+        self.clock_ahead = 0.0
         self._closing = ExitStack()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -99,6 +109,13 @@ class Node:
         self.do(exporter.start())
         self._closing.callback(lambda: self.do(exporter.stop()))
         return exporter
+
+    @cached_property
+    def processes(self) -> Processes:
+        """What the agent finds in /proc, from when it is first asked for."""
+        processes = Processes(self.folder / "proc")
+        self._closing.callback(processes.close)
+        return processes
 
     def _dcgm_page(self) -> bytes:
         seconds = time.monotonic() - self.began
@@ -158,6 +175,9 @@ class Node:
                 flags=own,
                 port=self.port,
                 devices=self.devices,
+                before=self.before,
+                variables=self.variables,
+                context=self.context,
                 stderr=log,
             ) as agent,
         ):

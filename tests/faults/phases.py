@@ -24,49 +24,49 @@ def at_start(play: Play, node: Node) -> float | None:
             judge = Judge(agent, node)
             judge.wait(f"U3: {play.what}", play.shows)
             _outlast(judge, time.monotonic())
-            judge.look_closely()
+            judge.look_closely(play.clients)
             fault.close()
-            return judge.recovers(play.recovers)
+            return judge.recovers(play)
 
 
 def while_running(play: Play, node: Node) -> float | None:
     """The fault comes and goes."""
     with node.run_agent(play.flags(node)) as agent:
         judge = Judge(agent, node)
-        before, began = judge.wait_well(), time.monotonic()
+        before, began = judge.wait_well(play), time.monotonic()
         with play.fault(node):
             judge.wait(f"U3: {play.what}", play.shows, before)
             _outlast(judge, began)
-            judge.look_closely()
-        return judge.recovers(play.recovers)
+            judge.look_closely(play.clients)
+        return judge.recovers(play)
 
 
 def with_a_scrape_in_flight(play: Play, node: Node) -> float | None:
     """The fault comes while a page is read, and goes while another is."""
     with node.run_agent(play.flags(node)) as agent:
         judge = Judge(agent, node)
-        before, began = judge.wait_well(), time.monotonic()
+        before, began = judge.wait_well(play), time.monotonic()
         with ExitStack() as fault:
-            with Scrape(node.port) as scrape:
+            with Scrape(node) as scrape:
                 fault.enter_context(play.fault(node))
                 scrape.finish()
             judge.wait(f"U3: {play.what}", play.shows, before)
             _outlast(judge, began)
-            with Scrape(node.port) as scrape:
+            with Scrape(node) as scrape:
                 fault.close()
                 scrape.finish()
-        return judge.recovers(play.recovers)
+        return judge.recovers(play)
 
 
 def at_stop(play: Play, node: Node) -> float | None:
     """The agent is asked to end in the midst of the fault and of a scrape."""
     with node.run_agent(play.flags(node)) as agent:
         judge = Judge(agent, node)
-        before, began = judge.wait_well(), time.monotonic()
+        before, began = judge.wait_well(play), time.monotonic()
         with play.fault(node):
             judge.wait(f"U3: {play.what}", play.shows, before)
             _outlast(judge, began)
-            with Scrape(node.port) as scrape:
+            with Scrape(node) as scrape:
                 judge.stops()
                 scrape.finish()
     return None
@@ -89,11 +89,13 @@ def _outlast(judge: Judge, began: float) -> None:
 class Scrape:
     """A page that is under way: the first byte has come, the rest is taken by `finish`."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, node: Node) -> None:
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # so that the page does not fit
         self._socket.settimeout(5)
-        self._socket.connect(("127.0.0.1", port))
+        self._socket.connect(("127.0.0.1", node.port))
+        if node.context:
+            self._socket = node.context.wrap_socket(self._socket, server_hostname="127.0.0.1")
         self._socket.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         self._answer = self._socket.recv(1)
 

@@ -35,7 +35,8 @@ class Play:
     `shows` is how the agent names the fault; where nothing is wrong for the user, it proves that it was survived.
     `flags` sets the node up before the agent starts, and returns what the agent is given on its command line.
     `left_out` has the phases that make no sense, each with the reason. `recovers` is how long the agent may take
-    to be well again, where that is not two intervals: say why beside it.
+    to be well again, where that is not two intervals: say why beside it. `clients` is how many connections the agent
+    may hold meanwhile. `well` is what must be so, besides all else, before the fault and after it.
     """
 
     id: str
@@ -45,6 +46,8 @@ class Play:
     flags: Callable[[Node], Sequence[str]] = no_flags
     left_out: Mapping[Phase, str] = field(default_factory=dict)
     recovers: float = RECOVERY_SECONDS
+    clients: int = 0
+    well: Callable[[Page], bool] = lambda _: True
 
     @property
     def fault_id(self) -> str:
