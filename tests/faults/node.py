@@ -21,8 +21,8 @@ from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import FakeNode, grows, h200
-from tests.faults.props.processes import Processes
 from tests.faults.exporter import Exporter
+from tests.faults.props.processes import Processes
 
 INTERVAL = 0.2  # seconds
 NAME = "test-node"
