@@ -32,8 +32,6 @@ NOT_PLAYED = {
 
 # What has no entry yet: the next to be written down or played.
 OPEN = (
-    *(f"F{number}" for number in range(1, 7)),
-    *(f"G{number}" for number in range(1, 9)),
     *("H3", "H4", "H5", "H6", "H7", "H8", "H10", "H11"),
     *("N8", "N9", "N10", "N13", "N14", "N15"),
 )

@@ -24,6 +24,10 @@ Fault = Callable[[Node], AbstractContextManager[object]]
 Sign = Callable[[Page, Page], bool]
 
 
+# What the agent is given on its command line.
+Flags = Callable[[Node], Sequence[str]]
+
+
 def no_flags(_: Node) -> Sequence[str]:
     return ()
 
@@ -43,7 +47,7 @@ class Play:
     what: str
     fault: Fault
     shows: Sign
-    flags: Callable[[Node], Sequence[str]] = no_flags
+    flags: Flags = no_flags
     left_out: Mapping[Phase, str] = field(default_factory=dict)
     recovers: float = RECOVERY_SECONDS
     clients: int = 0

@@ -7,7 +7,7 @@ from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, WatchE
 from tests.fakekubelet.kubelet import Reply
 from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import FakeProcess, h200
-from tests.faults.node import DEVICES, PODS, WATCH, Node
+from tests.faults.node import DEVICES, OFFERS, PODS, WATCH, Node
 from tests.faults.page import Page
 
 ADDED, MODIFIED, DELETED, SYNCED = 1, 2, 3, 4
@@ -49,6 +49,7 @@ def has(*pods: PodMessage) -> dict[str, Reply]:
 
 def sound_tenants() -> dict[str, Reply]:
     return {
+        OFFERS: Reply(b""),
         DEVICES: holds(honest=f"{CARD}::0", cheat=f"{CARD}::1"),
         **has(pod(HONEST), pod(CHEAT)),
     }
