@@ -24,7 +24,6 @@ ELSEWHERE = {
 
 # What nobody can play here.
 NOT_PLAYED = {
-    "A12": "only a real driver can be wedged by the end of a process",
     "H1": "the kernel kills at a memory limit, which takes a cgroup of one's own; bench measures the memory",
     "H2": "processor time is limited by a cgroup of one's own",
     "H9": "two agents on one node are two of Kubernetes' making",

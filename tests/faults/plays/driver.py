@@ -3,7 +3,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -160,6 +160,26 @@ def lacks_profiling(now: Page) -> bool:
     return not now.values("podgpu_gpu_sm_active_ratio") and len(now.values("podgpu_gpu_power_watts")) == 2
 
 
+SLOW = driver_faults(FakeFault("delay 150000", call="nvmlDeviceGetUtilizationRates", device=1))
+
+
+def is_slow(now: Page) -> bool:
+    return now.total("podgpu_source_duration_seconds", source="nvml") > 0.5 * INTERVAL
+
+
+def logs_its_calls(node: Node) -> Sequence[str]:
+    node.variables["FAKENVML_LOG"] = str(node.folder / "calls")
+    return ()
+
+
+@contextmanager
+def at_work(node: Node) -> Iterator[None]:
+    with SLOW(node):
+        yield
+    *_, last = (node.folder / "calls").read_text().splitlines()
+    assert last.endswith("nvmlShutdown")
+
+
 PLAYS = (
     Play(
         id="A1",
@@ -237,6 +257,14 @@ PLAYS = (
         shows=survived(lacks_profiling),
     ),
     Play(
+        id="A12",
+        what="the agent ends while the driver is at work, which wedged cards when nobody closed the library",
+        fault=at_work,
+        shows=survived(is_slow),
+        flags=logs_its_calls,
+        left_out=dict.fromkeys((Phase.START, Phase.RUNNING, Phase.SCRAPE), "nobody ends"),
+    ),
+    Play(
         id="A13",
         what="the driver answers with what stands for no value, and with nonsense",
         fault=values(power=2**32 - 1, **{"temperature[0]": 200_000}),
@@ -259,10 +287,8 @@ PLAYS = (
     Play(
         id="A14",
         what="calls work, but take most of an interval",
-        fault=driver_faults(FakeFault("delay 150000", call="nvmlDeviceGetUtilizationRates", device=1)),
-        shows=survived(
-            lambda now: now.total("podgpu_source_duration_seconds", source="nvml") > 0.5 * INTERVAL
-        ),
+        fault=SLOW,
+        shows=survived(is_slow),
     ),
     Play(
         id="A15",
