@@ -19,9 +19,8 @@ from podgpu.agent.loop import STALE_INTERVALS
 from tests.agent.rig import RunningAgent
 from tests.faults.node import INTERVAL, Node
 from tests.faults.page import Page, Series, parsed
-from tests.faults.play import Play, Sign
+from tests.faults.play import PATIENCE, Play, Sign
 
-PATIENCE = 20.0  # seconds; generous, since test machines are busy
 LATE = 1.0  # seconds that a busy machine may add to an age
 SLACK = 12  # descriptors and threads that come and go
 MOST_BYTES = 256 << 20
@@ -81,6 +80,10 @@ class Judge:
                 raise AssertionError(f"{what}: not within {seconds} s; {summary(page)}")
             time.sleep(0.05)
         return page
+
+    def wait_for(self, play: Play, before: Page | None = None) -> None:
+        """Wait until the fault shows."""
+        self.wait(f"U3: {play.what}", play.shows, before, play.patience)
 
     def wait_well(self, play: Play) -> Page:
         """Wait until nothing is wrong, and note the size of the agent."""

@@ -21,6 +21,11 @@ def reads_the_page(node: Node) -> Sequence[str]:
     return ("--source=dcgm", f"--dcgm.url={node.exporter.url}", *limits)
 
 
+def reads_both(node: Node) -> Sequence[str]:
+    """The driver gives the numbers, the page only what the driver lacks."""
+    return ("--source=nvml+dcgm", f"--dcgm.url={node.exporter.url}", "--dcgm.timeout=2s")
+
+
 def sends(make: Callable[[Node], Send]) -> Fault:
     """Let the exporter answer every request like this."""
 
@@ -116,6 +121,13 @@ PLAYS = (
         fault=away,
         shows=part_down("dcgm", "page_unreachable"),
         flags=reads_the_page,
+    ),
+    Play(
+        id="D1.beside",
+        what="dcgm-exporter hangs beside a driver that works",
+        fault=sends(lambda _: trickle),
+        shows=both(part_down("dcgm", "page_late"), lambda now, _: has_both_cards(now)),
+        flags=reads_both,
     ),
     Play(
         id="D2",
