@@ -22,7 +22,7 @@ def at_start(play: Play, node: Node) -> float | None:
         fault.enter_context(play.fault(node))
         with node.run_agent(flags) as agent:
             judge = Judge(agent, node)
-            judge.wait(f"U3: {play.what}", play.shows)
+            judge.wait_for(play)
             _outlast(judge, time.monotonic())
             judge.look_closely(play.clients)
             fault.close()
@@ -35,7 +35,7 @@ def while_running(play: Play, node: Node) -> float | None:
         judge = Judge(agent, node)
         before, began = judge.wait_well(play), time.monotonic()
         with play.fault(node):
-            judge.wait(f"U3: {play.what}", play.shows, before)
+            judge.wait_for(play, before)
             _outlast(judge, began)
             judge.look_closely(play.clients)
         return judge.recovers(play)
@@ -50,7 +50,7 @@ def with_a_scrape_in_flight(play: Play, node: Node) -> float | None:
             with Scrape(node) as scrape:
                 fault.enter_context(play.fault(node))
                 scrape.finish()
-            judge.wait(f"U3: {play.what}", play.shows, before)
+            judge.wait_for(play, before)
             _outlast(judge, began)
             with Scrape(node) as scrape:
                 fault.close()
@@ -64,7 +64,7 @@ def at_stop(play: Play, node: Node) -> float | None:
         judge = Judge(agent, node)
         before, began = judge.wait_well(play), time.monotonic()
         with play.fault(node):
-            judge.wait(f"U3: {play.what}", play.shows, before)
+            judge.wait_for(play, before)
             _outlast(judge, began)
             with Scrape(node) as scrape:
                 judge.stops()

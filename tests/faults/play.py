@@ -8,6 +8,7 @@ from enum import StrEnum
 from tests.faults.node import Node
 from tests.faults.page import Page
 
+PATIENCE = 20.0  # seconds; generous, since test machines are busy
 RECOVERY_SECONDS = 10.0  # two intervals, as podgpu has them by default
 
 
@@ -34,13 +35,14 @@ def no_flags(_: Node) -> Sequence[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Play:
-    """One fault.
+    """One fault. The `id` is that of the catalogue, with a word behind a dot if the same fault has several forms.
 
     `shows` is how the agent names the fault; where nothing is wrong for the user, it proves that it was survived.
     `flags` sets the node up before the agent starts, and returns what the agent is given on its command line.
-    `left_out` has the phases that make no sense, each with the reason. `recovers` is how long the agent may take
-    to be well again, where that is not two intervals: say why beside it. `clients` is how many connections the agent
-    may hold meanwhile. `well` is what must be so, besides all else, before the fault and after it.
+    `left_out` has the phases that make no sense, each with the reason. `patience` is how long it may take until the
+    fault shows, `recovers` until all is well again, where that is not two intervals: say why beside it. `clients` is
+    how many connections the agent may hold meanwhile. `well` is what must be so, besides all else, before the fault
+    and after it.
     """
 
     id: str
@@ -49,9 +51,14 @@ class Play:
     shows: Sign
     flags: Flags = no_flags
     left_out: Mapping[Phase, str] = field(default_factory=dict)
+    patience: float = PATIENCE
     recovers: float = RECOVERY_SECONDS
     clients: int = 0
     well: Callable[[Page], bool] = lambda _: True
+
+    @property
+    def fault_id(self) -> str:
+        return self.id.partition(".")[0]
 
     @property
     def kind(self) -> str:

@@ -9,7 +9,7 @@ from tests.faults.play import Phase
 from tests.faults.plays import PLAYS
 
 RECOVERED = "recovered"
-_CELL = re.compile(r"test_a_fault_in_a_phase\[([A-Z]\d+)-(\w+)\]$")
+_CELL = re.compile(r"test_a_fault_in_a_phase\[([A-Z]\d+(?:\.\w+)?)-(\w+)\]$")
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ def result(test: str, properties: Iterable[tuple[str, object]], *, is_green: boo
 
 def table(results: Iterable[Result]) -> Iterator[str]:
     cells = {(one.fault, one.phase): one for one in results}
-    yield f"{'fault':6}{''.join(f'{phase:9}' for phase in Phase)}"
+    yield f"{'fault':13}{''.join(f'{phase:9}' for phase in Phase)}"
     for play in PLAYS:
         words = [_word(cells.get((play.id, phase)), is_left_out=phase in play.left_out) for phase in Phase]
-        yield f"{play.id:6}{''.join(f'{word:9}' for word in words)}{play.what}"
+        yield f"{play.id:13}{''.join(f'{word:9}' for word in words)}{play.what}"
     yield ""
     yield from counts(cells.values())
 
@@ -49,9 +49,9 @@ def counts(results: Iterable[Result]) -> Iterator[str]:
     yield "| kind | faults | played | cells | green | red | slowest recovery |"
     yield "|---|---|---|---|---|---|---|"
     for kind, name in KINDS.items():
-        played = sum(1 for play in PLAYS if play.kind == kind)
+        played = len({play.fault_id for play in PLAYS if play.kind == kind})
         yield _row(f"{kind}: {name}", COUNTS[kind], played, [one for one in found if one.fault[0] == kind])
-    yield _row("all", sum(COUNTS.values()), len(PLAYS), found)
+    yield _row("all", sum(COUNTS.values()), len({play.fault_id for play in PLAYS}), found)
 
 
 def _row(name: str, faults: int, played: int, results: list[Result]) -> str:

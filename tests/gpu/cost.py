@@ -8,6 +8,7 @@ that nobody profits from what the driver has just looked up for somebody else.
 import asyncio
 import compileall
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from tests.gpu.pods import MadeUpPod  # noqa: E402 - the path is set above
 
 SECONDS = float(os.environ.get("SECONDS_EACH", "40"))
 WARM_UP = 8.0
+SCRAPES = 400
 LOAD = ROOT / "tests" / "gpu" / "load.py"
 DUTIES = (1.0, 0.3, 0.1)
 PORTS = {"podgpu": 19499, "nvitop-exporter": 19498}
@@ -72,7 +74,7 @@ class Cost:
     cpu_scraped: float
     memory: float
     scrape_median: float = 0.0
-    scrape_slowest: float = 0.0
+    scrape_p99: float = 0.0
     series: int = 0
 
 
@@ -81,11 +83,9 @@ def main() -> int:
         asyncio.run(_kubelet(Path(sys.argv[2]), sys.argv[3]))
         return 0
     costs = measured()
-    print(f"{'':<26} CPU alone, scraped    memory     scrape median, slowest ms, series")
+    print(f"{'':<26} CPU alone, scraped    memory     scrape median, p99 ms, series")
     for name, cost in costs.items():
-        scrapes = (
-            f"{cost.scrape_median:6.2f} {cost.scrape_slowest:6.2f} {cost.series:6}" if cost.series else ""
-        )
+        scrapes = f"{cost.scrape_median:6.2f} {cost.scrape_p99:6.2f} {cost.series:6}" if cost.series else ""
         print(f"{name:<26} {cost.cpu:6.2f} {cost.cpu_scraped:6.2f} ms/s {cost.memory:6.1f} MiB  {scrapes}")
     checks = verdicts(costs)
     for name, figure, passed in checks:
@@ -108,9 +108,9 @@ def verdicts(costs: dict[str, Cost]) -> list[tuple[str, str, bool]]:
         ("agent's CPU, <= 3 ms/s", f"{agent.cpu:.2f} ms/s", agent.cpu <= 3),
         ("agent's memory, <= 30 MiB", f"{agent.memory:.1f} MiB", agent.memory <= 30),
         (
-            "slowest scrape, below nvitop-exporter's",
-            f"{agent.scrape_slowest:.2f} / {other.scrape_slowest:.2f} ms",
-            agent.scrape_slowest < other.scrape_slowest,
+            f"p99 of {SCRAPES} scrapes, below nvitop-exporter's",
+            f"{agent.scrape_p99:.2f} / {other.scrape_p99:.2f} ms",
+            agent.scrape_p99 < other.scrape_p99,
         ),
     ]
 
@@ -198,28 +198,30 @@ def _started(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _observe(pids: dict[str, int], scraped: str | None) -> dict[str, Cost]:
-    """Watch processes for a while, first left alone and then scraped once a second."""
+    """Watch processes for a while: left alone, scraped once a second, and then scraped often."""
     time.sleep(WARM_UP)
     alone = _busy(pids, lambda: None)
-    latencies: list[float] = []
-    pages: list[bytes] = [b""]
-
-    def scrape() -> None:
-        if scraped:
-            start = time.perf_counter()
-            pages[0] = _page(PORTS[scraped])
-            latencies.append(1e3 * (time.perf_counter() - start))
-
-    busy = _busy(pids, scrape) if scraped else alone
-    series = sum(not line.startswith(b"#") for line in pages[0].splitlines())
-    latencies.sort()
-    middle, last = (latencies[len(latencies) // 2], latencies[-1]) if latencies else (0.0, 0.0)
+    if scraped is None:
+        return {name: Cost(alone[name], alone[name], _pss(pid)) for name, pid in pids.items()}
+    port = PORTS[scraped]
+    busy = _busy(pids, lambda: _page(port))
+    latencies = sorted(_latency(port) for _ in range(SCRAPES))
+    middle, late = latencies[SCRAPES // 2], latencies[SCRAPES * 99 // 100]
+    series = sum(not line.startswith(b"#") for line in _page(port).splitlines())
     return {
-        name: Cost(alone[name], busy[name], _pss(pid), middle, last, series) for name, pid in pids.items()
+        name: Cost(alone[name], busy[name], _pss(pid), middle, late, series) for name, pid in pids.items()
     }
 
 
-def _busy(pids: dict[str, int], once_a_second: Callable[[], None]) -> dict[str, float]:
+def _latency(port: int) -> float:
+    """Milliseconds of a scrape, at no moment of the cycle in particular."""
+    time.sleep(random.uniform(0.03, 0.07))
+    began = time.perf_counter()
+    _page(port)
+    return 1e3 * (time.perf_counter() - began)
+
+
+def _busy(pids: dict[str, int], once_a_second: Callable[[], object]) -> dict[str, float]:
     """Milliseconds of processor time that each process takes a second."""
     before, began = {name: _cpu_seconds(pid) for name, pid in pids.items()}, time.monotonic()
     while time.monotonic() - began < SECONDS:

@@ -3,17 +3,18 @@
 import ssl
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from podgpu.kube.api.watch import WatchTiming
 from tests.fakeapi.certificate import certificate
 from tests.fakekubelet.kubelet import POD_RESOURCES, Reply
 from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import h200
 from tests.faults.node import DEVICES, NAME, Node, sound_kubelet, uid_of
 from tests.faults.page import Page
-from tests.faults.play import Fault, Play
+from tests.faults.play import Fault, Phase, Play
 from tests.faults.signs import both, counted, part_down, survived
 
 SERVER = "apiserver"
@@ -107,13 +108,17 @@ def away(node: Node) -> Iterator[None]:
     node.do(node.api.start())
 
 
-@contextmanager
-def history_lost(node: Node) -> Iterator[None]:
+def history_lost(*, in_stream: bool) -> Fault:
     """A server that was restored from a backup keeps no version that anybody knows."""
-    node.api.oldest = EVER
-    node.call(node.api.end_watches)
-    yield
-    node.api.oldest = 0
+
+    @contextmanager
+    def fault(node: Node) -> Iterator[None]:
+        node.api.oldest, node.api.gone_in_stream = EVER, in_stream
+        node.call(node.api.end_watches)
+        yield
+        node.api.oldest = 0
+
+    return fault
 
 
 @contextmanager
@@ -211,7 +216,14 @@ PLAYS = (
     Play(
         id="C3",
         what="the version to watch from is no longer kept",
-        fault=history_lost,
+        fault=history_lost(in_stream=True),
+        shows=counted(SERVER, "gone"),
+        flags=asks_the_server,
+    ),
+    Play(
+        id="C3.status",
+        what="the version to watch from is refused at once",
+        fault=history_lost(in_stream=False),
         shows=counted(SERVER, "gone"),
         flags=asks_the_server,
     ),
@@ -221,6 +233,15 @@ PLAYS = (
         fault=silent,
         shows=survived(names("q")),
         flags=asks_the_server,
+    ),
+    Play(
+        id="C4.noticed",
+        what="the watch stays silent for so long that it is opened anew",
+        fault=nullcontext,
+        shows=counted(SERVER, "stalled"),
+        flags=asks_the_server,
+        patience=WatchTiming().silence + 20.0,
+        left_out=dict.fromkeys((Phase.START, Phase.SCRAPE, Phase.STOP), "a minute and a half for each"),
     ),
     Play(
         id="C5",

@@ -13,11 +13,17 @@ from tests.faults.play import Fault, Phase, Play
 from tests.faults.signs import both, card_down, counted, part_down, survived
 
 KIB = 1 << 10
+ELSEWHERE = "http://169.254.169.254/latest/meta-data"  # where clouds keep secrets
 
 
 def reads_the_page(node: Node) -> Sequence[str]:
     limits = ("--dcgm.timeout=2s", f"--dcgm.max-bytes={64 * KIB}")
     return ("--source=dcgm", f"--dcgm.url={node.exporter.url}", *limits)
+
+
+def reads_both(node: Node) -> Sequence[str]:
+    """The driver gives the numbers, the page only what the driver lacks."""
+    return ("--source=nvml+dcgm", f"--dcgm.url={node.exporter.url}", "--dcgm.timeout=2s")
 
 
 def sends(make: Callable[[Node], Send]) -> Fault:
@@ -42,6 +48,13 @@ def writes(change: Callable[[bytes], bytes]) -> Fault:
         return send
 
     return sends(make)
+
+
+@contextmanager
+def away(node: Node) -> Iterator[None]:
+    node.do(node.exporter.stop())
+    yield
+    node.do(node.exporter.start())
 
 
 async def trickle(writer: StreamWriter) -> None:
@@ -103,6 +116,20 @@ PLAYS = (
         flags=reads_the_page,
     ),
     Play(
+        id="D1.away",
+        what="dcgm-exporter is away",
+        fault=away,
+        shows=part_down("dcgm", "page_unreachable"),
+        flags=reads_the_page,
+    ),
+    Play(
+        id="D1.beside",
+        what="dcgm-exporter hangs beside a driver that works",
+        fault=sends(lambda _: trickle),
+        shows=both(part_down("dcgm", "page_late"), lambda now, _: has_both_cards(now)),
+        flags=reads_both,
+    ),
+    Play(
         id="D2",
         what="dcgm-exporter's page has no end",
         fault=sends(lambda _: flood),
@@ -142,6 +169,27 @@ PLAYS = (
         id="D7",
         what="the page breaks off in the middle",
         fault=sends(cut),
+        shows=part_down("dcgm", "page_garbage"),
+        flags=reads_the_page,
+    ),
+    Play(
+        id="D7.redirect",
+        what="the page sends whoever asks to another address",
+        fault=sends(lambda _: Exporter.answer(b"", "302 Found", more=f"Location: {ELSEWHERE}\r\n")),
+        shows=part_down("dcgm", "page_refused"),
+        flags=reads_the_page,
+    ),
+    Play(
+        id="D7.html",
+        what="there is a web page where the metrics should be",
+        fault=sends(lambda _: Exporter.answer(b"<html><body>It works!</body></html>")),
+        shows=part_down("dcgm", "no_gpu"),
+        flags=reads_the_page,
+    ),
+    Play(
+        id="D7.gzip",
+        what="the page is compressed, though nobody asked for that",
+        fault=sends(lambda _: Exporter.answer(b"\x1f\x8b" * 100, more="Content-Encoding: gzip\r\n")),
         shows=part_down("dcgm", "page_garbage"),
         flags=reads_the_page,
     ),

@@ -3,7 +3,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -124,8 +124,16 @@ def cut_into_instances(node: Node) -> Iterator[None]:
 
 def _end_sampler(node: Node) -> None:
     """Whatever was loaded must be loaded again."""
-    for child in node.agent.children() if node.agent else ():
-        os.kill(child, signal.SIGKILL)
+    if node.agent and node.agent.process.poll() is None:
+        for child in node.agent.children():
+            os.kill(child, signal.SIGKILL)
+
+
+@contextmanager
+def opening_hangs(node: Node) -> Iterator[None]:
+    with driver_faults(FakeFault("hang", call="nvmlInitWithFlags"))(node):
+        _end_sampler(node)
+        yield
 
 
 @contextmanager
@@ -152,12 +160,38 @@ def lacks_profiling(now: Page) -> bool:
     return not now.values("podgpu_gpu_sm_active_ratio") and len(now.values("podgpu_gpu_power_watts")) == 2
 
 
+SLOW = driver_faults(FakeFault("delay 150000", call="nvmlDeviceGetUtilizationRates", device=1))
+
+
+def is_slow(now: Page) -> bool:
+    return now.total("podgpu_source_duration_seconds", source="nvml") > 0.5 * INTERVAL
+
+
+def logs_its_calls(node: Node) -> Sequence[str]:
+    node.variables["FAKENVML_LOG"] = str(node.folder / "calls")
+    return ()
+
+
+@contextmanager
+def at_work(node: Node) -> Iterator[None]:
+    with SLOW(node):
+        yield
+    *_, last = (node.folder / "calls").read_text().splitlines()
+    assert last.endswith("nvmlShutdown")
+
+
 PLAYS = (
     Play(
         id="A1",
         what="a call hangs on one card",
         fault=driver_faults(FakeFault("hang", call="nvmlDeviceGetMemoryInfo_v2", device=1)),
         shows=card_down(1, "hung"),
+    ),
+    Play(
+        id="A1.init",
+        what="the library does not return when it is opened",
+        fault=opening_hangs,
+        shows=part_down("nvml", "hung"),
     ),
     Play(
         id="A2",
@@ -223,6 +257,14 @@ PLAYS = (
         shows=survived(lacks_profiling),
     ),
     Play(
+        id="A12",
+        what="the agent ends while the driver is at work, which wedged cards when nobody closed the library",
+        fault=at_work,
+        shows=survived(is_slow),
+        flags=logs_its_calls,
+        left_out=dict.fromkeys((Phase.START, Phase.RUNNING, Phase.SCRAPE), "nobody ends"),
+    ),
+    Play(
         id="A13",
         what="the driver answers with what stands for no value, and with nonsense",
         fault=values(power=2**32 - 1, **{"temperature[0]": 200_000}),
@@ -237,12 +279,16 @@ PLAYS = (
         ),
     ),
     Play(
+        id="A13.all",
+        what="every call on a card answers that there is no value",
+        fault=driver_faults(FakeFault("sentinel", device=1)),
+        shows=lambda now, _: not now.values("podgpu_gpu_power_watts", gpu="1"),
+    ),
+    Play(
         id="A14",
         what="calls work, but take most of an interval",
-        fault=driver_faults(FakeFault("delay 150000", call="nvmlDeviceGetUtilizationRates", device=1)),
-        shows=survived(
-            lambda now: now.total("podgpu_source_duration_seconds", source="nvml") > 0.5 * INTERVAL
-        ),
+        fault=SLOW,
+        shows=survived(is_slow),
     ),
     Play(
         id="A15",

@@ -1,5 +1,6 @@
 """B: what goes wrong with the kubelet and its sockets."""
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -39,6 +40,29 @@ def away(node: Node) -> Iterator[None]:
 
 
 @contextmanager
+def crashed(node: Node) -> Iterator[None]:
+    """The files of the sockets are there, and nobody listens."""
+    node.do(node.kubelet.stop())
+    left = [node.kubelet.root / name for name in node.kubelet.sockets]
+    for path in left:
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(path))
+    yield
+    for path in left:
+        path.unlink()
+    node.do(node.kubelet.start())
+
+
+@contextmanager
+def pods_unknown(node: Node) -> Iterator[None]:
+    refused = {name: Reply(status=Status.FAILED_PRECONDITION) for name in (PODS, WATCH)}
+    node.kubelet.replies = sound_kubelet() | refused
+    node.call(node.kubelet.break_connections)
+    yield
+    node.kubelet.replies = sound_kubelet()
+
+
+@contextmanager
 def ended_pod_is_listed(node: Node) -> Iterator[None]:
     """Older kubelets list the devices of a pod that has ended, and they may be another pod's by now."""
     ended, running = given(FIRST, pod=b"ended"), given(FIRST)
@@ -48,7 +72,7 @@ def ended_pod_is_listed(node: Node) -> Iterator[None]:
         PODS: Reply(pods),
         WATCH: watching(pod_message("ended", "Succeeded"), pod_message("p")),
     }
-    node.kubelet.break_connections()  # so that the list of pods is read again
+    node.call(node.kubelet.break_connections)  # so that the list of pods is read again
     yield
     node.kubelet.replies = sound_kubelet()
 
@@ -60,6 +84,12 @@ def names_the_holder_alone(now: Page) -> bool:
 
 PLAYS = (
     Play(id="B1", what="the kubelet restarts", fault=away, shows=part_down(MAP, "no_socket")),
+    Play(
+        id="B1.crash",
+        what="the kubelet crashed and left its sockets behind",
+        fault=crashed,
+        shows=part_down(MAP, "unavailable"),
+    ),
     Play(
         id="B2",
         what="the kubelet does not answer",
@@ -89,6 +119,12 @@ PLAYS = (
         what="the kubelet does not know its pods yet",
         fault=lists(lambda: Reply(status=Status.FAILED_PRECONDITION)),
         shows=part_down(MAP, "not_synced"),
+    ),
+    Play(
+        id="B6.pods",
+        what="the kubelet's Pods API does not know its pods yet",
+        fault=pods_unknown,
+        shows=part_down("pods-api", "not_synced"),
     ),
     Play(
         id="B7",
