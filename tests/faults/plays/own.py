@@ -16,16 +16,16 @@ from urllib.request import urlopen
 
 import yaml
 
-from tests.agent.rig import RunningAgent, free_port, running_agent
+from tests.agent.rig import RunningAgent, running_agent
 from tests.fakekubelet.kubelet import Reply
 from tests.fakenvml.fake_node import FakeFault
-from tests.faults.node import DEVICES, INTERVAL, NAME, Node, sound_kubelet
+from tests.faults.node import DEVICES, INTERVAL, NAME, Node, quiet_port, sound_kubelet
 from tests.faults.page import Page, parsed
 from tests.faults.play import Phase, Play
 from tests.faults.plays.driver import driver_faults
 from tests.faults.plays.kubelet import MAP, away
 from tests.faults.plays.processes import crowd
-from tests.faults.props.clients import MANY
+from tests.faults.props.clients import READERS
 from tests.faults.props.clock import Clock
 from tests.faults.props.limits import Limit
 from tests.faults.props.visit import Visit
@@ -232,6 +232,7 @@ class Double:
                 interval=INTERVAL,
                 flags=flags,
                 devices=node.devices,
+                port=quiet_port(),
                 stderr=log,
             ) as self._agent,
         ):
@@ -278,9 +279,9 @@ class Company:
 
     @contextmanager
     def fault(self, node: Node) -> Iterator[None]:
-        self._port = free_port()
+        self._port = quiet_port()
         with socket.create_server(("127.0.0.1", 0)) as hung:
-            ports = (node.port, hung.getsockname()[1], free_port())
+            ports = (node.port, hung.getsockname()[1], quiet_port())
             words = [
                 *(sys.executable, "-m", "podgpu", "cluster", "--kube.api=off"),
                 *("--cluster.interval=1s", "--cluster.timeout=0.5s"),
@@ -350,7 +351,7 @@ PLAYS: tuple[Play, ...] = (
         id="H6",
         what="there are no descriptors left",
         fault=NO_DESCRIPTORS.fault,
-        shows=NO_DESCRIPTORS.fared(lambda tally: tally.get("connected", 0) > MANY),
+        shows=NO_DESCRIPTORS.fared(lambda tally: tally.get("connected", 0) > 2 * READERS),
         clients=FEW_DESCRIPTORS,
     ),
     Play(

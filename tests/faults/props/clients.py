@@ -123,7 +123,7 @@ KINDS: dict[str, tuple[int, tuple[Deed, ...]]] = {
     "storm": (64, (storms,)),
     "slow": (MANY, (dribbles,)),
     "silent": (MANY, (is_silent,)),
-    "clinging": (MANY, (clings,)),
+    "clinging": (READERS, (clings,)),
     "handshake": (MANY, (stalls_in_handshake,)),
     "unread": (READERS, (does_not_read,)),
     "long": (4, (sends_too_much, asks_too_long)),
