@@ -135,6 +135,9 @@ class Node:
             for index, gpu in enumerate(self.driver.gpus)
         ).encode()
 
+    def on_close(self, work: Callable[[], object]) -> None:
+        self._closing.callback(work)
+
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Work in the loop of the fakes."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)

@@ -62,3 +62,7 @@ def survived(proof: Callable[[Page], bool]) -> Sign:
 
 def both(*signs: Sign) -> Sign:
     return lambda now, before: all(sign(now, before) for sign in signs)
+
+
+def either(*signs: Sign) -> Sign:
+    return lambda now, before: any(sign(now, before) for sign in signs)

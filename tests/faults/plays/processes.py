@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from tests.fakenvml.fake_node import make_processes
 from tests.faults.node import DEVICES, Node
 from tests.faults.page import Page
-from tests.faults.play import Play
+from tests.faults.play import Fault, Play
 from tests.faults.props.tenants import (
     ADDED,
     CARD,
@@ -112,13 +112,18 @@ def only_counters(now: Page, before: Page) -> bool:
     return gone and bool(now.values(counter, pod="honest")) == bool(had) and memory(now, "cheat") == USED
 
 
-@contextmanager
-def crowd(node: Node) -> Iterator[None]:
-    node.driver.gpus[1].processes = make_processes(LOTS, first_pid=STRANGER, memory=0, sm=0)
-    node.drive()
-    yield
-    node.driver.gpus[1].processes = []
-    node.drive()
+def crowd(count: int) -> Fault:
+    """So many processes are on the second card, and nobody knows whose."""
+
+    @contextmanager
+    def fault(node: Node) -> Iterator[None]:
+        node.driver.gpus[1].processes = make_processes(count, first_pid=STRANGER, memory=0, sm=0)
+        node.drive()
+        yield
+        node.driver.gpus[1].processes = []
+        node.drive()
+
+    return fault
 
 
 @contextmanager
@@ -194,7 +199,7 @@ PLAYS = (
     Play(
         id="E5",
         what="ten thousand processes are on a card",
-        fault=crowd,
+        fault=crowd(LOTS),
         shows=survived(
             lambda now: now.value("podgpu_unattributed_processes", gpu="1", reason="unknown") == LOTS
         ),

@@ -60,6 +60,14 @@ async def is_silent(wire: Wire, tally: Counter[str]) -> None:
         await asyncio.wait_for(wire[0].read(1), 1.0)
 
 
+async def clings(wire: Wire, tally: Counter[str]) -> None:
+    """Say nothing until the connection is cut, and come back later."""
+    tally["connected"] += 1
+    with suppress(OSError):
+        await wire[0].read(1)
+    await asyncio.sleep(1)
+
+
 async def stalls_in_handshake(wire: Wire, tally: Counter[str]) -> None:
     """Begin to greet as TLS does, and stop in the midst of it."""
     wire[1].write(b"\x16\x03\x01\x02\x00\x01")
@@ -115,6 +123,7 @@ KINDS: dict[str, tuple[int, tuple[Deed, ...]]] = {
     "storm": (64, (storms,)),
     "slow": (MANY, (dribbles,)),
     "silent": (MANY, (is_silent,)),
+    "clinging": (MANY, (clings,)),
     "handshake": (MANY, (stalls_in_handshake,)),
     "unread": (READERS, (does_not_read,)),
     "long": (4, (sends_too_much, asks_too_long)),
