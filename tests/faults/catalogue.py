@@ -33,7 +33,7 @@ FEW = {
     "F1": (Phase.RUNNING,),
     "G6": (Phase.STOP,),
     "H8": (Phase.SCRAPE,),
-    "N11": (Phase.START,),
+    "N4": (Phase.START,),
 }
 
 
