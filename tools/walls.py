@@ -9,27 +9,41 @@ import grimp
 ROOT = "podgpu"
 EVERYWHERE = {"errors"}  # any room may raise a UserError
 
-_NODE = {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "agent", "option", "log", "feed"}
+_NODE = {
+    "model",
+    "catalog",
+    "sources",
+    "kube",
+    "host",
+    "sharing",
+    "ledger",
+    "agent",
+    "option",
+    "log",
+    "feed",
+    "upkeep",
+}
 _PAGES = {"views", "cluster", "serve", "push", "doctor", "config"}
 
 MAY_IMPORT: Mapping[str, set[str]] = {
     "errors": set(),
     "log": set(),
     "feed": set(),
+    "upkeep": {"log"},
     "option": set(),
     "model": set(),
     "catalog": {"model"},
     "sources": {"model", "catalog", "option", "log"},
-    "kube": {"model", "log", "option"},  # reads its files as options are read
+    "kube": {"model", "log", "option", "upkeep"},  # reads its files as options are read
     "host": {"model"},
     "sharing": {"model", "catalog"},
     "ledger": {"model"},
-    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log", "feed"},
+    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log", "feed", "upkeep"},
     "cluster": {"model", "catalog", "sources", "kube", "sharing", "option", "log", "feed"},
     "views": {"model", "catalog", "option"},
     "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log"},
-    "push": {"model"},
+    "push": {"model", "option"},  # reads its variables as options are read
     "config": {"option", "model", "sources", "cluster", "views"},
     "assembly": {*_NODE, *_PAGES},
     "library": {*_NODE, *_PAGES, "assembly"},
@@ -46,7 +60,7 @@ IO = {
 
 # Rooms with modules that must not import each other. The sets name the modules that all of them may import.
 STRANGERS: Mapping[str, set[str]] = {
-    "podgpu.sources": {"merged", "registry", "residents"},
+    "podgpu.sources": {"child", "merged", "parent", "pipe", "registry", "residents"},
     "podgpu.sharing": {"alternatives", "folders", "inventory", "quantity", "sighting"},
     "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
 }

@@ -11,17 +11,18 @@ import pytest
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.host.procfs import Procfs
-from podgpu.kube import PodSource
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Balance, Booking, Card, Claim, PartStatus, Pod, Rest, Snapshot
 from podgpu.sources.nvml.sampler import Sampler
+from podgpu.sources.residents import Pods
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.fake_node import FakeNode, environment
 
 RECORDED = Path(__file__).parents[1] / "recorded"
+PATIENCE = 30.0  # seconds until a test gives up
 INTERVAL = 0.5
 
 
@@ -79,7 +80,7 @@ async def agent_over(
     monkeypatch: pytest.MonkeyPatch,
     *,
     kubelet: FakeKubelet,
-    pod_sources: list[PodSource],
+    pod_sources: list[Pods],
     api: ApiServer | None = None,
 ) -> AsyncIterator[Agent]:
     node.write(folder / "script")
@@ -105,11 +106,14 @@ async def agent_over(
 
 
 async def snapshot_when(agent: Agent, what: str, condition: Callable[[Snapshot], object]) -> Snapshot:
-    for _ in range(300):
-        if condition(agent.snapshot):
-            return agent.snapshot
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"{what}: {agent.snapshot}")
+    found = agent.snapshot
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not condition(found):
+                found = await agent.changed(found)
+    except TimeoutError:
+        raise AssertionError(f"{what}: {found}") from None
+    return found
 
 
 def claims(snapshot: Snapshot) -> list[Claim]:

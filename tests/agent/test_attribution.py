@@ -1,6 +1,7 @@
 """What Kubernetes, the kernel and the cards say, brought together over some cycles."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.agent.stage import check_card, write_proc
 
 GPU, UID, OTHER = "GPU-1", "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 INTERVAL = 5.0
+LONGEST_PIECE = 0.25  # seconds of work without a turn for others; all of it would be more than a second
 
 
 def cgroup(uid: str, container: str) -> str:
@@ -352,12 +354,12 @@ async def test_very_many_ids_are_nobody_elses_trouble(tmp_path: Path) -> None:
     stage = Stage(tmp_path, kubelet, Pods("pods", pod()))
     longest, cycle = 0.0, asyncio.create_task(stage.cycle())
     while not cycle.done():
-        began = asyncio.get_running_loop().time()
+        began = time.thread_time()  # of this thread alone: how busy the machine is makes no difference
         await asyncio.sleep(0.005)
-        longest = max(longest, asyncio.get_running_loop().time() - began)
+        longest = max(longest, time.thread_time() - began)
     ((tenant,),) = ([*card.tenants] for card in cycle.result().cards)
     ((claim,),) = ([*tenant.claims],)
     assert claim.device_id == f"{GPU}::0 and 59999 more"
     assert round(claim.share, 6) == 1.0
-    assert longest < 0.75  # on a busy machine; all of it in one piece would take seconds
+    assert longest < LONGEST_PIECE, "others had no turn meanwhile"
     await stage.attribution.close()

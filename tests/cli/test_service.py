@@ -93,12 +93,22 @@ def test_sigusr1_releases_the_gpus(start: Start) -> None:
     assert process.end(signal.SIGTERM) == 0
 
 
-def test_the_agent_stays_up_without_a_driver(start: Start) -> None:
+def test_the_agent_stays_up_without_a_driver(start: Start, tmp_path: Path) -> None:
     library = Path(__file__)  # a file, but no library
-    process = start("agent", f"--nvml.library={library}", ANYWHERE)
+    process = start("agent", f"--nvml.library={library}", ANYWHERE, f"--path.kubelet={tmp_path / 'none'}")
     process.logged("msg=listening")
     assert "level=warn" in process.logged(r".*part=nvml.*")[0]
+    process.logged("no kubelet here")
     assert process.end(signal.SIGTERM) == 0
+
+
+def test_a_pod_without_host_paths_is_not_said_to_have_no_kubelet(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    process = start("agent", ANYWHERE, "--kube.api=off", f"--path.kubelet={tmp_path / 'none'}")
+    assert "level=info" in process.logged(".*the kubelet's folder is not mounted.*")[0]
+    assert "no kubelet" not in process.log.read_text()
 
 
 def test_counters_that_podgpu_cannot_provide_are_logged_once(start: Start, tmp_path: Path) -> None:
@@ -155,6 +165,7 @@ def test_passwords_without_tls_are_warned_of(start: Start, tmp_path: Path) -> No
     path.write_text("basic_auth_users: {alice: $2b$10$8ujyyih2ljkFTxUSh4U8pOL5CsN.xVqs1gJeGMSQ6CsaXJg7eLi8m}")
     process = start("demo", ANYWHERE, f"--web.config.file={path}")
     process.logged("level=warn msg=.*unencrypted")
+    process.logged("msg=listening")
     assert process.end(signal.SIGTERM) == 0
 
 

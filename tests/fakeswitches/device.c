@@ -35,7 +35,7 @@ struct memory { uint32_t handle; uint64_t size; int fd; unsigned char *at; };
 static char kinds[MOST_FDS];
 static uint32_t mapped[MOST_FDS];
 static struct memory memories[MOST_MEMORIES];
-static int memory_count, is_bound, is_on, times_asked, log_fd = -1;
+static int memory_count, is_bound, is_on, times_asked, log_fd = -1, client_fd = -1, bound_fd = -1;
 static uint32_t header_handle, records_handle, record_count, next_get;
 static off_t played;
 
@@ -161,7 +161,8 @@ static uint32_t bind_log(unsigned char *parameters) {
     if (size != RECORD) hazard("a bind of another record size");
     if (status) { memcpy(parameters + 20, &reason, 4); return status; }
     snprintf(path, sizeof path, "%s/bound", folder());
-    if (flock(real_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644), LOCK_EX | LOCK_NB)) hazard("a second reader");
+    bound_fd = real_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (flock(bound_fd, LOCK_EX | LOCK_NB)) hazard("a second reader");
     is_bound = 1;
     return 0;
 }
@@ -277,9 +278,21 @@ int stat64(const char *path, struct stat64 *found) {
 
 int stat(const char *path, struct stat *found) { return stat64(path, (struct stat64 *)found); }
 
+/* The driver frees everything with the node through which it was allocated. */
+static void free_client(int (*real)(int)) {
+    for (int i = 0; i < memory_count; i++) {
+        munmap(memories[i].at, memories[i].size);
+        real(memories[i].fd);
+    }
+    if (bound_fd >= 0) real(bound_fd);
+    memory_count = is_bound = is_on = times_asked = 0;
+    client_fd = bound_fd = -1;
+}
+
 int close(int fd) {
     static int (*real)(int);
     if (!real) real = (int (*)(int))dlsym(RTLD_NEXT, "close");
+    if (fd >= 0 && fd == client_fd) free_client(real);
     if (fd >= 0 && fd < MOST_FDS) { kinds[fd] = NONE; mapped[fd] = 0; }
     return real(fd);
 }
@@ -291,7 +304,10 @@ int ioctl(int fd, unsigned long request, ...) {
     void *at = va_arg(rest, void *);
     va_end(rest);
     if (!real) real = (int (*)(int, unsigned long, ...))dlsym(RTLD_NEXT, "ioctl");
-    if (fd >= 0 && fd < MOST_FDS && kinds[fd] == CONTROL_NODE) return call(request, at);
+    if (fd >= 0 && fd < MOST_FDS && kinds[fd] == CONTROL_NODE) {
+        if ((request & 0xFF) == ALLOC && client_fd < 0) client_fd = fd;
+        return call(request, at);
+    }
     if (fd >= 0 && fd < MOST_FDS && kinds[fd] == CARD_NODE) hazard("a call to the card itself");
     return real(fd, request, at);
 }

@@ -1,7 +1,6 @@
 """A node whose driver keeps a log of context switches, played from records."""
 
 import fcntl
-import os
 import struct
 import time
 from collections.abc import Iterable
@@ -81,8 +80,14 @@ class SwitchNode:
                 return True
             return False
 
-    def wait_until_free(self, seconds: float = 5.0) -> bool:
+    def wait_until_free(self, seconds: float = 10.0) -> bool:
+        return self._waited(seconds, is_bound=False)
+
+    def wait_until_bound(self, seconds: float = 10.0) -> bool:
+        return self._waited(seconds, is_bound=True)
+
+    def _waited(self, seconds: float, *, is_bound: bool) -> bool:
         deadline = time.monotonic() + seconds
-        while self.is_bound() and time.monotonic() < deadline:
-            os.sched_yield()
-        return not self.is_bound()
+        while self.is_bound() != is_bound and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return self.is_bound() == is_bound

@@ -1,4 +1,4 @@
-"""Every fault that podgpu must survive. All are played in the matrix.
+"""Every fault that podgpu must survive, in every phase: the cells of the matrix.
 
 A to H are kinds of faults: of the driver, the kubelet, the API server, dcgm-exporter, processes and pods, the page,
 HTTP and the agent itself. N are attacks that once succeeded.

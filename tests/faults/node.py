@@ -4,19 +4,21 @@ Card 0 belongs to a pod, card 1 to nobody. The used memory of both is a clock: i
 """
 
 import asyncio
+import random
 import shutil
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import NAMESPACE_DNS, uuid5
 
 from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, PodStatus, WatchEvent
-from tests.agent.rig import RunningAgent, free_port, running_agent
+from tests.agent.rig import RunningAgent, running_agent
 from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
@@ -50,6 +52,16 @@ def watching(*pods: bytes) -> Reply:
     return Reply(*added, WatchEvent(type=4).SerializeToString(), hangs=True)
 
 
+def quiet_port() -> int:
+    """Return a free port that the kernel gives to no connection, so that none has it before the agent does."""
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.sample(range(10_000, lowest), 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port is free")
+
+
 def sound_kubelet() -> dict[str, Reply]:
     """Return the answers of a kubelet that gave card 0 to a pod."""
     return {
@@ -72,7 +84,7 @@ class Node:
         self.library = folder / "lib" / library.name
         self.library.parent.mkdir()
         shutil.copy(library, self.library)
-        self.port = free_port()
+        self.port = quiet_port()
         self.log = folder / "stderr"
         self.began = time.monotonic()
         self.driver = FakeNode([h200(number) for number in range(2)], epoch=self.began)
@@ -189,6 +201,9 @@ class Node:
                 yield agent
             finally:
                 self.agent = None
+
+    def read_log(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def age(self, memory_used: float) -> float:
         """Return how many seconds ago this number was read from the card."""

@@ -19,4 +19,8 @@ def test_a_fault_in_a_phase(
     cell: Cell, library: Path, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     with broken_node(tmp_path, library) as node:
-        record_property(RECOVERED, PHASES[cell.phase](cell.play, node))
+        try:
+            record_property(RECOVERED, PHASES[cell.phase](cell.play, node))
+        except Exception as error:
+            error.add_note(f"the agent's log:\n{node.read_log()}")
+            raise

@@ -74,6 +74,7 @@ def mps() -> Iterator[None]:
         finally:
             subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, check=True)
             time.sleep(1)
+            del os.environ["CUDA_MPS_PIPE_DIRECTORY"], os.environ["CUDA_MPS_LOG_DIRECTORY"]
 
 
 def card() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podgpu.agent.stock import Dynamics
+from podgpu.agent.rights.stock import Dynamics
 from podgpu.kube import resource_claims
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.pod_object import decode_pod, to_pod

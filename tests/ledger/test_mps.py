@@ -1,11 +1,25 @@
 """MPS on one card: the driver counts the clients' time as the server's."""
 
 import pytest
+from msgspec.structs import replace
 
 from podgpu.ledger import book as books
 from podgpu.ledger.account import Account, Interval, Sheet
+from podgpu.ledger.band import Period
 from podgpu.ledger.mps import servers
-from podgpu.model import Claim, ContainerRef, Device, Gpu, Holder, Process, Reading
+from podgpu.ledger.residency import Evidence
+from podgpu.model import (
+    BusyWindow,
+    Claim,
+    ContainerRef,
+    Device,
+    Gpu,
+    Holder,
+    Process,
+    Reading,
+    Slice,
+    SwitchLog,
+)
 from tests.tree import WATCHED
 
 GPU = "GPU-1"
@@ -172,3 +186,54 @@ def test_of_two_servers_of_one_user_one_is_none_and_their_time_is_nobodys_known(
     sheet = book(FORGED, CYCLE, [claim(A, 0.5)], HOLDERS | {2: server(2, stranger)})
     assert of(sheet, A)[1] == 0
     assert sheet.entries["unknown"].busy_us == 990
+
+
+def logged(*slices: Slice, busy: int = 990_000) -> Evidence:
+    """What the log of context switches says of a cycle of a millisecond."""
+    log = SwitchLog(begin_ns=0, end_ns=1_000_000, slices=slices, switches=len(slices))
+    return Evidence(windows=(BusyWindow(0, 1_000_000, busy),), slices=slices, log=log)
+
+
+MIXED = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 0), process(9, SERVER, 66, 990))
+
+
+def test_beside_others_the_log_says_what_the_clients_had_together() -> None:
+    evidence = logged(Slice(9, 0, 600_000), Slice(2, 600_000, 1_000_000))
+    sheet = books.book(MIXED, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS, {9}, evidence)
+    assert of(sheet, A)[1:] == (590, 596, "weighted")  # looks named nobody but the server
+    assert of(sheet, B)[1:] == (400, 404, "resident")
+    assert sum(entry.busy_us for entry in sheet.entries.values()) == 990
+    mine = sheet.entries[Account(GPU, "", A)]
+    assert (mine.least_us, mine.most_us) == (0, 600)
+    assert mine.resident_us is None  # it is the server that is on the card
+    assert sheet.entries["overhead"].resident_us == 600
+
+
+def test_among_clients_the_log_changes_nothing() -> None:
+    with_log = books.book(
+        AS_ON_A_REAL_CARD,
+        CYCLE,
+        [claim(A, 0.5), claim(B, 0.25)],
+        HOLDERS,
+        {9},
+        logged(Slice(9, 0, 1_000_000)),
+    )
+    assert of(with_log, A) == (300, 660, 667, "weighted")
+    assert of(with_log, B) == (200, 330, 333, "weighted")
+
+
+def test_the_only_client_still_had_it_all() -> None:
+    alone = card(process(1, CLIENT, 300, 0), process(9, SERVER, 66, 990))
+    sheet = books.book(alone, CYCLE, [claim(A, 0.25)], HOLDERS, {9}, logged(Slice(9, 0, 1_000_000)))
+    assert of(sheet, A) == (300, 990, 1000, "exclusive")
+
+
+def test_what_is_proven_of_clients_is_in_their_band() -> None:
+    evidence = logged(Slice(9, 0, 600_000), Slice(2, 600_000, 1_000_000), busy=500_000)
+    interval = replace(CYCLE, busy_us=500)
+    sheet = books.book(MIXED, interval, [claim(A, 0.5), claim(B, 0.5)], HOLDERS, {9}, evidence)
+    period = Period()
+    period.add(sheet)
+    bands = {party: (one.least_us, one.most_us) for party, one in period.bands().items()}
+    assert bands[Account(GPU, "", A)] == (0, 500)
+    assert bands[Account(GPU, "", B)] == (0, 400)

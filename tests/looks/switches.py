@@ -19,10 +19,10 @@ from podgpu.ledger.book import book
 from podgpu.ledger.residency import Evidence
 from podgpu.model import BusyWindow, ContainerRef, Device, Holder, Process, Slice, Span, SwitchLog
 from podgpu.model.card import Band
+from podgpu.sources.nvml.gpm.tenths import Glimpse, Tenths
 from tests.looks.replay import ABLE, CARD, true_shares
 
 RECORDED = Path(__file__).parent / "recorded" / "h200-switches.json.xz"
-GPM_LAG = 0.12  # seconds by which GPM's answer lags behind the card
 CYCLE_NS = 1_000_000_000
 
 
@@ -51,8 +51,21 @@ def slices(recorded: dict[str, Any]) -> tuple[Slice, ...]:
     )
 
 
-def by_gpm(recorded: dict[str, Any]) -> list[BusyWindow]:
-    return [_window(begin - GPM_LAG, end - GPM_LAG, busy / 100) for begin, end, busy in recorded["gpm"][1:]]
+def glimpsed(recorded: dict[str, Any]) -> list[Glimpse]:
+    return [
+        Glimpse(round(begin * 1e9), round(end * 1e9), busy / 100) for begin, end, busy in recorded["gpm"][1:]
+    ]
+
+
+def by_tenths(recorded: dict[str, Any], cycle_ns: int = CYCLE_NS) -> list[BusyWindow]:
+    """The windows that the sampler makes of the driver's and GPM's, cycle by cycle."""
+    cutter, windows, found = Tenths(), by_looks(recorded), list[BusyWindow]()
+    glimpses = glimpsed(recorded)
+    begin, end = windows[0].begin_ns, max(windows[-1].end_ns, glimpses[-1].end_ns)
+    for now in range(begin + cycle_ns, end + 2 * cycle_ns, cycle_ns):
+        fresh = [one for one in windows if now - cycle_ns < one.end_ns <= now]
+        found += cutter.cut(fresh, [one for one in glimpses if now - cycle_ns < one.end_ns <= now])
+    return found
 
 
 def by_looks(recorded: dict[str, Any]) -> list[BusyWindow]:
@@ -65,7 +78,7 @@ def by_looks(recorded: dict[str, Any]) -> list[BusyWindow]:
 
 def by_cycle(recorded: dict[str, Any], seconds: float) -> list[BusyWindow]:
     """Windows as long as a cycle."""
-    fine, found = by_gpm(recorded), []
+    fine, found = by_looks(recorded), []
     for begin in range(fine[0].begin_ns, fine[-1].end_ns, round(seconds * 1e9)):
         inside = [one for one in fine if begin <= one.begin_ns < begin + seconds * 1e9]
         if inside[-1].end_ns - inside[0].begin_ns > 0.8e9 * seconds:

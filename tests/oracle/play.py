@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu import sharing
-from podgpu.agent.witness import Witness
+from podgpu.agent.rights.witness import Witness
 from podgpu.model import Claim, ContainerRef, Holder, Process
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Inventory

@@ -17,6 +17,7 @@ BREACHES = {
     "errors": "model",
     "log": "model",
     "feed": "model",
+    "upkeep": "model",
     "option": "config",
     "model": "catalog",
     "catalog": "views",

@@ -18,7 +18,7 @@ class Totals(Struct, gc=False):
     """`entry` is the party's line of this cycle; None for a party that ended, or whose card is silent.
 
     `moved_mj` is its part of what the card's energy counter moved by the last time it moved. `is_bookable` is false for
-    who was never booked anything, since it holds a MIG instance of unknown size.
+    a party that was never booked anything because it holds a MIG instance of unknown size.
     """
 
     busy_us: int = 0
@@ -74,7 +74,7 @@ class CardBooks(Struct, gc=False):
     """Totals of one card: by account, by reason for what has none, and of the card itself.
 
     `sheet` is this cycle's; None while the card is silent. `moved_mj` is what its energy counter moved by the last time
-    it moved, `moved_us` the time that this is of; None is unknown. `last_period` is the one that bands are of.
+    it moved, `moved_us` the time that this covers; None is unknown. `last_period` is the one that the bands describe.
     """
 
     tenants: dict[Account, Totals] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class CardBooks(Struct, gc=False):
                 self._close_period()
 
     def _note_energy(self, interval: Interval) -> None:
-        """Keep who had which part of the energy while the counter stands; whoever comes meanwhile has none yet."""
+        """Keep who had which part of the energy while the counter stands still. A party that is new then has none."""
         is_known = interval.energy_mj is not None and not interval.is_gap
         stands = is_known and interval.energy_us == 0
         if not stands:
@@ -189,7 +189,7 @@ class Accounts:
         self.cards: dict[str, CardBooks] = {}
 
     def post(self, sheets: Iterable[tuple[Sheet, Interval]], now: float, wall: float) -> None:
-        """Add one cycle's sheets, each with the interval that it is of.
+        """Add one cycle's sheets, each with its interval.
 
         A card without a sheet is silent or away: nobody is known to have ended there.
         """
@@ -224,7 +224,7 @@ def _opened() -> CardBooks:
 
 
 def _sum(so_far: int | None, more: int | None) -> int | None:
-    """What was counted once stays, also while nobody counts."""
+    """What was counted stays, also while nobody counts."""
     return so_far if more is None else (so_far or 0) + more
 
 

@@ -7,8 +7,8 @@ processes there are claims alone.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
@@ -20,32 +20,30 @@ from podgpu.agent.join import Join
 from podgpu.agent.lookout import Lookout
 from podgpu.agent.meter import Meter
 from podgpu.agent.owners import Outsiders, Owners
+from podgpu.agent.rights import Rights, found
+from podgpu.agent.rights.stock import Dynamics, Stock
+from podgpu.agent.rights.witness import Witness
 from podgpu.agent.roster import Roster
-from podgpu.agent.stock import Dynamics, Stock
-from podgpu.agent.witness import Witness
-from podgpu.kube import PodSource
+from podgpu.agent.workload_names import WorkloadNames
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.book import book
-from podgpu.ledger.mps import PodName, servers
+from podgpu.ledger.mps import servers
 from podgpu.model import (
     Allocation,
     Card,
     Claim,
     ContainerRef,
     Device,
-    Fault,
     Holder,
     PartStatus,
     Pod,
     SharingStatus,
     Workload,
 )
-from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory
-from podgpu.sources.residents import Allocations, Processes, Workloads
+from podgpu.sources.residents import Allocations, Pods, Processes, Workloads
 
 MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on
-WORKLOAD_SECONDS = 0.2  # how long a cycle waits for names of workloads; the rest comes with the next
 
 
 class Closable(Protocol):
@@ -62,47 +60,6 @@ class Attributed(Struct, frozen=True, kw_only=True):
     parts: tuple[PartStatus, ...] = ()
 
 
-class Rights:
-    """Who was given what, found once for as long as nothing about it changes.
-
-    `settled` has the readings of the alternatives that processes have shown to be right.
-    """
-
-    def __init__(
-        self,
-        inventory: Inventory,
-        systems: Sequence[sharing.SharingSystem],
-        alternatives: tuple[Alternatives, ...],
-        settled: Mapping[Alternatives, int],
-    ) -> None:
-        self.inventory = inventory
-        self.alternatives = alternatives
-        self.settled = settled
-        self.claims = sharing.claims(inventory, systems, settled)
-        undecided = [one for one in alternatives if one not in settled]
-        self.sharing = sharing.statuses(inventory, self.claims, systems, undecided)
-        self._systems = systems
-
-    @cached_property
-    def by_card(self) -> Mapping[str, list[Claim]]:
-        found: dict[str, list[Claim]] = {}
-        for claim in self.claims:
-            found.setdefault(claim.gpu, []).append(claim)
-        return found
-
-    @cached_property
-    def pods(self) -> frozenset[PodName]:
-        return frozenset((claim.container.namespace, claim.container.pod) for claim in self.claims)
-
-    @cached_property
-    def unclaimed(self) -> tuple[Allocation, ...]:
-        """An id that nobody understands may be that of a card which does not answer."""
-        devices = self.inventory.devices
-        if not devices or any(device.fault for device in devices):
-            return ()
-        return sharing.unclaimed(self.inventory, self._systems)
-
-
 class Attribution:
     def __init__(
         self,
@@ -112,7 +69,7 @@ class Attribution:
         dynamics: Dynamics | None = None,
         host: Host | None = None,
         ratios: Sequence[float] = (),
-        pod_sources: Sequence[PodSource] = (),
+        pod_sources: Sequence[Pods] = (),
         processes: Processes | None = None,
         outsiders: Outsiders | None = None,
         books_outsiders: bool = False,
@@ -134,7 +91,7 @@ class Attribution:
         )
         self._owners = Owners(processes, outsiders, books_outsiders=books_outsiders)
         self._roster = Roster(pod_sources)
-        self._workloads = workloads
+        self._workloads = WorkloadNames(workloads, self._patience) if workloads else None
         self._pod_labels = frozenset(pod_labels)
         self._lookout = lookout
         self._to_close = [*to_close, *([lookout] if lookout else [])]
@@ -144,9 +101,6 @@ class Attribution:
         self._rights = Rights(Inventory(()), self._systems, (), {})
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
-        self._known_workloads: dict[str, Workload] = {}
-        self._resolving: asyncio.Task[dict[str, Workload]] | None = None
-        self._broken: PartStatus | None = None
 
     async def run(self) -> None:
         """Keep the pod lists and the claims fresh until cancelled."""
@@ -156,9 +110,8 @@ class Attribution:
 
     async def close(self) -> None:
         await self._stock.close()
-        if self._resolving:
-            self._resolving.cancel()
-            await asyncio.wait({self._resolving})
+        if self._workloads:
+            await self._workloads.close()
         for part in self._to_close:
             await part.close()
 
@@ -176,6 +129,12 @@ class Attribution:
             counts.update({(look.name, reason): count for reason, count in look.errors.items()})
         return counts
 
+    @property
+    def watched(self) -> Callable[[], Collection[str]] | None:
+        """Names the cards whose log of context switches is open. None if no log is ever read."""
+        look = self._lookout
+        return (lambda: look.open) if look else None
+
     def forget(self, cards: Iterable[str]) -> None:
         cards = tuple(cards)
         self._meter.forget(cards)
@@ -184,20 +143,25 @@ class Attribution:
             self._lookout.forget(cards)
 
     async def attribute(
-        self, devices: Sequence[Device], wall: float, *, told: Sequence[Allocation] = (), told_by: str = ""
+        self,
+        devices: Sequence[Device],
+        wall: float,
+        *,
+        reported: Sequence[Allocation] = (),
+        reporter: str = "",
     ) -> Attributed:
-        """Book everything. `told` is what the source of the numbers, `told_by`, says about who holds what."""
+        """Book everything. `reported` is what the source of the numbers, the `reporter`, says about who holds what."""
         pods = self._roster.pods()
         if self._lookout:
             devices = await self._lookout.watch(devices)
-        inventory = await self._stock.take(devices, pods, told, told_by)
+        inventory = await self._stock.take(devices, pods, reported, reporter)
         able = self._able(devices)
         holders = self._owners.find([device for device in able if device.fault is None], pods)
         rights = await self._rights_to(inventory, able, holders)
         self._count(rights.unclaimed)
         self._accounts.post(self._sheets(able, rights, holders), time.monotonic(), wall)
         involved = _involved(pods, rights.claims, holders.values())
-        workloads = await self._workloads_of(involved)
+        workloads = await self._workloads.of(involved) if self._workloads else {}
         join = Join(inventory.vgpus, workloads, {pod.uid: pod.started_at for pod in involved})
         return Attributed(
             cards=tuple(
@@ -221,7 +185,7 @@ class Attribution:
         asked = sharing.alternatives(inventory, self._systems) if is_new else last.alternatives
         settled = self._witness.settle(asked, devices, holders)
         if is_new or settled != last.settled:
-            find = partial(_found, inventory, self._systems, asked, settled)
+            find = partial(found, inventory, self._systems, asked, settled)
             many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
             self._rights = await asyncio.to_thread(find) if many else find()
         return self._rights
@@ -264,38 +228,16 @@ class Attribution:
         labels = {key: value for key, value in pod.labels.items() if key in self._pod_labels}
         return replace(pod, labels=labels, annotations={}, workload=workloads.get(pod.uid))
 
-    async def _workloads_of(self, pods: list[Pod]) -> Mapping[str, Workload]:
-        """Ask in the background: a slow API server must not hold up the numbers."""
-        if self._workloads is None:
-            return {}
-        if self._resolving is None or self._resolving.done():
-            self._resolving = asyncio.create_task(self._workloads.resolve(pods))
-        done, _ = await asyncio.wait({self._resolving}, timeout=min(WORKLOAD_SECONDS, self._patience))
-        error = self._resolving.exception() if done else None
-        self._broken = _broken(self._workloads.name, error) if error else None
-        if done and not error:
-            self._known_workloads = self._resolving.result()
-        return self._known_workloads
-
     def _statuses(self) -> list[PartStatus]:
-        own = [status for status in (self._owners.status, self._broken) if status]
+        own = [
+            status for status in (self._owners.status, self._workloads and self._workloads.status) if status
+        ]
         for status in own:
             if status.fault:
                 self._errors[status.name, status.fault.reason] += 1
         if self._lookout:
             own.append(self._lookout.status())
         return [*self._stock.statuses(), *(source.status() for source in self._roster.sources), *own]
-
-
-def _found(
-    inventory: Inventory,
-    systems: Sequence[sharing.SharingSystem],
-    asked: tuple[Alternatives, ...],
-    settled: Mapping[Alternatives, int],
-) -> Rights:
-    rights = Rights(inventory, systems, asked, settled)
-    _ = rights.unclaimed  # which takes as long
-    return rights
 
 
 def _involved(pods: tuple[Pod, ...], claims: Iterable[Claim], holders: Iterable[Holder]) -> list[Pod]:
@@ -305,7 +247,3 @@ def _involved(pods: tuple[Pod, ...], claims: Iterable[Claim], holders: Iterable[
     return sorted(
         (pod for pod in pods if pod.uid in uids), key=lambda pod: (pod.namespace, pod.name, pod.uid)
     )
-
-
-def _broken(name: str, error: BaseException) -> PartStatus:
-    return PartStatus(name=name, up=False, fault=Fault(reason="attribution_error", detail=repr(error)))

@@ -136,9 +136,10 @@ def _balance(books: CardBooks) -> Balance:
 
 
 def _switching_ratio(sheet: Sheet) -> float | None:
-    if sheet.switching_us is None or not sheet.elapsed_us:
+    """Of the time that the log is about, which ends a little before the cycle does. It has every moment only once."""
+    if sheet.switching_us is None or not sheet.logged_us:
         return None
-    return min(sheet.switching_us / sheet.elapsed_us, 1.0)
+    return sheet.switching_us / sheet.logged_us
 
 
 def _busy_ratio(sheet: Sheet) -> float | None:
@@ -198,7 +199,7 @@ def _booking(totals: Totals, draw: Draw, *, idle: bool | None) -> Booking:
 
 
 def _rests(books: CardBooks, draw: Draw) -> Iterator[Rest]:
-    """What nobody who is there was booked of the last energy is nobody's known: it may be of one that has ended."""
+    """Energy that was booked to nobody who is still there is unknown: it may belong to a party that has ended."""
     known = [totals.moved_mj or 0 for totals in (*books.tenants.values(), *books.rest.values())]
     lost_mj = (books.moved_mj or 0) - sum(known)
     for reason, totals in sorted(books.rest.items()):

@@ -14,9 +14,9 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import Counters
 from podgpu.agent.feed import Feed
 from podgpu.agent.join import bare
-from podgpu.agent.roster import Running, kept_going
 from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
 from podgpu.sources import Source
+from podgpu.upkeep import Running, kept_going
 
 STALE_INTERVALS = 3  # nothing older is served
 
@@ -155,7 +155,7 @@ class Agent:
             return Attributed(cards=cards)
         try:
             return await self._attribution.attribute(
-                devices, wall, told=report.allocations, told_by=self._source.name
+                devices, wall, reported=report.allocations, reporter=self._source.name
             )
         except Exception as error:  # shown as a part that is down
             fault = Fault(reason="attribution_error", detail=repr(error))

@@ -85,9 +85,9 @@ def _now(at: float, readings: dict[str, float], before: Last | None) -> Last:
 def _energy(
     before: Last, now: Last, readings: dict[str, float], *, is_gap: bool
 ) -> tuple[int | None, float | None]:
-    """The counter's increase and the time it is of; where there is no counter, or it jumped, what the power meter says.
+    """The counter's increase and the time it covers. Without a counter, or if it jumped, the power meter counts.
 
-    Of a gap the power of now says nothing. The time is None if nobody knows when the increase began.
+    The present power says nothing about a gap. The time is None if nobody knows when the increase began.
     """
     elapsed = now.at - before.at
     power = readings.get("power_watts")

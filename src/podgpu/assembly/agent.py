@@ -12,9 +12,10 @@ def open_agent(config: Config, attribution: Attribution | None = None) -> Agent 
     """Open the agent. A caller that runs the attribution itself passes it in. A recording is played instead."""
     if playback := open_playback(config):
         return playback
+    attribution = attribution or open_attribution(config)
     return Agent(
-        open_source(config),
+        open_source(config, attribution.watched),
         node=machine.node_name(config),
         interval=config.interval,
-        attribution=attribution or open_attribution(config),
+        attribution=attribution,
     )

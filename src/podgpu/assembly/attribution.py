@@ -8,7 +8,6 @@ from podgpu.assembly.source import chosen
 from podgpu.config import Config
 from podgpu.host.outsiders import Outsiders
 from podgpu.host.procfs import Procfs
-from podgpu.kube import PodSource
 from podgpu.kube.api import Api
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.pod_watch import PodWatch
@@ -17,7 +16,7 @@ from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
 from podgpu.sharing.inventory import Host
-from podgpu.sources.residents import Residents
+from podgpu.sources.residents import Pods, Residents
 from podgpu.sources.switches.watcher import Watcher
 
 
@@ -28,8 +27,8 @@ def open_attribution(config: Config) -> Attribution:
     return _of_this_machine(config)
 
 
-def by_processes_alone(config: Config) -> bool:
-    """Whether no part reports which container was given which device."""
+def misses_kubelet(config: Config) -> bool:
+    """Whether the kubelet should say which container was given which device, and cannot be asked."""
     source = chosen(config)
     return not (source.residents or source.names_holders or machine.has_kubelet(config))
 
@@ -42,6 +41,7 @@ def _brought_along(config: Config, residents: Residents) -> Attribution:
         processes=residents.processes,
         workloads=residents.workloads,
         pod_labels=config.kube_pod_labels,
+        lookout=Lookout(residents.switches, always=False),
     )
 
 
@@ -75,9 +75,9 @@ def _lookout(config: Config) -> Lookout | None:
     return None if config.switches == "off" else Lookout(Watcher(), always=config.switches == "on")
 
 
-def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
+def _pod_sources(config: Config, api: Api | None) -> list[Pods]:
     """List the best first. A part that this machine does not have is left out rather than shown as broken."""
-    sources: list[PodSource] = []
+    sources: list[Pods] = []
     notes = sharing.notes_of(sharing.systems())
     if machine.has_pods_api(config):
         sources.append(PodsApi(config.path_kubelet, notes=notes))

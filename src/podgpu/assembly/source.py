@@ -1,16 +1,19 @@
 """Opens the source that the configuration names."""
 
+from collections.abc import Callable, Collection
+
 from podgpu.assembly import machine
 from podgpu.config import Config
 from podgpu.sources import Site, Source, Whereabouts, registry
 
 
-def open_source(config: Config) -> Source:
+def open_source(config: Config, watched: Callable[[], Collection[str]] | None = None) -> Source:
+    """Open the source. `watched` names the cards whose log of context switches is read, None if none ever is."""
     site = Site(
         node=config.node_name or "",
         interval=config.interval,
         find_pods=_Pods(config),
-        wants_windows=config.switches != "off",
+        watched=watched,
     )
     return chosen(config).open(config.of, site)
 

@@ -66,6 +66,10 @@ class Unit(Struct, frozen=True):
     ceiling: float = 2.0**63
     floor: float = 0.0
 
+    def base(self, value: float) -> float:
+        """Dividing by 1000 is exact where multiplying by 0.001 is not: 1234 mJ is 1.234 J to the last digit."""
+        return value * self.factor if self.factor >= 1 else value / round(1 / self.factor)
+
 
 class Call(Struct, frozen=True):
     """`nvmlDeviceGet<function>(handle, *args)`.

@@ -68,8 +68,9 @@ class _KnownProcess(Struct, frozen=True):
 
 
 class Procfs:
-    name = "procfs"
     """Remembers each process by (PID, start time) for as long as its PID is asked for."""
+
+    name = "procfs"
 
     def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._root = root

@@ -33,7 +33,7 @@ _DEVICE_ID = re.compile(r"[\x21-\x7e]{1,512}")  # of a dynamic resource: driver,
 def to_pod(message: bytes | PodMessage, names: Names = (), errors: Counter[str] | None = None) -> Pod:
     """Raise ValueError for bytes that are no pod, or a pod without an identity.
 
-    `names` are prefixes of the annotations to keep. In `errors` is counted what was too large to be kept.
+    `names` are prefixes of the annotations to keep. What was too large to keep is counted in `errors`.
     """
     errors = Counter() if errors is None else errors
     if isinstance(message, bytes):

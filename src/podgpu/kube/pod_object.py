@@ -147,7 +147,7 @@ _decode_text = Decoder(str).decode
 
 
 def to_pod(item: PodObject, names: Names = (), errors: Counter[str] | None = None) -> Pod:
-    """`names` are prefixes of the annotations to keep. In `errors` is counted what was too large to be kept."""
+    """`names` are prefixes of the annotations to keep. What was too large to keep is counted in `errors`."""
     metadata = item.metadata
     errors = Counter() if errors is None else errors
     annotations = metadata.annotations or {}

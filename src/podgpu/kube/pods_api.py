@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
@@ -11,6 +10,7 @@ from pathlib import Path
 from grpclib.client import Channel
 
 from podgpu.kube._gen.pods_pb2 import WatchEvent
+from podgpu.kube.backoff import Backoff
 from podgpu.kube.bounds import MOST_PODS
 from podgpu.kube.bounds.notes import Names
 from podgpu.kube.bounds.pace import Pace
@@ -28,7 +28,7 @@ WATCH = "/v1alpha1.Pods/WatchPods"
 RELIST_SECONDS = 300.0  # by then, a watch that fell silent unnoticed is replaced
 SYNC_SECONDS = 10.0
 LOOK_SECONDS = 2.0  # between two looks for a socket that is not there
-LONGEST_PAUSE = 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 30.0
 
 _ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
 
@@ -59,7 +59,7 @@ class PodsApi:
         self._condition = Condition(self.name, clock=clock)
         self.errors = self._condition.errors
         self._asked = LIST
-        self._failures = 0
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         self._pace = Pace()
 
     async def run(self) -> None:
@@ -116,7 +116,7 @@ class PodsApi:
         self._asked = WATCH
         async with rpc.call(channel, WATCH) as events:
             await self._sync(events)
-            self._failures = 0
+            self._backoff.reset()
             with self._condition.kept_current():
                 async for data in events:
                     with self._pace.work():
@@ -176,7 +176,6 @@ class PodsApi:
 
     def _note(self, error: Exception) -> None:
         self._condition.failed(rpc.fault(error, self._asked))
-        self._failures += 1
 
     async def _rest(self) -> None:
         """Wait longer each time. A socket that is not there is waited for: to look for its file costs nothing."""
@@ -184,10 +183,9 @@ class PodsApi:
             await self._sleep(LOOK_SECONDS)
             while not self._is_there():
                 await self._sleep(LOOK_SECONDS)
-            self._failures = 0
+            self._backoff.reset()
         else:
-            most = min(2.0**self._failures, LONGEST_PAUSE)
-            await self._sleep(random.uniform(most / 2, most))  # noqa: S311 - it spreads load, it guards nothing
+            await self._sleep(self._backoff.pause())
 
     def _is_there(self) -> bool:
         return os.path.exists(self._socket)  # noqa: PTH110 - never raises

@@ -5,7 +5,6 @@ Nothing is asked while no pod has a claim. This needs the right to get `resource
 """
 
 import asyncio
-import random
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +17,7 @@ import msgspec
 
 from podgpu.kube.api import MALFORMED, Api, ApiFault
 from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.backoff import Backoff
 from podgpu.kube.condition import Condition
 from podgpu.kube.resource_objects import (
     decode_claim,
@@ -79,7 +79,7 @@ class ResourceClaims:
         self._claims: dict[tuple[str, str], ResourceClaim] = {}
         self._shown: tuple[ResourceClaim, ...] | None = ()
         self._devices: tuple[PoolDevice, ...] = ()
-        self._failures = 0
+        self._backoff = Backoff(self._timing.first_pause, self._timing.longest_pause)
         self._condition = Condition(self.name)
         self.errors = self._condition.errors
 
@@ -132,7 +132,7 @@ class ResourceClaims:
             return self._failed(fault)
         self._condition.seconds = time.monotonic() - began
         self._condition.worked()
-        self._failures = 0
+        self._backoff.reset()
         return 0.0
 
     async def _slices(self) -> list[msgspec.Raw]:
@@ -215,10 +215,8 @@ class ResourceClaims:
         self._condition.failed(Fault(reason=fault.reason, detail=detail))
         self._changed.set()
         is_forbidden = fault.reason == "forbidden"  # a right that was not granted may be, but not soon
-        longest = self._timing.forbidden_pause if is_forbidden else self._timing.longest_pause
-        pause = min(self._timing.first_pause * 2.0 ** min(self._failures, 16), longest)
-        self._failures += 1
-        return max(pause * random.uniform(0.5, 1.0), fault.retry_after)  # noqa: S311 - so that nodes do not return in step
+        longest = self._timing.forbidden_pause if is_forbidden else None
+        return max(self._backoff.pause(longest), fault.retry_after)
 
 
 def _has_claim(pod: Pod) -> bool:

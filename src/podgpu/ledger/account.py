@@ -21,10 +21,10 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
     """What a device did since its previous reading. None is what it did not report.
 
     `is_gap` marks a time in which nobody watched: its energy is known, its users are not. `energy_us` is the time that
-    the energy is of: longer than the interval where the counter moves now and then, 0 where it stood still, None where
-    it was never seen to move before, so that nobody knows when the energy began to be drawn. `is_sampled` says that the
-    busy time is that of a moment, taken for the whole interval. `unnamed_us` is busy time of the intervals before that
-    no look of the driver has named anybody for yet.
+    the energy covers: longer than the interval where the counter moves only now and then, 0 where it stood still, None
+    where it was never seen to move before, so that nobody knows when the energy began to be drawn. `is_sampled` says
+    that the busy time is that of a moment, taken for the whole interval. `unnamed_us` is busy time of earlier intervals
+    for which no look of the driver has named anybody yet.
     """
 
     elapsed_us: int
@@ -69,9 +69,10 @@ class Entry(Struct, kw_only=True, gc=False):
 class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     """One device's books for one cycle; the entries of all parties add up to these totals exactly.
 
-    `is_watched` says that every process on the device is listed and its owner known: whoever has none is idle.
-    `knows_busy` says that the device was seen to be busy or not; if it was not, 0 means nothing. `unnamed_us` goes into
-    the next interval. `switches` and `switching_us`, the time between two contexts, are None without a log of them.
+    `is_watched` says that every process on the device is listed and its owner known: a party without one is idle.
+    `knows_busy` says that it was measured whether the device was busy; if not, 0 means nothing. `unnamed_us` goes into
+    the next interval. `switches` and `switching_us`, the time between two contexts, are None without a log of them;
+    `logged_us` is the time that the log is about.
     """
 
     gpu: str
@@ -86,3 +87,4 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     unnamed_us: int = 0
     switches: int | None = None
     switching_us: int | None = None
+    logged_us: int = 0

@@ -19,6 +19,7 @@ from podgpu.model import Device
 
 # An instance's activity is divided this finely: that of one hardly in use is a few millionths.
 FINE = 1_000_000
+SERVERS = "overhead"  # whose the processes of MPS servers are
 
 
 class Weights(Struct, kw_only=True, gc=False):
@@ -69,7 +70,7 @@ def weigh(
         return Weights()
     visible = device.ability.sees_processes and device.ability.knows_owners
     if residency and visible and _divides(residency, usages):
-        return _by_residency(residency, usages)
+        return _by_residency(residency, usages, reserved, clients.time_us or 0)
     if visible and not device.ability.sees_all:
         return _of_those_seen(device, usages, interval.busy_us)
     if device.instances:
@@ -150,18 +151,32 @@ def _by_measure(usages: Mapping[Party, Usage], busy: int | None) -> Weights:
 
 def _divides(residency: Residency, usages: Mapping[Party, Usage]) -> bool:
     """Whether there is more than one to divide among, and the log saw some of it."""
-    return residency.busy_ns > 0 and len(residency.stays.keys() | usages.keys()) > 1
+    return residency.busy_ns > 0 and len((residency.stays.keys() - {SERVERS}) | usages.keys()) > 1
 
 
-def _by_residency(residency: Residency, usages: Mapping[Party, Usage]) -> Weights:
-    """Whoever has no slice did nothing. Where the log is blind, looks say whose it was, and prove nothing."""
-    looks = split(residency.blind_ns, {party: usage.sm_us or 0 for party, usage in usages.items()})
+def _by_residency(
+    residency: Residency, usages: Mapping[Party, Usage], reserved: Reserved, served_us: int
+) -> Weights:
+    """A party without a slice did nothing. Where the log is blind, looks say whose it was, and prove nothing.
+
+    Slices of MPS servers are their clients' together. What each had of them is not in the log.
+    """
+    named: dict[Party, int] = {party: usage.sm_us or 0 for party, usage in usages.items()}
+    looks = split(residency.blind_ns, named | {SERVERS: served_us})
     weights = Weights(whole=residency.busy_ns + residency.blind_ns)
     for party in (*usages, *(one for one in residency.stays if one not in usages)):
         stay = residency.stays.get(party)
         least, most, booked = (stay.least_ns, stay.most_ns, stay.booked_ns) if stay else (0, 0, 0)
         weights.give(party, booked + looks.get(party, 0), "resident")
         weights.bounds[party] = least, most + residency.blind_ns
+    clients = _clients(usages)
+    if clients:
+        served, (_, most) = weights.of.pop(SERVERS, 0), weights.bounds.pop(SERVERS, (0, 0))
+        weights.methods.pop(SERVERS, None)
+        _give_served(weights, clients, served, reserved)
+        weights.bounds |= {
+            party: (weights.bounds[party][0], weights.bounds[party][1] + most) for party in clients
+        }
     return weights
 
 
@@ -175,12 +190,16 @@ def _with_clients(
     if not time:
         weights.hidden.update(clients if time is None else ())
         return weights
+    _give_served(weights, clients, time, reserved)
+    weights.whole = max(sum(usage.sm_us or 0 for usage in usages.values()) + time, busy)
+    return weights
+
+
+def _give_served(weights: Weights, clients: Sequence[Party], served: int, reserved: Reserved) -> None:
     within = _by_reservation(clients, reserved.shares, PARTS)
     weights.hidden.update(party for party in clients if party not in within.of)
     for party in clients:
-        weights.give(party, time * within.of.get(party, 0) // within.whole, "weighted")
-    weights.whole = max(sum(usage.sm_us or 0 for usage in usages.values()) + time, busy)
-    return weights
+        weights.give(party, served * within.of.get(party, 0) // within.whole, "weighted")
 
 
 def _clients(usages: Mapping[Party, Usage]) -> list[Party]:
@@ -213,7 +232,7 @@ def _by_instance(
 ) -> Weights:
     """Activity of each instance by its share of the card; within an instance nothing can be measured.
 
-    Where no instance tells its activity, its size stands in for it if somebody is there. Where the size of one is not
+    Where no instance reports its activity, its size stands in for it if somebody is there. Where the size of one is not
     known, neither is anybody's part.
     """
     weights = Weights()
@@ -221,14 +240,14 @@ def _by_instance(
     sized = [(one, one.parts) for one in instances if one.parts is not None]
     if len(sized) < len(instances):
         return weights
-    told = any(one.activity is not None for one in instances)
+    is_reported = any(one.activity is not None for one in instances)
     for one, parts in sized:
         parties = on_instance(one, usages, reserved, visible=visible)
         activity = one.activity
         if activity is None:
             activity = parts if parties else 0
         weights.whole += activity * FINE
-        if told and one.activity is None:
+        if is_reported and one.activity is None:
             continue  # it may have done anything, and that is on nobody's bill
         within = _by_reservation(parties, reserved.shares, parts)
         for party, weight in within.of.items():

@@ -101,7 +101,7 @@ class Period(Struct, kw_only=True):
                 _add_looks(line.looks, entry, sheet, named_us)
             elif entry.method in EXACT:
                 _add_exact(line, entry)
-            elif entry.method == "resident":
+            elif entry.method == "resident" or entry.most_us:
                 _add_proven(line, entry, sheet)
             elif _may_have_run(entry, sheet):
                 busy_us, active_mj = _shared(party, entry, sheet)

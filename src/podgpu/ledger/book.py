@@ -8,14 +8,14 @@ energy   the idle part by reserved share, the active part by the same weights as
 from collections.abc import Collection, Iterable, Mapping
 
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
-from podgpu.ledger.activity import Clients, Weights, busy_us, on_instance, weigh
+from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
 from podgpu.ledger.instance import gpu_instances, parts_by_instance
 from podgpu.ledger.mps import are_certain
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
 from podgpu.ledger.residency import Evidence, Residency, residency, resident_us
 from podgpu.ledger.split import split, within
 from podgpu.ledger.usage import Usage, is_watched, served, serving, usages
-from podgpu.model import Claim, Device, Holder
+from podgpu.model import Claim, Device, Holder, Process
 
 # A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, somebody
 # worked between two looks at it.
@@ -36,57 +36,75 @@ def book(
     """
     rights = reserved(claims, parts_by_instance(device))
     used = usages(device, holders, interval.elapsed_us, servers)
-    entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.claims)}
     serve = serving(device, holders, servers)
-    if serve:
-        entries["overhead"] = Entry(processes=serve, running=len(serve))
-    _describe(entries, used, rights, interval)
-    _describe_instances(device, entries, used, rights)
+    entries = _opened(device, interval, used, rights, serve)
     certain = are_certain(holders[process.pid] for process in serve)
     clients = Clients(served(serve, interval.elapsed_us), certain=certain)
-    proven = _resident(device, used, entries, evidence) if evidence and not serve else None
+    proven = _resident(device, used, entries, serve, evidence) if evidence and certain else None
     weights = weigh(device, used, rights, interval, clients=clients, residency=proven)
-    for party, method in weights.methods.items():
-        _entry(entries, party).method = method
-    if weights.strange_us:
-        _entry(entries, "unknown").named_us = weights.strange_us
     watched, known = is_watched(device, used), busy_us(device, interval)
-    busy = known or 0
-    for party, part in _divided(busy, weights).items():
-        _entry(entries, party).busy_us = part
-    _bound(entries, weights, busy)
+    _book_busy(known or 0, weights, entries)
     if known is not None:
-        _tell_ratios(entries, weights, interval.elapsed_us, is_watched=watched)
+        _set_ratios(entries, weights, interval.elapsed_us, is_watched=watched)
+    log = evidence.log if evidence else None
     return Sheet(
         gpu=device.gpu.uuid,
         memory_bytes=_book_memory(device, used, entries),
-        busy_us=busy,
+        busy_us=known or 0,
         energy_mj=interval.energy_mj or 0,
         elapsed_us=interval.elapsed_us,
-        active_mj=_book_energy(interval, busy, weights, rights, entries),
+        active_mj=_book_energy(interval, known or 0, weights, rights, entries),
         entries=entries,
         is_watched=watched,
         knows_busy=known is not None,
         unnamed_us=weights.unnamed_us,
-        switches=evidence.log.switches if evidence and evidence.log else None,
-        switching_us=evidence.log.switching_ns // 1000 if evidence and evidence.log else None,
+        switches=log.switches if log else None,
+        switching_us=log.switching_ns // 1000 if log else None,
+        logged_us=(log.end_ns - log.begin_ns) // 1000 if log else 0,
     )
 
 
+def _opened(
+    device: Device, interval: Interval, used: Mapping[Party, Usage], rights: Reserved, serve: list[Process]
+) -> dict[Party, Entry]:
+    """Open an entry for each party that has a process or a claim, and one for the MPS servers."""
+    entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.claims)}
+    if serve:
+        entries[SERVERS] = Entry(processes=serve, running=len(serve))
+    _describe(entries, used, rights, interval)
+    _describe_instances(device, entries, used, rights)
+    return entries
+
+
 def _resident(
-    device: Device, used: Mapping[Party, Usage], entries: dict[Party, Entry], evidence: Evidence
+    device: Device,
+    used: Mapping[Party, Usage],
+    entries: dict[Party, Entry],
+    serve: Iterable[Process],
+    evidence: Evidence,
 ) -> Residency | None:
-    """Say how long each was on the card. With MIG the instances are counted exactly without a log."""
+    """Find how long each was on the card; of MPS clients only their servers' time is known.
+
+    With MIG the instances are counted exactly without a log.
+    """
     if device.instances or evidence.log is None:
         return None
     parties = {process.pid: party for party, usage in used.items() for process in usage.processes}
+    parties |= {process.pid: SERVERS for process in serve}
     there = resident_us(evidence.log, parties)
-    for party in (*used, *there):
+    for party in (*(one for one, usage in used.items() if not usage.is_client), *there):
         _entry(entries, party).resident_us = there.get(party, 0)
     return residency(evidence, parties)
 
 
-def _bound(entries: dict[Party, Entry], weights: Weights, busy: int) -> None:
+def _book_busy(busy: int, weights: Weights, entries: dict[Party, Entry]) -> None:
+    """Divide the busy time, and set what a log proves of each part."""
+    for party, method in weights.methods.items():
+        _entry(entries, party).method = method
+    if weights.strange_us:
+        _entry(entries, "unknown").named_us = weights.strange_us
+    for party, part in _divided(busy, weights).items():
+        _entry(entries, party).busy_us = part
     for party, (least, most) in weights.bounds.items():
         entry = _entry(entries, party)
         entry.least_us = min(busy * least // weights.whole, entry.busy_us)
@@ -107,7 +125,7 @@ def _describe(
             entry.memory_limit_bytes = rights.memory_limits.get(party)
         if isinstance(party, Account) and party in rights.shares:
             entry.share = rights.shares[party] / PARTS
-            # Who held it in a time that nobody watched is not known.
+            # Nobody knows who held it while nobody watched.
             held_us = 0 if interval.is_gap else interval.elapsed_us
             entry.allocated_us = rights.shares[party] * held_us // PARTS
 
@@ -125,10 +143,10 @@ def _describe_instances(
                 entry.instance_ratio = one.sm_active if parties == [party] else None
 
 
-def _tell_ratios(
+def _set_ratios(
     entries: Mapping[Party, Entry], weights: Weights, elapsed_us: int, *, is_watched: bool
 ) -> None:
-    """Say which part of the card's time is booked to each; of whom nobody knows what it did, nothing is said."""
+    """Set which part of the card's time is booked to each, except where nobody knows what a party did."""
     for party, entry in entries.items():
         is_weighed = party in weights.methods and party not in weights.hidden
         is_away = is_watched and not entry.processes
@@ -137,7 +155,7 @@ def _tell_ratios(
 
 
 def _book_memory(device: Device, used: Mapping[Party, Usage], entries: dict[Party, Entry]) -> int | None:
-    """What cannot be measured is absent, and its bytes are nobody's known."""
+    """Memory that cannot be measured is absent, and its bytes are booked as unknown."""
     total = next((int(one.value) for one in device.readings if one.metric == "memory_used_bytes"), None)
     known = {party: one.memory_bytes for party, one in used.items() if one.memory_bytes is not None}
     fitted, left = (known, 0) if total is None else within(total, known)
@@ -160,7 +178,7 @@ def _book_energy(
     idle = min(energy, _most_idle(interval, works=works))
     held = sum(rights.shares.values())
     shares: dict[Party, int] = {"unknown": held} if interval.is_gap else dict(rights.shares.items())
-    # Of a card with instances of unknown size nobody knows how much is not held.
+    # Where instances have unknown sizes, nobody knows how much of the card is not held.
     free = "idle" if rights.are_sized else "unknown"
     shares[free] = shares.get(free, 0) + max(0, PARTS - held)
     for party, part in split(idle, shares).items():

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from podgpu.ledger.reserved import PARTS
 from podgpu.model import Device, Instance
+from podgpu.model.quantity import total
 
 
 class GpuInstance(Struct, frozen=True, kw_only=True, gc=False):
@@ -34,7 +35,7 @@ def gpu_instances(device: Device) -> list[GpuInstance]:
     return [
         GpuInstance(
             migs=frozenset(one.mig.uuid for one in group),
-            parts=_together(parts_of(device, one) for one in group),
+            parts=total(parts_of(device, one) for one in group),
             active=_spoken(group, "graphics_engine_active_ratio"),
             sm_active=_spoken(group, "sm_active_ratio"),
         )
@@ -49,18 +50,8 @@ def parts_by_instance(device: Device) -> dict[str, int | None]:
 def parts_of(device: Device, instance: Instance) -> int | None:
     """Return an instance's share of its card by multiprocessors, None where their number is not known."""
     own = instance.mig.multiprocessors
-    whole = device.gpu.multiprocessors or _together(one.mig.multiprocessors for one in device.instances)
+    whole = device.gpu.multiprocessors or total(one.mig.multiprocessors for one in device.instances)
     return min(PARTS, own * PARTS // whole) if own and whole else None
-
-
-def _together(numbers: Iterable[int | None]) -> int | None:
-    """A sum of which a part is unknown is unknown."""
-    total = 0
-    for number in numbers:
-        if number is None:
-            return None
-        total += number
-    return total
 
 
 def _spoken(group: Iterable[Instance], metric: str) -> float | None:

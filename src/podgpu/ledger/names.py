@@ -33,7 +33,7 @@ class Directory:
 
 
 def _container(pod: Pod, owner: Owner) -> str | None:
-    """Name the container by its id. None: the pod tells its containers' ids, and this is none of them.
+    """Name the container by its id. None if the ids of the pod's containers are known and this is none of them.
 
     A cgroup path can be imitated outside Kubernetes, an id in a pod's status cannot. Where no ids are known, a
     container's name is left out unless the pod has only one.

@@ -36,7 +36,7 @@ def party_of(device: Device, mig: str, holder: Holder | None) -> Party:
 def usages(
     device: Device, holders: Mapping[int, Holder], elapsed_us: int, servers: Collection[int] = ()
 ) -> dict[Party, Usage]:
-    """Add up what each party's processes use. A server's memory is nobody's, its time is for `served`."""
+    """Add up what each party's processes use. A server's memory is nobody's; its time is what `served` returns."""
     found: dict[Party, Usage] = {}
     # By PID, so that sums of ratios do not depend on the order of the list.
     for process in sorted(device.processes, key=lambda one: one.pid):

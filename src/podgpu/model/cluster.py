@@ -22,9 +22,7 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     origin: str = ""  # one of ORIGINS; empty if nobody reported anything
     reason: str = ""  # why it is not fresh, a closed set; empty if it is
     detail: str = ""  # the same in words, and what to do next
-    snapshot: Snapshot | None = (
-        None  # the newest, slim; with `allocation` it has no books and only readings of size
-    )
+    snapshot: Snapshot | None = None  # the newest, slim; with `allocation` no books, and only sizes are read
     allocatable: dict[str, str] = {}  # resources of GPUs, as the node offers them to Kubernetes
     model: str = ""  # of its GPUs, by the node's labels or its snapshot; empty if not known or mixed
     ready: bool | None = None  # whether Kubernetes says that the node is; absent if not known
@@ -38,9 +36,7 @@ class PendingPod(Struct, frozen=True, kw_only=True):
     name: str  # of the pod
     uid: str = ""  # as the API server knows it
     since: float | None = None  # seconds since 1970, when it was made; absent if not known
-    asks: dict[
-        str, str
-    ] = {}  # resources of GPUs, summed over its containers, as Kubernetes writes quantities
+    asks: dict[str, str] = {}  # resources of GPUs, summed over its containers, as Kubernetes quantities
     claims: tuple[str, ...] = ()  # resource claims that it waits for
     reason: str = ""  # what the scheduler says; empty if it said nothing
     workload: Workload | None = None  # what it was made for; absent if not known

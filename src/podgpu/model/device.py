@@ -145,7 +145,8 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
     """One reading of one card, as a source reports it. With a fault there is nothing else.
 
     `at` is the monotonic time of the reading, comparable between processes of one machine. `windows` are stretches of
-    the time since the previous reading, each with its busy time, where somebody asked for them.
+    the time since the previous reading, each with its busy time, where somebody asked for them. `log` is the log of
+    context switches, where the source has one itself.
     """
 
     gpu: Gpu
@@ -158,6 +159,7 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
     seconds: float = 0.0
     refused: tuple[Refused, ...] = ()
     windows: tuple[BusyWindow, ...] = ()
+    log: SwitchLog | None = None
 
     def place(self, process: Process) -> str:
         """UUID of the MIG instance that the process is on; empty if it is on none, or it is not clear on which.

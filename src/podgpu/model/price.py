@@ -7,9 +7,7 @@ from msgspec import Struct
 
 class Prices(Struct, frozen=True, kw_only=True):
     currency: str  # such as `EUR`
-    gpu_hour: dict[
-        str, float
-    ]  # by model, or by a pattern of models such as `*H200*`; the first that fits counts
+    gpu_hour: dict[str, float]  # by model, or by a pattern such as `*H200*`; the first that fits counts
 
     def of(self, model: str) -> float | None:
         """Return the price of an hour; None if no entry fits."""

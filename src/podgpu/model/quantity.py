@@ -1,7 +1,11 @@
-"""Kubernetes quantities: `8Gi`, `1500m`, `16e9`, `+.5k`."""
+"""Quantities as Kubernetes writes them, such as `8Gi`, `1500m`, `16e9` and `+.5k`, and sums of what may be unknown."""
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
+from typing import TypeVar
+
+N = TypeVar("N", int, float)
 
 _QUANTITY = re.compile(
     r"\+?(?P<number>[0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?P<unit>[A-Za-z]{0,2}|[eE][+-]?[0-9]{1,2})"
@@ -24,6 +28,19 @@ def amount(value: str) -> float | None:
     """Read a quantity that may be nothing. None if it is no quantity."""
     found = _parsed(value)
     return None if found is None else float(found)
+
+
+def total(values: Iterable[N | None]) -> N | None:
+    """Add up. A sum of which a part is unknown is unknown, and so is a sum of nothing."""
+    found = list(values)
+    known = [one for one in found if one is not None]
+    return sum(known[1:], known[0]) if known and len(known) == len(found) else None
+
+
+def total_of_known(values: Iterable[N | None]) -> N | None:
+    """Add up what is known; None if nothing is."""
+    known = [one for one in values if one is not None]
+    return sum(known[1:], known[0]) if known else None
 
 
 def _parsed(text: str) -> Fraction | None:

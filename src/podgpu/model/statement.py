@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from podgpu.model.quantity import total_of_known
+
 SECONDS_PER_HOUR = 3600
 _MICROSECONDS_PER_HOUR = SECONDS_PER_HOUR * 1_000_000
 _MILLIJOULES_PER_KWH = 3_600_000_000
@@ -56,13 +58,8 @@ def total_of(lines: Iterable[StatementLine]) -> StatementLine:
     costs = [line.cost for line in all_lines if line.held_us is not None]
     return StatementLine(
         kind="total",
-        held_us=_sum(line.held_us for line in all_lines),
-        busy_us=_sum(line.busy_us for line in all_lines),
-        energy_mj=_sum(line.energy_mj for line in all_lines),
+        held_us=total_of_known(line.held_us for line in all_lines),
+        busy_us=total_of_known(line.busy_us for line in all_lines),
+        energy_mj=total_of_known(line.energy_mj for line in all_lines),
         cost=sum(cost for cost in costs if cost is not None) if costs and None not in costs else None,
     )
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

@@ -1,7 +1,7 @@
 """The variables that OpenTelemetry defines for exporters. One for metrics alone wins over one for all signals."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
@@ -9,6 +9,8 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from podgpu.errors import UserError
+from podgpu.option import Environ
+from podgpu.option.file import existing_file
 
 GENERAL, METRICS = "OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_METRICS_"
 DEFAULT_ENDPOINT = "http://localhost:4318"
@@ -17,7 +19,6 @@ PROTOCOL = "http/protobuf"
 LONGEST_MS = 24 * 3600 * 1000
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
-Environ = Mapping[str, str]
 T = TypeVar("T")
 
 
@@ -146,9 +147,4 @@ def _is_gzip(text: str) -> bool:
 
 
 def _path(environ: Environ, name: str) -> Path | None:
-    def existing(text: str) -> Path:
-        if not Path(text).is_file():
-            raise UserError(f"there is no file {text!r}; give the path of one that exists")
-        return Path(text)
-
-    return _given(environ, name, existing)
+    return _given(environ, name, existing_file)

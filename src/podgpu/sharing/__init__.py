@@ -19,14 +19,8 @@ from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sharing.quantity import Least, raised
 
 PART = "sharing"  # under which its errors are counted
-SHARED = (
-    "alternatives",
-    "folders",
-    "inventory",
-    "least",
-    "quantity",
-    "sighting",
-)  # modules that are no system
+# Modules that are no system.
+SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting")
 MANY_CLAIMS = 4096
 WRITTEN_BY_TENANTS = ("annotation", "cache")  # sources that anyone who may edit the pod can write
 

@@ -105,7 +105,7 @@ def least(claim: Claim, inventory: Inventory) -> Least | None:
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
-    """A container with several cards is none of a node with one."""
+    """A container with several cards cannot be on a node with one."""
     placed = inventory.once(_places)
     for container, held in inventory.once(_held).items():
         if container not in placed and held.cards == 1:

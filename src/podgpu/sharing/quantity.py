@@ -1,6 +1,6 @@
 """Quantities of a card: of its memory, above all, and what a container has of it at least.
 
-A note can be written by whoever may edit the pod. A small number there would leave the others of the card to pay. So
+A note can be written by whoever may edit the pod. A small number there would leave the others on the card to pay. So
 the container's spec, and the ids that the kubelet gave it, count for more.
 """
 

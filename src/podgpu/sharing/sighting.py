@@ -10,9 +10,8 @@ MEMORY = "memory_total_bytes"
 MOST_CARDS = 1024  # no node has as many
 MOST_PARTS = 4096  # nor has a card
 
-REPLICAS = (
-    ".replicas"  # what NVIDIA adds to a resource for the label that says how often each device is handed out
-)
+# What NVIDIA adds to a resource for the label that says how often each device is handed out.
+REPLICAS = ".replicas"
 
 UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MIG = re.compile(r"MIG-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from podgpu.model import Allocation, DynamicAllocation, Fault, Holder, PartStatus, Pod, Workload
+from podgpu.model import Allocation, DynamicAllocation, Fault, Holder, PartStatus, Pod, SwitchLog, Workload
 
 
 class Allocated(Protocol):
@@ -29,13 +29,23 @@ class Allocations(Protocol):
 
 
 class Pods(Protocol):
+    """Keeps a list of the node's pods up to date. A failure keeps the last list and shows in `status`."""
+
     name: str
 
-    async def run(self) -> None: ...
-    def pods(self) -> tuple[Pod, ...] | None: ...
+    async def run(self) -> None:
+        """Work until cancelled. Failures of the outside world are not raised."""
+
+    def pods(self) -> tuple[Pod, ...] | None:
+        """Return the newest list, or None before the first.
+
+        It is the same tuple for as long as nothing changes.
+        """
+
     def status(self) -> PartStatus: ...
     @property
-    def errors(self) -> Counter[str]: ...
+    def errors(self) -> Counter[str]:
+        """Count what went wrong or was skipped, by reason."""
 
 
 class Processes(Protocol):
@@ -58,9 +68,22 @@ class Workloads(Protocol):
     async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]: ...
 
 
+class SwitchReader(Protocol):
+    name: str
+    errors: Counter[str]
+
+    async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
+        """Return the logs of these cards, each with its minor number. Those of others are closed."""
+
+    def status(self) -> PartStatus: ...
+    async def release(self, seconds: float) -> bool: ...
+    async def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Residents:
     allocations: Allocations
     pods: Pods
     processes: Processes
     workloads: Workloads
+    switches: SwitchReader

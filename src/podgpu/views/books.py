@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from podgpu import catalog
 from podgpu.catalog.row import Scope
 from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Process, Reading, Rest, Snapshot, Tenant
+from podgpu.model.quantity import total, total_of_known
 from podgpu.views.series import Labels
 
 POD_INFO = "podgpu_pod_info"
@@ -108,13 +109,13 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
     users = [one for one in books if one.processes] or books
     yield from _known(
         {
-            "memory_used_bytes": _total([one.memory_bytes for one in users]),
-            "memory_limit_bytes": _added([one.memory_limit_bytes for one in books]),
-            "sm_utilization_ratio": _total([one.sm_ratio for one in users]),
-            "instance_utilization_ratio": _total([one.instance_ratio for one in users]),
-            "power_watts": _total([one.power_watts for one in books]),
-            "allocated_ratio": _added([one.allocated_ratio for one in books]),
-            "processes": _total([one.processes for one in books]),
+            "memory_used_bytes": total(one.memory_bytes for one in users),
+            "memory_limit_bytes": total_of_known(one.memory_limit_bytes for one in books),
+            "sm_utilization_ratio": total(one.sm_ratio for one in users),
+            "instance_utilization_ratio": total(one.instance_ratio for one in users),
+            "power_watts": total(one.power_watts for one in books),
+            "allocated_ratio": total_of_known(one.allocated_ratio for one in books),
+            "processes": total(one.processes for one in books),
             "last_active_timestamp_seconds": max(active, default=None),
             "held_since_timestamp_seconds": min(held, default=None),
         }
@@ -173,18 +174,6 @@ def _seconds(name: str, microseconds: int, labels: tuple[str, ...] = ()) -> Read
 
 def _joules(name: str, millijoules: int, labels: tuple[str, ...] = ()) -> Reading:
     return Reading(name, millijoules / 1_000, labels)
-
-
-def _total(values: Sequence[float | None]) -> float | None:
-    """A sum of which a part is unknown is unknown."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
-
-
-def _added(values: Sequence[float | None]) -> float | None:
-    """Nothing given is nothing to add; only where nobody was given anything is there no sum."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def _label_names(keys: Sequence[str]) -> list[str]:

@@ -22,7 +22,6 @@ SILENT: Mapping[str, str] = {
     "podgpu_source_problem": "every source of the demo works",
     "podgpu_errors_total": "nothing goes wrong in the demo",
     "podgpu_series_dropped_total": "the demo stays below the series limit",
-    "podgpu_gpu_switching_seconds_total": "the demo has no log of context switches",
     "podgpu_gpu_retired_pages_pending": "only cards before Ampere have it",
     "kube_pod_status_phase": "kube-state-metrics is not there",
     "kube_pod_container_resource_requests": "kube-state-metrics is not there",

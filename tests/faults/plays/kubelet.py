@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from grpclib.const import Status
 
-from podgpu.kube._gen.pods_pb2 import ListResponse
+from podgpu.kube._gen.pods_pb2 import ListResponse, WatchEvent
 from tests.fakekubelet.kubelet import Reply
 from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import h200
@@ -65,14 +65,14 @@ def pods_unknown(node: Node) -> Iterator[None]:
 @contextmanager
 def ended_pod_is_listed(node: Node) -> Iterator[None]:
     """Older kubelets list the devices of a pod that has ended, and they may be another pod's by now."""
-    ended, running = given(FIRST, pod=b"ended"), given(FIRST)
-    pods = ListResponse(pods=[pod_message("ended", "Succeeded"), pod_message("p")]).SerializeToString()
-    node.kubelet.replies = sound_kubelet() | {
-        DEVICES: Reply(ended + running),  # two lists one after the other are one list
-        PODS: Reply(pods),
-        WATCH: watching(pod_message("ended", "Succeeded"), pod_message("p")),
+    ended, holder = pod_message("ended", "Succeeded"), pod_message("p")
+    news, watch = WatchEvent(type=1, pod=ended).SerializeToString(), node.kubelet.replies[WATCH]
+    node.call(watch.push, news)  # to the watch that is open
+    node.kubelet.replies |= {
+        DEVICES: Reply(given(FIRST, pod=b"ended") + given(FIRST)),  # two lists one after the other are one
+        PODS: Reply(ListResponse(pods=[ended, holder]).SerializeToString()),
+        WATCH: watch if node.agent else watching(ended, holder),
     }
-    node.call(node.kubelet.break_connections)  # so that the list of pods is read again
     yield
     node.kubelet.replies = sound_kubelet()
 

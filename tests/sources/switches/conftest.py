@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from podgpu.sources.switches import watcher
 from tests.fakeswitches.build import build
 from tests.fakeswitches.node import SwitchNode
 
@@ -14,7 +15,8 @@ def preload(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def node(preload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SwitchNode]:
-    """A node with two cards. Processes that the test starts see its device nodes."""
+    """A node with two cards. Processes that the test starts see its device nodes, and may take their time to start."""
+    monkeypatch.setattr(watcher, "PATIENCE", 30.0)
     node = SwitchNode(tmp_path / "dev", preload)
     for name, value in node.environment.items():
         monkeypatch.setenv(name, value)

@@ -1,5 +1,9 @@
 """Records become slices, by example. Times are in nanoseconds; a delay of 0 keeps the examples short."""
 
+import random
+
+import pytest
+
 from podgpu.model import ENDED_PID, HIDDEN_PID, Slice, Span, SwitchLog
 from podgpu.sources.switches.tape import LARGEST_STEP_NS, Clock, Tape
 from tests.fakeswitches.node import END, START, record
@@ -54,6 +58,43 @@ def test_who_leaves_first_was_there_from_the_beginning() -> None:
 def test_a_long_pause_after_a_process_has_left_is_no_switching() -> None:
     log = cut(played((START, 7, 1000), (END, 7, 2000), (START, 8, 5_000_000)), 6_000_000)
     assert log.switching_ns == 0
+
+
+def test_switches_after_the_end_of_a_log_count_for_the_next() -> None:
+    tape = played(*TWO)
+    first, second = cut(tape, 2040), cut(tape, 3042)
+    assert (first.switches, first.switching_ns) == (1, 40)
+    assert (second.switches, second.switching_ns) == (1, 44 + 42)
+
+
+def test_a_switch_that_is_heard_of_when_its_log_is_over_is_cut_off() -> None:
+    tape = played(*TWO[:2])
+    cut(tape, 2040)
+    tape.feed(record(START, 8, 2084, sequence=102), 0)
+    assert cut(tape, 3000).switching_ns == 44
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_time_on_the_card_and_between_contexts_is_never_more_than_there_was(seed: int) -> None:
+    chance = random.Random(seed)
+    tape, at, done, sequence = Tape(began_ns=0), 1000, 0, 0
+    for _ in range(40):
+        records = []
+        for _ in range(chance.randrange(6)):
+            pid = chance.choice((7, 8, HIDDEN_PID))
+            for event in (START, END) if chance.random() < 0.9 else (START,):
+                at += chance.choice((0, 1, 84, 2000, 3_000_000))
+                blur = chance.randrange(300) if pid == HIDDEN_PID else 0
+                sequence += 1
+                records.append(record(event, pid, at - blur, sequence=sequence))
+        tape.feed(b"".join(records), 0)
+        log = tape.cut(Clock(at + chance.randrange(200), 0), chance.randrange(3000))
+        if log:
+            done += 1
+            told = sum(one.end_ns - one.begin_ns for one in log.slices) + log.switching_ns
+            assert log.switching_ns >= 0
+            assert told <= log.end_ns - log.begin_ns
+    assert done > 10
 
 
 def test_times_are_the_nodes() -> None:

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.model import HIDDEN_PID, Slice, SwitchLog
+from podgpu.model import ENDED_PID, HIDDEN_PID, Slice, SwitchLog
+from podgpu.sources import parent
 from podgpu.sources.switches import watcher
 from podgpu.sources.switches.watcher import Watcher
 from tests.fakeswitches.node import END, START, SwitchNode, record, recorded
 from tests.looks.switches import recording, slices
 
 CARD = {"GPU-one": 0}
-AGO_NS = 20_500_000_000  # longer than a recording
+AGO_NS = 60_000_000_000  # longer than a recording, however late the child opens the log
 
 # What the prototype asked of the driver before it read for the first time, and for every reading after that.
 PROTOTYPE_OPENING, PROTOTYPE_READING = 17, 2
@@ -175,7 +176,7 @@ async def test_a_ring_that_overflows_is_counted_and_lost_time(node: SwitchNode) 
 
 async def test_the_log_goes_on_at_the_beginning_of_the_ring(node: SwitchNode) -> None:
     begin = time.time_ns() - 200_000_000_000
-    node.script(begin_ago_ns=200_500_000_000)
+    node.script(begin_ago_ns=260_000_000_000)
     records = list(alternating(begin, number=50_000))
     node.play(records[:60_000])
     async with opened() as one:
@@ -228,7 +229,7 @@ async def test_a_reader_that_hangs_is_not_joined_by_a_second(
         assert (await reason(one)).startswith("reader_stuck")
         assert time.monotonic() - began < 0.2
         assert one.pid == stuck
-        monkeypatch.setattr(watcher, "STOP_SECONDS", 0.3)
+        monkeypatch.setattr(parent, "STOP_SECONDS", 0.3)
         assert await one.release(1)
     assert node.wait_until_free()
 
@@ -275,7 +276,7 @@ def test_the_reader_ends_with_its_parent(node: SwitchNode) -> None:
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert parent.stdout
     pid = int(parent.stdout.readline())
-    assert node.is_bound()
+    assert node.wait_until_bound()
     parent.kill()
     parent.wait()
     assert node.wait_until_free()
@@ -291,3 +292,50 @@ async def test_without_the_nodes_process_namespace_the_log_is_not_opened(node: S
     async with opened() as one:
         assert (await reason(one)).startswith("pid_namespace")
     assert not node.calls()
+
+
+async def test_records_of_processes_that_have_ended_are_nobodys_but_no_fault(node: SwitchNode) -> None:
+    begin, sequence = time.time_ns() - 10_000_000_000, count(1)
+    node.script(begin_ago_ns=AGO_NS)
+    node.play(
+        record(event, pid, begin + at * 1_000_000, sequence=next(sequence), context=context)
+        for event, pid, at, context in (
+            (START, 7, 0, 70),
+            (END, -1, 5, 70),  # it ended on the way: its slice is still its own
+            (START, -1, 6, 80),  # nobody knows whose this was
+            (END, -1, 8, 80),
+            (START, 7, 9, 70),
+        )
+    )
+    async with opened() as one:
+        log = await first_log(one)
+        assert one.status().fault is None
+    assert [found.pid for found in log.slices] == [7, ENDED_PID, 7]
+    assert not log.lost
+    assert not one.errors
+
+
+async def test_records_of_instances_in_between_are_counted_and_left_out(node: SwitchNode) -> None:
+    begin, records = time.time_ns() - 10_000_000_000, list[bytes]()
+    for turn, own in enumerate(alternating(begin, number=10)):
+        records.append(own)
+        at = begin + turn * 500_000 + 1
+        records.append(record(START if turn % 2 else END, 9, at, sequence=900 + turn, gi=1, ci=0))
+    node.script(begin_ago_ns=AGO_NS)
+    node.play(records)
+    async with opened() as one:
+        log = await first_log(one)
+        assert one.status().up
+    assert one.errors == {"mig_record": 20}
+    assert {found.pid for found in log.slices} == {7, 8}
+    assert not log.lost
+
+
+async def test_a_gap_in_the_numbers_of_the_records_is_counted_and_lost_time(node: SwitchNode) -> None:
+    records = list(alternating(time.time_ns() - 10_000_000_000, number=10))
+    node.script(begin_ago_ns=AGO_NS)
+    node.play([*records[:6], *records[8:]])
+    async with opened() as one:
+        log = await first_log(one)
+    assert one.errors["lost_records"] == 2
+    assert log.lost

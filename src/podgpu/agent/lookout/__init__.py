@@ -2,8 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -11,21 +10,10 @@ from podgpu.agent.lookout.desk import Desk
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.residency import Evidence
 from podgpu.model import BusyWindow, Device, PartStatus, Process, SwitchLog
+from podgpu.sources.residents import SwitchReader
 
 LINGER_SECONDS = 60.0  # after a card was last shared: opening a log is not for every other cycle
 NOBODY = frozenset({"overhead", "idle"})
-
-
-class SwitchReader(Protocol):
-    name: str
-    errors: Counter[str]
-
-    async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
-        """Return the logs of these cards, each with its minor number. Those of others are closed."""
-
-    def status(self) -> PartStatus: ...
-    async def release(self, seconds: float) -> bool: ...
-    async def close(self) -> None: ...
 
 
 class Lookout:
@@ -46,6 +34,11 @@ class Lookout:
     def errors(self) -> Counter[str]:
         return self._reader.errors
 
+    @property
+    def open(self) -> Collection[str]:
+        """The cards whose log had something to say in the last cycle."""
+        return tuple(self._logs)
+
     def status(self) -> PartStatus:
         return self._reader.status()
 
@@ -60,9 +53,10 @@ class Lookout:
         wanted = {
             device.gpu.uuid: device.gpu.minor
             for device in devices
-            if device.gpu.minor is not None and self._is_wanted(device)
+            if device.gpu.minor is not None and device.log is None and self._is_wanted(device)
         }
-        self._logs = await self._reader.read(wanted)
+        brought = {device.gpu.uuid: device.log for device in devices if device.log}
+        self._logs = brought | await self._reader.read(wanted)
         self._desks = {uuid: self._desks.get(uuid) or Desk() for uuid in self._logs}
         return [_with_residents(device, self._logs.get(device.gpu.uuid)) for device in devices]
 

@@ -11,7 +11,7 @@ from podgpu.agent.loop import Agent
 from podgpu.agent.playback import Playback
 from podgpu.assembly import collector, machine
 from podgpu.assembly.agent import open_agent
-from podgpu.assembly.attribution import by_processes_alone
+from podgpu.assembly.attribution import misses_kubelet
 from podgpu.assembly.guard import open_guard
 from podgpu.assembly.menu import open_menu
 from podgpu.assembly.push import open_push
@@ -67,12 +67,23 @@ def _announce(config: Config, addresses: Sequence[Address]) -> None:
     places = ",".join(map(str, addresses))
     node = machine.node_name(config)
     log.info("listening", version=__version__, node=node, source=config.source, addresses=places)
-    if by_processes_alone(config):
-        log.info("no kubelet here: GPUs are booked by their processes alone", path=str(config.path_kubelet))
+    if misses_kubelet(config):
+        _announce_missing_kubelet(config)
     counters = config.of(Options).collectors
     if counters and (missing := unavailable(counters)):
         fields = ",".join(missing)
         log.warning("the dcgm pages lack fields of the counters file", path=counters.path, fields=fields)
+
+
+def _announce_missing_kubelet(config: Config) -> None:
+    """A pod may well run next to a kubelet whose folder it is not shown."""
+    if machine.is_in_pod():
+        message = (
+            "the kubelet's folder is not mounted: the kubelet cannot say which container was given which GPU"
+        )
+    else:
+        message = "no kubelet here: GPUs are booked by their processes alone"
+    log.info(message, path=str(config.path_kubelet))
 
 
 async def _stop(server: Server, agent: Agent | Playback, loop: asyncio.Task[None]) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 OBJECT_BYTES = 2 << 20
-# etcd keeps 1.5 MiB of an object. In JSON each of its characters may take six, and a tenant chooses his characters.
+# etcd keeps 1.5 MiB of an object. In JSON each of its characters may take six, and a tenant chooses its characters.
 POD_BYTES = 16 << 20
 # What a decoder raises for malformed bytes, hostile nesting included.
 MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

@@ -18,7 +18,7 @@ class ClientCertificate(Struct, frozen=True, kw_only=True):
     key: Path | str
 
     def __repr__(self) -> str:
-        return "ClientCertificate(…)"  # a key does not belong into a log
+        return "ClientCertificate(…)"  # a key does not belong in a log
 
 
 class Account(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Account(Struct, frozen=True):
     client: ClientCertificate | None = None
 
     def __repr__(self) -> str:
-        return f"Account({self.url!r}, …)"  # a token does not belong into a log
+        return f"Account({self.url!r}, …)"  # a token does not belong in a log
 
 
 def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> Account | None:

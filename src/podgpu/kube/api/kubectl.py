@@ -166,7 +166,7 @@ async def _started(kubectl: Kubectl, seconds: float) -> _Child:
     child = _Child(process, folder)
     try:
         async with asyncio.timeout(seconds):
-            while child.is_alive and not await child.is_listening():  # noqa: ASYNC110 - nobody says so
+            while child.is_alive and not await child.is_listening():  # noqa: ASYNC110 - kubectl does not say so
                 await asyncio.sleep(LOOK_SECONDS)
     except BaseException as error:
         await child.stop()

@@ -249,7 +249,7 @@ def _message(kind: str, body: bytes) -> str:
 
 
 def _own_refusal(answer: Fetched) -> ApiFault | None:
-    """Tell a refusal of the API server itself from what the pod behind it answers."""
+    """Distinguish a refusal by the API server itself from what the pod behind it answers."""
     if answer.status < 400 or answer.encoding:
         return None
     try:

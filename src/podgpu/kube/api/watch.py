@@ -17,6 +17,7 @@ import msgspec
 from podgpu.kube.api import Api, ApiFault
 from podgpu.kube.api.book import Book, Known
 from podgpu.kube.api.pages import Page, pages
+from podgpu.kube.backoff import Backoff, spread
 from podgpu.kube.bounds.pace import Pace
 from podgpu.kube.condition import Condition
 from podgpu.model import Fault, PartStatus
@@ -74,7 +75,7 @@ class Watch(Generic[T]):
         self._timing = timing or WatchTiming()
         self._grant = grant
         self._page = PAGE
-        self._failures = 0
+        self._backoff = Backoff(self._timing.first_pause, self._timing.longest_pause)
         self._good_since: float | None = None
         self._list_due = 0.0
         self._from_cache = self._cache_will_do = from_cache
@@ -228,24 +229,18 @@ class Watch(Generic[T]):
         if fault.reason == "gone":
             self._cache_will_do = False
             if self._is_first_gone():
-                return max(_spread(self._timing.first_pause), fault.retry_after)
+                return max(spread(self._timing.first_pause), fault.retry_after)
         is_forbidden = fault.reason == "forbidden"  # a right that was not granted may be, but not soon
-        longest = self._timing.forbidden_pause if is_forbidden else self._timing.longest_pause
+        longest = self._timing.forbidden_pause if is_forbidden else None
         return max(self._pause(longest), fault.retry_after)
 
     def _is_first_gone(self) -> bool:
-        """Tell a server that restarted, where only a list is missing, from one that says so time and again."""
+        """Distinguish a server that restarted, where only a list is missing, from one that says so time and again."""
         last, self._gone_at = self._gone_at, time.monotonic()
         return self._gone_at - last > self._timing.steady
 
     def _pause(self, longest: float | None = None) -> float:
         good, self._good_since = self._good_since, None
         if good is not None and time.monotonic() - good >= self._timing.steady:
-            self._failures = 0
-        pause = self._timing.first_pause * 2.0 ** min(self._failures, 16)
-        self._failures += 1
-        return _spread(min(pause, longest or self._timing.longest_pause))
-
-
-def _spread(pause: float) -> float:
-    return pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that nodes do not return in step
+            self._backoff.reset()
+        return self._backoff.pause(longest)

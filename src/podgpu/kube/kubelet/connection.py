@@ -38,7 +38,7 @@ class KubeletConnection:
 
     @property
     def seal(self) -> Seal | None:
-        """Tells one kubelet from the next that owns the socket. None before the first call."""
+        """What distinguishes a kubelet from the next one at the same socket. None before the first call."""
         return self._seal
 
     def close(self) -> None:

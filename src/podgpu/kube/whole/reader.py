@@ -2,13 +2,11 @@
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from podgpu import log
 from podgpu.kube.api import Api
 from podgpu.kube.api.book import Book
 from podgpu.kube.api.watch import Watch, WatchTiming
@@ -16,6 +14,7 @@ from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.whole.books import ClaimBook, NodeBook, SliceBook
 from podgpu.kube.workloads import UNKNOWN_SECONDS, Workloads
 from podgpu.model import KubeObjects, PartStatus, Pod, Workload
+from podgpu.upkeep import kept_going
 
 NODES = "/api/v1/nodes"
 DYNAMIC = [f"/apis/resource.k8s.io/{version}" for version in ("v1", "v1beta2", "v1beta1")]
@@ -23,7 +22,6 @@ TIMING = WatchTiming(relist=3600.0)
 LOOK_SECONDS = 0.2  # between two looks at whether anything has changed
 FIRST_LOOK_SECONDS = 0.01
 OWNER_SECONDS = 86_400.0  # the owner of a UID never changes
-CRASH_SECONDS = 30.0
 
 CORE, RESOURCE = '""', "resource.k8s.io"
 
@@ -49,8 +47,6 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 class ClusterReader:
     """A failure keeps the last lists and shows in `statuses`."""
-
-    name = "cluster"
 
     def __init__(
         self,
@@ -80,7 +76,6 @@ class ClusterReader:
         )
         self._owners: dict[str, Workload] = {}
         self._made: KubeObjects | None = None
-        self.errors: Counter[str] = Counter()
 
     def _watch(
         self, book: Book[T], paths: Sequence[str], plural: str, group: str, timing: WatchTiming
@@ -135,20 +130,11 @@ class ClusterReader:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
             for watch in self._watches:
-                group.create_task(self._kept_going(watch))
+                group.create_task(kept_going(watch))
             group.create_task(self._keep_owners())
 
     async def close(self) -> None:
         await self._workloads.close()
-
-    async def _kept_going(self, watch: Watch[Any]) -> None:
-        while True:
-            try:
-                await watch.run()
-            except Exception as error:  # a bug in one part shall not end the others
-                self.errors["crashed"] += 1
-                log.error("a watch broke", part=watch.name, error=repr(error))
-                await asyncio.sleep(CRASH_SECONDS)
 
     async def _keep_owners(self) -> None:
         """Ask for owners a few at a time: a thousand pods of a rollout have one owner, and a thousand jobs can wait."""

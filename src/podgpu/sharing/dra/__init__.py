@@ -77,7 +77,7 @@ def _claim(
 
 
 def _part(held: Held, device: str, inventory: Inventory) -> Part:
-    """How large a part is that only the kubelet names, nobody says."""
+    """Nobody says how large a part is that only the kubelet names."""
     if held.consumed:
         return _consumed(held, held.consumed, device, inventory)
     return Part(share=0.0 if held.share_id and held.consumed is None else 1.0)

@@ -84,7 +84,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
-    """Yield what each container of which two cards may be meant would claim by either reading."""
+    """Yield what each container that may mean two cards would claim by either reading."""
     for holding in inventory.once(_holdings).values():
         if len(holding.readings) > 1:
             readings = tuple(tuple(_claims(holding, held, inventory)) for held in holding.readings)
@@ -215,7 +215,7 @@ def _by_memory(card: str, inventory: Inventory) -> int:
 
 
 def _is_in_mib(inventory: Inventory) -> bool:
-    """Tell by an id whose number is higher than any card has GiB."""
+    """Recognise it by an id whose number is higher than any card has GiB."""
     most = max(inventory.memory.values(), default=0) // GIB
     ids = (one.device_id for one in inventory.allocations if one.resource == RESOURCE)
     return any(positive(device_id.partition(SEPARATOR)[2]) >= most for device_id in ids)

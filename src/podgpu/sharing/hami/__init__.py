@@ -2,7 +2,7 @@
 
 The kubelet picks ids `UUID-N` as it likes: only the number that a container got is reliable. The scheduler writes the
 cards on the pod. With `enableGetPreferredAllocation` the plugin keeps to the ids after all, which only a container's
-processes can show. Where such notes cannot be seen, the file has them that the library in the container keeps. Tenants
+processes can show. Where such notes cannot be seen, the file that the library in the container keeps has them. Tenants
 can write both, so neither counts for more than the kubelet gave.
 
 A share is the part of the cores, if these are limited, else the part of the card's memory. Where that is not known it

@@ -2,8 +2,8 @@
 
 A device is `UUID,TYPE,MiB,CORES%`. Anyone who may edit the pod can write there, so an entry counts only for a container
 with as many ids as it has devices. Whose an entry is depends on the version. Up to 2.9 every container has one, empty
-or `,,0,0:` if it asks for no GPU, in older versions without the init containers. From 2.10 on only those have one that
-ask. The version is not known, so an entry counts if all readings that fit the kubelet's list agree on it. Where the
+or `,,0,0:` if it asks for no GPU, in older versions without the init containers. From 2.10 on only those that ask have
+one. The version is not known, so an entry counts if all readings that fit the kubelet's list agree on it. Where the
 spec is not known, containers with equally many ids and different entries cannot be distinguished, and have none.
 """
 

@@ -20,9 +20,7 @@ class Meaning:
         """Return the value in base units, or None if no card can have it."""
         if self.bit is not None:
             return float(bool(int(value) & self.bit)) if value >= 0 else None
-        factor = self.unit.factor
-        # Dividing by 1000 is exact where multiplying by 0.001 is not: 1234 mJ is 1.234 J to the last digit.
-        base = value * factor if factor >= 1 else value / round(1 / factor)
+        base = self.unit.base(value)
         return base if abs(base) <= self._ceiling else None
 
     @property

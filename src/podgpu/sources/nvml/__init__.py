@@ -10,12 +10,12 @@ library affects that process only, and the pages stay up.
     reader   reads a GPU: facts, readings, instances and processes
     handle   an NVML handle: counts failures, remembers refused calls
     plan     groups the catalog's rows into as few calls as possible
-    gpm      profiling counters
+    gpm      profiling counters, and how busy a card is in each tenth of a second
     process  the processes on a card and their utilisation
     mig      MIG instances
     event    XIDs
     failure  NVML's return codes as reasons
-    wire     the messages between agent and sampler
+    wire     the messages between the agent and the sampler
 """
 
 from typing import TYPE_CHECKING
@@ -35,4 +35,4 @@ def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as nvml
     from podgpu.sources.nvml.sampler import Sampler
 
     library = str(options.library) if options.library else None
-    return Sampler(interval=site.interval, library=library, windows=site.wants_windows)
+    return Sampler(interval=site.interval, library=library, watched=site.watched)

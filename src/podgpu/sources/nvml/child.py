@@ -3,20 +3,21 @@
 `python -m podgpu.sources.nvml.child [LIBRARY]`, driven over stdin and stdout (see `wire`).
 """
 
-import ctypes
 import os
-import signal
+import select
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO
+from typing import Any
 
 from msgspec import Struct
 
 from podgpu.model import Device, Fault, Gpu, Report
+from podgpu.sources import pipe
+from podgpu.sources.child import settle
 from podgpu.sources.nvml import failure, wire
 from podgpu.sources.nvml.event import EventListener
 from podgpu.sources.nvml.reader import GpuReader
@@ -25,7 +26,7 @@ from podgpu.sources.nvml.worker import Worker
 
 ENUMERATE_SECONDS = 10.0
 CLOSE_SECONDS = 0.5
-_PR_SET_PDEATHSIG = 1
+BEAT_SECONDS = 0.1  # between two glimpses of a watched card
 LATE_REPORTS = 2  # times the time that a report may take; an older reading is not shown
 
 
@@ -55,16 +56,21 @@ class Crew:
         self._enumerate_due = 0.0
         self._fault: Fault | None = None
         self._patience = 0.0
+        self._watched: frozenset[str] = frozenset()
+        self._beat_due = 0.0
 
-    def report(self, seconds: float, *, windows: bool = False) -> Report:
+    def report(self, request: wire.Read) -> Report:
         """Read every GPU whose thread is free. For the others, report the call that their thread is stuck in."""
         began = time.monotonic()
-        deadline = began + seconds
-        self._patience = seconds
+        deadline = began + request.seconds
+        self._patience = request.seconds
+        self._watched = frozenset(request.watched)
         self._take_late_results()
         self._refresh(deadline)
         devices = (
-            (*self._read_cards(deadline, windows=windows), *self._unnamed) if self._session.is_open else ()
+            (*self._read_cards(deadline, windows=request.windows), *self._unnamed)
+            if self._session.is_open
+            else ()
         )
         if self.finished:  # the session failed, not the cards
             devices = ()
@@ -77,6 +83,24 @@ class Crew:
             nvml_version=self._session.nvml_version,
             seconds=time.monotonic() - began,
         )
+
+    @property
+    def seconds_to_beat(self) -> float | None:
+        """None while no card is watched."""
+        return max(0.0, self._beat_due - time.monotonic()) if self._watched else None
+
+    def beat(self) -> None:
+        """Take a glimpse of the watched cards, at even times. One that does not answer is left to the next report."""
+        now = time.monotonic()
+        self._beat_due = BEAT_SECONDS + (self._beat_due if now - self._beat_due < BEAT_SECONDS else now)
+        seats = [
+            seat
+            for uuid, seat in self._seats.items()
+            if uuid in self._watched and not seat.absent and not seat.worker.busy
+        ]
+        for seat in seats:
+            seat.worker.submit(seat.reader.beat)
+        self._wait({seat.worker for seat in seats}, now + BEAT_SECONDS / 2)
 
     def close(self) -> None:
         """Close the library if its thread is free. The exit of the process closes the rest."""
@@ -101,9 +125,9 @@ class Crew:
 
     def _read_cards(self, deadline: float, *, windows: bool) -> Iterable[Device]:
         ready = {seat.worker for seat in self._seats.values() if not seat.worker.busy and not seat.absent}
-        for seat in self._seats.values():
+        for uuid, seat in self._seats.items():
             if seat.worker in ready:
-                seat.worker.submit(partial(seat.reader.read, windows=windows))
+                seat.worker.submit(partial(seat.reader.read, windows=windows, glimpses=uuid in self._watched))
         devices = {
             result.gpu.uuid: result
             for result in self._wait(ready, deadline).values()
@@ -198,27 +222,18 @@ def _silent(seat: Seat) -> Device:
     return Device(gpu=seat.reader.gpu, fault=Fault(reason="hung", call=call, seconds=seconds))
 
 
-def _protocol_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Keep stdout for the protocol: anything that a library prints goes to stderr."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return sys.stdin.buffer, answers
-
-
-def _die_with_parent() -> None:
-    """The end of stdin would do, but not for a sampler that is stopped or busy."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def main() -> None:
-    _die_with_parent()
-    # A terminal sends Ctrl-C to the whole process group, but only the agent decides when the sampler ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    requests, answers = _protocol_streams()
+    requests, answers = settle()
     crew = Crew(sys.argv[1] if len(sys.argv) > 1 else None)
-    while not crew.finished and isinstance(request := wire.receive(requests), wire.Read):
-        answers.write(wire.frame(crew.report(request.seconds, windows=request.windows)))
+    while not crew.finished:
+        if not select.select([requests], [], [], crew.seconds_to_beat)[0]:
+            crew.beat()
+            continue
+        message = pipe.next_request(requests)
+        request = wire.decode_request(message) if message else None
+        if not isinstance(request, wire.Read):
+            break
+        answers.write(pipe.frame(crew.report(request)))
         answers.flush()
     crew.close()
     os._exit(0)  # a normal exit would wait for threads that are stuck in the driver

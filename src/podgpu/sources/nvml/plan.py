@@ -9,7 +9,7 @@ import pynvml
 from msgspec import Struct
 
 from podgpu.catalog import CATALOG
-from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric, Scope, Unit
+from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric, Scope
 from podgpu.model import Reading
 from podgpu.sources.nvml import failure
 from podgpu.sources.nvml.handle import Handle, Journal
@@ -103,13 +103,8 @@ def reading(row: Metric, value: float | None, journal: Journal) -> Iterator[Read
     """Yield the value in base units, or nothing if it is unknown or impossible."""
     if value is None or value in SENTINELS or row.read is None:
         return
-    base = in_base_unit(value, row.read.unit)
+    base = row.read.unit.base(value)
     if not math.isfinite(base) or not row.read.unit.floor <= base <= row.read.unit.ceiling:
         journal.errors["implausible_value"] += 1
         return
     yield Reading(row.name, base, row.label_values)
-
-
-def in_base_unit(value: float, unit: Unit) -> float:
-    """Dividing by 1000 is exact where multiplying by 0.001 is not: 1234 mJ is 1.234 J to the last digit."""
-    return value * unit.factor if unit.factor >= 1 else value / round(1 / unit.factor)

@@ -1,6 +1,5 @@
 """The processes on a card: compute, graphics and MPS clients, their memory and their utilisation."""
 
-import os
 import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -18,7 +17,6 @@ LISTS = {
     "mps": "MPSComputeRunningProcesses_v3",
 }
 LARGEST_PID = 4_194_304
-INITIAL_PID_NAMESPACE = 0xEFFFFFFC
 NO_INSTANCE = NO_FIGURE = 2**32 - 1
 AGAIN = failure.REFUSED | {pynvml.NVML_ERROR_INSUFFICIENT_SIZE}  # the list may grow, a refusal be a mistake
 WINDOW = 200_000  # microseconds that the driver measures in
@@ -50,11 +48,6 @@ def running(handle: Handle, memory_total: float | None) -> Listing:
             found[key] = _merged(found[key], process) if key in found else process
     ordered = sorted(found.values(), key=lambda process: (process.pid, process.gpu_instance_id or 0))
     return Listing(tuple(ordered), is_complete)
-
-
-def all_are_seen() -> bool:
-    """Whether an empty list means no processes. The driver hides those of other PID namespaces."""
-    return os.stat("/proc/self/ns/pid").st_ino == INITIAL_PID_NAMESPACE  # noqa: PTH116 - pathlib takes half a MiB
 
 
 def _plausible(entries: Iterable[Any], memory_total: float | None) -> bool:

@@ -7,12 +7,15 @@ from typing import Any
 
 import msgspec
 
-from podgpu.model import SEES_ALL, Device, Fault, Gpu, Reading, Refused
+from podgpu.model import SEES_ALL, BusyWindow, Device, Fault, Gpu, Reading, Refused
+from podgpu.sources.child import sees_node
 from podgpu.sources.nvml import failure, plan
 from podgpu.sources.nvml.gpm import Profiler
+from podgpu.sources.nvml.gpm.pulse import Pulse
+from podgpu.sources.nvml.gpm.tenths import Tenths
 from podgpu.sources.nvml.handle import Handle, Journal
 from podgpu.sources.nvml.mig import InstanceReaders
-from podgpu.sources.nvml.process import Utilization, Windows, all_are_seen, running
+from podgpu.sources.nvml.process import Utilization, Windows, running
 
 SLOW_SECONDS = 30.0  # between two readings of slow values: together they cost more than a cycle
 MIG_MODE_SECONDS = 5.0  # between two checks of the MIG mode
@@ -68,7 +71,7 @@ BRANDS = {
 
 
 class GpuReader:
-    """Reads a GPU. Only `read` calls NVML, and it runs in the GPU's own thread."""
+    """Reads a GPU. Only `read` and `beat` call NVML, and they run in the GPU's own thread."""
 
     def __init__(self, raw: Any, uuid: str, index: int, journal: Journal) -> None:
         self.gpu = Gpu(uuid=uuid, index=index)
@@ -84,6 +87,8 @@ class GpuReader:
         self._windows = Windows(self._handle)
         self._instances = InstanceReaders(self._handle)
         self._profiler: Profiler | None = None
+        self._pulse = Pulse(self._handle)
+        self._tenths = Tenths()
         self._slow: tuple[Reading, ...] = ()
         self._slow_due = 0.0
         self._mig_mode_due = 0.0
@@ -93,8 +98,17 @@ class GpuReader:
         self.gpu = msgspec.structs.replace(self.gpu, index=index)
         self._fresh = raw
 
-    def read(self, *, windows: bool = False) -> Device:
-        """Read everything, the driver's windows only if asked for.
+    def beat(self) -> None:
+        """Take a glimpse of how busy the card is, if it can be profiled. Windows are cut in halves by these."""
+        if self._profiler is None or self._fresh is not None or self.gpu.mig_enabled:
+            return
+        try:
+            self._pulse.beat()
+        except failure.Gone:  # the next reading says so
+            self._pulse.close()
+
+    def read(self, *, windows: bool = False, glimpses: bool = False) -> Device:
+        """Read everything, the driver's windows only if asked for. Without `glimpses`, nobody wants a beat any more.
 
         A card that cannot be read gives a device with a fault; a lost session raises.
         """
@@ -103,6 +117,8 @@ class GpuReader:
         if self._fresh is not None:
             self._close()
             self._adopt(self._fresh)
+        if not glimpses:
+            self._pulse.close()
         try:
             device = self._read(windows=windows)
         except failure.CardGone as gone:
@@ -129,7 +145,8 @@ class GpuReader:
             total = next((one.value for one in readings if one.metric == "memory_total_bytes"), None)
             instances, listing = (), running(self._handle, total)
             processes = self._utilization.apply(listing.processes)
-        if listing.is_complete and (processes or all_are_seen()):
+        # The driver hides the processes of other PID namespaces, so an empty list may not mean that there are none.
+        if listing.is_complete and (processes or sees_node()):
             readings = (*readings, Reading("processes", len(listing.processes)))
         return Device(
             gpu=self.gpu,
@@ -138,8 +155,11 @@ class GpuReader:
             processes=processes,
             ability=ABLE if listing.is_complete else PARTLY_ABLE,
             refused=tuple(self._refused()),
-            windows=self._windows.read() if windows and not self.gpu.mig_enabled else (),
+            windows=self._busy_windows() if windows and not self.gpu.mig_enabled else (),
         )
+
+    def _busy_windows(self) -> tuple[BusyWindow, ...]:
+        return self._tenths.cut(self._windows.read(), self._pulse.taken())
 
     def _refused(self) -> Iterator[Refused]:
         """What a card refuses and people miss: what it answered before, or what every card should answer."""
@@ -166,6 +186,7 @@ class GpuReader:
 
     def _close(self) -> None:
         self._instances.close()
+        self._pulse.close()
         if self._profiler:
             self._profiler.close()
 

@@ -6,26 +6,24 @@ get stuck too.
 
 import asyncio
 import math
-import os
 import signal
-import sys
 import time
 from asyncio import FIRST_COMPLETED
-from asyncio.subprocess import PIPE, Process
-from contextlib import suppress
+from asyncio.subprocess import Process
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
 
 from podgpu import log
 from podgpu.model import Fault, Report
+from podgpu.sources import parent
 from podgpu.sources.nvml import NAME, wire
 
 LONGEST_READ = 2.0  # seconds until the sampler answers with what it has
 SHORTEST_READ = 0.5
 GRACE = 1.0  # more seconds until the sampler itself counts as stuck
 KILL_AFTER = 30.0  # seconds without an answer
-STOP_SECONDS = 3.0
 LONGEST_PAUSE = 30.0  # seconds between two attempts to start a sampler that keeps dying
 LONGEST_FAREWELL = 4.0  # the same for a sampler that keeps exiting by itself, to load a new driver
 
@@ -36,11 +34,13 @@ class Sampler:
     name = NAME
     demo = False
 
-    def __init__(self, *, interval: float, library: str | None, windows: bool = False) -> None:
-        """With `windows`, the report has the busy time of each of the driver's windows."""
+    def __init__(
+        self, *, interval: float, library: str | None, watched: Callable[[], Collection[str]] | None = None
+    ) -> None:
+        """With `watched`, the report has the busy time of each of the driver's windows, finer for cards it names."""
         self._budget = min(LONGEST_READ, max(SHORTEST_READ, 0.8 * interval))
         self._library = library
-        self._windows = windows
+        self._watched = watched
         self._turn = asyncio.Lock()  # to read, start or stop the sampler
         self._process: Process | None = None
         self._is_dismissed = False  # it was stopped but is still there
@@ -134,20 +134,14 @@ class Sampler:
     async def _start(self) -> None:
         self._vain_lives += 1
         arguments = [self._library] if self._library else []
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",  # do not import modules from the agent's working directory
-            "-m",
-            "podgpu.sources.nvml.child",
-            *arguments,
-            stdin=PIPE,
-            stdout=PIPE,
-            env={**os.environ, "MALLOC_ARENA_MAX": "2"},
-        )
+        self._process = await parent.start("podgpu.sources.nvml.child", *arguments)
 
     def _ask(self) -> None:
-        assert self._process and self._process.stdin  # noqa: S101 - started with pipes
-        self._process.stdin.write(wire.frame(wire.Read(self._budget, self._windows)))
+        assert self._process  # noqa: S101 - the caller started it
+        watched = tuple(self._watched()) if self._watched else ()
+        parent.send(
+            self._process, wire.Read(self._budget, windows=self._watched is not None, watched=watched)
+        )
         self._asked_at = time.monotonic()
         self._answer = asyncio.create_task(self._receive(self._process))
         # Retrieve the exception, even if nobody awaits the answer any more: asyncio would log it.
@@ -155,18 +149,14 @@ class Sampler:
 
     @staticmethod
     async def _receive(process: Process) -> Report:
-        assert process.stdout  # noqa: S101 - started with pipes
-        size = int.from_bytes(await process.stdout.readexactly(wire.LENGTH_BYTES), "little")
-        if size > wire.LARGEST_FRAME:
-            raise asyncio.IncompleteReadError(b"", size)
-        return decode_report(await process.stdout.readexactly(size))
+        return decode_report(await parent.answer(process))
 
     async def _taken(self) -> Report | None:
         assert self._answer  # noqa: S101 - the caller waited for it
         answer, self._answer = self._answer, None
         try:
             report = answer.result()
-        except (asyncio.IncompleteReadError, ConnectionError, msgspec.MsgspecError):
+        except (EOFError, ConnectionError, msgspec.MsgspecError):
             await self._bury()
             return None
         self._last_words = report.fault
@@ -177,8 +167,7 @@ class Sampler:
     def _stuck(self) -> Report:
         silent = time.monotonic() - self._asked_at
         if silent > KILL_AFTER and self._process:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            parent.kill(self._process)
         return Report(fault=Fault(reason="sampler_stuck", seconds=silent))
 
     async def _bury(self) -> None:
@@ -197,31 +186,14 @@ class Sampler:
         self._start_after = time.monotonic() + pause
 
     async def _dismissed(self) -> bool:
-        """Stop the sampler with growing force. If it stays, it holds the driver, and no other may start."""
-        process = self._process
-        if process is None:
+        """Stop the sampler. If it stays, it holds the driver, and no other may start."""
+        if self._process is None:
             return True
-        self._say_stop(process)
-        for force in (process.terminate, process.kill, lambda: None):
-            try:
-                await asyncio.wait_for(process.wait(), STOP_SECONDS / 3)
-            except TimeoutError:
-                if process.returncode is None:
-                    force()
-            else:
-                self._process, self._is_dismissed = None, False
-                return True
-        self._is_dismissed = True
-        return False
-
-    @staticmethod
-    def _say_stop(process: Process) -> None:
-        assert process.stdin  # noqa: S101 - started with pipes
-        try:
-            process.stdin.write(wire.frame(wire.Stop()))
-            process.stdin.close()
-        except (ConnectionError, RuntimeError):
-            return
+        is_gone = await parent.stop(self._process, wire.Stop())
+        if is_gone:
+            self._process = None
+        self._is_dismissed = not is_gone
+        return is_gone
 
 
 def _is_stopped(process: Process | None) -> bool:

@@ -21,6 +21,13 @@ def open(options: "Options", _: Site) -> Source:  # noqa: A001 - read as simulat
 
 def residents() -> Residents:
     from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, DemoProcesses
+    from podgpu.sources.simulator.turns import DemoSwitches
 
     pods = DemoPods()
-    return Residents(allocations=DemoKubelet(), pods=pods, processes=DemoProcesses(), workloads=pods)
+    return Residents(
+        allocations=DemoKubelet(),
+        pods=pods,
+        processes=DemoProcesses(),
+        workloads=pods,
+        switches=DemoSwitches(),
+    )

@@ -130,6 +130,7 @@ CARDS = (
     ),
     SimulatedCard(
         index=4,
+        logs_switches=True,
         processes=(
             SimulatedProcess(
                 pid=52001,

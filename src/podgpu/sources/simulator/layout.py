@@ -76,7 +76,8 @@ class SimulatedSlice:
 class SimulatedCard:
     """`xid_at` are the seconds of each round at which the driver raises XID 31.
 
-    `warmth` is by how many degrees the air that cools it is too warm.
+    `warmth` is by how many degrees the air that cools it is too warm. `logs_switches` says that the driver's log of
+    context switches is read.
     """
 
     index: int
@@ -85,6 +86,7 @@ class SimulatedCard:
     corrected_errors: int = 0
     xid_at: tuple[int, ...] = ()
     warmth: int = 0
+    logs_switches: bool = False
 
     @property
     def uuid(self) -> str:

@@ -13,7 +13,7 @@ ROUND = 1200
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a reading covers: from the reading before to now, in seconds since the start."""
+    """What a reading covers: from the previous reading to now, in seconds since the start."""
 
     start: float
     end: float

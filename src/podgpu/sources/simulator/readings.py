@@ -1,6 +1,6 @@
 """A moment of a card, in the catalog's words.
 
-Left out is what such a card does not say: fan speed, retired pages, thresholds in degrees.
+What such a card does not report is left out: fan speed, retired pages, thresholds in degrees.
 """
 
 import math
@@ -115,7 +115,7 @@ def _memory(total: int, reserved: int, overhead: int, activities: Iterable[Activ
 
 
 def _profile(weighted: list[tuple[Activity, float]], decoders: int) -> Values:
-    """Say what GPM would of a card or an instance, given each activity's part of it."""
+    """Return what GPM would report of a card or an instance, given each activity's part of it."""
 
     def mean(quantity: Quantity) -> float:
         return round(sum(each.load * weight * quantity(each.resident.work) for each, weight in weighted), 4)

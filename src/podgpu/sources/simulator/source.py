@@ -10,6 +10,7 @@ from podgpu.sources.simulator.layout import SimulatedCard
 from podgpu.sources.simulator.motion import ROUND, Window
 from podgpu.sources.simulator.readings import card_readings, slice_readings
 from podgpu.sources.simulator.tape import Activity, Moment, Tape
+from podgpu.sources.simulator.turns import busy_windows, switch_log
 
 DRIVER_VERSION = "580.159.04"
 NVML_VERSION = "13.580.159.04"
@@ -19,9 +20,9 @@ ABLE = replace(SEES_ALL, hears_xids=True)
 
 
 class Simulator:
-    """The demo node. What it shows depends on the seed and on when it is read, as of a real card.
+    """The demo node. What it shows depends on the seed and on when it is read, as with a real card.
 
-    Use and power are means since the reading before, at first since the start. Each XID event is reported once, and
+    Use and power are means since the previous reading, at first since the start. Each XID event is reported once, and
     `wall` dates it.
     """
 
@@ -43,7 +44,7 @@ class Simulator:
         # Without any time in between there is no mean.
         window = Window(before if before < elapsed else elapsed - 1, elapsed)
         return Report(
-            devices=tuple(_device(tape.at(window), elapsed) for tape in self._tapes),
+            devices=tuple(_logged(_device(tape.at(window), elapsed), tape, window) for tape in self._tapes),
             events=tuple(
                 XidEvent(uuid=card.uuid, xid=MMU_FAULT, at=self._started_at + second)
                 for card in CARDS
@@ -75,6 +76,12 @@ def _device(moment: Moment, elapsed: float) -> Device:
         instances=tuple(_instances(moment)),
         processes=tuple(_process(activity) for activity in moment.activities),
     )
+
+
+def _logged(device: Device, tape: Tape, window: Window) -> Device:
+    if not tape.card.logs_switches:
+        return device
+    return replace(device, windows=busy_windows(tape, window), log=switch_log(tape, window))
 
 
 def _gpu(card: SimulatedCard) -> Gpu:

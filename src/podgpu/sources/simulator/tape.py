@@ -1,6 +1,6 @@
 """One card over one round: what its processes do, and what power, heat and traffic follow from it.
 
-Use and power are means over the time since the reading before, and counters are their integrals: so what is divided
+Use and power are means over the time since the previous reading, and counters are their integrals: so what is divided
 among the processes is what the card really did.
 """
 
@@ -34,7 +34,7 @@ _TRAFFIC: tuple[Quantity, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one resident did since the reading before.
+    """What one resident did since the previous reading.
 
     `load` is of the multiprocessors it runs on, `weight` their part of the card.
     """
@@ -48,7 +48,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A card at one time. Power and rates are means since the reading before."""
+    """A card at one time. Power and rates are means since the previous reading."""
 
     card: SimulatedCard
     activities: tuple[Activity, ...]
@@ -77,7 +77,7 @@ class Tape:
     def __init__(self, card: SimulatedCard, seed: int) -> None:
         # Not a secret, and a string seed gives the same numbers on every machine.
         random = Random(f"{seed} {card.index}")  # noqa: S311
-        self._card = card
+        self.card = card
         self._weights = tuple(_weight(card, resident) for resident in card.processes)
         self._loads = _loads(card, random)
         self._busy = tuple(Meter(round(load * 1e6) for load in loads) for loads in self._loads)
@@ -98,7 +98,7 @@ class Tape:
     def at(self, window: Window) -> Moment:
         second, now = window.last_second, window.end
         return Moment(
-            card=self._card,
+            card=self.card,
             activities=tuple(self._activities(window)),
             power_watts=self._energy.rate(window) / 1000,
             power_instant_watts=self._power[second] / 1000,
@@ -119,8 +119,17 @@ class Tape:
             rounds=position(now)[0],
         )
 
+    def busy_us(self, window: Window) -> int:
+        """How long the card worked, for anybody."""
+        return sum(busy.during(window) for busy in self._busy)
+
+    def loads(self, elapsed: float) -> list[tuple[int, float]]:
+        """Each process's load at a time, by PID."""
+        _, second, _ = position(elapsed)
+        return [(one.pid, loads[second]) for one, loads in zip(self.card.processes, self._loads, strict=True)]
+
     def _activities(self, window: Window) -> Iterator[Activity]:
-        for resident, busy, weight in zip(self._card.processes, self._busy, self._weights, strict=True):
+        for resident, busy, weight in zip(self.card.processes, self._busy, self._weights, strict=True):
             yield Activity(
                 resident=resident,
                 busy_us=busy.during(window),
@@ -132,7 +141,7 @@ class Tape:
     def _total(self, quantity: Quantity, second: int) -> float:
         return sum(
             loads[second] * weight * quantity(resident.work)
-            for resident, loads, weight in zip(self._card.processes, self._loads, self._weights, strict=True)
+            for resident, loads, weight in zip(self.card.processes, self._loads, self._weights, strict=True)
         )
 
 

@@ -3,15 +3,14 @@
 It ends with its parent, and with it everything that it holds of the driver.
 """
 
-import ctypes
-import os
 import select
-import signal
 import time
 from typing import BinaryIO
 
 from msgspec import Struct
 
+from podgpu.sources import pipe
+from podgpu.sources.child import sees_node, settle
 from podgpu.sources.switches import wire
 from podgpu.sources.switches.driver import Refusal
 from podgpu.sources.switches.logbook import Logbook
@@ -19,8 +18,6 @@ from podgpu.sources.switches.tape import Tape
 
 DRAIN_SECONDS = 1.0  # the log has room for 20 s
 REST_SECONDS = 600.0  # until a card that refused is asked again
-INITIAL_PID_NAMESPACE = 0xEFFFFFFC
-_PR_SET_PDEATHSIG = 1
 
 
 class Reader:
@@ -110,34 +107,22 @@ class Blind:
     def close(self) -> None: ...
 
 
-def die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def sees_node() -> bool:
-    return os.stat("/proc/self/ns/pid").st_ino == INITIAL_PID_NAMESPACE  # noqa: PTH116 - pathlib takes half a MiB
-
-
 def serve(readers: Readers | Blind, requests: BinaryIO, answers: BinaryIO) -> None:
     while True:
         is_asked, _, _ = select.select([requests], [], [], DRAIN_SECONDS if readers.are_open else None)
         if not is_asked:
             readers.drain()
             continue
-        request = wire.receive(requests)
-        if not isinstance(request, wire.Watch):
+        message = pipe.next_request(requests)
+        request = wire.decode_request(message) if message else wire.Stop()
+        if isinstance(request, wire.Stop):
             return
-        answers.write(wire.frame(readers.watch(request.cards)))
+        answers.write(pipe.frame(readers.watch(request.cards)))
         answers.flush()
 
 
 def main() -> None:
-    die_with_parent()
-    # A terminal sends Ctrl-C to the whole process group, but only the agent decides when this ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    requests, answers = os.fdopen(0, "rb", buffering=0), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    requests, answers = settle()
     readers = Readers() if sees_node() else Blind()
     serve(readers, requests, answers)
     readers.close()

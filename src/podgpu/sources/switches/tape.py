@@ -44,8 +44,8 @@ class Tape:
         self._ended_ns: int | None = None  # when the card was last left, and nobody has come since
         self._slices: list[Slice] = []
         self._lost: list[Span] = []
-        self._switches = 0
-        self._switching_ns = 0
+        self._starts: list[int] = []
+        self._gaps: list[Span] = []  # between two contexts; no slice overlaps one
         self._ahead_ns: int | None = None
 
     def feed(self, records: bytes, dropped: int) -> None:
@@ -64,7 +64,7 @@ class Tape:
             self._go_blind()
         if len(self._slices) > MOST_SLICES:
             self._lose(self._slices[0].begin_ns, self._slices[-1].end_ns)
-            self._slices = []
+            self._slices, self._starts, self._gaps = [], [], []
 
     def cut(self, clock: Clock, delay_ns: int) -> SwitchLog | None:
         """Return the log up to `delay_ns` ago, in the node's time. None as long as nobody knows who is on the card.
@@ -83,16 +83,14 @@ class Tape:
         if self._blind_ns is not None and self._blind_ns < until:
             self._lose(self._blind_ns, until)
             self._blind_ns = until
-        log = SwitchLog(
+        return SwitchLog(
             begin_ns=begin - ahead_ns,
             end_ns=until - ahead_ns,
             slices=tuple(self._slices_until(until, ahead_ns)),
             lost=tuple(self._lost_until(until, ahead_ns)),
-            switches=self._switches,
-            switching_ns=self._switching_ns,
+            switches=self._switches_until(until),
+            switching_ns=sum(one.end_ns - one.begin_ns for one in self._gaps_until(until)),
         )
-        self._switches = self._switching_ns = 0
-        return log
 
     def _ahead(self, clock: Clock) -> tuple[int, bool]:
         """Return how far the card's clock is ahead, and whether a clock was set. A doubtful answer changes nothing."""
@@ -146,13 +144,24 @@ class Tape:
         self._see(stamp)
         if self._known_ns is None:
             self._known_ns = stamp
-        if self._slices and self._slices[-1].end_ns > stamp:  # a blurred end
-            last = self._slices[-1]
-            self._slices[-1] = Slice(last.pid, min(last.begin_ns, stamp), stamp)
-        self._switches += 1
-        if self._ended_ns is not None and 0 <= stamp - self._ended_ns <= LONGEST_SWITCH_NS:
-            self._switching_ns += stamp - self._ended_ns
+        self._rewind(stamp)
+        self._starts.append(stamp)
+        if self._ended_ns is not None and 0 < stamp - self._ended_ns <= LONGEST_SWITCH_NS:
+            self._gaps.append(Span(max(self._ended_ns, self._known_ns), stamp))
         self._resident, self._ended_ns = Resident(pid, context, stamp), None
+
+    def _rewind(self, stamp: int) -> None:
+        """Take back what blurred stamps put after this one, so that no moment counts twice."""
+        while self._slices and self._slices[-1].end_ns > stamp:
+            last = self._slices.pop()
+            if last.begin_ns < stamp:
+                self._slices.append(Slice(last.pid, last.begin_ns, stamp))
+        while self._gaps and self._gaps[-1].end_ns > stamp:
+            gap = self._gaps.pop()
+            if gap.begin_ns < stamp:
+                self._gaps.append(Span(gap.begin_ns, stamp))
+        if self._ended_ns is not None:
+            self._ended_ns = min(self._ended_ns, stamp)
 
     def _end(self, pid: int, context: int, stamp: int) -> None:
         there, self._resident = self._resident, None
@@ -165,7 +174,7 @@ class Tape:
             self._go_blind()
             self._see(stamp)
             return
-        self._ended_ns = stamp
+        self._ended_ns = max(stamp, there.begin_ns)
         # A process may have ended on the way, but not another one come.
         whose = pid if there.pid == ENDED_PID else there.pid
         if stamp > there.begin_ns:
@@ -203,4 +212,15 @@ class Tape:
     def _lost_until(self, until: int, ahead: int) -> list[Span]:
         ready = [Span(one.begin_ns - ahead, one.end_ns - ahead) for one in self._lost if one.begin_ns < until]
         self._lost = [Span(max(one.begin_ns, until), one.end_ns) for one in self._lost if one.end_ns > until]
+        return ready
+
+    def _switches_until(self, until: int) -> int:
+        left = [stamp for stamp in self._starts if stamp >= until]
+        count, self._starts = len(self._starts) - len(left), left
+        return count
+
+    def _gaps_until(self, until: int) -> list[Span]:
+        """Cut gaps where slices are cut, so that time on the card and between contexts is never more than there was."""
+        ready = [Span(one.begin_ns, min(one.end_ns, until)) for one in self._gaps if one.begin_ns < until]
+        self._gaps = [Span(max(one.begin_ns, until), one.end_ns) for one in self._gaps if one.end_ns > until]
         return ready

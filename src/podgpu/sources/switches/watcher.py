@@ -5,23 +5,20 @@ While a stuck child lives no second one is started: a card has one reader of our
 
 import asyncio
 import math
-import os
-import sys
 import time
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 
 import msgspec
 
 from podgpu import log
 from podgpu.model import Fault, PartStatus, SwitchLog
+from podgpu.sources import parent
 from podgpu.sources.switches import NAME, wire
 
 PATIENCE = 1.0  # seconds to wait for an answer; one that comes later counts for the next cycle
 KILL_AFTER = 30.0
-STOP_SECONDS = 3.0
 LONGEST_PAUSE = 300.0  # seconds between two attempts to start a child that keeps dying
 NOT_ERRORS = frozenset({"hidden_record", "ended_record"})  # counted, but nothing is wrong
 
@@ -51,7 +48,7 @@ class Watcher:
                 return {}
             try:
                 answer = await self._asked(cards)
-            except (OSError, asyncio.IncompleteReadError, msgspec.MsgspecError) as error:
+            except (OSError, EOFError, msgspec.MsgspecError) as error:
                 await self._mourn(error)
                 return {}
         return self._taken(answer) if answer else {}
@@ -81,9 +78,9 @@ class Watcher:
             if time.monotonic() < self._start_after:
                 return None
             await self._start()
-        assert self._process and self._process.stdin  # noqa: S101 - started with pipes
+        assert self._process  # noqa: S101 - started above
         if self._answer is None:
-            self._process.stdin.write(wire.frame(wire.Watch(dict(cards))))
+            parent.send(self._process, wire.Watch(dict(cards)))
             self._asked_at = time.monotonic()
             self._answer = asyncio.create_task(_receive(self._process))
         # One that is stuck must not hold up every cycle.
@@ -99,23 +96,14 @@ class Watcher:
 
     async def _start(self) -> None:
         self._lives += 1
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",  # do not import modules from the agent's working directory
-            "-m",
-            "podgpu.sources.switches.child",
-            stdin=PIPE,
-            stdout=PIPE,
-            env={**os.environ, "MALLOC_ARENA_MAX": "2"},
-        )
+        self._process = await parent.start("podgpu.sources.switches.child")
 
     def _stuck(self) -> None:
         silent = time.monotonic() - self._asked_at
         self._fault = Fault(reason="reader_stuck", seconds=silent)
         self.errors["reader_stuck"] += 1
         if silent > KILL_AFTER and self._process:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            parent.kill(self._process)
 
     async def _mourn(self, error: Exception) -> None:
         """The child died. The next one may start after a while, a longer one each time."""
@@ -142,35 +130,15 @@ class Watcher:
         return {uuid: one.log for uuid, one in answer.cards.items() if one.log}
 
     async def _dismiss(self) -> bool:
-        """Stop the child with growing force. One that stays holds the driver, and no other may start."""
-        process = self._process
-        if process is None:
-            return True
-        with suppress(ConnectionError, RuntimeError):
-            assert process.stdin  # noqa: S101 - started with pipes
-            process.stdin.write(wire.frame(wire.Stop()))
-            process.stdin.close()
-        for force in (process.terminate, process.kill, lambda: None):
-            try:
-                await asyncio.wait_for(process.wait(), STOP_SECONDS / 3)
-            except TimeoutError:
-                with suppress(ProcessLookupError):
-                    force()
-            else:
-                self._forget_child()
-                return True
-        return False
-
-    def _forget_child(self) -> None:
+        """Stop the child. One that stays holds the driver, and no other may start."""
+        if self._process and not await parent.stop(self._process, wire.Stop()):
+            return False
         self._process = None
         if self._answer:
             self._answer.cancel()
         self._answer = None
+        return True
 
 
 async def _receive(process: Process) -> wire.Answer:
-    assert process.stdout  # noqa: S101 - started with pipes
-    size = int.from_bytes(await process.stdout.readexactly(wire.LENGTH_BYTES), "little")
-    if size > wire.LARGEST_FRAME:
-        raise asyncio.IncompleteReadError(b"", size)
-    return wire.decode_answer(await process.stdout.readexactly(size))
+    return wire.decode_answer(await parent.answer(process))

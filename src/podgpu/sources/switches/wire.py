@@ -1,14 +1,9 @@
-"""The messages between the agent and the child process: a length, then MessagePack."""
-
-from typing import BinaryIO
+"""The messages between the agent and the child process."""
 
 import msgspec
 from msgspec import Struct
 
 from podgpu.model import SwitchLog
-
-LENGTH_BYTES = 4
-LARGEST_FRAME = 64 * 1024 * 1024
 
 
 class Watch(Struct, frozen=True, tag="watch"):
@@ -38,17 +33,3 @@ class Answer(Struct, frozen=True):
 Request = Watch | Stop
 decode_request = msgspec.msgpack.Decoder(Request).decode
 decode_answer = msgspec.msgpack.Decoder(Answer).decode
-
-
-def frame(message: Struct) -> bytes:
-    body = msgspec.msgpack.encode(message)
-    return len(body).to_bytes(LENGTH_BYTES, "little") + body
-
-
-def receive(stream: BinaryIO) -> Request | None:
-    """Return the next request, or None if the agent is gone."""
-    head = stream.read(LENGTH_BYTES)
-    if len(head) < LENGTH_BYTES:
-        return None
-    request: Request = decode_request(stream.read(int.from_bytes(head, "little")))
-    return request

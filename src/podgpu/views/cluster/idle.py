@@ -1,17 +1,16 @@
 """Who holds a GPU and does not use it, since when, and what that costs."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
 
 from msgspec import Struct
 
 from podgpu.model import Cluster, Prices, Tenant
+from podgpu.model.quantity import total
 from podgpu.views.cluster.places import Place, places, seats
 from podgpu.views.cluster.selection import EVERYTHING, Selection
 from podgpu.views.outsider import is_outsider
 from podgpu.views.tenant import idle_seconds
 
-N = TypeVar("N", int, float)
 SECONDS_PER_HOUR = 3600.0
 
 
@@ -39,9 +38,7 @@ class IdleRow(Struct, frozen=True, kw_only=True):
     held_gpus: float | None = None  # what it holds of them, in whole cards
     memory_used_bytes: int | None = None  # what its processes keep there
     processes: int | None = None  # how many it has there
-    idle_since: float | None = (
-        None  # seconds since 1970: the last use of any of them, or when the pod started
-    )
+    idle_since: float | None = None  # seconds since 1970: last use of any of them, or the pod's start
     idle_seconds: float | None = None  # the same as a duration
     ever_used: bool = False  # whether it is known to have used one of them at all
     cost_per_hour: float | None = None  # of what it holds
@@ -157,14 +154,14 @@ def _row(key: tuple[str, ...], own: list[_Idle], prices: Prices | None) -> IdleR
         node=node,
         gpus=tuple(sorted({_gpu(idle.place) for idle in own})),
         model=models.pop() if len(models) == 1 else "",
-        held_gpus=_total(one.booking.allocated_ratio for one in tenants),
-        memory_used_bytes=_total(one.booking.memory_bytes for one in tenants),
-        processes=_total(one.booking.processes for one in tenants),
+        held_gpus=total(one.booking.allocated_ratio for one in tenants),
+        memory_used_bytes=total(one.booking.memory_bytes for one in tenants),
+        processes=total(one.booking.processes for one in tenants),
         idle_since=_if_all(since, max),
         idle_seconds=_if_all(seconds, min),
         ever_used=any(idle.used for idle in own),
-        cost_per_hour=_total(_price(idle, prices) for idle in own),
-        cost=_total(_cost(idle, prices) for idle in own),
+        cost_per_hour=total(_price(idle, prices) for idle in own),
+        cost=total(_cost(idle, prices) for idle in own),
     )
 
 
@@ -185,13 +182,6 @@ def _price(idle: _Idle, prices: Prices | None) -> float | None:
 def _cost(idle: _Idle, prices: Prices | None) -> float | None:
     price = _price(idle, prices)
     return None if price is None or idle.seconds is None else price * idle.seconds / SECONDS_PER_HOUR
-
-
-def _total(values: Iterable[N | None]) -> N | None:
-    """A sum of which a part is not known is not known."""
-    found = list(values)
-    known = [one for one in found if one is not None]
-    return sum(known[1:], known[0]) if known and len(known) == len(found) else None
 
 
 def _if_all(values: list[float | None], choose: Callable[[list[float]], float]) -> float | None:

@@ -1,7 +1,7 @@
 """A node's snapshot for a view of many nodes: who is on which card, the books, and the readings that such views show.
 
-Left out are all other readings, whose a process is and how that is known, tenants that ended, and the containers of
-pods. `podgpu why` gets those from the agent itself.
+All other readings are left out, and so are the owners of processes with their evidence, tenants that ended, and the
+containers of pods. `podgpu why` gets those from the agent itself.
 """
 
 from msgspec.structs import replace

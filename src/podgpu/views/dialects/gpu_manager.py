@@ -1,6 +1,6 @@
 """Tencent's gpu-manager: what each container requested and uses, in cards, percent of a card and MiB."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import ceil
 from typing import Any
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Card, ContainerRef, Gpu, Pod, Snapshot
-from podgpu.model.quantity import amount
+from podgpu.model.quantity import amount, total
 from podgpu.views.dialects import Answers, Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
 from podgpu.views.series import Family, Labels
@@ -37,11 +37,11 @@ class CardUse(Struct, frozen=True):
 
     @property
     def percent(self) -> float | None:
-        return percent(_sum(one.card_ratio for one in self.tenants))
+        return percent(total(one.card_ratio for one in self.tenants))
 
     @property
     def mib(self) -> int | None:
-        return _mib(_sum(one.memory_bytes for one in self.tenants))
+        return _mib(total(one.memory_bytes for one in self.tenants))
 
 
 class ContainerUse(Struct, frozen=True, kw_only=True):
@@ -60,16 +60,18 @@ class ContainerUse(Struct, frozen=True, kw_only=True):
         if self.limits is not None:
             cores = _whole(self.limits.get(CORE, "0"))
             return None if cores is None else cores / CORES_OF_CARD
-        return _sum(_share(one) for one in self.given) if self.given else None
+        return total(_share(one) for one in self.given) if self.given else None
 
     @property
     def requested_mib(self) -> float | None:
         """A container that requests no memory may use all of its cards'."""
         if self.limits is None:
-            return _mib(_sum(_limit(one) for one in self.given)) if self.given else None
+            return _mib(total(_limit(one) for one in self.given)) if self.given else None
         blocks = _whole(self.limits.get(MEMORY, "0"))
         if blocks == 0 and self.requested_cards != 0:
-            return _mib(_sum(one.reading("memory_total_bytes") for one in self.given)) if self.given else None
+            return (
+                _mib(total(one.reading("memory_total_bytes") for one in self.given)) if self.given else None
+            )
         return None if blocks is None else blocks * BLOCK_MIB
 
 
@@ -85,8 +87,8 @@ def families(snapshot: Snapshot, _options: None) -> list[Family]:
             utilization.add(card.percent, _labels(snapshot, one, "gpu", name))
             memory.add(card.mib, _labels(snapshot, one, "gpu_memory", name))
         if one.cards:
-            utilization.add(_sum(card.percent for card in one.cards), _labels(snapshot, one, "gpu", TOTAL))
-            memory.add(_sum(card.mib for card in one.cards), _labels(snapshot, one, "gpu_memory", TOTAL))
+            utilization.add(total(card.percent for card in one.cards), _labels(snapshot, one, "gpu", TOTAL))
+            memory.add(total(card.mib for card in one.cards), _labels(snapshot, one, "gpu_memory", TOTAL))
         cards.add(one.requested_cards, _labels(snapshot, one, "req_of_gpu", TOTAL))
         mib.add(one.requested_mib, _labels(snapshot, one, "req_of_gpu_memory", TOTAL))
     return [utilization, cards, memory, mib]
@@ -165,13 +167,6 @@ def _whole(text: str) -> int | None:
 
 def _mib(size: float | None) -> int | None:
     return None if size is None else int(size) >> 20
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """If one value is unknown, so is the sum."""
-    listed = list(values)
-    known = [value for value in listed if value is not None]
-    return sum(known) if len(known) == len(listed) else None
 
 
 def _family(name: str, help_text: str) -> Family:

@@ -72,7 +72,7 @@ def map_family(mapped: Iterable[MapRow]) -> Family:
 
 
 def node_families(mapped: Iterable[MapRow]) -> list[Family]:
-    """A family for each node. Nodes whose names become the same share one, and the label tells them apart."""
+    """A family for each node. Nodes whose names become the same share one, and the label distinguishes them."""
     found: dict[str, Family] = {}
     for row in mapped:
         name = metric_name(row.node)

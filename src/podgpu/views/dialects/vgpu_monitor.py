@@ -68,8 +68,8 @@ class Options:
         option.Option(
             flag="--dialect.vgpu-monitor.namespace",
             group=option.DIALECTS,
-            help="Whether every pod on /metrics/vgpu-monitor has a namespace label. Without it, only a pod has it that "
-            "came after another of its name.",
+            help="Whether every pod on /metrics/vgpu-monitor has a namespace label. Without it, only a pod that came "
+            "after another of its name has one.",
             parse=OneOf(("on", "off")),
             default="off",
         )

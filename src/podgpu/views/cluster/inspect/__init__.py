@@ -1,6 +1,6 @@
 """Two tables of how much memory of each card was given to whom: one line for each node, or one for each pod.
 
-The layout is to the byte that of the kubectl plugin they come from, where that has one. Beyond it there are cards
+Byte for byte, the layout is that of the kubectl plugin they come from, where that has one. Beyond it there are cards
 without a known number, in a column of their own; sizes that are not known, `?`; and sums that lack some of them, `+`.
 """
 
@@ -29,10 +29,8 @@ SCHEMA = 1
 NO_ADDRESS = "unknown"
 UNKNOWN = "?"
 IN_CLUSTER = "Allocated/Total GPU Memory In Cluster:"
-LINE_BEYOND_ROW, LINE_BEYOND_PODS = (
-    20,
-    10,
-)  # by how much the line of dashes is longer than what it is measured by
+# By how much the line of dashes is longer than what it is measured by.
+LINE_BEYOND_ROW, LINE_BEYOND_PODS = 20, 10
 
 
 class Unit(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from podgpu.model import Cluster, ClusterNode, PendingPod
+from podgpu.model.quantity import total_of_known
 from podgpu.views.cluster.places import Place, Seat, places, seats
 from podgpu.views.cluster.rows.row import Entry, Row
 from podgpu.views.cluster.rows.sums import DIGITS, Sum
@@ -176,8 +177,8 @@ def _whole(values: Iterable[float | None]) -> int | None:
 
 
 def _total(values: Iterable[float | None]) -> float | None:
-    known = [one for one in values if one is not None]
-    return round(sum(known), DIGITS) if known else None
+    found = total_of_known(values)
+    return None if found is None else round(found, DIGITS)
 
 
 def _state(own: Sequence[Place]) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
+from podgpu.model.quantity import total_of_known
 from podgpu.views.cluster.places import Place
 from podgpu.views.cluster.rows.row import Row
 from podgpu.views.outsider import is_outsider
@@ -65,8 +66,8 @@ class Sum:
 
 
 def _total(values: Iterable[N | None]) -> N | None:
-    known = [value for value in values if value is not None]
-    return round(sum(known[1:], known[0]), DIGITS) if known else None
+    found = total_of_known(values)
+    return None if found is None else round(found, DIGITS)
 
 
 def _known(bound: float | None, ratio: float | None) -> float:

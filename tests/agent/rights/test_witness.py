@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.agent.witness import Witness
+from podgpu.agent.rights.witness import Witness
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Holder, Process
 from podgpu.sharing.alternatives import Alternatives
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from podgpu.agent.stock import Latest, Stock
+from podgpu.agent.rights.stock import Latest, Stock
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.podresources import Allocated
 from podgpu.kube.resource_claims import ClaimTiming, ResourceClaims

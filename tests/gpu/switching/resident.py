@@ -13,7 +13,7 @@ from podgpu.kube.log_dirs import LogDirs
 from podgpu.model import Card, Snapshot
 from podgpu.sources.nvml.sampler import Sampler
 from podgpu.sources.switches.watcher import Watcher
-from tests.gpu.listening import Check
+from tests.gpu.switching.listening import Check
 from tests.gpu.tenants import band_of, truth
 from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked
 from tests.looks.replay import true_shares
@@ -41,7 +41,7 @@ async def _watched(folder: Path) -> tuple[Snapshot, bool, float]:
         processes=Procfs(Path("/proc")),
         lookout=Lookout(Watcher(), always=False),
     )
-    sampler = Sampler(interval=INTERVAL, library=None, windows=True)
+    sampler = Sampler(interval=INTERVAL, library=None, watched=attribution.watched)
     agent = Agent(sampler, node="bench", interval=INTERVAL, attribution=attribution)
     running = asyncio.create_task(agent.run())
     snapshot, deadline = agent.snapshot, time.monotonic() + LONGEST

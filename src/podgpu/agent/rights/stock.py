@@ -13,7 +13,6 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from podgpu import sharing
-from podgpu.agent.roster import kept_going
 from podgpu.model import (
     Allocation,
     Device,
@@ -30,6 +29,7 @@ from podgpu.model import (
 from podgpu.sharing import inventory
 from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sources.residents import Allocations
+from podgpu.upkeep import kept_going
 
 MAP_SECONDS = 600.0  # how long the last map is believed while the kubelet is away
 T = TypeVar("T")
@@ -122,12 +122,13 @@ class Stock:
         self,
         devices: Sequence[Device],
         pods: tuple[Pod, ...],
-        told: Sequence[Allocation] = (),
-        told_by: str = "",
+        reported: Sequence[Allocation] = (),
+        reporter: str = "",
     ) -> Inventory:
         """Return the same inventory as before if nothing in it has changed.
 
-        `told` is what the source of the numbers, `told_by`, says about who holds what, if no kubelet can be believed.
+        `reported` is what the source of the numbers, the `reporter`, says about who holds what. It counts if no kubelet
+        can be believed.
         """
         allocated = await self._allocated.get() if self._allocated else None
         seen = await self._observed.get() if self._observed else None
@@ -136,9 +137,9 @@ class Stock:
             self._dynamics.follow(pods, believed.dynamic if believed else ())
         found = Findings(
             cards=tuple(map(_facts, devices)),
-            allocations=believed.devices if believed else tuple(told),
+            allocations=believed.devices if believed else tuple(reported),
             dynamic=believed.dynamic if believed else (),
-            source=self._allocations.name if believed and self._allocations else told_by,
+            source=self._allocations.name if believed and self._allocations else reporter,
             allocatable=allocated.allocatable if allocated else (),
             resource_claims=self._dynamics.claims() if self._dynamics else (),
             pool_devices=self._dynamics.devices() if self._dynamics else (),

@@ -1,0 +1,63 @@
+"""Who was given what on this node."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from podgpu import sharing
+from podgpu.ledger.mps import PodName
+from podgpu.model import Allocation, Claim
+from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing.inventory import Inventory
+
+
+class Rights:
+    """Found once, for as long as nothing about it changes.
+
+    `settled` has the readings of the alternatives that processes have shown to be right.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        systems: Sequence[sharing.SharingSystem],
+        alternatives: tuple[Alternatives, ...],
+        settled: Mapping[Alternatives, int],
+    ) -> None:
+        self.inventory = inventory
+        self.alternatives = alternatives
+        self.settled = settled
+        self.claims = sharing.claims(inventory, systems, settled)
+        undecided = [one for one in alternatives if one not in settled]
+        self.sharing = sharing.statuses(inventory, self.claims, systems, undecided)
+        self._systems = systems
+
+    @cached_property
+    def by_card(self) -> Mapping[str, list[Claim]]:
+        found: dict[str, list[Claim]] = {}
+        for claim in self.claims:
+            found.setdefault(claim.gpu, []).append(claim)
+        return found
+
+    @cached_property
+    def pods(self) -> frozenset[PodName]:
+        return frozenset((claim.container.namespace, claim.container.pod) for claim in self.claims)
+
+    @cached_property
+    def unclaimed(self) -> tuple[Allocation, ...]:
+        """An id that nobody understands may be that of a card which does not answer."""
+        devices = self.inventory.devices
+        if not devices or any(device.fault for device in devices):
+            return ()
+        return sharing.unclaimed(self.inventory, self._systems)
+
+
+def found(
+    inventory: Inventory,
+    systems: Sequence[sharing.SharingSystem],
+    asked: tuple[Alternatives, ...],
+    settled: Mapping[Alternatives, int],
+) -> Rights:
+    """Find everything at once, for a thread to do."""
+    rights = Rights(inventory, systems, asked, settled)
+    _ = rights.unclaimed  # which takes as long
+    return rights

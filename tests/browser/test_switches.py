@@ -1,0 +1,51 @@
+"""What the page says where the driver's log of context switches is read."""
+
+import copy
+
+import pytest
+
+from tests.browser.chromium import Browser
+from tests.browser.stage import Document, Script, demo_document, staged
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+TIME_SLICED = 4  # the demo's card with a log
+
+
+async def losing(ratio: float) -> Document:
+    """The demo, with so much of the card's time lost between two tenants."""
+    one = copy.deepcopy(await demo_document())
+    one["cards"][TIME_SLICED]["balance"]["switching_ratio"] = ratio
+    return one
+
+
+async def test_a_card_that_loses_much_to_switching_is_an_alert_that_comes_and_goes(chromium: Browser) -> None:
+    script = Script(await losing(0.26))
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url)
+        await page.run("document.querySelector('.more')?.click()")
+        (alert,) = [one for one in await page.texts(".alert") if "Switching" in one]
+        assert f"GPU {TIME_SLICED} loses 26" in alert
+        assert "of its time to switching between tenants" in alert
+        assert "with MPS, or with MIG" in alert
+        script.publish(await losing(0.01))
+        await page.until(
+            "![...document.querySelectorAll('.alert')].some(e => e.textContent.includes('Switching'))"
+        )
+        assert page.complaints == []
+
+
+async def test_a_pod_shows_how_long_it_was_on_the_card(chromium: Browser) -> None:
+    document = await losing(0.0)
+    tenants = document["cards"][TIME_SLICED]["tenants"]
+    assert all("resident_us" in one["booking"] for one in tenants)
+    first, other = tenants[0], document["cards"][0]["tenants"][0]
+    first["booking"]["resident_us"] = 754_000_000
+    async with staged(Script(document)) as url, chromium.page() as page:
+        for one, shows in ((first, True), (other, False)):
+            await page.open(f"{url}?pod={one['container']['namespace']}/{one['container']['pod']}")
+            await page.until("document.querySelector('.podpage .facts') !== null")
+            facts = await page.text(".podpage")
+            assert ("On the card" in facts) is shows
+            assert ("by the driver's log of context switches" in facts) is shows
+            assert ("13 min" in facts or "12 min" in facts) is shows

@@ -1,0 +1,42 @@
+"""GPM's glimpses of the card, ten a second, as the sampler takes them."""
+
+import time
+from threading import Event, Thread
+from typing import Self
+
+import pynvml
+
+from podgpu.sources.nvml.child import BEAT_SECONDS
+from podgpu.sources.nvml.gpm.pulse import Pulse
+from podgpu.sources.nvml.gpm.tenths import Glimpse
+from podgpu.sources.nvml.handle import Handle, Journal
+
+
+class Pulsing:
+    """Records from entering to leaving."""
+
+    def __init__(self) -> None:
+        self.glimpses: list[Glimpse] = []
+        self.cpu_ms = 0.0  # for each second
+        self._over = Event()
+        self._thread = Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        pynvml.nvmlInit()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        pynvml.nvmlShutdown()
+
+    def _run(self) -> None:
+        pulse = Pulse(Handle(pynvml.nvmlDeviceGetHandleByIndex(0), Journal()))
+        began = due = time.monotonic()
+        while not self._over.wait(max(0.0, due - time.monotonic())):
+            pulse.beat()
+            self.glimpses += pulse.taken()
+            due += BEAT_SECONDS
+        pulse.close()
+        self.cpu_ms = 1000 * time.thread_time() / (time.monotonic() - began)
