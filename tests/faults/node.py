@@ -211,6 +211,7 @@ class Node:
 
     def close(self) -> None:
         self._closing.close()
+        self.do(asyncio.sleep(0.1))  # connections that were cut close in the loop's next turns
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
