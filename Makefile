@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo faults matrix check format docs proto bench bench-scale bench-page axe shots stress gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
+.PHONY: help demo test deep soak-demo faults matrix check format docs proto bench bench-scale bench-page axe shots stress soak gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -84,6 +84,10 @@ bench: $(READY) ## measure speed and size side by side
 
 stress: $(READY) ## let thousands of bad clients loose on the server for some minutes, and count what good ones miss
 	$(BIN)/python -m bench.stress
+
+SECONDS ?= 3600
+soak: $(READY) ## change a node in every way for SECONDS, an hour by default, and check each snapshot of its agent; needs root
+	$(BIN)/python -m tests.soak $(SECONDS)
 
 bench-scale: $(READY) ## measure what podgpu costs a Prometheus and the API server, for docs/scale.md; about three minutes
 	$(BIN)/python -m bench.scale

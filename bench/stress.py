@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from podgpu.assembly import collector
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Scope
 from podgpu.config import Config
@@ -78,6 +79,7 @@ def _snapshot(at: float) -> Snapshot:
 
 def _serve(report: Connection) -> None:
     async def main() -> None:
+        collector.relax()  # as the agent does
         server = Server(
             Changing(),
             series_limit=20_000,
@@ -183,21 +185,29 @@ def _attack(name: str, port: int) -> None:
 
 @dataclass
 class Tally:
-    """How long each answer took, and how many did not come."""
+    """How long each answer took, and how many did not come.
+
+    `work` is how long the server itself computed while the slowest was waited for. On a busy machine it waits for a
+    core most of the time, which no server can help.
+    """
 
     path: str
     every: float
+    server: int
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
+    work: float = 0.0
 
     def run(self, port: int, until: float) -> None:
         due = time.monotonic()
         while due < until:
             time.sleep(max(0.0, due - time.monotonic()))
-            began = time.monotonic()
+            began, worked = time.monotonic(), _worked_seconds(self.server)
             try:
                 self._ask(port)
                 self.seconds.append(time.monotonic() - began)
+                if self.seconds[-1] == max(self.seconds):
+                    self.work = _worked_seconds(self.server) - worked
             except (OSError, ValueError):
                 self.failed += 1
             due = max(due + self.every, time.monotonic())
@@ -215,6 +225,11 @@ class Tally:
         return sorted(self.seconds)[int(len(self.seconds) * 0.99)] if self.seconds else PATIENCE
 
 
+def _worked_seconds(pid: int) -> float:
+    """Return the processor time of the server, which has one thread."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
 def _resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / (1 << 20)
 
@@ -225,10 +240,10 @@ def _phase(name: str) -> tuple[Tally, Tally, float, float]:
     server = _PROCESSES.Process(target=_serve, args=(theirs,), daemon=True)
     server.start()
     port = ours.recv()
-    probes, scrapes = Tally("/-/healthy", PROBE_SECONDS), Tally("/metrics", SCRAPE_SECONDS)
-    scrapes.run(port, time.monotonic() + 0.1)
-    scrapes = Tally("/metrics", SCRAPE_SECONDS)
-    before = peak = _resident_mib(server.pid or 0)
+    pid = server.pid or 0
+    Tally("/metrics", SCRAPE_SECONDS, pid).run(port, time.monotonic() + 0.1)
+    probes, scrapes = Tally("/-/healthy", PROBE_SECONDS, pid), Tally("/metrics", SCRAPE_SECONDS, pid)
+    before = peak = _resident_mib(pid)
     attackers = _PROCESSES.Process(target=_attack, args=(name, port), daemon=True)
     attackers.start()
     until = time.monotonic() + SECONDS
@@ -237,7 +252,7 @@ def _phase(name: str) -> tuple[Tally, Tally, float, float]:
         thread.start()
     while any(thread.is_alive() for thread in threads):
         time.sleep(0.1)
-        peak = max(peak, _resident_mib(server.pid or 0))
+        peak = max(peak, _resident_mib(pid))
     for process in (attackers, server):
         process.kill()
         process.join()
@@ -246,12 +261,14 @@ def _phase(name: str) -> tuple[Tally, Tally, float, float]:
 
 def main() -> int:
     passed = True
-    print("| attack | probes failed | p99 | scrapes failed | p99 | memory |\n|---|---|---|---|---|---|")
+    of_each = "failed | p99 | slowest, work in it"
+    print(f"| attack | probes {of_each} | scrapes {of_each} | memory |\n|---|---|---|---|---|---|---|---|")
     for name in ATTACKS:
         probes, scrapes, before, peak = _phase(name)
         cells = [name]
         for one in (probes, scrapes):
             cells += [f"{one.failed} of {len(one.seconds) + one.failed}", f"{one.p99 * 1e3:.0f} ms"]
+            cells += [f"{max(one.seconds, default=PATIENCE) * 1e3:.0f} ms, {one.work * 1e3:.0f} ms"]
             passed &= not one.failed and one.p99 <= P99_SECONDS
         passed &= peak - before <= GROWTH_MIB
         print(f"| {' | '.join(cells)} | {before:.0f} → {peak:.0f} MiB |", flush=True)

@@ -27,7 +27,7 @@ INTERVAL = 0.5
 
 
 class StillPods:
-    """A list of pods that is always there."""
+    """A list of pods that is always there, and changes only when the test says so."""
 
     name = "pods"
 
@@ -37,6 +37,9 @@ class StillPods:
 
     async def run(self) -> None:
         return
+
+    def change(self, pods: tuple[Pod, ...]) -> None:
+        self._pods = pods
 
     def pods(self) -> tuple[Pod, ...]:
         return self._pods

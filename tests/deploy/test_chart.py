@@ -167,6 +167,23 @@ def test_probes_ask_what_depends_on_nothing_outside() -> None:
     assert container["readinessProbe"]["httpGet"] == {"path": "/-/ready", "port": "http", "scheme": "HTTP"}
 
 
+@pytest.mark.parametrize("address", [":19401", "[::]:19401", ":19401=dcgm"])
+def test_probes_ask_at_the_address_that_is_for_them_alone(address: str) -> None:
+    config = {"web": {"probe-address": address}}
+    both = {"config": config, "networkPolicy": {"enabled": True}}
+    found = chart.parse(chart.text(both | {"cluster": {"enabled": True, **both}}))
+    pods = [chart.pod(found), chart.only(found, "Deployment")["spec"]["template"]["spec"]]
+    for container in (pod["containers"][0] for pod in pods):
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        assert ports == {"http": 19400, "probe": 19401}
+        assert [container[one]["httpGet"]["port"] for one in ("livenessProbe", "readinessProbe")] == [
+            "probe",
+            "probe",
+        ]
+    for policy in (one for one in found if one["kind"] == "NetworkPolicy"):
+        assert [one["port"] for one in policy["spec"]["ingress"][0]["ports"]] == ["http", "probe"]
+
+
 def test_gpu_nodes_are_found_by_either_discovery_and_their_taint_is_tolerated() -> None:
     spec = chart.pod(chart.objects("defaults"))
     terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][

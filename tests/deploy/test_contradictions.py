@@ -62,6 +62,28 @@ ON = {"enabled": True}
             {"listeners": [{"port": 9400, "dialect": "dcgm"}, {"port": 9401, "dialect": "dcgm"}]},
             'listeners: two ports are named "dcgm". Give one of them another name.',
         ),
+        *(
+            (
+                {"config": {"web.probe-address": address}},
+                f"config.web.probe-address={address} is not where the kubelet's probes ask",
+            )
+            for address in ("127.0.0.1:19401", "[::1]:19401", ":0")
+        ),
+        (
+            {"cluster": {"config": {"web": {"probe-address": "localhost:19401"}}}},
+            "cluster.config.web.probe-address=localhost:19401 is not where the kubelet's probes ask",
+        ),
+        (
+            {"config": {"web.probe-address": ":19400"}},
+            "config.web.probe-address=:19400: the port is taken twice",
+        ),
+        (
+            {
+                "config": {"web.probe-address": ":19401"},
+                "listeners": [{"port": 9400, "dialect": "dcgm", "name": "probe"}],
+            },
+            'listeners: a port is named "probe", as that of web.probe-address is',
+        ),
     ],
 )
 def test_values_that_contradict_each_other_are_refused_with_the_reason(

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -21,6 +22,7 @@ class Seen:
     token: str
     headers: Mapping[str, str]
     body: Any = None
+    at: float = field(default_factory=time.monotonic)
 
     @property
     def is_watch(self) -> bool:

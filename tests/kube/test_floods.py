@@ -18,10 +18,10 @@ from h2.connection import H2Connection
 
 from podgpu.kube._gen.podresources_pb2 import ContainerEntry, DeviceEntry, PodEntry
 from podgpu.kube._gen.podresources_pb2 import ListResponse as DeviceList
-from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, WatchEvent
+from podgpu.kube._gen.pods_pb2 import ContainerSpec, ListResponse, Metadata, PodMessage, PodSpec, WatchEvent
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.api.watch import WatchTiming
-from podgpu.kube.bounds import MOST_PODS
+from podgpu.kube.bounds import MOST_CONTAINERS, MOST_PODS
 from podgpu.kube.kubelet import device_lists
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import LIST as DEVICES
@@ -174,6 +174,44 @@ async def test_sixteen_mib_of_empty_pods_are_not_taken_for_pods() -> None:
         await until(lambda: [one.uid for one in part.pods() or ()] == ["p"], seconds=10)
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 128 << 10
         assert turns.longest < LONGEST_TURN
+
+
+async def test_a_list_with_more_fields_than_there_can_be_is_named_while_the_watch_has_the_pods() -> None:
+    strange = b"\x12\x00" * (8 * MIB - 1)
+    async with kubelet(PODS_API) as fake, pods_of(fake.root) as part, watched_loop() as turns:
+        fake.replies[LIST] = Reply(strange)
+        fake.replies[WATCH] = Reply(event(ADDED, message("p")), event(SYNCED), hangs=True)
+        await until(lambda: [one.uid for one in part.pods() or ()] == ["p"], seconds=10)
+        fault = part.status().fault
+        assert fault and (fault.reason, fault.call) == ("too_many", "ListPods")
+        assert part.errors == {"too_many": 1}
+        fake.replies[LIST] = Reply(ListResponse(pods=[message("p")]).SerializeToString())
+        fake.break_connections()
+        await until(lambda: part.status().up and part.status().fault is None, seconds=10)
+        assert turns.longest < LONGEST_TURN
+
+
+async def test_a_pod_with_too_many_containers_is_named_by_the_kubelets_watch() -> None:
+    specs = [ContainerSpec(name=f"c{n}") for n in range(MOST_CONTAINERS + 7)]
+    crowded = PodMessage(metadata=Metadata(namespace="n", name="p", uid="u"), spec=PodSpec(containers=specs))
+    events = [event(ADDED, crowded.SerializeToString()), event(ADDED, message("q")), event(SYNCED)]
+    async with kubelet(PODS_API) as fake, pods_of(fake.root) as part:
+        fake.replies[LIST] = Reply(b"")
+        fake.replies[WATCH] = Reply(*events, hangs=True)
+        await until(lambda: len(part.pods() or ()) == 2)
+        status = part.status()
+        assert status.up and status.fault
+        assert (status.fault.reason, status.fault.detail.split()[0]) == ("too_many_containers", "n/p")
+        assert "7 are left out" in status.fault.detail
+
+
+async def test_a_pod_with_too_many_containers_is_named_by_the_api_servers_list() -> None:
+    crowded = pod("p", uid(0))
+    crowded["spec"]["containers"] = [{"name": f"c{n}"} for n in range(MOST_CONTAINERS + 7)]
+    async with FakeApi(pods=[crowded, pod("q", uid(1))], version=5) as fake, watching(fake) as watch:
+        await until(lambda: reason(watch.status()) == "too_many_containers")
+        assert watch.status().up
+        assert watch.errors == {"too_many_containers": 7}
 
 
 async def test_an_endless_list_of_devices_is_given_up() -> None:

@@ -32,6 +32,7 @@ from podgpu.kube._gen.pods_pb2 import (
     State,
     Time,
 )
+from podgpu.kube.bounds import MOST_CONTAINERS
 from podgpu.kube.bounds.notes import NOTE_BYTES
 from podgpu.kube.pod_message import to_pod
 from podgpu.model import OwnerReference, PodContainer
@@ -150,6 +151,15 @@ def test_only_notes_are_kept_and_no_huge_ones() -> None:
     assert errors == {"note_too_large": 1}
 
 
+def test_containers_beyond_the_bound_are_counted() -> None:
+    specs = [ContainerSpec(name=f"c{n}") for n in range(MOST_CONTAINERS + 7)]
+    message = PodMessage(metadata=Metadata(namespace="n", name="p", uid="u"), spec=PodSpec(containers=specs))
+    errors: Counter[str] = Counter()
+    pod = to_pod(message, (), errors)
+    assert (len(pod.containers), pod.left_out) == (MOST_CONTAINERS, 7)
+    assert errors == {"too_many_containers": 7}
+
+
 SOUND = max(ListResponse.FromString(recorded("kubernetes-1.36.4-dra", "podsapi-list")).pods, key=len)
 EDITS = st.lists(st.tuples(st.integers(0, len(SOUND) - 1), st.integers(0, 255)), max_size=8)
 
@@ -226,9 +236,10 @@ def test_who_submitted_a_pod_is_said_by_its_first_container() -> None:
         PodMessage(
             metadata=Metadata(name="p", namespace="n", uid="u", annotations={"clusterName": "east"}),
             spec=PodSpec(containers=[ContainerSpec(name="a", image="spec:1", env=env), others]),
-            status=PodStatus(host_ip="10.0.0.7"),
+            status=PodStatus(host_ip="10.0.0.7", qos_class="Burstable"),
         )
     )
     assert (pod.submitter, pod.cluster, pod.host_ip) == ("ada", "east", "10.0.0.7")
+    assert pod.qos == "burstable"
     assert pod.containers[0].image == "spec:1"
     assert "secret" not in repr(pod)

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from podgpu.kube.api import MALFORMED
+from podgpu.kube.bounds import MOST_CONTAINERS
 from podgpu.kube.bounds.notes import LABEL_BYTES, NOTE_BYTES
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
@@ -30,6 +31,7 @@ def test_a_recorded_pod_is_read_whole() -> None:
         uid="a929f714-e746-4631-ad63-3234b6484c75",
         phase="Running",
         started_at=datetime(2026, 11, 15, 3, 5, 22, tzinfo=UTC).timestamp(),
+        qos="besteffort",
         labels={
             "batch.kubernetes.io/controller-uid": "5edee0c8-7bbb-42fa-b379-092e16953992",
             "batch.kubernetes.io/job-name": "nightly-manual",
@@ -107,6 +109,16 @@ def test_a_note_that_is_too_large_is_counted_and_the_pod_stays() -> None:
     found = to_pod(decode_pod(json.dumps(item).encode()), ("note/",), errors)
     assert (found.uid, list(found.annotations)) == (UID, ["note/a"])
     assert errors == {"note_too_large": 2}
+
+
+def test_containers_beyond_the_bound_are_counted() -> None:
+    item = pod("p", UID)
+    item["spec"]["containers"] = [{"name": f"c{n}"} for n in range(MOST_CONTAINERS)]
+    item["spec"]["initContainers"] = [{"name": f"i{n}"} for n in range(7)]
+    errors: Counter[str] = Counter()
+    found = to_pod(decode_pod(json.dumps(item).encode()), (), errors)
+    assert (len(found.containers), found.left_out) == (MOST_CONTAINERS, 7)
+    assert errors == {"too_many_containers": 7}
 
 
 def test_of_too_many_labels_those_that_count_are_kept() -> None:

@@ -1,12 +1,16 @@
 """Clients that are slow, silent, many or rude."""
 
 import asyncio
+import gc
 import logging
 from contextlib import AsyncExitStack
 
 import pytest
 
+from podgpu.serve.connection import Connection
+from podgpu.serve.head import Head
 from podgpu.serve.limits import Limits
+from tests.fakeapi.patience import until
 from tests.serve.rig import (
     BIG,
     CountingDialect,
@@ -355,3 +359,22 @@ async def test_a_release_goes_on_when_its_client_leaves() -> None:
         node.let_go.set()
         assert (await fetch(server, "/-/healthy")).status == 200
         assert node.finished == 1
+
+
+async def test_what_a_client_sent_is_freed_when_it_leaves_without_a_collector() -> None:
+    """Looks for cycles are seldom: those of thousands of clients would add up to megabytes."""
+    async with serving(StubNode()) as server:
+        gc.collect()
+        gc.disable()
+        try:
+            for sent in (
+                b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+                b"nonsense\r\n\r\n",
+                b"GET / HTTP/1.1\r\n\r\n",
+            ):
+                async with connected(server) as client:
+                    client.send(sent)
+                    assert await client.reader.readline()
+            await until(lambda: not any(isinstance(one, Head | Connection) for one in gc.get_objects()))
+        finally:
+            gc.enable()

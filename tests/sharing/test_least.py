@@ -160,6 +160,45 @@ def test_without_a_note_that_makes_sense_the_only_card_is_meant(
     )  # its ids count without a note
 
 
+@pytest.mark.parametrize(
+    ("notes", "held", "limits"),
+    [
+        ({HAMI: f"{ONE},NVIDIA,40960,0:;"}, given("nvidia.com/gpu", f"{TWO}-3"), {}),
+        ({VGPU: f"{ONE},NVIDIA,1,50:"}, given("volcano.sh/vgpu-number", f"{TWO}-3"), {}),
+        (
+            {ALLOCATED: json.dumps({"gpu": [{"minor": 0, "resources": {"koordinator.sh/gpu-core": "50"}}]})},
+            [],
+            {"koordinator.sh/gpu-core": "50"},
+        ),
+        (
+            MANAGED,
+            [
+                *given("tencent.com/vcuda-core", *(f"tencent.com/vcuda-core-{n}" for n in range(50))),
+                *given("tencent.com/vcuda-memory", "tencent.com/vcuda-memory-268435456-0"),
+            ],
+            {},
+        ),
+    ],
+    ids=["hami", "volcano", "koordinator", "gpu-manager"],
+)
+@pytest.mark.parametrize("later", [{}, {HAMI: "x", VGPU: "x", ALLOCATED: "x"}])
+def test_who_strikes_his_note_out_keeps_the_card_that_it_named(
+    notes: dict[str, str], held: list[Allocation], limits: dict[str, str], later: dict[str, str]
+) -> None:
+    """Among several cards nothing else says which one is his, and the others on it would pay."""
+
+    def claimed(pods: Sequence[Pod], ids: Sequence[Allocation], before: Sequence[Claim]) -> tuple[Claim, ...]:
+        return claims(Inventory(cards(ONE, TWO), ids, (), pods), systems(), before=before)
+
+    first = claimed([pod(notes, limits)], held, ())
+    assert [(one.gpu, one.share) for one in first] == [(ONE, 0.5)]
+    struck = pod(later, limits)
+    assert claimed([struck], held, claimed([struck], held, first)) == first
+    assert claimed([], held, first) == claimed([pod(later, limits, "Succeeded")], held, first) == ()
+    if held:
+        assert claimed([struck], (), first) == ()
+
+
 def test_systems_that_go_by_notes_say_which() -> None:
     names = notes_of(systems())
     assert {HAMI, VGPU, SPREAD, ALLOCATED, "runai-gpu-group", "tencent.com/predicate-gpu-idx-"} <= set(names)

@@ -22,6 +22,7 @@ OF_PARTS = [
     *(("pods-api", reason) for reason in KUBELET),
     *(("apiserver", reason) for reason in api.REASONS),
     *(("log-dirs", reason) for reason in ("missing", "forbidden", "unreadable")),
+    *((part, "too_many_containers") for part in ("pods-api", "apiserver")),
     ("procfs", "no_host_pid"),
 ]
 

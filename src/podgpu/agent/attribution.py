@@ -185,7 +185,7 @@ class Attribution:
         asked = sharing.alternatives(inventory, self._systems) if is_new else last.alternatives
         settled = self._witness.settle(asked, devices, holders)
         if is_new or settled != last.settled:
-            find = partial(found, inventory, self._systems, asked, settled)
+            find = partial(found, inventory, self._systems, asked, settled, last.claims)
             many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
             self._rights = await asyncio.to_thread(find) if many else find()
         return self._rights
@@ -226,7 +226,8 @@ class Attribution:
     def _shown(self, pod: Pod, workloads: Mapping[str, Workload]) -> Pod:
         """Labels only as far as they are allowed; annotations may hold secrets and stay here."""
         labels = {key: value for key, value in pod.labels.items() if key in self._pod_labels}
-        return replace(pod, labels=labels, annotations={}, workload=workloads.get(pod.uid))
+        shown = replace(pod, labels=labels, annotations={}, workload=workloads.get(pod.uid))
+        return self._owners.placed(shown)
 
     def _statuses(self) -> list[PartStatus]:
         own = [

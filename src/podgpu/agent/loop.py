@@ -40,8 +40,10 @@ class Agent:
         node: str,
         interval: float,
         attribution: Attribution | None = None,
+        address: str = "",
     ) -> None:
         self.ready = False
+        self._address = address
         self._source = source
         self._attribution = attribution
         self._companions: list[Companion] = []
@@ -172,6 +174,7 @@ class Agent:
         )
         return Snapshot(
             node=self._node,
+            address=self._address,
             taken_at=time.time() if wall is None else wall,
             interval_seconds=self._interval,
             version=__version__,

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 from google.protobuf.message import DecodeError
 
@@ -15,7 +14,7 @@ from podgpu.kube._gen.pods_pb2 import (
     PodMessage,
     Time,
 )
-from podgpu.kube.bounds import MOST_CONTAINERS
+from podgpu.kube.bounds import containers
 from podgpu.kube.bounds.notes import Names, labels, notes
 from podgpu.kube.pod_object import (
     CLUSTER_NAME,
@@ -41,6 +40,7 @@ def to_pod(message: bytes | PodMessage, names: Names = (), errors: Counter[str] 
     metadata = message.metadata
     if not (metadata.uid and metadata.name and metadata.namespace):
         raise ValueError("a pod without UID, name or namespace")
+    listed, left_out = containers.within(_containers(message), errors)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -48,13 +48,15 @@ def to_pod(message: bytes | PodMessage, names: Names = (), errors: Counter[str] 
         phase=message.status.phase,
         started_at=_moment(message.status.start_time) if message.status.HasField("start_time") else None,
         host_ip=message.status.host_ip,
+        qos=message.status.qos_class.lower(),
         static_hash=_static_hash(metadata),
         labels=labels(metadata.labels.items(), names, errors),
         annotations=notes(metadata.annotations.items(), names, errors),
         submitter=submitter(message.spec.containers),
         cluster=metadata.annotations.get(CLUSTER_NAME, "")[:LONGEST_NAME],
         owner=_owner(metadata),
-        containers=tuple(islice(_containers(message), MOST_CONTAINERS)),
+        containers=listed,
+        left_out=left_out or None,
         resource_claims=_resource_claims(message),
         extended_claim=message.status.extended_claim.claim_name,
         extended=tuple(_extended(message.status.extended_claim)),

@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Annotated, Protocol
 
 from msgspec import Meta, MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
 
-from podgpu.kube.bounds import MOST_CONTAINERS
+from podgpu.kube.bounds import containers
 from podgpu.kube.bounds.notes import Names, labels, notes
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer, Waiting
 
@@ -127,6 +126,7 @@ class PodCondition(Struct):
 class PodStatus(Struct, rename="camel"):
     phase: str = ""
     host_ip: str = field(default="", name="hostIP")
+    qos_class: str = ""
     conditions: list[PodCondition] | None = None
     start_time: str | None = None
     init_container_statuses: list[ContainerStatus] | None = None
@@ -153,6 +153,7 @@ def to_pod(item: PodObject, names: Names = (), errors: Counter[str] | None = Non
     annotations = metadata.annotations or {}
     wanted = ((name, _text(annotations[name])) for name in annotations if names and name.startswith(names))
     extended_claim, extended = _extended(item.status.extended_resource_claim_status)
+    listed, left_out = containers.within(_containers(item), errors)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -160,13 +161,15 @@ def to_pod(item: PodObject, names: Names = (), errors: Counter[str] | None = Non
         phase=item.status.phase,
         started_at=moment(item.status.start_time or ""),
         host_ip=item.status.host_ip,
+        qos=item.status.qos_class.lower(),
         static_hash=_static_hash(annotations),
         labels=labels((metadata.labels or {}).items(), names, errors),
         annotations=notes(wanted, names, errors),
         submitter=submitter(item.spec.containers or ()),
         cluster=_text(annotations.get(CLUSTER_NAME))[:LONGEST_NAME],
         owner=controller(metadata.owner_references or ()),
-        containers=tuple(islice(_containers(item), MOST_CONTAINERS)),
+        containers=listed,
+        left_out=left_out or None,
         resource_claims=_resource_claims(item),
         extended_claim=extended_claim,
         extended=extended,

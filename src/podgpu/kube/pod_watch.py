@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 from podgpu.kube.api import Api
 from podgpu.kube.api.watch import Watch, WatchTiming
+from podgpu.kube.bounds import containers
 from podgpu.kube.bounds.notes import Names
 from podgpu.kube.pod_book import PodBook
-from podgpu.model import Pod
+from podgpu.model import PartStatus, Pod
 
 PODS = "/api/v1/pods"
 
@@ -39,6 +40,9 @@ class PodWatch(Watch[Pod]):
             grant=grant,
             from_cache=node is not None,
         )
+
+    def status(self) -> PartStatus:
+        return containers.named(super().status(), self.pods())
 
     def pods(self) -> tuple[Pod, ...] | None:
         return self._own.pods() if self._own.version else None

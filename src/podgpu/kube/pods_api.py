@@ -11,7 +11,7 @@ from grpclib.client import Channel
 
 from podgpu.kube._gen.pods_pb2 import WatchEvent
 from podgpu.kube.backoff import Backoff
-from podgpu.kube.bounds import MOST_PODS
+from podgpu.kube.bounds import MOST_LISTED, MOST_PODS, containers
 from podgpu.kube.bounds.notes import Names
 from podgpu.kube.bounds.pace import Pace
 from podgpu.kube.condition import Condition
@@ -59,6 +59,7 @@ class PodsApi:
         self._condition = Condition(self.name, clock=clock)
         self.errors = self._condition.errors
         self._asked = LIST
+        self._oddity: Fault | None = None
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         self._pace = Pace()
 
@@ -74,7 +75,7 @@ class PodsApi:
         return self._pods.ordered() if self._condition.has_worked else None
 
     def status(self) -> PartStatus:
-        return self._condition.status()
+        return containers.named(self._condition.status(), self.pods())
 
     async def _session(self) -> None:
         """List and watch, until it is time to list again or something fails."""
@@ -90,13 +91,20 @@ class PodsApi:
                 await asyncio.gather(watch, return_exceptions=True)
 
     async def _listed(self, channel: Channel) -> None:
-        """A list that is too large is left to the watch, which sends one pod at a time."""
+        """A list that is too large is left to the watch, which sends one pod at a time.
+
+        Pods can make it too large. But only a kubelet that is in trouble sends other fields, and many of them.
+        """
+        self._oddity = None
         try:
             await self._list(channel)
         except Refused as refused:
             if refused.reason not in ("too_large", "too_many"):
                 raise
-            self.errors[refused.reason] += 1
+            if refused.reason == "too_large":
+                self.errors[refused.reason] += 1
+            else:
+                self._oddity = rpc.fault(refused, LIST)
 
     async def _list(self, channel: Channel) -> None:
         self._asked = LIST
@@ -104,7 +112,7 @@ class PodsApi:
         async with asyncio.timeout(self._deadline):
             answer = await rpc.answer(channel, LIST)
         pods: list[Pod | None] = []
-        listed = Walk().named(memoryview(answer), 1)
+        listed = Walk(MOST_LISTED).named(memoryview(answer), 1)
         for data in islice(listed, MOST_PODS):
             with self._pace.work():
                 pods.append(self._pod(bytes(data)))
@@ -171,6 +179,8 @@ class PodsApi:
             self._condition.worked_partly(
                 Fault(reason="too_many", call=self._asked.rpartition("/")[2], detail=detail)
             )
+        elif self._oddity:
+            self._condition.worked_partly(self._oddity)
         else:
             self._condition.worked()
 

@@ -44,6 +44,7 @@ class PodContainer(Struct, frozen=True, kw_only=True, gc=False):
     name: str  # of the container
     container_id: str = ""  # the runtime's id; empty until it was created
     image: str = ""  # as the runtime names it; empty if not known
+    cgroup: str = ""  # its path; empty until a process of a pod has shown how the kubelet names them
     running: bool = False  # whether it runs now
     is_init: bool = False  # whether it is an init container
     is_ephemeral: bool = False  # whether it is an ephemeral container
@@ -76,6 +77,7 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     phase: str = ""  # such as `Running`; empty if not known
     started_at: float | None = None  # seconds since 1970, when the node took it on; absent if not known
     host_ip: str = ""  # the node's address, by the pod's status; empty if not known
+    qos: str = ""  # `guaranteed`, `burstable` or `besteffort`; empty if not known
     static_hash: str = ""  # the UID that a static pod's cgroup carries; empty for other pods
     labels: dict[str, str] = {}  # those that `--kube.pod-labels` allows
     annotations: dict[str, str] = {}  # never in the document: people keep secrets in them
@@ -83,6 +85,7 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     cluster: str = ""  # the annotation `clusterName`; empty without one
     owner: OwnerReference | None = None  # its controller; absent without one
     containers: tuple[PodContainer, ...] = ()  # in the order of the spec, init containers first
+    left_out: int | None = None  # containers that it has beyond those; absent if there are none
     resource_claims: dict[str, str] = {}  # from the pod's own name for a claim to the ResourceClaim's
     extended_claim: str = ""  # the claim made for its extended resources; empty without one
     extended: tuple[ExtendedUse, ...] = ()  # extended resources that this claim serves

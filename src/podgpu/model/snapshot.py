@@ -41,6 +41,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Everything a view may show, joined."""
 
     node: str  # name of the node
+    address: str = ""  # of the machine, by its network interfaces; empty in a pod, where Kubernetes tells
     taken_at: float  # seconds since 1970
     interval_seconds: float  # between two snapshots
     version: str  # of podgpu

@@ -78,6 +78,8 @@ class Connection(asyncio.Protocol):
         self.resume_writing()
         if self._stream is not None:
             self._stream.close()
+        if self._head is not None:
+            self._head.close()
 
     def data_received(self, data: bytes) -> None:
         if self._wire.is_closing():

@@ -8,6 +8,7 @@ from podgpu.serve.limits import Limits
 from podgpu.serve.request import Request
 
 _VERSIONS = ("1.0", "1.1")
+_SPENT = HttpRequestParser(object())  # never fed
 
 
 class Refusal(Exception):
@@ -28,6 +29,7 @@ class Head:
         self.version = ""
         self._limits = limits
         self._parser = HttpRequestParser(self)
+        self._method = ""
         self._bytes = 0
         self._line_bytes = 0
         self._field_count = 0
@@ -38,20 +40,31 @@ class Head:
     def feed(self, data: bytes) -> bytes:
         """Take what belongs to this head and return what follows it. Raises Refusal."""
         at = 0
-        while at < len(data) and not self.complete:
-            # By the line, since the parser does not say where in the data a head ends.
-            end = data.find(b"\n", at) + 1 or len(data)
-            self._measure(data[at:end])
-            self._parse(data[at:end])
-            at = end
+        try:
+            while at < len(data) and not self.complete:
+                # By the line, since the parser does not say where in the data a head ends.
+                end = data.find(b"\n", at) + 1 or len(data)
+                self._measure(data[at:end])
+                self._parse(data[at:end])
+                at = end
+        except Refusal:
+            self.close()
+            raise
+        if self.complete:
+            self.close()
         return data[at:]
+
+    def close(self) -> None:
+        """Part from the parser. They know each other, so that memory would wait for a collector that seldom comes."""
+        self._parser = _SPENT
 
     def request(self, remote: str | None, *, certified: bool = False) -> Request:
         """Give the request of a complete head. Raises Refusal if it is none that can be answered."""
         self._check()
         path, pairs = _split(self._target)
-        method, query = self._parser.get_method().decode(), dict(reversed(pairs))
-        return Request(method, path, query, self._fields, remote, certified, tuple(pairs))
+        return Request(
+            self._method, path, dict(reversed(pairs)), self._fields, remote, certified, tuple(pairs)
+        )
 
     def on_url(self, part: bytes) -> None:
         self._target += part
@@ -64,6 +77,7 @@ class Head:
 
     def on_headers_complete(self) -> None:
         self.complete = True
+        self._method = self._parser.get_method().decode()
         self.version = self._parser.get_http_version()
         # The parser forgets this with the end of the request.
         self.keeps_alive = self._parser.should_keep_alive()

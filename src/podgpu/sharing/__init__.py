@@ -16,13 +16,14 @@ from msgspec.structs import replace
 from podgpu.model import Allocation, Claim, Device, Pod, SharingStatus
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
-from podgpu.sharing.quantity import Least, raised
+from podgpu.sharing.quantity import Least, at_least, raised
 
 PART = "sharing"  # under which its errors are counted
 # Modules that are no system.
 SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting")
 MANY_CLAIMS = 4096
-WRITTEN_BY_TENANTS = ("annotation", "cache")  # sources that anyone who may edit the pod can write
+NOTED = "annotation"
+WRITTEN_BY_TENANTS = (NOTED, "cache")  # sources that anyone who may edit the pod can write
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,8 @@ class SharingSystem:
 
     `notes` are prefixes of the annotations and labels of pods that the system reads; no others are kept. A system with
     notes says what holds without them: `least` is what a claim is at least, by the container's spec and ids, and
-    `unplaced` is one allocation of each container whose note names no card, though it was given something.
+    `unplaced` is one allocation of each container whose note names no card, though it was given something. Of a system
+    that `lasts` nothing but notes is to be seen, and its scheduler writes them once: what a pod had by them, it has.
     """
 
     name: str
@@ -59,6 +61,7 @@ class SharingSystem:
     notes: tuple[str, ...] = ()
     least: Callable[[Claim, Inventory], Least | None] | None = None
     unplaced: Callable[[Inventory], Iterable[Allocation]] | None = None
+    lasts: bool = False
 
 
 def systems() -> tuple[SharingSystem, ...]:
@@ -90,6 +93,7 @@ def system_of(module: ModuleType) -> SharingSystem:
         notes=getattr(module, "NOTES", ()),
         least=getattr(module, "least", None),
         unplaced=getattr(module, "unplaced", None),
+        lasts=getattr(module, "LASTS", False),
     )
 
 
@@ -99,11 +103,15 @@ def alternatives(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[
 
 
 def claims(
-    inventory: Inventory, known: Iterable[SharingSystem], settled: Mapping[Alternatives, int] | None = None
+    inventory: Inventory,
+    known: Iterable[SharingSystem],
+    settled: Mapping[Alternatives, int] | None = None,
+    before: Iterable[Claim] = (),
 ) -> tuple[Claim, ...]:
-    """`settled` has the right reading of alternatives, as far as it is known."""
+    """`settled` has the right reading of alternatives, as far as it is known. `before` is what was found last."""
     known = tuple(known)
     found = _corrected([claim for system in known for claim in system.claims(inventory)], settled or {})
+    found = list(_lasting(found, before, inventory, known))
     found = list(_at_least([*found, *_on_the_only_card(found, inventory, known)], inventory, known))
     better = [system.withdraws for system in known if system.withdraws]
     left = [claim for claim in found if not any(withdraws(claim, inventory) for withdraws in better)]
@@ -121,6 +129,37 @@ def _corrected(found: list[Claim], settled: Mapping[Alternatives, int]) -> list[
     void = {claim for one in changed if one.usual is not None for claim in one.readings[one.usual]}
     right = [claim for one, place in changed.items() for claim in one.settled(place)]
     return [*(claim for claim in found if claim not in void), *right]
+
+
+def _lasting(
+    found: Sequence[Claim], before: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]
+) -> Iterator[Claim]:
+    """Let nobody write down what he has, or strike it out, while his pod lives: the others of the card would pay."""
+    lasting = {system.name for system in known if system.lasts}
+    alive = {pod.uid for pod in inventory.pods if not pod.finished}
+    noted = [
+        claim
+        for claim in before
+        if claim.source == NOTED and claim.container.pod_uid in alive and claim.gpu in inventory.gpus
+    ]
+    had = {(one.container.pod_uid, one.gpu): one for one in noted if one.system in lasting}
+    for claim in found:
+        last = had.get((claim.container.pod_uid, claim.gpu)) if claim.system in lasting else None
+        yield raised(claim, at_least(last)) if last else claim
+    present = {claim.container.pod_uid for claim in found}
+    # What only a process has shown is in doubt again with another note.
+    struck_out = [one for one in noted if one.container.pod_uid not in present and one.ruled_out is None]
+    given = inventory.once(_given) if struck_out else frozenset()
+    for claim in struck_out:
+        if claim.system in lasting or (claim.container.pod_uid, claim.resource) in given:
+            yield claim
+
+
+def _given(inventory: Inventory) -> frozenset[tuple[str, str]]:
+    """Return the resources that pods were given, with their UIDs."""
+    held = {(one.namespace, one.pod, one.resource): one for one in inventory.allocations}
+    pods = ((inventory.pod(one), one.resource) for one in held.values())
+    return frozenset((pod.uid, resource) for pod, resource in pods if pod)
 
 
 def _at_least(

@@ -9,6 +9,8 @@ Reservation pods have a namespace of their own, where tenants can write nothing.
 other namespace a reservation pod must look like one in all respects: its name, its container, the label of a group that
 another pod is in, and a note that agrees with the kubelet. It never counts for a group that the usual namespace has.
 
+A pod's author can change the request after the scheduler has read it. It counts as it was when it was highest.
+
 By default nothing enforces a fraction. Where HAMi's library does, its file in the container has the limit.
 """
 
@@ -37,6 +39,7 @@ RESERVATION_PODS = ("gpu-reservation-", "runai-reservation-gpu-")  # what their 
 RESERVATION_CONTAINER = "resource-reservation"
 RESERVED_CARD = "run.ai/reserve_for_gpu_index"  # in truth its UUID
 NOTES: tuple[str, ...] = (GROUP, FRACTION, MEMORY, RECEIVED, RESERVED_CARD)
+LASTS = True  # neither the spec nor the kubelet knows of a fraction
 GPUS = "nvidia.com/"
 MIB = 1 << 20
 

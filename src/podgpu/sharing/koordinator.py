@@ -28,6 +28,7 @@ MEMORY = "koordinator.sh/gpu-memory"
 MEMORY_RATIO = "koordinator.sh/gpu-memory-ratio"
 ISOLATION = "koordinator.sh/gpu-isolation-provider"
 NOTES: tuple[str, ...] = (ANNOTATION, ISOLATION)
+LASTS = True  # there are no ids
 WHOLE_GPU = "nvidia.com/gpu"
 PERCENT = 100
 MOST_CARDS = 256  # no note has as many

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podgpu.model import Claim
 from podgpu.model.quantity import quantity
 
-__all__ = ["Least", "quantity", "raised", "size"]
+__all__ = ["Least", "at_least", "quantity", "raised", "size"]
 
 MOST_BYTES = 1 << 44  # no card has as much
 
@@ -27,6 +27,12 @@ class Least(Struct, frozen=True, kw_only=True):
     share: float = 0.0
     memory: int = 0
     cores: float = 0.0
+
+
+def at_least(claim: Claim) -> Least:
+    """Take a claim as the floor of another."""
+    memory, cores = claim.memory_limit_bytes, claim.core_limit_ratio
+    return Least(share=claim.share, memory=memory or 0, cores=cores or 0.0)
 
 
 def raised(claim: Claim, least: Least) -> Claim:

@@ -41,6 +41,7 @@ NEXT = {
     "tls": "The server's certificate is not trusted. Check the CA that the agent was given, and the node's clock.",
     "too_large": "The answer is larger than the agent takes. Let it ask the API server for pods instead.",
     "too_many": "More pods or device ids than any node has; the others are left out. Find out who makes them.",
+    "too_many_containers": "A pod has more containers than any needs; the others are left out. Find out who made it.",
     "unauthorized": "The token is not accepted. Check the service account and that its token is mounted and fresh.",
     "unavailable": "The kubelet does not answer; it may be restarting. If this lasts, check it on the node.",
     "unimplemented": "This kubelet is too old for the call. Let the agent ask the API server for pods.",

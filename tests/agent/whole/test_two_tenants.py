@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from podgpu.agent.attribution import Attribution
 from podgpu.host.procfs import Procfs
 from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
+from podgpu.sharing import kai
 from podgpu.sharing.hami.note import NOTE
 from tests.agent.stage import StillPods, check_card
 from tests.agent.test_attribution import Kubelet
@@ -92,13 +93,18 @@ async def billed(
     cheat: str = GPU,
     kubelet: Kubelet | None = None,
     pods: Sequence[Pod] = (),
+    later: Sequence[Pod] = (),
 ) -> Card:
-    """Book a minute in which the card was that busy. `read_at` is when it was read last, by default now."""
+    """Book a minute in which the card was that busy. `read_at` is when it was read last, by default now.
+
+    The pods are those of `later` after the first cycle, if there are any.
+    """
     pods = tuple(pods) or (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
+    listed = StillPods(pods)
     attribution = Attribution(
         interval=SECONDS,
         allocations=kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {})),
-        pod_sources=[StillPods(pods)],
+        pod_sources=[listed],
         processes=Procfs(Path("/proc")),
     )
     end = time.monotonic() if read_at is None else read_at
@@ -110,6 +116,7 @@ async def billed(
         (card,) = (await attribution.attribute([seen], at)).cards
         assert card.balance
         check_card(card, card.balance)
+        listed.change(tuple(later) or pods)
     await attribution.close()
     return card
 
@@ -211,6 +218,46 @@ async def test_who_writes_a_small_number_on_his_pod_still_pays(node: Node, note:
             pods=[sharing(HONEST, "honest", half), sharing(CHEAT, "cheat", written)],
         )
         for written in (half, note)
+    ]
+    fair, forged = cards
+    for name in ("honest", "cheat"):
+        assert joules(forged, name) == pytest.approx(joules(fair, name), rel=0.01)
+        assert bill(forged, name).allocated_us == pytest.approx(bill(fair, name).allocated_us, rel=0.01)
+    assert joules(fair, "cheat") > 1000
+
+
+def fraction(uid: str, name: str, notes: dict[str, str]) -> Pod:
+    """A tenant with a part of the card that KAI reserved for a group."""
+    return replace(pod(uid, name), labels={kai.GROUP: "group"}, annotations=notes)
+
+
+@pytest.mark.parametrize("notes", [{kai.FRACTION: "0.01"}, {}])
+async def test_who_writes_a_smaller_fraction_once_he_has_it_still_pays(
+    node: Node, notes: dict[str, str]
+) -> None:
+    """No id and no limit says what KAI gave him, and use cannot be measured."""
+    kubelet = Kubelet(**{"gpu-reservation-n-a": GPU})
+    holder = Pod(
+        namespace="ns",
+        name="gpu-reservation-n-a",
+        uid="r",
+        phase="Running",
+        labels={kai.GROUP: "group"},
+        annotations={kai.RESERVED_CARD: GPU},
+        containers=(PodContainer(name=kai.RESERVATION_CONTAINER),),
+    )
+    processes = [replace(listed(node.start(node.pod(uid)), 0.0), sm_busy_us=None) for uid in (HONEST, CHEAT)]
+    half = {kai.FRACTION: "0.5"}
+    honest = fraction(HONEST, "honest", half)
+    cards = [
+        await billed(
+            *processes,
+            busy=0.9,
+            kubelet=kubelet,
+            pods=[holder, honest, fraction(CHEAT, "cheat", half)],
+            later=[holder, honest, fraction(CHEAT, "cheat", written)],
+        )
+        for written in (half, notes)
     ]
     fair, forged = cards
     for name in ("honest", "cheat"):

@@ -5,6 +5,8 @@
 {{- include "podgpu.refuseOwnedKeys" (dict "given" $given) -}}
 {{- include "podgpu.refuseTwoScrapers" . -}}
 {{- include "podgpu.refuseClashingListeners" . -}}
+{{- include "podgpu.refuseUnreachableProbes" (dict "key" "config" "given" $given "values" .Values) -}}
+{{- include "podgpu.refuseUnreachableProbes" (dict "key" "cluster.config" "given" (include "podgpu.cluster.given" . | fromJson) "values" .Values.cluster) -}}
 {{- include "podgpu.refuseIdleRules" . -}}
 {{- include "podgpu.refuseBlindness" (dict "root" . "given" $given) -}}
 {{- include "podgpu.refuseUnreachableDcgm" (dict "given" $given) -}}
@@ -12,6 +14,7 @@
 {{- include "podgpu.refuseStrangePids" . -}}
 {{- include "podgpu.refuseLostTokens" (dict "root" . "given" $given) -}}
 {{- include "podgpu.refuseLockedOutScrapers" . -}}
+{{- include "podgpu.cluster.refuseLockedOut" . -}}
 {{- end -}}
 
 {{/* Options that other values set. */}}
@@ -62,6 +65,27 @@
 {{- end -}}
 {{- $ports = append $ports (int .port) -}}
 {{- $names = append $names $name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The kubelet asks at the pod's address. dict "key" of the options "given" and the "values" with the other ports. */}}
+{{- define "podgpu.refuseUnreachableProbes" -}}
+{{- $port := include "podgpu.probePort" . -}}
+{{- $address := get .given "web.probe-address" | default "" -}}
+{{- if and $address (not (regexMatch "^(0\\.0\\.0\\.0|\\[::\\])?:[1-9][0-9]*(=|$)" $address)) -}}
+{{- fail (printf "%s.web.probe-address=%s is not where the kubelet's probes ask: they come to the pod's address, at a port that is known. Write :PORT, such as :19401." .key $address) -}}
+{{- end -}}
+{{- $taken := list (toString (int .values.port)) -}}
+{{- $names := list -}}
+{{- range .values.listeners -}}
+{{- $taken = append $taken (toString (int .port)) -}}
+{{- $names = append $names (include "podgpu.portName" .) -}}
+{{- end -}}
+{{- if has $port $taken -}}
+{{- fail (printf "%s.web.probe-address=%s: the port is taken twice. Give probes a port of their own." .key $address) -}}
+{{- end -}}
+{{- if and $port (has "probe" $names) -}}
+{{- fail "listeners: a port is named \"probe\", as that of web.probe-address is. Give it another name." -}}
 {{- end -}}
 {{- end -}}
 
@@ -162,7 +186,7 @@
 {{- if and $locked (not (or $monitor.basicAuth $monitor.authorization $monitor.bearerTokenFile)) -}}
 {{- fail (printf "The pages ask for a login, but %s has none, so every scrape would be answered with 401. Set %s.basicAuth or %s.authorization." $name $name $name) -}}
 {{- end -}}
-{{- if and (eq (default "" $tls.client_auth_type) "RequireAndVerifyClientCert") (not (or $shown.cert $shown.certFile)) -}}
+{{- if and (include "podgpu.asksForCertificates" $) (not (or $shown.cert $shown.certFile)) -}}
 {{- fail (printf "The pages are only for clients with a certificate, but %s has none, so every scrape would be answered with 403. Set %s.%s.cert and its key." $name $name $trust) -}}
 {{- end -}}
 {{- if and $shown (not $tls) -}}

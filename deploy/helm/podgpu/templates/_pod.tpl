@@ -4,10 +4,22 @@
 {{- default (.dialect | replace "." "-") .name -}}
 {{- end -}}
 
+{{/* dict "given" the options that the user set. The port of the address for probes alone; empty where there is none. */}}
+{{- define "podgpu.probePort" -}}
+{{- with get .given "web.probe-address" -}}
+{{- regexReplaceAll "^.*:([0-9]+)(=.*)?$" . "${1}" -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "podgpu.ports" -}}
 - name: http
   containerPort: {{ .Values.port }}
   protocol: TCP
+{{- with include "podgpu.probePort" (dict "given" (include "podgpu.given" . | fromJson)) }}
+- name: probe
+  containerPort: {{ . }}
+  protocol: TCP
+{{- end }}
 {{- range .Values.listeners }}
 - name: {{ include "podgpu.portName" . }}
   containerPort: {{ .port }}
@@ -160,7 +172,7 @@ nodeAffinity:
 {{- define "podgpu.probe" -}}
 httpGet:
   path: {{ .path }}
-  port: http
+  port: {{ ternary "probe" "http" (include "podgpu.probePort" (dict "given" (include "podgpu.given" .root | fromJson)) | ne "") }}
   scheme: {{ include "podgpu.scheme" .root | upper }}
 {{- with .settings }}
 {{ toYaml . }}

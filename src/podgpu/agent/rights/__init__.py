@@ -13,7 +13,8 @@ from podgpu.sharing.inventory import Inventory
 class Rights:
     """Found once, for as long as nothing about it changes.
 
-    `settled` has the readings of the alternatives that processes have shown to be right.
+    `settled` has the readings of the alternatives that processes have shown to be right. `before` are the claims that
+    were found last.
     """
 
     def __init__(
@@ -22,11 +23,12 @@ class Rights:
         systems: Sequence[sharing.SharingSystem],
         alternatives: tuple[Alternatives, ...],
         settled: Mapping[Alternatives, int],
+        before: tuple[Claim, ...] = (),
     ) -> None:
         self.inventory = inventory
         self.alternatives = alternatives
         self.settled = settled
-        self.claims = sharing.claims(inventory, systems, settled)
+        self.claims = sharing.claims(inventory, systems, settled, before)
         undecided = [one for one in alternatives if one not in settled]
         self.sharing = sharing.statuses(inventory, self.claims, systems, undecided)
         self._systems = systems
@@ -56,8 +58,9 @@ def found(
     systems: Sequence[sharing.SharingSystem],
     asked: tuple[Alternatives, ...],
     settled: Mapping[Alternatives, int],
+    before: tuple[Claim, ...],
 ) -> Rights:
     """Find everything at once, for a thread to do."""
-    rights = Rights(inventory, systems, asked, settled)
+    rights = Rights(inventory, systems, asked, settled, before)
     _ = rights.unclaimed  # which takes as long
     return rights

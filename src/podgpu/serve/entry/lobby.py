@@ -3,7 +3,7 @@
 import asyncio
 import select
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from heapq import nlargest
 
 from podgpu.serve.entry.origin import Standing
@@ -24,14 +24,42 @@ Welcome = Callable[[socket.socket], None]
 class Caller:
     """A client that has not yet sent a whole request."""
 
-    __slots__ = ("address", "is_whole", "seen", "since", "wire")
+    __slots__ = ("address", "is_whole", "number", "seen", "since", "wire")
 
     def __init__(self, wire: socket.socket, address: str, since: float, is_whole: IsWhole) -> None:
         self.wire = wire
+        # The loop is asked by it: asked by a socket it does not know, it would describe that socket at length.
+        self.number = wire.fileno()
         self.address = address
         self.since = since
         self.is_whole = is_whole
         self.seen = 0
+
+
+class Group:
+    """The callers of one origin. Those who have had their chance stand apart, so that nobody is searched for."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._young: dict[Caller, None] = {}
+        self._ripe: dict[Caller, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._ripe)
+
+    def add(self, caller: Caller) -> None:
+        self._young[caller] = None
+
+    def discard(self, caller: Caller) -> None:
+        self._young.pop(caller, None)
+        self._ripe.pop(caller, None)
+
+    def leaver(self, ripe_at: float) -> Caller:
+        """Choose the youngest of those who came by then, else the oldest of all."""
+        while self._young and (first := next(iter(self._young))).since <= ripe_at:
+            del self._young[first]
+            self._ripe[first] = None
+        return next(reversed(self._ripe)) if self._ripe else next(iter(self._young))
 
 
 class Lobby:
@@ -44,7 +72,7 @@ class Lobby:
         self._limits = limits
         self._places = max(1, places)
         self._standing = standing
-        self._by_address: dict[str, dict[Caller, None]] = {}
+        self._by_address: dict[str, Group] = {}
         self._callers: dict[Caller, Welcome] = {}
 
     def __len__(self) -> int:
@@ -57,7 +85,7 @@ class Lobby:
         elif len(self._callers) >= self._places:
             self.make_room(caller.since)
         self._callers[caller] = welcome
-        self._by_address.setdefault(caller.address, {})[caller] = None
+        self._by_address.setdefault(caller.address, Group(caller.address)).add(caller)
         self._look(caller)
 
     def make_room(self, now: float) -> bool:
@@ -79,17 +107,12 @@ class Lobby:
         for caller in list(self._callers):
             self._dismiss(caller)
 
-    def _weight(self, group: Iterable[Caller], now: float) -> int:
-        address = next(iter(group)).address
-        is_good = self._standing.is_good(address, now)
-        return len(self._by_address[address]) - (self._places // RESERVED_PART if is_good else 0)
+    def _weight(self, group: Group, now: float) -> int:
+        is_good = self._standing.is_good(group.address, now)
+        return len(group) - (self._places // RESERVED_PART if is_good else 0)
 
-    def _part_with_one(self, group: dict[Caller, None], now: float) -> None:
-        oldest, ripe = next(iter(group)), now - self._limits.settle_seconds
-        if oldest.since > ripe:
-            self._dismiss(oldest)
-        else:
-            self._dismiss(next(one for one in reversed(group) if one.since <= ripe))
+    def _part_with_one(self, group: Group, now: float) -> None:
+        self._dismiss(group.leaver(now - self._limits.settle_seconds))
 
     def _look(self, caller: Caller) -> None:
         if caller not in self._callers:
@@ -98,7 +121,7 @@ class Lobby:
         try:
             data = caller.wire.recv(self._limits.line_bytes + 1, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
-            loop.add_reader(caller.wire, self._look, caller)
+            loop.add_reader(caller.number, self._look, caller)
             return
         except OSError:
             self._dismiss(caller)
@@ -115,11 +138,11 @@ class Lobby:
         if size > caller.seen:
             caller.seen = size
             caller.wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size + 1)
-            loop.add_reader(caller.wire, self._look, caller)
+            loop.add_reader(caller.number, self._look, caller)
         elif _has_ended(caller.wire):
             self._dismiss(caller)
         else:
-            loop.remove_reader(caller.wire)
+            loop.remove_reader(caller.number)
             loop.call_later(LOOK_SECONDS, self._look, caller)
 
     def _let_in(self, caller: Caller) -> None:
@@ -134,10 +157,10 @@ class Lobby:
         caller.wire.close()
 
     def _forget(self, caller: Caller) -> None:
-        asyncio.get_running_loop().remove_reader(caller.wire)
+        asyncio.get_running_loop().remove_reader(caller.number)
         del self._callers[caller]
         group = self._by_address[caller.address]
-        del group[caller]
+        group.discard(caller)
         if not group:
             del self._by_address[caller.address]
 

@@ -1,0 +1,3 @@
+from tests.fakenvml.conftest import library
+
+__all__ = ["library"]
