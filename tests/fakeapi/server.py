@@ -117,8 +117,10 @@ class FakeApi:
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
         wanted: Callable[[Seen], bool] = lambda _: True,
-    ) -> None:
-        self._plans.append(Plan(wanted, status, body, headers or {}, times))
+    ) -> Plan:
+        plan = Plan(wanted, status, body, headers or {}, times)
+        self._plans.append(plan)
+        return plan
 
     def send(self, line: bytes, version: int = 0) -> None:
         """Write to every open watch, and to later ones that start before `version`."""

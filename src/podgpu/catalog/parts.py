@@ -92,6 +92,7 @@ DCGM = Part(
     },
     errors=(
         "contradiction",
+        "gone",
         "implausible_value",
         "malformed_sample",
         "no_exporter",

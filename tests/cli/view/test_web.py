@@ -51,7 +51,7 @@ def reply(body: bytes, status: str = "200 OK") -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def seen_at(url: str, patience: float = 10.0, **login: Any) -> WebView:
+async def seen_at(url: str, patience: float = 10.0, /, **login: Any) -> WebView:
     return await asyncio.to_thread(lambda: WebView(Wire(url, LoginOptions(**login), patience)))
 
 
