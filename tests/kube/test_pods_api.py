@@ -154,7 +154,7 @@ async def test_the_recorded_h200(kubelet: FakeKubelet, sleeper: Sleeper) -> None
         phase="Running",
         started_at=datetime(2026, 11, 15, 4, 2, 12, tzinfo=UTC).timestamp(),
         static_hash="85bec38f25412cdcb410457a072a3498",
-            qos="besteffort",
+        qos="besteffort",
         labels={"app": "chat"},
         containers=(
             PodContainer(

@@ -108,6 +108,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     device_id: str  # the device plugin's own id; empty if not known
     units: int = 1  # how many devices they are, where their ids are not known
     memory_bytes: int | None = None  # how much of a card's memory they are; absent if not known
+    disputed: bool = False  # the kubelet lists the device for another pod too
 
 
 class Owner(Struct, frozen=True, kw_only=True, gc=False):

@@ -77,6 +77,14 @@ def ended_pod_is_listed(node: Node) -> Iterator[None]:
     node.kubelet.replies = sound_kubelet()
 
 
+@contextmanager
+def forgotten_pod_is_listed(node: Node) -> Iterator[None]:
+    """The same, but nobody knows that pod any more."""
+    node.kubelet.replies[DEVICES] = Reply(given(FIRST, pod=b"forgotten") + given(FIRST))
+    yield
+    node.kubelet.replies = sound_kubelet()
+
+
 def names_the_holder_alone(now: Page) -> bool:
     holders = {labels["pod"] for labels, _ in now.by_name.get("podgpu_container_energy_joules_total", ())}
     return holders == {"p"}
@@ -101,6 +109,12 @@ PLAYS = (
         what="the kubelet lists a pod that has ended with the card of another",
         fault=ended_pod_is_listed,
         shows=survived(names_the_holder_alone),
+    ),
+    Play(
+        id="B3.forgotten",
+        what="the kubelet lists a pod that nobody knows with the card of another",
+        fault=forgotten_pod_is_listed,
+        shows=both(counted("sharing", "unknown_id"), survived(names_the_holder_alone)),
     ),
     Play(
         id="B4",
