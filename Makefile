@@ -47,8 +47,8 @@ soak-demo: $(READY) ## let Prometheus watch the demo for five minutes, second by
 faults: $(READY) ## read 1,000 agents of which 310 hang, refuse, talk nonsense or answer for another node
 	PODGPU_TEST_FLEET=1000 $(BIN)/python -m pytest -q tests/cluster/test_loop.py
 
-matrix: $(READY) ## break one thing after another at the start, in the midst, during a scrape and at the end of an agent
-	PODGPU_TEST_MATRIX=all $(BIN)/python -m pytest -q tests/faults
+matrix: $(READY) ## break one thing after another at the start, while it runs, during a scrape and at the end of an agent
+	PODGPU_TEST_MATRIX=all $(BIN)/python -m pytest -q -n 2 tests/faults
 
 check: $(READY) ## lint, types, walls, generated docs, dashboards and chart, released names, shape
 	$(BIN)/ruff check .

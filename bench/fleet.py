@@ -1,10 +1,11 @@
-"""A process that plays the agents of many nodes: `python -m bench.fleet 1000`.
+"""A process that plays the agents of many nodes: `python -m bench.fleet 1000 [CERTIFICATE KEY]`.
 
 It writes its addresses as a line of JSON. Each line that it reads is a number of nodes that get a new document.
 """
 
 import asyncio
 import json
+import ssl
 import sys
 from itertools import islice
 
@@ -22,8 +23,11 @@ NODE = "0000000000"
 VERSION = "1234567890.25"
 
 
-async def main(size: int) -> None:
-    async with Fleet(size, await documents()) as fleet:
+async def main(size: int, *pair: str) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if pair else None
+    if tls:
+        tls.load_cert_chain(*pair)
+    async with Fleet(size, await documents(), tls=tls) as fleet:
         fleet.prepare()
         print(json.dumps(fleet.urls), flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
@@ -54,4 +58,4 @@ def _with_pods(snapshot: Snapshot, number: int) -> Snapshot:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    asyncio.run(main(int(sys.argv[1]), *sys.argv[2:]))

@@ -1,4 +1,7 @@
-"""A process that reads a fleet and measures itself: `python -m bench.reader 1000`. It writes figures as JSON."""
+"""A process that reads a fleet and measures itself: `python -m bench.reader 1000 [tls]`. It writes figures as JSON.
+
+With `tls` the agents are read by TLS, with a token.
+"""
 
 import asyncio
 import json
@@ -7,17 +10,23 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from weakref import ref
 
 from podgpu.assembly import collector
+from podgpu.cli._serving import buffers
 from podgpu.cli._serving.cluster import allow_connections
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
+from podgpu.cluster.agents.login import Login
+from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.survey import GivenAgents
 from podgpu.config import Config
 from podgpu.option.address import Address
 from podgpu.serve.cluster.menu import cluster_menu
 from podgpu.serve.cluster.server import ClusterServer
+from tests.serve.guard.certificates import Authority
 
 PATHS = ("/api/v1/cluster", "/metrics")
 ROUNDS = 3
@@ -47,11 +56,27 @@ class Heart:
         self._beating.cancel()
 
 
-async def main(size: int) -> dict[str, float]:
+async def main(size: int, *, secured: bool) -> dict[str, float]:
     collector.relax(collector.FEWER)
+    buffers.shrink()
     allow_connections()
-    async with _fleet(size) as (urls, change):
-        client, turn = Client(timeout=30.0), asyncio.Lock()
+    with TemporaryDirectory() as folder:
+        pair, login = _credentials(Path(folder)) if secured else ((), Login(LoginOptions()))
+        return await _measured(size, pair, login)
+
+
+def _credentials(folder: Path) -> tuple[tuple[str, ...], Login]:
+    """The agents' certificate and key, and how to log in to them."""
+    authority = Authority(folder, "authority")
+    pair = authority.sign("fleet")
+    (folder / "token").write_text("token")
+    options = LoginOptions(ca_file=authority.cert, server_name="localhost", token_file=folder / "token")
+    return (str(pair.cert), str(pair.key)), Login(options)
+
+
+async def _measured(size: int, pair: tuple[str, ...], login: Login) -> dict[str, float]:
+    async with _fleet(size, *pair) as (urls, change):
+        client, turn = Client(timeout=30.0, login=login), asyncio.Lock()
         loop = ClusterLoop(
             GivenAgents(urls), lambda place: AgentReader(client, place.urls[0], turn=turn), interval=15.0
         )
@@ -98,12 +123,13 @@ async def _refresh(
     Return the time that passed, and the processor time of this process.
     """
     await change(number)
-    before = loop.cluster.nodes
+    # Weakly: to free a thousand nodes at once would be work that the reader itself spreads.
+    before = [ref(one) for one in loop.cluster.nodes]
     began, worked = time.monotonic(), time.process_time()
     await loop.round()
     await server.prepare()
     seconds, work = time.monotonic() - began, time.process_time() - worked
-    assert sum(one is not two for one, two in zip(before, loop.cluster.nodes, strict=True)) == number
+    assert sum(one() is not two for one, two in zip(before, loop.cluster.nodes, strict=True)) == number
     return seconds, work
 
 
@@ -152,9 +178,9 @@ class Change:
 
 
 @asynccontextmanager
-async def _fleet(size: int) -> AsyncIterator[tuple[list[str], Change]]:
+async def _fleet(size: int, *pair: str) -> AsyncIterator[tuple[list[str], Change]]:
     fleet = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.fleet", str(size)),
+        *(sys.executable, "-m", "bench.fleet", str(size), *pair),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=1 << 20,
@@ -174,4 +200,4 @@ def _memory() -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(main(int(sys.argv[1])))))
+    print(json.dumps(asyncio.run(main(int(sys.argv[1]), secured="tls" in sys.argv[2:]))))

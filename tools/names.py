@@ -62,7 +62,7 @@ def broken(
             yield from _broken(promise, new_names.get(promise.name, promise.name), now)
     for one in renames:
         if one.new not in now:
-            yield f"{one.old} was renamed to {one.new}, which there is not: correct catalog/renames.py"
+            yield f"{one.old} was renamed to {one.new}, which does not exist: correct catalog/renames.py"
         if one.old in now:
             yield f"{one.old} was renamed to {one.new}, but is still in the catalog: remove one of them"
 

@@ -1,6 +1,7 @@
 """Hundreds of event streams, some of which nobody reads: what they cost a scrape, and how fresh each is.
 
 python -m bench.web.streams [seconds]
+python -m bench.web.streams rounds 20     opens and closes them all so many times, and shows the memory after each
 """
 
 import asyncio
@@ -142,5 +143,27 @@ async def measure(seconds: float) -> None:
     )
 
 
+async def rounds(number: int) -> None:
+    with demo() as (port, pid):
+        await asyncio.sleep(5)
+        await scrapes(port, 3)
+        print(f"memory: {memory_mib(pid):.1f} MiB before")
+        for place in range(1, number + 1):
+            readers = []
+            for _ in range(STREAMS):
+                readers.append(asyncio.create_task(follow(port, {})))
+                await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(3)
+            for reader in readers:
+                reader.cancel()
+            await asyncio.gather(*readers, return_exceptions=True)
+            await asyncio.sleep(3)
+            print(f"memory: {memory_mib(pid):.1f} MiB after {place * STREAMS:,} streams", flush=True)
+
+
 if __name__ == "__main__":
-    asyncio.run(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0))
+    match sys.argv[1:]:
+        case ["rounds", number]:
+            asyncio.run(rounds(int(number)))
+        case given:
+            asyncio.run(measure(float(given[0]) if given else 60.0))

@@ -5,13 +5,15 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import IO, Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -27,6 +29,7 @@ class RunningAgent:
     def __init__(self, process: subprocess.Popen[bytes], port: int, node: FakeNode, script: Path) -> None:
         self.process = process
         self.node = node
+        self.context: ssl.SSLContext | None = None  # for pages over TLS
         self._port = port
         self._script = script
 
@@ -34,14 +37,21 @@ class RunningAgent:
         """Let the library follow what the test changed in `node`."""
         self.node.write(self._script)
 
-    def request(self, path: str, method: str = "GET") -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)
+    def request(
+        self, path: str, method: str = "GET", headers: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[int, bytes]:
+        connection = self._connection()
         try:
-            connection.request(method, path)
+            connection.request(method, path, headers=dict(headers))
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
             connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.context:
+            return http.client.HTTPSConnection("127.0.0.1", self._port, timeout=5, context=self.context)
+        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)
 
     def snapshot(self) -> dict[str, Any]:
         status, body = self.request("/api/v1/snapshot")
@@ -102,22 +112,29 @@ def running_agent(
     devices: Path | None = None,
     log: Path | None = None,
     flags: Sequence[str] = (),
+    port: int | None = None,
+    before: Sequence[str] = (),
+    variables: Mapping[str, str] = MappingProxyType({}),
+    context: ssl.SSLContext | None = None,
+    stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> Iterator[RunningAgent]:
-    """Start an agent and wait for its first snapshot."""
+    """Start an agent and wait for its first snapshot. `before` is what stands before its command."""
     script = folder / "script"
     node.write(script)
-    port = free_port()
+    port = port or free_port()
     fake = environment(library, script, devices=devices, log=log)
     process = subprocess.Popen(
         [
+            *before,
             *(sys.executable, "-m", "podgpu", "agent", f"--interval={interval}s", "--node-name=test-node"),
             f"--web.listen-address=127.0.0.1:{port}",
             *flags,
         ],
-        env={**os.environ, **fake},
-        stderr=subprocess.PIPE,
+        env={**os.environ, **fake, **variables},
+        stderr=stderr,
     )
     agent = RunningAgent(process, port, node, script)
+    agent.context = context
     try:
         agent.wait_for("ready", lambda: _answers(agent))
         yield agent

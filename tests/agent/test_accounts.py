@@ -330,6 +330,12 @@ def test_a_silent_card_has_no_power_to_divide() -> None:
     assert power(cards(accounts)[0]) == {}
 
 
+def test_a_counter_that_moved_by_nothing_divides_no_power() -> None:
+    accounts = Accounts()
+    accounts.post([sheet({rank("a"): Entry(), rank("b"): Entry()})], 0.0, 0.0)
+    assert power(cards(accounts, 700.0)[0]) == {}
+
+
 STEPS = st.lists(
     st.tuples(st.dictionaries(PARTIES, ENTRIES), st.sampled_from([CYCLE, 0, None]), st.booleans()),
     min_size=1,

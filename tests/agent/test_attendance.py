@@ -152,3 +152,17 @@ async def test_invented_cards_fill_nobodys_memory(monkeypatch: pytest.MonkeyPatc
     kept = (stage.agent._counters._pasts, attribution._accounts.cards, attribution._meter._last)
     assert [len(one) for one in kept] == [MOST_CARDS] * 3 == [attendance.MOST_CARDS] * 3
     await stage.agent.close()
+
+
+async def test_a_card_that_the_source_no_longer_lists_is_down_until_it_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch)
+    await stage.cycle(1000.0)
+    stage.source.devices = ["GPU-2"]
+    await stage.cycle(1000.0)
+    faults = {card.gpu.uuid: card.fault and card.fault.reason for card in stage.agent.snapshot.cards}
+    assert faults == {"GPU-1": "gone", "GPU-2": None}
+    await stage.cycle(1000.0, HOUR + 1)
+    assert [card.gpu.uuid for card in stage.agent.snapshot.cards] == ["GPU-2"]
+    await stage.agent.close()

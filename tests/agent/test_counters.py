@@ -31,6 +31,36 @@ def test_a_counter_never_falls(values: list[float]) -> None:
     assert pages == sorted(pages)
 
 
+LIMIT = Reading("power_limit_watts", 700.0)
+
+
+def drawn(counters: Counters, at: float, value: float) -> float | None:
+    """What is shown of the energy of a card whose limit is known, if anything is."""
+    device = Device(gpu=Gpu(uuid="GPU-1", index=0), at=at, readings=(Reading(NAME, value), LIMIT))
+    return next((one.value for one in counters.apply(device).readings if one.metric == NAME), None)
+
+
+def test_an_energy_that_jumps_for_a_while_moves_nothing_on_the_page() -> None:
+    """Prometheus takes the smallest fall for a new beginning, and a rise for use."""
+    counters, real = Counters(), 1_001_637.023
+    before = [drawn(counters, at, real + 100 * at) for at in (1.0, 2.0)]
+    during = [drawn(counters, at, 1e12) for at in (3.0, 4.0, 5.0, 6.0)]
+    after = [drawn(counters, at, real + 100 * at) for at in (7.0, 8.0, 9.0)]
+    pages = [value for value in (*before, *during, *after) if value is not None]
+    assert pages == sorted(pages)
+    assert len(after) == 3
+    assert pages[-1] - pages[0] < 1000
+
+
+def test_a_driver_that_begins_anew_goes_on_from_where_it_was() -> None:
+    counters = Counters()
+    assert [drawn(counters, at, value) for at, value in ((1.0, 5e6), (2.0, 300.0), (3.0, 900.0))] == [
+        5e6,
+        5e6 + 300,
+        5e6 + 900,
+    ]
+
+
 def seen(counters: Counters, uuid: str, value: float) -> float:
     device = Device(gpu=Gpu(uuid=uuid, index=0), readings=(Reading(NAME, value),))
     return counters.apply(device).readings[0].value

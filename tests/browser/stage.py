@@ -14,9 +14,9 @@ from podgpu.feed import Feed
 from podgpu.model import Prices
 from podgpu.option.address import Address
 from podgpu.serve.answer import Response
-from podgpu.serve.cluster.stream import Piece
 from podgpu.serve.events.journal import Journal
 from podgpu.serve.events.patch import changes
+from podgpu.serve.events.piece import Piece
 from podgpu.serve.load import Load
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Route, under_policy

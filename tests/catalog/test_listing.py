@@ -1,9 +1,10 @@
 """The catalog in writing says everything the rows say."""
 
 import json
+import re
 from pathlib import Path
 
-from podgpu.catalog import CATALOG, TOPICS, families
+from podgpu.catalog import CATALOG, GROUPS, TOPICS, families
 from podgpu.catalog.listing import WIDTH, aliases, base_unit, markdown, rows_as_json, rows_as_text, way
 from podgpu.catalog.row import Metric, Scope
 
@@ -42,6 +43,11 @@ def test_the_text_fits_a_terminal() -> None:
     ]
 
 
+def test_every_group_can_be_read_off() -> None:
+    for text in (rows_as_text(), markdown()):
+        assert set(re.findall(r"\?collect\[\]=([a-z-]+)", text)) == set(GROUPS)
+
+
 def test_the_json_has_one_object_per_row() -> None:
     listed = json.loads(rows_as_json())
     assert [(one["name"], tuple(one["labels"].values())) for one in listed] == [
@@ -53,6 +59,7 @@ def test_the_json_has_everything_about_a_row() -> None:
     (told,) = [one for one in json.loads(rows_as_json()) if one["name"] == "podgpu_gpu_memory_used_bytes"]
     assert told["mig_name"] == "podgpu_mig_memory_used_bytes"
     assert (told["type"], told["unit"], told["cadence"]) == ("gauge", "bytes", "every cycle")
+    assert (told["topic"], told["group"]) == ("Memory", "memory")
     assert told["read"] == "nvmlDeviceGetMemoryInfo(33554472).used"
     assert told["elsewhere"] == {
         "dcgm": "DCGM_FI_DEV_FB_USED",

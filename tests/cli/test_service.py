@@ -144,7 +144,7 @@ def test_a_port_in_use_is_one_line_and_exit_code_2(start: Start, command: str) -
     ("text", "words"),
     [
         ("tls_server_config: {cert_file: none.crt, key_file: none.key}", "cannot read .*none.crt"),
-        ("basic_auth_users: {alice: secret}", "basic_auth_users.alice: this is no bcrypt hash"),
+        ("basic_auth_users: {alice: secret}", "basic_auth_users.alice: this is not a bcrypt hash"),
         ("basic_auth_user: {}", "did you mean basic_auth_users"),
     ],
 )
@@ -200,7 +200,7 @@ def test_the_demo_says_so_and_where_to_look(start: Start) -> None:
     ],
 )
 def test_the_demo_gives_urls_that_work_here(address: Address, url: str) -> None:
-    assert _url(address) == url
+    assert _url(address, "http") == url
 
 
 HELD_UP = """

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import re
+import ssl
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Self, cast
@@ -17,7 +18,13 @@ Document = Callable[[int, int], bytes]
 class Fleet:
     """`tricks` says which agents do not just answer: `hang`, `close`, or a whole answer as bytes."""
 
-    def __init__(self, size: int, document: Document, tricks: dict[int, str | bytes] | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        document: Document,
+        tricks: dict[int, str | bytes] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.size = size
         self.tricks = tricks or {}
         self.requests = 0
@@ -25,6 +32,7 @@ class Fleet:
         self.connections = 0
         self.wires: set[asyncio.Transport] = set()
         self._document = document
+        self._tls = tls
         self._versions = [0] * size
         self._packed: dict[int, bytes] = {}
         self._server: asyncio.Server | None = None
@@ -32,11 +40,14 @@ class Fleet:
 
     @property
     def urls(self) -> list[str]:
-        return [f"http://{_address(number)}:{self._port}" for number in range(self.size)]
+        scheme = "https" if self._tls else "http"
+        return [f"{scheme}://{_address(number)}:{self._port}" for number in range(self.size)]
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(partial(_Agent, self), "0.0.0.0", 0, backlog=1024)
+        self._server = await loop.create_server(
+            partial(_Agent, self), "0.0.0.0", 0, backlog=1024, ssl=self._tls
+        )
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 

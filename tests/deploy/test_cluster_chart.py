@@ -29,6 +29,23 @@ FULL: Object = {
     },
 }
 
+# Agents that ask for everything.
+LOCKED: Object = {
+    "tlsServerConfig": {"existingSecret": "podgpu-tls"},
+    "webConfig": {
+        "tls_server_config": {
+            "client_auth_type": "RequireAndVerifyClientCert",
+            "client_ca_file": "/etc/podgpu-tls/ca.crt",
+        }
+    },
+    "config": {"web": {"kube-auth": True}},
+    "cluster": {
+        "enabled": True,
+        "login": {"existingSecret": "podgpu-client"},
+        "config": {"login": {"server-name": "podgpu"}},
+    },
+}
+
 
 def of_cluster(values: Object) -> list[Object]:
     found = chart.parse(chart.text(values))
@@ -39,18 +56,22 @@ def _component(each: Object) -> str:
     return str(each["metadata"]["labels"]["app.kubernetes.io/component"])
 
 
+def written(found: list[Object]) -> dict[str, Any]:
+    file = chart.only(found, "ConfigMap")["data"]["podgpu.yml"]
+    read: dict[str, Any] = yaml.load(file, Loader=yaml.BaseLoader)  # noqa: S506 - text, lists and maps alone
+    return read
+
+
 def settings(found: list[Object]) -> ClusterOptions:
     """The options as the command reads them from its file."""
-    file = chart.only(found, "ConfigMap")["data"]["podgpu.yml"]
-    written: dict[str, Any] = yaml.load(file, Loader=yaml.BaseLoader)  # noqa: S506 - text, lists and maps alone
-    flags = {key.replace(".", "_").replace("-", "_"): value for key, value in written.items()}
+    flags = {key.replace(".", "_").replace("-", "_"): value for key, value in written(found).items()}
     assert set(flags) <= set(OFFERED)
     texts = {name: value if isinstance(value, list) else [value] for name, value in flags.items()}
     texts.pop("web_config_file", None)  # is in the pod
     return load(texts, {}).of(ClusterOptions)
 
 
-@pytest.mark.parametrize("values", [PLAIN, FULL], ids=["plain", "full"])
+@pytest.mark.parametrize("values", [PLAIN, FULL, LOCKED], ids=["plain", "full", "locked"])
 @pytest.mark.parametrize("version", ["1.29", "1.36"])
 def test_kubernetes_knows_every_field(values: Object, version: str) -> None:
     for each in of_cluster(values):
@@ -109,3 +130,50 @@ def test_the_agents_let_it_in_where_they_let_in_only_some() -> None:
 def test_an_option_of_the_agent_alone_is_refused() -> None:
     refusal = chart.refusal({"cluster": {"enabled": True, "config": {"interval": "5s"}}})
     assert "interval" in refusal
+
+
+def test_it_logs_in_to_agents_with_what_they_ask_for() -> None:
+    found = of_cluster(LOCKED)
+    file = written(found)
+    assert {key: value for key, value in file.items() if key.startswith(("login.", "cluster.scheme"))} == {
+        "cluster.scheme": "https",
+        "login.ca-file": "/etc/podgpu-login/ca.crt",
+        "login.client-cert-file": "/etc/podgpu-login/tls.crt",
+        "login.client-key-file": "/etc/podgpu-login/tls.key",
+        "login.server-name": "podgpu",
+        "login.token-file": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+    }
+    assert {key.replace(".", "_").replace("-", "_") for key in file} <= set(OFFERED)
+    pod = chart.only(found, "Deployment")["spec"]["template"]["spec"]
+    assert {"name": "login", "secret": {"secretName": "podgpu-client"}} in pod["volumes"]
+    (container,) = pod["containers"]
+    assert {"name": "login", "mountPath": "/etc/podgpu-login", "readOnly": True} in container["volumeMounts"]
+    rules = chart.only(found, "ClusterRole")["rules"]
+    assert {"nonResourceURLs": ["/podgpu/api/v1/snapshot"], "verbs": ["get"]} in rules
+
+
+def test_a_password_is_read_where_agents_ask_for_one() -> None:
+    users = {"basic_auth_users": {"ada": "$2y$05$xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}}
+    values = {**LOCKED, "webConfig": users, "config": {}}
+    assert written(of_cluster(values))["login.password-file"] == "/etc/podgpu-login/password"
+    own = {"enabled": True, "config": {"login.token-file": "/etc/mine/token"}}
+    assert "login.password-file" not in written(of_cluster({**values, "cluster": own}))
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        ({"tlsServerConfig": {}, "webConfig": {}}, "Set tlsServerConfig.existingSecret."),
+        ({"cluster": {"enabled": True}}, "a Secret with tls.crt and tls.key"),
+        (
+            {"cluster": {**LOCKED["cluster"], "config": {"cluster.via": "proxy"}}},
+            "Leave out cluster.config.cluster.via.",
+        ),
+        (
+            {"cluster": {"enabled": True}, "config": {}, "webConfig": {"basic_auth_users": {"ada": "x"}}},
+            "a Secret with a password",
+        ),
+    ],
+)
+def test_agents_that_would_turn_it_away_are_refused_with_what_to_do(change: Object, advice: str) -> None:
+    assert advice in chart.refusal({**LOCKED, **change})

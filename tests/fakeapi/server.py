@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -21,6 +22,7 @@ class Seen:
     token: str
     headers: Mapping[str, str]
     body: Any = None
+    at: float = field(default_factory=time.monotonic)
 
     @property
     def is_watch(self) -> bool:
@@ -115,8 +117,10 @@ class FakeApi:
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
         wanted: Callable[[Seen], bool] = lambda _: True,
-    ) -> None:
-        self._plans.append(Plan(wanted, status, body, headers or {}, times))
+    ) -> Plan:
+        plan = Plan(wanted, status, body, headers or {}, times)
+        self._plans.append(plan)
+        return plan
 
     def send(self, line: bytes, version: int = 0) -> None:
         """Write to every open watch, and to later ones that start before `version`."""

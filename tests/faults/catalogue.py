@@ -1,61 +1,57 @@
-"""Every fault that podgpu must survive: played in the matrix, tested elsewhere, or not playable, with the reason.
+"""Every fault that podgpu must survive, in every phase: the cells of the matrix.
 
 A to H are kinds of faults: of the driver, the kubelet, the API server, dcgm-exporter, processes and pods, the page,
 HTTP and the agent itself. N are attacks that once succeeded.
 """
 
+import os
+from dataclasses import dataclass
+
+from tests.faults.play import Phase, Play
 from tests.faults.plays import PLAYS
 
-# What the matrix does not play, and the test that does.
-ELSEWHERE = {
-    "A3": "agent/whole/test_faults.py::test_a_gpu_that_leaves_the_bus_shifts_no_other",
-    "A4": "agent/whole/test_faults.py::test_a_new_driver_is_met_with_a_new_process",
-    "A5": "agent/whole/test_faults.py::test_a_release_leaves_no_descriptor_open_and_ends_by_itself",
-    "A6": "agent/whole/test_faults.py::test_mig_is_followed_when_it_changes",
-    "A7": "agent/whole/test_faults.py::test_without_a_driver_the_agent_waits_for_it",
-    "A10": "agent/whole/test_faults.py::test_a_crash_in_the_library_fails_no_scrape",
-    "A11": "agent/whole/test_faults.py::test_an_old_library_without_newer_symbols_gives_what_it_has",
-    "A13": "agent/whole/test_faults.py::test_a_value_that_is_not_available_is_absent",
-    "A16": "agent/whole/test_faults.py::test_the_driver_goes_and_comes_back",
-    "B3": "sharing/test_sharing.py::test_a_pod_that_has_ended_holds_nothing",
-    "B8": "sharing/test_sharing.py::test_each_id_is_one_systems",
-    "C1": "agent/whole/test_outages.py::test_names_outlive_the_api_server",
-    "C8": "kube/test_floods.py::test_a_fat_pod_is_seen_by_the_api_servers_list_and_watch",
-    "C9": "kube/test_pod_book.py::test_late_news_neither_turns_back_time_nor_wakes_the_dead",
-    "E4": "agent/whole/test_outages.py::test_a_deleted_pod_is_gone_at_the_next_cycle",
-    "E5": "agent/whole/test_faults.py::test_five_hundred_processes",
-    "E8": "agent/whole/test_two_tenants.py::test_who_names_his_cgroup_after_a_pod_below_his_own_is_not_that_pod",
-    "N1": "agent/whole/test_two_tenants.py::test_who_ends_his_first_thread_still_pays",
-    "N2": "agent/whole/test_two_tenants.py::test_who_calls_himself_an_mps_server_still_pays",
-    "N3": "agent/whole/test_two_tenants.py::test_a_process_that_nobody_sees_is_on_nobodys_bill",
-    "N4": "agent/whole/test_two_tenants.py::test_a_process_that_began_after_the_reading_has_a_pid_by_chance",
-    "N5": "agent/whole/test_two_tenants.py::test_who_names_his_cgroup_after_a_pod_below_his_own_is_not_that_pod",
-    "N6": "agent/whole/test_two_tenants.py::test_who_writes_a_small_number_on_his_pod_still_pays",
-    "N7": "kube/test_floods.py::test_fat_pods_blind_nobody_on_the_kubelets_socket",
-    "N11": "sharing/test_least.py::test_long_notes_are_read_once_however_often_something_else_changes",
+KINDS = {
+    "A": "GPU and driver",
+    "B": "kubelet",
+    "C": "API server",
+    "D": "dcgm-exporter",
+    "E": "processes and pods",
+    "F": "the page's text",
+    "G": "HTTP clients",
+    "H": "the agent itself",
+    "N": "attacks",
 }
-
-# What nobody can play here.
-NOT_PLAYED = {
-    "A9": "device nodes go with a container's restart, which takes a container runtime",
-    "A12": "only a real driver can be wedged by the end of a process",
-    "C6": "the clock of the machine belongs to everybody on it",
-    "H1": "the kernel kills at a memory limit, which takes a cgroup of one's own; bench measures the memory",
-    "H2": "processor time is limited by a cgroup of one's own",
-    "H9": "two agents on one node are two of Kubernetes' making",
-}
-
-# What has no entry yet: the next to be written down or played.
-OPEN = (
-    *("A14", "A15"),
-    *("C2", "C3", "C4", "C5", "C7"),
-    *(f"D{number}" for number in range(1, 8)),
-    *("E1", "E2", "E3", "E6", "E7"),
-    *(f"F{number}" for number in range(1, 7)),
-    *(f"G{number}" for number in range(1, 9)),
-    *("H3", "H4", "H5", "H6", "H7", "H8", "H10", "H11"),
-    *("N8", "N9", "N10", "N13", "N14", "N15"),
-)
-
 COUNTS = {"A": 16, "B": 8, "C": 9, "D": 7, "E": 8, "F": 6, "G": 8, "H": 11, "N": 15}
-PLAYED = tuple(play.id for play in PLAYS)
+
+# What is played every time; all the rest takes `make matrix`. At least one of each kind.
+FEW = {
+    "A1": (Phase.STOP,),
+    "B1": (Phase.RUNNING,),
+    "C7": (Phase.SCRAPE,),
+    "D5": (Phase.RUNNING,),
+    "E1": (Phase.RUNNING,),
+    "F1": (Phase.RUNNING,),
+    "G6": (Phase.STOP,),
+    "H8": (Phase.SCRAPE,),
+    "N4": (Phase.START,),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A fault in a phase."""
+
+    play: Play
+    phase: Phase
+
+    def __str__(self) -> str:
+        return f"{self.play.id}-{self.phase}"
+
+
+def is_whole() -> bool:
+    return os.environ.get("PODGPU_TEST_MATRIX") == "all"
+
+
+def cells() -> list[Cell]:
+    every = [Cell(play, phase) for play in PLAYS for phase in play.phases]
+    return [cell for cell in every if is_whole() or cell.phase in FEW.get(cell.play.id, ())]

@@ -1,7 +1,21 @@
-import os
+import pytest
 
 from tests.fakenvml.conftest import library
+from tests.faults.catalogue import is_whole
+from tests.faults.table import result, table
 
 __all__ = ["library"]
 
-collect_ignore = [] if os.environ.get("PODGPU_TEST_MATRIX") == "all" else ["test_phases.py"]
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the matrix, if all of it was played."""
+    if not is_whole():
+        return
+    reports = [
+        result(report.nodeid, report.user_properties, is_green=word == "passed")
+        for word in ("passed", "failed")
+        for report in terminalreporter.stats.get(word, ())
+    ]
+    terminalreporter.section("faults")
+    for line in table(filter(None, reports)):
+        terminalreporter.write_line(line)

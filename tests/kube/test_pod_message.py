@@ -236,9 +236,10 @@ def test_who_submitted_a_pod_is_said_by_its_first_container() -> None:
         PodMessage(
             metadata=Metadata(name="p", namespace="n", uid="u", annotations={"clusterName": "east"}),
             spec=PodSpec(containers=[ContainerSpec(name="a", image="spec:1", env=env), others]),
-            status=PodStatus(host_ip="10.0.0.7"),
+            status=PodStatus(host_ip="10.0.0.7", qos_class="Burstable"),
         )
     )
     assert (pod.submitter, pod.cluster, pod.host_ip) == ("ada", "east", "10.0.0.7")
+    assert pod.qos == "burstable"
     assert pod.containers[0].image == "spec:1"
     assert "secret" not in repr(pod)

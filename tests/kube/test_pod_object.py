@@ -31,6 +31,7 @@ def test_a_recorded_pod_is_read_whole() -> None:
         uid="a929f714-e746-4631-ad63-3234b6484c75",
         phase="Running",
         started_at=datetime(2026, 11, 15, 3, 5, 22, tzinfo=UTC).timestamp(),
+        qos="besteffort",
         labels={
             "batch.kubernetes.io/controller-uid": "5edee0c8-7bbb-42fa-b379-092e16953992",
             "batch.kubernetes.io/job-name": "nightly-manual",

@@ -274,16 +274,21 @@ async def test_a_token_that_rotates_is_followed(tmp_path: Path) -> None:
         await until(lambda: watch.status().up and fake.open_watches)
 
 
-async def test_a_right_that_is_missing_is_asked_for_seldom() -> None:
+async def test_a_right_that_is_missing_is_named_and_found_soon_once_it_is_granted() -> None:
     async with FakeApi(pods=[pod("p", A)]) as fake:
-        fake.refuse(403, body=b'{"message": "pods is forbidden"}')
-        async with watching(fake, forbidden_pause=0.4) as watch:
+        fake.refuse(403, times=3, body=b'{"message": "pods is forbidden"}')
+        async with watching(fake) as watch:
             await until(lambda: reason(watch) == "forbidden")
             fault = watch.status().fault
             assert fault and "pods is forbidden" in fault.detail
-            await asyncio.sleep(0.2)
-            assert len(fake.requests) == 1
             await until(lambda: watch.status().up)
+
+
+def test_a_right_that_stays_away_is_asked_for_ever_more_seldom() -> None:
+    watch = PodWatch(ApiServer("http://127.0.0.1:1"), NODE)
+    pauses = [watch._failed(ApiFault("forbidden", status=403)) for _ in range(12)]
+    assert 0.4 <= pauses[0] <= 0.8
+    assert 150.0 <= pauses[-1] <= 300.0
 
 
 @pytest.mark.parametrize(

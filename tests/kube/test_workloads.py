@@ -1,8 +1,9 @@
 import asyncio
 import json
 import time
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -227,6 +228,51 @@ async def test_one_call_starts_few_requests() -> None:
     async with FakeApi() as fake, resolving(fake) as workloads:
         await workloads.resolve(pods)
         assert len(fake.requests) == MOST_REQUESTS
+
+
+NIGHTLY = {
+    "/apis/batch/v1/namespaces/ns/jobs/j": made("u", ("batch/v1", "CronJob", "c", "top")),
+    "/apis/batch/v1/namespaces/ns/cronjobs/c": made("top"),
+}
+
+
+@asynccontextmanager
+async def fleet_of(size: int, fake: FakeApi, **options: Any) -> AsyncIterator[list[Workloads]]:
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(resolving(fake, **options)) for _ in range(size)]
+
+
+async def test_agents_that_start_together_do_not_ask_together() -> None:
+    size, spread, pod = 40, 0.5, owned("p", "Job", "j", "u", "batch/v1")
+    async with FakeApi(objects=dict(NIGHTLY)) as fake, fleet_of(size, fake, spread=spread) as fleet:
+        began = time.monotonic()
+        first = await asyncio.gather(*(shown(one, pod) for one in fleet))
+        while not all(one.knows_all([pod]) for one in fleet):
+            await asyncio.gather(*(one.resolve([pod]) for one in fleet))
+            await asyncio.sleep(0.01)
+        last = await asyncio.gather(*(shown(one, pod) for one in fleet))
+    assert first.count(["Job/j"]) > size / 2  # the nearest stands in
+    assert last == [["CronJob/c"]] * size
+    assert len(fake.requests) == 2 * size  # the owner of an owner is asked for at once
+    fifths = Counter(int((seen.at - began) / spread * 5) for seen in fake.requests)
+    assert max(fifths.values()) < size
+
+
+async def test_agents_do_not_come_back_together_after_a_failure() -> None:
+    size, spread = 20, 0.3
+    pods = [owned(f"p{number}", "Job", f"j{number}", f"u{number}", "batch/v1") for number in range(size)]
+    asked: defaultdict[str, list[float]] = defaultdict(list)
+    async with FakeApi() as fake, fleet_of(size, fake, spread=spread, unknown_seconds=0.1) as fleet:
+        fake.refuse(503, times=10_000)
+        while len(asked) < size or min(map(len, asked.values())) < 2:
+            await asyncio.gather(*(one.resolve([pod]) for one, pod in zip(fleet, pods, strict=True)))
+            await asyncio.sleep(0.01)
+            asked.clear()
+            for seen in fake.requests:
+                asked[seen.path].append(seen.at)
+    pauses = [times[1] - times[0] for times in asked.values()]
+    assert min(pauses) >= 0.1
+    assert max(pauses) - min(pauses) > spread / 3
 
 
 @pytest.mark.parametrize(

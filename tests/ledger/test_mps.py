@@ -197,15 +197,16 @@ def logged(*slices: Slice, busy: int = 990_000) -> Evidence:
 MIXED = card(process(1, CLIENT, 300, 0), process(2, SERVER, 200, 0), process(9, SERVER, 66, 990))
 
 
-def test_beside_others_the_log_says_what_the_clients_had_together() -> None:
-    evidence = logged(Slice(9, 0, 600_000), Slice(2, 600_000, 1_000_000))
+@pytest.mark.parametrize("named", [1, 9], ids=["client", "server"])
+def test_beside_others_the_log_says_what_the_clients_had_together(named: int) -> None:
+    evidence = logged(Slice(named, 0, 600_000), Slice(2, 600_000, 1_000_000))
     sheet = books.book(MIXED, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS, {9}, evidence)
     assert of(sheet, A)[1:] == (590, 596, "weighted")  # looks named nobody but the server
     assert of(sheet, B)[1:] == (400, 404, "resident")
     assert sum(entry.busy_us for entry in sheet.entries.values()) == 990
     mine = sheet.entries[Account(GPU, "", A)]
     assert (mine.least_us, mine.most_us) == (0, 600)
-    assert mine.resident_us is None  # it is the server that is on the card
+    assert mine.resident_us is None  # what is on the card is the work of all clients
     assert sheet.entries["overhead"].resident_us == 600
 
 
@@ -216,7 +217,7 @@ def test_among_clients_the_log_changes_nothing() -> None:
         [claim(A, 0.5), claim(B, 0.25)],
         HOLDERS,
         {9},
-        logged(Slice(9, 0, 1_000_000)),
+        logged(Slice(1, 0, 900_000), Slice(2, 900_000, 1_000_000)),
     )
     assert of(with_log, A) == (300, 660, 667, "weighted")
     assert of(with_log, B) == (200, 330, 333, "weighted")
@@ -224,7 +225,7 @@ def test_among_clients_the_log_changes_nothing() -> None:
 
 def test_the_only_client_still_had_it_all() -> None:
     alone = card(process(1, CLIENT, 300, 0), process(9, SERVER, 66, 990))
-    sheet = books.book(alone, CYCLE, [claim(A, 0.25)], HOLDERS, {9}, logged(Slice(9, 0, 1_000_000)))
+    sheet = books.book(alone, CYCLE, [claim(A, 0.25)], HOLDERS, {9}, logged(Slice(1, 0, 1_000_000)))
     assert of(sheet, A) == (300, 990, 1000, "exclusive")
 
 

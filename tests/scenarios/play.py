@@ -201,6 +201,7 @@ def _pod(script: PodScript) -> Pod:
         name=name,
         uid=uid(script.name),
         phase=script.phase,
+        qos="burstable",
         labels=script.labels,
         annotations=script.annotations,
         containers=tuple(_container(script, one) for one in (*script.init, *script.containers)),

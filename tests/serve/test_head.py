@@ -1,5 +1,8 @@
 """What of a request's head is understood, and what is refused."""
 
+import gc
+from weakref import ref
+
 import pytest
 
 from podgpu.serve.head import Head, Refusal
@@ -167,3 +170,15 @@ def test_a_line_without_end_is_refused_before_it_ends() -> None:
     head.feed(b"GET /" + b"x" * 90)
     with pytest.raises(Refusal):
         head.feed(b"x" * 10)
+
+
+def test_a_head_is_gone_with_its_request_without_the_collector() -> None:
+    gc.disable()
+    try:
+        head = Head(Limits())
+        head.feed(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        request, left = head.request("127.0.0.1"), ref(head)
+        del head
+        assert request.path == "/" and left() is None
+    finally:
+        gc.enable()

@@ -41,18 +41,52 @@ async def test_groups_choose_families_together() -> None:
 async def test_a_dialect_s_families_are_chosen_by_name() -> None:
     path = "/metrics/dcgm?name[]=DCGM_FI_DEV_GPU_TEMP"
     assert names(await asked(path)) == {"DCGM_FI_DEV_GPU_TEMP"}
-    refused = await asked("/metrics/dcgm?collect[]=power")
-    assert refused.status == 400
-    assert refused.text == "this page has no groups; ask for its families by name[]\n"
+
+
+@pytest.mark.parametrize("path", ["/metrics/dcgm", "/metrics/dcgm-4.9"])
+async def test_a_client_can_ask_for_fields_that_no_counters_file_lists(path: str) -> None:
+    assert "DCGM_FI_DEV_MIG_MODE" not in names(await asked(path))
+    assert names(await asked(f"{path}?name[]=DCGM_FI_DEV_MIG_MODE")) == {"DCGM_FI_DEV_MIG_MODE"}
+
+
+@pytest.mark.parametrize(
+    ("path", "group", "some"),
+    [
+        ("/metrics/dcgm", "temperature", "DCGM_FI_DEV_GPU_TEMP"),
+        ("/metrics/dcgm-4.9", "memory", "DCGM_FI_DEV_FB_USED_BYTES"),
+        ("/metrics/dcgm-1.x", "power", "dcgm_power_usage"),
+        ("/gpu/metrics", "power", "dcgm_power_usage"),
+        ("/metrics/pod-gpu-map", "pods", "pod_and_gpu_map_info"),
+        ("/metrics/nodes", "pods", "gpu_node_1_info"),
+        ("/metric", "containers", "container_gpu_utilization"),
+        ("/metrics/gpu-mem-monitor", "containers", "pod_used_gpu_mem_MB"),
+        ("/metrics/vgpu-monitor", "containers", "pod_gpu_memory_used"),
+        ("/metrics/cadvisor", "containers", "container_accelerator_memory_used_bytes"),
+        ("/metrics/hami", "temperature", "hami_host_gpu_temperature_celsius"),
+    ],
+)
+async def test_groups_choose_families_of_every_page(path: str, group: str, some: str) -> None:
+    found = names(await asked(f"{path}?collect[]={group}"))
+    assert some in found
+    # dcgm-exporter's pages have more than they show.
+    assert found <= names(await asked(path)) or path in ("/metrics/dcgm", "/metrics/dcgm-4.9")
+    assert names(await asked(f"{path}?collect[]=waiting")) == set()
+
+
+def test_every_page_of_an_agent_is_tested_here() -> None:
+    tested = {path for path, _, _ in test_groups_choose_families_of_every_page.pytestmark[0].args[1]}  # type: ignore[attr-defined]
+    same = {"/metrics/native", "/metrics/gpu-manager"}
+    assert open_menu(load({}, {})).pages.keys() - same == tested
 
 
 async def test_an_unknown_group_is_refused_with_advice() -> None:
-    refused = await asked("/metrics?collect[]=powr")
+    refused = await asked("/metrics/dcgm?collect[]=powr")
     assert (refused.status, refused.text) == (400, "there is no group 'powr'; did you mean power?\n")
 
 
-async def test_what_is_denied_is_not_served_to_anybody() -> None:
+async def test_what_is_denied_or_not_allowed_is_served_to_nobody() -> None:
     assert names(await asked(f"/metrics?name[]={LEFT_OUT}", series_deny=[LEFT_OUT])) == set()
+    assert names(await asked("/metrics?name[]=podgpu_up", series_allow=["podgpu_gpu_*"])) == set()
     found = names(await asked("/metrics/dcgm", series_deny=["DCGM_FI_DEV_GPU_TEMP"]))
     assert found and "DCGM_FI_DEV_GPU_TEMP" not in found
 

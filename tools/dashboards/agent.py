@@ -68,10 +68,11 @@ _SOURCES = Section(
         ),
         lines(
             "Errors",
-            "Errors met while reading, by source and reason.",
+            "Errors met while reading: all of each node, and by source and reason where there were any.",
             "short",
             Query(
-                "sum by (node, source, reason) (increase(podgpu_errors_total{<node>}[$__rate_interval]))",
+                "sum by (node, source, reason) (increase(podgpu_errors_total{<node>}[$__rate_interval])) > 0"
+                " or sum by (node) (increase(podgpu_errors_total{<node>}[$__rate_interval]))",
                 "{{node}} {{source}} {{reason}}",
             ),
         ),

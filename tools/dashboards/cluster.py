@@ -1,8 +1,8 @@
 """The whole cluster at a glance: how many GPUs there are, who has them, who uses them."""
 
 from tools.dashboards.dashboard import Dashboard
+from tools.dashboards.glance import BUSY, DOWN, GPUS, TO_NAMESPACE, TO_NODE, TO_POD
 from tools.dashboards.panel import (
-    BAD_ABOVE_ZERO,
     FULL,
     Query,
     Section,
@@ -13,12 +13,6 @@ from tools.dashboards.panel import (
     table,
 )
 
-_KEPT = "${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}"
-TO_NAMESPACE = f"/d/podgpu-namespace?var-namespace=${{__value.raw}}&{_KEPT}"
-TO_POD = f"/d/podgpu-workload?var-namespace=${{__data.fields.namespace}}&var-pod=${{__value.raw}}&{_KEPT}"
-TO_NODE = f"/d/podgpu-health?var-node=${{__value.raw}}&{_KEPT}"
-
-_BUSY = "rate(podgpu_container_busy_seconds_total{<namespace>}[$__rate_interval])"
 _IDLE = (
     "sum by (cluster, node, gpu, mig, namespace, pod, container) (podgpu_container_allocated_ratio{<namespace>})"
     " and on (cluster, node, gpu, mig, namespace, pod, container)"
@@ -28,14 +22,8 @@ _IDLE = (
 _NOW = Section(
     "Now",
     (
-        stat("GPUs", "Cards that the agents know.", "short", "count(podgpu_gpu_up{<node>})"),
-        stat(
-            "Down",
-            "Cards that do not answer.",
-            "short",
-            "sum(1 - podgpu_gpu_up{<node>})",
-            thresholds=BAD_ABOVE_ZERO,
-        ),
+        GPUS,
+        DOWN,
         stat(
             "Allocated",
             "Share of all cards that was given to containers of the chosen namespaces.",
@@ -46,7 +34,7 @@ _NOW = Section(
             "Busy",
             "Share of all cards that containers of the chosen namespaces keep busy.",
             "percentunit",
-            f"sum({_BUSY}) / count(podgpu_gpu_up{{<node>}})",
+            f"sum({BUSY}) / count(podgpu_gpu_up{{<node>}})",
         ),
         stat(
             "Memory in use",
@@ -68,14 +56,14 @@ _OVER_TIME = Section(
             "short",
             Query("count(podgpu_gpu_up{<node>})", "there"),
             Query("sum(podgpu_container_allocated_ratio{<namespace>})", "allocated"),
-            Query(f"sum({_BUSY})", "busy"),
+            Query(f"sum({BUSY})", "busy"),
             width=12,
         ),
         areas(
             "Busy GPUs by namespace",
             "Busy time booked to each namespace, in cards.",
             "short",
-            Query(f"sum by (namespace) ({_BUSY})", "{{namespace}}"),
+            Query(f"sum by (namespace) ({BUSY})", "{{namespace}}"),
             width=12,
         ),
         areas(
@@ -116,9 +104,9 @@ _WHO = Section(
                 "GPUs allocated",
                 "short",
             ),
-            Query(f"sum by (namespace) ({_BUSY})", "GPUs busy", "short"),
+            Query(f"sum by (namespace) ({BUSY})", "GPUs busy", "short"),
             Query(
-                f"sum by (namespace) ({_BUSY})"
+                f"sum by (namespace) ({BUSY})"
                 " / on (namespace) sum by (namespace) (podgpu_container_allocated_ratio{<namespace>})",
                 "efficiency",
                 "percentunit",
@@ -132,7 +120,7 @@ _WHO = Section(
             "Busiest pods",
             "The ten pods that keep the most GPUs busy.",
             "short",
-            Query(f"topk(10, sum by (namespace, pod) ({_BUSY}))", "{{namespace}}/{{pod}}"),
+            Query(f"topk(10, sum by (namespace, pod) ({BUSY}))", "{{namespace}}/{{pod}}"),
             width=10,
         ),
         table(
@@ -153,7 +141,7 @@ _NODES = Section(
             Query("count by (node) (podgpu_gpu_up{<node>})", "GPUs", "short"),
             Query("sum by (node) (1 - podgpu_gpu_up{<node>})", "down", "short"),
             Query("sum by (node) (podgpu_container_allocated_ratio{<namespace>})", "allocated", "short"),
-            Query(f"sum by (node) ({_BUSY})", "busy", "short"),
+            Query(f"sum by (node) ({BUSY})", "busy", "short"),
             Query(
                 "sum by (node) (podgpu_gpu_memory_used_bytes{<node>})"
                 " / sum by (node) (podgpu_gpu_memory_total_bytes{<node>})",

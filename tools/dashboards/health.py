@@ -1,7 +1,7 @@
 """The health of nodes and GPUs: what fails, what is hot, what is slowed down, and who is affected."""
 
-from tools.dashboards.cluster import TO_NAMESPACE, TO_POD
 from tools.dashboards.dashboard import Dashboard
+from tools.dashboards.glance import DOWN, GPUS, TO_NAMESPACE, TO_POD
 from tools.dashboards.panel import BAD_ABOVE_ZERO, Query, Section, lines, stat, states, table
 
 _GPU = "{{node}} GPU {{gpu}}"
@@ -23,14 +23,8 @@ _XIDS = """sum(
 _NOW = Section(
     "Now",
     (
-        stat("GPUs", "Cards that the agents know.", "short", "count(podgpu_gpu_up{<node>})"),
-        stat(
-            "Down",
-            "Cards that do not answer.",
-            "short",
-            "sum(1 - podgpu_gpu_up{<node>})",
-            thresholds=BAD_ABOVE_ZERO,
-        ),
+        GPUS,
+        DOWN,
         stat(
             "Recovery wanted",
             "Cards for which the driver asks for a reset, a reboot or another action.",

@@ -1,10 +1,9 @@
 """What a team has, uses and costs. The sums over the chosen time need the recording rules."""
 
-from tools.dashboards.cluster import TO_POD
 from tools.dashboards.dashboard import Dashboard
+from tools.dashboards.glance import BUSY, TO_POD
 from tools.dashboards.panel import Query, Section, areas, lines, stat, table
 
-_BUSY = "rate(podgpu_container_busy_seconds_total{<namespace>}[$__rate_interval])"
 _WORKLOAD = "cluster, namespace, workload_kind, workload_name"
 
 
@@ -34,12 +33,12 @@ _NOW = Section(
             "short",
             "sum(podgpu_container_allocated_ratio{<namespace>})",
         ),
-        stat("GPUs busy", "Cards that are kept busy.", "short", f"sum({_BUSY})"),
+        stat("GPUs busy", "Cards that are kept busy.", "short", f"sum({BUSY})"),
         stat(
             "Efficiency",
             "Busy time by what was allocated. Low means that GPUs are held and not used.",
             "percentunit",
-            f"sum({_BUSY}) / sum(podgpu_container_allocated_ratio{{<namespace>}})",
+            f"sum({BUSY}) / sum(podgpu_container_allocated_ratio{{<namespace>}})",
         ),
         stat(
             "Memory", "Device memory in use.", "bytes", "sum(podgpu_container_memory_used_bytes{<namespace>})"
@@ -70,7 +69,7 @@ _OVER_TIME = Section(
             "GPUs busy",
             "Cards that each namespace keeps busy.",
             "short",
-            Query(f"sum by (namespace) ({_BUSY})", "{{namespace}}"),
+            Query(f"sum by (namespace) ({BUSY})", "{{namespace}}"),
             width=12,
         ),
         areas(
@@ -107,7 +106,7 @@ _PODS = Section(
                 "GPUs allocated",
                 "short",
             ),
-            Query(f"sum by (namespace, pod) ({_BUSY})", "GPUs busy", "short"),
+            Query(f"sum by (namespace, pod) ({BUSY})", "GPUs busy", "short"),
             Query(
                 "sum by (namespace, pod) (podgpu_container_memory_used_bytes{<namespace>})", "memory", "bytes"
             ),

@@ -1,7 +1,7 @@
 """One workload or pod: its share, its use, its memory, its power, and how these numbers were found."""
 
-from tools.dashboards.cluster import TO_NODE
 from tools.dashboards.dashboard import CLUSTER, NAMESPACE, NODE, POD, Dashboard
+from tools.dashboards.glance import TO_NODE
 from tools.dashboards.panel import Panel, Query, Section, lines, stat, table
 
 _BUSY = "rate(podgpu_container_busy_seconds_total{<pod>}[$__rate_interval])"

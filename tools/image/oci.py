@@ -46,11 +46,11 @@ class Facts:
     @property
     def labels(self) -> dict[str, str]:
         revision = {"org.opencontainers.image.revision": self.revision} if self.revision else {}
-        told = {
+        about = {
             "org.opencontainers.image.version": self.version,
             "org.opencontainers.image.created": self.created,
         }
-        return {**LABELS, **told, **revision}
+        return {**LABELS, **about, **revision}
 
 
 @dataclass(frozen=True)

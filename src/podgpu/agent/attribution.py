@@ -226,7 +226,8 @@ class Attribution:
     def _shown(self, pod: Pod, workloads: Mapping[str, Workload]) -> Pod:
         """Labels only as far as they are allowed; annotations may hold secrets and stay here."""
         labels = {key: value for key, value in pod.labels.items() if key in self._pod_labels}
-        return replace(pod, labels=labels, annotations={}, workload=workloads.get(pod.uid))
+        shown = replace(pod, labels=labels, annotations={}, workload=workloads.get(pod.uid))
+        return self._owners.placed(shown)
 
     def _statuses(self) -> list[PartStatus]:
         own = [

@@ -23,7 +23,7 @@ SeriesKey = tuple[str, tuple[str, ...]]
 
 
 class Past(Struct):
-    """What is kept of one card: the last value of each counter, what it had before resets, and its XIDs.
+    """What is kept of one card: each counter's last value, what it had before resets and what was shown; and its XIDs.
 
     `jumps` counts readings in a row of an energy that the card cannot have drawn since `energy_at`. `recent` has what
     happened within the window, as (time of the reading, what is counted, its label).
@@ -33,6 +33,7 @@ class Past(Struct):
     energy_at: float = 0.0
     jumps: int = 0
     carried: dict[SeriesKey, float] = field(default_factory=dict)
+    shown: dict[SeriesKey, float] = field(default_factory=dict)
     xids: Counter[int] = field(default_factory=Counter)
     last_xid: XidEvent | None = None
     fresh_xids: list[int] = field(default_factory=list)
@@ -79,7 +80,8 @@ def _is_possible(past: Past, energy: Reading, device: Device) -> bool:
     """A card draws no more than its limit, apart from moments. A counter that stays above it was set anew."""
     last, limit = past.last.get((ENERGY, energy.labels)), _power_limit(device)
     seconds = device.at - past.energy_at
-    is_jump = last is not None and limit and energy.value - last > MOST_OVER_LIMIT * limit * seconds + limit
+    increase = energy.value if _is_reset(energy.value, last or 0.0) else energy.value - (last or 0.0)
+    is_jump = last is not None and limit and increase > MOST_OVER_LIMIT * limit * seconds + limit
     past.jumps = past.jumps + 1 if is_jump else 0
     if is_jump and past.jumps < BELIEVED_JUMPS:
         return False
@@ -92,6 +94,10 @@ def _is_possible(past: Past, energy: Reading, device: Device) -> bool:
     return True
 
 
+def _is_reset(value: float, last: float) -> bool:
+    return value <= last * RESET_BELOW
+
+
 def _power_limit(device: Device) -> float | None:
     return next((one.value for one in device.readings if one.metric == "power_limit_watts"), None)
 
@@ -99,11 +105,13 @@ def _power_limit(device: Device) -> float | None:
 def _steady(past: Past, reading: Reading) -> Reading:
     key = (reading.metric, reading.labels)
     last = past.last.get(key, 0.0)
-    value = max(reading.value, last) if reading.value > last * RESET_BELOW else reading.value
+    value = reading.value if _is_reset(reading.value, last) else max(reading.value, last)
     if value < last:
         past.carried[key] = past.carried.get(key, 0.0) + last
     past.last[key] = value
-    return Reading(reading.metric, value + past.carried.get(key, 0.0), reading.labels)
+    # A large number that is added and taken away again leaves a rounding error behind.
+    past.shown[key] = max(past.shown.get(key, 0.0), value + past.carried.get(key, 0.0))
+    return Reading(reading.metric, past.shown[key], reading.labels)
 
 
 def _xid_readings(past: Past) -> Iterator[Reading]:

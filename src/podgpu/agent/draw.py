@@ -24,6 +24,8 @@ class Draw(Struct, frozen=True, kw_only=True):
             return None
         if self.power_watts is None:
             return part_mj * 1e3 / self.energy_us if self.energy_us else None
+        if self.energy_mj == 0:
+            return None  # nothing says how the power is divided
         if part_mj == self.energy_mj:
             return self.power_watts
         return round(self.power_watts * part_mj / self.energy_mj, DECIMALS)

@@ -14,7 +14,7 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import Counters
 from podgpu.agent.feed import Feed
 from podgpu.agent.join import bare
-from podgpu.model import Device, ErrorCount, Fault, PartStatus, Report, Snapshot
+from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
 from podgpu.sources import Source
 from podgpu.upkeep import Running, kept_going
 
@@ -40,8 +40,10 @@ class Agent:
         node: str,
         interval: float,
         attribution: Attribution | None = None,
+        address: str = "",
     ) -> None:
         self.ready = False
+        self._address = address
         self._source = source
         self._attribution = attribution
         self._companions: list[Companion] = []
@@ -49,6 +51,7 @@ class Agent:
         self._interval = interval
         self._attendance = Attendance(MOST_CARDS)
         self._counters = Counters()
+        self._gpus: dict[str, Gpu] = {}  # those that are not forgotten
         self._errors: Counter[tuple[str, str]] = Counter()
         self._last_good: float | None = None
         self._wake = asyncio.Event()
@@ -129,12 +132,23 @@ class Agent:
     def _carried(self, report: Report, now: float) -> list[Device]:
         """Return each card once, its counters carried over resets. What was away for long is forgotten."""
         devices = {device.gpu.uuid: device for device in report.devices}
-        gone = self._attendance.note(devices, now)
-        self._counters.forget(gone)
+        forgotten = self._attendance.note(devices, now)
+        self._counters.forget(forgotten)
         if self._attribution:
-            self._attribution.forget(gone)
+            self._attribution.forget(forgotten)
         self._counters.note(event for event in report.events if event.uuid in devices)
-        return [self._counters.apply(device) for device in devices.values()]
+        shown = (*devices.values(), *self._missing(devices, forgotten, report))
+        return [self._counters.apply(device) for device in shown]
+
+    def _missing(self, devices: dict[str, Device], forgotten: list[str], report: Report) -> list[Device]:
+        """A card that a source no longer lists, as a page of dcgm-exporter may, is down and not just absent."""
+        for uuid in forgotten:
+            self._gpus.pop(uuid, None)
+        self._gpus |= {uuid: device.gpu for uuid, device in devices.items() if uuid}
+        if report.fault:  # the source says itself why there is nothing
+            return []
+        away = (gpu for uuid, gpu in self._gpus.items() if uuid not in devices)
+        return [Device(gpu=gpu, fault=Fault(reason="gone")) for gpu in away]
 
     async def _attributed(self, devices: list[Device], report: Report, wall: float) -> Attributed:
         """Whatever goes wrong in attribution, the devices' own numbers stand."""
@@ -160,6 +174,7 @@ class Agent:
         )
         return Snapshot(
             node=self._node,
+            address=self._address,
             taken_at=time.time() if wall is None else wall,
             interval_seconds=self._interval,
             version=__version__,

@@ -1,10 +1,12 @@
 """Whose each process on a GPU is: its cgroup's owner, with the names of the pod and the container."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from msgspec.structs import replace
 
+from podgpu.host.kubepods import QOS, CgroupStyle, style_of
 from podgpu.ledger.mps import CLIENT, may_serve
 from podgpu.ledger.names import Directory
 from podgpu.model import ContainerRef, Device, Holder, PartStatus, Pod
@@ -30,6 +32,7 @@ class Owners:
         self._outsiders = outsiders
         self._books_outsiders = books_outsiders
         self._last: dict[int, Holder] = {}
+        self._style: CgroupStyle | None = None
         self._pods: tuple[Pod, ...] = ()
         self._directory = Directory(())
 
@@ -60,7 +63,21 @@ class Owners:
         }
         for device in devices:
             self._look_for_servers(device)
+        self._style = self._style or _style(self._last.values())
         return self._last
+
+    def placed(self, pod: Pod) -> Pod:
+        """Add the cgroups of the pod's containers, once it is known how the kubelet names them."""
+        if self._style is None or pod.qos not in QOS:
+            return pod
+        path = partial(self._style.path, pod.static_hash or pod.uid, pod.qos)
+        return replace(
+            pod,
+            containers=tuple(
+                replace(one, cgroup=path(one.container_id)) if one.container_id else one
+                for one in pod.containers
+            ),
+        )
 
     def _look_for_servers(self, device: Device) -> None:
         """Where a process is named like an MPS server, find out what proves it."""
@@ -98,3 +115,9 @@ class Owners:
         title = self._outsiders.title(holder)
         booked = ContainerRef("", "", title) if title and self._books_outsiders else holder.container
         return replace(holder, title=title, container=booked)
+
+
+def _style(holders: Iterable[Holder]) -> CgroupStyle | None:
+    """A pod counts only if its status lists the container: anybody may name cgroups after a pod."""
+    lines = (style_of(one.cgroup, one.owner) for one in holders if one.kind == "pod" and one.container)
+    return next(filter(None, lines), None)

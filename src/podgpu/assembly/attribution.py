@@ -20,11 +20,12 @@ from podgpu.sources.residents import Pods, Residents
 from podgpu.sources.switches.watcher import Watcher
 
 
-def open_attribution(config: Config) -> Attribution:
+def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:
+    """An agent among many spreads its questions about owners over so many seconds."""
     residents = chosen(config).residents
     if residents:
         return _brought_along(config, residents())
-    return _of_this_machine(config)
+    return _of_this_machine(config, spread)
 
 
 def misses_kubelet(config: Config) -> bool:
@@ -45,13 +46,13 @@ def _brought_along(config: Config, residents: Residents) -> Attribution:
     )
 
 
-def _of_this_machine(config: Config) -> Attribution:
+def _of_this_machine(config: Config, spread: float) -> Attribution:
     processes, root = Procfs(machine.procfs(config)), machine.root(config)
     has_kubelet = machine.has_kubelet(config)
     api = machine.open_api_server(config)
     allocations = PodResources(config.path_kubelet) if has_kubelet else None
     nearest = config.kube_workload_owner == "nearest"
-    workloads = Workloads(api, name_labels=config.kube_workload_labels, nearest=nearest)
+    workloads = Workloads(api, name_labels=config.kube_workload_labels, nearest=nearest, spread=spread)
     return Attribution(
         interval=config.interval,
         allocations=allocations,

@@ -9,6 +9,8 @@ from podgpu.assembly.exporter import open_exporter
 from podgpu.assembly.whole import open_reader as open_objects
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
+from podgpu.cluster.agents.login import Login
+from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.agents.proxy import ProxyClient
 from podgpu.cluster.given import KubeGiven
 from podgpu.cluster.loop import AT_ONCE, ClusterLoop
@@ -87,7 +89,9 @@ def open_cluster(config: Config) -> OpenCluster:
     chosen = config.of(ClusterOptions)
     if url := config.of(StoreOptions).url:
         return _of_store(config, chosen, url)
-    return _of_addresses(chosen) if chosen.agents else _of_kubernetes(config, chosen)
+    if chosen.agents:
+        return _of_addresses(chosen, Login(config.of(LoginOptions), chosen.agents))
+    return _of_kubernetes(config, chosen)
 
 
 def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
@@ -106,8 +110,8 @@ def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
     return OpenCluster(loop, *((api,) if api else ()), api=api, history=history)
 
 
-def _of_addresses(chosen: ClusterOptions) -> OpenCluster:
-    client, turn = Client(timeout=chosen.timeout), asyncio.Lock()
+def _of_addresses(chosen: ClusterOptions, login: Login) -> OpenCluster:
+    client, turn = Client(timeout=chosen.timeout, login=login), asyncio.Lock()
     loop = ClusterLoop(
         GivenAgents(chosen.agents),
         lambda place: AgentReader(client, place.urls[0], turn=turn),
@@ -121,9 +125,11 @@ def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
     api = open_access(config)
     given = KubeGiven(open_objects(config, api), config.kube_pod_labels)
     is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
+    login = _login_to_pods(config.of(LoginOptions), chosen.scheme, proxied=is_proxied)
     # Not the one with the watches: agents that hang would keep its connections busy.
     proxy = open_access(config, connections=AT_ONCE) if is_proxied else None
-    client = ProxyClient(proxy, timeout=chosen.timeout) if proxy else Client(timeout=chosen.timeout)
+    timeout = chosen.timeout
+    client = ProxyClient(proxy, timeout=timeout) if proxy else Client(timeout=timeout, login=login)
     turn = asyncio.Lock()
 
     def open_reader(place: Place) -> Reader:
@@ -141,6 +147,20 @@ def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
     return OpenCluster(loop, client, api, api=api)
 
 
+def _login_to_pods(chosen: LoginOptions, scheme: str, *, proxied: bool) -> Login:
+    login = Login(chosen)
+    if proxied and login.shows_something:
+        raise UserError(
+            "the API server's proxy passes no login on to agents; run podgpu cluster in the cluster, or reach the pods "
+            "yourself with --cluster.via=direct, or leave out --login"
+        )
+    if scheme == "http" and chosen != LoginOptions() and not proxied:
+        raise UserError(
+            "agents are logged in to by TLS alone; give --cluster.scheme=https, or leave out --login"
+        )
+    return login
+
+
 def _survey(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) -> PodSurvey:
     agents = Endpoints(
         api,
@@ -151,6 +171,7 @@ def _survey(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) 
         path="",
         port_name="http",
         proxied=proxied,
+        scheme=chosen.scheme,
     )
     options = config.of(DcgmOptions)
     exporters = Endpoints(

@@ -31,6 +31,7 @@ _REASONS = {
 
 class ExporterReader:
     origin = NAME
+    written = None
 
     def __init__(self, place: Place, agent: Agent) -> None:
         self._place = place

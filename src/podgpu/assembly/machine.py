@@ -10,6 +10,7 @@ from podgpu.assembly.account import chosen_account
 from podgpu.config import OPTIONS, Config
 from podgpu.config.ratio import RATIO_FILE, ratio_file
 from podgpu.errors import UserError
+from podgpu.host.interfaces import own_address
 from podgpu.kube.api import Api
 from podgpu.kube.pods_api import FOLDER
 
@@ -19,6 +20,11 @@ _UNSYNCHRONISED = 5
 
 def node_name(config: Config) -> str:
     return config.node_name or os.uname().nodename
+
+
+def address() -> str:
+    """Return the machine's address. The interfaces of a pod are not the machine's."""
+    return "" if is_in_pod() else own_address()
 
 
 def procfs(config: Config) -> Path:

@@ -38,8 +38,8 @@ TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
 CATALOG: tuple[Metric, ...] = tuple(row for _, rows in TOPICS for row in rows)
 
 
-# The groups that a client of the page can choose.
-GROUPS: dict[str, str] = {
+# The groups that a client of a page can choose.
+_GROUPS: dict[str, str] = {
     "The agent": "agent",
     "Presence": "presence",
     "Use": "use",
@@ -60,20 +60,19 @@ GROUPS: dict[str, str] = {
     "Context switches": "context-switches",
     "Pods": "pods",
     "Processes": "processes",
+    "The cluster: itself": "cluster",
+    "The cluster: what there is and who was given it": "capacity",
+    "The cluster: use": "use",
+    "The cluster: who waits": "waiting",
 }
+GROUPS: tuple[str, ...] = tuple(dict.fromkeys(_GROUPS[title] for title, _ in TOPICS))
+_GROUP_OF = {row.family: _GROUPS[title] for title, rows in TOPICS for row in rows}
 
 
-def groups() -> dict[str, frozenset[str]]:
-    """Return the names of the families of each group, those of MIG instances included."""
-    mig = {row.name for row in CATALOG if row.mig}
-    return {
-        GROUPS[title]: frozenset(
-            {row.family for row in rows}
-            | {Scope.MIG.prefix + row.name for row in rows if row.scope is Scope.GPU and row.name in mig}
-        )
-        for title, rows in TOPICS
-        if title in GROUPS
-    }
+def group_of(row: Metric) -> str:
+    """Name the group of a row of the catalog. MIG instances are in that of their GPUs."""
+    scope = Scope.GPU if row.scope is Scope.MIG else row.scope
+    return _GROUP_OF[scope.prefix + row.name]
 
 
 def device_rows() -> tuple[Metric, ...]:

@@ -302,6 +302,27 @@ THROTTLING: tuple[Metric, ...] = (
             "dcgm_app_clock_violation", NANOSECONDS, "Total throttling duration (in us).", Kind.COUNTER
         ),
     ),
+    Metric(
+        name="throttle_seconds_total",
+        kind=Kind.COUNTER,
+        help=_THROTTLE,
+        labels=(("reason", "base_clocks"),),
+        read=Field(81, NANOSECONDS),
+        cadence=Cadence.SLOW,
+        worth=Worth.DETAIL,
+        dcgm=Alias(
+            "DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION",
+            NANOSECONDS,
+            "Total duration of clocks below the base clocks (in ns).",
+            Kind.COUNTER,
+        ),
+        dcgm49=Alias(
+            "DCGM_FI_DEV_GPU_BASE_THROTTLE_SECONDS_TOTAL",
+            SECONDS,
+            "Total duration of clocks below the base clocks (in s).",
+            Kind.COUNTER,
+        ),
+    ),
     _throttle("software_thermal", 269),
     _throttle("hardware_thermal", 270),
     _throttle("hardware_power_brake", 271),

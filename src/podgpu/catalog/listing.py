@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from podgpu.catalog import TOPICS
+from podgpu.catalog import TOPICS, group_of
 from podgpu.catalog.row import Alias, Cadence, Call, Field, Gpm, Metric, Scope
 
 WIDTH = 80
@@ -27,6 +27,7 @@ Generated from the catalog. To change it, change a row and run `make docs`.
 * What a card does not offer is absent, never 0.
 * The name, type and labels of a *stable* metric last: [stability](stability.md) has the promise. An *experimental* one
   may change with any version.
+* `?collect[]=` and a name, at the head of a table, asks any page for that group of metrics alone.
 * *Served* says whether podgpu's own page has the metric: by *default*; as a *detail*, with `--series.detail=on` or if a
   client asks for it by `?name[]=`; or with `--series.level=process`.
 * *Slow* values change rarely or cost much. They are read less often than every cycle.
@@ -125,6 +126,7 @@ def _topic(topic: tuple[str, tuple[Metric, ...]]) -> str:
     title, rows = topic
     lines = [
         f"## {title}\n",
+        f"`?collect[]={group_of(rows[0])}`\n",
         "| metric | type | unit | labels | meaning | read | MIG | served | stability |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
@@ -194,9 +196,10 @@ def _with_labels(row: Metric) -> str:
     return row.family + (f"{{{inside}}}" if inside else "")
 
 
-def _topic_as_text(topic: str, rows: Iterable[Metric]) -> str:
+def _topic_as_text(topic: str, rows: Sequence[Metric]) -> str:
+    asked = f"?collect[]={group_of(rows[0])}"
     return "\n".join(
-        [topic.upper(), "", *(line for family in _by_family(rows) for line in _family_as_text(family))]
+        [topic.upper(), asked, "", *(line for family in _by_family(rows) for line in _family_as_text(family))]
     )
 
 
@@ -232,6 +235,7 @@ def _as_dict(topic: str, row: Metric) -> dict[str, object]:
         "name": row.family,
         "mig_name": Scope.MIG.prefix + row.name if row.mig else None,
         "topic": topic,
+        "group": group_of(row),
         "type": row.kind.value,
         "unit": base_unit(row),
         "help": row.help,

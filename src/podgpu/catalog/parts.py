@@ -10,15 +10,73 @@ _TOO_LARGE = "An answer is larger than the agent takes. Please report this with 
 class Part:
     """`purpose` says what the part does.
 
-    `next_steps` says what to do for each reason of a fault that means something special in this part.
+    `next_steps` says what to do for each reason of a fault that means something special in this part. `errors` are the
+    reasons that are counted from 0 on while the part runs: Prometheus sees no increase in a counter that begins with
+    its first error. Others, such as rare codes of the driver, begin when they happen.
     """
 
     name: str
     purpose: str
     next_steps: Mapping[str, str] = field(default_factory=dict)
+    errors: tuple[str, ...] = ()
 
 
-NVML = Part(name="nvml", purpose="Reads the GPUs through the driver's library.")
+_KUBELET = (
+    "deadline",
+    "garbage",
+    "no_socket",
+    "not_synced",
+    "permission",
+    "rate_limited",
+    "too_large",
+    "too_many",
+    "unavailable",
+    "unimplemented",
+)
+_API_SERVER = (
+    "forbidden",
+    "garbage",
+    "gone",
+    "stalled",
+    "throttled",
+    "tls",
+    "too_large",
+    "unauthorized",
+    "unreachable",
+)
+
+NVML = Part(
+    name="nvml",
+    purpose="Reads the GPUs through the driver's library.",
+    errors=(
+        "corrupted_inforom",
+        "driver_mismatch",
+        "driver_not_loaded",
+        "gone",
+        "gpm_metrics",
+        "gpm_sample",
+        "gpu_not_found",
+        "hung",
+        "implausible_value",
+        "irq_issue",
+        "library_not_found",
+        "listing_hung",
+        "lost",
+        "no_data",
+        "no_permission",
+        "not_ready",
+        "not_text",
+        "process_list_layout",
+        "refused",
+        "reset_required",
+        "sampler_error",
+        "sampler_exited",
+        "sampler_stuck",
+        "source_error",
+        "timeout",
+        "unknown_error",
+    ),
+)
 DCGM = Part(
     name="dcgm",
     purpose="Reads the GPUs from a dcgm-exporter page.",
@@ -32,15 +90,35 @@ DCGM = Part(
         "page_too_large": "The page is larger than --dcgm.max-bytes. Raise it, or let dcgm-exporter export less.",
         "page_unreachable": "No connection to dcgm-exporter. Check the address and network policies.",
     },
+    errors=(
+        "contradiction",
+        "gone",
+        "implausible_value",
+        "malformed_sample",
+        "no_exporter",
+        "no_gpu",
+        "page_garbage",
+        "page_late",
+        "page_refused",
+        "page_too_large",
+        "page_unreachable",
+        "too_many_cards",
+        "too_many_sample",
+    ),
 )
 SIMULATOR = Part(name="simulator", purpose="Makes up the GPUs of the demo.")
-PODRESOURCES = Part(name="podresources", purpose="Asks the kubelet which container was given which device.")
+PODRESOURCES = Part(
+    name="podresources",
+    purpose="Asks the kubelet which container was given which device.",
+    errors=("bad_id", *_KUBELET),
+)
 PODS_API = Part(
     name="pods-api",
     purpose="Asks the kubelet for the names, labels and annotations of pods.",
     next_steps={
         "no_socket": "Needs Kubernetes 1.37 with the kubelet's Pods API; the API server can report the same.",
     },
+    errors=("bad_pod", *_KUBELET, "unknown_event"),
 )
 APISERVER = Part(
     name="apiserver",
@@ -50,6 +128,7 @@ APISERVER = Part(
         "gone": "The list of pods grew too old. It is read again by itself; nothing to do unless this lasts.",
         "too_large": _TOO_LARGE,
     },
+    errors=(*_API_SERVER, "too_many"),
 )
 LOG_DIRS = Part(
     name="log-dirs",
@@ -59,6 +138,7 @@ LOG_DIRS = Part(
         "missing": "Mount the node's /var/log/pods read-only into the agent's pod, or set --path.logs.",
         "unreadable": "The kubelet's log folders cannot be read. Check the node's disk.",
     },
+    errors=("forbidden", "missing", "unreadable"),
 )
 RESOURCE_CLAIMS = Part(
     name="resource-claims",
@@ -70,11 +150,22 @@ RESOURCE_CLAIMS = Part(
         "Kubernetes 1.32 and later have one.",
         "too_large": _TOO_LARGE,
     },
+    errors=_API_SERVER,
 )
-PROCFS = Part(name="procfs", purpose="Finds the container that each process belongs to, by its cgroup.")
+PROCFS = Part(
+    name="procfs",
+    purpose="Finds the container that each process belongs to, by its cgroup.",
+    errors=("no_host_pid",),
+)
 WORKLOADS = Part(name="workloads", purpose="Finds what each pod was made for, such as a Deployment.")
-SHARING = Part(name="sharing", purpose="Understands the device ids and annotations of sharing systems.")
-ATTRIBUTION = Part(name="attribution", purpose="Books the GPUs' use to containers.")
+SHARING = Part(
+    name="sharing",
+    purpose="Understands the device ids and annotations of sharing systems.",
+    errors=("unknown_id",),
+)
+ATTRIBUTION = Part(
+    name="attribution", purpose="Books the GPUs' use to containers.", errors=("attribution_error",)
+)
 SWITCHES = Part(
     name="switches",
     purpose="Reads the driver's log of context switches, where --switches asks for it.",
@@ -90,6 +181,18 @@ SWITCHES = Part(
         "refused": "The driver does not give the log here. Looks go on. docs/switches.md lists where there is none.",
         "unknown_branch": "The log of this driver branch is not known to podgpu and left alone. Looks go on.",
     },
+    errors=(
+        "bad_stamp",
+        "clock_step",
+        "late_record",
+        "lost_records",
+        "mig_record",
+        "other_record",
+        "overflow",
+        "reader_exited",
+        "reader_stuck",
+        "unpaired",
+    ),
 )
 OTLP = Part(
     name="otlp",
@@ -106,6 +209,17 @@ OTLP = Part(
         "unauthorized": "The collector does not accept the credentials. Check OTEL_EXPORTER_OTLP_HEADERS.",
         "unreachable": "The collector cannot be reached. Check OTEL_EXPORTER_OTLP_ENDPOINT and network policies.",
     },
+    errors=(
+        "deadline",
+        "garbage",
+        "refused",
+        "rejected",
+        "throttled",
+        "tls",
+        "too_large",
+        "unauthorized",
+        "unreachable",
+    ),
 )
 
 PARTS: dict[str, Part] = {

@@ -15,8 +15,6 @@ _NOT_HERE = (
     "sharing_ratio_file",
     "series_level",
     "series_detail",
-    "series_allow",
-    "series_deny",
 )
 # Where a node has no agent, its dcgm-exporter is read.
 _EXPORTERS = (

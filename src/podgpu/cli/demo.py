@@ -35,7 +35,7 @@ def _greet(addresses: Sequence[Address], scheme: str) -> None:
     print(end="", flush=True)
 
 
-def _url(address: Address, scheme: str = "http") -> str:
+def _url(address: Address, scheme: str) -> str:
     """Return a URL that works on this machine, even if the address means every interface."""
     host = "localhost" if address.host in ("", "0.0.0.0", "::") else address.host  # noqa: S104
     return f"{scheme}://{replace(address, host=host, dialect=NATIVE)}"

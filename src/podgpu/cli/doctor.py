@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from podgpu.cli._line.output import add_output
 from podgpu.cli._view import LOOKING, is_elsewhere
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
@@ -35,14 +36,7 @@ BETWEEN_READINGS = 0.5
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FORM",
-        choices=("table", "json"),
-        default="table",
-        help="table, the default, or json",
-    )
+    add_output(parser, ("table", "json"))
     parser.add_argument("--node", metavar="NODE", help="of a cluster, only this node")
     parser.add_argument(
         "--bundle",

@@ -21,9 +21,11 @@ MAX_NAMED = 3
 
 def arguments(parser: ArgumentParser) -> None:
     from podgpu.cli._form import add_output, add_selection
+    from podgpu.cli._view.watch import add_watch
 
     add_selection(parser)
     add_output(parser)
+    add_watch(parser)
     parser.add_argument(
         "--for",
         dest="least",
@@ -34,20 +36,28 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from podgpu.cli._form import selection, show
-    from podgpu.cli._report.idle import sheet
+    from functools import partial
+
+    from podgpu.cli._form import selection
     from podgpu.cli._report.period import seconds
     from podgpu.cli._view import open_view
+    from podgpu.cli._view.watch import watched
+
+    least, chosen = seconds(arguments.least), selection(arguments)
+    view = open_view(config)
+    try:
+        return watched(view, partial(_show, config, arguments, least, chosen), arguments)
+    finally:
+        view.close()
+
+
+def _show(config: Config, arguments: Namespace, least: float, chosen: "Selection", cluster: "Cluster") -> int:
+    from podgpu.cli._form import show
+    from podgpu.cli._report.idle import sheet
     from podgpu.config.price import PriceOptions
     from podgpu.views.cluster.idle import idlers
 
-    least, chosen = seconds(arguments.least), selection(arguments)
     prices = config.of(PriceOptions).price
-    view = open_view(config)
-    try:
-        cluster = view.cluster
-    finally:
-        view.close()
     last_use, problems = _remembered(config, cluster, least, chosen)
     found = idlers(cluster, least, chosen=chosen, prices=prices, last_use=last_use)
     show(sheet(found, cluster, prices.currency if prices else "", arguments), arguments)

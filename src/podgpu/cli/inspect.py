@@ -16,6 +16,8 @@ PATIENCE_SECONDS = 30.0
 
 
 def arguments(parser: ArgumentParser) -> None:
+    from podgpu.cli._view.watch import add_watch
+
     parser.add_argument("node", nargs="?", metavar="[NODE]", help="only this node")
     parser.add_argument("-d", "--details", action="store_true", help="a line for each pod")
     parser.add_argument("--used", action="store_true", help="add what is really used, as agents measure it")
@@ -27,12 +29,29 @@ def arguments(parser: ArgumentParser) -> None:
         default="table",
         help="table, the default, or json",
     )
+    add_watch(parser)
 
 
 def run(config: Config, arguments: Namespace) -> int:
+    if not (arguments.used or arguments.watch or config.of(Terminal).url):
+        import asyncio
+
+        return _show(arguments, asyncio.run(_given(config)))
+    from functools import partial
+
+    from podgpu.cli._view import open_view
+    from podgpu.cli._view.watch import watched
+
+    view = open_view(config)
+    try:
+        return watched(view, partial(_show, arguments), arguments)
+    finally:
+        view.close()
+
+
+def _show(arguments: Namespace, cluster: Cluster) -> int:
     from podgpu.views.cluster.inspect.holdings import holdings
 
-    cluster = _cluster(config, arguments)
     if arguments.node:
         cluster = _only(cluster, arguments.node)
     found = holdings(cluster)
@@ -49,20 +68,6 @@ def run(config: Config, arguments: Namespace) -> int:
     else:
         print("no node offers GPUs, and no pod asks for one", file=sys.stderr)
     return _complaints(cluster)
-
-
-def _cluster(config: Config, arguments: Namespace) -> Cluster:
-    if arguments.used or config.of(Terminal).url:
-        from podgpu.cli._view import open_view
-
-        view = open_view(config)
-        try:
-            return view.cluster
-        finally:
-            view.close()
-    import asyncio
-
-    return asyncio.run(_given(config))
 
 
 async def _given(config: Config) -> Cluster:

@@ -88,7 +88,7 @@ def _run(program: str, name: str, argv: list[str]) -> int:
         )
     for variable, advice in config.unknown:
         log.warning(
-            "an environment variable looks like an option, but is none", variable=variable, advice=advice
+            "an environment variable looks like an option, but is not", variable=variable, advice=advice
         )
     return command.run(config, arguments.own)
 

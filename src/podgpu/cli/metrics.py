@@ -1,5 +1,6 @@
 from argparse import ArgumentParser, Namespace
 
+from podgpu.cli._line.output import add_output
 from podgpu.config import Config
 
 HELP = "List every metric, its type, its meaning and its other names."
@@ -7,14 +8,7 @@ OPTIONS = ()
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FORM",
-        choices=("text", "json"),
-        default="text",
-        help="text, the default, or json",
-    )
+    add_output(parser, ("text", "json"))
 
 
 def run(_: Config, arguments: Namespace) -> int:

@@ -14,6 +14,10 @@ HELP = "Sum up who had how much of the GPUs between two times."
 OPTIONS = tuple(name for name, option in ALL.items() if option.group == STORE)
 
 INCOMPLETE = 1
+_DOCS = "docs/report.md says what to do"
+_ADVICE = {
+    "store_partial": "sums of half of the data would be wrong: ask again when the store is whole, or give --partial"
+}
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -30,6 +34,11 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only pods of this namespace")
     add_output(parser)
+    parser.add_argument(
+        "--partial",
+        action="store_true",
+        help="also report from a store that cannot read all of its data; the sums are wrong then",
+    )
 
 
 def run(config: Config, arguments: Namespace) -> int:
@@ -65,14 +74,14 @@ async def _made(config: Config, between: tuple[float, float], arguments: Namespa
     from podgpu.config.price import PriceOptions
     from podgpu.errors import UserError
 
-    store = Store(config.of(Options))
+    store = Store(config.of(Options), whole=not arguments.partial)
     grouping = Grouping(arguments.by, arguments.namespace)
     try:
         found = await statement(
             store, between, grouping, prices=config.of(PriceOptions).price, progress=_progress()
         )
     except StoreFault as fault:
-        raise UserError(f"{fault.reason}: {fault.detail}; docs/report.md says what to do") from None
+        raise UserError(f"{fault.reason}: {fault.detail}; {_ADVICE.get(fault.reason, _DOCS)}") from None
     finally:
         await store.close()
     return replace(found, notices=tuple(f"{one.reason}: {one.detail}" for one in sorted(store.notices)))

@@ -1,8 +1,8 @@
-import os
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
+from podgpu.cli._line.output import add_output
 from podgpu.cli._view import LOOKING, is_elsewhere, open_view
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
@@ -22,14 +22,7 @@ BETWEEN_READINGS = 1.0  # seconds; measuring energy and busy time takes two read
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FORM",
-        choices=tuple(_FORMS),
-        default="table",
-        help="table, the default, json or prom",
-    )
+    add_output(parser, tuple(_FORMS))
     parser.add_argument("--node", metavar="NODE", help="of a cluster, this node")
 
 
@@ -91,10 +84,10 @@ def _prom(snapshot: Snapshot) -> str:
 
 
 def _table(snapshot: Snapshot) -> str:
+    from podgpu.cli._form import has_colour
     from podgpu.views.table import table
 
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return table(snapshot, shutil.get_terminal_size().columns, colour=colour)
+    return table(snapshot, shutil.get_terminal_size().columns, colour=has_colour())
 
 
 _FORMS = {"table": _table, "json": _json, "prom": _prom}

@@ -13,6 +13,7 @@ VIEWS = ("pods", "workloads", "namespaces", "gpus", "nodes")
 
 def arguments(parser: ArgumentParser) -> None:
     from podgpu.cli._form import add_output, add_selection
+    from podgpu.cli._view.watch import add_watch
 
     parser.add_argument(
         "view",
@@ -25,9 +26,7 @@ def arguments(parser: ArgumentParser) -> None:
     add_selection(parser)
     add_output(parser)
     parser.add_argument("--once", action="store_true", help="print the rows once, as without a terminal")
-    parser.add_argument(
-        "-w", "--watch", action="store_true", help="print the rows again whenever they change"
-    )
+    add_watch(parser)
 
 
 def run(config: Config, arguments: Namespace) -> int:
@@ -54,6 +53,9 @@ def _show(view: View, chosen: Selection, arguments: Namespace) -> None:
         with opened() as screen:
             live(screen, view, chosen, State(view=arguments.view))
     else:
-        from podgpu.cli._top.once import once
+        from functools import partial
 
-        once(view, chosen, arguments)
+        from podgpu.cli._top.once import once
+        from podgpu.cli._view.watch import watched
+
+        watched(view, partial(once, chosen, arguments), arguments)

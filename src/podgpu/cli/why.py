@@ -3,6 +3,7 @@ import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from podgpu.cli._line.output import add_output
 from podgpu.cli._view import LOOKING, open_view
 from podgpu.config import Config
 from podgpu.errors import UserError
@@ -24,9 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
         "podman/NAME, slurm/JOB, user/NAME",
     )
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="its namespace")
-    parser.add_argument(
-        "-o", "--output", choices=("text", "json"), default="text", help="how to print it; text by default"
-    )
+    add_output(parser, ("text", "json"))
 
 
 def run(config: Config, arguments: Namespace) -> int:

@@ -10,7 +10,7 @@ from podgpu import __version__
 from podgpu.cluster.allocations import Allocated
 from podgpu.cluster.reader import REASONS, Reader, ReadFault
 from podgpu.cluster.retired import Retired
-from podgpu.cluster.standing import Look, stand
+from podgpu.cluster.standing import Look, is_unchanged, stand
 from podgpu.cluster.station import Station
 from podgpu.cluster.survey import Place, Survey
 from podgpu.errors import UserError
@@ -62,6 +62,7 @@ class ClusterLoop:
         self._turns = asyncio.Semaphore(at_once)
         self._stations: dict[Place, Station] = {}
         self._parts: tuple[PartStatus, ...] = ()
+        self._known: Mapping[str, ClusterNode] = {}
         self._retired = Retired()
         self._feed = Feed(Cluster(taken_at=time.time(), version=__version__, name=name))
 
@@ -172,17 +173,19 @@ class ClusterLoop:
                 look, name = Look(fault=ReadFault("wrong_node", what)), station.address
             looks[name] = look
         before = {one.name: one for one in self.cluster.nodes}
-        return tuple(
-            _kept(before.get(name), stand(name, looks[name], known.get(name), self._interval))
-            for name in sorted(looks)
-        )
+        nodes = tuple([self._node(name, looks[name], known, before.get(name)) for name in sorted(looks)])
+        self._known = known
+        return nodes
 
-
-def _kept(before: ClusterNode | None, now: ClusterNode) -> ClusterNode:
-    """Return the node as it was if nothing has changed: whoever rendered it need not do so again."""
-    if before is None or before.snapshot is not now.snapshot:
-        return now
-    return before if before == now else now
+    def _node(
+        self, name: str, look: Look | None, known: Mapping[str, ClusterNode], before: ClusterNode | None
+    ) -> ClusterNode:
+        """Return the node as it was if nothing has changed: whoever rendered it need not do so again."""
+        is_known_alike = self._known.get(name) is known.get(name)
+        if before is not None and is_known_alike and is_unchanged(before, look, self._interval):
+            return before
+        now = stand(name, look, known.get(name), self._interval)
+        return before if before is not None and before.snapshot is now.snapshot and before == now else now
 
 
 def _state(part: PartStatus) -> tuple[str, bool, str]:

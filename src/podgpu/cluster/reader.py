@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from podgpu.model import Snapshot
+from podgpu.model import Snapshot, Written
 
 # Why a node is not fresh, and what to do about it.
 REASONS = {
@@ -10,10 +10,12 @@ REASONS = {
     "no_agent": "Nobody reads its GPUs: install the podgpu agent there, or a dcgm-exporter.",
     "unreachable": "No connection: check that the agent's pod runs, and that network policies let this one in.",
     "timeout": "No answer in time: look at the agent's log, or give it longer with --cluster.timeout.",
-    "unauthorized": "It asks for a login, and this reader has none: keep strangers out by a network policy instead.",
+    "unauthorized": "It does not accept the login, or there is none: give --login.token-file or --login.password-file.",
+    "login": "The files of --login cannot be used: mend them; they are read again.",
     "forbidden": "The account lacks a right: docs/cluster.md has the rules that give it.",
     "http_error": "It answered with an error: look at its log.",
-    "tls": "Its certificate is not trusted: have it signed by an authority that this system knows.",
+    "tls": "No agreement on TLS: give its authority with --login.ca-file, and the name in its certificate with "
+    "--login.server-name.",
     "too_large": "It sent more than a snapshot can have: check what listens on its port.",
     "garbage": "It sent something that is no snapshot: check what listens on its port.",
     "wrong_node": "It reported another node: check its --node-name. Nothing of it is shown.",
@@ -42,6 +44,10 @@ class Reader(Protocol):
     @property
     def origin(self) -> str:
         """One of ORIGINS."""
+
+    @property
+    def written(self) -> Written | None:
+        """The newest snapshot as it came, if it came as a document."""
 
     async def read(self) -> Snapshot:
         """Return the newest snapshot: the same object if nothing has changed. Raises ReadFault."""

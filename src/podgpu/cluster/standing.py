@@ -4,7 +4,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.cluster.reader import REASONS, ReadFault
-from podgpu.model import ClusterNode, Snapshot
+from podgpu.model import ClusterNode, Snapshot, Written
 
 STALE_INTERVALS = 3
 FORGET_SECONDS = 300.0  # what is older is not shown at all
@@ -15,6 +15,7 @@ class Look(Struct, frozen=True, kw_only=True):
 
     origin: str = ""
     snapshot: Snapshot | None = None
+    written: Written | None = None
     seconds: float = 0.0
     fault: ReadFault | None = None
 
@@ -29,12 +30,32 @@ def stand(name: str, look: Look | None, known: ClusterNode | None, interval: flo
         fault = look.fault or ReadFault("starting", "")
         return _with_reason(bare, "failed", fault.reason, fault.detail)
     read = replace(
-        bare, name=name, origin=look.origin, snapshot=snapshot, model=_model(snapshot) or bare.model
+        bare,
+        name=name,
+        origin=look.origin,
+        snapshot=snapshot,
+        written=look.written,
+        model=_model(snapshot) or bare.model,
     )
-    if look.seconds <= STALE_INTERVALS * max(interval, snapshot.interval_seconds):
+    if _is_fresh(snapshot, look.seconds, interval):
         return replace(read, state="fresh", reason="", detail="")
     fault = look.fault or ReadFault("stopped", "")
     return _with_reason(read, "stale", fault.reason, fault.detail)
+
+
+def is_unchanged(node: ClusterNode, look: Look | None, interval: float) -> bool:
+    """Whether a fresh node is what `stand` would make of it again, while Kubernetes knows the same of it."""
+    return (
+        node.state == "fresh"
+        and look is not None
+        and look.snapshot is not None
+        and look.snapshot is node.snapshot
+        and _is_fresh(look.snapshot, look.seconds, interval)
+    )
+
+
+def _is_fresh(snapshot: Snapshot, seconds: float, interval: float) -> bool:
+    return seconds <= STALE_INTERVALS * max(interval, snapshot.interval_seconds)
 
 
 def _with_reason(node: ClusterNode, state: str, reason: str, what: str = "") -> ClusterNode:

@@ -44,7 +44,11 @@ class Station:
 
     def look(self, now: float) -> Look:
         return Look(
-            origin=self.place.origin, snapshot=self.snapshot, seconds=now - self._new_at, fault=self.fault
+            origin=self.place.origin,
+            snapshot=self.snapshot,
+            written=self.reader.written,
+            seconds=now - self._new_at,
+            fault=self.fault,
         )
 
     def _failed(self, fault: ReadFault) -> None:

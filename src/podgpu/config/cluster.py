@@ -68,6 +68,16 @@ class ClusterOptions:
             default="auto",
         )
     )
+    scheme: str = one(
+        Option(
+            flag="--cluster.scheme",
+            group=CLUSTER,
+            help="How the agents that the API server knows are served: https where they have a web configuration file "
+            "with a certificate.",
+            parse=OneOf(("http", "https")),
+            default="http",
+        )
+    )
     interval: float = one(
         Option(
             flag="--cluster.interval",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.store.options import Options as StoreOptions
 from podgpu.config.cluster import ClusterOptions
 from podgpu.config.fields import Config
@@ -17,7 +18,8 @@ def _sections() -> tuple[type, ...]:
     """List each class of options once, since several dialects may share a class."""
     declared = [section for one in registry.entries().values() for section in one.sections]
     declared += [section for one in dialects() if (section := options_class(one))]
-    return tuple(dict.fromkeys([*declared, ClusterOptions, StoreOptions, PriceOptions, Terminal]))
+    others = [ClusterOptions, LoginOptions, StoreOptions, PriceOptions, Terminal]
+    return tuple(dict.fromkeys([*declared, *others]))
 
 
 def collected(sections: Iterable[type]) -> dict[str, Option[Any]]:

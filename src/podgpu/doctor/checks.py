@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from podgpu.doctor import accounting, claimants, driver, hardware, kubernetes, names, surroundings, visibility
-from podgpu.doctor.verdict import Check, Finding, Machine, Status, Verdict
+from podgpu.doctor.verdict import Check, Finding, Machine, Status, Verdict, finding
 from podgpu.model import Snapshot
 from podgpu.views.text import line
 
@@ -196,17 +196,9 @@ def _findings(check: Check, snapshot: Snapshot, machine: Machine) -> list[Findin
     try:
         judged = check.judge(snapshot, machine)
         verdicts = {"": judged} if isinstance(judged, Verdict) else judged
-        return [_finding(check, name, verdict) for name, verdict in verdicts.items()]
+        return [
+            finding(check.id.replace("*", name), check.remedy, verdict) for name, verdict in verdicts.items()
+        ]
     except Exception as error:
         detail = line(f"this check broke, which is a bug in podgpu: {type(error).__name__}: {error}")
         return [Finding(id=check.id, status=Status.FAIL, detail=detail, advice=_REPORT)]
-
-
-def _finding(check: Check, name: str, verdict: Verdict) -> Finding:
-    remedy = check.remedy if verdict.status in (Status.WARN, Status.FAIL) else ""
-    return Finding(
-        id=check.id.replace("*", name),
-        status=verdict.status,
-        detail=verdict.detail,
-        advice=verdict.advice or remedy,
-    )

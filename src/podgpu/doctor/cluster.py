@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from podgpu.doctor.verdict import Finding, Status, Verdict, count, failed, passed, several, skipped, warned
+from podgpu.doctor.verdict import Finding, Verdict, count, failed, finding, passed, several, skipped, warned
 from podgpu.model import Cluster
 from podgpu.views.glance import problem
 from podgpu.views.text import line
@@ -94,9 +94,4 @@ CLUSTER_CHECKS = (
 
 
 def examine_cluster(cluster: Cluster) -> tuple[Finding, ...]:
-    return tuple(_finding(check, check.judge(cluster)) for check in CLUSTER_CHECKS)
-
-
-def _finding(check: ClusterCheck, verdict: Verdict) -> Finding:
-    remedy = check.remedy if verdict.status in (Status.WARN, Status.FAIL) else ""
-    return Finding(id=check.id, status=verdict.status, detail=verdict.detail, advice=verdict.advice or remedy)
+    return tuple(finding(check.id, check.remedy, check.judge(cluster)) for check in CLUSTER_CHECKS)

@@ -64,6 +64,13 @@ class Check(Struct, frozen=True):
     judge: Judge
 
 
+def finding(check_id: str, remedy: str, verdict: Verdict) -> Finding:
+    advice = verdict.advice
+    if not advice and verdict.status in (Status.WARN, Status.FAIL):
+        advice = remedy
+    return Finding(id=check_id, status=verdict.status, detail=verdict.detail, advice=advice)
+
+
 def passed(detail: str) -> Verdict:
     return Verdict(Status.PASS, detail)
 

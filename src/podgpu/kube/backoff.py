@@ -11,11 +11,11 @@ class Backoff:
         self._longest = longest
         self._failures = 0
 
-    def pause(self) -> float:
-        """Return how long to wait after one more failure."""
+    def pause(self, longest: float | None = None) -> float:
+        """Return how long to wait after one more failure, with another end than usual if one is given."""
         doubled = self._first * 2.0 ** min(self._failures, 16)
         self._failures += 1
-        return spread(min(doubled, self._longest))
+        return spread(min(doubled, longest or self._longest))
 
     def reset(self) -> None:
         self._failures = 0

@@ -48,6 +48,7 @@ def to_pod(message: bytes | PodMessage, names: Names = (), errors: Counter[str] 
         phase=message.status.phase,
         started_at=_moment(message.status.start_time) if message.status.HasField("start_time") else None,
         host_ip=message.status.host_ip,
+        qos=message.status.qos_class.lower(),
         static_hash=_static_hash(metadata),
         labels=labels(metadata.labels.items(), names, errors),
         annotations=notes(metadata.annotations.items(), names, errors),

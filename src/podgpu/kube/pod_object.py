@@ -126,6 +126,7 @@ class PodCondition(Struct):
 class PodStatus(Struct, rename="camel"):
     phase: str = ""
     host_ip: str = field(default="", name="hostIP")
+    qos_class: str = ""
     conditions: list[PodCondition] | None = None
     start_time: str | None = None
     init_container_statuses: list[ContainerStatus] | None = None
@@ -160,6 +161,7 @@ def to_pod(item: PodObject, names: Names = (), errors: Counter[str] | None = Non
         phase=item.status.phase,
         started_at=moment(item.status.start_time or ""),
         host_ip=item.status.host_ip,
+        qos=item.status.qos_class.lower(),
         static_hash=_static_hash(annotations),
         labels=labels((metadata.labels or {}).items(), names, errors),
         annotations=notes(wanted, names, errors),

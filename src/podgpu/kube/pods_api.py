@@ -1,6 +1,7 @@
 """The node's pods by the kubelet's own Pods API, without the API server and without any rights."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
@@ -26,7 +27,7 @@ LIST = "/v1alpha1.Pods/ListPods"
 WATCH = "/v1alpha1.Pods/WatchPods"
 RELIST_SECONDS = 300.0  # by then, a watch that fell silent unnoticed is replaced
 SYNC_SECONDS = 10.0
-ABSENT_SECONDS = 30.0
+LOOK_SECONDS = 2.0  # between two looks for a socket that is not there
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 30.0
 
 _ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
@@ -68,7 +69,7 @@ class PodsApi:
                 await self._session()
             except Exception as error:
                 self._note(error)
-                await self._sleep(self._delay())
+                await self._rest()
 
     def pods(self) -> tuple[Pod, ...] | None:
         return self._pods.ordered() if self._condition.has_worked else None
@@ -186,9 +187,15 @@ class PodsApi:
     def _note(self, error: Exception) -> None:
         self._condition.failed(rpc.fault(error, self._asked))
 
-    def _delay(self) -> float:
-        """Wait longer each time. Where the API is switched off, a try every half minute is enough."""
-        fault = self._condition.fault
-        if not self._condition.has_worked and fault and fault.reason == "no_socket":
-            return ABSENT_SECONDS
-        return self._backoff.pause()
+    async def _rest(self) -> None:
+        """Wait longer each time. A socket that is not there is waited for: to look for its file costs nothing."""
+        if self._condition.fault and self._condition.fault.reason == "no_socket":
+            await self._sleep(LOOK_SECONDS)
+            while not self._is_there():
+                await self._sleep(LOOK_SECONDS)
+            self._backoff.reset()
+        else:
+            await self._sleep(self._backoff.pause())
+
+    def _is_there(self) -> bool:
+        return os.path.exists(self._socket)  # noqa: PTH110 - never raises

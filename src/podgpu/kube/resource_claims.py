@@ -44,7 +44,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTiming:
-    """Seconds. After failures the pauses double from `first_pause` to `longest_pause`."""
+    """Seconds. After failures the pauses double from `first_pause` to `longest_pause`.
+
+    Where a right is missing, they go on to `forbidden_pause`.
+    """
 
     refresh: float = 30.0
     first_pause: float = 0.8
@@ -211,8 +214,9 @@ class ResourceClaims:
         detail = f"{GRANT}: {fault.detail}" if fault.reason == "forbidden" else fault.detail
         self._condition.failed(Fault(reason=fault.reason, detail=detail))
         self._changed.set()
-        least = self._timing.forbidden_pause if fault.reason == "forbidden" else 0.0
-        return max(self._backoff.pause(), fault.retry_after, least)
+        is_forbidden = fault.reason == "forbidden"  # a right that was not granted may be, but not soon
+        longest = self._timing.forbidden_pause if is_forbidden else None
+        return max(self._backoff.pause(longest), fault.retry_after)
 
 
 def _has_claim(pod: Pod) -> bool:

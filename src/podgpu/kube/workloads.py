@@ -5,6 +5,7 @@ that a Deployment gives to its pods.
 """
 
 import asyncio
+import random
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,7 @@ AT_ONCE = 4
 KNOWN_SECONDS = 86400.0  # who owns an object with a UID never changes: once a day is enough
 UNKNOWN_SECONDS = 60.0
 DEADLINE_SECONDS = 2.0
+SPREAD_SECONDS = 10.0  # for agents: a thousand may start at the same moment
 
 # The controllers of Kubernetes itself need no discovery.
 PLURALS = {
@@ -90,8 +92,13 @@ class Workloads:
         known_seconds: float = KNOWN_SECONDS,
         unknown_seconds: float = UNKNOWN_SECONDS,
         most_known: int | None = None,
+        spread: float = 0.0,
     ) -> None:
-        """`most_known` limits how many owners are remembered. Those read longest ago are forgotten first."""
+        """`most_known` limits how many owners are remembered. Those read longest ago are forgotten first.
+
+        Whoever is one of many gives a `spread`: for up to so many seconds, by chance, it waits before it asks for the
+        owner of a new pod, asks once more, or comes back after a failure.
+        """
         self._api = api
         self._name_labels = tuple(name_labels)
         self._nearest = nearest
@@ -99,6 +106,8 @@ class Workloads:
         self._known_seconds = known_seconds
         self._unknown_seconds = unknown_seconds
         self._most_known = most_known
+        self._spread = spread
+        self._due: dict[str, float] = {}
         self._above: dict[str, Above] = {}
         self._discovered: dict[str, Discovered] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -129,7 +138,7 @@ class Workloads:
         while (now := time.monotonic()) < ends:
             unknown = self._unknown(pods, now)
             for uid, (owner, namespace) in list(unknown.items()):
-                if uid not in self._asking and left and now >= self._quiet_until:
+                if uid not in self._asking and left and now >= max(self._quiet_until, self._due_at(uid, now)):
                     left -= 1
                     self._asking[uid] = asyncio.create_task(self._ask(api, owner, namespace))
             waited = [self._asking[uid] for uid in unknown if uid in self._asking]
@@ -137,6 +146,13 @@ class Workloads:
                 return
             # Requests that take longer go on, and their answers are used the next time.
             await asyncio.wait(waited, timeout=ends - now, return_when=asyncio.FIRST_COMPLETED)
+
+    def _due_at(self, uid: str, now: float) -> float:
+        """When to ask for an owner that has come up."""
+        return self._due.setdefault(uid, self._spread_out(now))
+
+    def _spread_out(self, at: float) -> float:
+        return at + random.uniform(0.0, self._spread)  # noqa: S311 - so that nodes do not ask in step
 
     def _unknown(self, pods: tuple[Pod, ...], now: float) -> dict[str, tuple[OwnerReference, str]]:
         """Return the owners above the pods that have to be asked for, each with its namespace."""
@@ -171,7 +187,8 @@ class Workloads:
         except ApiFault as fault:
             found = None
             if fault.status not in (403, 404):
-                self._quiet_until = time.monotonic() + max(self._unknown_seconds, fault.retry_after)
+                pause = max(self._unknown_seconds, fault.retry_after)
+                self._quiet_until = self._spread_out(time.monotonic() + pause)
         finally:
             self._asking.pop(owner.uid, None)
         self._learn(owner.uid, found)
@@ -185,11 +202,13 @@ class Workloads:
         return found if found and found.metadata.uid == owner.uid else None
 
     def _learn(self, uid: str, found: Owned | None) -> None:
-        now = time.monotonic()
+        now = self._spread_out(time.monotonic())
         old = self._above.pop(uid, None)  # what is put back stands last
         if found:
             owner = controller(found.metadata.owner_references or ())
             self._above[uid] = Above(is_known=True, until=now + self._known_seconds, owner=owner)
+            if owner:
+                self._due.setdefault(owner.uid, 0.0)  # the way up has waited already
         elif old:
             # The owner of a UID never changes, so a failure to read it again does not matter.
             self._above[uid] = replace(old, until=now + self._unknown_seconds)
@@ -232,6 +251,7 @@ class Workloads:
         wanted = {owner.uid for pod in pods for owner in self._way(pod)}
         self._above = {uid: above for uid, above in self._above.items() if uid in wanted or above.until > now}
         self._discovered = {root: each for root, each in self._discovered.items() if each.until > now}
+        self._due = {uid: due for uid, due in self._due.items() if uid in wanted}
 
     def _workload(self, pod: Pod) -> Workload:
         workload = self._nearest_owner(pod) if self._nearest else self._top(pod)

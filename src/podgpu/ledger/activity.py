@@ -159,7 +159,7 @@ def _by_residency(
 ) -> Weights:
     """A party without a slice did nothing. Where the log is blind, looks say whose it was, and prove nothing.
 
-    Slices of MPS servers are their clients' together. What each had of them is not in the log.
+    Slices of MPS clients are theirs together. What each had of them is not in the log.
     """
     named: dict[Party, int] = {party: usage.sm_us or 0 for party, usage in usages.items()}
     looks = split(residency.blind_ns, named | {SERVERS: served_us})

@@ -5,12 +5,12 @@ busy     by the weights of `activity`; the rest is unknown
 energy   the idle part by reserved share, the active part by the same weights as busy time
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
 from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
 from podgpu.ledger.instance import gpu_instances, parts_by_instance
-from podgpu.ledger.mps import are_certain
+from podgpu.ledger.mps import CLIENT, are_certain
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
 from podgpu.ledger.residency import Evidence, Residency, residency, resident_us
 from podgpu.ledger.split import split, within
@@ -80,17 +80,20 @@ def _resident(
     device: Device,
     used: Mapping[Party, Usage],
     entries: dict[Party, Entry],
-    serve: Iterable[Process],
+    serve: Sequence[Process],
     evidence: Evidence,
 ) -> Residency | None:
-    """Find how long each was on the card; of MPS clients only their servers' time is known.
+    """Find how long each was on the card; of MPS clients only what they had together.
 
-    With MIG the instances are counted exactly without a log.
+    They run side by side in one slice, and the log names one of them, or their server. With MIG the instances are
+    counted exactly without a log.
     """
     if device.instances or evidence.log is None:
         return None
-    parties = {process.pid: party for party, usage in used.items() for process in usage.processes}
-    parties |= {process.pid: SERVERS for process in serve}
+    parties: dict[int, Party] = {process.pid: SERVERS for process in serve}
+    for party, usage in used.items():
+        for process in usage.processes:
+            parties[process.pid] = SERVERS if serve and CLIENT in process.kinds else party
     there = resident_us(evidence.log, parties)
     for party in (*(one for one, usage in used.items() if not usage.is_client), *there):
         _entry(entries, party).resident_us = there.get(party, 0)

@@ -5,7 +5,15 @@ What there is thousands of has `gc=False`: a tree has no cycles, so the garbage 
 
 from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Band, Booking, Card, Rest, Tenant
 from podgpu.model.claim import Claim
-from podgpu.model.cluster import CLUSTER_SCHEMA, NODE_STATES, ORIGINS, Cluster, ClusterNode, PendingPod
+from podgpu.model.cluster import (
+    CLUSTER_SCHEMA,
+    NODE_STATES,
+    ORIGINS,
+    Cluster,
+    ClusterNode,
+    PendingPod,
+    Written,
+)
 from podgpu.model.device import (
     ENDED_PID,
     HIDDEN_PID,
@@ -107,6 +115,7 @@ __all__ = [
     "VirtualGpu",
     "Waiting",
     "Workload",
+    "Written",
     "XidEvent",
     "total_of",
 ]

@@ -14,6 +14,16 @@ NODE_STATES = ("fresh", "stale", "allocation", "failed")
 ORIGINS = ("agent", "dcgm", "store", "api")
 
 
+class Written(Struct, frozen=True):
+    """A snapshot as the document that it came as. It counts for that very object, not for a changed copy."""
+
+    snapshot: Snapshot
+    document: bytes  # gzip of JSON in one line
+
+    def __repr__(self) -> str:
+        return "Written(…)"
+
+
 class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     """One node. A node that does not answer keeps its row and says why."""
 
@@ -27,6 +37,7 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     model: str = ""  # of its GPUs, by the node's labels or its snapshot; empty if not known or mixed
     ready: bool | None = None  # whether Kubernetes says that the node is; absent if not known
     address: str = ""  # its internal IP address; empty if not known
+    written: Written | None = None  # in no document
 
 
 class PendingPod(Struct, frozen=True, kw_only=True):

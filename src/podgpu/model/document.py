@@ -57,12 +57,14 @@ _SCHEMA: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
 
 
 def decode(data: bytes | msgspec.Raw) -> Snapshot:
-    """Raises SchemaError for another schema, and UserError for what is no snapshot at all."""
+    """Raises SchemaError for another schema, and UserError for what is not a snapshot at all."""
     try:
         document = _DOCUMENT.decode(data)
     except msgspec.MsgspecError as error:
         _check(_schema(data))
-        raise UserError(f"This is no podgpu snapshot ({error}): take one with `podgpu snapshot`.") from error
+        raise UserError(
+            f"This is not a podgpu snapshot ({error}): take one with `podgpu snapshot`."
+        ) from error
     _check(document.schema)
     return Snapshot(**{**_fields(document, Snapshot), "cards": tuple(map(_card, document.cards))})
 

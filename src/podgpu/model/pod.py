@@ -44,6 +44,7 @@ class PodContainer(Struct, frozen=True, kw_only=True, gc=False):
     name: str  # of the container
     container_id: str = ""  # the runtime's id; empty until it was created
     image: str = ""  # as the runtime names it; empty if not known
+    cgroup: str = ""  # its path; empty until a process of a pod has shown how the kubelet names them
     running: bool = False  # whether it runs now
     is_init: bool = False  # whether it is an init container
     is_ephemeral: bool = False  # whether it is an ephemeral container
@@ -76,6 +77,7 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     phase: str = ""  # such as `Running`; empty if not known
     started_at: float | None = None  # seconds since 1970, when the node took it on; absent if not known
     host_ip: str = ""  # the node's address, by the pod's status; empty if not known
+    qos: str = ""  # `guaranteed`, `burstable` or `besteffort`; empty if not known
     static_hash: str = ""  # the UID that a static pod's cgroup carries; empty for other pods
     labels: dict[str, str] = {}  # those that `--kube.pod-labels` allows
     annotations: dict[str, str] = {}  # never in the document: people keep secrets in them
@@ -106,6 +108,7 @@ class Allocation(Struct, frozen=True, kw_only=True, gc=False):
     device_id: str  # the device plugin's own id; empty if not known
     units: int = 1  # how many devices they are, where their ids are not known
     memory_bytes: int | None = None  # how much of a card's memory they are; absent if not known
+    disputed: bool = False  # the kubelet lists the device for another pod too
 
 
 class Owner(Struct, frozen=True, kw_only=True, gc=False):

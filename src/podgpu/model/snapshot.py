@@ -41,6 +41,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Everything a view may show, joined."""
 
     node: str  # name of the node
+    address: str = ""  # of the machine, by its network interfaces; empty in a pod, where Kubernetes tells
     taken_at: float  # seconds since 1970
     interval_seconds: float  # between two snapshots
     version: str  # of podgpu
@@ -50,7 +51,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     nvml_version: str = ""  # empty if not known
     cards: tuple[Card, ...] = ()  # every GPU, and who is on it
     pods: tuple[Pod, ...] = ()  # those with a claim or a process on a GPU
-    unclaimed: tuple[Allocation, ...] = ()  # devices given by ids that no sharing system understood
+    unclaimed: tuple[Allocation, ...] = ()  # devices whose ids nobody understood, or that two pods have
     sharing: tuple[SharingStatus, ...] = ()  # the sharing systems that there is a sign of
     parts: tuple[PartStatus, ...] = ()  # what the agent reads from, and where it sends what it read
     errors: tuple[ErrorCount, ...] = ()  # counted by part and reason

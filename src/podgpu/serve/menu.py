@@ -11,13 +11,22 @@ from podgpu.option.address import NATIVE
 from podgpu.option.spelling import did_you_mean
 from podgpu.serve.request import Request
 from podgpu.views import native
-from podgpu.views.budget import EVERYTHING, Choice
-from podgpu.views.dialects import PREFIX, Answers, Dialect, Document, Families, dialects, options_class
+from podgpu.views.budget import EVERYTHING, GROUPS, Asked, Choice
+from podgpu.views.dialects import (
+    PREFIX,
+    Answers,
+    Dialect,
+    Document,
+    Families,
+    dialects,
+    more_of,
+    options_class,
+)
 from podgpu.views.exposition import Format
 from podgpu.views.negotiate import page_format
 from podgpu.views.series import Family
 
-# The mapping tells how many series were cut from all pages so far, by family.
+# The mapping says how many series were cut from all pages so far, by family.
 MetricsView = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]
 DocumentView = Callable[[Snapshot], Answers]
 
@@ -53,30 +62,27 @@ NATIVE_ALONE = Menu({OWN: native.families})
 def menu(options: OptionsOf, choice: Choice = EVERYTHING) -> Menu:
     """List everything this version can serve. Of `choice`, dialects heed only the names."""
     pages: dict[str, MetricsView] = {OWN: partial(native.families, choice=choice)}
-    whole = {OWN: partial(native.families, choice=replace(choice, detail=True, allow=()))}
+    whole: dict[str, MetricsView] = {OWN: partial(native.families, choice=replace(choice, detail=True))}
     documents: dict[str, DocumentView] = {}
     for dialect in dialects():
         chosen = _chosen(dialect, options)
         pages |= {path: _metrics(view, chosen, choice) for path, view in dialect.PAGES.items()}
+        whole |= {path: _metrics(view, chosen, choice) for path, view in more_of(dialect).items()}
         documents |= {path: _document(view, chosen) for path, view in dialect.DOCUMENTS.items()}
     return Menu(pages, documents, whole)
 
 
-def selection(request: Request, path: str) -> frozenset[str] | None:
-    """Return the families that a client asks for by `?collect[]=GROUP` and `?name[]=NAME`; None if it wants the page.
+def asked(request: Request) -> Asked | None:
+    """Read what a client asks for by `?collect[]=GROUP` and `?name[]=NAME`; None if it wants the page.
 
-    Raises UserError.
+    Raises UserError. A group that a page has nothing of is no mistake: one job can scrape several pages.
     """
     groups, names = request.every(COLLECT), request.every(NAME)
-    if not (groups or names):
-        return None
-    if groups and path != OWN:
-        raise UserError(f"this page has no groups; ask for its families by {NAME}")
     for one in groups:
-        if one not in native.GROUPS:
-            advice = did_you_mean(one, native.GROUPS, f"choose from: {', '.join(native.GROUPS)}")
+        if one not in GROUPS:
+            advice = did_you_mean(one, GROUPS, f"choose from: {', '.join(GROUPS)}")
             raise UserError(f"there is no group {one!r}; {advice}")
-    return frozenset(names).union(*(native.GROUPS[one] for one in groups))
+    return Asked(frozenset(names), frozenset(groups)) if groups or names else None
 
 
 def _chosen(dialect: Dialect, options: OptionsOf) -> object:

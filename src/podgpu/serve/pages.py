@@ -1,8 +1,8 @@
 """Pages, each rendered at most once for a snapshot, when it is first asked for."""
 
-import zlib
+import gzip
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,12 +10,12 @@ from podgpu import log
 from podgpu.model import Snapshot
 from podgpu.serve.menu import NATIVE_ALONE, Menu
 from podgpu.views import budget, exposition, json, page
+from podgpu.views.budget import Asked
 from podgpu.views.cluster.slim import slim as slimmed
 from podgpu.views.dialects import Answers
 from podgpu.views.exposition import Format
 from podgpu.views.series import Family
 
-_GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 _FASTEST = 1
 PACKED_EACH_TIME = 64 * 1024  # bytes; takes about a millisecond
 KEPT_PACKED = 8
@@ -59,16 +59,14 @@ class Pages:
 
         return self._page(snapshot, _Key(path, form, gzipped), render)
 
-    def some(
-        self, snapshot: Snapshot, path: str, names: Container[str], form: Format, *, gzipped: bool
-    ) -> Page:
-        """Render the families with these names for this request alone, also those that the page leaves out."""
+    def some(self, snapshot: Snapshot, path: str, asked: Asked, form: Format, *, gzipped: bool) -> Page:
+        """Render what a client asks for, for this request alone, also what the page leaves out."""
         self._turn_to(snapshot)
         key = f"whole {path}"
         if key not in self._families:
             view = self.menu.whole.get(path) or self.menu.pages[path]
             self._families[key] = view(snapshot, dict(self._dropped))
-        found = [one for one in self._families[key] if one.name in names]
+        found = [one for one in self._families[key] if asked.takes(one)]
         plain = Page(exposition.render(budget.fit(found, self._series_limit)[0], form), form.value)
         return _gzip(plain) if gzipped else plain
 
@@ -149,5 +147,4 @@ class Pages:
 
 
 def _gzip(plain: Page) -> Page:
-    packer = zlib.compressobj(_FASTEST, zlib.DEFLATED, _GZIP_CONTAINER)
-    return Page(packer.compress(plain.body) + packer.flush(), plain.content_type, gzipped=True)
+    return Page(gzip.compress(plain.body, _FASTEST, mtime=0), plain.content_type, gzipped=True)

@@ -12,7 +12,7 @@ from podgpu.serve import answer
 from podgpu.serve.answer import Response
 from podgpu.serve.guard.hosts import Hosts
 from podgpu.serve.load import Load
-from podgpu.serve.menu import form_of, selection
+from podgpu.serve.menu import asked, form_of
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Page, Pages
 from podgpu.serve.request import Request
@@ -76,7 +76,7 @@ class Routes:
         }
 
     def pages(self, dialect: str) -> Mapping[str, Route]:
-        """List what tells of the node, and would in any application."""
+        """List the pages about the node, which any application could serve."""
         menu = self._pages.menu
         dialects = {path: Route(self._metrics(path)) for path in menu.pages}
         # A document has no HEAD: those that had one before podgpu had none either.
@@ -91,13 +91,13 @@ class Routes:
         def metrics(request: Request) -> Response:
             form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
             try:
-                names = selection(request, path)
+                wanted = asked(request)
             except UserError as error:
                 return answer.text(400, str(error))
-            if names is None:
+            if wanted is None:
                 page = self._pages.metrics(self._node.snapshot, path, form, gzipped=gzipped)
             else:
-                page = self._pages.some(self._node.snapshot, path, names, form, gzipped=gzipped)
+                page = self._pages.some(self._node.snapshot, path, wanted, form, gzipped=gzipped)
             return answered(page, request)
 
         return metrics

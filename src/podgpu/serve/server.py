@@ -151,7 +151,8 @@ class Front:
             await asyncio.sleep(self._limits.sweep_seconds)
             for hall in self._halls:
                 hall.sweep(loop.time())
-            self._guard.look()
+            if self._guard.look():
+                self._journal.dismiss()  # a request is checked, and a stream is one that never ends
 
 
 class Server(Front):

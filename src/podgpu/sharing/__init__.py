@@ -215,15 +215,16 @@ def _together(claims: Sequence[Claim]) -> Iterator[Claim]:
 
 
 def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Allocation, ...]:
-    """List the allocations of GPU resources that no system understands."""
+    """List the allocations of GPU resources that no system understands, and those that two pods have."""
     known = tuple(known)
     signs = signs_of(known)
-    return tuple(
+    strange = (
         allocation
         for allocation in (*inventory.allocations, *inventory.dynamic_allocations)
         if is_gpu(allocation.resource, signs)
         and not any(one.explains(allocation, inventory) for one in known)
     )
+    return (*strange, *(replace(one, disputed=True) for one in inventory.disputed))
 
 
 def statuses(

@@ -122,8 +122,34 @@ class Inventory:
         return ended - {(pod.namespace, pod.name) for pod in self.pods if not pod.finished}
 
     @cached_property
-    def allocations(self) -> tuple[Allocation, ...]:
+    def _listed(self) -> tuple[Allocation, ...]:
         return tuple(one for one in self._given if (one.namespace, one.pod) not in self._ended)
+
+    @cached_property
+    def disputed(self) -> tuple[Allocation, ...]:
+        """Whole devices that the kubelet lists for two pods, of which one must have ended.
+
+        The one that is known to live holds it, or none. With ratios, pods do share the id of a card.
+        """
+        if self.ratios or self.source != PODRESOURCES.name:
+            return ()
+        holders: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+        for one in self._listed:
+            if one.device_id in self.gpus or one.device_id in self.instances:
+                holders[one.resource, one.device_id].add((one.namespace, one.pod))
+        alive = {(pod.namespace, pod.name) for pod in self.pods if not pod.finished}
+        disputes = {key: pods & alive for key, pods in holders.items() if len(pods) > 1}
+        return tuple(
+            one
+            for one in self._listed
+            if (living := disputes.get((one.resource, one.device_id))) is not None
+            and living != {(one.namespace, one.pod)}
+        )
+
+    @cached_property
+    def allocations(self) -> tuple[Allocation, ...]:
+        disputed = frozenset(self.disputed)
+        return tuple(one for one in self._listed if one not in disputed)
 
     @cached_property
     def dynamic(self) -> tuple[DynamicAllocation, ...]:

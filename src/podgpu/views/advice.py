@@ -13,7 +13,7 @@ NEXT = {
     "driver_not_loaded": "Load the NVIDIA driver on the node; the agent notices by itself.",
     "forbidden": "Let the agent's service account list and watch pods: docs/operations.md has the role.",
     "garbage": "The answer makes no sense. Check that the path leads to the kubelet, and report this with its version.",
-    "gone": "The driver no longer lists this card. If it was not unbound on purpose, reboot the node.",
+    "gone": "The driver or dcgm-exporter no longer lists this card. If it was not unbound on purpose, reboot the node.",
     "gpu_not_found": _OFF_THE_BUS,
     "hidden": "Other users' processes are hidden. Run the agent as root, or mount /proc without hidepid.",
     "hung": "A driver call does not return. Look for Xid errors in the kernel log; a reboot may be the only cure.",

@@ -9,6 +9,7 @@ from podgpu.catalog.row import Scope
 from podgpu.views.series import Family, count
 
 NAMES = frozenset(catalog.families())  # of podgpu's own metrics
+GROUPS = catalog.GROUPS  # that a client can ask for
 LEVELS = ("node", "pod", "container", "process")
 NODE, POD, CONTAINER, PROCESS = LEVELS
 
@@ -41,6 +42,17 @@ class Choice:
 
 
 EVERYTHING = Choice(detail=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client asks for: families by name, or by the group that they are in."""
+
+    names: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+
+    def takes(self, family: Family) -> bool:
+        return family.name in self.names or family.group in self.groups
 
 
 def fit(families: Sequence[Family], limit: int) -> tuple[list[Family], dict[str, int]]:

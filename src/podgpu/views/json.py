@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.catalog import device_rows
-from podgpu.model import SCHEMA, Pod, Reading, Snapshot
+from podgpu.model import SCHEMA, ClusterNode, Pod, Reading, Snapshot
 from podgpu.model.document import decode
 
 __all__ = ["decode", "encode", "plain"]
@@ -17,7 +17,10 @@ _LABEL_NAMES = {row.name: row.label_names for row in device_rows()}
 # A lone surrogate is no character; JSON can write all others.
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 # People keep whole manifests in annotations, secrets and all.
-_KEPT_BACK: dict[type[Struct], frozenset[str]] = {Pod: frozenset({"annotations"})}
+_KEPT_BACK: dict[type[Struct], frozenset[str]] = {
+    Pod: frozenset({"annotations"}),
+    ClusterNode: frozenset({"written"}),
+}
 _NUMBERS = frozenset({int, float, bool})
 
 Object = dict[str, Any]

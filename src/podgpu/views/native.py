@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import isfinite
 
 from podgpu import catalog
+from podgpu.catalog.parts import ATTRIBUTION, PARTS, SHARING
 from podgpu.catalog.renames import Rename, in_force
 from podgpu.catalog.row import Scope, Worth
 from podgpu.model import Card, Instance, PartStatus, Reading, Snapshot
@@ -17,13 +18,17 @@ from podgpu.views.budget import EVERYTHING, NODE, POD, Choice
 from podgpu.views.series import Family, Labels, count
 
 _ROWS = catalog.families()
+_SILENT = (SHARING, ATTRIBUTION)  # parts that have no state to show
+_FAMILIES = {
+    name: (rows, Worth(max(row.worth.value for row in rows)), catalog.group_of(rows[0]))
+    for name, rows in _ROWS.items()
+}
 _LABEL_NAMES = {name: rows[0].label_names for name, rows in _ROWS.items()}
 # Whole families of little worth, and single series of others by the values of their labels.
 _DETAIL = frozenset(name for name, rows in _ROWS.items() if all(row.is_detail for row in rows))
 _DETAIL_SERIES = frozenset(
     (name, row.label_values) for name, rows in _ROWS.items() for row in rows if row.is_detail
 )
-GROUPS = catalog.groups()
 
 
 class _Page:
@@ -32,8 +37,8 @@ class _Page:
     def __init__(self, choice: Choice) -> None:
         self._detail = choice.detail
         self.families = {
-            name: Family(name, rows[0].kind, rows[0].help, Worth(max(row.worth.value for row in rows)))
-            for name, rows in _ROWS.items()
+            name: Family(name, rows[0].kind, rows[0].help, worth, group=group)
+            for name, (rows, worth, group) in _FAMILIES.items()
         }
         # Every card has the same few label values of its own: each is made once per page.
         self._own: dict[tuple[str, tuple[str, ...]], Labels] = {}
@@ -152,10 +157,17 @@ def _agent(snapshot: Snapshot, series_dropped: Mapping[str, int]) -> Iterator[Re
     yield Reading("interval_seconds", snapshot.interval_seconds)
     for part in snapshot.parts:
         yield from _part(part)
-    for error in snapshot.errors:
-        yield Reading("errors_total", float(error.count), (error.source, error.reason))
+    for place, number in _errors(snapshot).items():
+        yield Reading("errors_total", float(number), place)
     for family, number in series_dropped.items():
         yield Reading("series_dropped_total", float(number), (family,))
+
+
+def _errors(snapshot: Snapshot) -> dict[tuple[str, str], int]:
+    """Count errors by part and reason, those that have not happened included."""
+    shown = (PARTS[part.name] for part in snapshot.parts if part.name in PARTS)
+    expected = {(part.name, reason): 0 for part in (*shown, *_SILENT) for reason in part.errors}
+    return expected | {(one.source, one.reason): one.count for one in snapshot.errors}
 
 
 def _part(part: PartStatus) -> Iterator[Reading]:

@@ -54,13 +54,17 @@ Key = tuple[Labels, ...]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric: no series can be there twice, since `samples` goes by the labels."""
+    """One metric: no series can be there twice, since `samples` goes by the labels.
+
+    `group` is what clients can ask for together; most pages of other systems are about containers.
+    """
 
     name: str
     kind: Kind
     help: str
     worth: Worth
     samples: dict[Key, float] = field(default_factory=dict)
+    group: str = "containers"
 
     def put(self, value: float | None, *labels: Labels) -> None:
         """Set a series; an unknown value makes none."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
-from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
+from podgpu.model import Allocation, Card, Instance, Rest, Snapshot, Tenant
 from podgpu.views.advice import next_step
 from podgpu.views.glance import (
     UNKNOWN,
@@ -203,11 +203,13 @@ def _notes(snapshot: Snapshot) -> list[str]:
     return notes + _unclaimed(snapshot)
 
 
+def _not_claimed(one: Allocation) -> str:
+    device = f"the device {line(one.device_id)} of {line(one.resource)}"
+    return f"another pod has {device} too" if one.disputed else f"no sharing system knows {device}"
+
+
 def _unclaimed(snapshot: Snapshot) -> list[str]:
     found = snapshot.unclaimed
-    notes = [
-        f"{full_name(one)}: no sharing system knows the device {line(one.device_id)} of {line(one.resource)}."
-        for one in found[:MAX_UNCLAIMED]
-    ]
+    notes = [f"{full_name(one)}: {_not_claimed(one)}." for one in found[:MAX_UNCLAIMED]]
     more = [f"{len(found) - MAX_UNCLAIMED} more such devices."] if len(found) > MAX_UNCLAIMED else []
     return notes + more

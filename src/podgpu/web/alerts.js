@@ -10,7 +10,7 @@ const EVENTS = {
   hardware_power_brake: "the power supply slows it down",
 };
 const RECENT_SECONDS = 3600;
-const ALIKE = 2; // that are told one by one
+const ALIKE = 2; // alerts of one kind that are shown one by one
 
 const problem = (fault) =>
   [fault.reason.replaceAll("_", " "), fault.call && `in ${fault.call}`, fault.seconds > 0 && `for ${duration(fault.seconds)}`]
@@ -34,44 +34,44 @@ function ofNode(node, found) {
 }
 
 function ofGpu(gpu, now, isCluster, found) {
-  const tell = (level, kind, text, next) => found.push({ level, kind, text: `GPU ${gpu.index} ${text}`, next, node: gpu.node, gpu });
+  const add = (level, kind, text, next) => found.push({ level, kind, text: `GPU ${gpu.index} ${text}`, next, node: gpu.node, gpu });
   if (gpu.fault) {
     const was = gpu.tenants.length ? ` It was held by ${gpu.tenants.map((one) => one.id).join(", ")}.` : "";
-    tell(2, ["lost", "gone", "gpu_not_found"].includes(gpu.fault.reason) ? "Lost" : "Stuck", `does not answer: ${problem(gpu.fault)}.${was}`, nextStep(gpu.fault, ""));
+    add(2, ["lost", "gone", "gpu_not_found"].includes(gpu.fault.reason) ? "Lost" : "Stuck", `does not answer: ${problem(gpu.fault)}.${was}`, nextStep(gpu.fault, ""));
     return;
   }
   const value = (name) => gpu.values.get(name);
   const action = value("recovery_action");
-  if (action) tell(2, "Repair", `needs a recovery: the driver asks to ${words.actions[action] ?? `take action ${action}`}.`, words.advice.recovery);
-  if (value("row_remap_failed")) tell(2, "Memory", "has a bad row of memory that could not be replaced.", words.advice.remap_failed);
-  if (value("row_remap_pending") || value("retired_pages_pending")) tell(1, "Memory", "has bad memory that will be replaced at the next reset.", words.advice.remap_pending);
-  labelled(gpu, tell);
+  if (action) add(2, "Repair", `needs a recovery: the driver asks to ${words.actions[action] ?? `take action ${action}`}.`, words.advice.recovery);
+  if (value("row_remap_failed")) add(2, "Memory", "has a bad row of memory that could not be replaced.", words.advice.remap_failed);
+  if (value("row_remap_pending") || value("retired_pages_pending")) add(1, "Memory", "has bad memory that will be replaced at the next reset.", words.advice.remap_pending);
+  labelled(gpu, add);
   const xid = value("xid_last_code");
   if (known(xid)) {
     const at = value("xid_last_timestamp_seconds");
     const isRecent = known(at) && now - at < RECENT_SECONDS;
-    tell(isRecent ? 2 : 1, `XID ${xid}`, known(at) ? `raised XID ${xid} at ${moment(at)}.` : `raised XID ${xid}.`, words.advice.xid);
+    add(isRecent ? 2 : 1, `XID ${xid}`, known(at) ? `raised XID ${xid} at ${moment(at)}.` : `raised XID ${xid}.`, words.advice.xid);
   }
   const lost = gpu.card.balance?.switching_ratio;
-  if (lost >= words.least_switching) tell(1, "Switching", `loses ${percent(lost)} of its time to switching between tenants.`, words.advice.switching);
+  if (lost >= words.least_switching) add(1, "Switching", `loses ${percent(lost)} of its time to switching between tenants.`, words.advice.switching);
   // A slim snapshot has no tenants that ended: its books are the agent's business.
-  if (!isCluster && !balances(gpu.card)) tell(2, "Books", "has books that do not balance.", words.advice.books);
+  if (!isCluster && !balances(gpu.card)) add(2, "Books", "has books that do not balance.", words.advice.books);
   for (const one of gpu.tenants) {
     if (!one.isGiven) found.push({ level: 1, kind: "Not given", text: `${one.id} uses GPU ${gpu.index} without having been given it.`, next: words.advice.not_given, node: gpu.node, gpu, pod: one.id });
   }
 }
 
 /** Readings with labels: errors and throttling. */
-function labelled(gpu, tell) {
+function labelled(gpu, add) {
   const reasons = new Set();
   for (const { metric, labels, value } of gpu.card.readings ?? []) {
     if (!value || !labels) continue;
     if (metric === "clock_event" && EVENTS[labels.reason]) reasons.add(EVENTS[labels.reason]);
     if (metric === "ecc_errors_total" && labels.error === "uncorrected" && labels.lifetime === "volatile") {
-      tell(1, "ECC", `has met ${plural(value, "memory error")} that could not be corrected.`, words.advice.ecc);
+      add(1, "ECC", `has met ${plural(value, "memory error")} that could not be corrected.`, words.advice.ecc);
     }
   }
-  for (const reason of reasons) tell(1, "Throttled", `is held down: ${reason}.`, words.advice.throttled);
+  for (const reason of reasons) add(1, "Throttled", `is held down: ${reason}.`, words.advice.throttled);
 }
 
 function balances(card) {
@@ -110,7 +110,7 @@ export function alertsOf(model, cost) {
   return together(found).sort((a, b) => b.level - a.level);
 }
 
-/** Many of one kind are told by the first of them: a hot room must not hide a lost GPU. */
+/** Of many of one kind only the first is shown: a hot room must not hide a lost GPU. */
 function together(alerts) {
   const kinds = new Map();
   for (const one of alerts) {

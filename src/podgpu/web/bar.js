@@ -3,7 +3,7 @@
 import { h, write } from "./dom.js";
 
 /** Divide whole pixels in proportion to the weights: each gets its floor, the largest remainders one more. */
-export function divide(weights, pixels) {
+function divide(weights, pixels) {
   const total = weights.reduce((sum, one) => sum + one, 0);
   if (total <= 0) return weights.map(() => 0);
   const exact = weights.map((one) => (one * pixels) / total);
@@ -22,7 +22,7 @@ export function divide(weights, pixels) {
  * Lay out segments on a bar of that many pixels. A segment has a `value`, in units of `total`; what is left is free.
  * Where they are more than the total, the bar is as long as they are.
  */
-export function layOut(segments, total, pixels) {
+function layOut(segments, total, pixels) {
   const values = segments.map((one) => Math.max(0, one.value || 0));
   const sum = values.reduce((all, one) => all + one, 0);
   const widths = divide([...values, Math.max(0, total - sum)], pixels);

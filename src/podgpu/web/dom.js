@@ -33,7 +33,7 @@ export function write(element, text) {
   if (element.textContent !== shown) element.textContent = shown;
 }
 
-export const UNKNOWN = "–";
+const UNKNOWN = "–";
 
 export const known = (value) => value !== null && value !== undefined;
 

@@ -1,7 +1,7 @@
 // The live document: whole at first, then its changes. It goes on after the agent was away.
 
 /** Lay a change upon a document: a merge patch; an object upon an array changes elements by their number. */
-export function apply(target, patch) {
+function apply(target, patch) {
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) delete target[key];
     else if (isObject(value) && typeof target[key] === "object") apply(target[key], value);
@@ -12,7 +12,7 @@ export function apply(target, patch) {
 const isObject = (value) => typeof value === "object" && !Array.isArray(value);
 
 /** Lay changed rows of nodes upon a cluster's document. */
-export function applyRows(target, change) {
+function applyRows(target, change) {
   const { rows, gone = [], ...head } = change;
   Object.assign(target, head);
   const left = new Set(gone);

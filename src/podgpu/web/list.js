@@ -6,7 +6,7 @@ const MARGIN = 400; // pixels drawn beyond the screen, so that scrolling shows n
 
 /**
  * Items have a `key`, a `height` in pixels and a `kind`; `kinds[kind](item)` makes a row: {element, update(item)}.
- * Rows are kept while they are near the screen, and are told of newer items.
+ * Rows are kept while they are near the screen, and are given newer items.
  */
 export class List {
   constructor(kinds, name) {

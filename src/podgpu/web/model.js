@@ -3,7 +3,7 @@
 import { known } from "./dom.js";
 
 export const IDLE_SECONDS = 1800; // from then on a holder that does nothing counts as idle
-export const PAUSE_SECONDS = 60; // who pauses for less is at work
+const PAUSE_SECONDS = 60; // who pauses for less is at work
 const BUSY = 0.005; // of a GPU's time; less is written as 0
 
 /** Index readings by name; of several of one name the first speaks for the card. */

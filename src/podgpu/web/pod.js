@@ -62,7 +62,7 @@ export class Past {
 }
 
 /** Find the pod, or whoever is outside Kubernetes, on all GPUs. */
-export function placesOf(gpus, id) {
+function placesOf(gpus, id) {
   return gpus.flatMap((gpu) => gpu.tenants.filter((one) => one.id === id).map((tenant) => ({ gpu, tenant })));
 }
 

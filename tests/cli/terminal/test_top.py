@@ -119,7 +119,7 @@ def test_a_failure_in_the_midst_leaves_the_terminal_as_it_was(tmp_path: Path) ->
     ) as terminal:
         terminal.shows(" REPLAY ")
         lines = terminal.shows("code 2")
-        assert lines[0].startswith("podgpu: This is no document of a podgpu cluster")
+        assert lines[0].startswith("podgpu: This is not a document of a podgpu cluster")
 
 
 def test_without_a_terminal_the_rows_are_printed_once(url: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from podgpu.cli._view import open_view
 from podgpu.cli._view.web import WebView
 from podgpu.cli._view.wire import Refused, Wire
+from podgpu.cluster.agents.options import LoginOptions
 from podgpu.config import Config, Terminal
 from podgpu.errors import UserError
 from podgpu.model import Cluster, ClusterNode
@@ -49,8 +51,8 @@ def reply(body: bytes, status: str = "200 OK") -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def seen_at(url: str, **login: Path) -> WebView:
-    return await asyncio.to_thread(lambda: WebView(Wire(url, Terminal(url=url, **login), 0.3)))
+async def seen_at(url: str, patience: float = 10.0, /, **login: Any) -> WebView:
+    return await asyncio.to_thread(lambda: WebView(Wire(url, LoginOptions(**login), patience)))
 
 
 async def test_an_agent_is_a_cluster_of_one_node() -> None:
@@ -110,7 +112,7 @@ async def test_a_cluster_is_recognised_by_its_answer() -> None:
 async def problem(answer: bytes, *, then_wait: bool = False) -> str:
     async with server_of(lambda _: answer, then_wait=then_wait) as url:
         with pytest.raises(UserError) as refusal:
-            await seen_at(url)
+            await seen_at(url, 0.3 if then_wait else 10.0)
     return str(refusal.value)
 
 
@@ -119,7 +121,7 @@ async def test_whatever_answers_instead_of_an_agent_is_named() -> None:
     assert "answers 301" in await problem(reply(b"", "301 Moved"))
     assert "asks for a login; give --login.token-file" in await problem(reply(b"", "401 Unauthorized"))
     assert "does not let this account read" in await problem(reply(b"", "403 Forbidden"))
-    assert "no document of a podgpu cluster" in await problem(reply(b"[]"))
+    assert "not a document of a podgpu cluster" in await problem(reply(b"[]"))
     assert "cannot be read" in await problem(b"SSH-2.0-OpenSSH\r\n")
     assert "cannot be read" in await problem(b"")
     assert "does not answer within 0.3 s" in await problem(b"", then_wait=True)
@@ -137,8 +139,8 @@ async def test_nobody_there_is_a_refusal_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("option", "text", "sent"),
     [
-        ("login_token_file", "s3cret\n", "Authorization: Bearer s3cret\r\n"),
-        ("login_password_file", "ada:love:lace\n", "Authorization: Basic YWRhOmxvdmU6bGFjZQ==\r\n"),
+        ("token_file", "s3cret\n", "Authorization: Bearer s3cret\r\n"),
+        ("password_file", "ada:love:lace\n", "Authorization: Basic YWRhOmxvdmU6bGFjZQ==\r\n"),
     ],
 )
 async def test_a_login_is_read_from_its_file(tmp_path: Path, option: str, text: str, sent: str) -> None:
@@ -156,14 +158,14 @@ async def test_a_login_is_read_from_its_file(tmp_path: Path, option: str, text: 
 
 async def test_a_login_never_leaves_the_machine_in_plain_text(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s3cret")
-    chosen = Terminal(url="http://gpu-1:19400", login_token_file=tmp_path / "secret")
+    chosen = LoginOptions(token_file=tmp_path / "secret")
     with pytest.raises(UserError, match="never sent over plain HTTP; write https://gpu-1:19400"):
-        open_view(Config(sections=(chosen,)))
+        open_view(Config(sections=(Terminal(url="http://gpu-1:19400"), chosen)))
 
 
 async def test_a_wrong_login_is_named_without_the_secret(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s3cret")
     async with server_of(lambda _: reply(b"", "401 Unauthorized")) as url:
         with pytest.raises(UserError, match="does not accept the login") as refusal:
-            await seen_at(url, login_token_file=tmp_path / "secret")
+            await seen_at(url, token_file=tmp_path / "secret")
     assert "s3cret" not in str(refusal.value)

@@ -36,6 +36,24 @@ async def test_an_unchanged_snapshot_costs_no_body_and_is_the_same_object() -> N
         await client.close()
 
 
+@pytest.mark.parametrize(
+    ("more", "is_kept"),
+    [(b"", True), (b'"new":"\xc3\xa9",', True), (b'"new":1,\n', False), (b'"new":"\xff",', False)],
+)
+async def test_a_document_is_kept_as_it_came_unless_it_could_break_the_cluster_s(
+    more: bytes, is_kept: bool
+) -> None:
+    body = document(0).replace(b'"node":', more + b'"node":', 1)
+    async with Fleet(1, document, {0: packed(gzip.compress(body))}) as fleet:
+        client = Client(timeout=5.0)
+        reader = AgentReader(client, fleet.urls[0])
+        snapshot = await reader.read()
+        await client.close()
+    assert (reader.written is not None) == is_kept
+    if reader.written:
+        assert reader.written.snapshot is snapshot and gzip.decompress(reader.written.document) == body
+
+
 async def test_a_kept_connection_that_the_agent_closed_is_opened_again() -> None:
     async with Fleet(1, document) as fleet:
         client = Client(timeout=5.0)

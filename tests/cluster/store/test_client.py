@@ -27,7 +27,15 @@ async def test_it_is_asked_below_its_path_for_a_time() -> None:
     async with serving(StubStore(answer=vector(({"node": "a"}, "1.5")))) as stub:
         assert await ask(stub) == ([Point({"node": "a"}, 1.5)], set())
     assert stub.seen[0].path == "/prometheus/api/v1/query"
-    assert stub.asked == [{"query": 'up{job="podgpu"}', "time": "1794700000.500", "nocache": "1"}]
+    assert stub.asked == [
+        {
+            "query": 'up{job="podgpu"}',
+            "time": "1794700000.500",
+            "nocache": "1",
+            "dedup": "true",
+            "max_source_resolution": "0s",
+        }
+    ]
 
 
 async def test_marks_of_an_ended_series_are_no_samples() -> None:
@@ -47,7 +55,12 @@ async def test_marks_of_an_ended_series_are_no_samples() -> None:
             {"isPartial": True},
             Notice("store_partial", "the store says that it could not read all of its data"),
         ),
-        ({"warnings": ["store-1 is\nunreachable"]}, Notice("store_warning", "store-1 is unreachable")),
+        ({"warnings": ["store-1 is\nunreachable"]}, Notice("store_partial", "store-1 is unreachable")),
+        ({"warnings": ["PromQL warning: odd"]}, Notice("store_warning", "PromQL warning: odd")),
+        (
+            {"warnings": ["No StoreAPIs matched for this query"]},
+            Notice("store_warning", "No StoreAPIs matched for this query"),
+        ),
     ],
 )
 async def test_half_an_answer_is_taken_and_noted(more: dict[str, object], notice: Notice) -> None:
@@ -173,6 +186,5 @@ def test_a_header_may_hold_a_login_too(tmp_path: Path) -> None:
 def test_a_line_that_is_no_header_is_named(tmp_path: Path) -> None:
     path = tmp_path / "headers"
     path.write_text("X-Scope-OrgID: team-a\nnonsense\n")
-    store = Store(Options(url="https://mimir", headers_file=path))
     with pytest.raises(UserError, match="line 2: not a header"):
-        store._login.headers()
+        Store(Options(url="https://mimir", headers_file=path))

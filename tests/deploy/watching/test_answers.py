@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="prometheus is not insta
 SILENT: Mapping[str, str] = {
     "podgpu_gpu_problem": "every card of the demo answers",
     "podgpu_source_problem": "every source of the demo works",
-    "podgpu_errors_total": "nothing goes wrong in the demo",
     "podgpu_series_dropped_total": "the demo stays below the series limit",
     "podgpu_gpu_retired_pages_pending": "only cards before Ampere have it",
     "kube_pod_status_phase": "kube-state-metrics is not there",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 KEPT, MOVED = "kept", "moved"
 
-# grafana/dcgm-exporter-dashboard.json of NVIDIA/dcgm-exporter.
+# grafana/dcgm-exporter-dashboard.json of NVIDIA/dcgm-exporter at d5e5f51 (2026-05-12).
 DASHBOARD = (
     'DCGM_FI_DEV_GPU_TEMP{instance=~".+", gpu=~".+"}',
     'avg(DCGM_FI_DEV_GPU_TEMP{instance=~".+", gpu=~".+"})',
@@ -28,9 +28,11 @@ KEDA_KEPT = (
     'avg(DCGM_FI_DEV_FB_USED{pod=~"chat-.*"} / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE))',
 )
 KEDA_MOVED = ('avg(DCGM_FI_DEV_GPU_UTIL{exported_pod=~"chat-.*"})',)
-# rh-ecosystem-edge/console-plugin-nvidia-gpu: the GPU pages of OpenShift's console.
+# rh-ecosystem-edge/console-plugin-nvidia-gpu at b709536 (2026-05-11): the GPU pages of OpenShift's console. Where they
+# end in `or vector(0)`, that is left out here, since it would always be an answer.
 CONSOLE = (
     "DCGM_FI_DEV_GPU_TEMP",
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
     'sum(DCGM_FI_PROF_GR_ENGINE_ACTIVE{UUID=~".+"})',
     'sum(DCGM_FI_DEV_MEM_COPY_UTIL{UUID=~".+"})',
     'sum(DCGM_FI_DEV_ENC_UTIL{UUID=~".+"})',
@@ -66,6 +68,7 @@ ADAPTER = (
     ),
     'sum(DCGM_FI_DEV_FB_USED{exported_namespace!="",exported_pod!=""}) by (exported_namespace, exported_pod)',
 )
+ADAPTER_KEPT = ('avg(DCGM_FI_DEV_GPU_UTIL{namespace!="",pod!=""}) by (namespace, pod)',)
 
 
 @dataclass(frozen=True)
@@ -86,12 +89,13 @@ EXPRESSIONS = (
     *_all("console", MOVED, CONSOLE),
     *_all("OpenCost", KEPT, OPENCOST),
     *_all("prometheus-adapter", MOVED, ADAPTER),
+    *_all("prometheus-adapter", KEPT, ADAPTER_KEPT),
 )
 
 # Expressions that get no answer, and why.
 NOT_OFFERED = {
     # The console's count of a project's pods.
-    'count((kube_pod_status_phase > 0) * on(pod) group_left(gpu) label_replace(DCGM_FI_PROF_GR_ENGINE_ACTIVE{exported_pod=~".+"}, "pod", "$1", "exported_pod", "(.*)"))': (  # noqa: E501
+    'count((kube_pod_status_phase > 0) * on(pod) group_left(gpu,device,instance,modelName) label_replace(DCGM_FI_PROF_GR_ENGINE_ACTIVE{exported_pod=~".+", exported_namespace=".+"}, "pod", "$1", "exported_pod", "(.*)"))': (  # noqa: E501
         "kube_pod_status_phase comes from kube-state-metrics"
     ),
     "gpu_operator_reconciliation_status": "the GPU operator's own, about itself",

@@ -20,15 +20,13 @@ def checked_mps() -> Iterator[Check]:
         other = stack.enter_context(tenant(folder, "beside"))
         stack.enter_context(mps())
         loads, _ = stack.enter_context(at_work(A, B))
-        server = _server()
+        named = {_server(): "server", other.pid: "beside"}
+        named |= {load.process.pid: f"client {load.tenant.name}" for load in loads}
         heard = Listening(SECONDS).heard()
-        clients = {load.process.pid for load in loads}
-    named = {server: "server", other.pid: "beside", **dict.fromkeys(clients, "client")}
     shares = {
         named.get(pid, str(pid)): f"{part / heard.covered_ns:.3f}" for pid, part in heard.by_pid().items()
     }
-    seen = set(heard.by_pid())
-    yield "who is in the log", str(shares), {server, other.pid} <= seen and not seen & clients
+    yield "who is in the log", str(shares), heard.by_pid().keys() <= named.keys()
 
 
 def _server() -> int:

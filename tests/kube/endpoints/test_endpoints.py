@@ -71,6 +71,13 @@ async def test_a_port_and_path_that_were_given_win_over_the_pod_s_own() -> None:
     assert urls == ("http://10.0.0.5:9444/gpu/numbers",)
 
 
+async def test_a_pod_with_tls_is_reached_by_it_through_the_proxy_too() -> None:
+    urls, _ = await found(pod(), scheme="https", path="")
+    assert urls == ("https://10.0.0.5:9400",)
+    (url,), _ = await found(pod("dcgm-7"), scheme="https", proxied=True, path="")
+    assert url == "/api/v1/namespaces/gpu-operator/pods/https:dcgm-7:9400/proxy"
+
+
 @pytest.mark.parametrize(
     "one",
     [

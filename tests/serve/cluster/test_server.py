@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import msgspec
 from msgspec.structs import replace
 
-from podgpu.config import Config
+from podgpu.assembly.menu import open_cluster_menu
+from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.model import Cluster, ClusterNode, PendingPod, Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.cluster.feed import History
-from podgpu.serve.cluster.menu import cluster_menu
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster.json import decode
 from tests.cluster.nodes import card, fresh, snapshot, tenant
@@ -48,11 +48,11 @@ class StubFeed(Feed[Cluster]):
 
 @asynccontextmanager
 async def serving(
-    feed: StubFeed, dialect: str = "native", history: History | None = None
+    feed: StubFeed, dialect: str = "native", history: History | None = None, **flags: list[str]
 ) -> AsyncIterator[ClusterServer]:
     server = ClusterServer(
         feed,
-        cluster_menu(Config().of, 1000),
+        open_cluster_menu(load(flags, {})),
         max_requests=40,
         max_connections=100,
         max_streams=10,
@@ -68,6 +68,37 @@ async def serving(
 async def get(server: ClusterServer, path: str, **headers: str) -> Answer:
     async with connected(server) as client:
         return await client.get(path, **headers)
+
+
+def names(page: Answer) -> set[str]:
+    assert page.status == 200
+    return {line.split()[2] for line in page.text.splitlines() if line.startswith("# TYPE")}
+
+
+async def test_a_client_chooses_by_name_and_by_group() -> None:
+    async with serving(StubFeed(CLUSTER)) as server:
+        some = await get(server, "/metrics?name[]=podgpu_cluster_gpus&name[]=podgpu_nothing")
+        packed = await get(server, "/metrics?name[]=podgpu_cluster_gpus", Accept_Encoding="gzip")
+        waiting = await get(server, "/metrics/native?collect[]=waiting")
+        mapped = await get(server, "/metrics/pod-gpu-map?collect[]=pods")
+        none = await get(server, "/metrics/nodes?name[]=podgpu_up")
+        refused = await get(server, "/metrics?collect[]=capacty")
+    assert names(some) == {"podgpu_cluster_gpus"} and some.text.count("podgpu_cluster_gpus{") == 2
+    assert gzip.decompress(packed.body) == some.body
+    assert names(waiting) == {"podgpu_cluster_pending_pods", "podgpu_cluster_pending_requests"}
+    assert names(mapped) == {"pod_and_gpu_map_info"} and names(none) == set()
+    assert (refused.status, refused.text) == (400, "there is no group 'capacty'; did you mean capacity?\n")
+
+
+async def test_names_are_allowed_and_denied() -> None:
+    deny = ["podgpu_cluster_build_info", "gpu_a_*"]
+    async with serving(
+        StubFeed(CLUSTER), series_allow=["podgpu_cluster_*", "gpu_*_info"], series_deny=deny
+    ) as server:
+        own, mapped = await get(server, "/metrics"), await get(server, "/metrics/pod-gpu-map")
+        nodes = await get(server, "/metrics/nodes")
+    assert "podgpu_cluster_gpus" in names(own) and "podgpu_cluster_build_info" not in names(own)
+    assert names(mapped) == set() and names(nodes) == {"gpu_b_info"}
 
 
 async def test_the_document_is_joined_from_the_nodes() -> None:

@@ -5,6 +5,7 @@ import json
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ from msgspec.structs import replace
 from podgpu.agent.feed import Feed
 from podgpu.model import Snapshot
 from podgpu.serve.events import journal
+from podgpu.serve.guard.guard import Guard
 from podgpu.serve.limits import Limits
 from podgpu.serve.server import Front, Server
 from tests.serve.events.test_patch import laid_upon
+from tests.serve.guard.login import basic, hashed
 from tests.serve.rig import PATIENCE, Client, StubNode, connected, fetch, make_snapshot, narrow, serving
 
 PATH = "/api/v1/events"
@@ -199,3 +202,39 @@ async def test_stopping_ends_streams_at_once() -> None:
 async def test_head_and_post_are_refused() -> None:
     async with serving(LiveNode()) as server:
         assert (await fetch(server, PATH, "POST")).status == 405
+
+
+async def test_behind_a_password_only_those_who_know_it_get_a_stream(tmp_path: Path) -> None:
+    file = tmp_path / "web-config.yml"
+    file.write_text(f"basic_auth_users:\n  ada: {hashed('s3cret')}\n")
+    node = LiveNode()
+    async with serving(node, guard=Guard(file), max_streams=1) as server:
+        for wrong in ({}, {"Authorization": basic("ada:wrong")}, {"Authorization": "Bearer s3cret"}):
+            refused = await fetch(server, PATH, **wrong)
+            assert refused.status == 401
+            assert refused.headers["www-authenticate"] == 'Basic realm="podgpu"'
+            assert b"worker-1" not in refused.body
+        # Who was refused takes no place, and a login serves the whole stream.
+        async with listening(server, Authorization=basic("ada:s3cret")) as stream:
+            assert await stream.next() == "full"
+            node.publish("worker-2")
+            assert await stream.next() == "change"
+            assert stream.document["node"] == "worker-2"
+
+
+async def test_who_is_no_longer_let_in_loses_the_stream(tmp_path: Path) -> None:
+    file = tmp_path / "web-config.yml"
+    file.write_text(f"basic_auth_users:\n  ada: {hashed('s3cret')}\n  eve: {hashed('s3cret')}\n")
+    limits = Limits(sweep_seconds=0.02)
+    async with serving(LiveNode(), guard=Guard(file), limits=limits) as server:
+        ada, eve = basic("ada:s3cret"), basic("eve:s3cret")
+        async with listening(server, Authorization=eve) as hers, listening(server, Authorization=ada) as his:
+            await hers.next()
+            await his.next()
+            file.write_text(f"basic_auth_users:\n  ada: {hashed('s3cret')}\n")
+            with pytest.raises(asyncio.IncompleteReadError):
+                await hers.next()
+        assert (await fetch(server, PATH, Authorization=eve)).status == 401
+        # The page comes again by itself, and goes on where it was.
+        async with listening(server, Authorization=ada, Last_Event_ID=his.last):
+            pass

@@ -115,7 +115,7 @@ async def test_a_changed_password_counts_at_once(tmp_path: Path, caplog: pytest.
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ("basic_auth_users: {alice: secret}", "no bcrypt hash"),
+        ("basic_auth_users: {alice: secret}", "not a bcrypt hash"),
         ("basic_auth_user: {}", "unknown key"),
         ("", "no longer asks for passwords"),
         (None, "cannot read"),

@@ -105,7 +105,7 @@ basic_auth_users:
         ('http_server_config: {headers: {X-Frame-Options: "a\\r\\nb"}}', ("printable",)),
         ("basic_auth_users: [alice]", ("basic_auth_users must hold keys and values",)),
         ("basic_auth_users: {alice: hunter2}", ("basic_auth_users.alice", "htpasswd -nBC 10 alice")),
-        ("basic_auth_users: {alice: [hunter2]}", ("no bcrypt hash",)),
+        ("basic_auth_users: {alice: [hunter2]}", ("not a bcrypt hash",)),
         (f"basic_auth_users: {{alice: {HASH.replace('$10$', '$31$')}}}", ("from 4 to 16",)),
         (f'basic_auth_users: {{"a:b": {HASH}}}', ("no colon",)),
         (f"basic_auth_users: {{alice: {HASH}, alice: {HASH}}}", ("'alice' appears twice",)),

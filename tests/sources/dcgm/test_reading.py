@@ -1,12 +1,17 @@
 """The rules by which a page becomes cards, pods and values, where pages are ambiguous."""
 
+from types import ModuleType
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu.sources.dcgm.names import MEANINGS
 from podgpu.sources.dcgm.reading import MOST_CARDS, PageCard, PageContents, read
+from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
 from tests.sources.dcgm.found import MIB, Key, names, values
+from tests.views.dialects.dcgm_node import PAIR
+from tests.views.dialects.test_dcgm import page as page_of
 
 
 def sample(name: str, labels: dict[str, str], value: str) -> str:
@@ -311,3 +316,17 @@ ROWS = st.builds(
 def test_no_page_makes_it_raise(rows: list[str]) -> None:
     for one in read("\n".join(rows).encode(errors="replace")).cards:
         assert all(abs(reading.value) < 2**63 for reading in one.device.readings)
+
+
+@pytest.mark.parametrize("dialect", [dcgm, dcgm_4_9, dcgm_1_x])
+def test_a_pod_without_a_container_on_podgpu_s_own_page_holds_the_card(dialect: ModuleType) -> None:
+    (card, *_) = read(page_of(dialect, snapshot=PAIR)).cards
+    assert names(card.allocations) == ("team-a/train-0/",)
+
+
+def test_prometheus_drops_the_empty_container() -> None:
+    row = 'DCGM_FI_DEV_POWER_USAGE{%s,container="exporter",pod="dcgm-1",namespace="gpu"%s} 250\n'
+    card = 'UUID="GPU-1",gpu="0",instance="a",job="dcgm"'
+    held = row % (card, ',exported_namespace="team-a",exported_pod="train-0"')
+    assert names(read(held.encode()).cards[0].allocations) == ("team-a/train-0/",)
+    assert read((row % (card, "")).encode()).cards[0].allocations == ()

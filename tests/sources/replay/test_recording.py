@@ -31,7 +31,7 @@ def test_a_crash_in_the_midst_of_a_frame_costs_that_frame_alone(tmp_path: Path, 
 @pytest.mark.parametrize("data", [b"", b"podgpu", MAGIC, MAGIC + FRAMES[0][:10], b"\x1f\x8b" * 100])
 def test_what_is_no_recording_is_refused_in_one_line(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "other").write_bytes(data)
-    with pytest.raises(UserError, match="is no recording, or an empty one; make one with `podgpu record`"):
+    with pytest.raises(UserError, match="is not a recording, or an empty one; make one with `podgpu record`"):
         Recording(tmp_path / "other")
 
 

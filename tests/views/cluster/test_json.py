@@ -1,9 +1,12 @@
+import gzip
+
 import msgspec
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.model import Cluster, ClusterNode, PendingPod
+from podgpu.model import Cluster, ClusterNode, PendingPod, Written
 from podgpu.views.cluster import json
+from podgpu.views.json import encode as encode_snapshot
 from tests.views.quirks import BUSY, EVIL, PODS, SNAPSHOT, SPLIT, STUCK
 
 NODE = msgspec.structs.replace(
@@ -44,3 +47,20 @@ def test_anything_else_is_refused_in_one_line(data: bytes) -> None:
 def test_another_schema_is_named() -> None:
     with pytest.raises(UserError, match="schema 9, not 1"):
         json.decode(b'{"schema":9,"nodes":[]}')
+
+
+def test_a_snapshot_stands_in_its_row_as_the_agent_wrote_it() -> None:
+    theirs = encode_snapshot(NODE).replace(b'"node":', b'"unknown_here":1,"node":', 1)
+    node = msgspec.structs.replace(CLUSTER.nodes[0], written=Written(NODE, gzip.compress(theirs)))
+    row = json.row(node)
+    assert theirs in row and b"written" not in row
+    plain = msgspec.json.decode(row)
+    del plain["snapshot"]["unknown_here"]
+    assert plain == msgspec.json.decode(json.row(CLUSTER.nodes[0]))
+
+
+def test_a_changed_snapshot_is_not_taken_for_what_the_agent_wrote() -> None:
+    written = Written(NODE, gzip.compress(encode_snapshot(NODE)))
+    changed = msgspec.structs.replace(NODE, node="renamed")
+    node = msgspec.structs.replace(CLUSTER.nodes[0], snapshot=changed, written=written)
+    assert msgspec.json.decode(json.row(node))["snapshot"]["node"] == "renamed"

@@ -36,6 +36,17 @@ def test_shares_use_and_what_is_left_add_up_to_the_cards() -> None:
     assert found["memory_used_bytes"] == {"": 120.0 * GIB}
 
 
+def test_shares_add_up_exactly() -> None:
+    sevenths = card("GPU-1", tenant("ml/a", 0.142857), tenant("ml/b", 0.571428))
+    tenths = card("GPU-2", *(tenant(f"web/{name}", 0.1) for name in "abc"))
+    thirds = card("GPU-3", *(tenant(f"lab/{name}", 1 / 3) for name in "abc"))
+    found = values(of_node(fresh("n", sevenths, tenths, thirds)))
+    assert found["allocated_gpus"] == {
+        "ml/nvidia.com/gpu": 0.714285, "web/nvidia.com/gpu": 0.3, "lab/nvidia.com/gpu": 1.0,
+    }  # fmt: skip
+    assert found["free_gpus"] == found["fragmented_gpus"] == {"": 0.985715}
+
+
 def test_promtool_finds_nothing_to_say() -> None:
     node = fresh("n", card("GPU-1", tenant("ml/a")), allocatable={"nvidia.com/gpu": "8"})
     pending = (PendingPod(namespace="ml", name="a", asks={"nvidia.com/gpu": "2"}),)

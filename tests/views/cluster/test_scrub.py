@@ -48,7 +48,7 @@ HARMLESS = {
     "Owner": {"runtime", "qos"},
     "Booking": {"method"},
     "Rest": {"reason"},
-    "Pod": {"phase"},
+    "Pod": {"phase", "qos"},
     "OwnerReference": {"kind", "api_version"},
     "PodContainer": {"limits"},
     "ExtendedUse": {"resource", "request"},

@@ -145,9 +145,14 @@ def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
 
 
 def test_a_container_has_its_image_and_its_names_at_the_runtime() -> None:
-    known = PodContainer(name=LLAMA.container, container_id="c0ffee", image="registry.example/llama:1")
+    known = PodContainer(
+        name=LLAMA.container,
+        container_id="c0ffee",
+        image="registry.example/llama:1",
+        cgroup="/kubepods/burstable/pod1/c0ffee",
+    )
     pod = Pod(namespace=LLAMA.namespace, name=LLAMA.pod, uid=LLAMA.pod_uid, containers=(known,))
     page = families(replace(SNAPSHOT, pods=(pod,)), DEFAULT)
     (found,) = (one for one in values(page, TOTAL) if f'pod="{LLAMA.pod}"' in one)
-    assert f'id="/kubepods/pod{LLAMA.pod_uid}/c0ffee",image="registry.example/llama:1",' in found
+    assert 'id="/kubepods/burstable/pod1/c0ffee",image="registry.example/llama:1",' in found
     assert 'name="c0ffee"' in found

@@ -345,6 +345,28 @@ def test_a_request_is_a_quantity_as_kubernetes_writes_it(cores: str, cards: floa
     assert series(snapshot, REQUESTED_MIB, "req_of_gpu_memory") == {"total": 256_000}
 
 
+def test_the_page_of_requests_in_every_spelling(golden: Golden) -> None:
+    spellings = {
+        "plain": ("50", "8"), "decimal": ("0.5k", "1k"), "binary": ("1Ki", "2Ki"), "exponent": ("1e3", "1E+3"),
+        "milli": ("1500m", "500m"), "signed": ("+50", "+8"), "nonsense": ("many", "8"),
+    }  # fmt: skip
+    pods = tuple(
+        Pod(
+            namespace="ml",
+            name=name,
+            uid=name,
+            phase="Running",
+            containers=(
+                PodContainer(
+                    name="work", limits={"tencent.com/vcuda-core": cores, "tencent.com/vcuda-memory": blocks}
+                ),
+            ),
+        )
+        for name, (cores, blocks) in spellings.items()
+    )
+    golden("dialects/gpu-manager/quantities.txt", text(families(replace(node(), pods=pods), None)))
+
+
 def test_usage_names_the_user_and_the_cluster() -> None:
     snapshot = node(used())
     named = replace(snapshot, pods=(replace(snapshot.pods[0], submitter="ada", cluster="east"),))

@@ -142,8 +142,15 @@ def test_without_a_setting_the_address_is_what_kubernetes_says() -> None:
     device = Device(gpu=CARD, processes=(process(1),))
     addresses = {"x": "", "y": "10.0.0.7"}
     pods = tuple(Pod(namespace="a", name=name, uid=name, host_ip=ip) for name, ip in addresses.items())
-    (labels,) = values(families(replace(node(device), pods=pods), config), NAME)
+    (labels,) = values(families(replace(node(device), pods=pods, address="10.0.0.9"), config), NAME)
     assert labels.startswith('{hostIP="10.0.0.7",')
+
+
+def test_without_a_pod_it_is_that_of_the_machine() -> None:
+    config = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {}).of(Options)
+    machine = replace(node(Device(gpu=CARD, processes=(process(1),))), pods=(), address="10.0.0.9")
+    (labels,) = values(families(machine, config), NAME)
+    assert labels.startswith('{hostIP="10.0.0.9",')
 
 
 def test_promtool_complains_about_the_inherited_name_only() -> None:

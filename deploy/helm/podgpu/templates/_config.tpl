@@ -94,6 +94,12 @@ ratios: {{ toString . | toJson }}
 {{- if eq (get (include "podgpu.given" . | fromJson) "web.kube-auth" | default "off") "on" -}}true{{- end -}}
 {{- end -}}
 
+{{/* Whether the pages are only for clients with a certificate: "true" or "". */}}
+{{- define "podgpu.asksForCertificates" -}}
+{{- $tls := include "podgpu.webConfig" . | fromJson | dig "tls_server_config" dict -}}
+{{- if eq (default "" $tls.client_auth_type) "RequireAndVerifyClientCert" -}}true{{- end -}}
+{{- end -}}
+
 {{/* Whether each of files/privileges.yaml is on, as JSON. Rights at an API server that is not asked are not missed. */}}
 {{- define "podgpu.switches" -}}
 {{- $asks := eq (include "podgpu.asksApi" .) "true" -}}

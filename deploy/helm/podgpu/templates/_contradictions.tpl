@@ -14,6 +14,7 @@
 {{- include "podgpu.refuseStrangePids" . -}}
 {{- include "podgpu.refuseLostTokens" (dict "root" . "given" $given) -}}
 {{- include "podgpu.refuseLockedOutScrapers" . -}}
+{{- include "podgpu.cluster.refuseLockedOut" . -}}
 {{- end -}}
 
 {{/* Options that other values set. */}}
@@ -185,7 +186,7 @@
 {{- if and $locked (not (or $monitor.basicAuth $monitor.authorization $monitor.bearerTokenFile)) -}}
 {{- fail (printf "The pages ask for a login, but %s has none, so every scrape would be answered with 401. Set %s.basicAuth or %s.authorization." $name $name $name) -}}
 {{- end -}}
-{{- if and (eq (default "" $tls.client_auth_type) "RequireAndVerifyClientCert") (not (or $shown.cert $shown.certFile)) -}}
+{{- if and (include "podgpu.asksForCertificates" $) (not (or $shown.cert $shown.certFile)) -}}
 {{- fail (printf "The pages are only for clients with a certificate, but %s has none, so every scrape would be answered with 403. Set %s.%s.cert and its key." $name $name $trust) -}}
 {{- end -}}
 {{- if and $shown (not $tls) -}}

@@ -3,20 +3,13 @@
 from argparse import ArgumentParser, Namespace
 
 from podgpu.cli._form.output import FORMS
+from podgpu.cli._line import output
 from podgpu.errors import UserError
 from podgpu.views.cluster.selection import Selection, label_tests
 
 
 def add_output(parser: ArgumentParser) -> None:
-    others = ", ".join(FORMS[1:-1])
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FORM",
-        choices=FORMS,
-        default=FORMS[0],
-        help=f"{FORMS[0]}, the default, {others} or {FORMS[-1]}",
-    )
+    output.add_output(parser, FORMS)
     parser.add_argument("--no-headers", action="store_true", help="print no line of headings")
 
 

@@ -1,4 +1,4 @@
-"""Finds the commands. Each is a file beside this one, except main and those with a leading underscore."""
+"""Finds the commands. Each is a module of podgpu.cli, except main and those with a leading underscore."""
 
 import pkgutil
 from argparse import ArgumentParser, Namespace

@@ -7,6 +7,7 @@ from podgpu.cli._form import Column, Sheet
 from podgpu.cli._report.amount import hundredths
 from podgpu.cli._report.sheet import moment
 from podgpu.model import Cluster
+from podgpu.model.quantity import total
 from podgpu.views.cluster.idle import IdleRow, Idlers
 from podgpu.views.glance import UNKNOWN, age, gib
 from podgpu.views.text import line
@@ -76,12 +77,7 @@ def _total(rows: Iterable[IdleRow]) -> IdleRow:
     return IdleRow(
         namespace="",
         pod=TOTAL,
-        held_gpus=_sum(row.held_gpus for row in all_rows),
-        cost_per_hour=_sum(row.cost_per_hour for row in all_rows),
-        cost=_sum(row.cost for row in all_rows),
+        held_gpus=total(row.held_gpus for row in all_rows),
+        cost_per_hour=total(row.cost_per_hour for row in all_rows),
+        cost=total(row.cost for row in all_rows),
     )
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    return None if None in known else sum(one for one in known if one is not None)

@@ -21,7 +21,7 @@ def moment(text: str, now: float) -> float:
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise UserError(
-            f"{text!r} is no time; write how long ago, such as 7d or 12h, or a date such as 2026-11-01 or "
+            f"{text!r} is not a time; write how long ago, such as 7d or 12h, or a date such as 2026-11-01 or "
             "2026-11-01T08:00+01:00"
         ) from None
 
@@ -30,7 +30,7 @@ def seconds(text: str) -> float:
     """Parse a duration such as `30m` or `2d`."""
     found = _AGO.fullmatch(text)
     if not found:
-        raise UserError(f"{text!r} is no duration; write it like 30m, 4h or 2d")
+        raise UserError(f"{text!r} is not a duration; write it like 30m, 4h or 2d")
     return float(int(found[1]) * _SECONDS[found[2]])
 
 

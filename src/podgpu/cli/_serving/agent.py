@@ -15,16 +15,13 @@ from podgpu.assembly.attribution import misses_kubelet
 from podgpu.assembly.guard import open_guard
 from podgpu.assembly.menu import open_menu
 from podgpu.assembly.push import open_push
-from podgpu.cli._serving.stopping import Signals, until_stopped, within
+from podgpu.cli._serving import buffers
+from podgpu.cli._serving.stopping import READER_SECONDS, SERVER_SECONDS, Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.option.address import Address
 from podgpu.serve.routes import RELEASE_SECONDS
 from podgpu.serve.server import Server
 from podgpu.views.dialects.dcgm import Options, unavailable
-
-# Together less than the five seconds within which the process always ends.
-SERVER_STOP_SECONDS = 2.4
-AGENT_CLOSE_SECONDS = 2.2
 
 Greeting = Callable[[Sequence[Address], str], None]
 
@@ -32,6 +29,7 @@ Greeting = Callable[[Sequence[Address], str], None]
 def serve(config: Config, greet: Greeting = lambda *_: None) -> int:
     """Run until SIGTERM or SIGINT. `greet` gets the addresses and their scheme once all are open."""
     collector.relax()
+    buffers.shrink()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, greet, at_exit))
 
@@ -88,5 +86,5 @@ def _announce_missing_kubelet(config: Config) -> None:
 
 async def _stop(server: Server, agent: Agent | Playback, loop: asyncio.Task[None]) -> None:
     loop.cancel()
-    await within(SERVER_STOP_SECONDS, server.stop(), "server")
-    await within(AGENT_CLOSE_SECONDS, agent.close(), "source")
+    await within(SERVER_SECONDS, server.stop(), "server")
+    await within(READER_SECONDS, agent.close(), "source")

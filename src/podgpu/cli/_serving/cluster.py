@@ -8,19 +8,18 @@ from podgpu import __version__, log
 from podgpu.assembly import collector
 from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.guard import open_guard
-from podgpu.cli._serving.stopping import Signals, until_stopped, within
+from podgpu.assembly.menu import open_cluster_menu
+from podgpu.cli._serving import buffers
+from podgpu.cli._serving.stopping import READER_SECONDS, SERVER_SECONDS, Signals, until_stopped, within
 from podgpu.config import Config
 from podgpu.config.price import PriceOptions
-from podgpu.serve.cluster.menu import cluster_menu
 from podgpu.serve.cluster.server import ClusterServer
-
-SERVER_STOP_SECONDS = 2.4
-READER_CLOSE_SECONDS = 2.2
 
 
 def serve_cluster(config: Config) -> int:
     """Run until SIGTERM or SIGINT."""
     collector.relax(collector.FEWER)
+    buffers.shrink()
     allow_connections()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, at_exit))
@@ -31,7 +30,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
     await reader.check()
     server = ClusterServer(
         reader,
-        cluster_menu(config.of, config.series_limit),
+        open_cluster_menu(config),
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
         max_streams=config.web_max_streams,
@@ -45,8 +44,8 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         log.info("listening", version=__version__, addresses=",".join(map(str, server.addresses)))
         return await until_stopped(signals, reader.running)
     finally:
-        await within(SERVER_STOP_SECONDS, server.stop(), "server")
-        await within(READER_CLOSE_SECONDS, reader.close(), "reader")
+        await within(SERVER_SECONDS, server.stop(), "server")
+        await within(READER_SECONDS, reader.close(), "reader")
 
 
 def allow_connections() -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 from podgpu import log
 
+# For the server to stop, and for what reads the GPUs or the nodes to close; together less than the last resort.
+SERVER_SECONDS, READER_SECONDS = 2.4, 2.2
 LAST_RESORT_SECONDS = 4.8
 
 Release = Callable[[], Coroutine[Any, Any, bool]]

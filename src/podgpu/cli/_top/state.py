@@ -11,7 +11,7 @@ HELP, WRONG = "help", "wrong"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`line` is where the cursor is among the lines of the body, `held` the row it is on."""
+    """`line` is where the cursor is among the lines of the body; `opened` are the rows with evidence below, by view."""
 
     view: str = VIEWS[0]
     sorts: Mapping[str, str] = field(default_factory=lambda: SORTED_BY)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
+from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.store.options import Options as StoreOptions
 from podgpu.config import OPTIONS, ClusterOptions, Config, Terminal
 from podgpu.model import Cluster, Snapshot
@@ -84,7 +85,7 @@ def _web(config: Config, url: str) -> View:
     from podgpu.cli._view.web import WebView
     from podgpu.cli._view.wire import Wire
 
-    return WebView(Wire(url, config.of(Terminal)))
+    return WebView(Wire(url, config.of(LoginOptions)))
 
 
 def _reader(config: Config) -> View:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from urllib.parse import urlsplit
 
-from podgpu.cli._view.login import Login
-from podgpu.config import Terminal
+from podgpu.cluster.agents.login import Login
+from podgpu.cluster.agents.options import LoginOptions
 from podgpu.errors import UserError
 
 PATIENCE_SECONDS = 10.0
@@ -35,10 +35,10 @@ class Answer:
 class Wire:
     """Every question has one deadline, even if the answer comes in small pieces."""
 
-    def __init__(self, url: str, chosen: Terminal, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, url: str, chosen: LoginOptions, patience: float = PATIENCE_SECONDS) -> None:
         self.url = url
         self._address = urlsplit(url)
-        self._login = Login(chosen, self._address)
+        self._login = Login(chosen, [url])
         self._patience = patience
         self._connection: HTTPConnection | None = None
 
@@ -97,7 +97,7 @@ class Wire:
         host, port = self._address.hostname or "", self._address.port
         if self._address.scheme == "http":
             return HTTPConnection(host, port, timeout=self._patience)
-        return HTTPSConnection(host, port, timeout=self._patience, context=self._login.context())
+        return _Secured(host, port, self._patience, self._login)
 
     def _judged(self, answer: Answer) -> Answer:
         if answer.status in (200, 404):
@@ -112,6 +112,16 @@ class Wire:
         if answer.status == 403:
             raise UserError(f"{self.url} does not let this account read; ask whoever runs it for access")
         raise UserError(f"{self.url} answers {answer.status}; {_ADVICE}")
+
+
+class _Secured(HTTPSConnection):
+    def __init__(self, host: str, port: int | None, patience: float, login: Login) -> None:
+        self._trust, self._name = login.context(), login.server_name or host
+        super().__init__(host, port, timeout=patience, context=self._trust)
+
+    def connect(self) -> None:
+        HTTPConnection.connect(self)
+        self.sock = self._trust.wrap_socket(self.sock, server_hostname=self._name)
 
 
 def _body(response: HTTPResponse, until: float) -> bytes:

@@ -6,7 +6,7 @@ from typing import Protocol
 from podgpu.cluster.agents.client import Fetched
 from podgpu.cluster.reader import ReadFault
 from podgpu.errors import UserError
-from podgpu.model import Snapshot
+from podgpu.model import Snapshot, Written
 from podgpu.model.document import SchemaError, decode
 
 SLIM = "/api/v1/snapshot?form=slim"
@@ -33,6 +33,7 @@ class AgentReader:
         self._node = node
         self._etag = ""
         self._snapshot: Snapshot | None = None
+        self.written: Written | None = None
 
     async def read(self) -> Snapshot:
         answer = await self._client.get(self._url + SLIM, self._etag if self._snapshot else "")
@@ -40,12 +41,14 @@ class AgentReader:
             if self._snapshot is None:
                 raise ReadFault("garbage", "it answers that nothing has changed, but sent nothing before")
             return self._snapshot
-        self._snapshot = None
+        self._snapshot = self.written = None
         async with self._turn:
-            self._snapshot = self._checked(answer.body)
+            self._snapshot = found = self._checked(answer.body)
             await asyncio.sleep(0)
         self._etag = answer.etag
-        return self._snapshot
+        if answer.packed and _may_stand_in_another(answer.body):
+            self.written = Written(found, answer.packed)
+        return found
 
     async def full(self) -> Snapshot:
         """Return the snapshot with everything in it."""
@@ -68,3 +71,13 @@ class AgentReader:
         if not snapshot.node:
             raise ReadFault("wrong_node", "it does not say which node it reports")
         return snapshot
+
+
+def _may_stand_in_another(document: bytes) -> bool:
+    """Whether it is in one line, and UTF-8 also in what the decoder skips because it does not know it."""
+    if b"\n" in document or b"\r" in document:
+        return False
+    try:
+        return document.isascii() or bool(document.decode())
+    except UnicodeDecodeError:
+        return False

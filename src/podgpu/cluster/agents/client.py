@@ -4,23 +4,32 @@ import asyncio
 import os
 import ssl
 import zlib
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
+from podgpu.cluster.agents.login import Login
+from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.agents.wire import Gone, Head, Wire
 from podgpu.cluster.reader import ReadFault
+from podgpu.errors import UserError
 
 MOST_BYTES = 8 << 20
+LONGEST_LINE = 300
 _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 _PORTS = {"http": 80, "https": 443}
 
 
 class Fetched(Struct, frozen=True):
-    """An answer. `body` is None if nothing has changed since the `etag` that was sent."""
+    """An answer. `body` is None if nothing has changed since the `etag` that was sent.
+
+    `packed` is the same as it came, if that was compressed.
+    """
 
     etag: str
     body: bytes | None
+    packed: bytes = b""
 
 
 class Client:
@@ -30,9 +39,11 @@ class Client:
         self,
         *,
         timeout: float,
+        login: Login | None = None,
         most_bytes: int = MOST_BYTES,
     ) -> None:
         self._timeout = timeout
+        self._login = login or Login(LoginOptions())
         self._most_bytes = most_bytes
         self._wires: dict[tuple[str, str], Wire] = {}
 
@@ -44,6 +55,10 @@ class Client:
                 head, body = await self._ask(address, self._request(address, etag))
         except TimeoutError:
             raise ReadFault("timeout", f"no answer within {self._timeout:g} s") from None
+        except UserError as error:
+            raise ReadFault("login", str(error)) from None
+        except ssl.SSLCertVerificationError as error:
+            raise ReadFault("tls", f"its certificate is refused: {error.verify_message}") from None
         except ssl.SSLError as error:
             raise ReadFault("tls", str(error.reason or error)) from None
         except OSError as error:
@@ -88,9 +103,14 @@ class Client:
             lambda: Wire(self._most_bytes),
             address.hostname or "",
             port,
-            ssl=address.scheme == "https" or None,
+            **self._secured(address),
         )
         return wire
+
+    def _secured(self, address: SplitResult) -> dict[str, Any]:
+        if address.scheme != "https":
+            return {}
+        return {"ssl": self._login.context(), "server_hostname": self._login.server_name or address.hostname}
 
     def _request(self, address: SplitResult, etag: str) -> bytes:
         fields = {
@@ -98,6 +118,7 @@ class Client:
             "Accept": "application/json",
             "Accept-Encoding": "gzip",
             "User-Agent": "podgpu",
+            **self._login.headers(),
         }
         if etag:
             fields["If-None-Match"] = etag
@@ -106,20 +127,26 @@ class Client:
         return f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
 
     def _fetched(self, head: Head, body: bytes) -> Fetched:
-        check_status(head.status)
+        check_status(head.status, b"" if head.encoding else body)
         if head.status == 304:
             return Fetched(head.etag, None)
-        return Fetched(head.etag, unpacked(body, head.encoding, self._most_bytes))
+        return fetched(head.etag, body, head.encoding, self._most_bytes)
 
 
-def check_status(status: int) -> None:
+def check_status(status: int, body: bytes = b"") -> None:
+    """A server that refuses says in its answer what would let in the account."""
     if status in (200, 304):
         return
     reason = {401: "unauthorized", 403: "forbidden"}.get(status, "http_error")
-    raise ReadFault(reason, f"it answers {status}")
+    said = _line(body) if status == 403 else ""
+    raise ReadFault(reason, f"it answers {status}" + (f": {said}" if said else ""))
 
 
-def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
+def fetched(etag: str, body: bytes, encoding: str, most_bytes: int) -> Fetched:
+    return Fetched(etag, _unpacked(body, encoding, most_bytes), body if encoding == "gzip" else b"")
+
+
+def _unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
     """Undo the compression, but never to more than `most_bytes`."""
     if encoding in ("", "identity"):
         return body
@@ -135,6 +162,11 @@ def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
     if not packer.eof:
         raise ReadFault("garbage", "the answer breaks off")
     return plain
+
+
+def _line(body: bytes) -> str:
+    text = body[:LONGEST_LINE].decode(errors="replace")
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 def _words(error: OSError) -> str:

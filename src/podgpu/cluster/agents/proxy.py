@@ -2,7 +2,7 @@
 
 import asyncio
 
-from podgpu.cluster.agents.client import MOST_BYTES, Fetched, check_status, unpacked
+from podgpu.cluster.agents.client import MOST_BYTES, Fetched, check_status, fetched
 from podgpu.cluster.reader import ReadFault
 from podgpu.kube.api import Api, ApiFault
 
@@ -31,8 +31,9 @@ class ProxyClient:
         except ApiFault as fault:
             raise _fault(fault) from None
         check_status(answer.status)
-        body = None if answer.status == 304 else unpacked(answer.body, answer.encoding, MOST_BYTES)
-        return Fetched(answer.etag, body)
+        if answer.status == 304:
+            return Fetched(answer.etag, None)
+        return fetched(answer.etag, answer.body, answer.encoding, MOST_BYTES)
 
     def forget(self, url: str) -> None:
         """Connections are not those of a single pod."""

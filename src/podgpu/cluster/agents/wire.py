@@ -5,6 +5,7 @@ thousands.
 """
 
 import asyncio
+import ssl
 from typing import cast
 
 import httptools
@@ -66,9 +67,9 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._is_open = False
-        self._fail(
-            ReadFault("garbage", "the answer broke off") if self._has_begun else Gone(),
-        )
+        if isinstance(exc, ssl.SSLError):  # with TLS 1.3 a certificate is refused after the handshake
+            self._fail(exc)
+        self._fail(ReadFault("garbage", "the answer broke off") if self._has_begun else Gone())
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._parser is None:
@@ -102,6 +103,7 @@ class Wire(asyncio.Protocol):
         self._head.status = parser.get_status_code()
         self._is_open = self._is_open and parser.should_keep_alive()
         self._answer.set_result((self._head, bytes(self._body)))
+        self._body.clear()  # a thousand idle connections would keep as many documents
 
     def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():

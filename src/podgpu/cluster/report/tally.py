@@ -30,7 +30,7 @@ class _Card(Struct):
 
 
 class Tally:
-    """The state of every card's counters. Time goes forward alone, for each card by itself."""
+    """The state of every card's counters. Time only goes forward, for each card by itself."""
 
     def __init__(self, start: float) -> None:
         self._start = start

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import msgspec
 from msgspec import Struct
 
-from podgpu.cluster.store.fault import Notice, StoreFault
+from podgpu.cluster.store.fault import PARTIAL, Notice, StoreFault
 
 Sample = tuple[float, float]  # when, and the value
 
@@ -19,6 +19,12 @@ _LIMIT = re.compile(
     r"limit|exceed|-search\.|cannot select more than",
     re.IGNORECASE,
 )
+
+
+# How stores say that one of several that they are made of is down, when they must not answer without it.
+_HALF = re.compile(r"code = Unavailable|vmstorage")
+# Notes on the question itself, and Thanos' word for a time of which there is no data.
+_HARMLESS = ("PromQL ", "No StoreAPIs matched")
 
 
 class Point(Struct, frozen=True, gc=False):
@@ -80,7 +86,9 @@ def _sound(status: int, body: bytes) -> Iterator[None]:
         yield
     except ValueError as error:  # msgspec's errors and those of text that is not UTF-8 are subclasses
         if status == 200:
-            raise StoreFault("store_garbage", f"the answer is none of Prometheus' API ({error})") from None
+            raise StoreFault(
+                "store_garbage", f"the answer does not follow Prometheus' API ({error})"
+            ) from None
         raise _refusal(status, "", short(body.decode(errors="replace"))) from None
 
 
@@ -94,16 +102,23 @@ def _read(status: int, body: bytes, wanted: str) -> tuple[list[_Row], list[Notic
         raise StoreFault(
             "store_garbage", f"asked for a {wanted}, the store answered with {kind or 'nothing'}"
         )
-    notices = [Notice("store_warning", short(one)) for one in answer.warnings or ()]
+    notices = [Notice(_kind(one), short(one)) for one in answer.warnings or ()]
     if answer.isPartial:
-        notices.append(Notice("store_partial", "the store says that it could not read all of its data"))
+        notices.append(Notice(PARTIAL, "the store says that it could not read all of its data"))
     return data.result or [], notices
+
+
+def _kind(warning: str) -> str:
+    """A warning is of a part of the store that did not answer, unless it is about the question or the time."""
+    return "store_warning" if warning.startswith(_HARMLESS) else PARTIAL
 
 
 def _refusal(status: int, kind: str, message: str) -> StoreFault:
     said = f"HTTP {status}" + (f": {message}" if message else "")
     if status in (401, 403):
         return StoreFault("store_refused", said)
+    if _HALF.search(message):
+        return StoreFault(PARTIAL, said)
     if kind in ("timeout", "canceled") or status == 504:
         return StoreFault("store_late", said)
     if status == 429 or (status in (400, 422, 500, 503) and _LIMIT.search(message)):

@@ -11,7 +11,7 @@ import aiohttp
 
 from podgpu.cluster.store import answer
 from podgpu.cluster.store.answer import Point, Series
-from podgpu.cluster.store.fault import Notice, StoreFault
+from podgpu.cluster.store.fault import PARTIAL, Notice, StoreFault
 from podgpu.cluster.store.login import Login
 from podgpu.cluster.store.options import Options
 from podgpu.errors import UserError
@@ -22,17 +22,25 @@ Read = Callable[[int, bytes], tuple[list[T], list[Notice]]]
 LARGEST_ANSWER = 256 << 20
 AT_A_TIME = 4
 _CONNECT_SECONDS = 5.0
+# Each is for one kind of store, and the others ignore it. VictoriaMetrics must not move the time to an earlier one.
+# Thanos must leave out copies of samples, and take none that stand for several.
+_MANNER = {"nocache": "1", "dedup": "true", "max_source_resolution": "0s"}
+# How Thanos and a cluster of VictoriaMetrics are told to answer with all or nothing.
+_WHOLE = {"partial_response": "false", "deny_partial_response": "1"}
 
 
 class Store:
     """`notices` gathers what the store said beside its answers."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, *, whole: bool = False) -> None:
+        """With `whole`, an answer from half of the store's data is a fault: differences of counters would be wrong."""
         if options.url is None:
             raise UserError("no store is given; write --prometheus.url=http://HOST:9090")
         self._url = f"{options.url}/api/v1/query"
         self._where = urlsplit(options.url).netloc
         self._options = options
+        self._whole = whole
+        self._manner = {**_MANNER, **(_WHOLE if whole else {})}
         self._login = Login(options)
         self._context = _trusted(options)
         self._places = asyncio.Semaphore(AT_A_TIME)
@@ -59,14 +67,15 @@ class Store:
     async def _ask(self, query: str, at: float, read: Read[T]) -> list[T]:
         async with self._places:
             with _faults(self._where, self._options.timeout):
-                status, body = await self._answer({"query": query, "time": f"{at:.3f}", "nocache": "1"})
+                status, body = await self._answer({"query": query, "time": f"{at:.3f}", **self._manner})
         # It takes long for a large answer, and nothing else may wait for it.
         found, notices = await asyncio.to_thread(read, status, body)
+        if self._whole and (missing := [one for one in notices if one.reason == PARTIAL]):
+            raise StoreFault(PARTIAL, missing[0].detail)
         self.notices.update(notices)
         return found
 
     async def _answer(self, form: dict[str, str]) -> tuple[int, bytes]:
-        """`nocache` keeps VictoriaMetrics from moving the time to an earlier one; the others ignore it."""
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=self._options.timeout, sock_connect=_CONNECT_SECONDS)
             self._session = aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar())

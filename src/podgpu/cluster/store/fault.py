@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+PARTIAL = "store_partial"
+
 
 class StoreFault(Exception):
     """The store gave no answer that can be used. `reason` is one of those in docs/report.md."""

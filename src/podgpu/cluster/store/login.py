@@ -1,13 +1,12 @@
 """The store's address and the headers that open it. Secrets come from files alone, and show in no message."""
 
 import re
-from base64 import b64encode
 from collections.abc import Iterator
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
+from podgpu.cluster.credential import Credential, is_loopback, text_of
 from podgpu.cluster.store.fault import StoreFault
 from podgpu.errors import UserError
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 _HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*:\s*(\S(?:.*\S)?)")
 _SECRET = re.compile(r"auth|cookie|token|key|secret|password", re.IGNORECASE)
-_LONGEST_FILE = 64 << 10
 
 
 def store_address(text: str) -> str:
@@ -41,7 +39,8 @@ class Login:
 
     def __init__(self, options: "Options") -> None:
         self._options = options
-        address = urlsplit(options.url or "")
+        self._credential = Credential(options.token_file, options.password_file)
+        address, names = urlsplit(options.url or ""), self._more().keys()
         if options.token_file and options.password_file:
             raise UserError("give either --prometheus.token-file or --prometheus.password-file, not both")
         if address.scheme == "https":
@@ -50,56 +49,27 @@ class Login:
             raise UserError(
                 f"a certificate authority means nothing over plain HTTP; write https://{address.netloc}"
             )
-        if not _is_loopback(address) and self._holds_secret():
+        # A tenant's name in a header is no secret.
+        holds_secret = self._credential.is_given or any(map(_SECRET.search, names))
+        if holds_secret and not is_loopback(address.hostname or ""):
             raise UserError(f"a login is never sent over plain HTTP; write https://{address.netloc}")
 
     def headers(self) -> dict[str, str]:
-        more = dict(_headers(self._options.headers_file)) if self._options.headers_file else {}
-        if path := self._options.token_file:
-            more["Authorization"] = f"Bearer {_line(path, 'a token')}"
-        elif path := self._options.password_file:
-            pair = _line(path, "USER:PASSWORD")
-            if ":" not in pair:
-                raise StoreFault("store_refused", f"{path} does not hold USER:PASSWORD in one line")
-            more["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
-        return more
+        try:
+            return {**self._more(), **self._credential.headers()}
+        except UserError as error:
+            raise StoreFault("store_refused", str(error)) from None
 
-    def _holds_secret(self) -> bool:
-        """A tenant's name in a header is no secret."""
-        if self._options.token_file or self._options.password_file:
-            return True
+    def _more(self) -> dict[str, str]:
         path = self._options.headers_file
-        return path is not None and any(_SECRET.search(name) for name, _ in _headers(path))
-
-
-def _is_loopback(address: SplitResult) -> bool:
-    host = address.hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+        return dict(_headers(path)) if path else {}
 
 
 def _headers(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(_text(path).splitlines(), start=1):
+    for number, line in enumerate(text_of(path).splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         found = _HEADER.fullmatch(line.strip())
         if not found or not found[2].isprintable():
             raise UserError(f"{path}, line {number}: not a header; write it like 'X-Scope-OrgID: team-a'")
         yield found[1], found[2]
-
-
-def _line(path: Path, wanted: str) -> str:
-    text = _text(path).strip()
-    if not text or not text.isprintable():
-        raise StoreFault("store_refused", f"{path} does not hold {wanted} in one line")
-    return text
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(_LONGEST_FILE).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreFault("store_refused", f"cannot read {path}: {type(error).__name__}") from None

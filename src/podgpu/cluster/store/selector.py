@@ -15,7 +15,7 @@ def matchers(text: str) -> str:
     inside = text.strip().removeprefix("{").removesuffix("}").strip()
     if not _MATCHERS.fullmatch(inside):
         raise UserError(
-            f"""{text!r} is no list of label matchers; write it like cluster="prod",job="podgpu\""""
+            f"""{text!r} is not a list of label matchers; write it like cluster="prod",job="podgpu\""""
         )
     return inside
 

@@ -66,6 +66,7 @@ class StoreSurvey:
 
 class StoreReader:
     origin = PART
+    written = None
 
     def __init__(self, survey: StoreSurvey, node: str) -> None:
         self._survey = survey

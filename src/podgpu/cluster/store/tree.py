@@ -10,6 +10,7 @@ from podgpu import catalog
 from podgpu.cluster.store.rows import CardRows, NodeRows, Values, named
 from podgpu.model import (
     ENDED,
+    UNKNOWN,
     Ability,
     Balance,
     Booking,
@@ -30,7 +31,6 @@ from podgpu.model import (
 )
 
 SOURCE = "store"
-UNKNOWN = -1  # for numbers of the driver that no series carries
 _LABEL = "label_"
 _DEVICE = {row.name: row.label_names for row in catalog.device_rows()}
 

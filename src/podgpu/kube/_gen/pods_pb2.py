@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\npods.proto\x12\x0bpodgpu.pods\"\x1c\n\x0cListResponse\x12\x0c\n\x04pods\x18\x01 \x03(\x0c\"\'\n\nWatchEvent\x12\x0c\n\x04type\x18\x01 \x01(\x05\x12\x0b\n\x03pod\x18\x02 \x01(\x0c\"\x81\x01\n\nPodMessage\x12\'\n\x08metadata\x18\x01 \x01(\x0b\x32\x15.podgpu.pods.Metadata\x12\"\n\x04spec\x18\x02 \x01(\x0b\x32\x14.podgpu.pods.PodSpec\x12&\n\x06status\x18\x03 \x01(\x0b\x32\x16.podgpu.pods.PodStatus\"\x95\x01\n\x07PodSpec\x12.\n\ncontainers\x18\x02 \x03(\x0b\x32\x1a.podgpu.pods.ContainerSpec\x12\x33\n\x0finit_containers\x18\x14 \x03(\x0b\x32\x1a.podgpu.pods.ContainerSpec\x12%\n\x06\x63laims\x18\' \x03(\x0b\x32\x15.podgpu.pods.PodClaim\"y\n\rContainerSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05image\x18\x02 \x01(\t\x12 \n\x03\x65nv\x18\x07 \x03(\x0b\x32\x13.podgpu.pods.EnvVar\x12)\n\tresources\x18\x08 \x01(\x0b\x32\x16.podgpu.pods.Resources\"%\n\x06\x45nvVar\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xac\x01\n\tResources\x12\x32\n\x06limits\x18\x01 \x03(\x0b\x32\".podgpu.pods.Resources.LimitsEntry\x12%\n\x06\x63laims\x18\x03 \x03(\x0b\x32\x15.podgpu.pods.ClaimUse\x1a\x44\n\x0bLimitsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12$\n\x05value\x18\x02 \x01(\x0b\x32\x15.podgpu.pods.Quantity:\x02\x38\x01\"\x18\n\x08Quantity\x12\x0c\n\x04text\x18\x01 \x01(\t\")\n\x08\x43laimUse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07request\x18\x02 \x01(\t\",\n\x08PodClaim\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nclaim_name\x18\x03 \x01(\t\"\xb3\x02\n\x08Metadata\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\x12\x31\n\x06labels\x18\x0b \x03(\x0b\x32!.podgpu.pods.Metadata.LabelsEntry\x12;\n\x0b\x61nnotations\x18\x0c \x03(\x0b\x32&.podgpu.pods.Metadata.AnnotationsEntry\x12&\n\x06owners\x18\r \x03(\x0b\x32\x16.podgpu.pods.Reference\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"]\n\tReference\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x04 \x01(\t\x12\x13\n\x0b\x61pi_version\x18\x05 \x01(\t\x12\x12\n\ncontroller\x18\x06 \x01(\x08\"\xd5\x02\n\tPodStatus\x12\r\n\x05phase\x18\x01 \x01(\t\x12\x0f\n\x07host_ip\x18\x05 \x01(\t\x12%\n\nstart_time\x18\x07 \x01(\x0b\x32\x11.podgpu.pods.Time\x12\x30\n\ncontainers\x18\x08 \x03(\x0b\x32\x1c.podgpu.pods.ContainerStatus\x12\x35\n\x0finit_containers\x18\n \x03(\x0b\x32\x1c.podgpu.pods.ContainerStatus\x12:\n\x14\x65phemeral_containers\x18\r \x03(\x0b\x32\x1c.podgpu.pods.ContainerStatus\x12(\n\x06\x63laims\x18\x0f \x03(\x0b\x32\x18.podgpu.pods.ClaimStatus\x12\x32\n\x0e\x65xtended_claim\x18\x12 \x01(\x0b\x32\x1a.podgpu.pods.ExtendedClaim\"&\n\x04Time\x12\x0f\n\x07seconds\x18\x01 \x01(\x03\x12\r\n\x05nanos\x18\x02 \x01(\x05\"/\n\x0b\x43laimStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nclaim_name\x18\x02 \x01(\t\"R\n\rExtendedClaim\x12-\n\x08mappings\x18\x01 \x03(\x0b\x32\x1b.podgpu.pods.RequestMapping\x12\x12\n\nclaim_name\x18\x02 \x01(\t\"F\n\x0eRequestMapping\x12\x11\n\tcontainer\x18\x01 \x01(\t\x12\x10\n\x08resource\x18\x02 \x01(\t\x12\x0f\n\x07request\x18\x03 \x01(\t\"\x9a\x01\n\x0f\x43ontainerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12!\n\x05state\x18\x02 \x01(\x0b\x32\x12.podgpu.pods.State\x12\r\n\x05image\x18\x06 \x01(\t\x12\x14\n\x0c\x63ontainer_id\x18\x08 \x01(\t\x12\x31\n\tallocated\x18\x0e \x03(\x0b\x32\x1e.podgpu.pods.AllocatedResource\".\n\x05State\x12%\n\x07running\x18\x02 \x01(\x0b\x32\x14.podgpu.pods.Running\"\t\n\x07Running\"Q\n\x11\x41llocatedResource\x12\x0c\n\x04name\x18\x01 \x01(\t\x12.\n\tresources\x18\x02 \x03(\x0b\x32\x1b.podgpu.pods.ResourceHealth\"\x1c\n\x0eResourceHealth\x12\n\n\x02id\x18\x01 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\npods.proto\x12\x0bpodgpu.pods\"\x1c\n\x0cListResponse\x12\x0c\n\x04pods\x18\x01 \x03(\x0c\"\'\n\nWatchEvent\x12\x0c\n\x04type\x18\x01 \x01(\x05\x12\x0b\n\x03pod\x18\x02 \x01(\x0c\"\x81\x01\n\nPodMessage\x12\'\n\x08metadata\x18\x01 \x01(\x0b\x32\x15.podgpu.pods.Metadata\x12\"\n\x04spec\x18\x02 \x01(\x0b\x32\x14.podgpu.pods.PodSpec\x12&\n\x06status\x18\x03 \x01(\x0b\x32\x16.podgpu.pods.PodStatus\"\x95\x01\n\x07PodSpec\x12.\n\ncontainers\x18\x02 \x03(\x0b\x32\x1a.podgpu.pods.ContainerSpec\x12\x33\n\x0finit_containers\x18\x14 \x03(\x0b\x32\x1a.podgpu.pods.ContainerSpec\x12%\n\x06\x63laims\x18\' \x03(\x0b\x32\x15.podgpu.pods.PodClaim\"y\n\rContainerSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05image\x18\x02 \x01(\t\x12 \n\x03\x65nv\x18\x07 \x03(\x0b\x32\x13.podgpu.pods.EnvVar\x12)\n\tresources\x18\x08 \x01(\x0b\x32\x16.podgpu.pods.Resources\"%\n\x06\x45nvVar\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xac\x01\n\tResources\x12\x32\n\x06limits\x18\x01 \x03(\x0b\x32\".podgpu.pods.Resources.LimitsEntry\x12%\n\x06\x63laims\x18\x03 \x03(\x0b\x32\x15.podgpu.pods.ClaimUse\x1a\x44\n\x0bLimitsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12$\n\x05value\x18\x02 \x01(\x0b\x32\x15.podgpu.pods.Quantity:\x02\x38\x01\"\x18\n\x08Quantity\x12\x0c\n\x04text\x18\x01 \x01(\t\")\n\x08\x43laimUse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07request\x18\x02 \x01(\t\",\n\x08PodClaim\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nclaim_name\x18\x03 \x01(\t\"\xb3\x02\n\x08Metadata\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\x12\x31\n\x06labels\x18\x0b \x03(\x0b\x32!.podgpu.pods.Metadata.LabelsEntry\x12;\n\x0b\x61nnotations\x18\x0c \x03(\x0b\x32&.podgpu.pods.Metadata.AnnotationsEntry\x12&\n\x06owners\x18\r \x03(\x0b\x32\x16.podgpu.pods.Reference\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"]\n\tReference\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x04 \x01(\t\x12\x13\n\x0b\x61pi_version\x18\x05 \x01(\t\x12\x12\n\ncontroller\x18\x06 \x01(\x08\"\xe8\x02\n\tPodStatus\x12\r\n\x05phase\x18\x01 \x01(\t\x12\x0f\n\x07host_ip\x18\x05 \x01(\t\x12%\n\nstart_time\x18\x07 \x01(\x0b\x32\x11.podgpu.pods.Time\x12\x30\n\ncontainers\x18\x08 \x03(\x0b\x32\x1c.podgpu.pods.ContainerStatus\x12\x11\n\tqos_class\x18\t \x01(\t\x12\x35\n\x0finit_containers\x18\n \x03(\x0b\x32\x1c.podgpu.pods.ContainerStatus\x12:\n\x14\x65phemeral_containers\x18\r \x03(\x0b\x32\x1c.podgpu.pods.ContainerStatus\x12(\n\x06\x63laims\x18\x0f \x03(\x0b\x32\x18.podgpu.pods.ClaimStatus\x12\x32\n\x0e\x65xtended_claim\x18\x12 \x01(\x0b\x32\x1a.podgpu.pods.ExtendedClaim\"&\n\x04Time\x12\x0f\n\x07seconds\x18\x01 \x01(\x03\x12\r\n\x05nanos\x18\x02 \x01(\x05\"/\n\x0b\x43laimStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nclaim_name\x18\x02 \x01(\t\"R\n\rExtendedClaim\x12-\n\x08mappings\x18\x01 \x03(\x0b\x32\x1b.podgpu.pods.RequestMapping\x12\x12\n\nclaim_name\x18\x02 \x01(\t\"F\n\x0eRequestMapping\x12\x11\n\tcontainer\x18\x01 \x01(\t\x12\x10\n\x08resource\x18\x02 \x01(\t\x12\x0f\n\x07request\x18\x03 \x01(\t\"\x9a\x01\n\x0f\x43ontainerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12!\n\x05state\x18\x02 \x01(\x0b\x32\x12.podgpu.pods.State\x12\r\n\x05image\x18\x06 \x01(\t\x12\x14\n\x0c\x63ontainer_id\x18\x08 \x01(\t\x12\x31\n\tallocated\x18\x0e \x03(\x0b\x32\x1e.podgpu.pods.AllocatedResource\".\n\x05State\x12%\n\x07running\x18\x02 \x01(\x0b\x32\x14.podgpu.pods.Running\"\t\n\x07Running\"Q\n\x11\x41llocatedResource\x12\x0c\n\x04name\x18\x01 \x01(\t\x12.\n\tresources\x18\x02 \x03(\x0b\x32\x1b.podgpu.pods.ResourceHealth\"\x1c\n\x0eResourceHealth\x12\n\n\x02id\x18\x01 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -68,23 +68,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REFERENCE']._serialized_start=1144
   _globals['_REFERENCE']._serialized_end=1237
   _globals['_PODSTATUS']._serialized_start=1240
-  _globals['_PODSTATUS']._serialized_end=1581
-  _globals['_TIME']._serialized_start=1583
-  _globals['_TIME']._serialized_end=1621
-  _globals['_CLAIMSTATUS']._serialized_start=1623
-  _globals['_CLAIMSTATUS']._serialized_end=1670
-  _globals['_EXTENDEDCLAIM']._serialized_start=1672
-  _globals['_EXTENDEDCLAIM']._serialized_end=1754
-  _globals['_REQUESTMAPPING']._serialized_start=1756
-  _globals['_REQUESTMAPPING']._serialized_end=1826
-  _globals['_CONTAINERSTATUS']._serialized_start=1829
-  _globals['_CONTAINERSTATUS']._serialized_end=1983
-  _globals['_STATE']._serialized_start=1985
-  _globals['_STATE']._serialized_end=2031
-  _globals['_RUNNING']._serialized_start=2033
-  _globals['_RUNNING']._serialized_end=2042
-  _globals['_ALLOCATEDRESOURCE']._serialized_start=2044
-  _globals['_ALLOCATEDRESOURCE']._serialized_end=2125
-  _globals['_RESOURCEHEALTH']._serialized_start=2127
-  _globals['_RESOURCEHEALTH']._serialized_end=2155
+  _globals['_PODSTATUS']._serialized_end=1600
+  _globals['_TIME']._serialized_start=1602
+  _globals['_TIME']._serialized_end=1640
+  _globals['_CLAIMSTATUS']._serialized_start=1642
+  _globals['_CLAIMSTATUS']._serialized_end=1689
+  _globals['_EXTENDEDCLAIM']._serialized_start=1691
+  _globals['_EXTENDEDCLAIM']._serialized_end=1773
+  _globals['_REQUESTMAPPING']._serialized_start=1775
+  _globals['_REQUESTMAPPING']._serialized_end=1845
+  _globals['_CONTAINERSTATUS']._serialized_start=1848
+  _globals['_CONTAINERSTATUS']._serialized_end=2002
+  _globals['_STATE']._serialized_start=2004
+  _globals['_STATE']._serialized_end=2050
+  _globals['_RUNNING']._serialized_start=2052
+  _globals['_RUNNING']._serialized_end=2061
+  _globals['_ALLOCATEDRESOURCE']._serialized_start=2063
+  _globals['_ALLOCATEDRESOURCE']._serialized_end=2144
+  _globals['_RESOURCEHEALTH']._serialized_start=2146
+  _globals['_RESOURCEHEALTH']._serialized_end=2174
 # @@protoc_insertion_point(module_scope)

@@ -142,11 +142,12 @@ class Reference(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., uid: _Optional[str] = ..., api_version: _Optional[str] = ..., controller: _Optional[bool] = ...) -> None: ...
 
 class PodStatus(_message.Message):
-    __slots__ = ("phase", "host_ip", "start_time", "containers", "init_containers", "ephemeral_containers", "claims", "extended_claim")
+    __slots__ = ("phase", "host_ip", "start_time", "containers", "qos_class", "init_containers", "ephemeral_containers", "claims", "extended_claim")
     PHASE_FIELD_NUMBER: _ClassVar[int]
     HOST_IP_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    QOS_CLASS_FIELD_NUMBER: _ClassVar[int]
     INIT_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     EPHEMERAL_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     CLAIMS_FIELD_NUMBER: _ClassVar[int]
@@ -155,11 +156,12 @@ class PodStatus(_message.Message):
     host_ip: str
     start_time: Time
     containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
+    qos_class: str
     init_containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     ephemeral_containers: _containers.RepeatedCompositeFieldContainer[ContainerStatus]
     claims: _containers.RepeatedCompositeFieldContainer[ClaimStatus]
     extended_claim: ExtendedClaim
-    def __init__(self, phase: _Optional[str] = ..., host_ip: _Optional[str] = ..., start_time: _Optional[_Union[Time, _Mapping]] = ..., containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., init_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., ephemeral_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[ClaimStatus, _Mapping]]] = ..., extended_claim: _Optional[_Union[ExtendedClaim, _Mapping]] = ...) -> None: ...
+    def __init__(self, phase: _Optional[str] = ..., host_ip: _Optional[str] = ..., start_time: _Optional[_Union[Time, _Mapping]] = ..., containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., qos_class: _Optional[str] = ..., init_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., ephemeral_containers: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., claims: _Optional[_Iterable[_Union[ClaimStatus, _Mapping]]] = ..., extended_claim: _Optional[_Union[ExtendedClaim, _Mapping]] = ...) -> None: ...
 
 class Time(_message.Message):
     __slots__ = ("seconds", "nanos")

@@ -150,5 +150,5 @@ def _document(path: Path) -> Entry:
         # The parser's own message may quote a secret.
         raise UserError(f"{path} is not valid YAML; check --kube.kubeconfig") from None
     if not isinstance(document, dict):
-        raise UserError(f"{path} is no kubeconfig; check --kube.kubeconfig")
+        raise UserError(f"{path} is not a kubeconfig; check --kube.kubeconfig")
     return document

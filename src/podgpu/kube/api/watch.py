@@ -32,7 +32,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchTiming:
-    """Seconds. Pauses double from `first_pause` to `longest_pause`, and start over after `steady` good seconds."""
+    """Seconds. Pauses double from `first_pause` to `longest_pause`, and start over after `steady` good seconds.
+
+    Where a right is missing, they go on to `forbidden_pause`.
+    """
 
     first_pause: float = 0.8
     longest_pause: float = 30.0
@@ -227,16 +230,17 @@ class Watch(Generic[T]):
             self._cache_will_do = False
             if self._is_first_gone():
                 return max(spread(self._timing.first_pause), fault.retry_after)
-        least = self._timing.forbidden_pause if fault.reason == "forbidden" else 0.0
-        return max(self._pause(), fault.retry_after, least)
+        is_forbidden = fault.reason == "forbidden"  # a right that was not granted may be, but not soon
+        longest = self._timing.forbidden_pause if is_forbidden else None
+        return max(self._pause(longest), fault.retry_after)
 
     def _is_first_gone(self) -> bool:
         """Distinguish a server that restarted, where only a list is missing, from one that says so time and again."""
         last, self._gone_at = self._gone_at, time.monotonic()
         return self._gone_at - last > self._timing.steady
 
-    def _pause(self) -> float:
+    def _pause(self, longest: float | None = None) -> float:
         good, self._good_since = self._good_since, None
         if good is not None and time.monotonic() - good >= self._timing.steady:
             self._backoff.reset()
-        return self._backoff.pause()
+        return self._backoff.pause(longest)

@@ -73,6 +73,7 @@ class Endpoints:
         port_name: str = PORT_NAME,
         fixed: bool = False,
         proxied: bool = False,
+        scheme: str = "http",
     ) -> None:
         self._api = api
         self._node = node
@@ -83,6 +84,7 @@ class Endpoints:
         self._port_name = port_name
         self._fixed = fixed
         self._proxied = proxied
+        self._scheme = scheme
         self._nodes: Mapping[str, str] = {}
         self._fault: Fault | None = None
         self._list_due = 0.0
@@ -146,15 +148,16 @@ class Endpoints:
         """Return the pod's address, or nothing if it would not lead to the pod but, for example, to ourselves."""
         port = self._port if self._fixed else self._own_port(item) or self._port
         if self._proxied:
-            pod = f"/api/v1/namespaces/{item.metadata.namespace}/pods/{item.metadata.name}"
-            return f"{pod}:{port}/proxy{self._path}"
+            pods = f"/api/v1/namespaces/{item.metadata.namespace}/pods"
+            secured = "https:" if self._scheme == "https" else ""
+            return f"{pods}/{secured}{item.metadata.name}:{port}/proxy{self._path}"
         address = _address(item.status.pod_ip)
         if address is None or any(
             (address.is_loopback, address.is_unspecified, address.is_multicast, address.is_link_local)
         ):
             return ""
         host = f"[{address}]" if address.version == 6 else str(address)
-        return f"http://{host}:{port}{self._path}"
+        return f"{self._scheme}://{host}:{port}{self._path}"
 
     def _own_port(self, item: EndpointPod) -> int:
         ports = [port for container in item.spec.containers or () for port in container.ports or ()]

@@ -8,6 +8,7 @@ from podgpu.model import Cluster, ClusterNode
 from podgpu.option import OptionsOf
 from podgpu.option.address import NATIVE
 from podgpu.serve.cluster.views import ListView, MetricsView, View
+from podgpu.views.budget import EVERYTHING, Choice
 from podgpu.views.cluster import dialects, json, metrics, page
 from podgpu.views.cluster.part import part
 from podgpu.views.dialects import PREFIX, container_json, pod_gpu_map
@@ -28,10 +29,14 @@ class ClusterMenu:
     def dialects(self) -> list[str]:
         return sorted(path.removeprefix(PREFIX) for path in self.views if path.startswith(PREFIX))
 
+    @property
+    def metrics(self) -> Mapping[str, MetricsView]:
+        return {path: view for path, view in self.views.items() if isinstance(view, MetricsView)}
 
-def cluster_menu(options: OptionsOf, series_limit: int) -> ClusterMenu:
-    """`series_limit` is how many series a single node may have on a page."""
-    metrics_view = partial(_metrics, series_limit)
+
+def cluster_menu(options: OptionsOf, series_limit: int, choice: Choice = EVERYTHING) -> ClusterMenu:
+    """`series_limit` is how many series a single node may have on a page. Of `choice`, only the names are heeded."""
+    metrics_view = partial(_metrics, series_limit, choice)
     maps = options(pod_gpu_map.Options)
     containers = partial(_containers, options)
     return ClusterMenu(
@@ -51,11 +56,13 @@ def cluster_menu(options: OptionsOf, series_limit: int) -> ClusterMenu:
 
 def _metrics(
     limit: int,
+    choice: Choice,
     of_node: Callable[[ClusterNode], Sequence[Family]],
     of_cluster: Callable[[Cluster], Sequence[Family]],
 ) -> View:
     return MetricsView(
-        lambda node: part(of_node(node), limit), lambda cluster: part(of_cluster(cluster), limit)
+        lambda node: part(choice.of(of_node(node)), limit),
+        lambda cluster: part(choice.of(of_cluster(cluster)), limit),
     )
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from podgpu.serve.cluster.feed import ClusterFeed
-from podgpu.serve.cluster.views import View
+from podgpu.serve.cluster.views import MetricsView, View
+from podgpu.views.budget import Asked
 from podgpu.views.exposition import Format
 
 WANTED_SECONDS = 300.0  # for so long after a request a page is kept ready
@@ -54,16 +55,22 @@ class ClusterPages:
     async def page(self, path: str, form: Format, *, gzipped: bool) -> ClusterPage:
         """Join the page from what is ready; only the first request for it has to wait."""
         shape, view = _Form(form, gzipped), self._views[path]
-        self._wanted.setdefault(path, {})[shape] = time.monotonic()
-        if path not in self._ready:
-            async with self._rendering:
-                await self._update(path, packing=gzipped)
+        await self._make_ready(path, shape)
         version, page = self._joined.get((path, shape), (-1, None))
         if page is None or version != view.version:
             version = view.version
             page = await self._page(view, shape, version)
             self._joined[path, shape] = version, page
         return page
+
+    async def some(
+        self, path: str, view: MetricsView, asked: Asked, form: Format, *, gzipped: bool
+    ) -> ClusterPage:
+        """Join a part of the page for one request alone."""
+        shape = _Form(form, gzipped)
+        await self._make_ready(path, shape)
+        body = await view.some(asked, form, gzipped=gzipped)
+        return self._named(body, view, shape, secrets.randbits(32))
 
     async def once(self, view: View, form: Format, *, gzipped: bool) -> ClusterPage:
         """Make a page for one request alone."""
@@ -72,8 +79,17 @@ class ClusterPages:
 
     async def _page(self, view: View, shape: _Form, version: int) -> ClusterPage:
         body = await view.body(shape.form, gzipped=shape.gzipped)
+        return self._named(body, view, shape, version)
+
+    def _named(self, body: Sequence[bytes], view: View, shape: _Form, version: int) -> ClusterPage:
         etag = f'"{self._mark}-{version}{"-gzip" if shape.gzipped else ""}"'
         return ClusterPage(body, view.content_type(shape.form), etag, gzipped=shape.gzipped)
+
+    async def _make_ready(self, path: str, shape: _Form) -> None:
+        self._wanted.setdefault(path, {})[shape] = time.monotonic()
+        if path not in self._ready:
+            async with self._rendering:
+                await self._update(path, packing=shape.gzipped)
 
     async def _update(self, path: str, *, packing: bool) -> None:
         # What was joined would keep the old parts in memory.

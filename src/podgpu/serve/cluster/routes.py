@@ -10,8 +10,9 @@ from podgpu.serve.answer import Response
 from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
 from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
+from podgpu.serve.cluster.views import MetricsView
 from podgpu.serve.load import Load
-from podgpu.serve.menu import form_of
+from podgpu.serve.menu import asked, form_of
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Handler, Route, is_known, under_policy, wants_gzip
 from podgpu.views.dialects import PREFIX
@@ -53,6 +54,8 @@ class ClusterRoutes:
 
     def _page(self, path: str) -> Handler:
         queried = self._menu.queried.get(path)
+        if path in self._menu.metrics:
+            return self._metrics(path, self._menu.metrics[path])
 
         async def page(request: Request) -> Response:
             form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
@@ -63,6 +66,19 @@ class ClusterRoutes:
             return under_policy(response) if path == "/" else response
 
         return page
+
+    def _metrics(self, path: str, view: MetricsView) -> Handler:
+        async def metrics(request: Request) -> Response:
+            form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
+            try:
+                wanted = asked(request)
+            except UserError as error:
+                return answer.text(400, str(error))
+            if wanted is None:
+                return _answer(await self._pages.page(path, form, gzipped=gzipped), request)
+            return _answer(await self._pages.some(path, view, wanted, form, gzipped=gzipped), request)
+
+        return metrics
 
     async def _snapshot(self, request: Request) -> Response:
         """Pass on a node's snapshot with everything in it: the cluster's own are slim."""

@@ -7,7 +7,7 @@ import msgspec
 from podgpu.model import Cluster
 from podgpu.serve.cluster.feed import ClusterFeed
 from podgpu.serve.cluster.shelf import Shelf
-from podgpu.serve.cluster.stream import Piece
+from podgpu.serve.events.piece import Piece
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 

@@ -1,18 +1,18 @@
 """The kinds of page that a cluster has, each made of the nodes' parts."""
 
 import asyncio
-import zlib
 from collections.abc import Callable, Sequence
+from gzip import compress
 from typing import Protocol
 
 from podgpu.model import Cluster, ClusterNode
 from podgpu.serve.cluster.shelf import Pace, Shelf
-from podgpu.serve.cluster.stream import Piece, gzip
+from podgpu.serve.events.piece import Piece, gzip_stream
+from podgpu.views.budget import Asked
 from podgpu.views.cluster import part
 from podgpu.views.cluster.part import Part
 from podgpu.views.exposition import Format
 
-_GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 _FASTEST = 1
 
 
@@ -76,7 +76,7 @@ class ListView:
         if gzipped:
             await self._pack()
         pieces = self._pieces()
-        return gzip(pieces) if gzipped else [one.plain for one in pieces]
+        return gzip_stream(pieces) if gzipped else [one.plain for one in pieces]
 
     def forget(self) -> None:
         self._shelf.clear()
@@ -119,7 +119,11 @@ class MetricsView:
         self._wholes += 1
 
     async def body(self, form: Format, *, gzipped: bool) -> Sequence[bytes]:
-        plain = part.join([self._whole, *self._shelf.made], form)
+        return await self.some(None, form, gzipped=gzipped)
+
+    async def some(self, asked: Asked | None, form: Format, *, gzipped: bool) -> Sequence[bytes]:
+        """Join what a client asks for."""
+        plain = part.join([self._whole, *self._shelf.made], form, asked)
         return [await asyncio.to_thread(_gzip, plain)] if gzipped else [plain]
 
     def forget(self) -> None:
@@ -131,5 +135,4 @@ def _piece(entry: bytes, separator: bytes) -> Piece:
 
 
 def _gzip(plain: bytes) -> bytes:
-    packer = zlib.compressobj(_FASTEST, zlib.DEFLATED, _GZIP_CONTAINER)
-    return packer.compress(plain) + packer.flush()
+    return compress(plain, _FASTEST, mtime=0)

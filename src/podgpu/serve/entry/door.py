@@ -57,7 +57,7 @@ class Door:
             self._lobby.enter(Caller(wire, origin(peer), self._loop.time(), whole), self._welcome)
 
     def _go_without(self, error: OSError) -> None:
-        """Without a descriptor for the next client, somebody who waits gives up his; else try again later."""
+        """Without a descriptor for the next client, one that waits gives up its own; else try again later."""
         if error.errno in _EXHAUSTED and not self._lobby.make_room(self._loop.time()):
             self._loop.remove_reader(self._listening)
             self._loop.call_later(PAUSE_SECONDS, self._resume)

@@ -1,4 +1,4 @@
-"""Tells whether what a client has sent so far is worth a connection of its own."""
+"""Says whether what a client has sent so far is worth a connection of its own."""
 
 _TLS_HANDSHAKE = 0x16
 _TLS_HEAD = 5

@@ -97,7 +97,7 @@ class Journal(Generic[State]):
     def close(self) -> None:
         if self._writer is not None:
             self._writer.cancel()
-        self._dismiss()
+        self.dismiss()
 
     def _begin(self) -> None:
         """Begin anew: nobody can go on from what was."""
@@ -120,7 +120,7 @@ class Journal(Generic[State]):
                 pass  # waking them without news makes a heartbeat
             except Exception as error:
                 log.error("events failed; their readers have to come again", error=error)
-                self._dismiss()
+                self.dismiss()
                 return
             await self._wake()
         self._kept.clear()
@@ -152,7 +152,8 @@ class Journal(Generic[State]):
             mark, whole = self._full
             return mark, (whole,)
 
-    def _dismiss(self) -> None:
+    def dismiss(self) -> None:
+        """End all streams. Who may still read comes again, and goes on where it was."""
         for reader in list(self._readers):
             reader.close()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from podgpu.serve.cluster.stream import Piece
+from podgpu.serve.events.piece import Piece
 
 FULL = "full"
 CHANGE = "change"

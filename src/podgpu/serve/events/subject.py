@@ -6,8 +6,8 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from podgpu.model import Snapshot
-from podgpu.serve.cluster.stream import Piece
 from podgpu.serve.events.patch import changes
+from podgpu.serve.events.piece import Piece
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Pages
 

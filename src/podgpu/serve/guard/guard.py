@@ -38,9 +38,9 @@ class Guard:
     def asks_for_secrets(self) -> bool:
         return bool(self._book.rules.users) or self._tokens is not None
 
-    def look(self) -> None:
-        """Take over changes of the files."""
-        self._book.look()
+    def look(self) -> bool:
+        """Take over changes of the files, and say whether there were any."""
+        return self._book.look()
 
     async def refusal(self, request: Request) -> Response | None:
         """Say why the request is not answered. None means that it is."""

@@ -8,7 +8,7 @@ from podgpu.errors import UserError
 from podgpu.serve.guard import web_config
 from podgpu.serve.guard.rules import Rules
 
-# What tells one content of a file from another, also behind the links of a Kubernetes volume. None without a file.
+# What changes with the content of a file, also behind the links of a Kubernetes volume. None without a file.
 Mark = tuple[int, int, int, int] | None
 
 
@@ -23,12 +23,15 @@ class RuleBook:
         self.rules = Rules() if path is None else self._read(path)
         self._tried = self._seen = self._marks()
 
-    def look(self) -> None:
-        """Renew the rules. Files that changed since the last look may still be in the midst of it: they can wait."""
-        marks, before = self._marks(), self._seen
+    def look(self) -> bool:
+        """Renew the rules, and say whether they are others now.
+
+        Files that changed since the last look may still be in the midst of it: they can wait.
+        """
+        marks, before, old = self._marks(), self._seen, self.rules
         self._seen = marks
         if self._path is None or marks == self._tried or marks != before:
-            return
+            return False
         try:
             self.rules = _no_weaker(self._read(self._path), self.rules)
             log.info("the web configuration has been read again", path=str(self._path))
@@ -37,6 +40,7 @@ class RuleBook:
                 "the changed web configuration is refused; the one before stays in force", reason=str(error)
             )
         self._tried = self._seen = self._marks()
+        return self.rules is not old
 
     def _read(self, path: Path) -> Rules:
         self._files = (path, *self._files[1:])
@@ -61,7 +65,7 @@ def _no_weaker(new: Rules, old: Rules) -> Rules:
         if before and not now
     ]
     if lost:
-        raise UserError(f"it no longer asks for {' and '.join(lost)}; restart the agent if that is meant")
+        raise UserError(f"it no longer asks for {' and '.join(lost)}; restart the agent if that is intended")
     return new
 
 

@@ -72,32 +72,19 @@ def read(path: Path) -> WebConfig:
 
 
 def _tls(top: Section) -> Tls | None:
-    keys = (
-        "cert_file",
-        "key_file",
-        "client_auth_type",
-        "client_ca_file",
-        "min_version",
-        "max_version",
-        "cipher_suites",
-    )
-    section = top.section("tls_server_config", keys)
+    section = top.section("tls_server_config", _TLS_KEYS)
     if not section.values:
         return None
     cert, key = section.file("cert_file"), section.file("key_file")
     if cert is None or key is None:
         raise top.refusal("tls_server_config", "give both cert_file and key_file")
-    kind, authority = (
-        section.text("client_auth_type", _auth_type) or "NoClientCert",
-        section.file("client_ca_file"),
-    )
+    kind = section.text("client_auth_type", _auth_type) or "NoClientCert"
+    authority = section.file("client_ca_file")
     if (kind == "NoClientCert") != (authority is None):
         advice = "give client_ca_file together with VerifyClientCertIfGiven or RequireAndVerifyClientCert"
         raise section.refusal("client_auth_type", advice)
-    lowest, highest = (
-        section.text("min_version", _version) or "TLS12",
-        section.text("max_version", _version) or "TLS13",
-    )
+    lowest = section.text("min_version", _version) or "TLS12"
+    highest = section.text("max_version", _version) or "TLS13"
     if lowest > highest:
         raise section.refusal("min_version", f"{lowest} is above max_version; exchange them")
     return Tls(
@@ -134,7 +121,7 @@ def _hash(section: Section, name: str) -> bytes:
     value = section.values[name]
     found = _HASH.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise section.refusal(name, f"this is no bcrypt hash; make one with 'htpasswd -nBC 10 {name}'")
+        raise section.refusal(name, f"this is not a bcrypt hash; make one with 'htpasswd -nBC 10 {name}'")
     if not 4 <= int(found[1]) <= LONGEST_COST:
         raise section.refusal(
             name, f"the cost of the bcrypt hash must be from 4 to {LONGEST_COST}; make one with 10"

@@ -1,7 +1,7 @@
 """Files of the package that the page is made of, each packed once."""
 
-import zlib
-from collections.abc import Callable, Mapping
+import gzip
+from collections.abc import Mapping
 from functools import cached_property
 from hashlib import sha256
 from importlib.resources import files
@@ -23,7 +23,6 @@ _TYPES = {
 # A worker goes by the policy of its own file, and the one there is reads the events.
 _WORKER_POLICY = {"Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'"}
 _BEST = 9
-_GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 
 
 class Asset:
@@ -33,8 +32,7 @@ class Asset:
 
     @cached_property
     def packed(self) -> bytes:
-        packer = zlib.compressobj(_BEST, zlib.DEFLATED, _GZIP_CONTAINER)
-        return packer.compress(self.plain) + packer.flush()
+        return gzip.compress(self.plain, _BEST, mtime=0)
 
     @cached_property
     def _mark(self) -> str:
@@ -61,8 +59,4 @@ def assets(prices: Prices | None = None) -> Mapping[str, Asset]:
 
 
 def routes(prices: Prices | None = None) -> Mapping[str, Route]:
-    return {path: Route(_handler(asset)) for path, asset in assets(prices).items()}
-
-
-def _handler(asset: Asset) -> Callable[[Request], Response]:
-    return asset.__call__
+    return {path: Route(asset) for path, asset in assets(prices).items()}

@@ -35,6 +35,8 @@ _CARD = frozenset({"gpu", *_UUIDS, "pci_bus_id", "device", "modelName", *_INSTAN
 
 
 class PageTenant(Struct, frozen=True):
+    """`container` is empty on a card that several containers of the pod were given, as on podgpu's own pages."""
+
     namespace: str
     pod: str
     container: str
@@ -162,7 +164,10 @@ def _spelling(of_card: Labels, of_pod: Labels, *, relabelled: bool) -> tuple[str
 
 def _tenant(labels: Labels, spelling: tuple[str, str, str] | None) -> PageTenant | None:
     namespace, pod, container = (labels.get(name, "") for name in spelling or OWN)
-    if spelling and _LABEL.fullmatch(namespace) and _SUBDOMAIN.fullmatch(pod) and _LABEL.fullmatch(container):
+    # Prometheus drops a label that is empty.
+    is_nameless = not container and (spelling == MOVED or (spelling or OWN)[-1] in labels)
+    is_pod = _LABEL.fullmatch(namespace) and _SUBDOMAIN.fullmatch(pod)
+    if spelling and is_pod and (is_nameless or _LABEL.fullmatch(container)):
         return PageTenant(namespace, pod, container)
     return None
 

@@ -41,7 +41,7 @@ class Recording:
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}; give another --replay.file") from None
         if not self._frames:
-            raise UserError(f"{path} is no recording, or an empty one; make one with `podgpu record`")
+            raise UserError(f"{path} is not a recording, or an empty one; make one with `podgpu record`")
         self.times = [one.at for one in self._frames]
 
     def document(self, number: int) -> bytes:

@@ -165,6 +165,7 @@ def _pod(tenant: str, born: float) -> Pod:
         labels={"app": _workload(namespace, name).name, "team": scripted.team},
         annotations={key: _named(note) for key, note in scripted.annotations.items()},
         host_ip=ADDRESS,
+        qos="burstable",
         containers=(
             PodContainer(name=container, container_id=_container_id(tenant), image=image, running=True),
         ),

@@ -1,30 +1,32 @@
 """What the cards of a node come to, by model and namespace. Unknown makes a sum unknown, never smaller."""
 
 from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
 
 from podgpu.model import Card, Tenant
 from podgpu.views.glance import glance
 
 Labels = tuple[str, ...]
-WHOLE = 1.0
-_DUST = 1e-9  # shares such as thirds do not add up to exactly 1
+NOTHING, WHOLE = Fraction(0), Fraction(1)
+_PARTS = 1_000_000  # the books count shares in millionths
 
 
 class Sums:
     """Sums by family and labels. One unknown addend makes the sum unknown."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, Labels], float | None] = {}
+        self._found: dict[tuple[str, Labels], float | Fraction | None] = {}
 
-    def add(self, family: str, labels: Labels, value: float | None) -> None:
+    def add(self, family: str, labels: Labels, value: float | Fraction | None) -> None:
         key = (family, labels)
-        before = self._found.get(key, 0.0)
+        before = self._found.get(key, NOTHING)
         self._found[key] = None if before is None or value is None else before + value
 
     def known(self) -> Iterator[tuple[str, Labels, float]]:
         for (family, labels), value in self._found.items():
             if value is not None:
-                yield family, labels, value
+                yield family, labels, float(value)
 
 
 def add_card(sums: Sums, node: str, card: Card, *, is_fresh: bool) -> None:
@@ -41,17 +43,23 @@ def add_card(sums: Sums, node: str, card: Card, *, is_fresh: bool) -> None:
         _add_use(sums, place, card)
 
 
-def held(tenant: Tenant, card: Card) -> float | None:
+def held(tenant: Tenant, card: Card) -> Fraction | None:
     """Return the share of the card that the tenant was given. None if its size is not known."""
     if not tenant.claims:
-        return 0.0
+        return NOTHING
     if tenant.booking.allocated_ratio is not None:
-        return tenant.booking.allocated_ratio
-    share = min(WHOLE, sum(claim.share for claim in tenant.claims))
+        return _exact(tenant.booking.allocated_ratio)
+    share = min(WHOLE, sum((_exact(claim.share) for claim in tenant.claims), NOTHING))
     if not tenant.mig:
         return share
     own = next((one.mig.multiprocessors for one in card.instances if one.mig.uuid == tenant.mig), None)
     return share * own / card.gpu.multiprocessors if own and card.gpu.multiprocessors else None
+
+
+@lru_cache(maxsize=4096)
+def _exact(share: float) -> Fraction:
+    """Return what the number was before it was rounded to fit into a float: millionths, or a part such as a third."""
+    return Fraction(share).limit_denominator(_PARTS)
 
 
 def _add_share(sums: Sums, place: Labels, tenant: Tenant, card: Card, *, is_fresh: bool) -> None:
@@ -59,17 +67,16 @@ def _add_share(sums: Sums, place: Labels, tenant: Tenant, card: Card, *, is_fres
         key = (*place, tenant.container.namespace, tenant.claims[0].resource)
         sums.add("allocated_gpus", key, held(tenant, card))
         if is_fresh and tenant.idle is not None:
-            sums.add("idle_gpus", key, held(tenant, card) if tenant.idle else 0.0)
+            sums.add("idle_gpus", key, held(tenant, card) if tenant.idle else NOTHING)
 
 
 def _add_free(sums: Sums, place: Labels, card: Card) -> None:
     shares = [held(tenant, card) for tenant in card.tenants]
     known = [share for share in shares if share is not None]
     is_known = len(known) == len(shares)
-    free = max(0.0, WHOLE - sum(known))
-    free = free if free > _DUST else 0.0
+    free = max(NOTHING, WHOLE - sum(known, NOTHING))
     sums.add("free_gpus", place, free if is_known else None)
-    sums.add("fragmented_gpus", place, (free if free < WHOLE else 0.0) if is_known else None)
+    sums.add("fragmented_gpus", place, (free if free < WHOLE else NOTHING) if is_known else None)
 
 
 def _add_use(sums: Sums, place: Labels, card: Card) -> None:

@@ -3,16 +3,18 @@
 A row is encoded when its node changes; the document is joined from ready rows.
 """
 
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode, PartStatus, PendingPod
+from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode, PartStatus, PendingPod, Snapshot, Written
 from podgpu.views import json
 
 _PLACE = b'"nodes":[]'
+_GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 
 
 class _Row(msgspec.Struct):
@@ -53,8 +55,15 @@ def row(node: ClusterNode) -> bytes:
     """Encode one node. Joined with others, it makes the document."""
     plain = json.plain(msgspec.structs.replace(node, snapshot=None))
     if node.snapshot is not None:
-        plain["snapshot"] = msgspec.Raw(json.encode(node.snapshot))
+        plain["snapshot"] = msgspec.Raw(_document(node.snapshot, node.written))
     return msgspec.json.encode(plain)
+
+
+def _document(snapshot: Snapshot, written: Written | None) -> bytes:
+    """Take the one that the agent wrote: that is much faster than to write it again."""
+    if written is not None and written.snapshot is snapshot:
+        return zlib.decompress(written.document, _GZIP_CONTAINER)
+    return json.encode(snapshot)
 
 
 def join(cluster: Cluster, rows: Iterable[bytes]) -> bytes:
@@ -83,7 +92,9 @@ def decode(data: bytes) -> Cluster:
         frame = {name: getattr(document, name) for name in Cluster.__struct_fields__ if name != "nodes"}
         return Cluster(**frame, nodes=tuple([_node(one) for one in document.nodes]))
     except msgspec.MsgspecError as error:
-        raise UserError(f"This is no document of a podgpu cluster ({error}): check the address.") from error
+        raise UserError(
+            f"This is not a document of a podgpu cluster ({error}): check the address."
+        ) from error
 
 
 def _node(found: _Row) -> ClusterNode:

@@ -25,7 +25,9 @@ class _Families:
         row = _ROWS[name]
         family = self._found.get(name)
         if family is None:
-            family = self._found[name] = Family(row.family, row.kind, row.help, row.worth)
+            family = self._found[name] = Family(
+                row.family, row.kind, row.help, row.worth, group=catalog.group_of(row)
+            )
         family.put(number, Labels((*row.scope.labels, *row.own_labels), values))
 
     def all(self) -> list[Family]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from msgspec import Struct
 
 from podgpu.views import budget, exposition
+from podgpu.views.budget import Asked
 from podgpu.views.exposition import Format
 from podgpu.views.series import Family
 
@@ -23,11 +24,16 @@ def part(families: Sequence[Family], limit: int) -> Part:
     return Part(tuple((replace(family, samples={}), lines.encode()) for family, lines in written if lines))
 
 
-def join(parts: Iterable[Part], form: Format) -> bytes:
-    """Families stand in the order in which they first appear; the first one's help and type count."""
+def join(parts: Iterable[Part], form: Format, asked: Asked | None = None) -> bytes:
+    """Families stand in the order in which they first appear; the first one's help and type count.
+
+    `asked` is what the client wants of the page, if not all of it.
+    """
     found: dict[str, tuple[Family, list[bytes]]] = {}
     for one in parts:
         for family, lines in one.families:
+            if asked is not None and not asked.takes(family):
+                continue
             kept = found.get(family.name)
             if kept is None:
                 found[family.name] = (family, [lines])

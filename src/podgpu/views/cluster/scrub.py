@@ -66,11 +66,12 @@ _NAMES: dict[type[Struct], dict[str, str]] = {
 }
 # Fields of free text, or of no use without the names.
 _DROPPED: dict[type[Struct], dict[str, Any]] = {
-    ClusterNode: {"detail": "", "address": ""},
+    ClusterNode: {"detail": "", "address": "", "written": None},
     PendingPod: {"reason": ""},
     Waiting: {"reason": ""},
+    Snapshot: {"address": ""},
     Pod: {"labels": {}, "annotations": {}, "resource_claims": {}, "extended_claim": "", "host_ip": ""},
-    PodContainer: {"devices": (), "uses": (), "image": ""},
+    PodContainer: {"devices": (), "uses": (), "image": "", "cgroup": ""},
     Holder: {"cgroup": "", "user": None},
     Fault: {"detail": ""},
     Gpu: {"pci_bus_id": "", "serial": None},

@@ -25,6 +25,9 @@ class Dialect(Protocol):
 
     A dialect with options declares them as `Options`, a frozen dataclass with a field for each (see `podgpu.option`).
     Flags, environment, file and docs then have them; several dialects may share one class.
+
+    A dialect that could show more than its pages have by default declares views with all of it as `MORE`, by path:
+    clients can ask for these families by name or group.
     """
 
     PAGES: Mapping[str, Families]
@@ -40,6 +43,10 @@ def dialect_names() -> list[str]:
     """List what an address can be given."""
     paths = (path for one in dialects() for path in (*one.PAGES, *one.DOCUMENTS))
     return sorted(path.removeprefix(PREFIX) for path in paths if path.startswith(PREFIX))
+
+
+def more_of(dialect: Dialect) -> Mapping[str, Families]:
+    return getattr(dialect, "MORE", {})
 
 
 def options_class(dialect: Dialect) -> type | None:

@@ -66,20 +66,15 @@ def _labels(one: PodTenant, known: PodContainer | None) -> Labels:
         "namespace": container.namespace,
         "pod": container.pod,
     }
-    return Labels.by_name(pairs if known is None else pairs | _of_runtime(container.pod_uid, known))
+    return Labels.by_name(pairs if known is None else pairs | _of_runtime(known))
 
 
-def _of_runtime(pod_uid: str, known: PodContainer) -> dict[str, str]:
+def _of_runtime(known: PodContainer) -> dict[str, str]:
     """What is known of these stays the same for as long as the container lives, whether or not it has a process.
 
-    With containerd, cAdvisor's name of a container is its id. The real cgroup has more parts, by the node's driver.
+    With containerd, cAdvisor's name of a container is its id.
     """
-    container_id = known.container_id
-    facts = {
-        "id": f"/kubepods/pod{pod_uid}/{container_id}" if container_id else "",
-        "image": known.image,
-        "name": container_id,
-    }
+    facts = {"id": known.cgroup, "image": known.image, "name": known.container_id}
     return {name: text for name, text in facts.items() if text}
 
 

@@ -35,7 +35,7 @@ def _key(entity: Entity) -> Key:
 
 def _family(counter: Counter, rows: list[tuple[Entity, Key]]) -> Family:
     samples = {key: value for entity, key in rows for value in entity.values(counter).values()}
-    return Family(counter.name, counter.kind, counter.help, counter.worth, samples)
+    return Family(counter.name, counter.kind, counter.help, counter.worth, samples, counter.group)
 
 
 PAGES: Mapping[str, Families] = {"/metrics/dcgm-1.x": families, "/gpu/metrics": families}

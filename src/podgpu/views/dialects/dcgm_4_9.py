@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from podgpu.model import Snapshot
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm import page
-from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation
+from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation, select_all
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.series import Family
 
@@ -19,5 +19,10 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
     return page.families(snapshot, options, GENERATION, "hostname")
 
 
+def every_field(snapshot: Snapshot, options: Options) -> list[Family]:
+    return page.families(snapshot, options, GENERATION, "hostname", select_all)
+
+
 PAGES: Mapping[str, Families] = {"/metrics/dcgm-4.9": families}
+MORE: Mapping[str, Families] = {"/metrics/dcgm-4.9": every_field}
 DOCUMENTS: Mapping[str, Document] = {}

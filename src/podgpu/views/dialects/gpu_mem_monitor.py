@@ -47,7 +47,7 @@ class Options:
             help="Address of this node, for pages that show one.",
             parse=str,
             value_name="ADDRESS",
-            default_note="what Kubernetes says",
+            default_note="what Kubernetes says, else that of the first Ethernet interface",
             also_from=("HOST_IP", "hostIP"),
         )
     )
@@ -72,8 +72,8 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
 
 
 def _address(snapshot: Snapshot) -> str:
-    """Return the node's address, by the status of its pods."""
-    return next((pod.host_ip for pod in snapshot.pods if pod.host_ip), "")
+    """Return the node's address, by the status of its pods, else by its interfaces."""
+    return next((pod.host_ip for pod in snapshot.pods if pod.host_ip), snapshot.address)
 
 
 def _processes(snapshot: Snapshot, wording: Wording, address: str) -> Iterator[tuple[dict[str, str], int]]:

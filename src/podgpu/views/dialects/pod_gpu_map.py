@@ -17,6 +17,7 @@ from podgpu.views.series import Family, Labels
 LABELS = ("gpu_id", "gpu_model", "namespace", "node", "pod_name")
 MAP, MAP_HELP = "pod_and_gpu_map_info", "Provide a mapping relationship between pod and gpu"
 NODE_HELP = "Provide every node's pod and gpu mapping relationship"
+PODS = "pods"  # the group
 DEPRECATED = "POD_GPU_MAP_INFO_"
 DEPRECATED_HELP = "pod gpu map info - please use labels value to match pod and gpu"
 
@@ -68,7 +69,7 @@ def rows(snapshot: Snapshot) -> list[MapRow]:
 
 
 def map_family(mapped: Iterable[MapRow]) -> Family:
-    return Family(MAP, Kind.INFO, MAP_HELP, Worth.VITAL, {(row.labels,): 1.0 for row in mapped})
+    return Family(MAP, Kind.INFO, MAP_HELP, Worth.VITAL, {(row.labels,): 1.0 for row in mapped}, PODS)
 
 
 def node_families(mapped: Iterable[MapRow]) -> list[Family]:
@@ -76,7 +77,7 @@ def node_families(mapped: Iterable[MapRow]) -> list[Family]:
     found: dict[str, Family] = {}
     for row in mapped:
         name = metric_name(row.node)
-        family = found.setdefault(name, Family(name, Kind.INFO, NODE_HELP, Worth.VITAL))
+        family = found.setdefault(name, Family(name, Kind.INFO, NODE_HELP, Worth.VITAL, group=PODS))
         family.put(1.0, row.labels)
     return list(found.values())
 
@@ -85,7 +86,7 @@ def deprecated_families(mapped: Iterable[MapRow]) -> list[Family]:
     """A family for each row, as in the first version. The value is 0."""
     series = dict.fromkeys(row.labels for row in mapped)
     return [
-        Family(f"{DEPRECATED}{number}", Kind.GAUGE, DEPRECATED_HELP, Worth.DETAIL, {(labels,): 0.0})
+        Family(f"{DEPRECATED}{number}", Kind.GAUGE, DEPRECATED_HELP, Worth.DETAIL, {(labels,): 0.0}, PODS)
         for number, labels in enumerate(series)
     ]
 

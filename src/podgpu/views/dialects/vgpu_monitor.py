@@ -9,6 +9,7 @@ from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.catalog.units import MIB
 from podgpu.model import Claim, Snapshot
+from podgpu.model.quantity import total
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants
@@ -129,10 +130,10 @@ def _by_card(held: Iterable[PodTenant], names: Mapping[str, str]) -> Iterator[Po
         parts = [(one, claim) for one in here for claim in one.claims]
         yield PodRow(
             gpu_id=names[uuid],
-            sm_ratio=_sum(one.card_ratio for one in here),
-            share=_sum(_share(one, claim) for one, claim in parts),
-            used_bytes=_sum(one.memory_bytes for one in here),
-            total_bytes=_sum(_size(one, claim) for one, claim in parts),
+            sm_ratio=total(one.card_ratio for one in here),
+            share=total(_share(one, claim) for one, claim in parts),
+            used_bytes=total(one.memory_bytes for one in here),
+            total_bytes=total(_size(one, claim) for one, claim in parts),
         )
 
 
@@ -143,10 +144,10 @@ def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
     slots = Counter(one.uuid for one, _ in parts)
     for slot, (tenant, claim) in enumerate(parts):
         here = devices[tenant.uuid]
-        used = _sum(one.memory_bytes for one in here)
+        used = total(one.memory_bytes for one in here)
         yield PodRow(
             gpu_id=str(slot),
-            sm_ratio=_sum(one.card_ratio for one in here),
+            sm_ratio=total(one.card_ratio for one in here),
             share=_share(tenant, claim),
             used_bytes=None if used is None else used / slots[tenant.uuid],
             total_bytes=_size(tenant, claim),
@@ -158,13 +159,6 @@ def _grouped(held: Iterable[PodTenant], key: Callable[[PodTenant], str]) -> dict
     for one in held:
         found.setdefault(key(one), []).append(one)
     return found
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    """Add up. Nothing has no sum, and if one value is unknown, so is the sum."""
-    listed = list(values)
-    known = [value for value in listed if value is not None]
-    return sum(known) if known and len(known) == len(listed) else None
 
 
 def _share(one: PodTenant, claim: Claim) -> float | None:

@@ -1,4 +1,4 @@
-"""The snapshot in OpenTelemetry's words: `series` tells pods apart, `names` translates, `message` encodes.
+"""The snapshot in OpenTelemetry's words: `series` distinguishes pods, `names` translates, `message` encodes.
 
 Only `message` needs the optional dependency.
 """

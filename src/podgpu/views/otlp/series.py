@@ -1,4 +1,4 @@
-"""The native families, with containers told apart by the UID of their pod and with their workload as attributes."""
+"""The native families, with containers distinguished by the UID of their pod and with their workload as attributes."""
 
 from collections.abc import Iterator
 

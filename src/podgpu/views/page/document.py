@@ -95,8 +95,8 @@ def _unclaimed(allocations: tuple[Allocation, ...]) -> str:
     if len(allocations) > MAX_UNCLAIMED:
         rows += f"<li>+{len(allocations) - MAX_UNCLAIMED} more</li>"
     return (
-        '<h2>Allocated devices that no sharing system knows</h2><p class="soft">Nothing is booked by these '
-        f'ids.</p><ul class="list box">{rows}</ul>'
+        '<h2>Allocated devices that podgpu cannot place</h2><p class="soft">No sharing system knows the id, or two '
+        f'pods have it. Nothing is booked by these ids.</p><ul class="list box">{rows}</ul>'
     )
 
 

@@ -234,4 +234,5 @@ def _unclaimed(case: Case, width: int) -> Iterator[str]:
         yield from fact(
             "Not known", f"container {line(one.container)} was given {line(one.device_id)}", width
         )
-        yield from fact("", f"of {line(one.resource)}: {words.NOT_UNDERSTOOD}", width)
+        why = words.DISPUTED if one.disputed else words.NOT_UNDERSTOOD
+        yield from fact("", f"of {line(one.resource)}: {why}", width)

@@ -73,4 +73,5 @@ OUTSIDERS = {
     "user": "the user that each process runs as",
 }
 NOT_UNDERSTOOD = "no sharing system knows this id, so it counts as no claim"
+DISPUTED = "the kubelet lists it for another pod too, so it counts as no claim"
 NOTHING = "It holds no GPU and has no process on one."

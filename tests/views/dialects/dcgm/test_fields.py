@@ -27,6 +27,9 @@ MORE = (
     Reading("bar1_memory_total_bytes", 256 * GIB),
     Reading("bar1_memory_used_bytes", GIB),
     Reading("pcie_receive_bytes_per_second", 8_000),
+    *(Reading("throttle_seconds_total", 2.5, (reason,)) for reason in (
+        "thermal", "sync_boost", "board_limit", "low_utilization", "reliability", "app_clocks", "base_clocks",
+    )),
     Reading("row_remap_pending", 1),
     Reading("recovery_action", 0),
 )  # fmt: skip
@@ -68,6 +71,14 @@ def found(path: Path, name: str, snapshot: Snapshot = ONE, kind: str = "gauge") 
         ("DCGM_FI_DEV_BAR1_FREE_BYTES", 255 * GIB),
         ("DCGM_FI_DEV_BAR1_FREE", 255 * 1024),
         ("DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL", 1.5),
+        ("DCGM_FI_DEV_GPU_THERMAL_THROTTLE_SECONDS_TOTAL", 2.5),
+        ("DCGM_FI_DEV_GPU_SYNC_BOOST_THROTTLE_SECONDS_TOTAL", 2.5),
+        ("DCGM_FI_DEV_GPU_LIMIT_THROTTLE_SECONDS_TOTAL", 2.5),
+        ("DCGM_FI_DEV_GPU_LOW_UTIL_THROTTLE_SECONDS_TOTAL", 2.5),
+        ("DCGM_FI_DEV_GPU_RELIABILITY_THROTTLE_SECONDS_TOTAL", 2.5),
+        ("DCGM_FI_DEV_GPU_APP_THROTTLE_SECONDS_TOTAL", 2.5),
+        ("DCGM_FI_DEV_GPU_BASE_THROTTLE_SECONDS_TOTAL", 2.5),
+        ("DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION", 2.5e9),
         ("dcgm_fi_prof_pcie_tx_bytes", 4096),
     ],
 )

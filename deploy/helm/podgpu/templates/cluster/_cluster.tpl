@@ -52,14 +52,59 @@ annotations:
 {{- $_ := set $own "web.listen-address" (append (get $own "web.listen-address") (printf ":%d=%s" (int .port) .dialect)) -}}
 {{- end -}}
 {{- if .Values.cluster.webConfig -}}{{- $_ := set $own "web.config.file" "/etc/podgpu-web/web-config.yml" -}}{{- end -}}
-{{- toJson $own -}}
+{{- toJson (merge $own (include "podgpu.cluster.login" . | fromJson)) -}}
+{{- end -}}
+
+{{/* How to log in to the agents of this release, as JSON: by what they ask for, and what the user did not set. */}}
+{{- define "podgpu.cluster.login" -}}
+{{- $login := dict -}}
+{{- if eq (include "podgpu.scheme" .) "https" -}}{{- $_ := set $login "cluster.scheme" "https" -}}{{- end -}}
+{{- $web := include "podgpu.webConfig" . | fromJson -}}
+{{- $given := include "podgpu.cluster.given" . | fromJson -}}
+{{- if or (hasKey $given "login.token-file") (hasKey $given "login.password-file") -}}
+{{- /* One of them is enough, and both contradict each other. */ -}}
+{{- else if include "podgpu.asksForTokens" . -}}
+{{- $_ := set $login "login.token-file" "/var/run/secrets/kubernetes.io/serviceaccount/token" -}}
+{{- else if and $web.basic_auth_users .Values.cluster.login.existingSecret -}}
+{{- $_ := set $login "login.password-file" "/etc/podgpu-login/password" -}}
+{{- end -}}
+{{- if .Values.cluster.login.existingSecret -}}
+{{- $_ := set $login "login.ca-file" "/etc/podgpu-login/ca.crt" -}}
+{{- if include "podgpu.asksForCertificates" . -}}
+{{- $_ := set $login "login.client-cert-file" "/etc/podgpu-login/tls.crt" -}}
+{{- $_ := set $login "login.client-key-file" "/etc/podgpu-login/tls.key" -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $login -}}
 {{- end -}}
 
 {{/* What the user set, as JSON: full key to value. */}}
 {{- define "podgpu.cluster.given" -}}
-{{- $into := dict -}}
-{{- include "podgpu.flatten" (dict "from" .Values.cluster.config "above" "" "into" $into) -}}
-{{- toJson $into -}}
+{{- $given := dict -}}
+{{- include "podgpu.flatten" (dict "from" .Values.cluster.config "above" "" "into" $given) -}}
+{{- toJson $given -}}
+{{- end -}}
+
+{{/* Agents that are sure to turn it away. */}}
+{{- define "podgpu.cluster.refuseLockedOut" -}}
+{{- if .Values.cluster.enabled -}}
+{{- $given := include "podgpu.cluster.given" . | fromJson -}}
+{{- $all := merge $given (include "podgpu.cluster.login" . | fromJson) -}}
+{{- $web := include "podgpu.webConfig" . | fromJson -}}
+{{- $locked := or $web.basic_auth_users (include "podgpu.asksForTokens" .) -}}
+{{- if and $locked (ne (get $all "cluster.scheme") "https") -}}
+{{- fail "The agents ask for a login but serve plain HTTP, over which the pod of cluster.enabled sends none. Set tlsServerConfig.existingSecret." -}}
+{{- end -}}
+{{- if and $locked (not (or (get $all "login.token-file") (get $all "login.password-file"))) -}}
+{{- fail "The agents ask for a password, but the pod of cluster.enabled has none. Set cluster.login.existingSecret to a Secret with a password." -}}
+{{- end -}}
+{{- if and (include "podgpu.asksForCertificates" .) (not (get $all "login.client-cert-file")) -}}
+{{- fail "The agents are only for clients with a certificate, but the pod of cluster.enabled has none. Set cluster.login.existingSecret to a Secret with tls.crt and tls.key." -}}
+{{- end -}}
+{{- if and (eq (default "" (get $all "cluster.via")) "proxy") (or $locked (include "podgpu.asksForCertificates" .)) -}}
+{{- fail "The agents ask for a login, which the API server's proxy does not pass on. Leave out cluster.config.cluster.via." -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "podgpu.cluster.configFile" -}}

@@ -51,9 +51,9 @@ def _collector(line: str, place: str) -> Collector:
         raise UserError(f"{place}: {len(columns)} of 3 columns; {_FORM}")
     field, kind, words = columns
     if not _FIELD.fullmatch(field):
-        raise UserError(f"{place}: {field[:40]!r} is no name of a field; {_FORM}")
+        raise UserError(f"{place}: {field[:40]!r} is not the name of a field; {_FORM}")
     if kind not in TYPES:
-        raise UserError(f"{place}: {kind[:40]!r} is no type; write gauge, counter or label")
+        raise UserError(f"{place}: {kind[:40]!r} is not a type; write gauge, counter or label")
     return Collector(field, kind, words)
 
 

@@ -31,6 +31,10 @@ class Counter:
     def worth(self) -> Worth:
         return Worth(max(row.worth.value for row in self.rows))
 
+    @property
+    def group(self) -> str:
+        return derived.GROUPS.get(self.rows[0].name) or catalog.group_of(self.rows[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -65,7 +69,10 @@ def field(name: str) -> Counter | None:
 
 @lru_cache(maxsize=8)
 def select(generation: Generation, collectors: Collectors | None) -> Selection:
-    """A file may list names of any version. Each is printed as it is listed, in the unit of that name."""
+    """Choose what the page has.
+
+    A file may list names of any version. Each is printed as it is listed, in the unit of that name.
+    """
     if collectors:
         counters = tuple(found for one in collectors.listed if (found := _listed(one)))
         facts = {one.field: fact for one in collectors.listed if (fact := _fact(one))}
@@ -78,6 +85,15 @@ def select(generation: Generation, collectors: Collectors | None) -> Selection:
         facts = {generation.fact_name(fact): fact for fact in FACTS if fact.dcgm in generation.defaults}
     # Labels are sorted by name, whatever their order in the file.
     return Selection(counters, tuple(sorted(facts.items(), key=lambda item: item[0])))
+
+
+@lru_cache(maxsize=8)
+def select_all(generation: Generation, collectors: Collectors | None) -> Selection:
+    """Choose what the page has, and every other field of this version."""
+    chosen = select(generation, collectors)
+    names = {counter.name for counter in chosen.counters}
+    others = (counter for counter in every(generation.alias) if counter.name not in names)
+    return replace(chosen, counters=(*chosen.counters, *others))
 
 
 def unavailable(collectors: Collectors | None) -> tuple[str, ...]:

@@ -42,15 +42,17 @@ def _row(
     mig: bool = False,
     labels: tuple[str, ...] = (),
     also: str = "",
+    in_units: tuple[str, str] = ("", ""),
 ) -> Metric:
+    """`in_units` end the HELP of each name, where their units differ."""
     return Metric(
         name=field,
         kind=Kind.GAUGE,
         help=words,
         own_labels=labels,
         mig=mig,
-        dcgm=Alias(field, units[0], words),
-        dcgm49=Alias(dcgm49, units[1], words),
+        dcgm=Alias(field, units[0], words + in_units[0]),
+        dcgm49=Alias(dcgm49, units[1], words + in_units[1]),
         dcgm_also=(Alias(also, units[0], words),) if also else (),
     )
 
@@ -62,7 +64,13 @@ _FB_USED = _row(
     (RATIO, RATIO),
     mig=True,
 )
-_BAR1_FREE = _row("DCGM_FI_DEV_BAR1_FREE", "DCGM_FI_DEV_BAR1_FREE_BYTES", "BAR1 memory free.", (MIB, BYTES))
+_BAR1_FREE = _row(
+    "DCGM_FI_DEV_BAR1_FREE",
+    "DCGM_FI_DEV_BAR1_FREE_BYTES",
+    "BAR1 memory free",
+    (MIB, BYTES),
+    in_units=(" (in MiB).", " (in bytes)."),
+)
 _MIG_MODE = _row("DCGM_FI_DEV_MIG_MODE", "DCGM_FI_DEV_MIG_MODE", "Whether MIG is enabled.", (FLAG, FLAG))
 _COUNT = _row("DCGM_FI_DEV_COUNT", "DCGM_FI_SYSTEM_GPU_QUANTITY", "Number of GPUs of the node.")
 _REASONS = _row(
@@ -90,7 +98,14 @@ _HEALTH = _row(
     labels=("health_error_code", "health_watch"),
 )
 
-ROWS = (_FB_USED, _BAR1_FREE, _MIG_MODE, _COUNT, _REASONS, _XIDS, _CLOCK_EVENTS, _HEALTH)
+_BY_GROUP = {
+    "memory": (_FB_USED, _BAR1_FREE),
+    "presence": (_MIG_MODE, _COUNT),
+    "throttling": (_REASONS, _CLOCK_EVENTS),
+    "errors": (_XIDS, _HEALTH),
+}
+GROUPS = {row.name: group for group, rows in _BY_GROUP.items() for row in rows}
+ROWS = tuple(row for rows in _BY_GROUP.values() for row in rows)
 
 
 def completed(snapshot: Snapshot, cards: Iterable[Card]) -> Iterator[Card]:

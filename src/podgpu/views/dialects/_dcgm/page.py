@@ -3,13 +3,14 @@
 A device that several containers share can have a row for each of them instead.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from podgpu.catalog.row import Unit
 from podgpu.model import Card, Snapshot
 from podgpu.views.dialects._dcgm import derived, xid
+from podgpu.views.dialects._dcgm.collectors import Collectors
 from podgpu.views.dialects._dcgm.counters import Counter, Generation, Selection, select
 from podgpu.views.dialects._dcgm.entity import DECIMALS, Entity, entities, printed, rounded
 from podgpu.views.dialects._dcgm.labels import PodLabels, RowLabels, device_labels, key
@@ -29,8 +30,14 @@ class EntityRow:
     shares: tuple[tuple[RowLabels, Occupant], ...] = ()
 
 
-def families(snapshot: Snapshot, options: Options, generation: Generation, hostname: str) -> list[Family]:
-    selection = select(generation, options.collectors)
+def families(
+    snapshot: Snapshot,
+    options: Options,
+    generation: Generation,
+    hostname: str,
+    choose: Callable[[Generation, Collectors | None], Selection] = select,
+) -> list[Family]:
+    selection = choose(generation, options.collectors)
     pods = PodLabels(
         {pod.uid: pod for pod in snapshot.pods},
         uid=options.pod_uid == "on",
@@ -65,7 +72,7 @@ def _row(entity: Entity, pods: PodLabels, device: Labels, *, split: bool) -> Ent
 
 def _family(counter: Counter, rows: Iterable[EntityRow]) -> Family:
     samples = dict(sample for row in rows for sample in _samples(counter, row))
-    return Family(counter.name, counter.kind, counter.help, counter.worth, samples)
+    return Family(counter.name, counter.kind, counter.help, counter.worth, samples, counter.group)
 
 
 def _samples(counter: Counter, row: EntityRow) -> Iterator[tuple[Key, float]]:

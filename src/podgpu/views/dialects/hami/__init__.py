@@ -68,18 +68,24 @@ HOST_USED = Naming(
     "GPU device memory usage in bytes",
     "HostGPUMemoryUsage",
     "GPU device memory usage",
+    group="memory",
 )
 HOST_UTILIZATION = Naming(
     "hami_host_gpu_utilization_ratio",
     "GPU core utilization ratio (0-100)",
     "HostCoreUtilization",
     "GPU core utilization",
+    group="use",
 )
 HOST_CONTROLLER = Naming(
-    "hami_host_gpu_memory_controller_utilization_ratio", "GPU memory controller utilization ratio (0-100)"
+    "hami_host_gpu_memory_controller_utilization_ratio",
+    "GPU memory controller utilization ratio (0-100)",
+    group="use",
 )
-HOST_TEMPERATURE = Naming("hami_host_gpu_temperature_celsius", "GPU temperature in degrees Celsius")
-HOST_POWER = Naming("hami_host_gpu_power_usage_watts", "GPU power draw in watts")
+HOST_TEMPERATURE = Naming(
+    "hami_host_gpu_temperature_celsius", "GPU temperature in degrees Celsius", group="temperature"
+)
+HOST_POWER = Naming("hami_host_gpu_power_usage_watts", "GPU power draw in watts", group="power")
 USED = Naming(
     "hami_vgpu_memory_used_bytes",
     "vGPU device memory usage in bytes",
@@ -158,7 +164,7 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
 
 
 def _family(naming: Naming) -> Family:
-    return Family(naming.name, Kind.GAUGE, naming.help, Worth.CORE)
+    return Family(naming.name, Kind.GAUGE, naming.help, Worth.CORE, group=naming.group)
 
 
 def _put(family: Family, naming: Naming, value: float, labels: Labels) -> None:

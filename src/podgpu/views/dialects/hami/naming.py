@@ -28,7 +28,8 @@ LEGACY_LABELS = {
 class Naming(NamedTuple):
     """The names of one family. `joined` makes one value from those of two pods with the same name.
 
-    A family without a `name` has only its legacy one. `node` is what the family called the node before 2.9.
+    A family without a `name` has only its legacy one. `node` is what the family called the node before 2.9. `group` is
+    what clients can ask for together.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Naming(NamedTuple):
     legacy_help: str = ""
     joined: Callable[[float, float], float] = add
     node: str = "nodeid"
+    group: str = "containers"
 
 
 class Samples(NamedTuple):
@@ -55,7 +57,9 @@ def with_old_names(one: Samples) -> list[Samples]:
     by_node: dict[str, dict[Naming, float | None]] = {}
     for naming, value in one.values.items():
         if naming.legacy:
-            old = Naming(naming.legacy, naming.legacy_help or naming.help, joined=naming.joined)
+            old = Naming(
+                naming.legacy, naming.legacy_help or naming.help, joined=naming.joined, group=naming.group
+            )
             by_node.setdefault(naming.node, {})[old] = value
     return [Samples(_old_labels(one.pairs, node), values) for node, values in by_node.items()]
 

@@ -14,27 +14,44 @@ from podgpu.views.dialects.hami.naming import Naming, Pairs, Samples
 
 SYSTEM = "hami"
 CORES = 100  # of a whole card
+CAPACITY = "capacity"
 
 MEMORY_LIMIT = Naming(
-    "hami_gpu_memory_limit_bytes", "Device memory limit for a certain GPU", "GPUDeviceMemoryLimit"
+    "hami_gpu_memory_limit_bytes",
+    "Device memory limit for a certain GPU",
+    "GPUDeviceMemoryLimit",
+    group=CAPACITY,
 )
 CORE_LIMIT = Naming(
     "hami_gpu_core_limit_ratio",
     "Device core limit for a certain GPU",
     "GPUDeviceCoreLimit",
     "Device memory core limit for a certain GPU",
+    group=CAPACITY,
 )
 MEMORY = Naming(
-    "hami_gpu_memory_allocated_bytes", "Device memory allocated for a certain GPU", "GPUDeviceMemoryAllocated"
+    "hami_gpu_memory_allocated_bytes",
+    "Device memory allocated for a certain GPU",
+    "GPUDeviceMemoryAllocated",
+    group=CAPACITY,
 )
 CORE = Naming(
-    "hami_gpu_core_allocated_ratio", "Device core allocated for a certain GPU", "GPUDeviceCoreAllocated"
+    "hami_gpu_core_allocated_ratio",
+    "Device core allocated for a certain GPU",
+    "GPUDeviceCoreAllocated",
+    group=CAPACITY,
 )
-SHARED = Naming("hami_gpu_shared_count", "Number of containers sharing this GPU", "GPUDeviceSharedNum")
-OVERVIEW = Naming("hami_node_gpu_overview", "GPU overview on a certain node")
-OLD_OVERVIEW = Naming("", "", "nodeGPUOverview", "GPU overview on a certain node")
-RATIO = Naming("hami_node_gpu_memory_allocated_ratio", "GPU Memory Allocated Percentage on a certain GPU")
-OLD_RATIO = Naming("", "", "nodeGPUMemoryPercentage", "GPU Memory Allocated Percentage on a certain GPU")
+SHARED = Naming(
+    "hami_gpu_shared_count", "Number of containers sharing this GPU", "GPUDeviceSharedNum", group=CAPACITY
+)
+OVERVIEW = Naming("hami_node_gpu_overview", "GPU overview on a certain node", group=CAPACITY)
+OLD_OVERVIEW = Naming("", "", "nodeGPUOverview", "GPU overview on a certain node", group=CAPACITY)
+RATIO = Naming(
+    "hami_node_gpu_memory_allocated_ratio", "GPU Memory Allocated Percentage on a certain GPU", group=CAPACITY
+)
+OLD_RATIO = Naming(
+    "", "", "nodeGPUMemoryPercentage", "GPU Memory Allocated Percentage on a certain GPU", group=CAPACITY
+)
 POD_MEMORY = Naming(
     "hami_vgpu_memory_allocated_bytes",
     "vGPU memory allocated from a container",

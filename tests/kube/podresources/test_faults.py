@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import socket
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import hypothesis
@@ -19,25 +18,6 @@ from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet
 from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
 
 MIB = 1024 * 1024
-
-
-@pytest.fixture
-async def kubelet() -> AsyncIterator[FakeKubelet]:
-    with kubelet_root() as root:
-        async with FakeKubelet(root, sockets=(POD_RESOURCES,)) as fake:
-            fake.replies[ALLOCATABLE] = Reply(b"")
-            yield fake
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-async def part(kubelet: FakeKubelet, clock: Clock) -> AsyncIterator[PodResources]:
-    async with reading(kubelet, clock=clock) as opened:
-        yield opened
 
 
 async def test_a_list_survives_a_second_call_that_hangs(kubelet: FakeKubelet) -> None:

@@ -40,7 +40,7 @@ class Piece:
         return _times(self._shift, checksum) ^ self.checksum
 
 
-def gzip(pieces: Iterable[Piece]) -> list[bytes]:
+def gzip_stream(pieces: Iterable[Piece]) -> list[bytes]:
     stream, checksum, size = [_HEAD], 0, 0
     for one in pieces:
         stream.append(one.packed)

@@ -1,7 +1,5 @@
 """The pod-resources socket, spoken to as the kubelet's: recorded answers and what is made of them."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from grpclib.const import Status
 
@@ -16,31 +14,12 @@ from podgpu.kube._gen.podresources_pb2 import (
 )
 from podgpu.kube.podresources import ALLOCATABLE, ALLOCATABLE_SECONDS, LIST, OLD_LIST, Allocated, PodResources
 from podgpu.model import Allocation
-from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
+from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
 
 EXCLUSIVE = "GPU-7f3c9a1{n}-52d4-4b8e-9c60-1a2b3c4d5e6{n}"
 MIG = "MIG-0a1b2c3d-1111-5111-8111-00000000000{n}"
 H200 = "GPU-f64319d0-0dde-3ea0-1a6c-316823782584::{n}"
-
-
-@pytest.fixture
-async def kubelet() -> AsyncIterator[FakeKubelet]:
-    with kubelet_root() as root:
-        async with FakeKubelet(root, sockets=(POD_RESOURCES,)) as fake:
-            fake.replies[ALLOCATABLE] = Reply(b"")
-            yield fake
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-async def part(kubelet: FakeKubelet, clock: Clock) -> AsyncIterator[PodResources]:
-    async with reading(kubelet, clock=clock) as opened:
-        yield opened
 
 
 def rows(allocated: Allocated) -> list[tuple[str, ...]]:

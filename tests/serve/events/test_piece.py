@@ -4,20 +4,19 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.serve.cluster import stream
-from podgpu.serve.cluster.stream import Piece
+from podgpu.serve.events.piece import Piece, gzip_stream
 
 
 @given(st.lists(st.binary(max_size=300)))
 def test_pieces_make_one_stream_that_anybody_can_unpack(texts: list[bytes]) -> None:
-    packed = b"".join(stream.gzip([Piece(text) for text in texts]))
+    packed = b"".join(gzip_stream([Piece(text) for text in texts]))
     assert gzip.decompress(packed) == b"".join(texts)
 
 
 def test_a_single_pass_of_a_simple_client_is_enough() -> None:
     """Streams of several members are not: some clients stop after the first."""
     packer = zlib.decompressobj(16 + zlib.MAX_WBITS)
-    packed = b"".join(stream.gzip([Piece(bytes(100_000)), Piece(b"end")]))
+    packed = b"".join(gzip_stream([Piece(bytes(100_000)), Piece(b"end")]))
     assert packer.decompress(packed) == bytes(100_000) + b"end"
     assert packer.eof and not packer.unused_data
 

@@ -1,0 +1,124 @@
+"""Reports from stores that answer as Thanos, Mimir and a cluster of VictoriaMetrics do, over a real socket."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from podgpu.cli.main import main
+from tests.cluster.store.stub import StubStore, error, matrix, serving, vector
+
+CARD = {"node": "gpu-1", "gpu": "0", "uuid": "GPU-1"}
+POD = {**CARD, "namespace": "ml", "pod": "train", "container": "main"}
+COUNTERS = {
+    "podgpu_container_allocated_seconds_total": POD,
+    "podgpu_container_busy_seconds_total": POD,
+    "podgpu_container_energy_joules_total": POD,
+    "podgpu_gpu_booked_busy_seconds_total": CARD,
+    "podgpu_gpu_booked_energy_joules_total": CARD,
+}
+WARNING = "receive series from Addr: 10.0.0.7:10901: rpc error: code = Unavailable desc = connection refused"
+
+
+class OneHour(StubStore):
+    """One GPU that is there throughout, and a pod that has it and uses it: every counter grows by 3,600."""
+
+    def about(self, query: str) -> Any:
+        if query.endswith("]"):
+            return matrix()
+        if "podgpu_gpu_info" in query:
+            return vector(({**CARD, "model": "NVIDIA H200"}, "1"))
+        metric = next((one for one in COUNTERS if one in query), None)
+        if metric is None or query.startswith("resets"):
+            return vector()
+        return vector((COUNTERS[metric], "4600" if query.startswith("max_over_time") else "1000"))
+
+    async def handle(self, request: web.BaseRequest) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        self.asked.append(form)
+        self.seen.append(request)
+        return self.reply(request, form)
+
+    def reply(self, _request: web.BaseRequest, form: dict[str, str]) -> web.Response:
+        return web.json_response(self.about(form["query"]))
+
+
+class Thanos(OneHour):
+    """One of its stores is down."""
+
+    def reply(self, _request: web.BaseRequest, form: dict[str, str]) -> web.Response:
+        if form.get("partial_response") == "false":
+            return web.json_response(error("execution", f"expanding series: {WARNING}"), status=422)
+        return web.json_response({**self.about(form["query"]), "warnings": [WARNING]})
+
+
+class OldThanos(OneHour):
+    """It does not know how to refuse."""
+
+    def reply(self, _request: web.BaseRequest, form: dict[str, str]) -> web.Response:
+        return web.json_response({**self.about(form["query"]), "warnings": [WARNING]})
+
+
+class Victoria(OneHour):
+    def reply(self, _request: web.BaseRequest, form: dict[str, str]) -> web.Response:
+        if form.get("deny_partial_response") == "1":
+            words = "cannot fetch query results from vmstorage nodes: 1 of 3 is unavailable"
+            return web.json_response(error("503", words), status=503)
+        return web.json_response({**self.about(form["query"]), "isPartial": True})
+
+
+class Mimir(OneHour):
+    def reply(self, request: web.BaseRequest, form: dict[str, str]) -> web.Response:
+        if request.path != "/prometheus/api/v1/query":
+            return web.Response(status=404, text="404 page not found")
+        if request.headers.get("X-Scope-OrgID") != "team-a":
+            return web.Response(status=401, text="no org id\n")
+        return web.json_response(self.about(form["query"]))
+
+
+async def report(
+    capsys: pytest.CaptureFixture[str], store: StubStore, *words: str, path: str = ""
+) -> tuple[int, str, str]:
+    async with serving(store):
+        period = ["--from=2026-11-01T10:00", "--to=2026-11-01T11:00", "-o", "json"]
+        line = ["report", f"--prometheus.url={store.url}{path}", *period, *words]
+        code = await asyncio.to_thread(main, line)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+@pytest.mark.parametrize("store", [Thanos(), OldThanos(), Victoria()], ids=lambda one: type(one).__name__)
+async def test_no_bill_is_made_of_half_of_the_data_unless_that_is_wanted(
+    store: StubStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = await report(capsys, store)
+    assert (code, out) == (2, "")
+    assert "store_partial" in err and "or give --partial" in err
+    code, out, err = await report(capsys, store, "--partial")
+    found = json.loads(out)
+    assert code == 1 and err.startswith("! store_partial: ")
+    assert not found["complete"] and found["notices"][0].startswith("store_partial: ")
+    assert found["total"]["gpu_seconds"] == 3600.0
+
+
+async def test_mimir_is_asked_below_its_path_with_its_tenant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    headers = tmp_path / "headers"
+    headers.write_text("X-Scope-OrgID: team-a\n")
+    tenant = f"--prometheus.headers-file={headers}"
+    code, out, _ = await report(capsys, Mimir(), tenant, path="/prometheus")
+    [row] = [one for one in json.loads(out)["rows"] if one["row"] == "group"]
+    assert (code, row["namespace"], row["gpu_seconds"]) == (0, "ml", 3600.0)
+    code, _, err = await report(capsys, Mimir(), path="/prometheus")
+    assert code == 2 and "store_refused: HTTP 401: no org id" in err
+    assert (await report(capsys, Mimir(), tenant))[0] == 2
+
+
+async def test_thanos_gives_raw_samples_and_each_of_them_once(capsys: pytest.CaptureFixture[str]) -> None:
+    store = OneHour()
+    assert (await report(capsys, store))[0] == 0
+    assert {(one["dedup"], one["max_source_resolution"]) for one in store.asked} == {("true", "0s")}

@@ -1,0 +1,16 @@
+"""Every fault that is played, one module for each kind. A new fault is one entry in the tuple of its module."""
+
+from tests.faults.plays import api, attacks, dcgm, driver, http, kubelet, labels, own, page, processes
+
+PLAYS = (
+    *driver.PLAYS,
+    *kubelet.PLAYS,
+    *api.PLAYS,
+    *dcgm.PLAYS,
+    *processes.PLAYS,
+    *labels.PLAYS,
+    *page.PLAYS,
+    *http.PLAYS,
+    *own.PLAYS,
+    *attacks.PLAYS,
+)

@@ -1,0 +1,144 @@
+"""G: what clients do to the server."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from html import escape
+from http.client import HTTPConnection
+from ssl import create_default_context
+
+from tests.fakeapi.certificate import certificate
+from tests.fakekubelet.kubelet import Reply
+from tests.fakekubelet.rig import given
+from tests.faults.node import DEVICES, Node
+from tests.faults.page import Page
+from tests.faults.play import Play
+from tests.faults.props.clients import MANY
+from tests.faults.props.tenants import CARD
+from tests.faults.props.visit import Tally, Visit
+from tests.faults.signs import survived
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def only(*statuses: str, more: int = 0) -> Callable[[Tally], bool]:
+    """Whether each of these answers was given, more than so often, and no other."""
+
+    def proof(tally: Tally) -> bool:
+        strange = tally.keys() - set(statuses)
+        assert not strange, f"the clients met {tally}"
+        return all(tally.get(status, 0) > more for status in statuses)
+
+    return proof
+
+
+def never_worse(tally: Tally) -> bool:
+    """Whether the storm was answered, each time with the page or with a plea to wait."""
+    assert tally.keys() <= {"200", "503"}, f"the clients met {tally}"
+    return sum(tally.values()) > 500
+
+
+def came_back(tally: Tally) -> bool:
+    """Whether some were cut: each of them has one connection at a time."""
+    return tally.get("connected", 0) > MANY
+
+
+def over_tls(node: Node) -> Sequence[str]:
+    cert, _ = certificate(node.folder)
+    node.context = create_default_context(cafile=cert)
+    file = node.folder / "web.yml"
+    file.write_text(f"tls_server_config: {{cert_file: {cert}, key_file: {cert.with_name('key.pem')}}}\n")
+    return [f"--web.config.file={file}"]
+
+
+class Markup:
+    """A pod whose name is a script."""
+
+    def __init__(self) -> None:
+        self._node: Node | None = None
+
+    @contextmanager
+    def fault(self, node: Node) -> Iterator[None]:
+        self._node = node
+        node.holders[CARD].add(SCRIPT)
+        node.kubelet.replies[DEVICES] = Reply(given(CARD.encode(), pod=SCRIPT.encode()))
+        yield
+        node.kubelet.replies[DEVICES] = Reply(given(CARD.encode()))
+
+    def is_harmless(self, now: Page) -> bool:
+        """Whether the name is on the page as text, and browsers are forbidden to run what a page brings along."""
+        if not now.values("podgpu_container_allocated_ratio", pod=SCRIPT) or self._node is None:
+            return False
+        connection = HTTPConnection("127.0.0.1", self._node.port, timeout=5)
+        with closing(connection):
+            connection.request("GET", "/")
+            answer = connection.getresponse()
+            body, policy = answer.read().decode(), answer.headers["Content-Security-Policy"]
+        assert SCRIPT not in body
+        assert "default-src 'none'" in policy
+        assert "unsafe-inline" not in policy
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        return escape(SCRIPT) in body
+
+
+MARKUP = Markup()
+STORM, SLOW, HANDSHAKE, UNREAD = Visit("storm"), Visit("slow"), Visit("handshake"), Visit("unread")
+LONG, RUDE, QUERY = Visit("long"), Visit("rude"), Visit("query")
+
+PLAYS = (
+    Play(
+        id="G1",
+        what="many scrape without a pause",
+        fault=STORM.fault,
+        shows=STORM.fared(never_worse),
+        clients=MANY,
+    ),
+    Play(
+        id="G2",
+        what="clients send their requests by the byte",
+        fault=SLOW.fault,
+        shows=SLOW.fared(came_back),
+        clients=2 * MANY,
+    ),
+    Play(
+        id="G3",
+        what="clients stop in the midst of a TLS handshake",
+        flags=over_tls,
+        fault=HANDSHAKE.fault,
+        shows=HANDSHAKE.fared(came_back),
+        clients=2 * MANY,
+    ),
+    Play(
+        id="G4",
+        what="clients do not read what they asked for",
+        fault=UNREAD.fault,
+        shows=UNREAD.fared(lambda tally: tally.get("asked", 0) > 1000),
+        clients=MANY,
+    ),
+    Play(
+        id="G5",
+        what="a request's head is too long",
+        fault=LONG.fault,
+        shows=LONG.fared(only("431", "400")),
+        clients=MANY,
+    ),
+    Play(
+        id="G6",
+        what="requests have bodies, and methods that there are not",
+        fault=RUDE.fault,
+        shows=RUDE.fared(only("405", "400", "body 413")),
+        clients=MANY,
+    ),
+    Play(
+        id="G7",
+        what="queries have hundreds of parameters",
+        fault=QUERY.fault,
+        shows=QUERY.fared(only("200", more=10)),
+        clients=MANY,
+    ),
+    Play(
+        id="G8",
+        what="a pod's name is a script",
+        fault=MARKUP.fault,
+        shows=survived(MARKUP.is_harmless),
+    ),
+)
