@@ -118,7 +118,7 @@ async def test_what_is_wrong_is_said_with_what_to_do(chromium: Browser) -> None:
         alerts = await page.texts(".alert")
         for words in (
             ("Lost", "GPU 5 does not answer", "drain and reboot the node"),
-            ("XID 79", "GPU 0 raised XID 79", "NVIDIA's list of XID errors"),
+            ("XID 79", "GPU 0 raised XID 79", "GPU has fallen off the bus", "NVIDIA's list of XID errors"),
             ("Books", "GPU 1 has books that do not balance", "report it"),
             ("Repair", "GPU 2", "reset the GPU"),
             ("Memory", "could not be replaced", "have the card replaced"),

@@ -132,7 +132,7 @@ def test_a_card_that_is_lost_is_named_with_its_cure() -> None:
             "WARN",
             "GPU 0: bad memory will be replaced at the next reset",
         ),
-        ("gpu.xid", {"xid_last_code": 79}, "WARN", "GPU 0: last XID 79"),
+        ("gpu.xid", {"xid_last_code": 79}, "WARN", "GPU 0: last XID 79 (GPU has fallen off the bus)"),
         ("gpu.link", {"pcie_link_width": 8}, "WARN", "GPU 0: x8 of x16"),
         ("nvml.profiling", {"sm_active_ratio": float("nan")}, "WARN", "GPU 0: no profiling values"),
     ],

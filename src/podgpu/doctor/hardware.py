@@ -1,5 +1,6 @@
 """The health of the cards, and their MIG instances."""
 
+from podgpu.catalog import xids
 from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number
 from podgpu.doctor.verdict import Machine, Verdict, count, failed, passed, several, skipped, warned
 from podgpu.model import Card, Snapshot
@@ -34,7 +35,7 @@ def memory(snapshot: Snapshot, _: Machine) -> Verdict:
 
 def xid(snapshot: Snapshot, _: Machine) -> Verdict:
     codes = {card.gpu.index: number(card.readings, "xid_last_code") for card in answering(snapshot)}
-    raised = [f"GPU {index}: last XID {code:.0f}" for index, code in codes.items() if code is not None]
+    raised = [f"GPU {index}: last {xids.named(code)}" for index, code in codes.items() if code is not None]
     if raised:
         return warned(several(raised))
     return passed("none since podgpu began to listen") if codes else NO_GPU

@@ -50,7 +50,8 @@ function ofGpu(gpu, now, isCluster, found) {
   if (known(xid)) {
     const at = value("xid_last_timestamp_seconds");
     const isRecent = known(at) && now - at < RECENT_SECONDS;
-    add(isRecent ? 2 : 1, `XID ${xid}`, known(at) ? `raised XID ${xid} at ${moment(at)}.` : `raised XID ${xid}.`, words.advice.xid);
+    const meaning = words.xids[xid] ? `${words.xids[xid]}. ` : "";
+    add(isRecent ? 2 : 1, `XID ${xid}`, `raised XID ${xid}${known(at) ? ` at ${moment(at)}` : ""}.`, meaning + words.advice.xid);
   }
   const lost = gpu.card.balance?.switching_ratio;
   if (lost >= words.least_switching) add(1, "Switching", `loses ${percent(lost)} of its time to switching between tenants.`, words.advice.switching);

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from podgpu.catalog import xids
 from podgpu.catalog.parts import PARTS
 from podgpu.model import Prices
 from podgpu.views.advice import ACTIONS, ELSE, NEXT
@@ -32,6 +33,7 @@ def script(prices: Prices | None = None) -> bytes:
         },
         "actions": {str(code): text for code, text in ACTIONS.items()},
         "advice": _ADVICE,
+        "xids": {str(code): meaning for code, meaning in xids.WORDS.items()},
         "methods": METHODS,
         "reasons": REASONS,
         "meanings": MEANINGS,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from podgpu.catalog import xids
 from podgpu.model import Card, Cluster, ClusterNode, Reading, Snapshot
 from podgpu.views.glance import age, problem
 from podgpu.views.text import line
@@ -45,7 +46,7 @@ def _xids(cluster: Cluster) -> Iterator[str]:
         code = _number(card.readings, "xid_last_code")
         at = _number(card.readings, "xid_last_timestamp_seconds")
         if code is not None and at is not None and snapshot.taken_at - at < XID_SECONDS:
-            yield f"{_name(snapshot, card)}: XID {code:.0f}, {age(snapshot.taken_at - at)} ago"
+            yield f"{_name(snapshot, card)}: {xids.named(code)}, {age(snapshot.taken_at - at)} ago"
 
 
 def _node_parts(cluster: Cluster) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
+from podgpu.catalog.xids import WORDS
 from podgpu.model import Card, Reading
-from podgpu.views.dialects._dcgm.xid_words import WORDS
 
 LAST = "xid_last_code"
 

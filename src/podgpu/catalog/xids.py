@@ -138,3 +138,9 @@ WORDS: dict[int, str] = {
     **_CARD,
     **_OF_DCGM,
 }
+
+
+def named(code: float) -> str:
+    """Such as `XID 31 (GPU memory page fault)`; of one that is not known, the number alone."""
+    meaning = WORDS.get(round(code))
+    return f"XID {code:.0f} ({meaning})" if meaning else f"XID {code:.0f}"
