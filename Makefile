@@ -137,7 +137,7 @@ kubernetes-tools: ## build Kubernetes and etcd from their Go modules into ~/.cac
 	nice tests/kubernetes/build.sh
 
 test-kubernetes: $(READY) ## install the chart and the manifests on a real API server and kubelet, with the image of make image
-	$(BIN)/python -m tests.kubernetes $(BIN)/python -m pytest -q -o python_files='check_*.py' tests/kubernetes $(PYTEST)
+	$(BIN)/python -m tests.kubernetes $(BIN)/python -m pytest -q -o python_files='check_*.py' tests/kubernetes
 
 # ARCH="amd64 arm64" makes an archive of each and one of both; without it, that of this machine.
 image: $(READY) ## build the container image as an OCI archive in build/image; needs mmdebstrap
