@@ -30,11 +30,19 @@ def sources(pod: Object) -> dict[str, float]:
     return {source: value for (source,), value in found.items()}
 
 
+def nodes(view: Object) -> dict[str, float]:
+    found = Samples.read(page(view, "/metrics")).by("podgpu_cluster_nodes", "state")
+    return {state: value for (state,), value in found.items()}
+
+
 def test_the_agent_gets_ready_and_reads_what_it_may(applied: str) -> None:
     pod = kubectl.roll_out()
     wait_for(lambda: sources(pod) == (RESTRICTED if applied == "podgpu-restricted.yaml" else FULL))
     if applied == "podgpu-dcgm-port.yaml":
         assert page(pod, "/-/ready", port=9400) == "ready\n"
+    if applied == "podgpu-cluster.yaml":
+        view = kubectl.roll_out_cluster()
+        wait_for(lambda: nodes(view).get("fresh") == 1.0)
     again = kubectl.kubectl("apply", f"--filename={FOLDER / applied}").splitlines()
     assert again and all(line.endswith("unchanged") for line in again)
 

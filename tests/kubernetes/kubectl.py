@@ -9,7 +9,7 @@ from tools.chart import CHART
 
 Object = dict[str, Any]
 NAMESPACE = "podgpu"
-_LABEL = "app.kubernetes.io/name=podgpu"
+_LABEL, _COMPONENT = "app.kubernetes.io/name=podgpu", "app.kubernetes.io/component"
 
 
 def kubectl(*words: str, stdin: str | None = None) -> str:
@@ -49,7 +49,14 @@ def roll_out(namespace: str = NAMESPACE) -> Object:
 
 
 def agents(namespace: str = NAMESPACE) -> list[Object]:
-    return get("pods", f"--namespace={namespace}", f"--selector={_LABEL}")
+    return get("pods", f"--namespace={namespace}", f"--selector={_LABEL},{_COMPONENT}=agent")
+
+
+def roll_out_cluster(namespace: str = NAMESPACE) -> Object:
+    """Wait until the view of the cluster is ready, and return its pod."""
+    kubectl("rollout", "status", "deployment/podgpu-cluster", f"--namespace={namespace}", "--timeout=90s")
+    (pod,) = get("pods", f"--namespace={namespace}", f"--selector={_LABEL},{_COMPONENT}=cluster")
+    return pod
 
 
 def page(pod: Object, path: str, *, port: int = 19400, scheme: str = "http") -> str:
