@@ -248,6 +248,15 @@ def test_a_sharing_system_without_claims_says_what_it_needs() -> None:
     assert "needs the pods' annotations" in finding.advice
 
 
+def test_a_card_of_two_pods_is_not_called_an_unknown_id() -> None:
+    listed = Allocation(
+        namespace="n", pod="p", container="c", resource="nvidia.com/gpu", device_id="GPU-1", disputed=True
+    )
+    finding = found("sharing.unknown-ids", unclaimed=(listed,))
+    assert finding.detail == "n/p/c: GPU-1 of nvidia.com/gpu, which another pod has too"
+    assert "one has ended" in (finding.advice or "")
+
+
 def test_an_unknown_id_is_shown_with_its_pod_and_resource() -> None:
     unknown = tuple(
         Allocation(namespace="ml", pod=f"p-{n}", container="c", resource="example.com/gpu", device_id=f"X{n}")

@@ -2,6 +2,7 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
+from podgpu.cli._line.output import add_output
 from podgpu.cli._view import LOOKING
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, Terminal
@@ -21,14 +22,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("node", nargs="?", metavar="[NODE]", help="only this node")
     parser.add_argument("-d", "--details", action="store_true", help="a line for each pod")
     parser.add_argument("--used", action="store_true", help="add what is really used, as agents measure it")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FORM",
-        choices=("table", "json"),
-        default="table",
-        help="table, the default, or json",
-    )
+    add_output(parser, ("table", "json"))
     add_watch(parser)
 
 

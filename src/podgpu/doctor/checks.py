@@ -155,7 +155,8 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "sharing.unknown-ids",
         "Every device id that the kubelet gave out is understood.",
-        "podgpu knows no system with such ids. Please report the resource and the id.",
+        "podgpu knows no system with such ids. Please report the resource and the id. Of two pods with one device,"
+        " one has ended: nothing is booked by it until the kubelet forgets that pod.",
         claimants.unknown_ids,
     ),
     Check("books.balance", "Containers and the rest add up to the GPU.", _REPORT, accounting.balance),

@@ -14,7 +14,7 @@ from podgpu.doctor.verdict import (
     warned,
     works,
 )
-from podgpu.model import SharingStatus, Snapshot
+from podgpu.model import Allocation, SharingStatus, Snapshot
 from podgpu.views.tenant import full_name
 from podgpu.views.text import line
 
@@ -47,7 +47,7 @@ def systems(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:
 
 
 def unknown_ids(snapshot: Snapshot, _: Machine) -> Verdict:
-    found = [f"{full_name(one)}: {line(one.device_id)} of {line(one.resource)}" for one in snapshot.unclaimed]
+    found = [f"{full_name(one)}: {_device(one)}" for one in snapshot.unclaimed]
     if found:
         return warned(several(found))
     return (
@@ -55,6 +55,11 @@ def unknown_ids(snapshot: Snapshot, _: Machine) -> Verdict:
         if any(claims(snapshot))
         else skipped("no device was given out")
     )
+
+
+def _device(one: Allocation) -> str:
+    named = f"{line(one.device_id)} of {line(one.resource)}"
+    return f"{named}, which another pod has too" if one.disputed else named
 
 
 def _system(status: SharingStatus) -> Verdict:
