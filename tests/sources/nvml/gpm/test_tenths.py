@@ -107,6 +107,19 @@ def test_a_clock_that_was_set_back_starts_anew() -> None:
     assert card.exact(found)
 
 
+def test_what_waits_when_the_clock_is_set_back_far_stays_whole() -> None:
+    card, tenths = Card(60), Tenths()
+    waiting = card.windows(52, 56)
+    tenths.cut(card.windows(30, 52) + waiting, card.glimpses(21, 52, 0))
+    hour = 3_600 * 10 * TENTH
+    found = tenths.cut(
+        [BusyWindow(one.begin_ns - hour, one.end_ns - hour, one.busy_ns) for one in card.windows(2, 26)],
+        [Glimpse(one.begin_ns - hour, one.end_ns - hour, one.busy) for one in card.glimpses(1, 28, 0)],
+    )
+    assert list(found[:2]) == waiting
+    assert len(found) > 20
+
+
 def test_nothing_is_kept_for_ever() -> None:
     card, tenths = Card(1000), Tenths()
     for second in range(1, 99):

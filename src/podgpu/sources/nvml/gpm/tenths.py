@@ -41,13 +41,15 @@ class Tenths:
     def cut(self, windows: Iterable[BusyWindow], glimpses: Sequence[Glimpse]) -> tuple[BusyWindow, ...]:
         """Return the windows, halved where that is possible. The newest may wait for glimpses of the next cycle."""
         late, fresh, self._waiting = self._waiting, list(windows), []
+        found: list[BusyWindow] = []
         if not glimpses or _is_set_back(self._glimpses, glimpses):
             self._glimpses, self._windows = [], []
+            found, late = late, []  # there is nothing left to cut them by
         if not glimpses:
-            return (*late, *fresh)
+            return (*found, *fresh)
         self._windows += fresh
         self._glimpses += glimpses
-        found = list(self._halved(late, waits=False))
+        found += self._halved(late, waits=False)
         for first in range(0, len(fresh), AT_ONCE):
             found += self._halved(fresh[first : first + AT_ONCE], waits=True)
         oldest = glimpses[-1].end_ns - NEAR
