@@ -23,6 +23,7 @@ from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.survey import GivenAgents
 from podgpu.config import Config
+from podgpu.insight import Terms
 from podgpu.option.address import Address
 from podgpu.serve.cluster.menu import cluster_menu
 from podgpu.serve.cluster.server import ClusterServer
@@ -78,7 +79,10 @@ async def _measured(size: int, pair: tuple[str, ...], login: Login) -> dict[str,
     async with _fleet(size, *pair) as (urls, change):
         client, turn = Client(timeout=30.0, login=login), asyncio.Lock()
         loop = ClusterLoop(
-            GivenAgents(urls), lambda place: AgentReader(client, place.urls[0], turn=turn), interval=15.0
+            GivenAgents(urls),
+            lambda place: AgentReader(client, place.urls[0], turn=turn),
+            interval=15.0,
+            terms=Terms(idle_after=1800.0),
         )
         server = ClusterServer(
             loop, cluster_menu(Config().of, 20_000), max_requests=40, max_connections=256, max_streams=500

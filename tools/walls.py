@@ -22,6 +22,8 @@ _NODE = {
     "log",
     "feed",
     "upkeep",
+    "insight",
+    "numbers",
 }
 _PAGES = {"views", "cluster", "serve", "push", "doctor", "config"}
 
@@ -29,6 +31,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "errors": set(),
     "log": set(),
     "feed": set(),
+    "numbers": set(),
     "upkeep": {"log"},
     "option": set(),
     "model": set(),
@@ -38,10 +41,29 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "host": {"model"},
     "sharing": {"model", "catalog"},
     "ledger": {"model"},
-    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log", "feed", "upkeep"},
-    "cluster": {"model", "catalog", "sources", "kube", "sharing", "option", "log", "feed"},
-    "views": {"model", "catalog", "option"},
-    "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
+    "insight": {"model", "catalog", "numbers"},
+    "agent": {
+        "model",
+        "catalog",
+        "sources",
+        "kube",
+        "host",
+        "sharing",
+        "ledger",
+        "insight",
+        "log",
+        "feed",
+        "upkeep",
+    },
+    "cluster": {"model", "catalog", "sources", "kube", "sharing", "insight", "option", "log", "feed"},
+    "views": {"model", "catalog", "insight", "numbers", "option"},
+    "doctor": {
+        "model",
+        "catalog",
+        "insight",
+        "numbers",
+        "views",
+    },  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log"},
     "push": {"model", "option"},  # reads its variables as options are read
     "config": {"option", "model", "sources", "cluster", "views"},
@@ -52,7 +74,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
 }
 
 # Rooms that do no I/O and read no clock, and the modules that they may not import.
-PURE = {"model", "catalog", "sharing", "ledger", "views", "doctor"}
+PURE = {"model", "catalog", "sharing", "ledger", "insight", "numbers", "views", "doctor"}
 IO = {
     "aiohttp", "asyncio", "ctypes", "grpclib", "http", "os", "pathlib", "pynvml", "select", "shutil", "signal",
     "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "yaml",

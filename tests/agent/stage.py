@@ -20,6 +20,7 @@ from podgpu.sources.residents import Pods
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.fake_node import FakeNode, environment
+from tests.tree import TERMS
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 PATIENCE = 30.0  # seconds until a test gives up
@@ -99,7 +100,7 @@ async def agent_over(
         to_close=[allocations, workloads, *([api] if api else [])],
     )
     source = Sampler(interval=INTERVAL, library=None)
-    agent = Agent(source, node=NODE, interval=INTERVAL, attribution=attribution)
+    agent = Agent(source, node=NODE, interval=INTERVAL, terms=TERMS, attribution=attribution)
     running = asyncio.create_task(agent.run())
     try:
         yield agent

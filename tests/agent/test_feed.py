@@ -7,6 +7,7 @@ from podgpu.agent.feed import Feed
 from podgpu.agent.loop import STALE_INTERVALS, Agent
 from podgpu.model import Device, Gpu, Report, Snapshot
 from tests.agent.stage import StillPods
+from tests.tree import TERMS
 
 INTERVAL = 0.1
 
@@ -72,7 +73,7 @@ class Hangs:
 
 def agent_over(source: Hangs) -> Agent:
     attribution = Attribution(interval=INTERVAL, pod_sources=[StillPods(())])
-    return Agent(source, node="n", interval=INTERVAL, attribution=attribution)
+    return Agent(source, node="n", interval=INTERVAL, terms=TERMS, attribution=attribution)
 
 
 async def test_asking_computes_nothing() -> None:

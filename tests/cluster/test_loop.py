@@ -12,6 +12,7 @@ from podgpu.cluster.survey import Found, GivenAgents, Place
 from podgpu.model import Cluster
 from tests.cluster.fleet import Fleet, plain
 from tests.cluster.nodes import document, node_name
+from tests.tree import TERMS
 
 SIZE = int(os.environ.get("PODGPU_TEST_FLEET", "100"))  # `make faults` takes a thousand
 TENTH, HUNDREDTH = SIZE // 10, SIZE // 100
@@ -37,6 +38,7 @@ class Watched:
             survey,
             lambda place: AgentReader(self.client, place.urls[0], place.node, turn=turn),
             interval=15.0,
+            terms=TERMS,
         )
 
     async def __aenter__(self) -> ClusterLoop:

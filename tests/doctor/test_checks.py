@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from podgpu.doctor import CHECKS, Machine, Status, examine
+from podgpu.insight.advice import next_step
 from podgpu.model import (
     Ability,
     Allocation,
@@ -26,7 +27,6 @@ from podgpu.model import (
     Snapshot,
     Tenant,
 )
-from podgpu.views.advice import next_step
 from tests.doctor.sound_node import (
     CARD,
     GIB,

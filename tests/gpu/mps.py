@@ -28,6 +28,7 @@ from podgpu.kube.podresources import Allocated
 from podgpu.model import Allocation, PartStatus, Snapshot
 from podgpu.sources.nvml.sampler import Sampler
 from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked, fresh, memory_of_nvidia_smi
+from tests.tree import TERMS
 
 SECONDS = 20.0
 A, B = Tenant("a", "tensor", 0.5, 0.0, 0.0), Tenant("b", "tensor", 0.03, 0.07, 0.5)
@@ -90,7 +91,11 @@ async def observe(loads: list[Load], folder: Path) -> tuple[Snapshot, Snapshot]:
         processes=Procfs(Path("/proc")),
     )
     agent = Agent(
-        Sampler(interval=INTERVAL, library=None), node="bench", interval=INTERVAL, attribution=attribution
+        Sampler(interval=INTERVAL, library=None),
+        node="bench",
+        interval=INTERVAL,
+        terms=TERMS,
+        attribution=attribution,
     )
     running = asyncio.create_task(agent.run())
     await asyncio.sleep(2 * INTERVAL)

@@ -14,6 +14,7 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import Counters
 from podgpu.agent.feed import Feed
 from podgpu.agent.join import bare
+from podgpu.insight import Terms, conclude
 from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
 from podgpu.sources import Source
 from podgpu.upkeep import Running, kept_going
@@ -39,10 +40,14 @@ class Agent:
         *,
         node: str,
         interval: float,
+        terms: Terms,
         attribution: Attribution | None = None,
         address: str = "",
     ) -> None:
         self.ready = False
+        self._terms = terms
+        # What a simulated node did before is known to its simulator.
+        self._watched_since = None if source.demo else time.time()
         self._address = address
         self._source = source
         self._attribution = attribution
@@ -172,11 +177,12 @@ class Agent:
             duration_seconds=report.seconds,
             age_seconds=None if self._last_good is None else time.monotonic() - self._last_good,
         )
-        return Snapshot(
+        snapshot = Snapshot(
             node=self._node,
             address=self._address,
             taken_at=time.time() if wall is None else wall,
             interval_seconds=self._interval,
+            watched_since=self._watched_since,
             version=__version__,
             demo=self._source.demo,
             driver_version=report.driver_version,
@@ -187,6 +193,7 @@ class Agent:
             sharing=attributed.sharing,
             parts=(status, *report.parts, *attributed.parts, *(one.status() for one in self._companions)),
         )
+        return conclude(snapshot, self._terms)
 
     def _expire_at(self, when: float) -> None:
         """Set the alarm for the time from which the snapshot must not be served any more."""

@@ -5,6 +5,7 @@ from podgpu.assembly import machine
 from podgpu.assembly.attribution import open_attribution
 from podgpu.assembly.replay import open_playback
 from podgpu.assembly.source import open_source
+from podgpu.assembly.terms import open_terms
 from podgpu.config import Config
 from podgpu.kube.workloads import SPREAD_SECONDS
 
@@ -19,6 +20,7 @@ def open_agent(config: Config, attribution: Attribution | None = None) -> Agent 
         source,
         node=machine.node_name(config),
         interval=config.interval,
+        terms=open_terms(config),
         attribution=attribution,
         address="" if source.demo else machine.address(),
     )

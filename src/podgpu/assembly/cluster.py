@@ -6,6 +6,7 @@ from typing import Protocol
 from podgpu.assembly import machine
 from podgpu.assembly.access import check, open_access
 from podgpu.assembly.exporter import open_exporter
+from podgpu.assembly.terms import open_terms
 from podgpu.assembly.whole import open_reader as open_objects
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
@@ -90,7 +91,7 @@ def open_cluster(config: Config) -> OpenCluster:
     if url := config.of(StoreOptions).url:
         return _of_store(config, chosen, url)
     if chosen.agents:
-        return _of_addresses(chosen, Login(config.of(LoginOptions), chosen.agents))
+        return _of_addresses(config, chosen)
     return _of_kubernetes(config, chosen)
 
 
@@ -103,6 +104,7 @@ def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
         survey,
         survey.open_reader,
         interval=chosen.interval,
+        terms=open_terms(config),
         name=chosen.name or "",
         given=KubeGiven(open_objects(config, api), config.kube_pod_labels) if api else None,
     )
@@ -110,12 +112,14 @@ def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
     return OpenCluster(loop, *((api,) if api else ()), api=api, history=history)
 
 
-def _of_addresses(chosen: ClusterOptions, login: Login) -> OpenCluster:
+def _of_addresses(config: Config, chosen: ClusterOptions) -> OpenCluster:
+    login = Login(config.of(LoginOptions), chosen.agents)
     client, turn = Client(timeout=chosen.timeout, login=login), asyncio.Lock()
     loop = ClusterLoop(
         GivenAgents(chosen.agents),
         lambda place: AgentReader(client, place.urls[0], turn=turn),
         interval=chosen.interval,
+        terms=open_terms(config),
         name=chosen.name or "",
     )
     return OpenCluster(loop, client)
@@ -141,6 +145,7 @@ def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
         _survey(config, chosen, api, proxied=is_proxied),
         open_reader,
         interval=chosen.interval,
+        terms=open_terms(config),
         name=chosen.name or "",
         given=given,
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
+from podgpu.assembly.terms import open_terms
 from podgpu.catalog.parts import APISERVER
 from podgpu.cluster.given import KubeGiven
 from podgpu.cluster.pages import ProxyPages
@@ -70,7 +71,10 @@ def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | N
         workloads=residents,
         pod_labels=config.kube_pod_labels,
     )
-    return ExporterReader(place, Agent(source, node=place.node, interval=interval, attribution=attribution))
+    agent = Agent(
+        source, node=place.node, interval=interval, terms=open_terms(config), attribution=attribution
+    )
+    return ExporterReader(place, agent)
 
 
 class _Residents:

@@ -62,7 +62,7 @@ def _elsewhere(config: Config, node: str | None) -> Snapshot:
 
 
 def _reasons(snapshot: Snapshot) -> list[str]:
-    from podgpu.views.advice import next_step
+    from podgpu.insight.advice import next_step
     from podgpu.views.glance import problem
 
     faults = [(part.name, part.fault) for part in snapshot.parts]

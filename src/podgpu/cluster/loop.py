@@ -15,6 +15,7 @@ from podgpu.cluster.station import Station
 from podgpu.cluster.survey import Place, Survey
 from podgpu.errors import UserError
 from podgpu.feed import Feed
+from podgpu.insight import Terms, conclude_cluster, conclude_node
 from podgpu.model import Cluster, ClusterNode, PartStatus, Snapshot
 
 AT_ONCE = 64  # nodes that are read at a time
@@ -49,6 +50,7 @@ class ClusterLoop:
         open_reader: Callable[[Place], Reader],
         *,
         interval: float,
+        terms: Terms,
         name: str = "",
         given: Given | None = None,
         at_once: int = AT_ONCE,
@@ -57,6 +59,7 @@ class ClusterLoop:
         self._survey = survey
         self._open_reader = open_reader
         self._interval = interval
+        self._terms = terms
         self._name = name
         self._given = given
         self._turns = asyncio.Semaphore(at_once)
@@ -140,7 +143,7 @@ class ClusterLoop:
             await self._stations.pop(place).reader.close()
         for place in places:
             if place not in self._stations:
-                self._stations[place] = Station(place, self._open_reader(place))
+                self._stations[place] = Station(place, self._open_reader(place), self._terms)
 
     def _publish(self) -> None:
         allocated = self._given.allocated() if self._given else Allocated()
@@ -151,17 +154,17 @@ class ClusterLoop:
         if self.ready and is_same and list(map(_state, parts)) == list(map(_state, last.parts)):
             return
         self._retired.add(last.nodes, nodes)
-        self._feed.publish(
-            Cluster(
-                taken_at=time.time(),
-                version=__version__,
-                name=self._name,
-                demo=any(one.snapshot is not None and one.snapshot.demo for one in nodes),
-                nodes=nodes,
-                pending=allocated.pending,
-                parts=parts,
-            )
+        cluster = Cluster(
+            taken_at=time.time(),
+            version=__version__,
+            interval_seconds=self._interval,
+            name=self._name,
+            demo=any(node.snapshot is not None and node.snapshot.demo for node in nodes),
+            nodes=nodes,
+            pending=allocated.pending,
+            parts=parts,
         )
+        self._feed.publish(conclude_cluster(cluster, self._terms))
 
     def _nodes(self, known: Mapping[str, ClusterNode]) -> tuple[ClusterNode, ...]:
         now = time.monotonic()
@@ -184,7 +187,7 @@ class ClusterLoop:
         is_known_alike = self._known.get(name) is known.get(name)
         if before is not None and is_known_alike and is_unchanged(before, look, self._interval):
             return before
-        now = stand(name, look, known.get(name), self._interval)
+        now = conclude_node(stand(name, look, known.get(name), self._interval), self._terms)
         return before if before is not None and before.snapshot is now.snapshot and before == now else now
 
 

@@ -7,13 +7,18 @@ from podgpu import log
 from podgpu.cluster.reader import Reader, ReadFault
 from podgpu.cluster.standing import Look
 from podgpu.cluster.survey import Place
+from podgpu.insight import Terms, concluded
 from podgpu.model import Snapshot
 
 
 class Station:
-    def __init__(self, place: Place, reader: Reader) -> None:
+    """`snapshot` is concluded; it is the reader's own object where its agent did that on the same terms."""
+
+    def __init__(self, place: Place, reader: Reader, terms: Terms) -> None:
         self.place = place
         self.reader = reader
+        self._terms = terms
+        self._read: Snapshot | None = None
         self.snapshot: Snapshot | None = None
         self.fault: ReadFault | None = None
         self._new_at = 0.0
@@ -39,8 +44,9 @@ class Station:
             if self.fault is not None:
                 log.info("a node is back", node=self.name)
             self.fault = None
-            if snapshot is not self.snapshot:
-                self.snapshot, self._new_at = snapshot, time.monotonic()
+            if snapshot is not self._read:
+                self.snapshot, self._read = concluded(snapshot, self._terms), snapshot
+                self._new_at = time.monotonic()
 
     def look(self, now: float) -> Look:
         return Look(

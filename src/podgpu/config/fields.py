@@ -50,6 +50,17 @@ class Config:
             default="5s",
         )
     )
+    idle_after: float = one(
+        Option(
+            flag="--idle.after",
+            group=GENERAL,
+            help="A holder that has not used its GPU for so long counts as idle: on the page, in metrics, commands and "
+            "alerts. From 1m to 720h.",
+            parse=duration("1m", "720h"),
+            value_name="DURATION",
+            default="30m",
+        )
+    )
     node_name: str | None = at_most_one(
         Option(
             flag="--node-name",

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from podgpu.doctor.look import NO_GPU, holders
 from podgpu.doctor.verdict import Machine, Verdict, count, failed, passed, skipped, warned
+from podgpu.insight.advice import next_step
 from podgpu.model import Balance, Booking, Card, Fault, Rest, Snapshot
-from podgpu.views.advice import next_step
 from podgpu.views.glance import percent
 from podgpu.views.text import line
 

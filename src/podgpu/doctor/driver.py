@@ -16,8 +16,8 @@ from podgpu.doctor.verdict import (
     state_of,
     warned,
 )
+from podgpu.insight.advice import next_step
 from podgpu.model import Card, Fault, Snapshot
-from podgpu.views.advice import next_step
 from podgpu.views.glance import gib, problem
 from podgpu.views.text import line
 

@@ -3,8 +3,8 @@
 from podgpu.catalog import xids
 from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number
 from podgpu.doctor.verdict import Machine, Verdict, count, failed, passed, several, skipped, warned
+from podgpu.insight.advice import ACTIONS
 from podgpu.model import Card, Snapshot
-from podgpu.views.advice import ACTIONS
 
 NO_MIG = skipped("no GPU is in MIG mode")
 

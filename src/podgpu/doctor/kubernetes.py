@@ -15,8 +15,8 @@ from podgpu.doctor.verdict import (
     warned,
     works,
 )
+from podgpu.insight.advice import next_step
 from podgpu.model import Fault, Holder, PartStatus, Snapshot
-from podgpu.views.advice import next_step
 from podgpu.views.glance import seconds
 
 SOURCES = (PODS_API, APISERVER, LOG_DIRS)

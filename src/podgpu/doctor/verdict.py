@@ -6,8 +6,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podgpu.catalog.parts import Part
+from podgpu.insight.advice import next_step
 from podgpu.model import Fault, PartStatus, Snapshot
-from podgpu.views.advice import next_step
 from podgpu.views.glance import problem
 
 # These go away by themselves, or somebody asked for them.

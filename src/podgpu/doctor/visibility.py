@@ -14,8 +14,8 @@ from podgpu.doctor.verdict import (
     state_of,
     warned,
 )
+from podgpu.insight.advice import next_step
 from podgpu.model import Fault, Holder, Snapshot
-from podgpu.views.advice import next_step
 from podgpu.views.glance import problem
 from podgpu.views.text import line
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from podgpu.model.claim import Claim
 from podgpu.model.device import Ability, Fault, Gpu, Instance, Process, Reading, Refused
+from podgpu.model.insight import CardUse, Holding, Use
 from podgpu.model.pod import ContainerRef, Workload
 from podgpu.model.virtual import VirtualGpu
 
@@ -77,6 +78,8 @@ class Tenant(Struct, frozen=True, kw_only=True, gc=False):
     booking: Booking = Booking()  # what it has and had of the card
     idle: bool | None = None  # true: certainly no process here; false: it has one; absent: unknown
     vgpu: VirtualGpu | None = None  # what the sharing library in the container reports; absent without one
+    use: Use | None = None  # its busy time and power; absent until concluded
+    holding: Holding | None = None  # whether it uses what it holds; absent if it holds nothing
 
     @property
     def running(self) -> list[Process]:
@@ -95,6 +98,7 @@ class Rest(Struct, frozen=True, kw_only=True, gc=False):
     resident_us: int | None = None  # microseconds that it was on the card; absent without the driver's log
     band: Band | None = None  # of the last period that is over; absent before the first
     processes: tuple[Process, ...] = ()  # those it comes from, largest memory first
+    use: Use | None = None  # its busy time and power; absent until concluded
 
     @property
     def running(self) -> list[Process]:
@@ -132,6 +136,8 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
     ended: tuple[Tenant, ...] = ()  # former tenants whose counters are still shown
     rest: tuple[Rest, ...] = ()  # what is booked to no container, by reason
     balance: Balance | None = None  # what the books add up to; absent if nothing was booked yet
+    use: CardUse | None = None  # how busy it was; absent until concluded, and with a fault
+    problems: tuple[str, ...] = ()  # what is wrong with it, in one or two words each; most pressing first
 
     @property
     def processes(self) -> Iterator[Process]:

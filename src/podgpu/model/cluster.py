@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from podgpu.model.insight import Insight
 from podgpu.model.pod import Workload
 from podgpu.model.snapshot import PartStatus, Snapshot
 
@@ -37,7 +38,15 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     model: str = ""  # of its GPUs, by the node's labels or its snapshot; empty if not known or mixed
     ready: bool | None = None  # whether Kubernetes says that the node is; absent if not known
     address: str = ""  # its internal IP address; empty if not known
+    insight: Insight | None = (
+        None  # what follows, where it is not what the snapshot says: the node is not fresh
+    )
     written: Written | None = None  # in no document
+
+    @property
+    def concluded(self) -> Insight | None:
+        """What follows from what is known of the node now."""
+        return self.insight or (self.snapshot.insight if self.snapshot else None)
 
 
 class PendingPod(Struct, frozen=True, kw_only=True):
@@ -58,9 +67,11 @@ class Cluster(Struct, frozen=True, kw_only=True, weakref=True):
 
     taken_at: float  # seconds since 1970
     version: str  # of podgpu
+    interval_seconds: float = 0.0  # between two rounds of its reader; 0 if it is read once
     name: str = ""  # of the cluster; empty if none was given
     demo: bool = False  # true if any node's numbers are made up
     replayed: bool = False  # true if it is played back from a recording: `taken_at` is long past
     nodes: tuple[ClusterNode, ...] = ()  # by name
     pending: tuple[PendingPod, ...] = ()  # oldest first
     parts: tuple[PartStatus, ...] = ()  # what the reader of the cluster depends on
+    insight: Insight | None = None  # what follows from all this; absent until concluded

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from podgpu.model.card import Card
 from podgpu.model.device import Fault
+from podgpu.model.insight import Insight
 from podgpu.model.pod import Allocation, Pod
 
 SCHEMA = 2
@@ -44,6 +45,9 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     address: str = ""  # of the machine, by its network interfaces; empty in a pod, where Kubernetes tells
     taken_at: float  # seconds since 1970
     interval_seconds: float  # between two snapshots
+    watched_since: float | None = (
+        None  # seconds since 1970, when this agent began to watch; absent if not known
+    )
     version: str  # of podgpu
     demo: bool = False  # true if the numbers are made up
     replayed: bool = False  # true if it is played back from a recording: `taken_at` is long past
@@ -55,6 +59,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     sharing: tuple[SharingStatus, ...] = ()  # the sharing systems that there is a sign of
     parts: tuple[PartStatus, ...] = ()  # what the agent reads from, and where it sends what it read
     errors: tuple[ErrorCount, ...] = ()  # counted by part and reason
+    insight: Insight | None = None  # what follows from all this; absent until concluded
 
     @property
     def up(self) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
+from podgpu.insight.advice import next_step
 from podgpu.model import Allocation, Card, Instance, Rest, Snapshot, Tenant
-from podgpu.views.advice import next_step
 from podgpu.views.glance import (
     UNKNOWN,
     Uses,

@@ -17,6 +17,7 @@ from podgpu.sources import parent
 from podgpu.sources.nvml.sampler import Sampler
 from tests.fakeapi.patience import until
 from tests.fakenvml.fake_node import FakeFault, FakeNode, environment, h200, make_processes
+from tests.tree import TERMS
 
 MISMATCH = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
 HANG = FakeFault("hang", call="nvmlDeviceGetUtilizationRates", device=1)
@@ -72,7 +73,7 @@ def reasons(report: Report) -> list[str]:
 
 
 async def test_a_release_cuts_a_reading_short(stage: Stage) -> None:
-    agent = Agent(stage(two_gpus(HANG)), node="n", interval=60.0)
+    agent = Agent(stage(two_gpus(HANG)), node="n", interval=60.0, terms=TERMS)
     running, before = asyncio.create_task(agent.run()), agent.snapshot
     await asyncio.sleep(0.5)
     assert await agent.release(60)
@@ -276,6 +277,7 @@ import asyncio, os, sys
 from podgpu.sources import parent
 from podgpu.sources.nvml.sampler import Sampler
 from tests.fakeapi.patience import until
+from tests.tree import TERMS
 
 async def main():
     sampler = Sampler(interval=1.0, library=None)

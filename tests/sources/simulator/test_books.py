@@ -9,6 +9,7 @@ from podgpu.assembly.attribution import open_attribution
 from podgpu.config import Config
 from podgpu.model import Card, Snapshot
 from podgpu.sources.simulator.source import Simulator
+from tests.tree import TERMS
 
 SECONDS = 130
 
@@ -24,7 +25,9 @@ async def played(interval: float) -> AsyncIterator[Snapshot]:
     """Yield each snapshot of two minutes. No reading comes quite in time."""
     clock = Clock()
     attribution = open_attribution(Config(source="simulator", interval=interval))
-    agent = Agent(Simulator(seed=1, clock=clock), node="demo", interval=interval, attribution=attribution)
+    agent = Agent(
+        Simulator(seed=1, clock=clock), node="demo", interval=interval, terms=TERMS, attribution=attribution
+    )
     while clock.now < SECONDS:
         await agent.cycle()
         yield agent.snapshot

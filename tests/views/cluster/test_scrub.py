@@ -57,6 +57,9 @@ HARMLESS = {
     "PartStatus": {"name"},
     "ErrorCount": {"source", "reason"},
     "PendingPod": {"asks"},
+    "CardUse": {"period"},
+    "Holding": {"state", "evidence"},
+    "Card": {"problems"},
 }
 
 

@@ -10,7 +10,16 @@ from typing import Any
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode, PartStatus, PendingPod, Snapshot, Written
+from podgpu.model import (
+    CLUSTER_SCHEMA,
+    Cluster,
+    ClusterNode,
+    Insight,
+    PartStatus,
+    PendingPod,
+    Snapshot,
+    Written,
+)
 from podgpu.views import json
 
 _PLACE = b'"nodes":[]'
@@ -28,6 +37,7 @@ class _Row(msgspec.Struct):
     model: str = ""
     ready: bool | None = None
     address: str = ""
+    insight: Insight | None = None
 
 
 class _Schema(msgspec.Struct):
@@ -40,11 +50,13 @@ class _Document(msgspec.Struct):
     taken_at: float
     version: str
     nodes: list[_Row]
+    interval_seconds: float = 0.0
     name: str = ""
     demo: bool = False
     replayed: bool = False
     pending: tuple[PendingPod, ...] = ()
     parts: tuple[PartStatus, ...] = ()
+    insight: Insight | None = None
 
 
 def encode(cluster: Cluster) -> bytes:

@@ -4,11 +4,12 @@ Equal names stay equal, so that the picture stays whole. With the key gone, nobo
 """
 
 from hashlib import blake2s
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podgpu.insight import reconclude, terms_of
 from podgpu.model import (
     Allocation,
     Claim,
@@ -32,7 +33,6 @@ from podgpu.model import (
 from podgpu.model.pod import ExtendedUse, OwnerReference, PodContainer
 from podgpu.model.virtual import VirtualGpu
 
-T = TypeVar("T", Cluster, Snapshot)
 DIGITS = 10
 # Fields that name somebody, by what their new name begins with. The rest of a struct is kept, or scrubbed in turn.
 _NAMES: dict[type[Struct], dict[str, str]] = {
@@ -66,10 +66,11 @@ _NAMES: dict[type[Struct], dict[str, str]] = {
 }
 # Fields of free text, or of no use without the names.
 _DROPPED: dict[type[Struct], dict[str, Any]] = {
-    ClusterNode: {"detail": "", "address": "", "written": None},
+    Cluster: {"insight": None},
+    ClusterNode: {"detail": "", "address": "", "written": None, "insight": None},
     PendingPod: {"reason": ""},
     Waiting: {"reason": ""},
-    Snapshot: {"address": ""},
+    Snapshot: {"address": "", "insight": None},
     Pod: {"labels": {}, "annotations": {}, "resource_claims": {}, "extended_claim": "", "host_ip": ""},
     PodContainer: {"devices": (), "uses": (), "image": "", "cgroup": ""},
     Holder: {"cgroup": "", "user": None},
@@ -83,8 +84,10 @@ class Scrubber:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def scrubbed(self, one: T) -> T:
-        return cast("T", self._of(one))
+    def scrubbed(self, cluster: Cluster) -> Cluster:
+        """What was concluded has names in its sentences, so it is concluded again."""
+        renamed: Cluster = self._of(cluster)
+        return reconclude(renamed, terms_of(cluster.insight)) if cluster.insight else renamed
 
     def _of(self, value: Any) -> Any:
         if isinstance(value, tuple):

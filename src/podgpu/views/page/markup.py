@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from html import escape
 
+from podgpu.insight.advice import next_step
 from podgpu.model import Fault
-from podgpu.views.advice import next_step
 from podgpu.views.glance import UNKNOWN, Use, percent, problem
 from podgpu.views.text import line
 

@@ -4,8 +4,8 @@ import msgspec
 
 from podgpu.catalog import xids
 from podgpu.catalog.parts import PARTS
+from podgpu.insight.advice import ACTIONS, ELSE, NEXT
 from podgpu.model import Prices
-from podgpu.views.advice import ACTIONS, ELSE, NEXT
 from podgpu.views.glance import LEAST_SWITCHING
 from podgpu.views.rest import MEANINGS, REASONS
 from podgpu.views.tenant import UNSEEN_MEANS

@@ -1,8 +1,8 @@
 import pytest
 
+from podgpu.insight.advice import next_step
 from podgpu.kube import api
 from podgpu.model import Fault
-from podgpu.views.advice import next_step
 
 KUBELET = (
     *(

@@ -1,0 +1,136 @@
+"""What follows from a snapshot or a cluster: who uses what it holds, sums, and what is wrong.
+
+Concluded once, here, by pure functions. The documents carry it, and every surface only shows it.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from podgpu.insight import problems, sums
+from podgpu.insight.holding import Terms, holding
+from podgpu.insight.placement import NodeCard, Placement, cards_of_node, cards_of_snapshot, placements
+from podgpu.insight.use import with_use
+from podgpu.model import Card, Cluster, ClusterNode, Group, Insight, Prices, Problem, Snapshot, Sums
+
+__all__ = ["Terms", "conclude", "conclude_cluster", "conclude_node", "concluded", "reconclude", "terms_of"]
+
+
+def conclude(snapshot: Snapshot, terms: Terms, *, has_books: bool = True) -> Snapshot:
+    """Return the snapshot with what follows from it. `has_books`: whether everything that was booked is in it."""
+    judged = replace(snapshot, cards=tuple([_card(card, snapshot, terms) for card in snapshot.cards]))
+    found = problems.all_of_snapshot(judged, terms, has_books=has_books)
+    titled = replace(judged, cards=_with_titles(judged.cards, found))
+    return replace(titled, insight=_insight(cards_of_snapshot(titled), found, terms))
+
+
+def concluded(snapshot: Snapshot, terms: Terms) -> Snapshot:
+    """Conclude from what others sent. What they concluded on the same terms stands as it is: the same object."""
+    if _is_concluded(snapshot, terms):
+        return snapshot
+    # A document for many nodes leaves out those that ended, so its books say nothing.
+    return conclude(snapshot, terms, has_books=False)
+
+
+def conclude_node(node: ClusterNode, terms: Terms) -> ClusterNode:
+    """Return the node with what follows: the same object if it is fresh and concluded already."""
+    if node.snapshot is None:
+        return node
+    snapshot = concluded(node.snapshot, terms)
+    if node.state == "fresh":
+        return node if snapshot is node.snapshot else replace(node, snapshot=snapshot, insight=None)
+    judged = replace(node, snapshot=snapshot)
+    return replace(judged, insight=_insight(cards_of_node(judged), (), terms))
+
+
+def conclude_cluster(cluster: Cluster, terms: Terms) -> Cluster:
+    """Return the cluster with what follows from its nodes, which are concluded already."""
+    own = [node.concluded for node in cluster.nodes]
+    known = [insight for insight in own if insight is not None]
+    by_name: dict[str, list[Sums]] = {}
+    for insight in known:
+        for group in insight.namespaces:
+            by_name.setdefault(group.name, []).append(group.sums)
+    groups = [Group(name=name, sums=sums.added(parts)) for name, parts in by_name.items()]
+    return replace(
+        cluster,
+        insight=Insight(
+            idle_after_seconds=terms.idle_after,
+            sums=sums.added(insight.sums for insight in known),
+            namespaces=_most_first(groups),
+            problems=tuple(problems.of_cluster(cluster)),
+            currency=terms.prices.currency if terms.prices else "",
+            prices={model: price for insight in known for model, price in insight.prices.items()},
+        ),
+    )
+
+
+def reconclude(cluster: Cluster, terms: Terms) -> Cluster:
+    """Conclude everything on other terms than those that the documents came with."""
+    nodes = tuple([conclude_node(node, terms) for node in cluster.nodes])
+    return conclude_cluster(replace(cluster, nodes=nodes), terms)
+
+
+def terms_of(insight: Insight) -> Terms:
+    """Return the terms that somebody else concluded on."""
+    prices = Prices(currency=insight.currency, gpu_hour=insight.prices) if insight.currency else None
+    return Terms(idle_after=insight.idle_after_seconds, prices=prices)
+
+
+def _is_concluded(snapshot: Snapshot, terms: Terms) -> bool:
+    """Whether its insight is what these terms would give."""
+    insight = snapshot.insight
+    if insight is None or insight.idle_after_seconds != terms.idle_after:
+        return False
+    return insight.prices == _prices(snapshot.cards, terms.prices) and (
+        terms.prices is None or insight.currency == terms.prices.currency
+    )
+
+
+def _card(card: Card, snapshot: Snapshot, terms: Terms) -> Card:
+    card = with_use(card)
+    tenants = [
+        replace(tenant, holding=holding(tenant, card, snapshot.taken_at, snapshot.watched_since, terms))
+        for tenant in card.tenants
+    ]
+    return replace(card, tenants=tuple(tenants))
+
+
+def _with_titles(cards: tuple[Card, ...], found: Iterable[Problem]) -> tuple[Card, ...]:
+    titles: dict[tuple[str, int], dict[str, None]] = {}
+    for problem in found:
+        if problem.gpu is not None:
+            titles.setdefault((problem.uuid, problem.gpu), {})[problem.title] = None
+    if not titles:
+        return cards
+    return tuple(
+        [replace(card, problems=tuple(titles.get((card.gpu.uuid, card.gpu.index), ()))) for card in cards]
+    )
+
+
+def _insight(cards: Sequence[NodeCard], found: Iterable[Problem], terms: Terms) -> Insight:
+    by_name = sums.grouped(placements(cards), _namespace)
+    groups = [Group(name=name, sums=sums.of_placements(own)) for name, own in by_name.items()]
+    return Insight(
+        idle_after_seconds=terms.idle_after,
+        sums=sums.of_cards(cards),
+        namespaces=_most_first(groups),
+        problems=tuple(problems.folded(found)),
+        currency=terms.prices.currency if terms.prices else "",
+        prices=_prices((on.card for on in cards), terms.prices),
+    )
+
+
+def _namespace(place: Placement) -> str:
+    return place.tenant.container.namespace
+
+
+def _most_first(groups: Iterable[Group]) -> tuple[Group, ...]:
+    return tuple(sorted(groups, key=lambda group: (-group.sums.allocated_gpus, group.name)))
+
+
+def _prices(cards: Iterable[Card], prices: Prices | None) -> dict[str, float]:
+    if prices is None:
+        return {}
+    known = {card.gpu.model: prices.of(card.gpu.model) for card in cards}
+    return {model: price for model, price in sorted(known.items()) if price is not None}

@@ -1,0 +1,72 @@
+"""What is wrong, most pressing first. A kind of problem is a row and a function in the module of its topic."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from podgpu.insight.holding import Terms
+from podgpu.insight.placement import cards_of_snapshot
+from podgpu.insight.problems import cards, holders, parts
+from podgpu.insight.problems.kind import Kind
+from podgpu.model import SEVERITIES, Cluster, ClusterNode, Problem, Snapshot
+
+KINDS: tuple[Kind, ...] = tuple(
+    sorted((*cards.KINDS, *parts.KINDS, *holders.KINDS), key=lambda kind: kind.rank)
+)
+_RANKS: Mapping[str, int] = {kind.name: kind.rank for kind in KINDS}
+_LAST = 1000  # a kind of another version
+_ALIKE = 2  # of one kind, so many are listed one by one
+
+__all__ = ["KINDS", "Kind", "all_of_snapshot", "folded", "of_cluster"]
+
+
+def all_of_snapshot(snapshot: Snapshot, terms: Terms, *, has_books: bool) -> list[Problem]:
+    """List the problems of a node, one by one. `has_books`: whether everything that was booked is in the snapshot."""
+    on_cards = cards_of_snapshot(snapshot)
+    found: list[Problem] = []
+    for kind in KINDS:
+        if kind.of_card is not None and (has_books or kind.name != "books"):
+            for on in on_cards:
+                found += kind.of_card(on)
+        if kind.of_snapshot is not None:
+            found += kind.of_snapshot(snapshot, terms)
+    return found
+
+
+def of_cluster(cluster: Cluster) -> list[Problem]:
+    """List those of all nodes and of the cluster itself. What an old snapshot says about a node is history."""
+    found: list[Problem] = []
+    for kind in KINDS:
+        if kind.of_cluster is not None:
+            found += kind.of_cluster(cluster)
+    for node in cluster.nodes:
+        found += _of_node(node, cluster.taken_at)
+    return folded(found)
+
+
+def _of_node(node: ClusterNode, now: float) -> Iterator[Problem]:
+    for kind in KINDS:
+        if kind.of_node is not None:
+            yield from kind.of_node(node, now)
+    if node.state == "fresh" and node.concluded is not None:
+        for problem in node.concluded.problems:
+            yield problem if problem.node == node.name else replace(problem, node=node.name)
+
+
+def folded(problems: Iterable[Problem]) -> list[Problem]:
+    """Order them, and keep the first of many alike: a hot room must not hide a lost card."""
+    groups: dict[tuple[int, int], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault(_rank(problem), []).append(problem)
+    found: list[Problem] = []
+    for _, alike in sorted(groups.items(), key=lambda group: group[0]):
+        number = sum(1 + problem.more for problem in alike)
+        listed = alike if number <= _ALIKE else alike[:1]
+        found += [replace(problem, more=0) for problem in listed[:-1]]
+        found.append(replace(listed[-1], more=number - len(listed)))
+    return found
+
+
+def _rank(problem: Problem) -> tuple[int, int]:
+    severity = SEVERITIES.index(problem.severity) if problem.severity in SEVERITIES else len(SEVERITIES)
+    return _RANKS.get(problem.kind, _LAST), severity

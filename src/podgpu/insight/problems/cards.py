@@ -1,0 +1,145 @@
+"""What is wrong with a card: lost, broken, throttled, or busy with switching."""
+
+from collections.abc import Iterator
+
+from podgpu.catalog import xids
+from podgpu.insight.advice import ACTIONS, next_step
+from podgpu.insight.books import adds_up
+from podgpu.insight.placement import NodeCard, reading
+from podgpu.insight.problems.kind import CRITICAL, WARNING, Kind, about_card, fault_words, names_of
+from podgpu.model import Problem
+from podgpu.numbers import count, percent
+
+LOST_REASONS = frozenset({"lost", "gone", "gpu_not_found"})
+XID_RECENT_SECONDS = 3600.0  # an older one is a warning
+LEAST_SWITCHING = 0.05  # of the card's time
+_XID_ADVICE = "Look up the code in NVIDIA's list of XID errors, and search the kernel log for it."
+_THROTTLED = {
+    "hardware_thermal": "it is too hot",
+    "software_thermal": "it is too hot",
+    "hardware_slowdown": "the hardware slows it down",
+    "hardware_power_brake": "the power supply slows it down",
+}
+
+
+def _unreadable(on: NodeCard) -> Iterator[Problem]:
+    fault = on.card.fault
+    if fault is None:
+        return
+    title = "Lost" if fault.reason in LOST_REASONS else "Stuck"
+    held = f" It is held by {names_of(on.card.tenants)}." if on.card.tenants else ""
+    what = f"cannot be read: {fault_words(fault)}.{held}"
+    yield about_card(on, "gpu_unreadable", CRITICAL, title, what, next_step=next_step(fault))
+
+
+def _recovery(on: NodeCard) -> Iterator[Problem]:
+    action = reading(on.card.readings, "recovery_action")
+    if action:
+        asked = ACTIONS.get(int(action), f"take action {action:.0f}")
+        what = f"needs recovery: the driver asks to {asked}."
+        advice = "Drain the node, then do what the driver asks for."
+        yield about_card(on, "recovery", CRITICAL, "Recovery", what, next_step=advice)
+
+
+def _memory_failed(on: NodeCard) -> Iterator[Problem]:
+    if reading(on.card.readings, "row_remap_failed"):
+        what = "has a bad row of memory that could not be remapped."
+        advice = "Drain the node, run NVIDIA's field diagnostics, and have the card replaced."
+        yield about_card(on, "memory_failed", CRITICAL, "Memory", what, next_step=advice)
+
+
+def _xid(on: NodeCard) -> Iterator[Problem]:
+    code = reading(on.card.readings, "xid_last_code")
+    if code is None:
+        return
+    at = reading(on.card.readings, "xid_last_timestamp_seconds")
+    is_recent = at is not None and on.snapshot.taken_at - at < XID_RECENT_SECONDS
+    severity = CRITICAL if is_recent else WARNING
+    what = f"raised {xids.named(code)}."
+    yield about_card(on, "xid", severity, f"XID {code:.0f}", what, next_step=_XID_ADVICE, since=at)
+
+
+def _books(on: NodeCard) -> Iterator[Problem]:
+    if not adds_up(on.card):
+        advice = "This is a bug in podgpu. Please report it with `podgpu snapshot -o json`."
+        yield about_card(
+            on, "books", CRITICAL, "Books", "has books that do not add up to the card.", next_step=advice
+        )
+
+
+def _memory_pending(on: NodeCard) -> Iterator[Problem]:
+    if reading(on.card.readings, "row_remap_pending") or reading(on.card.readings, "retired_pages_pending"):
+        what = "has bad memory that will be replaced at the next reset."
+        advice = "Drain the node when you can, then run nvidia-smi --gpu-reset or reboot."
+        yield about_card(on, "memory_pending", WARNING, "Memory", what, next_step=advice)
+
+
+def _ecc(on: NodeCard) -> Iterator[Problem]:
+    errors = sum(
+        one.value
+        for one in on.card.readings
+        if one.metric == "ecc_errors_total" and {"uncorrected", "volatile"} <= set(one.labels)
+    )
+    if errors:
+        what = f"had {count(int(errors), 'memory error')} that could not be corrected."
+        advice = "If the count grows, drain the node and run NVIDIA's field diagnostics."
+        yield about_card(on, "ecc", WARNING, "ECC", what, next_step=advice)
+
+
+def _throttled(on: NodeCard) -> Iterator[Problem]:
+    causes = [
+        _THROTTLED[label]
+        for one in on.card.readings
+        if one.metric == "clock_event" and one.value
+        for label in one.labels
+        if label in _THROTTLED
+    ]
+    if causes:
+        what = f"is throttled: {', '.join(dict.fromkeys(causes))}."
+        advice = "Check the cooling and the power supply of the node."
+        yield about_card(on, "throttled", WARNING, "Throttled", what, next_step=advice)
+
+
+def _switching(on: NodeCard) -> Iterator[Problem]:
+    lost = on.card.balance.switching_ratio if on.card.balance else None
+    if lost is not None and lost >= LEAST_SWITCHING:
+        what = f"spends {percent(lost)} of its time on context switches."
+        advice = (
+            "Let the tenants run side by side, with MPS or MIG, or give each of them more work at a time."
+        )
+        yield about_card(on, "switching", WARNING, "Switching", what, next_step=advice)
+
+
+KINDS = (
+    Kind(
+        name="gpu_unreadable", rank=10, means="A card is lost, stuck or cannot be read.", of_card=_unreadable
+    ),
+    Kind(
+        name="recovery",
+        rank=20,
+        means="The driver asks for a reset, a reboot or the like.",
+        of_card=_recovery,
+    ),
+    Kind(
+        name="memory_failed",
+        rank=21,
+        means="A bad row of memory could not be remapped.",
+        of_card=_memory_failed,
+    ),
+    Kind(name="xid", rank=22, means="The driver raised an XID error.", of_card=_xid),
+    Kind(name="books", rank=32, means="The books of a card do not add up.", of_card=_books),
+    Kind(
+        name="memory_pending",
+        rank=40,
+        means="Bad memory will be replaced at the next reset.",
+        of_card=_memory_pending,
+    ),
+    Kind(name="ecc", rank=41, means="A card had memory errors that could not be corrected.", of_card=_ecc),
+    Kind(name="throttled", rank=60, means="Heat or power slows a card down.", of_card=_throttled),
+    Kind(
+        name="switching",
+        rank=61,
+        means="A card spends much of its time on context switches.",
+        of_card=_switching,
+    ),
+)

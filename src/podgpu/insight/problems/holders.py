@@ -1,0 +1,139 @@
+"""What is wrong about who has a card: use that was not given, devices nobody understands, holders that idle."""
+
+from collections.abc import Iterator
+
+from podgpu.insight.holding import EVIDENCE, IDLE, Terms, idle_seconds
+from podgpu.insight.placement import (
+    NOTHING,
+    NodeCard,
+    Placement,
+    cards_of_snapshot,
+    held_share,
+    is_outsider,
+    placements,
+    pod_name,
+)
+from podgpu.insight.problems.kind import WARNING, Kind
+from podgpu.insight.sums import SECONDS_PER_HOUR, grouped
+from podgpu.model import Allocation, Problem, Snapshot
+from podgpu.model.quantity import total
+from podgpu.numbers import duration, gpus, money
+
+NOT_GIVEN = "Look for a privileged container, NVIDIA_VISIBLE_DEVICES=all, or a device mounted from the host."
+
+
+def _not_given(on: NodeCard) -> Iterator[Problem]:
+    if on.card.fault is not None:
+        return
+    for tenant in on.card.tenants:
+        if tenant.claims or is_outsider(tenant.container) or tenant.booking.allocated_ratio is not None:
+            continue
+        name = pod_name(tenant.container)
+        yield Problem(
+            kind="not_given",
+            severity=WARNING,
+            title="Not given",
+            text=f"{name} uses GPU {on.card.gpu.index}, which it was not given.",
+            next_step=NOT_GIVEN,
+            node=on.node_name,
+            gpu=on.card.gpu.index,
+            uuid=on.card.gpu.uuid,
+            pod=name,
+        )
+
+
+def _unclaimed(snapshot: Snapshot, _: Terms) -> Iterator[Problem]:
+    for allocation in snapshot.unclaimed:
+        yield Problem(
+            kind="unclaimed",
+            severity=WARNING,
+            title="Unknown device",
+            text=f"{allocation.namespace}/{allocation.pod}: {_not_claimed(allocation)}.",
+            next_step="Nothing is booked by this ID. `podgpu doctor` shows what is missing.",
+            node=snapshot.node,
+            pod=f"{allocation.namespace}/{allocation.pod}",
+        )
+
+
+def _not_claimed(allocation: Allocation) -> str:
+    device = f"the device {allocation.device_id} of {allocation.resource}"
+    if allocation.disputed:
+        return f"the kubelet lists {device} for another pod too"
+    return f"no sharing system knows {device}"
+
+
+def _idle(snapshot: Snapshot, terms: Terms) -> Iterator[Problem]:
+    """One for each pod that holds something idle, the most wasteful first."""
+    idle = [place for place in placements(cards_of_snapshot(snapshot)) if _is_idle(place)]
+    pods = grouped(idle, lambda place: place.pod_key)
+    for own in sorted(pods.values(), key=_wasted, reverse=True):
+        yield _idle_pod(own, snapshot, terms)
+
+
+def _idle_pod(own: list[Placement], snapshot: Snapshot, terms: Terms) -> Problem:
+    name = pod_name(own[0].tenant.container)
+    shares = [held_share(place.tenant, place.on.card) for place in own]
+    known = total(float(share) if share is not None else None for share in shares)
+    numbers = sorted({place.on.card.gpu.index for place in own})
+    where = f"GPU {numbers[0]}" if len(numbers) == 1 else f"GPUs {', '.join(map(str, numbers))}"
+    what = f"{gpus(known)} on {where}" if known is not None else f"a share of {where}"
+    since = max(place.tenant.holding.since or 0.0 for place in own if place.tenant.holding)
+    evidence = own[0].tenant.holding.evidence if own[0].tenant.holding else ""
+    cost = _cost(own, snapshot.taken_at)
+    spent = f" ({money(cost, terms.prices.currency)})" if cost is not None and terms.prices else ""
+    first = own[0].on.card.gpu
+    return Problem(
+        kind="idle",
+        severity=WARNING,
+        title="Idle",
+        text=f"{name} holds {what} and has not used it for {duration(snapshot.taken_at - since)}{spent}: "
+        f"{EVIDENCE.get(evidence, evidence)}.",
+        next_step="Ask its owner, or scale it down.",
+        node=snapshot.node,
+        gpu=first.index if len(numbers) == 1 else None,
+        uuid=first.uuid if len(numbers) == 1 else "",
+        pod=name,
+        since=since,
+    )
+
+
+def _is_idle(place: Placement) -> bool:
+    return place.tenant.holding is not None and place.tenant.holding.state == IDLE
+
+
+def _wasted(own: list[Placement]) -> float:
+    return float(
+        sum(
+            (held_share(place.tenant, place.on.card) or NOTHING)
+            * int(idle_seconds(place.tenant.holding, place.on.snapshot.taken_at) or 0)
+            for place in own
+        )
+    )
+
+
+def _cost(own: list[Placement], now: float) -> float | None:
+    costs = [
+        None
+        if place.tenant.holding is None or place.tenant.holding.cost_per_hour is None
+        else place.tenant.holding.cost_per_hour * (idle_seconds(place.tenant.holding, now) or 0.0)
+        for place in own
+    ]
+    found = total(costs)
+    return None if found is None else found / SECONDS_PER_HOUR
+
+
+KINDS = (
+    Kind(name="not_given", rank=50, means="A pod uses a card that it was not given.", of_card=_not_given),
+    Kind(
+        name="unclaimed",
+        rank=51,
+        means="A device that the kubelet gave out is not understood.",
+        of_snapshot=_unclaimed,
+    ),
+    Kind(
+        name="idle",
+        rank=70,
+        means="A pod holds a share of a card and has not used it for the time of --idle.after.",
+        of_snapshot=_idle,
+    ),
+)

@@ -1,0 +1,59 @@
+"""A kind of problem: its place in the order, what it means, and how it is found."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from podgpu.insight.holding import Terms
+from podgpu.insight.placement import NodeCard, pod_name
+from podgpu.model import Cluster, ClusterNode, Fault, Problem, Snapshot, Tenant
+from podgpu.numbers import duration
+
+CRITICAL, WARNING = "critical", "warning"
+
+
+class Kind(Struct, frozen=True, kw_only=True):
+    """Kinds of a lower rank come first. A kind looks at cards, at a node's snapshot, at a node, or at the cluster."""
+
+    name: str
+    rank: int
+    means: str
+    of_card: Callable[[NodeCard], Iterator[Problem]] | None = None
+    of_snapshot: Callable[[Snapshot, Terms], Iterator[Problem]] | None = None
+    of_node: Callable[[ClusterNode, float], Iterator[Problem]] | None = None  # with the time of the cluster
+    of_cluster: Callable[[Cluster], Iterator[Problem]] | None = None
+
+
+def about_card(on: NodeCard, kind: str, severity: str, title: str, what: str, **more: Any) -> Problem:
+    """`what` is the rest of a sentence that begins with the card."""
+    gpu = on.card.gpu
+    name = f"GPU {gpu.index}" if gpu.index >= 0 else f"GPU {gpu.uuid}"
+    return Problem(
+        kind=kind,
+        severity=severity,
+        title=title,
+        text=f"{name} {what}",
+        node=on.node_name,
+        gpu=gpu.index,
+        uuid=gpu.uuid,
+        **more,
+    )
+
+
+def fault_words(fault: Fault) -> str:
+    """The reason, the call it is stuck in, for how long, and what the source said."""
+    words = [fault.reason.replace("_", " ")]
+    if fault.call:
+        words.append(f"in {fault.call}")
+    if fault.seconds > 0:
+        words.append(f"for {duration(fault.seconds)}")
+    text = " ".join(words)
+    return f"{text}: {fault.detail.rstrip('.')}" if fault.detail else text
+
+
+def names_of(tenants: tuple[Tenant, ...], most: int = 3) -> str:
+    """Write `a/b, c/d and 3 more`."""
+    names = list(dict.fromkeys(pod_name(tenant.container) for tenant in tenants))
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

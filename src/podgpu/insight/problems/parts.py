@@ -1,0 +1,89 @@
+"""What is wrong with a node and with the parts of its agent, or of the cluster's reader."""
+
+from collections.abc import Iterable, Iterator
+
+from podgpu.insight.advice import next_step
+from podgpu.insight.holding import Terms
+from podgpu.insight.problems.kind import CRITICAL, WARNING, Kind, fault_words
+from podgpu.model import Cluster, ClusterNode, PartStatus, Problem, Snapshot
+from podgpu.numbers import duration
+
+
+def _silent(node: ClusterNode, now: float) -> Iterator[Problem]:
+    if node.state == "failed":
+        text = f"{node.name} gives no numbers: {node.reason.replace('_', ' ') or 'the reason is not known'}."
+        yield Problem(
+            kind="node_silent",
+            severity=CRITICAL,
+            title="Silent",
+            text=text,
+            next_step=node.detail,
+            node=node.name,
+        )
+    elif node.state == "stale":
+        taken = node.snapshot.taken_at if node.snapshot else None
+        age = f" for {duration(now - taken)}" if taken is not None else ""
+        yield Problem(
+            kind="node_silent",
+            severity=WARNING,
+            title="Stale",
+            text=f"{node.name} has not answered{age}. Its last numbers are old.",
+            next_step=node.detail,
+            node=node.name,
+            since=taken,
+        )
+
+
+def _part_problems(parts: Iterable[PartStatus], node: str, *, down: bool) -> Iterator[Problem]:
+    for part in parts:
+        if part.up == down or (part.up and part.fault is None):
+            continue
+        said = fault_words(part.fault) if part.fault else "it does not work"
+        yield Problem(
+            kind="part_down" if down else "part_degraded",
+            severity=CRITICAL if down and not part.outgoing else WARNING,
+            title="Down" if down else "Degraded",
+            text=f"{part.name}: {said}.",
+            next_step=next_step(part.fault, part.name) if part.fault else "",
+            node=node,
+        )
+
+
+def _down(snapshot: Snapshot, _: Terms) -> Iterator[Problem]:
+    return _part_problems(snapshot.parts, snapshot.node, down=True)
+
+
+def _degraded(snapshot: Snapshot, _: Terms) -> Iterator[Problem]:
+    return _part_problems(snapshot.parts, snapshot.node, down=False)
+
+
+def _cluster_down(cluster: Cluster) -> Iterator[Problem]:
+    return _part_problems(cluster.parts, "", down=True)
+
+
+def _cluster_degraded(cluster: Cluster) -> Iterator[Problem]:
+    return _part_problems(cluster.parts, "", down=False)
+
+
+KINDS = (
+    Kind(
+        name="node_silent",
+        rank=11,
+        means="A node gives no numbers, or has stopped to answer.",
+        of_node=_silent,
+    ),
+    Kind(
+        name="part_down",
+        rank=30,
+        means="A part of the agent, or of the cluster's reader, does not work.",
+        of_snapshot=_down,
+        of_cluster=_cluster_down,
+    ),
+    Kind(
+        name="part_degraded",
+        rank=33,
+        means="A part works, but something is missing.",
+        of_snapshot=_degraded,
+        of_cluster=_cluster_degraded,
+    ),
+)

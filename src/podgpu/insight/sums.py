@@ -1,0 +1,195 @@
+"""Sums over cards, and over what a namespace, a workload or a team has of them. The same for every surface."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from fractions import Fraction
+from typing import TypeVar
+
+from msgspec.structs import asdict, replace
+
+from podgpu.insight.holding import IDLE, UNKNOWN, idle_seconds
+from podgpu.insight.placement import (
+    NOTHING,
+    WHOLE,
+    NodeCard,
+    Placement,
+    held_share,
+    is_holder,
+    placements,
+    reading,
+)
+from podgpu.model import Card, FreeInstances, Sums, Tenant
+from podgpu.model.quantity import total_of_known
+
+DIGITS = 6  # more would be noise
+SECONDS_PER_HOUR = 3600.0
+K = TypeVar("K", bound=Hashable)
+
+
+def of_cards(cards: Iterable[NodeCard]) -> Sums:
+    """Sum up cards, with everybody on them."""
+    all_cards = list(cards)
+    held = _Held(placements(all_cards))
+    up = [on for on in all_cards if on.card.fault is None]
+    fresh = [on for on in up if on.is_fresh]
+    uses = [on.card.use for on in fresh]
+    busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
+    free = sum((_free(on.card) for on in up), NOTHING)
+    return replace(
+        held.sums(),
+        gpus=len(all_cards),
+        lost_gpus=len(all_cards) - len(up),
+        busy_gpus=_rounded(sum(busy)) if busy else None,
+        unknown_busy=len(up) - len(busy),
+        free_gpus=_rounded(free),
+        free_whole_gpus=sum(not on.card.tenants and not on.card.instances for on in up),
+        free_instances=_free_instances(up),
+        memory_used_bytes=_whole(_memory_used(on.card) for on in fresh),
+        memory_total_bytes=_whole(reading(on.card.readings, "memory_total_bytes") for on in fresh),
+        power_watts=_total(use.watts if use else None for use in uses),
+        power_limit_watts=_total(reading(on.card.readings, "power_limit_watts") for on in fresh),
+    )
+
+
+def of_placements(own: Iterable[Placement]) -> Sums:
+    """Sum up what a group has of its cards."""
+    places = list(own)
+    held = _Held(places)
+    fresh = [place for place in places if place.on.is_fresh and place.on.card.fault is None]
+    uses = [place.tenant.use for place in fresh]
+    busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
+    return replace(
+        held.sums(),
+        gpus=len({place.on.key for place in places}),
+        lost_gpus=len({place.on.key for place in places if place.on.card.fault is not None}),
+        busy_gpus=_rounded(sum(busy)) if busy else None,
+        unknown_busy=len(fresh) - len(busy),
+        memory_used_bytes=_whole(place.tenant.booking.memory_bytes for place in fresh),
+        memory_total_bytes=_whole(memory_room(place.tenant, place.on.card) for place in fresh),
+        power_watts=_total(use.watts if use else None for use in uses),
+    )
+
+
+def grouped(own: Iterable[Placement], key: Callable[[Placement], K]) -> dict[K, list[Placement]]:
+    groups: dict[K, list[Placement]] = {}
+    for place in own:
+        groups.setdefault(key(place), []).append(place)
+    return groups
+
+
+def added(parts: Iterable[Sums]) -> Sums:
+    """Add up the sums of nodes. A pod is on one node, and so is a card, so nothing counts twice."""
+    all_parts = list(parts)
+    columns: dict[str, list[object]] = {name: [] for name in Sums.__struct_fields__}
+    for part in all_parts:
+        for name, value in asdict(part).items():
+            columns[name].append(value)
+    instances: Counter[str] = Counter()
+    for part in all_parts:
+        instances.update({one.profile: one.count for one in part.free_instances})
+    del columns["free_instances"]
+    fields = {name: _added(values) for name, values in columns.items() if values}
+    return Sums(**fields, free_instances=_listed(instances))  # type: ignore[arg-type]
+
+
+def memory_room(tenant: Tenant, card: Card) -> float | None:
+    """Return how much memory it may have: its limit, or all of its MIG instance or card."""
+    if tenant.booking.memory_limit_bytes is not None:
+        return tenant.booking.memory_limit_bytes
+    own = next((one.readings for one in card.instances if one.mig.uuid == tenant.mig), card.readings)
+    return reading(own, "memory_total_bytes")
+
+
+class _Held:
+    """What tenants hold, and whether they use it."""
+
+    def __init__(self, own: Iterable[Placement]) -> None:
+        self._pods: set[tuple[str, ...]] = set()
+        self._unused_pods: set[tuple[str, ...]] = set()
+        self._unknown_pods: set[tuple[str, ...]] = set()
+        self._allocated = self._unused = NOTHING
+        self._unknown_shares = 0
+        self._costs: list[float] = []
+        self._unused_costs: list[float] = []
+        self._spent: list[float] = []
+        for place in own:
+            self._pods.add(place.pod_key)
+            if is_holder(place.tenant):
+                self._add(place)
+
+    def _add(self, place: Placement) -> None:
+        share = held_share(place.tenant, place.on.card)
+        self._allocated += share or NOTHING
+        self._unknown_shares += share is None
+        found = place.tenant.holding
+        cost = found.cost_per_hour if found else None
+        if cost is not None:
+            self._costs.append(cost)
+        if found is None or not place.on.is_fresh or found.state == UNKNOWN:
+            self._unknown_pods.add(place.pod_key)
+        elif found.state == IDLE:
+            self._unused += share or NOTHING
+            self._unused_pods.add(place.pod_key)
+            seconds = idle_seconds(found, place.on.snapshot.taken_at)
+            if cost is not None:
+                self._unused_costs.append(cost)
+            if cost is not None and seconds is not None:
+                self._spent.append(cost * seconds / SECONDS_PER_HOUR)
+
+    def sums(self) -> Sums:
+        has_prices = bool(self._costs)
+        return Sums(
+            pods=len(self._pods),
+            allocated_gpus=_rounded(self._allocated),
+            unknown_shares=self._unknown_shares,
+            unused_gpus=_rounded(self._unused),
+            unused_pods=len(self._unused_pods),
+            unknown_pods=len(self._unknown_pods),
+            cost_per_hour=_rounded(sum(self._costs)) if has_prices else None,
+            unused_cost_per_hour=_rounded(sum(self._unused_costs)) if has_prices else None,
+            unused_cost=_rounded(sum(self._spent)) if has_prices else None,
+        )
+
+
+def _free(card: Card) -> Fraction:
+    """What nobody holds of a card, as far as shares are known."""
+    shares = [held_share(tenant, card) or NOTHING for tenant in card.tenants]
+    return max(NOTHING, WHOLE - sum(shares, NOTHING))
+
+
+def _free_instances(cards: Iterable[NodeCard]) -> tuple[FreeInstances, ...]:
+    found: Counter[str] = Counter()
+    for on in cards:
+        held = {tenant.mig for tenant in on.card.tenants}
+        found.update(one.mig.profile for one in on.card.instances if one.mig.uuid not in held)
+    return _listed(found)
+
+
+def _listed(found: Counter[str]) -> tuple[FreeInstances, ...]:
+    return tuple(FreeInstances(profile, count) for profile, count in sorted(found.items()) if count)
+
+
+def _memory_used(card: Card) -> float | None:
+    booked = card.balance.memory_bytes if card.balance else None
+    return reading(card.readings, "memory_used_bytes") if booked is None else booked
+
+
+def _added(values: Iterable[object]) -> float | int | None:
+    known = [value for value in values if isinstance(value, int | float)]
+    if not known:
+        return None
+    return sum(known) if all(isinstance(value, int) for value in known) else _rounded(sum(known))
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    found = total_of_known(values)
+    return None if found is None else _rounded(found)
+
+
+def _whole(values: Iterable[float | None]) -> int | None:
+    found = total_of_known(values)
+    return None if found is None else int(found)
+
+
+def _rounded(value: float | Fraction) -> float:
+    return round(float(value), DIGITS)

@@ -1,0 +1,107 @@
+"""What follows from a snapshot or a cluster. Only `podgpu.insight` makes these; everything else shows them."""
+
+from msgspec import Struct
+
+# `working`: used within the time of --idle.after. `idle`: not used for that long, or longer. `waiting`: given not long
+# ago, and not used yet. `unknown`: nobody can say.
+HOLDING_STATES = ("working", "idle", "waiting", "unknown")
+# Worst first.
+SEVERITIES = ("critical", "warning")
+
+
+class Use(Struct, frozen=True, gc=False):
+    """Busy time and power of one period, as parts of the whole card. All numbers on a card are of the same period."""
+
+    ratio: float | None = None  # 0 to 1, of the card's time; absent if not known
+    least: float | None = None  # what that is at least; absent where there is no doubt
+    most: float | None = None  # what that is at most; absent where there is no doubt
+    watts: float | None = None  # mean power of the period; absent if not known
+
+
+class CardUse(Struct, frozen=True, kw_only=True, gc=False):
+    """How busy a card was, and of which time its numbers and those of everybody on it are."""
+
+    period: str  # `minute`: the last full minute. `reading`: since the previous reading
+    ratio: float | None = None  # 0 to 1, of the card's time; absent if not known
+    watts: float | None = None  # mean power of the period; absent if not known
+
+
+class Holding(Struct, frozen=True, kw_only=True, gc=False):
+    """Whether somebody uses what it holds, and how that is known."""
+
+    state: str  # one of HOLDING_STATES
+    evidence: str  # why; one of those in snapshot.md
+    since: float | None = None  # seconds since 1970: idle or waiting since then; absent in other states
+    cost_per_hour: float | None = None  # of what it holds; absent without a price or a known share
+
+
+class FreeInstances(Struct, frozen=True, gc=False):
+    """MIG instances of one profile that nobody holds."""
+
+    profile: str  # such as `1g.18gb`
+    count: int  # how many
+
+
+class Sums(Struct, frozen=True, kw_only=True, gc=False):
+    """Sums over cards, or over what one namespace, workload or team has of them. Shares are in whole cards.
+
+    What is not known is left out of a sum, and `unknown_` counts it. Of cards that are not fresh, only what there is
+    and who holds it counts.
+    """
+
+    gpus: int = 0  # cards; for a group, those that it is on
+    lost_gpus: int = 0  # cards that cannot be read
+    pods: int = 0  # pods on them, and accounts outside Kubernetes
+    allocated_gpus: float = 0.0  # shares that were given
+    unknown_shares: int = 0  # holdings whose share is not known
+    busy_gpus: float | None = None  # busy part of the cards' time; absent where nothing is known
+    unknown_busy: int = 0  # cards, or places of a group, whose busy time is not known
+    unused_gpus: float = 0.0  # held, and idle
+    unused_pods: int = 0  # pods that hold something idle
+    unknown_pods: int = 0  # pods of which nobody knows whether they use what they hold
+    free_gpus: float | None = None  # shares that nobody holds; absent for a group
+    free_whole_gpus: int | None = None  # cards that nobody is on, undivided; absent for a group
+    free_instances: tuple[FreeInstances, ...] = ()  # MIG instances that nobody holds
+    memory_used_bytes: int | None = None  # absent where nothing is known
+    memory_total_bytes: int | None = None  # of the cards; for a group, what it may have
+    power_watts: float | None = None  # absent where nothing is known
+    power_limit_watts: float | None = None  # of the cards; absent where not known, and for a group
+    cost_per_hour: float | None = None  # of what is held; absent without prices
+    unused_cost_per_hour: float | None = None  # of what is held and idle; absent without prices
+    unused_cost: float | None = None  # of that, from when it became idle until now; absent without prices
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """What one namespace, workload or team has."""
+
+    name: str  # of the namespace, the workload or the team; empty outside Kubernetes
+    namespace: str = ""  # of the workload
+    kind: str = ""  # of the workload
+    sums: Sums = Sums()  # over its places
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """Something that is wrong, or wasteful, and what to do about it."""
+
+    kind: str  # one of those in snapshot.md, in their order
+    severity: str  # one of SEVERITIES
+    title: str  # in one or two words, such as `XID 79`
+    text: str  # one sentence, which names the subject
+    next_step: str = ""  # what to do about it
+    node: str = ""  # where; empty if it is about the whole cluster
+    gpu: int | None = None  # index of the card; absent if it is about no single card
+    uuid: str = ""  # of the card
+    pod: str = ""  # `namespace/pod`, or the name of somebody outside Kubernetes
+    since: float | None = None  # seconds since 1970; absent if not known
+    more: int = 0  # how many others like it are not listed
+
+
+class Insight(Struct, frozen=True, kw_only=True):
+    """What follows from everything above it in the document."""
+
+    idle_after_seconds: float  # by --idle.after: from then on, what is held and not used is idle
+    sums: Sums = Sums()  # of all cards
+    namespaces: tuple[Group, ...] = ()  # most allocated first
+    problems: tuple[Problem, ...] = ()  # most pressing first
+    currency: str = ""  # of the costs; empty without prices
+    prices: dict[str, float] = {}  # of an hour of a card, by model, as far as they are known
