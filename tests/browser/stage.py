@@ -11,7 +11,6 @@ import msgspec
 from podgpu.assembly.agent import open_agent
 from podgpu.config import Config
 from podgpu.feed import Feed
-from podgpu.model import Prices
 from podgpu.option.address import Address
 from podgpu.serve.answer import Response
 from podgpu.serve.events.journal import Journal
@@ -83,9 +82,9 @@ class _Tables:
 
 
 @asynccontextmanager
-async def staged(script: Script, prices: Prices | None = None) -> AsyncIterator[str]:
+async def staged(script: Script) -> AsyncIterator[str]:
     """Serve the page, and give its address."""
-    front = Front(_Tables, Journal(script, 1000), max_requests=40, max_connections=300, prices=prices)  # type: ignore[arg-type]
+    front = Front(_Tables, Journal(script, 1000), max_requests=40, max_connections=300)  # type: ignore[arg-type]
     await front.start([Address("127.0.0.1", 0)])
     try:
         yield f"http://127.0.0.1:{front.ports[0]}/"

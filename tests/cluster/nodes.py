@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from podgpu.insight import conclude, conclude_node
 from podgpu.model import (
     Balance,
     Booking,
@@ -16,6 +17,7 @@ from podgpu.model import (
     Tenant,
 )
 from podgpu.views.json import encode
+from tests.tree import TERMS
 
 GIB = 1 << 30
 
@@ -50,7 +52,9 @@ def tenant(pod: str, share: float | None = 1.0, *, idle: bool | None = False, **
     )
     used = (0.0, 0) if idle else (0.5, 39 * GIB)
     booking = Booking(method="exclusive", allocated_ratio=share, sm_ratio=used[0], memory_bytes=used[1])
-    return replace(Tenant(container=ref, claims=(claim,), booking=booking, idle=idle), **facts)
+    made = Tenant(container=ref, claims=(claim,), booking=booking, idle=idle, held_since=1_600_000_000.0)
+    active = replace(booking, last_active_at=None if idle else 1_700_000_000.0)
+    return replace(replace(made, booking=active), **facts)
 
 
 def snapshot(name: str, *cards: Card, version: int = 0) -> Snapshot:
@@ -64,10 +68,10 @@ def snapshot(name: str, *cards: Card, version: int = 0) -> Snapshot:
 
 
 def document(number: int, version: int = 0) -> bytes:
-    return encode(snapshot(node_name(number), version=version))
+    return encode(conclude(snapshot(node_name(number), version=version), TERMS))
 
 
 def fresh(name: str, *cards: Card, **facts: object) -> ClusterNode:
     read = snapshot(name, *cards)
     node = ClusterNode(name=name, state="fresh", origin="agent", snapshot=read, model="NVIDIA H200")
-    return replace(node, **facts)
+    return conclude_node(replace(node, **facts), TERMS)

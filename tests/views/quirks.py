@@ -1,6 +1,7 @@
 """A node with every quirk a view must survive."""
 
 from podgpu.agent.join import bare
+from podgpu.insight import conclude
 from podgpu.model import (
     ENDED,
     Allocation,
@@ -21,7 +22,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
-from tests.tree import card, held
+from tests.tree import TERMS, card, held
 from tests.views import hardware
 
 GIB = hardware.GIB
@@ -320,41 +321,50 @@ PODS = (
     Pod(namespace=EVIL.namespace, name=EVIL.pod, uid="evil", labels={"ü\n{}": '"\\\n\ud800'}),
 )
 
-SNAPSHOT = Snapshot(
-    node="gpu-node-1",
-    taken_at=1760000000.25,
-    interval_seconds=5.0,
-    version="0.1.0",
-    driver_version="580.159.04",
-    nvml_version="13.580.159.04",
-    cards=(BUSY, SPLIT, STUCK, HOSTILE),
-    pods=PODS,
-    unclaimed=(
-        Allocation(
-            namespace="team-c", pod="dev-0", container="shell", resource="example.com/gpu", device_id="slot-7"
+SNAPSHOT = conclude(
+    Snapshot(
+        node="gpu-node-1",
+        taken_at=1760000000.25,
+        interval_seconds=5.0,
+        version="0.1.0",
+        driver_version="580.159.04",
+        nvml_version="13.580.159.04",
+        cards=(BUSY, SPLIT, STUCK, HOSTILE),
+        pods=PODS,
+        unclaimed=(
+            Allocation(
+                namespace="team-c",
+                pod="dev-0",
+                container="shell",
+                resource="example.com/gpu",
+                device_id="slot-7",
+            ),
+        ),
+        parts=(
+            PartStatus(name="nvml", up=True, duration_seconds=0.0415, age_seconds=0.2),
+            PartStatus(
+                name="podresources",
+                up=False,
+                fault=Fault(reason="no_socket", call="List", detail="<socket> missing", seconds=90.0),
+                duration_seconds=0.001,
+            ),
+            PartStatus(name="apiserver", up=True, duration_seconds=0.012, age_seconds=4.0),
+            PartStatus(name="procfs", up=True, duration_seconds=0.0021, age_seconds=0.1),
+            PartStatus(
+                name="pods-api",
+                up=False,
+                fault=Fault(
+                    reason="unavailable", call="ListPods", detail="connection refused", seconds=4000.0
+                ),
+                age_seconds=4000.0,
+            ),
+        ),
+        errors=(
+            ErrorCount(source="nvml", reason="timeout", count=3),
+            ErrorCount(source="podresources", reason="no_socket", count=18),
         ),
     ),
-    parts=(
-        PartStatus(name="nvml", up=True, duration_seconds=0.0415, age_seconds=0.2),
-        PartStatus(
-            name="podresources",
-            up=False,
-            fault=Fault(reason="no_socket", call="List", detail="<socket> missing", seconds=90.0),
-            duration_seconds=0.001,
-        ),
-        PartStatus(name="apiserver", up=True, duration_seconds=0.012, age_seconds=4.0),
-        PartStatus(name="procfs", up=True, duration_seconds=0.0021, age_seconds=0.1),
-        PartStatus(
-            name="pods-api",
-            up=False,
-            fault=Fault(reason="unavailable", call="ListPods", detail="connection refused", seconds=4000.0),
-            age_seconds=4000.0,
-        ),
-    ),
-    errors=(
-        ErrorCount(source="nvml", reason="timeout", count=3),
-        ErrorCount(source="podresources", reason="no_socket", count=18),
-    ),
+    TERMS,
 )
 
 DROPPED = {"podgpu_gpu_clock_event": 42}

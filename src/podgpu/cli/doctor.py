@@ -95,7 +95,7 @@ class _Case:
         from podgpu.views.cluster.scrub import Scrubber
 
         scrubber = Scrubber(token_bytes(16))
-        examined = [(scrubber.scrubbed(snapshot), machine) for snapshot, machine in self._examined]
+        examined = [(scrubber.scrubbed_node(snapshot), machine) for snapshot, machine in self._examined]
         return _Case(scrubber.scrubbed(self.cluster), examined, is_whole=self._whole is not None)
 
     def text(self) -> str:

@@ -8,9 +8,10 @@ from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 
 if TYPE_CHECKING:
+    from podgpu.insight import Terms
+    from podgpu.insight.idle import Idlers, PlaceKey
+    from podgpu.insight.selection import Selection
     from podgpu.model import Cluster
-    from podgpu.views.cluster.idle import Idlers, PlaceKey
-    from podgpu.views.cluster.selection import Selection
 
 HELP = "List who holds a GPU and does not use it, and what it costs."
 OPTIONS = tuple(name for name in ALL if name in LOOKING or name == "price")
@@ -29,9 +30,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="least",
-        default="10m",
         metavar="DURATION",
-        help="only those who have not used it for so long, such as 30m, 4h or 2d; default 10m",
+        help="those who have not used it for so long, such as 30m, 4h or 2d; default: as the agents judge",
     )
 
 
@@ -43,7 +43,8 @@ def run(config: Config, arguments: Namespace) -> int:
     from podgpu.cli._view import open_view
     from podgpu.cli._view.watch import watched
 
-    least, chosen = seconds(arguments.least), selection(arguments)
+    least = None if arguments.least is None else seconds(arguments.least)
+    chosen = selection(arguments)
     view = open_view(config)
     try:
         return watched(view, partial(_show, config, arguments, least, chosen), arguments)
@@ -51,20 +52,35 @@ def run(config: Config, arguments: Namespace) -> int:
         view.close()
 
 
-def _show(config: Config, arguments: Namespace, least: float, chosen: "Selection", cluster: "Cluster") -> int:
+def _show(
+    config: Config, arguments: Namespace, least: float | None, chosen: "Selection", cluster: "Cluster"
+) -> int:
     from podgpu.cli._form import show
     from podgpu.cli._report.idle import sheet
-    from podgpu.config.price import PriceOptions
-    from podgpu.views.cluster.idle import idlers
+    from podgpu.insight import reconclude
+    from podgpu.insight.idle import idlers, remembering
 
-    prices = config.of(PriceOptions).price
-    last_use, problems = _remembered(config, cluster, least, chosen)
-    found = idlers(cluster, least, chosen=chosen, prices=prices, last_use=last_use)
-    show(sheet(found, cluster, prices.currency if prices else "", arguments), arguments)
+    terms = _terms(config, least, cluster)
+    cluster = reconclude(cluster, terms)
+    last_use, problems = _remembered(config, cluster, chosen)
+    if last_use:
+        cluster = remembering(cluster, last_use, terms)
+    found = idlers(cluster, chosen)
+    show(sheet(found, cluster, terms.prices.currency if terms.prices else "", arguments), arguments)
     problems += _missing(found)
     for text in problems:
         print(f"! {text}", file=sys.stderr)
     return INCOMPLETE if problems else 0
+
+
+def _terms(config: Config, least: float | None, cluster: "Cluster") -> "Terms":
+    """What the user asks for counts; else what the agents, or the cluster, concluded on."""
+    from podgpu.assembly.terms import open_terms
+    from podgpu.insight import Terms, terms_of
+
+    own = open_terms(config)
+    theirs = terms_of(cluster.insight) if cluster.insight else own
+    return Terms(idle_after=theirs.idle_after if least is None else least, prices=own.prices or theirs.prices)
 
 
 def _missing(found: "Idlers") -> list[str]:
@@ -80,7 +96,7 @@ def _missing(found: "Idlers") -> list[str]:
 
 
 def _remembered(
-    config: Config, cluster: "Cluster", least: float, chosen: "Selection"
+    config: Config, cluster: "Cluster", chosen: "Selection"
 ) -> tuple[dict["PlaceKey", float], list[str]]:
     """Ask the store, if there is one, about those that seem idle. Without its answer the agents' word counts."""
     import asyncio
@@ -89,10 +105,10 @@ def _remembered(
     from podgpu.cluster.store.fault import StoreFault
     from podgpu.cluster.store.memory import last_uses
     from podgpu.cluster.store.options import Options
-    from podgpu.views.cluster.idle import PlaceKey, candidates
+    from podgpu.insight.idle import PlaceKey, candidates
 
     options = config.of(Options)
-    seem_idle = candidates(cluster, least, chosen)
+    seem_idle = candidates(cluster, chosen)
     if options.url is None or not seem_idle:
         return {}, []
 

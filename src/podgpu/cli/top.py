@@ -3,7 +3,7 @@ from argparse import ArgumentParser, Namespace
 
 from podgpu.cli._view import LOOKING, View, open_view
 from podgpu.config import Config
-from podgpu.views.cluster.selection import Selection
+from podgpu.insight.selection import Selection
 
 HELP = "Watch who uses the GPUs of a node or a cluster."
 OPTIONS = LOOKING

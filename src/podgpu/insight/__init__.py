@@ -13,7 +13,16 @@ from podgpu.insight.placement import NodeCard, Placement, cards_of_node, cards_o
 from podgpu.insight.use import with_use
 from podgpu.model import Card, Cluster, ClusterNode, Group, Insight, Prices, Problem, Snapshot, Sums
 
-__all__ = ["Terms", "conclude", "conclude_cluster", "conclude_node", "concluded", "reconclude", "terms_of"]
+__all__ = [
+    "Terms",
+    "conclude",
+    "conclude_cluster",
+    "conclude_node",
+    "concluded",
+    "ensured",
+    "reconclude",
+    "terms_of",
+]
 
 
 def conclude(snapshot: Snapshot, terms: Terms, *, has_books: bool = True) -> Snapshot:
@@ -69,6 +78,14 @@ def reconclude(cluster: Cluster, terms: Terms) -> Cluster:
     """Conclude everything on other terms than those that the documents came with."""
     nodes = tuple([conclude_node(node, terms) for node in cluster.nodes])
     return conclude_cluster(replace(cluster, nodes=nodes), terms)
+
+
+def ensured(cluster: Cluster, terms: Terms) -> Cluster:
+    """Keep what others concluded, on whatever terms, and conclude the rest: older agents conclude nothing."""
+    theirs = cluster.insight or next((node.concluded for node in cluster.nodes if node.concluded), None)
+    kept = terms_of(theirs) if theirs else terms
+    nodes = tuple([node if node.concluded else conclude_node(node, kept) for node in cluster.nodes])
+    return conclude_cluster(replace(cluster, nodes=nodes), kept)
 
 
 def terms_of(insight: Insight) -> Terms:

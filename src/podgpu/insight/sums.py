@@ -34,19 +34,24 @@ def of_cards(cards: Iterable[NodeCard]) -> Sums:
     fresh = [on for on in up if on.is_fresh]
     uses = [on.card.use for on in fresh]
     busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
-    free = sum((_free(on.card) for on in up), NOTHING)
+    free = [(on.card, _free(on.card)) for on in up]
+    memory = [_memory_used(on.card) for on in fresh]
+    watts = [use.watts if use else None for use in uses]
     return replace(
         held.sums(),
         gpus=len(all_cards),
         lost_gpus=len(all_cards) - len(up),
         busy_gpus=_rounded(sum(busy)) if busy else None,
         unknown_busy=len(up) - len(busy),
-        free_gpus=_rounded(free),
+        free_gpus=_rounded(sum((share for _, share in free), NOTHING)),
+        fragmented_gpus=_rounded(sum((share for card, share in free if card.tenants), NOTHING)),
         free_whole_gpus=sum(not on.card.tenants and not on.card.instances for on in up),
         free_instances=_free_instances(up),
-        memory_used_bytes=_whole(_memory_used(on.card) for on in fresh),
+        memory_used_bytes=_whole(memory),
+        unknown_memory=memory.count(None),
         memory_total_bytes=_whole(reading(on.card.readings, "memory_total_bytes") for on in fresh),
-        power_watts=_total(use.watts if use else None for use in uses),
+        power_watts=_total(watts),
+        unknown_power=watts.count(None),
         power_limit_watts=_total(reading(on.card.readings, "power_limit_watts") for on in fresh),
     )
 
@@ -58,15 +63,19 @@ def of_placements(own: Iterable[Placement]) -> Sums:
     fresh = [place for place in places if place.on.is_fresh and place.on.card.fault is None]
     uses = [place.tenant.use for place in fresh]
     busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
+    memory = [memory_used(place.tenant) for place in fresh]
+    watts = [use.watts if use else None for use in uses]
     return replace(
         held.sums(),
         gpus=len({place.on.key for place in places}),
         lost_gpus=len({place.on.key for place in places if place.on.card.fault is not None}),
         busy_gpus=_rounded(sum(busy)) if busy else None,
         unknown_busy=len(fresh) - len(busy),
-        memory_used_bytes=_whole(place.tenant.booking.memory_bytes for place in fresh),
+        memory_used_bytes=_whole(memory),
+        unknown_memory=memory.count(None),
         memory_total_bytes=_whole(memory_room(place.tenant, place.on.card) for place in fresh),
-        power_watts=_total(use.watts if use else None for use in uses),
+        power_watts=_total(watts),
+        unknown_power=watts.count(None),
     )
 
 
@@ -90,6 +99,12 @@ def added(parts: Iterable[Sums]) -> Sums:
     del columns["free_instances"]
     fields = {name: _added(values) for name, values in columns.items() if values}
     return Sums(**fields, free_instances=_listed(instances))  # type: ignore[arg-type]
+
+
+def memory_used(tenant: Tenant) -> int | None:
+    """Who certainly has no process on the card has no memory there."""
+    size = tenant.booking.memory_bytes
+    return 0 if size is None and tenant.idle else size
 
 
 def memory_room(tenant: Tenant, card: Card) -> float | None:

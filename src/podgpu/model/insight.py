@@ -60,11 +60,16 @@ class Sums(Struct, frozen=True, kw_only=True, gc=False):
     unused_pods: int = 0  # pods that hold something idle
     unknown_pods: int = 0  # pods of which nobody knows whether they use what they hold
     free_gpus: float | None = None  # shares that nobody holds; absent for a group
+    fragmented_gpus: float | None = (
+        None  # the part of that on cards that somebody else is on; absent for a group
+    )
     free_whole_gpus: int | None = None  # cards that nobody is on, undivided; absent for a group
     free_instances: tuple[FreeInstances, ...] = ()  # MIG instances that nobody holds
     memory_used_bytes: int | None = None  # absent where nothing is known
+    unknown_memory: int = 0  # cards, or places of a group, whose memory in use is not known
     memory_total_bytes: int | None = None  # of the cards; for a group, what it may have
     power_watts: float | None = None  # absent where nothing is known
+    unknown_power: int = 0  # cards, or places of a group, whose power is not known
     power_limit_watts: float | None = None  # of the cards; absent where not known, and for a group
     cost_per_hour: float | None = None  # of what is held; absent without prices
     unused_cost_per_hour: float | None = None  # of what is held and idle; absent without prices

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Protocol
 
 from podgpu.errors import UserError
-from podgpu.model import Prices
 from podgpu.option.address import Address
 from podgpu.serve import listen
 from podgpu.serve.connection import Connection
@@ -54,7 +53,6 @@ class Front:
         max_connections: int,
         limits: Limits = DEFAULT,
         guard: Guard | None = None,
-        prices: Prices | None = None,
     ) -> None:
         self._limits = limits
         self._guard = guard or Guard()
@@ -64,7 +62,7 @@ class Front:
         self._halls = (self._hall, self._side_hall)
         self._routes = tables(self._load)
         self._journal = journal
-        self._files = assets.routes(prices)
+        self._files = assets.routes()
         self._sweeper: asyncio.Task[None] | None = None
         self.addresses: tuple[Address, ...] = ()
         self.probe_address: Address | None = None

@@ -6,12 +6,12 @@ from math import isfinite
 
 from msgspec import Struct
 
-from podgpu.model import Band, Card, Fault, Reading, Rest, Tenant
+from podgpu.insight.problems.cards import LEAST_SWITCHING
+from podgpu.model import Card, CardUse, Fault, Reading, Use
 from podgpu.views.text import line
 
 UNKNOWN = "-"
 LEAST_SHOWN = 0.005  # of the card's time
-LEAST_SWITCHING = 0.05  # of the card's time
 
 
 class Glance(Struct, frozen=True, kw_only=True):
@@ -101,72 +101,25 @@ def moment(at: float) -> str:
         return "at a time that makes no sense"
 
 
-class Use(Struct, frozen=True):
-    """Parts of the whole card's time. `least` and `most` are the bounds, None where there is no doubt."""
-
-    ratio: float | None = None
-    least: float | None = None
-    most: float | None = None
-
-    @property
-    def bounds(self) -> str:
-        """Write `12–34`, without the percent sign; nothing where there is no doubt."""
-        if self.least is None or self.most is None:
-            return ""
-        return f"{self.least * 100:.0f}–{self.most * 100:.0f}"
-
-    @property
-    def shows(self) -> bool:
-        """Whether it would not be written as 0."""
-        return self.ratio is not None and self.ratio >= LEAST_SHOWN
-
-    def __str__(self) -> str:
-        if self.ratio is None:
-            return UNKNOWN
-        return f"{percent(self.ratio)} ({self.bounds})" if self.bounds else percent(self.ratio)
+def bounds(use: Use) -> str:
+    """Write `12–34`, without the percent sign; nothing where there is no doubt, or none that would show."""
+    if use.least is None or use.most is None:
+        return ""
+    least, most = f"{use.least * 100:.0f}", f"{use.most * 100:.0f}"
+    return f"{least}–{most}" if least != most else ""
 
 
-class Uses:
-    """How busy a card and everybody on it was, all of one period.
-
-    Where looks of the driver leave a doubt, that is the last full minute, and the doubt stands beside the number. Else
-    it is the time since the previous reading. A tenant that came within the minute has no number of it yet: until it
-    has, the whole card goes by the previous reading. `reported` is what the card reports as its utilisation: it will do
-    where nothing is booked.
-    """
-
-    def __init__(self, card: Card, reported: float | None = None) -> None:
-        self._card = card
-        self._reported = reported
-        bands = [tenant.booking.band for tenant in card.tenants]
-        whole = card.balance.band if card.balance else None
-        self.is_minute = whole is not None and None not in bands and any(one and one.is_wide for one in bands)
-
-    @property
-    def of_card(self) -> Use:
-        balance = self._card.balance
-        if self.is_minute and balance is not None and balance.band is not None:
-            return of_band(balance.band)
-        ratio = balance.busy_ratio if balance else None
-        return Use(self._reported if ratio is None else ratio)
-
-    def of_tenant(self, tenant: Tenant) -> Use:
-        return self._of(tenant.booking.sm_ratio, tenant.booking.band)
-
-    def of_rest(self, rest: Rest) -> Use:
-        return self._of(rest.sm_ratio, rest.band)
-
-    def _of(self, ratio: float | None, band: Band | None) -> Use:
-        if not self.is_minute:
-            return Use(ratio)
-        return of_band(band) if band is not None else Use()
+def use_text(use: Use | CardUse | None) -> str:
+    """Write `23% (12–34)`."""
+    if use is None or use.ratio is None:
+        return UNKNOWN
+    doubt = bounds(use) if isinstance(use, Use) else ""
+    return f"{percent(use.ratio)} ({doubt})" if doubt else percent(use.ratio)
 
 
-def of_band(band: Band) -> Use:
-    ratio = band.ratio(band.booked_us)
-    if not band.is_wide:
-        return Use(ratio)
-    return Use(ratio, band.ratio(band.least_us), band.ratio(band.most_us))
+def shows(use: Use | None) -> bool:
+    """Whether it would not be written as 0."""
+    return use is not None and use.ratio is not None and use.ratio >= LEAST_SHOWN
 
 
 def switching(card: Card) -> str:

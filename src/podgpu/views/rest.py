@@ -1,7 +1,7 @@
 """What is booked to no container, for a screen: in which order, and each reason in words."""
 
 from podgpu.model import ENDED, UNATTRIBUTED, Card, Rest
-from podgpu.views.glance import Use
+from podgpu.views.glance import shows
 
 REASONS = {
     "idle": "idle",
@@ -33,4 +33,4 @@ def present(card: Card) -> list[Rest]:
 
 
 def _shows(rest: Rest) -> bool:
-    return (rest.power_watts or 0) >= _LEAST_WATTS or Use(rest.sm_ratio).shows
+    return (rest.power_watts or 0) >= _LEAST_WATTS or shows(rest.use)

@@ -3,39 +3,33 @@
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
-from podgpu.insight.advice import next_step
-from podgpu.model import Allocation, Card, Instance, Rest, Snapshot, Tenant
+from podgpu.insight.holding import IDLE, WAITING, idle_seconds
+from podgpu.insight.holding import UNKNOWN as NOT_KNOWN
+from podgpu.insight.use import MINUTE
+from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
+from podgpu.numbers import count
 from podgpu.views.glance import (
     UNKNOWN,
-    Uses,
     age,
     gib,
     glance,
     memory,
     moment,
     percent,
-    problem,
+    shows,
     switching,
+    use_text,
     watts,
     whole,
 )
 from podgpu.views.outsider import is_outsider, named
+from podgpu.views.problem import sentence
 from podgpu.views.rest import REASONS, present
-from podgpu.views.tenant import (
-    UNSEEN,
-    UNSEEN_MEANS,
-    any_unseen,
-    by_instance,
-    full_name,
-    idle_seconds,
-    is_unseen,
-    pids,
-)
+from podgpu.views.tenant import by_instance, full_name, pids
 from podgpu.views.text import fitted, line, shortened
 
 MAX_PIDS = 3
 MAX_NAMED = 2
-MAX_UNCLAIMED = 3
 # From here on there is room for the PIDs.
 WIDE = 110
 
@@ -44,7 +38,14 @@ _NUMBERS = 4  # columns of numbers, after the name
 _METHOD, _PIDS = 9, 24
 _GAP = 2
 _NAME_MOST = 60
-_BOUNDS = "23% (12–34): of the last full minute, and what it was at least and at most; see podgpu why POD."
+_BOUNDS = (
+    "23% (12–34): what it was at least and at most. On such a card, UTIL and POWER are of the last full minute; "
+    "see podgpu why POD."
+)
+_STATES = {
+    WAITING: "waiting: given not long ago, and not used yet.",
+    NOT_KNOWN: "unknown: whether it uses what it holds is not known; see podgpu why POD.",
+}
 _OF_CARD = "UTIL of a container is of the whole card; that of a MIG instance is of the instance."
 _PLAIN, _BOLD, _DIM, _RED = "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m"
 
@@ -63,32 +64,36 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
         emoji=False,
     )
     console.print(_title(snapshot), style="bold")
-    cards = [(card, Uses(card, glance(card.readings).utilization_ratio)) for card in snapshot.cards]
-    has_bounds = any(uses.is_minute for _, uses in cards)
-    if cards:
+    has_bounds = any(card.use is not None and card.use.period == MINUTE for card in snapshot.cards)
+    if snapshot.cards:
         grid = _Grid(width, snapshot.taken_at, has_bounds=has_bounds, colour=colour)
-        out.write(grid.filled(cards))
+        out.write(grid.filled(snapshot.cards))
     else:
         console.print("No GPU found.")
-    if any_unseen(snapshot.cards):
-        console.print(f"{UNSEEN}: {UNSEEN_MEANS}.", style="dim")
-    if has_bounds:
-        console.print(_BOUNDS, style="dim")
-    if any(card.instances for card in snapshot.cards):
-        console.print(_OF_CARD, style="dim")
-    for note in _notes(snapshot):
-        console.print(note, style="red")
+    for note in _legend(snapshot, has_bounds=has_bounds):
+        console.print(note, style="dim")
+    for problem in snapshot.insight.problems if snapshot.insight else ():
+        text = f"{sentence(problem, with_node=False)} {problem.next_step}".rstrip()
+        console.print(f"! {text}", style="red" if problem.severity == "critical" else "yellow")
     return "\n".join(text.rstrip() for text in out.getvalue().splitlines()) + "\n"
 
 
+def _legend(snapshot: Snapshot, *, has_bounds: bool) -> list[str]:
+    """What the words and numbers above mean, as far as they are there."""
+    tenants = [tenant for card in snapshot.cards for tenant in card.tenants]
+    states = {tenant.holding.state for tenant in tenants if tenant.holding}
+    notes = [text for state, text in _STATES.items() if state in states]
+    notes += [_BOUNDS] * has_bounds
+    return notes + [_OF_CARD] * any(card.instances for card in snapshot.cards)
+
+
 def _title(snapshot: Snapshot) -> str:
-    count = len(snapshot.cards)
     replay = f"REPLAY {moment(snapshot.taken_at)}" if snapshot.replayed else ""
     words = [
         replay,
         "DEMO" if snapshot.demo else "",
         line(snapshot.node),
-        f"{count} GPU" + "s" * (count != 1),
+        count(len(snapshot.cards), "GPU"),
     ]
     if snapshot.driver_version:
         words.append(f"driver {line(snapshot.driver_version)}")
@@ -114,12 +119,12 @@ class _Grid:
         self._lines: list[str] = []
         self._add("GPU", *(heading for heading, _ in after), style=_BOLD)
 
-    def filled(self, cards: Iterable[tuple[Card, Uses]]) -> str:
-        for card, uses in cards:
-            self._add_card(card, uses)
+    def filled(self, cards: Iterable[Card]) -> str:
+        for card in cards:
+            self._add_card(card)
         return "".join(self._lines)
 
-    def _add_card(self, card: Card, uses: Uses) -> None:
+    def _add_card(self, card: Card) -> None:
         gpu = card.gpu
         name = f"{gpu.index}  {line(gpu.model).removeprefix('NVIDIA ') or UNKNOWN}"
         if card.fault is not None:
@@ -129,49 +134,48 @@ class _Grid:
         facts = ["MIG"] * gpu.mig_enabled
         facts += [] if seen.temperature_celsius is None else [whole(seen.temperature_celsius, "°C")]
         facts += [f"switching {lost}"] if (lost := switching(card)) else []
-        numbers = ("", str(uses.of_card), memory(seen), whole(seen.power_watts, "W"))
+        numbers = ("", use_text(card.use), memory(seen), whole(card.use.watts if card.use else None, "W"))
         self._add("  ".join([name, *facts]), *numbers, style=_BOLD)
         tenants = by_instance(card)
         for instance in card.instances:
-            self._add_instance(card, uses, instance, tenants.get(instance.mig.uuid, ()))
-        self._add_tenants(card, uses, tenants.get("", ()), indent=3)
+            self._add_instance(instance, tenants.get(instance.mig.uuid, ()))
+        self._add_tenants(tenants.get("", ()), indent=3)
         for rest in present(card):
-            self._add_rest(rest, uses)
+            self._add_rest(rest)
 
-    def _add_instance(self, card: Card, uses: Uses, instance: Instance, tenants: Sequence[Tenant]) -> None:
+    def _add_instance(self, instance: Instance, tenants: Sequence[Tenant]) -> None:
         mig, seen = instance.mig, glance(instance.readings)
         name = f"   {line(mig.profile) or UNKNOWN}  {mig.gpu_instance_id}/{mig.compute_instance_id}"
         self._add(name, "", percent(seen.sm_active_ratio), memory(seen))
-        self._add_tenants(card, uses, tenants, indent=5)
+        self._add_tenants(tenants, indent=5)
 
-    def _add_tenants(self, card: Card, uses: Uses, tenants: Sequence[Tenant], indent: int) -> None:
+    def _add_tenants(self, tenants: Sequence[Tenant], indent: int) -> None:
         for tenant in tenants:
             booking = tenant.booking
             name = " " * indent + shortened(full_name(tenant.container), self._name_width - indent)
             used = gib(booking.memory_bytes)
             if booking.memory_limit_bytes is not None:
                 used = f"{used} / {gib(booking.memory_limit_bytes)}"
-            numbers = (_share(tenant), str(uses.of_tenant(tenant)), used, watts(booking.power_watts))
-            self._add(name, *numbers, self._method(tenant, card), pids(tenant.running, MAX_PIDS))
+            power = watts(tenant.use.watts if tenant.use else None)
+            numbers = (_share(tenant), use_text(tenant.use), used, power)
+            self._add(name, *numbers, self._method(tenant), pids(tenant.running, MAX_PIDS))
 
-    def _method(self, tenant: Tenant, card: Card) -> str:
-        """How its numbers were found; whether it has a process there at all comes first."""
-        if is_unseen(tenant, card):
-            return UNSEEN
-        if not tenant.idle:
-            return line(tenant.booking.method)
-        seconds = idle_seconds(tenant, self._now)
-        return "idle" if seconds is None else f"idle {age(seconds)}"
+    def _method(self, tenant: Tenant) -> str:
+        """Whether it uses what it holds; if it does, how its numbers were found."""
+        held = tenant.holding
+        seconds = idle_seconds(held, self._now)
+        if seconds is not None:
+            return f"{IDLE} {age(seconds)}"
+        return held.state if held and held.state in _STATES else line(tenant.booking.method)
 
-    def _add_rest(self, rest: Rest, uses: Uses) -> None:
+    def _add_rest(self, rest: Rest) -> None:
         running = rest.running
         count = f"({len(running)})" if running else ""
         words = (REASONS.get(rest.reason, line(rest.reason)), count, named(running, MAX_NAMED))
         name = "   " + " ".join(filter(None, words))
         used = gib(rest.memory_bytes) if rest.memory_bytes else ""
-        use = uses.of_rest(rest)
-        util = str(use) if use.shows else ""
-        power = "" if rest.power_watts is None else watts(rest.power_watts)
+        util = use_text(rest.use) if shows(rest.use) else ""
+        power = "" if rest.use is None or rest.use.watts is None else watts(rest.use.watts)
         self._add(name, "", util, used, power, "", pids(running, MAX_PIDS), style=_DIM)
 
     def _add(self, *cells: str, style: str = "") -> None:
@@ -189,27 +193,3 @@ def _share(tenant: Tenant) -> str:
     if tenant.booking.allocated_ratio is None:
         return "" if is_outsider(tenant.container) else "none"
     return percent(tenant.booking.allocated_ratio)
-
-
-def _notes(snapshot: Snapshot) -> list[str]:
-    """Why something is missing, and what to do about it."""
-    faults = [(f"GPU {card.gpu.index}", card.fault, "") for card in snapshot.cards]
-    faults += [(line(part.name), part.fault, part.name) for part in snapshot.parts if not part.up]
-    notes = [
-        f"{name}: {problem(fault)}. {next_step(fault, part)}"
-        for name, fault, part in faults
-        if fault is not None
-    ]
-    return notes + _unclaimed(snapshot)
-
-
-def _not_claimed(one: Allocation) -> str:
-    device = f"the device {line(one.device_id)} of {line(one.resource)}"
-    return f"another pod has {device} too" if one.disputed else f"no sharing system knows {device}"
-
-
-def _unclaimed(snapshot: Snapshot) -> list[str]:
-    found = snapshot.unclaimed
-    notes = [f"{full_name(one)}: {_not_claimed(one)}." for one in found[:MAX_UNCLAIMED]]
-    more = [f"{len(found) - MAX_UNCLAIMED} more such devices."] if len(found) > MAX_UNCLAIMED else []
-    return notes + more

@@ -7,13 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.cli._top.board import Board
-from podgpu.cli._top.frame import as_text, frame
-from podgpu.cli._top.line import bar, width_of
+from podgpu.cli._top.frame import frame
+from podgpu.cli._top.line import Line, bar, width_of
 from podgpu.cli._top.state import VIEWS, State, press
-from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, PendingPod
-from podgpu.views.cluster.rows.row import Entry
-from podgpu.views.cluster.selection import EVERYTHING
-from podgpu.views.glance import Use
+from podgpu.insight.rows import Entry
+from podgpu.insight.selection import EVERYTHING
+from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, PendingPod, Use
 from tests.views.quirks import SNAPSHOT
 
 NODE = ClusterNode(name=SNAPSHOT.node, state="fresh", origin="agent", snapshot=SNAPSHOT)
@@ -27,8 +26,12 @@ CLUSTER = Cluster(
 BOARD = Board(CLUSTER, EVERYTHING)
 
 
+def as_text(lines: list[Line]) -> list[str]:
+    return ["".join(text for text, _ in line).rstrip() for line in lines]
+
+
 def screen(state: State, width: int = 120, height: int = 40) -> list[str]:
-    return list(as_text(frame(BOARD, state, width, height).lines))
+    return as_text(frame(BOARD, state, width, height).lines)
 
 
 def pressed(*keys: str) -> State:
@@ -57,7 +60,7 @@ def test_what_is_wrong_comes_first() -> None:
 def test_a_view_that_is_cut_off_says_so_before_all_else() -> None:
     fault = Fault(reason="unreachable", detail="http://gpu-1 refuses the connection")
     cut_off = replace(CLUSTER, parts=(PartStatus(name="view", up=False, fault=fault),))
-    lines = list(as_text(frame(Board(cut_off, EVERYTHING), State(), 80, 20).lines))
+    lines = as_text(frame(Board(cut_off, EVERYTHING), State(), 80, 20).lines)
     assert lines[0].startswith("! http://gpu-1 refuses the connection")
     assert any("llama-0" in line for line in lines)
 

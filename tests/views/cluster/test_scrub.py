@@ -6,23 +6,29 @@ from typing import get_args, get_type_hints
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, PendingPod
 from podgpu.views.cluster import scrub
 from podgpu.views.cluster.json import encode
-from podgpu.views.cluster.rows.wrong import wrongs
 from podgpu.views.cluster.scrub import Scrubber
 from podgpu.views.why import pod_names
+from tests.tree import TERMS
 from tests.views.quirks import SNAPSHOT
 
-CLUSTER = Cluster(
-    taken_at=1.0,
-    version="1",
-    name="secret-lab",
-    nodes=(ClusterNode(name=SNAPSHOT.node, state="stale", detail="secret detail", snapshot=SNAPSHOT),),
-    pending=(
-        PendingPod(namespace="secret-ns", name="secret-pod", reason="secret reason", claims=("secret-c",)),
+CLUSTER = reconclude(
+    Cluster(
+        taken_at=1.0,
+        version="1",
+        name="secret-lab",
+        nodes=(ClusterNode(name=SNAPSHOT.node, state="stale", detail="secret detail", snapshot=SNAPSHOT),),
+        pending=(
+            PendingPod(
+                namespace="secret-ns", name="secret-pod", reason="secret reason", claims=("secret-c",)
+            ),
+        ),
+        parts=(PartStatus(name="api", up=False, fault=Fault(reason="tls", detail="https://secret")),),
     ),
-    parts=(PartStatus(name="api", up=False, fault=Fault(reason="tls", detail="https://secret")),),
+    TERMS,
 )
 # Whatever a person, a company or a machine may be found by.
 NAMES = re.compile(
@@ -96,7 +102,8 @@ def test_equal_names_stay_equal_so_that_the_picture_is_whole() -> None:
     assert len(pod_names(node.snapshot)) == len(pod_names(SNAPSHOT))
     for card in node.snapshot.cards:
         assert all(claim.gpu == card.gpu.uuid for tenant in card.tenants for claim in tenant.claims)
-    assert len(wrongs(after)) == len(wrongs(CLUSTER))
+    assert after.insight and CLUSTER.insight
+    assert [one.kind for one in after.insight.problems] == [one.kind for one in CLUSTER.insight.problems]
 
 
 def test_another_key_gives_other_names() -> None:

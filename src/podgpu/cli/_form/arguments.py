@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from podgpu.cli._form.output import FORMS
 from podgpu.cli._line import output
 from podgpu.errors import UserError
-from podgpu.views.cluster.selection import Selection, label_tests
+from podgpu.insight.selection import Selection, label_tests
 
 
 def add_output(parser: ArgumentParser) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from podgpu.cli._form import Column, Sheet
 from podgpu.cli._report.amount import hundredths
 from podgpu.cli._report.sheet import moment
+from podgpu.insight.idle import IdleRow, Idlers
 from podgpu.model import Cluster
 from podgpu.model.quantity import total
-from podgpu.views.cluster.idle import IdleRow, Idlers
 from podgpu.views.glance import UNKNOWN, age, gib
 from podgpu.views.text import line
 

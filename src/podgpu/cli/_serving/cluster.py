@@ -12,7 +12,6 @@ from podgpu.assembly.menu import open_cluster_menu
 from podgpu.cli._serving import buffers
 from podgpu.cli._serving.stopping import READER_SECONDS, SERVER_SECONDS, Signals, until_stopped, within
 from podgpu.config import Config
-from podgpu.config.price import PriceOptions
 from podgpu.serve.cluster.server import ClusterServer
 
 
@@ -34,7 +33,6 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
         max_streams=config.web_max_streams,
-        prices=config.of(PriceOptions).price,
         history=reader.history,
         guard=open_guard(config),
     )

@@ -2,11 +2,10 @@
 
 from podgpu.cli._top.columns import HEADINGS, heading
 from podgpu.cli._top.state import State
+from podgpu.insight.rows import VIEWS, Entry
+from podgpu.insight.selection import Selection
 from podgpu.model import Cluster
-from podgpu.views.cluster.rows.listing import VIEWS, idles
-from podgpu.views.cluster.rows.row import Entry
-from podgpu.views.cluster.rows.wrong import wrongs
-from podgpu.views.cluster.selection import Selection
+from podgpu.views.problem import sentences
 
 
 class Board:
@@ -29,7 +28,8 @@ class Board:
     @property
     def wrongs(self) -> list[str]:
         if self._wrongs is None:
-            self._wrongs = wrongs(self.cluster)
+            found = self.cluster.insight.problems if self.cluster.insight else ()
+            self._wrongs = sentences(found, with_node=len(self.cluster.nodes) > 1)
         return self._wrongs
 
     def all(self, view: str) -> list[Entry]:
@@ -48,7 +48,7 @@ class Board:
         words = state.words.lower().split()
         found = [entry for entry in self.all(state.view) if _has(entry, words)]
         if state.only_idle:
-            found = [entry for entry in found if idles(entry.row)]
+            found = [entry for entry in found if entry.row.idle_pods]
         return ordered(found, state.view, state.sorts[state.view], turned=state.view in state.turned)
 
 

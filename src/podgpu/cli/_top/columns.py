@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from podgpu.cli._form import Column
-from podgpu.views.cluster.rows.row import Row
-from podgpu.views.glance import UNKNOWN, Use, age, gib, watts, whole
+from podgpu.insight.holding import IDLE
+from podgpu.insight.rows import Row
+from podgpu.views.glance import UNKNOWN, age, gib, use_text, watts, whole
+from podgpu.views.text import line
 
 USE = "USE"
 STATE = "STATE"
@@ -29,15 +31,9 @@ class Heading:
         return Column(self.title, self.text, number=self.number, wide=self.worth < 5)
 
 
-def use_of(row: Row) -> Use:
-    cards = max(row.cards, 1)
-    if row.least_busy_gpus is None or row.most_busy_gpus is None:
-        return Use(row.use_ratio)
-    return Use(row.use_ratio, row.least_busy_gpus / cards, row.most_busy_gpus / cards)
-
-
 def state_of(row: Row) -> str:
-    return f"{row.state} {age(row.idle_seconds)}" if row.idle_seconds is not None else row.state
+    state = line(row.state)
+    return f"{state} {age(row.idle_seconds)}" if state == IDLE and row.idle_seconds is not None else state
 
 
 def _gpus(row: Row) -> str:
@@ -58,18 +54,20 @@ def _words(title: str, text: Callable[[Row], str], size: int, worth: int = 9) ->
 
 
 def _name(title: str) -> Heading:
-    return _words(title, lambda row: row.title, 0)
+    return _words(title, lambda row: line(row.title), 0)
 
 
-_NODE = _words("NODE", lambda row: row.node or (UNKNOWN if row.state == "pending" else "several"), 12, 7)
+_NODE = _words(
+    "NODE", lambda row: line(row.node) or (UNKNOWN if row.state == "pending" else "several"), 12, 7
+)
 _GPU = Heading("GPU", _gpus, lambda row: float(row.cards), 9, 6, number=False)
-_MODEL = _words("MODEL", lambda row: row.model or UNKNOWN, 12, 4)
-_KIND = _words("KIND", lambda row: row.kind, 11, 3)
+_MODEL = _words("MODEL", lambda row: line(row.model) or UNKNOWN, 12, 4)
+_KIND = _words("KIND", lambda row: line(row.kind), 11, 3)
 _PODS = Heading("PODS", lambda row: str(row.pods), lambda row: float(row.pods), 5, 6)
 _CARDS = Heading("GPUS", lambda row: str(row.cards), lambda row: float(row.cards), 5, 7)
 _HELD = Heading("HELD", lambda row: amount(row.held_gpus), lambda row: row.held_gpus, 6, 6)
 _SHARE = Heading("HELD", lambda row: amount(row.held_gpus), lambda row: row.held_gpus, 5, 2)
-_USE = Heading(USE, lambda row: str(use_of(row)), lambda row: row.use_ratio, 13)
+_USE = Heading(USE, lambda row: use_text(row.use), lambda row: row.use_ratio, 13)
 _MEMORY = Heading("MEM GiB", lambda row: gib(row.memory_used_bytes), lambda row: row.memory_used_bytes, 7, 8)
 _LIMIT = Heading("OF GiB", _limit, lambda row: row.memory_total_bytes, 7, 3)
 _POWER = Heading("POWER", lambda row: watts(row.power_watts), lambda row: row.power_watts, 7, 5)

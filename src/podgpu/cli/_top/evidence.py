@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 
-from podgpu.cli._top.columns import use_of
 from podgpu.cli._top.line import BOLD, DIM, PLAIN, RED, YELLOW, Line
-from podgpu.model import Process, Rest
-from podgpu.views.cluster.places import Place, Seat
-from podgpu.views.cluster.rows.listing import gpus_of, pods_of
-from podgpu.views.cluster.rows.row import Entry
-from podgpu.views.glance import Use, gib, percent, switching, watts
+from podgpu.insight.placement import Placement
+from podgpu.insight.rows import Entry, gpus_of, pods_of
+from podgpu.model import Process, Rest, Use
+from podgpu.views.glance import gib, percent, switching, use_text, watts
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present
 from podgpu.views.text import fitted, line
@@ -30,7 +28,7 @@ def evidence(view: str, entry: Entry) -> list[Line]:
 
 def _pod(entry: Entry) -> Iterator[Line]:
     if entry.row.detail:
-        yield [(_INDENT + entry.row.detail, YELLOW)]
+        yield [(_INDENT + line(entry.row.detail), YELLOW)]
     for place in entry.places:
         yield from _place(place)
     ref = entry.places[0].tenant.container if entry.places else None
@@ -39,13 +37,17 @@ def _pod(entry: Entry) -> Iterator[Line]:
         yield [(f"{_INDENT}podgpu why {line(name)} shows all the evidence", DIM)]
 
 
-def _place(place: Place) -> Iterator[Line]:
-    tenant, gpu = place.tenant, place.seat.card.gpu
+def _place(place: Placement) -> Iterator[Line]:
+    tenant, gpu = place.tenant, place.on.card.gpu
     where = f"GPU {gpu.index}" + (" MIG" if tenant.mig else "")
-    facts = [f"{where} of {line(place.seat.snapshot.node)}"]
+    facts = [f"{where} of {line(place.on.snapshot.node)}"]
     if tenant.booking.allocated_ratio is not None:
         facts.append(f"given {percent(tenant.booking.allocated_ratio)}")
-    facts += [str(place.use), f"{gib(tenant.booking.memory_bytes)} GiB", watts(tenant.booking.power_watts)]
+    facts += [
+        use_text(tenant.use),
+        f"{gib(tenant.booking.memory_bytes)} GiB",
+        watts(tenant.use.watts if tenant.use else None),
+    ]
     if tenant.booking.method:
         facts.append(f"by {line(tenant.booking.method)}")
     yield [(f"{_INDENT}{line(tenant.container.container)}  ", BOLD), ("  ".join(facts), PLAIN)]
@@ -70,41 +72,42 @@ def _members(entry: Entry) -> Iterator[Line]:
     """List the pods of a workload or a namespace, the busiest first."""
     for one in sorted(pods_of(entry.places), key=lambda one: -(one.row.use_ratio or 0.0)):
         row = one.row
-        yield _row(row.title, use_of(row), row.memory_used_bytes, row.power_watts, row.state)
+        yield _row(line(row.title), row.use, row.memory_used_bytes, row.power_watts, line(row.state))
 
 
 def _gpu(entry: Entry) -> Iterator[Line]:
     if entry.row.detail:
-        yield [(_INDENT + entry.row.detail, RED)]
+        yield [(_INDENT + line(entry.row.detail), RED)]
     yield from _members(entry)
-    for seat in entry.seats:
-        if lost := switching(seat.card):
+    for on in entry.cards:
+        if lost := switching(on.card):
             yield [
                 (f"{_INDENT}{lost} of its time goes into switching between tenants: use MPS or MIG", YELLOW)
             ]
-        for rest in present(seat.card):
-            yield _rest(rest, seat)
+        for rest in present(on.card):
+            yield _rest(rest)
 
 
-def _rest(rest: Rest, seat: Seat) -> Line:
+def _rest(rest: Rest) -> Line:
     whose = named(rest.running, 2)
     name = REASONS.get(rest.reason, line(rest.reason)) + (f" ({whose})" if whose else "")
     return [
-        (text, DIM) for text, _ in _row(name, seat.uses.of_rest(rest), rest.memory_bytes, rest.power_watts)
+        (text, DIM)
+        for text, _ in _row(name, rest.use, rest.memory_bytes, rest.use.watts if rest.use else None)
     ]
 
 
 def _node(entry: Entry) -> Iterator[Line]:
     if entry.row.detail:
-        yield [(_INDENT + entry.row.detail, RED)]
-    for one in gpus_of(entry.seats):
+        yield [(_INDENT + line(entry.row.detail), RED)]
+    for one in gpus_of(entry.cards):
         row = one.row
-        name = f"GPU {row.gpus[0]}  {row.model}"
-        yield _row(name, use_of(row), row.memory_used_bytes, row.power_watts, row.state)
+        name = f"GPU {row.gpus[0]}  {line(row.model)}"
+        yield _row(name, row.use, row.memory_used_bytes, row.power_watts, line(row.state))
 
 
-def _row(name: str, use: Use, memory: int | None, power: float | None, state: str = "") -> Line:
-    numbers = f"{use!s:>13}  {gib(memory):>7}  {watts(power):>6}  "
+def _row(name: str, use: Use | None, memory: int | None, power: float | None, state: str = "") -> Line:
+    numbers = f"{use_text(use):>13}  {gib(memory):>7}  {watts(power):>6}  "
     return [(f"{_INDENT}{fitted(name, _NAME)}  {numbers}", PLAIN), (state, YELLOW)]
 
 

@@ -1,18 +1,19 @@
 """The whole screen as lines, for the present rows and choices. Only rows that fit are written."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podgpu.cli._top.board import Board
-from podgpu.cli._top.columns import HEADINGS, STATE, USE, Heading, amount, heading, state_of, use_of
+from podgpu.cli._top.columns import HEADINGS, STATE, USE, Heading, amount, heading, state_of
 from podgpu.cli._top.evidence import evidence
 from podgpu.cli._top.line import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, spread
 from podgpu.cli._top.sheet import sheet
 from podgpu.cli._top.state import VIEWS, State
-from podgpu.views.cluster.rows.listing import IDLE, PENDING, QUIET, idles
-from podgpu.views.cluster.rows.row import Entry, Row
-from podgpu.views.glance import Use
+from podgpu.insight.holding import IDLE
+from podgpu.insight.rows import PENDING, Entry, Row
+from podgpu.model import Sums, Use
+from podgpu.numbers import count
 from podgpu.views.text import fitted, line, shortened
 
 HEAD, FOOT = 4, 1
@@ -74,26 +75,23 @@ def _wrong(board: Board, width: int) -> Line:
 
 def _summary(board: Board, mode: str, width: int) -> Line:
     cluster = board.cluster
-    rows = [entry.row for entry in board.all("nodes")]
-    cards, busy = sum(row.cards for row in rows), [row.busy_gpus for row in rows if row.busy_gpus is not None]
-    held = sum(row.held_gpus or 0.0 for row in rows)
-    idle = sum(idles(entry.row) for entry in board.all("pods"))
+    sums = cluster.insight.sums if cluster.insight else Sums()
     name = line(cluster.name) or (line(cluster.nodes[0].name) if len(cluster.nodes) == 1 else "")
-    words = [f"{len(rows)} nodes"] * (len(rows) != 1) + [f"{cards} GPU{'s' * (cards != 1)}"]
-    words += [f"{amount(sum(busy))} busy"] * bool(busy) + [
-        f"{amount(held)} held",
-        f"{sum(row.pods for row in rows)} pods",
-    ]
+    words = [f"{len(cluster.nodes)} nodes"] * (len(cluster.nodes) != 1) + [count(sums.gpus, "GPU")]
+    words += [f"{amount(sums.busy_gpus)} busy"] * (sums.busy_gpus is not None)
+    words += [f"{amount(sums.allocated_gpus)} held", count(sums.pods, "pod")]
     words += [f"{len(cluster.pending)} pending"] * bool(cluster.pending)
+    idle = f"{amount(sums.unused_gpus)} held by {count(sums.unused_pods, 'pod')} and not used"
     marks: Line = [(f" {mark} ", MARKED) for mark in (mode, "DEMO" if cluster.demo else "") if mark]
-    whole = Use(sum(busy) / cards if busy and cards else None)
+    known = sums.gpus - sums.lost_gpus - sums.unknown_busy
+    whole = Use(sums.busy_gpus / known if sums.busy_gpus is not None and known > 0 else None)
     return clipped(
         [
             *[piece for mark in marks for piece in (mark, (" ", PLAIN))],
             (f"{name}  " if name else "", BOLD),
             *bar(whole, 12),
             ("  " + "  ".join(words), PLAIN),
-            (f"  {idle} idle" if idle else "", YELLOW),
+            (f"  {idle}" if sums.unused_pods else "", YELLOW),
         ],
         width,
     )
@@ -180,11 +178,11 @@ class _Grid:
         return clipped(cells, self.width)
 
     def row(self, row: Row, *, is_marked: bool) -> Line:
-        cells: Line = [(fitted(shortened(row.title, self._size), self._size), _name_tone(row))]
+        cells: Line = [(fitted(shortened(line(row.title), self._size), self._size), _name_tone(row))]
         for one in self._others:
             cells.append((" " * _GAP, PLAIN))
             if one.title == USE:
-                cells += [*bar(use_of(row), self._bar), (" ", PLAIN)]
+                cells += [*bar(row.use, self._bar), (" ", PLAIN)]
             text = one.text(row) if one.number else shortened(one.text(row), one.size)
             cells.append((fitted(text, one.size, right=one.number), _tone(row, one)))
         if is_marked:
@@ -202,14 +200,10 @@ class _Grid:
 
 
 def _name_tone(row: Row) -> str:
-    return DIM if row.state == PENDING else YELLOW if row.state in (IDLE, QUIET) else PLAIN
+    return DIM if row.state == PENDING else YELLOW if row.state == IDLE else PLAIN
 
 
 def _tone(row: Row, one: Heading) -> str:
     if one.title == STATE:
-        return YELLOW if idles(row) or row.state == PENDING else RED if state_of(row) else PLAIN
+        return YELLOW if row.idle_pods or row.state == PENDING else RED if state_of(row) else PLAIN
     return DIM if one.text(row) == "-" else PLAIN
-
-
-def as_text(lines: Sequence[Line]) -> Iterator[str]:
-    return ("".join(text for text, _ in one).rstrip() for one in lines)

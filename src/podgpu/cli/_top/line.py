@@ -1,6 +1,6 @@
 """Lines of a screen: pieces of text, each in a style, cut and filled to a width."""
 
-from podgpu.views.glance import Use
+from podgpu.model import Use
 from podgpu.views.text import fitted
 
 PLAIN, BOLD, DIM, RED, YELLOW, CYAN, MARKED = "", "bold", "dim", "red", "yellow", "cyan", "marked"

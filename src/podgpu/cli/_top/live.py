@@ -8,7 +8,7 @@ from podgpu.cli._top.frame import FOOT, HEAD, frame
 from podgpu.cli._top.screen import Screen
 from podgpu.cli._top.state import State, press
 from podgpu.cli._view import View
-from podgpu.views.cluster.selection import Selection
+from podgpu.insight.selection import Selection
 from podgpu.views.glance import moment
 
 _WAIT_SECONDS = 5.0

@@ -6,17 +6,17 @@ from argparse import Namespace
 from podgpu.cli._form import Sheet, show
 from podgpu.cli._top.board import ordered
 from podgpu.cli._top.columns import HEADINGS, SORTED_BY
+from podgpu.insight.rows import VIEWS, Row
+from podgpu.insight.selection import Selection
 from podgpu.model import Cluster
-from podgpu.views.cluster.rows.listing import VIEWS
-from podgpu.views.cluster.rows.row import Row
-from podgpu.views.cluster.rows.wrong import wrongs
-from podgpu.views.cluster.selection import Selection
+from podgpu.views.problem import sentences
 
 
 def once(chosen: Selection, arguments: Namespace, cluster: Cluster) -> int:
     entries = VIEWS[arguments.view](cluster, chosen)
     rows = [entry.row for entry in ordered(entries, arguments.view, SORTED_BY[arguments.view])]
-    found = wrongs(cluster)
+    problems = cluster.insight.problems if cluster.insight else ()
+    found = sentences(problems, with_node=len(cluster.nodes) > 1)
     headings = HEADINGS[arguments.view]
     if len(cluster.nodes) <= 1:
         headings = tuple(one for one in headings if one.title != "NODE" or one is headings[0])

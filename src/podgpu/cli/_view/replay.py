@@ -5,6 +5,7 @@ import time
 from msgspec.structs import replace
 
 from podgpu.errors import UserError
+from podgpu.insight import Terms, ensured
 from podgpu.model import Cluster, Snapshot
 from podgpu.sources import Playing
 from podgpu.views.cluster import json
@@ -13,8 +14,9 @@ _MOST_WAIT_SECONDS = 0.1  # a key may pause it at any time
 
 
 class ReplayView:
-    def __init__(self, player: Playing) -> None:
+    def __init__(self, player: Playing, terms: Terms) -> None:
         self.player = player
+        self._terms = terms
         self._number = player.number
         self.cluster = self._taken()
 
@@ -48,4 +50,4 @@ class ReplayView:
             replace(one, snapshot=replace(one.snapshot, replayed=True)) if one.snapshot else one
             for one in cluster.nodes
         ]
-        return replace(cluster, replayed=True, nodes=tuple(nodes))
+        return ensured(replace(cluster, replayed=True, nodes=tuple(nodes)), self._terms)

@@ -9,6 +9,7 @@ from podgpu import __version__
 from podgpu.cli._view.progress import waiting
 from podgpu.cli._view.wire import Wire
 from podgpu.errors import UserError
+from podgpu.insight import Terms, ensured
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, Snapshot
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
@@ -28,8 +29,9 @@ class WebView:
 
     player = None
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, terms: Terms) -> None:
         self._wire = wire
+        self._terms = terms
         self._etag = ""
         self._asked_at = 0.0
         self._path = CLUSTER
@@ -95,14 +97,15 @@ class WebView:
             self.cluster = self._good
         except UserError as error:
             self._asked_at = time.monotonic()
-            self.cluster = _silent(self._good, str(error))
+            self.cluster = ensured(_silent(self._good, str(error)), self._terms)
 
     def _read(self, body: bytes, etag: str) -> Cluster:
         begun = time.monotonic()
         if self._path == CLUSTER:
-            cluster, pause = cluster_json.decode(body), SLOWEST_SECONDS
+            found, pause = cluster_json.decode(body), SLOWEST_SECONDS
+            cluster = found if found.insight else ensured(found, self._terms)
         else:
-            cluster = of_one(json.decode(body))
+            cluster = ensured(of_one(json.decode(body)), self._terms)
             pause = min(max(_interval(cluster) / 2, QUICKEST_SECONDS), SLOWEST_SECONDS)
         self._asked_at = time.monotonic()
         self._pause = max(pause, REST * (self._asked_at - begun))
@@ -117,7 +120,13 @@ def _interval(cluster: Cluster) -> float:
 def of_one(snapshot: Snapshot) -> Cluster:
     """Show one agent's node as a cluster."""
     node = ClusterNode(name=snapshot.node, state="fresh", origin="agent", snapshot=snapshot)
-    return Cluster(taken_at=snapshot.taken_at, version=__version__, demo=snapshot.demo, nodes=(node,))
+    return Cluster(
+        taken_at=snapshot.taken_at,
+        version=__version__,
+        interval_seconds=snapshot.interval_seconds,
+        demo=snapshot.demo,
+        nodes=(node,),
+    )
 
 
 def _silent(cluster: Cluster, problem: str) -> Cluster:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from podgpu.model import Prices
 from podgpu.option.address import Address
 from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
@@ -32,7 +31,6 @@ class ClusterServer(Front):
         max_streams: int,
         limits: Limits = LIMITS,
         guard: Guard | None = None,
-        prices: Prices | None = None,
         history: History | None = None,
     ) -> None:
         self._pages = ClusterPages(feed, menu.views)
@@ -44,7 +42,6 @@ class ClusterServer(Front):
             max_connections=max_connections,
             limits=limits,
             guard=guard,
-            prices=prices,
         )
 
     async def start(self, addresses: Sequence[Address], probe_address: Address | None = None) -> None:

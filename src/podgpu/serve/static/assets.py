@@ -7,7 +7,6 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import PurePath
 
-from podgpu.model import Prices
 from podgpu.serve.answer import Response
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Route, is_known, wants_gzip
@@ -50,13 +49,13 @@ class Asset:
         return Response(200, self.packed if gzipped else self.plain, self.content_type, headers)
 
 
-def assets(prices: Prices | None = None) -> Mapping[str, Asset]:
+def assets() -> Mapping[str, Asset]:
     """Read all of them, by path."""
     folder = files("podgpu") / "web"
     found = {one.name: one.read_bytes() for one in folder.iterdir() if PurePath(one.name).suffix in _TYPES}
-    found["words.js"] = words.script(prices)
+    found["words.js"] = words.script()
     return {PREFIX + name: Asset(name, content) for name, content in sorted(found.items())}
 
 
-def routes(prices: Prices | None = None) -> Mapping[str, Route]:
-    return {path: Route(asset) for path, asset in assets(prices).items()}
+def routes() -> Mapping[str, Route]:
+    return {path: Route(asset) for path, asset in assets().items()}

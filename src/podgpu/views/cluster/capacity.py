@@ -1,98 +1,79 @@
-"""What the cards of a node come to, by model and namespace. Unknown makes a sum unknown, never smaller."""
+"""The sums of a node as series, by model and namespace. A sum of which a part is unknown is absent, never smaller."""
 
 from collections.abc import Iterator
-from fractions import Fraction
-from functools import lru_cache
 
-from podgpu.model import Card, Tenant
-from podgpu.views.glance import glance
+from podgpu.insight.holding import IDLE, UNKNOWN
+from podgpu.insight.placement import NodeCard, Placement, cards_of_node, placements
+from podgpu.insight.sums import grouped, of_cards, of_placements
+from podgpu.model import ClusterNode
 
 Labels = tuple[str, ...]
-NOTHING, WHOLE = Fraction(0), Fraction(1)
-_PARTS = 1_000_000  # the books count shares in millionths
+Series = tuple[str, Labels, float | None]
 
 
-class Sums:
-    """Sums by family and labels. One unknown addend makes the sum unknown."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, Labels], float | Fraction | None] = {}
-
-    def add(self, family: str, labels: Labels, value: float | Fraction | None) -> None:
-        key = (family, labels)
-        before = self._found.get(key, NOTHING)
-        self._found[key] = None if before is None or value is None else before + value
-
-    def known(self) -> Iterator[tuple[str, Labels, float]]:
-        for (family, labels), value in self._found.items():
-            if value is not None:
-                yield family, labels, float(value)
+def of_node(node: ClusterNode) -> Iterator[Series]:
+    """Yield family, labels and value. Of a node that is not fresh, only what it has and who was given it counts."""
+    models: dict[str, list[NodeCard]] = {}
+    for on in cards_of_node(node):
+        models.setdefault(on.card.gpu.model, []).append(on)
+    for model, cards in models.items():
+        place = (node.name, model)
+        yield from _cards(place, cards)
+        yield from _given(place, cards)
+        up = [on for on in cards if on.is_fresh and on.card.fault is None and on.card.readings]
+        yield from _used(place, up)
 
 
-def add_card(sums: Sums, node: str, card: Card, *, is_fresh: bool) -> None:
-    """Of a node that is not fresh, only what it has and who was given it counts."""
-    place = (node, card.gpu.model)
-    sums.add("gpus", place, WHOLE)
-    sums.add("faulty_gpus", place, float(card.fault is not None))
-    for tenant in card.tenants:
-        _add_share(sums, place, tenant, card, is_fresh=is_fresh)
-    if card.fault is not None:
+def _cards(place: Labels, cards: list[NodeCard]) -> Iterator[Series]:
+    sums = of_cards(cards)
+    yield "gpus", place, sums.gpus
+    yield "faulty_gpus", place, sums.lost_gpus
+    if sums.lost_gpus == sums.gpus:
         return
-    _add_free(sums, place, card)
-    if is_fresh and card.readings:
-        _add_use(sums, place, card)
+    unknown = of_cards(on for on in cards if on.card.fault is None).unknown_shares
+    yield "free_gpus", place, None if unknown else sums.free_gpus
+    yield "fragmented_gpus", place, None if unknown else sums.fragmented_gpus
+    if any(on.is_fresh and on.card.readings for on in cards):
+        yield "busy_gpus", place, None if sums.unknown_busy else sums.busy_gpus
+        yield "memory_total_bytes", place, sums.memory_total_bytes
+        yield "memory_used_bytes", place, None if sums.unknown_memory else sums.memory_used_bytes
+        yield "power_watts", place, None if sums.unknown_power else sums.power_watts
 
 
-def held(tenant: Tenant, card: Card) -> Fraction | None:
-    """Return the share of the card that the tenant was given. None if its size is not known."""
-    if not tenant.claims:
-        return NOTHING
-    if tenant.booking.allocated_ratio is not None:
-        return _exact(tenant.booking.allocated_ratio)
-    share = min(WHOLE, sum((_exact(claim.share) for claim in tenant.claims), NOTHING))
-    if not tenant.mig:
-        return share
-    own = next((one.mig.multiprocessors for one in card.instances if one.mig.uuid == tenant.mig), None)
-    return share * own / card.gpu.multiprocessors if own and card.gpu.multiprocessors else None
+def _given(place: Labels, cards: list[NodeCard]) -> Iterator[Series]:
+    holders = [one for one in placements(cards) if one.tenant.claims]
+    for (namespace, resource), own in grouped(holders, _by_resource).items():
+        sums, key = of_placements(own), (*place, namespace, resource)
+        yield "allocated_gpus", key, None if sums.unknown_shares else sums.allocated_gpus
+        if own[0].on.is_fresh and any(_state(one) != UNKNOWN for one in own):
+            idle = of_placements(one for one in own if _state(one) == IDLE)
+            yield "idle_gpus", key, None if idle.unknown_shares else idle.unused_gpus
 
 
-@lru_cache(maxsize=4096)
-def _exact(share: float) -> Fraction:
-    """Return what the number was before it was rounded to fit into a float: millionths, or a part such as a third."""
-    return Fraction(share).limit_denominator(_PARTS)
+def _used(place: Labels, up: list[NodeCard]) -> Iterator[Series]:
+    for namespace, own in grouped(placements(up), lambda one: one.tenant.container.namespace).items():
+        if namespace:
+            sums, key = of_placements(own), (*place, namespace)
+            yield "used_gpus", key, None if sums.unknown_busy else sums.busy_gpus
+            yield "used_memory_bytes", key, None if sums.unknown_memory else sums.memory_used_bytes
+    yield from _outside(place, up)
 
 
-def _add_share(sums: Sums, place: Labels, tenant: Tenant, card: Card, *, is_fresh: bool) -> None:
-    if tenant.claims:
-        key = (*place, tenant.container.namespace, tenant.claims[0].resource)
-        sums.add("allocated_gpus", key, held(tenant, card))
-        if is_fresh and tenant.idle is not None:
-            sums.add("idle_gpus", key, held(tenant, card) if tenant.idle else NOTHING)
+def _outside(place: Labels, up: list[NodeCard]) -> Iterator[Series]:
+    """What belongs to no pod: accounts outside Kubernetes, and what is booked to no container."""
+    sums = of_placements(one for one in placements(up) if not one.tenant.container.namespace)
+    rest = [one for on in up for one in on.card.rest]
+    ratios = [one.use.ratio for one in rest if one.use and one.use.ratio is not None]
+    sizes = [one.memory_bytes for one in rest if one.memory_bytes is not None]
+    if (ratios or sums.busy_gpus is not None) and not sums.unknown_busy:
+        yield "used_gpus", (*place, ""), sum(ratios) + (sums.busy_gpus or 0.0)
+    if (sizes or sums.memory_used_bytes is not None) and not sums.unknown_memory:
+        yield "used_memory_bytes", (*place, ""), sum(sizes) + (sums.memory_used_bytes or 0)
 
 
-def _add_free(sums: Sums, place: Labels, card: Card) -> None:
-    shares = [held(tenant, card) for tenant in card.tenants]
-    known = [share for share in shares if share is not None]
-    is_known = len(known) == len(shares)
-    free = max(NOTHING, WHOLE - sum(known, NOTHING))
-    sums.add("free_gpus", place, free if is_known else None)
-    sums.add("fragmented_gpus", place, (free if free < WHOLE else NOTHING) if is_known else None)
+def _by_resource(place: Placement) -> tuple[str, str]:
+    return place.tenant.container.namespace, place.tenant.claims[0].resource
 
 
-def _add_use(sums: Sums, place: Labels, card: Card) -> None:
-    seen, balance = glance(card.readings), card.balance
-    busy = balance.busy_ratio if balance else None
-    sums.add("busy_gpus", place, seen.utilization_ratio if busy is None else busy)
-    sums.add("memory_total_bytes", place, seen.memory_total_bytes)
-    sums.add("memory_used_bytes", place, seen.memory_used_bytes)
-    sums.add("power_watts", place, seen.power_watts)
-    for tenant in card.tenants:
-        key, nothing = (*place, tenant.container.namespace), 0.0 if tenant.idle else None
-        ratio, size = tenant.booking.sm_ratio, tenant.booking.memory_bytes
-        sums.add("used_gpus", key, nothing if ratio is None else ratio)
-        sums.add("used_memory_bytes", key, nothing if size is None else size)
-    for rest in card.rest:
-        if rest.sm_ratio is not None:
-            sums.add("used_gpus", (*place, ""), rest.sm_ratio)
-        if rest.memory_bytes is not None:
-            sums.add("used_memory_bytes", (*place, ""), rest.memory_bytes)
+def _state(place: Placement) -> str:
+    return place.tenant.holding.state if place.tenant.holding else UNKNOWN

@@ -7,7 +7,7 @@ from podgpu import catalog
 from podgpu.catalog.row import Scope
 from podgpu.model import NODE_STATES, Cluster, ClusterNode, PendingPod
 from podgpu.model.quantity import amount
-from podgpu.views.cluster.capacity import Sums, add_card
+from podgpu.views.cluster import capacity
 from podgpu.views.series import Family, Labels
 
 _ROWS = {
@@ -42,10 +42,7 @@ def of_node(node: ClusterNode) -> list[Family]:
         page.put("allocatable", (node.name, resource), amount(text))
     if node.snapshot is not None:
         page.put("snapshot_timestamp_seconds", (node.name,), node.snapshot.taken_at)
-        sums = Sums()
-        for card in node.snapshot.cards:
-            add_card(sums, node.name, card, is_fresh=node.state == "fresh")
-        for name, labels, number in sums.known():
+        for name, labels, number in capacity.of_node(node):
             page.put(name, labels, number)
     return page.all()
 

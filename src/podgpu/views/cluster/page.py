@@ -1,50 +1,70 @@
-"""The cluster as an HTML table: a row for each node."""
+"""The cluster's page without scripts: a line of text for each node, and the list of problems."""
 
 from html import escape
 
-from podgpu.model import Cluster, ClusterNode, Snapshot
-from podgpu.views.glance import UNKNOWN, gib, glance, percent
+from podgpu.model import Cluster, ClusterNode, Sums
+from podgpu.numbers import count
+from podgpu.views.glance import UNKNOWN, gib, moment, watts
 from podgpu.views.page.shell import document
-from podgpu.views.text import line
+from podgpu.views.problem import sentence
+from podgpu.views.text import fitted, line
 
 REFRESH_SECONDS = 15
-_COLUMNS = ("Node", "State", "GPUs", "Model", "Tenants", "Busy", "Memory GiB", "Pods that hold a GPU")
-_LOOKS = {"fresh": "good", "stale": "bad", "allocation": "", "failed": "bad"}
-MAX_PODS = 12
+MAX_PENDING = 12
+_LINKS = ("/api/v1/cluster", "/metrics", "/metrics/pod-gpu-map", "/metrics/nodes", "/container/metrics")
+_NAME = 40
+_COLUMNS = (
+    ("STATE", 11),
+    ("GPUS", 5),
+    ("HELD", 7),
+    ("BUSY", 7),
+    ("UNUSED", 7),
+    ("MEMORY GiB", 16),
+    ("POWER", 9),
+)
 
 
 def row(node: ClusterNode) -> bytes:
-    cards = node.snapshot.cards if node.snapshot else ()
-    tenants = [tenant for card in cards for tenant in card.tenants]
-    pods = list(dict.fromkeys(f"{one.container.namespace}/{one.container.pod}" for one in tenants))
-    shown = ", ".join(pods[:MAX_PODS]) + (f" and {len(pods) - MAX_PODS} more" if len(pods) > MAX_PODS else "")
-    cells = (
-        _state(node),
-        str(len(cards)) if node.snapshot else UNKNOWN,
-        _text(node.model),
-        str(len(tenants)) if node.snapshot else UNKNOWN,
-        _busy(node.snapshot),
-        _memory(node.snapshot),
-        _text(shown),
-    )
-    inside = "".join(f'<td class="left">{cell}</td>' for cell in cells)
-    return f'<tr><td class="left"><b>{_text(node.name)}</b></td>{inside}</tr>\n'.encode()
+    """Write one node. Numbers are in whole GPUs."""
+    insight = node.concluded
+    cells = _cells(insight.sums) if insight else ["", "", "", "", "", ""]
+    return _line(line(node.name), [node.state, *cells]).encode()
 
 
 def frame(cluster: Cluster) -> tuple[bytes, bytes]:
-    """Return what stands before the rows, and after them."""
-    demo = '<p class="banner"><b>DEMO</b> These numbers are made up.</p>' if cluster.demo else ""
-    title = f"podgpu cluster {_text(cluster.name)}".rstrip()
-    head = "".join(f'<th class="left">{name}</th>' for name in _COLUMNS)
+    """Return what stands before the lines of the nodes, and after them."""
+    title = f"podgpu cluster {escape(line(cluster.name))}".rstrip()
+    sums = _line("all nodes", ["", *_cells(cluster.insight.sums)]) if cluster.insight else ""
     body = (
-        f"<header><h1>{title}</h1>"
-        f'<span class="soft">{_counts(cluster)}</span></header>{demo}{_parts(cluster)}{_pending(cluster)}'
-        f'<div class="box"><table><thead><tr>{head}</tr></thead><tbody>\n'
+        f"<header><h1>{title}</h1><span>{_counts(cluster)}, taken {moment(cluster.taken_at)}</span></header>"
+        f"{_banner(cluster)}{_problems(cluster)}{_pending(cluster)}"
+        f'<pre tabindex="0">{_line("NODE", [title for title, _ in _COLUMNS])}{sums}'
     )
-    links = ("/api/v1/cluster", "/metrics", "/metrics/pod-gpu-map", "/metrics/nodes", "/container/metrics")
-    footer = "".join(f'<a href="{path}">{path}</a>' for path in links)
+    footer = "".join(f'<a href="{path}">{path}</a>' for path in _LINKS)
     before, after = document(title, body, refresh_seconds=REFRESH_SECONDS)
-    return before.encode(), f"</tbody></table></div><footer>{footer}</footer>{after}".encode()
+    return before.encode(), f"</pre><footer>{footer}</footer>{after}".encode()
+
+
+def _cells(sums: Sums) -> list[str]:
+    known = sums.memory_used_bytes is not None or sums.memory_total_bytes is not None
+    return [
+        str(sums.gpus),
+        _gpus(sums.allocated_gpus),
+        _gpus(sums.busy_gpus),
+        _gpus(sums.unused_gpus),
+        f"{gib(sums.memory_used_bytes)} / {gib(sums.memory_total_bytes)}" if known else UNKNOWN,
+        watts(sums.power_watts),
+    ]
+
+
+def _gpus(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _line(name: str, cells: list[str]) -> str:
+    sized = zip(cells, (size for _, size in _COLUMNS), strict=True)
+    text = "  ".join([fitted(name, _NAME), *(fitted(cell, size, right=True) for cell, size in sized)])
+    return f"{escape(text.rstrip())}\n"
 
 
 def _counts(cluster: Cluster) -> str:
@@ -52,46 +72,24 @@ def _counts(cluster: Cluster) -> str:
     for node in cluster.nodes:
         states[node.state] = states.get(node.state, 0) + 1
     return ", ".join(
-        [f"{len(cluster.nodes)} nodes", *(f"{count} {state}" for state, count in states.items())]
+        [count(len(cluster.nodes), "node"), *(f"{number} {state}" for state, number in states.items())]
     )
 
 
-def _parts(cluster: Cluster) -> str:
-    broken = [part for part in cluster.parts if not part.up and part.fault]
-    rows = "".join(
-        f"<li><b>{_text(part.name)}</b><span class='why'>{_text(part.fault.detail or part.fault.reason)}</span></li>"
-        for part in broken
-        if part.fault
-    )
-    return f'<ul class="list box">{rows}</ul>' if rows else ""
+def _banner(cluster: Cluster) -> str:
+    return '<p class="banner"><b>DEMO</b> These numbers are made up.</p>' if cluster.demo else ""
+
+
+def _problems(cluster: Cluster) -> str:
+    problems = cluster.insight.problems if cluster.insight else ()
+    lines = [f"! {sentence(one, with_node=True)} {line(one.next_step)}".rstrip() for one in problems]
+    return f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
 
 
 def _pending(cluster: Cluster) -> str:
     if not cluster.pending:
         return ""
-    names = ", ".join(f"{one.namespace}/{one.name}" for one in cluster.pending[:MAX_PODS])
-    return f'<p class="soft">{len(cluster.pending)} pods wait for a GPU: {_text(names)}</p>'
-
-
-def _state(node: ClusterNode) -> str:
-    pill = f'<span class="pill {_LOOKS.get(node.state, "")}">{_text(node.state)}</span>'
-    return f'{pill}<br><span class="fine">{_text(node.detail)}</span>' if node.detail else pill
-
-
-def _busy(snapshot: Snapshot | None) -> str:
-    """The mean over its cards, where all of them are known."""
-    cards = snapshot.cards if snapshot else ()
-    ratios = [card.balance.busy_ratio if card.balance else None for card in cards]
-    known = [ratio for ratio in ratios if ratio is not None]
-    return percent(sum(known) / len(known)) if known and len(known) == len(ratios) else UNKNOWN
-
-
-def _memory(snapshot: Snapshot | None) -> str:
-    seen = [glance(card.readings) for card in (snapshot.cards if snapshot else ())]
-    used = [one.memory_used_bytes for one in seen if one.memory_used_bytes is not None]
-    total = [one.memory_total_bytes for one in seen if one.memory_total_bytes is not None]
-    return f"{gib(sum(used))} / {gib(sum(total))}" if used and total else UNKNOWN
-
-
-def _text(value: str) -> str:
-    return escape(line(value))
+    names = ", ".join(f"{pod.namespace}/{pod.name}" for pod in cluster.pending[:MAX_PENDING])
+    more = f" and {len(cluster.pending) - MAX_PENDING} more" if len(cluster.pending) > MAX_PENDING else ""
+    waits = "wait" if len(cluster.pending) != 1 else "waits"
+    return f"<p>{count(len(cluster.pending), 'pod')} {waits} for a GPU: {escape(line(names))}{more}</p>"

@@ -1,16 +1,14 @@
-"""The page around the table: header, banners, parts, footer."""
+"""The page without scripts: the table of `podgpu snapshot` with its list of problems, as text."""
 
-from collections.abc import Sequence
+from html import escape
 
-from podgpu.catalog.parts import PARTS
-from podgpu.model import Allocation, PartStatus, Snapshot
+from podgpu.model import Snapshot
 from podgpu.views.glance import moment, seconds
-from podgpu.views.page.card import cards
-from podgpu.views.page.markup import pill, text, why
 from podgpu.views.page.shell import document
+from podgpu.views.table import WIDE, table
+from podgpu.views.text import line
 
 REFRESH_SECONDS = 5
-MAX_UNCLAIMED = 10
 # The agent serves no reading older than this many intervals; neither does the page pass one off as fresh.
 STALE_INTERVALS = 3
 
@@ -24,95 +22,31 @@ _LINKS = (
 
 def html(snapshot: Snapshot, now_age_seconds: float) -> bytes:
     """`now_age_seconds` is the snapshot's age when the page is asked for."""
-    body = "".join(
-        (
-            _header(snapshot, now_age_seconds),
-            _banners(snapshot, now_age_seconds),
-            _parts("Needs attention", [part for part in snapshot.parts if part.fault or not part.up]),
-            cards(snapshot),
-            _unclaimed(snapshot.unclaimed),
-            _parts("Parts", [part for part in snapshot.parts if part.up and not part.fault]),
-            _footer(snapshot),
-        )
+    node = escape(line(snapshot.node))
+    marks = ("REPLAY " if snapshot.replayed else "") + ("DEMO " if snapshot.demo else "")
+    links = "".join(f'<a href="{path}">{name}</a>' for path, name in _LINKS)
+    body = (
+        f"<header><h1>podgpu</h1><b>{node}</b><span>{_freshness(snapshot, now_age_seconds)}</span></header>"
+        f"{_banners(snapshot, now_age_seconds)}"
+        f'<pre tabindex="0">{escape(table(snapshot, WIDE, colour=False))}</pre>'
+        f"<footer>{links}<span>podgpu {escape(line(snapshot.version))}</span></footer>"
     )
-    demo = ("REPLAY " if snapshot.replayed else "") + ("DEMO " if snapshot.demo else "")
-    title = f"{demo}podgpu {text(snapshot.node)}"
-    return "".join(document(title, body, refresh_seconds=REFRESH_SECONDS)).encode()
+    return "".join(document(f"{marks}podgpu {node}", body, refresh_seconds=REFRESH_SECONDS)).encode()
 
 
-def _header(snapshot: Snapshot, age: float) -> str:
-    state = pill("all up", "good") if snapshot.up else pill("degraded", "bad")
+def _freshness(snapshot: Snapshot, age: float) -> str:
     since = "recorded" if snapshot.replayed else f"updated {seconds(max(age, 0.0))} ago"
-    return (
-        f'<header><h1>podgpu</h1><span class="node">{text(snapshot.node)}</span>{state}'
-        f'<span class="soft age">{since},'
-        f" every {seconds(snapshot.interval_seconds)}</span></header>"
-    )
+    return f"{since}, every {seconds(snapshot.interval_seconds)}"
 
 
 def _banners(snapshot: Snapshot, age: float) -> str:
-    demo = stale = replay = ""
+    found = []
     if snapshot.replayed:
-        replay = (
-            f'<p class="banner"><b>REPLAY</b> Recorded at {moment(snapshot.taken_at)}.'
-            " No GPU of this machine is read.</p>"
+        found.append(
+            f"<b>REPLAY</b> Recorded at {moment(snapshot.taken_at)}. No GPU of this machine is read."
         )
     if snapshot.demo:
-        demo = '<p class="banner"><b>DEMO</b> These numbers are made up. No GPU of this machine is read.</p>'
+        found.append("<b>DEMO</b> These numbers are made up. No GPU of this machine is read.")
     if age > STALE_INTERVALS * snapshot.interval_seconds and not snapshot.replayed:
-        stale = (
-            '<p class="banner stale"><b>Stale</b> The agent has stopped taking readings. Read its log.</p>'
-        )
-    return replay + demo + stale
-
-
-def _parts(title: str, parts: Sequence[PartStatus]) -> str:
-    return f'<h2>{title}</h2><ul class="list box">{"".join(map(_part, parts))}</ul>' if parts else ""
-
-
-def _part(part: PartStatus) -> str:
-    reason = f'<span class="why">{why(part.fault, part.name)}</span>' if part.fault is not None else ""
-    purpose = PARTS[part.name].purpose if part.name in PARTS else ""
-    about = " ".join(filter(None, (purpose, _worked(part))))
-    return (
-        f"<li>{pill('up', 'good') if part.up else pill('down', 'bad')}<b>{text(part.name)}</b>"
-        f'<span class="soft">{about}</span>{reason}</li>'
-    )
-
-
-def _worked(part: PartStatus) -> str:
-    """A part that is up without an age is asked again each cycle: there is no last time to speak of."""
-    if part.age_seconds is None:
-        return "" if part.up else "It has never worked."
-    took = f", in {seconds(part.duration_seconds)}" if part.up else ""
-    return f"Last worked {seconds(part.age_seconds)} ago{took}."
-
-
-def _unclaimed(allocations: tuple[Allocation, ...]) -> str:
-    if not allocations:
-        return ""
-    rows = "".join(map(_allocation, allocations[:MAX_UNCLAIMED]))
-    if len(allocations) > MAX_UNCLAIMED:
-        rows += f"<li>+{len(allocations) - MAX_UNCLAIMED} more</li>"
-    return (
-        '<h2>Allocated devices that podgpu cannot place</h2><p class="soft">No sharing system knows the id, or two '
-        f'pods have it. Nothing is booked by these ids.</p><ul class="list box">{rows}</ul>'
-    )
-
-
-def _allocation(one: Allocation) -> str:
-    name = "/".join(map(text, (one.namespace, one.pod, one.container)))
-    return (
-        f'<li><b>{name}</b><span class="soft">{text(one.resource)}</span>'
-        f'<span class="uuid">{text(one.device_id)}</span></li>'
-    )
-
-
-def _footer(snapshot: Snapshot) -> str:
-    links = "".join(f'<a href="{path}">{name}</a>' for path, name in _LINKS)
-    versions = [f"podgpu {text(snapshot.version)}"]
-    if snapshot.driver_version:
-        versions.append(f"driver {text(snapshot.driver_version)}")
-    if snapshot.nvml_version:
-        versions.append(f"NVML {text(snapshot.nvml_version)}")
-    return f'<footer>{links}<span class="soft">{", ".join(versions)}</span></footer>'
+        found.append("<b>Stale</b> The agent has stopped taking readings. Read its log.")
+    return "".join(f'<p class="banner">{text}</p>' for text in found)

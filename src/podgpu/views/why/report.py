@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot
-from podgpu.views.glance import gib, moment, of_band, percent, problem, seconds, switching, watts
+from podgpu.insight.holding import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
+from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot, Tenant
+from podgpu.views.glance import bounds, gib, moment, percent, problem, switching, use_text, watts
 from podgpu.views.outsider import is_outsider, outsider_names
 from podgpu.views.rest import REASONS
 from podgpu.views.text import line
@@ -12,9 +13,15 @@ from podgpu.views.why.chain import Case, Chain
 from podgpu.views.why.lines import fact, path
 from podgpu.views.why.sheet import decimal, profile, sheet
 
+_STATES = {
+    IDLE: "Idle",
+    WAITING: "Waiting for its first use",
+    UNKNOWN: "Not known whether it uses this",
+}
 LEAST_WIDTH = 60
 _INDENT = 4
-_FOUND_BY = {"measured": "by looks", "resident": "by the log of context switches"}
+_FOUND_BY = {"measured": "by samples", "resident": "by the log of context switches"}
+_PERIODS = {"minute": "in the last full minute", "reading": "since the previous reading"}
 
 
 def why(snapshot: Snapshot, namespace: str, pod: str, width: int) -> str | None:
@@ -79,7 +86,8 @@ def _card(case: Case, card: Card, chains: Sequence[Chain], width: int) -> Iterat
         yield from ("", f"  {_subject(chain, card)}")
         if len(case.uids) > 1 and chain.container is not None:
             yield from fact("UID", line(chain.container.pod_uid), width, _INDENT)
-        yield from _chain(chain, width, is_silent=card.fault is not None)
+        period = card.use.period if card.use else ""
+        yield from _chain(chain, width, period, is_silent=card.fault is not None)
         for sentence in _findings(case, chain, card):
             yield from fact("Note", sentence, width, _INDENT)
     books = sheet(card, width, 2)
@@ -102,7 +110,7 @@ def _chain_name(chain: Chain) -> str:
     return name if is_outsider(chain.container) else f"Container {name}"
 
 
-def _chain(chain: Chain, width: int, *, is_silent: bool) -> Iterator[str]:
+def _chain(chain: Chain, width: int, period: str, *, is_silent: bool) -> Iterator[str]:
     for claim in chain.claims:
         yield from _claim(claim, width)
     for process in chain.processes:
@@ -112,7 +120,7 @@ def _chain(chain: Chain, width: int, *, is_silent: bool) -> Iterator[str]:
         is_past = is_silent or chain.has_ended
         if not is_past:
             yield from _now(booking, width)
-            yield from _busy(booking, width)
+            yield from _busy(chain.tenant, period, width)
         yield from _booked(booking, width)
         if not is_past and booking.bookable:
             uses = bool(chain.processes) or chain.tenant.idle is None
@@ -154,24 +162,20 @@ def _now(booking: Booking, width: int) -> list[str]:
     now = []
     if booking.memory_bytes is not None:
         now.append(f"{gib(booking.memory_bytes)} GiB")
-    if booking.sm_ratio is not None:
-        now.append(f"busy {percent(booking.sm_ratio)} of the GPU's time")
     if booking.instance_ratio is not None:
         now.append(f"SM {percent(booking.instance_ratio)} of its instance")
-    if booking.power_watts is not None:
-        now.append(watts(booking.power_watts))
     return fact("Now", ", ".join(now), width, _INDENT) if now else []
 
 
-def _busy(booking: Booking, width: int) -> list[str]:
-    """How sure it is, where there is a doubt."""
-    band = booking.band
-    if band is None or not band.is_wide:
+def _busy(tenant: Tenant, period: str, width: int) -> list[str]:
+    """Busy time and power of the same period."""
+    use = tenant.use
+    if use is None or (use.ratio is None and use.watts is None):
         return []
-    use = of_band(band)
-    by = _FOUND_BY.get(booking.method, "by an estimate")
-    span = f"{percent(use.ratio)} ({use.bounds}%) of the last {seconds(band.elapsed_us / 1e6)}, {by}"
-    return fact("Busy", span, width, _INDENT)
+    facts = [] if use.ratio is None else [f"{use_text(use)} of the GPU's time"]
+    facts += [] if use.watts is None else [watts(use.watts)]
+    by = f", {_FOUND_BY.get(tenant.booking.method, 'by an estimate')}" if bounds(use) else ""
+    return fact("Busy", f"{', '.join(facts)}, {_PERIODS.get(period, period)}{by}", width, _INDENT)
 
 
 def _booked(booking: Booking, width: int) -> list[str]:
@@ -206,12 +210,22 @@ def _findings(case: Case, chain: Chain, card: Card) -> Iterator[str]:
         yield _not_given(case, chain)
     elif tenant is not None and tenant.idle is None:
         yield words.UNSURE if card.ability.knows_owners else words.BLIND
-    elif chain.claims and not chain.processes:
-        yield words.NOT_USED
-    if tenant is not None and tenant.held_since is not None and not chain.has_ended:
+    if tenant is None or chain.has_ended:
+        return
+    yield from _holding(tenant)
+    if tenant.held_since is not None:
         yield f"Its pod has held this since {moment(tenant.held_since)}."
-    if tenant is not None and tenant.booking.last_active_at is not None and not chain.processes:
+    if tenant.booking.last_active_at is not None and not chain.processes:
         yield f"Last active {moment(tenant.booking.last_active_at)}."
+
+
+def _holding(tenant: Tenant) -> Iterator[str]:
+    """Whether it uses what it holds, in the words of every other screen."""
+    held = tenant.holding
+    if held is None or held.state == WORKING:
+        return
+    since = f" since {moment(held.since)}" if held.since is not None else ""
+    yield f"{_STATES[held.state]}{since}: {EVIDENCE.get(held.evidence, held.evidence)}."
 
 
 def _not_given(case: Case, chain: Chain) -> str:

@@ -1,7 +1,5 @@
 """What each method measures and what it estimates, in sentences."""
 
-from podgpu.views.tenant import UNSEEN, UNSEEN_MEANS
-
 METHODS = {
     "measured": (
         "Busy time and active energy are divided by looks. Five times a second the driver looks at the GPU: it names "
@@ -36,10 +34,8 @@ METHODS = {
     ),
     "": "No use is booked to it now. It is charged for the idle energy of the share that it was given.",
 }
-BLIND = f"{UNSEEN}: No process can be seen, so the holder of the claim is taken for the user."
-UNSURE = (
-    f"{UNSEEN}: {UNSEEN_MEANS}. Not every process on this GPU could be listed, or traced to its container."
-)
+BLIND = "No process can be seen, so the holder of the claim is taken for the user."
+UNSURE = "Not every process on this GPU could be listed, or traced to its container."
 UNSIZED = "nothing: the size of its MIG instance is not known, so no part of the GPU can be booked to it"
 SILENT = "The GPU does not answer, so what is used of it now is unknown. The counters are those of before."
 SETTLED = (
@@ -49,7 +45,6 @@ SETTLED = (
 SWITCHING = (
     "of the GPU's time goes into switching between tenants. With MPS or MIG they would run side by side."
 )
-NOT_USED = "It holds this and has no process there."
 NOT_GIVEN = (
     "It uses this without having been given it: no claim is known. Look for a privileged container or for "
     "NVIDIA_VISIBLE_DEVICES=all."

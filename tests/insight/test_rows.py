@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.errors import UserError
+from podgpu.insight import reconclude
+from podgpu.insight.rows import VIEWS, Row
+from podgpu.insight.selection import EVERYTHING, Selection, label_tests
 from podgpu.model import Cluster, ClusterNode
-from podgpu.views.cluster.rows.listing import VIEWS, idles
-from podgpu.views.cluster.rows.row import Row
-from podgpu.views.cluster.rows.wrong import wrongs
-from podgpu.views.cluster.selection import EVERYTHING, Selection, label_tests
+from tests.tree import TERMS
 from tests.views.quirks import IDLER, LLAMA, SNAPSHOT
 
 
@@ -58,8 +58,8 @@ def test_namespaces_and_nodes_add_up_to_the_same() -> None:
 
 def test_a_pod_without_a_process_is_idle_and_one_that_may_have_one_is_not() -> None:
     (idle,) = [row for row in rows("pods") if row.state == "idle"]
-    assert idles(idle) and idle.namespace == "<b>"
-    assert pod(IDLER.pod).state == "unseen" and not idles(pod(IDLER.pod))
+    assert idle.idle_pods and idle.namespace == "<b>"
+    assert pod(IDLER.pod).state == "unknown" and not pod(IDLER.pod).idle_pods
 
 
 def test_one_namespace_one_node_or_some_labels() -> None:
@@ -95,6 +95,11 @@ def test_another_selector_is_refused_with_an_example(selector: str) -> None:
         label_tests(selector)
 
 
-def test_a_thousand_silent_nodes_are_one_line() -> None:
-    silent = tuple(ClusterNode(name=f"n{one}", state="failed", reason="deadline") for one in range(1000))
-    assert wrongs(replace(ONE, nodes=silent)) == ["node n0, n1, n2 and 997 more: deadline"]
+def test_a_thousand_silent_nodes_are_one_problem() -> None:
+    silent = tuple(
+        ClusterNode(name=f"n{number}", state="failed", reason="deadline") for number in range(1000)
+    )
+    found = reconclude(replace(ONE, nodes=silent), TERMS)
+    assert found.insight
+    (problem,) = found.insight.problems
+    assert (problem.text, problem.more) == ("n0 gives no numbers: deadline.", 999)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from podgpu.errors import UserError
+from podgpu.insight.placement import NodeCard, Placement, placements
 from podgpu.model import PendingPod
-from podgpu.views.cluster.places import Place, Seat
 
 Labels = Mapping[str, str]
 Test = Callable[[Labels], bool]
@@ -31,25 +31,19 @@ class Selection(Struct, frozen=True):
     def is_everything(self) -> bool:
         return not self.namespace and not self.node and not self.tests
 
-    def takes(self, place: Place) -> bool:
+    def takes(self, place: Placement) -> bool:
         if self.namespace and place.tenant.container.namespace != self.namespace:
             return False
-        if self.node and place.seat.node.name != self.node:
+        if self.node and place.on.node_name != self.node:
             return False
         labels = place.pod.labels if place.pod else {}
         return all(test(labels) for test in self.tests)
 
-    def takes_seat(self, seat: Seat) -> bool:
-        """Whether one of those on the card is meant."""
-        if self.is_everything:
+    def takes_card(self, on: NodeCard) -> bool:
+        """Whether somebody on the card is meant, or the card's whole node."""
+        if self.is_everything or (self.node == on.node_name and not self.namespace and not self.tests):
             return True
-        if self.node == seat.node.name and not self.namespace and not self.tests:
-            return True
-        pods = {(one.namespace, one.name, one.uid): one for one in seat.snapshot.pods}
-        refs = [(one, one.container) for one in seat.card.tenants]
-        return any(
-            self.takes(Place(seat, one, pods.get((ref.namespace, ref.pod, ref.pod_uid)))) for one, ref in refs
-        )
+        return any(self.takes(place) for place in placements([on]))
 
     def takes_pending(self, pod: PendingPod) -> bool:
         """Nothing is known of the labels of a pod that waits."""

@@ -1,0 +1,176 @@
+"""Who holds a GPU and does not use it, since when, and what that costs: a row for each pod."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podgpu.insight import conclude_cluster, conclude_node
+from podgpu.insight.holding import IDLE, UNKNOWN, Terms, idle_seconds
+from podgpu.insight.placement import Placement, cards_of, held_share, placements
+from podgpu.insight.rows import profile_of
+from podgpu.insight.selection import EVERYTHING, Selection
+from podgpu.insight.sums import SECONDS_PER_HOUR, grouped
+from podgpu.model import Card, Cluster, ClusterNode, Tenant
+from podgpu.model.quantity import total
+
+
+class PlaceKey(Struct, frozen=True):
+    """A container on a card or MIG instance, as series name it."""
+
+    node: str
+    uuid: str
+    mig: str
+    namespace: str
+    pod: str
+    container: str
+
+
+class IdleRow(Struct, frozen=True, kw_only=True):
+    """One pod on one node, with all GPUs that it holds and does not use. Absent is what is not known."""
+
+    namespace: str  # of the pod; empty outside Kubernetes
+    pod: str  # its name
+    workload_kind: str = ""  # what it was made for
+    workload_name: str = ""
+    node: str = ""  # where it is
+    gpus: tuple[str, ...] = ()  # the driver's numbers of the cards, with the profile of a MIG instance
+    model: str = ""  # of the cards; empty if mixed
+    held_gpus: float | None = None  # what it holds of them, in whole cards
+    memory_used_bytes: int | None = None  # what its processes keep there
+    processes: int | None = None  # how many it has there
+    idle_since: float | None = (
+        None  # seconds since 1970: last use of any of them, or since it was seen to hold them
+    )
+    idle_seconds: float | None = None  # the same as a duration
+    ever_used: bool = False  # whether it is known to have used one of them at all
+    cost_per_hour: float | None = None  # of what it holds
+    cost: float | None = None  # from then until now
+
+
+class Idlers(Struct, frozen=True):
+    """`unknown` counts pods of which nobody knows whether they use what they hold; `unread` are nodes."""
+
+    rows: tuple[IdleRow, ...] = ()
+    unknown: int = 0
+    unread: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()  # models
+
+
+def idlers(cluster: Cluster, chosen: Selection = EVERYTHING) -> Idlers:
+    """List the pods that hold something idle, as it was concluded: what costs most comes first."""
+    unknown = {place.pod_key for place in _held(cluster, chosen) if _state(place) == UNKNOWN}
+    pods = grouped(_idle(cluster, chosen), lambda place: place.pod_key)
+    rows = sorted((_row(key, own) for key, own in pods.items()), key=_rank)
+    has_prices = bool(cluster.insight and cluster.insight.currency)
+    models = {place.on.card.gpu.model for own in pods.values() for place in own if _cost_rate(place) is None}
+    unread = tuple(node.name for node in cluster.nodes if node.state != "fresh")
+    unpriced = tuple(sorted(model or "unknown" for model in models)) if has_prices else ()
+    return Idlers(tuple(rows), len(unknown - pods.keys()), unread, unpriced)
+
+
+def candidates(cluster: Cluster, chosen: Selection = EVERYTHING) -> dict[PlaceKey, float]:
+    """Return those that seem idle, and since when they hold their GPU: whom to ask a store about."""
+    return {key_of(place): place.tenant.held_since or 0.0 for place in _idle(cluster, chosen)}
+
+
+def remembering(cluster: Cluster, last_use: Mapping[PlaceKey, float], terms: Terms) -> Cluster:
+    """Conclude again with what a store remembers of the last use: an agent forgets it when it starts anew."""
+
+    def of_tenant(tenant: Tenant, card: Card, node: str) -> Tenant:
+        at = last_use.get(_key(tenant, card, node))
+        # A pod of the same name that was there before may have worked; that was not this one.
+        if at is None or at < (tenant.held_since or 0.0) or at < (tenant.booking.last_active_at or 0.0):
+            return tenant
+        return replace(tenant, booking=replace(tenant.booking, last_active_at=at))
+
+    def of_card(card: Card, node: str) -> Card:
+        return replace(card, tenants=tuple([of_tenant(tenant, card, node) for tenant in card.tenants]))
+
+    def of_node(node: ClusterNode) -> ClusterNode:
+        if node.snapshot is None:
+            return node
+        cards = tuple([of_card(card, node.snapshot.node) for card in node.snapshot.cards])
+        told = replace(node.snapshot, cards=cards, insight=None)
+        return conclude_node(replace(node, snapshot=told), terms)
+
+    return conclude_cluster(replace(cluster, nodes=tuple(map(of_node, cluster.nodes))), terms)
+
+
+def key_of(place: Placement) -> PlaceKey:
+    return _key(place.tenant, place.on.card, place.on.snapshot.node)
+
+
+def _key(tenant: Tenant, card: Card, node: str) -> PlaceKey:
+    ref = tenant.container
+    return PlaceKey(node, card.gpu.uuid, tenant.mig, ref.namespace, ref.pod, ref.container)
+
+
+def _held(cluster: Cluster, chosen: Selection) -> Iterator[Placement]:
+    """Only nodes that were read just now: an old snapshot says nothing about now."""
+    for place in placements(cards_of(cluster)):
+        if place.on.is_fresh and place.tenant.holding is not None and chosen.takes(place):
+            yield place
+
+
+def _idle(cluster: Cluster, chosen: Selection) -> Iterator[Placement]:
+    return (place for place in _held(cluster, chosen) if _state(place) == IDLE)
+
+
+def _state(place: Placement) -> str:
+    return place.tenant.holding.state if place.tenant.holding else ""
+
+
+def _row(key: tuple[str, ...], own: list[Placement]) -> IdleRow:
+    node, namespace, pod, _ = key
+    tenants = [place.tenant for place in own]
+    made_for = tenants[0].workload
+    models = {place.on.card.gpu.model for place in own}
+    shares = [held_share(place.tenant, place.on.card) for place in own]
+    return IdleRow(
+        namespace=namespace,
+        pod=pod,
+        workload_kind=made_for.kind if made_for else "",
+        workload_name=made_for.name if made_for else "",
+        node=node,
+        gpus=tuple(sorted({_gpu(place) for place in own})),
+        model=models.pop() if len(models) == 1 else "",
+        held_gpus=total(None if share is None else float(share) for share in shares),
+        memory_used_bytes=total(tenant.booking.memory_bytes for tenant in tenants),
+        processes=total(tenant.booking.processes for tenant in tenants),
+        idle_since=_if_all((tenant.holding.since for tenant in tenants if tenant.holding), max),
+        idle_seconds=_if_all((_seconds(place) for place in own), min),
+        ever_used=any(tenant.booking.last_active_at is not None for tenant in tenants),
+        cost_per_hour=total(_cost_rate(place) for place in own),
+        cost=total(_cost(place) for place in own),
+    )
+
+
+def _gpu(place: Placement) -> str:
+    profile, index = profile_of(place), str(place.on.card.gpu.index)
+    return f"{index}/{profile}" if profile else index
+
+
+def _seconds(place: Placement) -> float | None:
+    return idle_seconds(place.tenant.holding, place.on.snapshot.taken_at)
+
+
+def _cost_rate(place: Placement) -> float | None:
+    return place.tenant.holding.cost_per_hour if place.tenant.holding else None
+
+
+def _cost(place: Placement) -> float | None:
+    rate, seconds = _cost_rate(place), _seconds(place)
+    return None if rate is None or seconds is None else rate * seconds / SECONDS_PER_HOUR
+
+
+def _if_all(values: Iterable[float | None], choose: Callable[[list[float]], float]) -> float | None:
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return choose(known) if known and len(known) == len(found) else None
+
+
+def _rank(row: IdleRow) -> tuple[float, float, str, str]:
+    """Without prices, what is held for longest comes first."""
+    held = (row.held_gpus or 0.0) * (row.idle_seconds or 0.0)
+    return -(row.cost or 0.0), -held, row.namespace, row.pod

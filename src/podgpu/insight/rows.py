@@ -1,0 +1,330 @@
+"""The cluster as rows: by pod, by workload, by namespace, by GPU or by node."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from podgpu.insight.holding import IDLE, UNKNOWN, WAITING, idle_seconds
+from podgpu.insight.placement import (
+    NodeCard,
+    Placement,
+    cards_of,
+    cards_of_node,
+    is_holder,
+    is_outsider,
+    placements,
+    reading,
+)
+from podgpu.insight.selection import EVERYTHING, Selection
+from podgpu.insight.sums import DIGITS, grouped, of_cards, of_placements
+from podgpu.model import Cluster, ClusterNode, PendingPod, Sums, Use
+from podgpu.numbers import count
+
+PENDING = "pending"
+Key = tuple[str, ...]
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One line. Quantities are of everything that it stands for, in base units; absent where nothing is known."""
+
+    name: str  # of the pod, the workload, the namespace, the GPU or the node
+    namespace: str = ""  # empty outside Kubernetes, and for GPUs and nodes
+    kind: str = ""  # of the workload
+    node: str = ""  # where it is; empty if on several
+    gpus: tuple[str, ...] = ()  # the driver's numbers of its cards, with the profile of a MIG instance
+    model: str = ""  # of its cards; empty if not known or mixed
+    cards: int = 0  # how many cards it is on
+    pods: int = 0  # how many pods it stands for
+    held_gpus: float | None = None  # given to it, in whole cards
+    busy_gpus: float | None = None  # used by it, in whole cards
+    least_busy_gpus: float | None = None  # what that is at least; absent where there is no doubt
+    most_busy_gpus: float | None = None  # what that is at most; absent where there is no doubt
+    use_ratio: float | None = None  # 0 to 1, mean over its cards
+    memory_used_bytes: int | None = None  # held by its processes, or in use on the card
+    memory_total_bytes: int | None = None  # what it may have, or what its cards have
+    power_watts: float | None = None  # its part of the cards' power
+    temperature_celsius: float | None = None  # of the hottest card
+    unused_gpus: float = 0.0  # held and idle, in whole cards
+    idle_pods: int = 0  # pods that hold something idle
+    idle_seconds: float | None = (
+        None  # for how long, of what is idle for the shortest time; absent if nothing is
+    )
+    state: str = ""  # what is worth knowing about it; empty if nothing is
+    detail: str = ""  # the state in words
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def use(self) -> Use:
+        """Mean over its cards, with the bounds."""
+        cards = max(self.cards, 1)
+        if self.least_busy_gpus is None or self.most_busy_gpus is None:
+            return Use(self.use_ratio, watts=self.power_watts)
+        least, most = self.least_busy_gpus / cards, self.most_busy_gpus / cards
+        return Use(self.use_ratio, least, most, self.power_watts)
+
+
+class Entry(Struct, frozen=True):
+    """A row, and what it stands for."""
+
+    row: Row
+    key: str
+    order: tuple[object, ...]  # by name, numbers in it as numbers
+    places: Sequence[Placement] = ()
+    cards: Sequence[NodeCard] = ()
+    node: ClusterNode | None = None
+
+
+def pods(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
+    """List pods, those outside Kubernetes, and the pods that wait for a GPU."""
+    found = pods_of(_chosen(cluster, chosen))
+    return found + [_pending(pod) for pod in cluster.pending if chosen.takes_pending(pod)]
+
+
+def pods_of(own: Iterable[Placement]) -> list[Entry]:
+    return [_pod(key, some) for key, some in grouped(own, lambda place: place.pod_key).items()]
+
+
+def workloads(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
+    return [_workload(key, own) for key, own in grouped(_chosen(cluster, chosen), workload_key).items()]
+
+
+def namespaces(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
+    return [_namespace(key, own) for key, own in grouped(_chosen(cluster, chosen), _namespace_of).items()]
+
+
+def gpus(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
+    return gpus_of(on for on in cards_of(cluster) if chosen.takes_card(on))
+
+
+def gpus_of(cards: Iterable[NodeCard]) -> list[Entry]:
+    return [_gpu(on) for on in cards]
+
+
+def nodes(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
+    found = []
+    for node in cluster.nodes:
+        cards = cards_of_node(node)
+        if chosen.is_everything or any(map(chosen.takes_card, cards)):
+            found.append(_node(node, cards))
+    return found
+
+
+View = Callable[[Cluster, Selection], list[Entry]]
+VIEWS: Mapping[str, View] = {
+    "pods": pods,
+    "workloads": workloads,
+    "namespaces": namespaces,
+    "gpus": gpus,
+    "nodes": nodes,
+}
+
+
+def workload_key(place: Placement) -> Key:
+    """Namespace, kind and name. A pod of which nothing more is known is its own workload."""
+    ref, made_for = place.tenant.container, place.tenant.workload
+    if is_outsider(ref):
+        return ("", "", ref.container)
+    return (ref.namespace, *((made_for.kind, made_for.name) if made_for else ("Pod", ref.pod)))
+
+
+def short_model(model: str) -> str:
+    return model.removeprefix("NVIDIA ")
+
+
+def _chosen(cluster: Cluster, chosen: Selection) -> Iterable[Placement]:
+    return (place for place in placements(cards_of(cluster)) if chosen.takes(place))
+
+
+def _namespace_of(place: Placement) -> str:
+    return place.tenant.container.namespace
+
+
+def _pod(key: Key, own: Sequence[Placement]) -> Entry:
+    node, namespace, name, uid = key
+    state, detail = _pod_state(own)
+    row = _row(own, namespace=namespace, name=name, state=state, detail=detail)
+    return Entry(row, "/".join((namespace, name, uid, node)), (namespace, name), own)
+
+
+def _workload(key: Key, own: Sequence[Placement]) -> Entry:
+    namespace, kind, name = key
+    row = _row(own, namespace=namespace, kind=kind, name=name)
+    return Entry(row, "/".join(key), (namespace, name, kind), own)
+
+
+def _namespace(name: str, own: Sequence[Placement]) -> Entry:
+    return Entry(_row(own, name=name or "outside Kubernetes"), name, (not name, name), own)
+
+
+def _row(
+    own: Sequence[Placement],
+    *,
+    name: str,
+    namespace: str = "",
+    kind: str = "",
+    state: str | None = None,
+    detail: str = "",
+) -> Row:
+    sums = of_placements(own)
+    nodes = {place.on.node_name for place in own}
+    models = {short_model(place.on.card.gpu.model) for place in own}
+    least, most = _bounds(own, sums)
+    return Row(
+        name=name,
+        namespace=namespace,
+        kind=kind,
+        node=next(iter(nodes)) if len(nodes) == 1 else "",
+        gpus=_numbers(own) if len(nodes) == 1 else (),
+        model=models.pop() if len(models) == 1 else "",
+        cards=sums.gpus,
+        pods=sums.pods,
+        held_gpus=sums.allocated_gpus if any(is_holder(place.tenant) for place in own) else None,
+        busy_gpus=sums.busy_gpus,
+        least_busy_gpus=least,
+        most_busy_gpus=most,
+        use_ratio=_mean(
+            sums.busy_gpus, len({place.on.key for place in own if _use(place).ratio is not None})
+        ),
+        memory_used_bytes=sums.memory_used_bytes,
+        memory_total_bytes=sums.memory_total_bytes,
+        power_watts=sums.power_watts,
+        unused_gpus=sums.unused_gpus,
+        idle_pods=sums.unused_pods,
+        idle_seconds=_shortest_idle(own),
+        state=_idle_words(sums) if state is None else state,
+        detail=detail,
+    )
+
+
+def _gpu(on: NodeCard) -> Entry:
+    gpu, fault = on.card.gpu, on.card.fault
+    sums, own = of_cards([on]), list(placements([on]))
+    row = _card_row(
+        [on],
+        sums,
+        own,
+        name=f"{on.node_name} {gpu.index}",
+        gpus=(str(gpu.index),),
+        model=short_model(gpu.model),
+        state=fault.reason if fault else _idle_words(sums),
+        detail=fault.detail if fault else "",
+    )
+    return Entry(row, "/".join(map(str, on.key)), (on.node_name, gpu.index), own, (on,), on.node)
+
+
+def _node(node: ClusterNode, cards: Sequence[NodeCard]) -> Entry:
+    sums, own = of_cards(cards), list(placements(cards))
+    state, detail = (node.reason or node.state, node.detail) if node.state != "fresh" else ("", "")
+    if not state and sums.lost_gpus:
+        state = f"{count(sums.lost_gpus, 'GPU')} down"
+    models = {short_model(on.card.gpu.model) for on in cards}
+    model = short_model(node.model) or (models.pop() if len(models) == 1 else "")
+    row = _card_row(
+        cards, sums, own, name=node.name, model=model, state=state or _idle_words(sums), detail=detail
+    )
+    return Entry(row, node.name, (node.name,), own, cards, node)
+
+
+def _card_row(
+    cards: Sequence[NodeCard],
+    sums: Sums,
+    own: Sequence[Placement],
+    *,
+    name: str,
+    model: str,
+    state: str,
+    detail: str,
+    gpus: tuple[str, ...] = (),
+) -> Row:
+    heat = [reading(on.card.readings, "temperature_celsius") for on in cards]
+    return Row(
+        name=name,
+        node=cards[0].node_name if cards else name,
+        gpus=gpus,
+        model=model,
+        cards=sums.gpus,
+        pods=sums.pods,
+        held_gpus=sums.allocated_gpus if any(is_holder(place.tenant) for place in own) else None,
+        busy_gpus=sums.busy_gpus,
+        use_ratio=_mean(sums.busy_gpus, sums.gpus - sums.lost_gpus - sums.unknown_busy),
+        memory_used_bytes=sums.memory_used_bytes,
+        memory_total_bytes=sums.memory_total_bytes,
+        power_watts=sums.power_watts,
+        temperature_celsius=max((value for value in heat if value is not None), default=None),
+        unused_gpus=sums.unused_gpus,
+        idle_pods=sums.unused_pods,
+        idle_seconds=_shortest_idle(own),
+        state=state,
+        detail=detail,
+    )
+
+
+def _pod_state(own: Sequence[Placement]) -> tuple[str, str]:
+    """What keeps its numbers from being known comes first. Idle if anything that it holds is."""
+    for place in own:
+        if fault := place.on.card.fault:
+            return fault.reason, f"GPU {place.on.card.gpu.index}"
+    for place in own:
+        if place.on.node and place.on.node.state in ("stale", "failed"):
+            return place.on.node.state, place.on.node.detail
+    states = {place.tenant.holding.state for place in own if place.tenant.holding}
+    return next((state for state in (IDLE, WAITING, UNKNOWN) if state in states), ""), ""
+
+
+def _idle_words(sums: Sums) -> str:
+    return f"{sums.unused_pods} idle" if sums.unused_pods else ""
+
+
+def _shortest_idle(own: Iterable[Placement]) -> float | None:
+    found = [
+        idle_seconds(place.tenant.holding, place.on.snapshot.taken_at) for place in own if place.on.is_fresh
+    ]
+    return min((seconds for seconds in found if seconds is not None), default=None)
+
+
+def _numbers(own: Sequence[Placement]) -> tuple[str, ...]:
+    """The cards' numbers, `3/1g.18gb` for a MIG instance."""
+    found = {(place.on.card.gpu.index, profile_of(place)): None for place in own}
+    return tuple(f"{index}/{profile}" if profile else str(index) for index, profile in sorted(found))
+
+
+def profile_of(place: Placement) -> str:
+    """The profile of the MIG instance that it is on; empty without one."""
+    mig = place.tenant.mig
+    found = (instance.mig.profile for instance in place.on.card.instances if instance.mig.uuid == mig)
+    return next(found, "") if mig else ""
+
+
+def _use(place: Placement) -> Use:
+    is_known = place.on.is_fresh and place.on.card.fault is None
+    return place.tenant.use or Use() if is_known else Use()
+
+
+def _bounds(own: Sequence[Placement], sums: Sums) -> tuple[float | None, float | None]:
+    """The bounds of several add up to bounds of the sum, which are wider than they need to be."""
+    uses = [use for place in own if (use := _use(place)).ratio is not None]
+    if not any(use.least is not None for use in uses):
+        return None, None
+    least = sum(use.ratio or 0.0 if use.least is None else use.least for use in uses)
+    most = sum(use.ratio or 0.0 if use.most is None else use.most for use in uses)
+    return round(least, DIGITS), round(min(most, float(sums.gpus)), DIGITS)
+
+
+def _mean(busy: float | None, cards: int) -> float | None:
+    return None if busy is None or not cards else round(busy / cards, DIGITS)
+
+
+def _pending(pod: PendingPod) -> Entry:
+    asks = ", ".join(f"{amount} {name}" for name, amount in pod.asks.items())
+    claims = ", ".join(pod.claims)
+    row = Row(
+        namespace=pod.namespace,
+        name=pod.name,
+        pods=1,
+        state=PENDING,
+        detail="; ".join(filter(None, (asks, claims, pod.reason))),
+    )
+    return Entry(row, f"{pod.namespace}/{pod.name}/{pod.uid}", (pod.namespace, pod.name))

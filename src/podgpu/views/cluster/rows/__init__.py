@@ -1,1 +1,0 @@
-"""The cluster as rows, by whatever a person asks for."""
