@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from podgpu.agent.join import bare
-from podgpu.insight import Terms
-from podgpu.model import SEES_ALL, Balance, Booking, Card, Device, Holder, Process, Rest, Tenant
+from podgpu.insight import Terms, conclude
+from podgpu.model import SEES_ALL, Balance, Booking, Card, Device, Holder, Process, Rest, Snapshot, Tenant
 
 # Every process is listed, and the owner of each can be looked up.
 WATCHED = replace(SEES_ALL, knows_owners=True)
@@ -50,3 +50,8 @@ def balanced(bookings: Sequence[Booking], rest: Sequence[Rest]) -> Balance:
 def held(process: Process, holder: Holder | None, mig: str = "") -> Process:
     """A process as the join leaves it."""
     return replace(process, holder=holder, mig=mig)
+
+
+def judged(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with what follows from it, whatever it said before it was changed for a test."""
+    return conclude(snapshot, TERMS)

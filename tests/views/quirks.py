@@ -282,7 +282,14 @@ HOSTILE = card(
     hardware.HOSTILE,
     counts_busy=False,
     counts_energy=False,
-    tenants=(Tenant(container=EVIL, booking=Booking(method="<i>", sm_ratio=0.5, processes=0), idle=True),),
+    tenants=(
+        Tenant(
+            container=EVIL,
+            booking=Booking(method="<i>", sm_ratio=0.5, processes=0, allocated_ratio=0.5),
+            held_since=1759900000.0,
+            idle=True,
+        ),
+    ),
 )
 
 

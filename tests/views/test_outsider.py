@@ -6,11 +6,10 @@ from msgspec.structs import replace
 
 from podgpu.model import Booking, ContainerRef, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.views.outsider import named, outsider_names
-from podgpu.views.page import html
-from podgpu.views.table import table
 from podgpu.views.tenant import full_name
-from podgpu.views.why import pod_names, why, why_outsider
+from podgpu.views.why import pod_names
 from tests.tree import held
+from tests.views.concluded import html, table, why, why_outsider
 from tests.views.quirks import BUSY, LLAMA, SNAPSHOT
 from tests.views.test_native import SNAPSHOTS
 

@@ -3,8 +3,8 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from podgpu.model import Booking
-from podgpu.views.table import table
 from tests.conftest import Golden
+from tests.views.concluded import table
 from tests.views.quirks import BUSY, SNAPSHOT
 
 

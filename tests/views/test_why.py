@@ -5,9 +5,10 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.model import Booking, Card, ContainerRef, Holder, Owner, Pod, Process, Rest, Snapshot, Tenant
-from podgpu.views.why import pod_names, why
+from podgpu.views.why import pod_names
 from tests.conftest import Golden
 from tests.tree import held
+from tests.views.concluded import why
 from tests.views.quirks import BUSY, IDLER, LLAMA, NOTEBOOK, SLICE, SNAPSHOT, SPLIT, STUCK, band
 from tests.views.test_native import SNAPSHOTS
 

@@ -7,9 +7,7 @@ from podgpu.cli._top.evidence import evidence
 from podgpu.insight.placement import cards_of
 from podgpu.insight.rows import gpus_of
 from podgpu.model import Card, Cluster, ClusterNode, Snapshot
-from podgpu.views.page import html
-from podgpu.views.table import table
-from podgpu.views.why import why
+from tests.views.concluded import html, table, why
 from tests.views.quirks import BUSY, LLAMA, SNAPSHOT, band
 from tests.views.test_books import node, of
 

@@ -10,6 +10,7 @@ from podgpu.cli._view.progress import waiting
 from podgpu.cli._view.wire import Wire
 from podgpu.errors import UserError
 from podgpu.insight import Terms, ensured
+from podgpu.insight.problems.parts import VIEW
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, Snapshot
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
@@ -130,5 +131,5 @@ def of_one(snapshot: Snapshot) -> Cluster:
 
 
 def _silent(cluster: Cluster, problem: str) -> Cluster:
-    part = PartStatus(name="view", up=False, fault=Fault(reason="unreachable", detail=problem))
+    part = PartStatus(name=VIEW, up=False, fault=Fault(reason="unreachable", detail=problem))
     return replace(cluster, parts=(*cluster.parts, part))

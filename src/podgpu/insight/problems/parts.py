@@ -8,6 +8,8 @@ from podgpu.insight.problems.kind import CRITICAL, WARNING, Kind, fault_words
 from podgpu.model import Cluster, ClusterNode, PartStatus, Problem, Snapshot
 from podgpu.numbers import duration
 
+VIEW = "view"
+
 
 def _silent(node: ClusterNode, now: float) -> Iterator[Problem]:
     if node.state == "failed":
@@ -58,14 +60,29 @@ def _degraded(snapshot: Snapshot, _: Terms) -> Iterator[Problem]:
 
 
 def _cluster_down(cluster: Cluster) -> Iterator[Problem]:
-    return _part_problems(cluster.parts, "", down=True)
+    return _part_problems((part for part in cluster.parts if part.name != VIEW), "", down=True)
 
 
 def _cluster_degraded(cluster: Cluster) -> Iterator[Problem]:
     return _part_problems(cluster.parts, "", down=False)
 
 
+def _view_lost(cluster: Cluster) -> Iterator[Problem]:
+    """The part of a command that reads the documents of others: what it shows is old."""
+    for part in cluster.parts:
+        if part.name == VIEW and not part.up and part.fault is not None:
+            yield Problem(
+                kind="view_lost", severity=CRITICAL, title="Cut off", text=f"{part.fault.detail.rstrip('.')}."
+            )
+
+
 KINDS = (
+    Kind(
+        name="view_lost",
+        rank=1,
+        means="A command no longer reaches whoever it reads from, and shows what it read last.",
+        of_cluster=_view_lost,
+    ),
     Kind(
         name="node_silent",
         rank=11,

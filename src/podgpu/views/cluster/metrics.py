@@ -22,6 +22,8 @@ class _Families:
         self._found: dict[str, Family] = {}
 
     def put(self, name: str, values: Sequence[str], number: float | None) -> None:
+        if number is None:
+            return
         row = _ROWS[name]
         family = self._found.get(name)
         if family is None:
