@@ -22,6 +22,7 @@ _NODE = {
     "log",
     "feed",
     "upkeep",
+    "numbers",
 }
 _PAGES = {"views", "cluster", "serve", "push", "doctor", "config"}
 
@@ -32,6 +33,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "upkeep": {"log"},
     "option": set(),
     "model": set(),
+    "numbers": set(),
     "catalog": {"model"},
     "sources": {"model", "catalog", "option", "log"},
     "kube": {"model", "log", "option", "upkeep"},  # reads its files as options are read
@@ -40,8 +42,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "ledger": {"model"},
     "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log", "feed", "upkeep"},
     "cluster": {"model", "catalog", "sources", "kube", "sharing", "option", "log", "feed"},
-    "views": {"model", "catalog", "option"},
-    "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
+    "views": {"model", "catalog", "option", "numbers"},
+    "doctor": {"model", "catalog", "views", "numbers"},  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log"},
     "push": {"model", "option"},  # reads its variables as options are read
     "config": {"option", "model", "sources", "cluster", "views"},
@@ -52,7 +54,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
 }
 
 # Rooms that do no I/O and read no clock, and the modules that they may not import.
-PURE = {"model", "catalog", "sharing", "ledger", "views", "doctor"}
+PURE = {"model", "numbers", "catalog", "sharing", "ledger", "views", "doctor"}
 IO = {
     "aiohttp", "asyncio", "ctypes", "grpclib", "http", "os", "pathlib", "pynvml", "select", "shutil", "signal",
     "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "yaml",

@@ -4,21 +4,9 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 
 from podgpu.model import Allocation, Card, Instance, Rest, Snapshot, Tenant
+from podgpu.numbers import UNKNOWN, age, celsius, count, gib, gib_of, integer, moment, percent, watts
 from podgpu.views.advice import next_step
-from podgpu.views.glance import (
-    UNKNOWN,
-    Uses,
-    age,
-    gib,
-    glance,
-    memory,
-    moment,
-    percent,
-    problem,
-    switching,
-    watts,
-    whole,
-)
+from podgpu.views.glance import Uses, glance, problem, switching
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present
 from podgpu.views.tenant import (
@@ -39,7 +27,7 @@ MAX_UNCLAIMED = 3
 # From here on there is room for the PIDs.
 WIDE = 110
 
-_SHARE, _UTIL, _UTIL_BOUNDED, _MEMORY, _POWER = 5, 4, 13, 13, 6
+_SHARE, _UTIL, _UTIL_BOUNDED, _MEMORY, _POWER = 5, 4, 13, 13, 7
 _NUMBERS = 4  # columns of numbers, after the name
 _METHOD, _PIDS = 9, 24
 _GAP = 2
@@ -82,13 +70,12 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
 
 
 def _title(snapshot: Snapshot) -> str:
-    count = len(snapshot.cards)
     replay = f"REPLAY {moment(snapshot.taken_at)}" if snapshot.replayed else ""
     words = [
         replay,
         "DEMO" if snapshot.demo else "",
         line(snapshot.node),
-        f"{count} GPU" + "s" * (count != 1),
+        count(len(snapshot.cards), "GPU"),
     ]
     if snapshot.driver_version:
         words.append(f"driver {line(snapshot.driver_version)}")
@@ -127,9 +114,10 @@ class _Grid:
             return
         seen = glance(card.readings)
         facts = ["MIG"] * gpu.mig_enabled
-        facts += [] if seen.temperature_celsius is None else [whole(seen.temperature_celsius, "°C")]
+        facts += [] if seen.temperature_celsius is None else [celsius(seen.temperature_celsius)]
         facts += [f"switching {lost}"] if (lost := switching(card)) else []
-        numbers = ("", str(uses.of_card), memory(seen), whole(seen.power_watts, "W"))
+        held = gib_of(seen.memory_used_bytes, seen.memory_total_bytes)
+        numbers = ("", str(uses.of_card), held, watts(seen.power_watts))
         self._add("  ".join([name, *facts]), *numbers, style=_BOLD)
         tenants = by_instance(card)
         for instance in card.instances:
@@ -141,17 +129,18 @@ class _Grid:
     def _add_instance(self, card: Card, uses: Uses, instance: Instance, tenants: Sequence[Tenant]) -> None:
         mig, seen = instance.mig, glance(instance.readings)
         name = f"   {line(mig.profile) or UNKNOWN}  {mig.gpu_instance_id}/{mig.compute_instance_id}"
-        self._add(name, "", percent(seen.sm_active_ratio), memory(seen))
+        self._add(
+            name, "", percent(seen.sm_active_ratio), gib_of(seen.memory_used_bytes, seen.memory_total_bytes)
+        )
         self._add_tenants(card, uses, tenants, indent=5)
 
     def _add_tenants(self, card: Card, uses: Uses, tenants: Sequence[Tenant], indent: int) -> None:
         for tenant in tenants:
             booking = tenant.booking
             name = " " * indent + shortened(full_name(tenant.container), self._name_width - indent)
-            used = gib(booking.memory_bytes)
-            if booking.memory_limit_bytes is not None:
-                used = f"{used} / {gib(booking.memory_limit_bytes)}"
-            numbers = (_share(tenant), str(uses.of_tenant(tenant)), used, watts(booking.power_watts))
+            used, limit = booking.memory_bytes, booking.memory_limit_bytes
+            held = gib(used) if limit is None else gib_of(used, limit)
+            numbers = (_share(tenant), str(uses.of_tenant(tenant)), held, watts(booking.power_watts))
             self._add(name, *numbers, self._method(tenant, card), pids(tenant.running, MAX_PIDS))
 
     def _method(self, tenant: Tenant, card: Card) -> str:
@@ -165,8 +154,8 @@ class _Grid:
 
     def _add_rest(self, rest: Rest, uses: Uses) -> None:
         running = rest.running
-        count = f"({len(running)})" if running else ""
-        words = (REASONS.get(rest.reason, line(rest.reason)), count, named(running, MAX_NAMED))
+        many = f"({integer(len(running))})" if running else ""
+        words = (REASONS.get(rest.reason, line(rest.reason)), many, named(running, MAX_NAMED))
         name = "   " + " ".join(filter(None, words))
         used = gib(rest.memory_bytes) if rest.memory_bytes else ""
         use = uses.of_rest(rest)
@@ -211,5 +200,5 @@ def _not_claimed(one: Allocation) -> str:
 def _unclaimed(snapshot: Snapshot) -> list[str]:
     found = snapshot.unclaimed
     notes = [f"{full_name(one)}: {_not_claimed(one)}." for one in found[:MAX_UNCLAIMED]]
-    more = [f"{len(found) - MAX_UNCLAIMED} more such devices."] if len(found) > MAX_UNCLAIMED else []
+    more = [f"{count(len(found) - MAX_UNCLAIMED, 'more such device')}."] if len(found) > MAX_UNCLAIMED else []
     return notes + more

@@ -67,7 +67,7 @@ def test_top_says_it_below_the_card() -> None:
 
 def test_why_explains_the_method() -> None:
     text = reported(node(logged()))
-    assert "Busy 23% (22–24%) of the last 60 s, by the log of context switches" in text
+    assert "Busy 23% (22–24) of the last 60 s, by the log of context switches" in text
     assert "on the GPU 12.500000 s" in text
     assert "Method resident. The driver's log of context switches says whose context was on the GPU" in text
 

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from podgpu.cli._top.columns import use_of
 from podgpu.cli._top.line import BOLD, DIM, PLAIN, RED, YELLOW, Line
 from podgpu.model import Process, Rest
+from podgpu.numbers import gib, memory, percent, watts
 from podgpu.views.cluster.places import Place, Seat
 from podgpu.views.cluster.rows.listing import gpus_of, pods_of
 from podgpu.views.cluster.rows.row import Entry
-from podgpu.views.glance import Use, gib, percent, switching, watts
+from podgpu.views.glance import Use, switching
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present
 from podgpu.views.text import fitted, line
@@ -45,7 +46,7 @@ def _place(place: Place) -> Iterator[Line]:
     facts = [f"{where} of {line(place.seat.snapshot.node)}"]
     if tenant.booking.allocated_ratio is not None:
         facts.append(f"given {percent(tenant.booking.allocated_ratio)}")
-    facts += [str(place.use), f"{gib(tenant.booking.memory_bytes)} GiB", watts(tenant.booking.power_watts)]
+    facts += [str(place.use), memory(tenant.booking.memory_bytes), watts(tenant.booking.power_watts)]
     if tenant.booking.method:
         facts.append(f"by {line(tenant.booking.method)}")
     yield [(f"{_INDENT}{line(tenant.container.container)}  ", BOLD), ("  ".join(facts), PLAIN)]
@@ -59,7 +60,7 @@ def _place(place: Place) -> Iterator[Line]:
 
 def _process(process: Process) -> Line:
     facts = [f"pid {process.pid}", line(" ".join(process.kinds))]
-    facts += [] if process.memory_bytes is None else [f"{gib(process.memory_bytes)} GiB"]
+    facts += [] if process.memory_bytes is None else [memory(process.memory_bytes)]
     facts += [] if process.sm_ratio is None or "mps" in process.kinds else [f"SM {percent(process.sm_ratio)}"]
     if process.holder is not None and process.holder.command:
         facts.append(line(process.holder.command))
@@ -103,8 +104,8 @@ def _node(entry: Entry) -> Iterator[Line]:
         yield _row(name, use_of(row), row.memory_used_bytes, row.power_watts, row.state)
 
 
-def _row(name: str, use: Use, memory: int | None, power: float | None, state: str = "") -> Line:
-    numbers = f"{use!s:>13}  {gib(memory):>7}  {watts(power):>6}  "
+def _row(name: str, use: Use, used: int | None, power: float | None, state: str = "") -> Line:
+    numbers = f"{use!s:>13}  {gib(used):>7}  {watts(power):>7}  "
     return [(f"{_INDENT}{fitted(name, _NAME)}  {numbers}", PLAIN), (state, YELLOW)]
 
 

@@ -1,15 +1,15 @@
 """The whole screen as lines, for the present rows and choices. Only rows that fit are written."""
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from podgpu.cli._top.board import Board
-from podgpu.cli._top.columns import HEADINGS, STATE, USE, Heading, amount, heading, state_of, use_of
+from podgpu.cli._top.columns import HEADINGS, STATE, USE, Heading, heading, state_of, use_of
 from podgpu.cli._top.evidence import evidence
 from podgpu.cli._top.line import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, spread
 from podgpu.cli._top.sheet import sheet
 from podgpu.cli._top.state import VIEWS, State
+from podgpu.numbers import UNKNOWN, count, gpu_number, integer, moment
 from podgpu.views.cluster.rows.listing import IDLE, PENDING, QUIET, idles
 from podgpu.views.cluster.rows.row import Entry, Row
 from podgpu.views.glance import Use
@@ -64,11 +64,10 @@ def _blank(count: int) -> list[Line]:
 
 
 def _wrong(board: Board, width: int) -> Line:
-    at = time.localtime(board.cluster.taken_at)
-    clock: Line = [] if board.cluster.replayed else [(time.strftime("%H:%M:%S", at), DIM)]
+    clock: Line = [] if board.cluster.replayed else [(moment(board.cluster.taken_at), DIM)]
     if not board.wrongs:
         return spread([("Nothing is wrong.", DIM)], clock, width)
-    more = f"  +{len(board.wrongs) - 1} more: w" if len(board.wrongs) > 1 else ""
+    more = f"  +{integer(len(board.wrongs) - 1)} more: w" if len(board.wrongs) > 1 else ""
     return spread([(f"! {board.wrongs[0]}", RED)], [(more, RED), ("  ", PLAIN), *clock], width)
 
 
@@ -79,12 +78,12 @@ def _summary(board: Board, mode: str, width: int) -> Line:
     held = sum(row.held_gpus or 0.0 for row in rows)
     idle = sum(idles(entry.row) for entry in board.all("pods"))
     name = line(cluster.name) or (line(cluster.nodes[0].name) if len(cluster.nodes) == 1 else "")
-    words = [f"{len(rows)} nodes"] * (len(rows) != 1) + [f"{cards} GPU{'s' * (cards != 1)}"]
-    words += [f"{amount(sum(busy))} busy"] * bool(busy) + [
-        f"{amount(held)} held",
-        f"{sum(row.pods for row in rows)} pods",
+    words = [count(len(rows), "node")] * (len(rows) != 1) + [count(cards, "GPU")]
+    words += [f"{gpu_number(sum(busy))} busy"] * bool(busy) + [
+        f"{gpu_number(held)} held",
+        count(sum(row.pods for row in rows), "pod"),
     ]
-    words += [f"{len(cluster.pending)} pending"] * bool(cluster.pending)
+    words += [f"{integer(len(cluster.pending))} pending"] * bool(cluster.pending)
     marks: Line = [(f" {mark} ", MARKED) for mark in (mode, "DEMO" if cluster.demo else "") if mark]
     whole = Use(sum(busy) / cards if busy and cards else None)
     return clipped(
@@ -93,7 +92,7 @@ def _summary(board: Board, mode: str, width: int) -> Line:
             (f"{name}  " if name else "", BOLD),
             *bar(whole, 12),
             ("  " + "  ".join(words), PLAIN),
-            (f"  {idle} idle" if idle else "", YELLOW),
+            (f"  {integer(idle)} idle" if idle else "", YELLOW),
         ],
         width,
     )
@@ -208,7 +207,7 @@ def _name_tone(row: Row) -> str:
 def _tone(row: Row, one: Heading) -> str:
     if one.title == STATE:
         return YELLOW if idles(row) or row.state == PENDING else RED if state_of(row) else PLAIN
-    return DIM if one.text(row) == "-" else PLAIN
+    return DIM if one.text(row) == UNKNOWN else PLAIN
 
 
 def as_text(lines: Sequence[Line]) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from html import escape
 
 from podgpu.model import Cluster, ClusterNode, Snapshot
-from podgpu.views.glance import UNKNOWN, gib, glance, percent
+from podgpu.numbers import UNKNOWN, count, gib_of, integer, percent
+from podgpu.views.glance import glance
 from podgpu.views.page.shell import document
 from podgpu.views.text import line
 
@@ -17,12 +18,14 @@ def row(node: ClusterNode) -> bytes:
     cards = node.snapshot.cards if node.snapshot else ()
     tenants = [tenant for card in cards for tenant in card.tenants]
     pods = list(dict.fromkeys(f"{one.container.namespace}/{one.container.pod}" for one in tenants))
-    shown = ", ".join(pods[:MAX_PODS]) + (f" and {len(pods) - MAX_PODS} more" if len(pods) > MAX_PODS else "")
+    shown = ", ".join(pods[:MAX_PODS]) + (
+        f" and {integer(len(pods) - MAX_PODS)} more" if len(pods) > MAX_PODS else ""
+    )
     cells = (
         _state(node),
-        str(len(cards)) if node.snapshot else UNKNOWN,
+        integer(len(cards)) if node.snapshot else UNKNOWN,
         _text(node.model),
-        str(len(tenants)) if node.snapshot else UNKNOWN,
+        integer(len(tenants)) if node.snapshot else UNKNOWN,
         _busy(node.snapshot),
         _memory(node.snapshot),
         _text(shown),
@@ -52,7 +55,10 @@ def _counts(cluster: Cluster) -> str:
     for node in cluster.nodes:
         states[node.state] = states.get(node.state, 0) + 1
     return ", ".join(
-        [f"{len(cluster.nodes)} nodes", *(f"{count} {state}" for state, count in states.items())]
+        [
+            count(len(cluster.nodes), "node"),
+            *(f"{integer(number)} {state}" for state, number in states.items()),
+        ]
     )
 
 
@@ -70,7 +76,7 @@ def _pending(cluster: Cluster) -> str:
     if not cluster.pending:
         return ""
     names = ", ".join(f"{one.namespace}/{one.name}" for one in cluster.pending[:MAX_PODS])
-    return f'<p class="soft">{len(cluster.pending)} pods wait for a GPU: {_text(names)}</p>'
+    return f'<p class="soft">{count(len(cluster.pending), "pod")} waiting for a GPU: {_text(names)}</p>'
 
 
 def _state(node: ClusterNode) -> str:
@@ -90,7 +96,7 @@ def _memory(snapshot: Snapshot | None) -> str:
     seen = [glance(card.readings) for card in (snapshot.cards if snapshot else ())]
     used = [one.memory_used_bytes for one in seen if one.memory_used_bytes is not None]
     total = [one.memory_total_bytes for one in seen if one.memory_total_bytes is not None]
-    return f"{gib(sum(used))} / {gib(sum(total))}" if used and total else UNKNOWN
+    return gib_of(sum(used), sum(total)) if used and total else UNKNOWN
 
 
 def _text(value: str) -> str:

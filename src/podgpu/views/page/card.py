@@ -3,7 +3,8 @@
 from collections import Counter
 
 from podgpu.model import Card, Instance, Snapshot
-from podgpu.views.glance import UNKNOWN, Glance, Use, Uses, glance, memory, percent, switching, whole
+from podgpu.numbers import UNKNOWN, celsius, gib_of, percent, watts
+from podgpu.views.glance import Glance, Use, Uses, glance, switching
 from podgpu.views.page.markup import COLUMNS, EMPTY, bar, cells, pill, text, use_cell, why
 from podgpu.views.page.tenant import Column
 from podgpu.views.rest import present
@@ -95,9 +96,9 @@ def _numbers(seen: Glance, use: Use, processes: str) -> str:
     return cells(
         (
             use_cell(use),
-            memory(seen) + bar(filled),
-            whole(seen.power_watts, "W"),
-            whole(seen.temperature_celsius, "°C"),
+            gib_of(seen.memory_used_bytes, seen.memory_total_bytes) + bar(filled),
+            watts(seen.power_watts),
+            celsius(seen.temperature_celsius),
             percent(seen.sm_active_ratio),
             percent(seen.tensor_active_ratio),
             percent(seen.dram_active_ratio),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from podgpu.catalog.parts import PARTS
 from podgpu.model import Allocation, PartStatus, Snapshot
-from podgpu.views.glance import moment, seconds
+from podgpu.numbers import duration, integer, moment
 from podgpu.views.page.card import cards
 from podgpu.views.page.markup import pill, text, why
 from podgpu.views.page.shell import document
@@ -42,11 +42,11 @@ def html(snapshot: Snapshot, now_age_seconds: float) -> bytes:
 
 def _header(snapshot: Snapshot, age: float) -> str:
     state = pill("all up", "good") if snapshot.up else pill("degraded", "bad")
-    since = "recorded" if snapshot.replayed else f"updated {seconds(max(age, 0.0))} ago"
+    since = "recorded" if snapshot.replayed else f"updated {duration(age)} ago"
     return (
         f'<header><h1>podgpu</h1><span class="node">{text(snapshot.node)}</span>{state}'
         f'<span class="soft age">{since},'
-        f" every {seconds(snapshot.interval_seconds)}</span></header>"
+        f" every {duration(snapshot.interval_seconds)}</span></header>"
     )
 
 
@@ -84,8 +84,8 @@ def _worked(part: PartStatus) -> str:
     """A part that is up without an age is asked again each cycle: there is no last time to speak of."""
     if part.age_seconds is None:
         return "" if part.up else "It has never worked."
-    took = f", in {seconds(part.duration_seconds)}" if part.up else ""
-    return f"Last worked {seconds(part.age_seconds)} ago{took}."
+    took = f", in {duration(part.duration_seconds)}" if part.up else ""
+    return f"Last worked {duration(part.age_seconds)} ago{took}."
 
 
 def _unclaimed(allocations: tuple[Allocation, ...]) -> str:
@@ -93,7 +93,7 @@ def _unclaimed(allocations: tuple[Allocation, ...]) -> str:
         return ""
     rows = "".join(map(_allocation, allocations[:MAX_UNCLAIMED]))
     if len(allocations) > MAX_UNCLAIMED:
-        rows += f"<li>+{len(allocations) - MAX_UNCLAIMED} more</li>"
+        rows += f"<li>+{integer(len(allocations) - MAX_UNCLAIMED)} more</li>"
     return (
         '<h2>Allocated devices that podgpu cannot place</h2><p class="soft">No sharing system knows the id, or two '
         f'pods have it. Nothing is booked by these ids.</p><ul class="list box">{rows}</ul>'

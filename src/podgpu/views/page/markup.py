@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from html import escape
 
 from podgpu.model import Fault
+from podgpu.numbers import UNKNOWN, percent
 from podgpu.views.advice import next_step
-from podgpu.views.glance import UNKNOWN, Use, percent, problem
+from podgpu.views.glance import Use, problem
 from podgpu.views.text import line
 
 COLUMNS = ("Utilisation", "Memory GiB", "Power", "Temperature", "SM", "Tensor", "DRAM", "Processes")
@@ -44,7 +45,7 @@ def _whisker(start: str, end: str) -> str:
 
 
 def _width(ratio: float) -> str:
-    return f"{min(max(ratio, 0.0), 1.0) * 100:.0f}%"
+    return percent(min(max(ratio, 0.0), 1.0))
 
 
 def cells(values: Sequence[str]) -> str:

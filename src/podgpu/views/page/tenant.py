@@ -1,7 +1,8 @@
 """Rows below a card: the containers on it, and what belongs to none."""
 
 from podgpu.model import Card, Rest, Tenant
-from podgpu.views.glance import UNKNOWN, Uses, gib, percent, seconds, watts
+from podgpu.numbers import duration, gib, gib_of, integer, percent, watts
+from podgpu.views.glance import Uses
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.page.markup import EMPTY, bar, cells, pill, text, use_cell
 from podgpu.views.rest import MEANINGS, REASONS
@@ -29,7 +30,7 @@ class Column:
             + _memory_bar(booking.memory_bytes, booking.memory_limit_bytes or memory_total),
             watts(booking.power_watts),
             *[""] * 4,
-            UNKNOWN if booking.processes is None else str(booking.processes),
+            integer(booking.processes),
         )
         deeper = " deep" if tenant.mig else ""
         name = f"{_name(tenant)}{_details(self._facts(tenant))}"
@@ -45,7 +46,7 @@ class Column:
             details.append(text(whose))
         if running:
             details.append(f"pid {pids(running, MAX_PIDS)}")
-        count = str(len(running)) if running else ""
+        count = integer(len(running)) if running else ""
         use = self._uses.of_rest(rest)
         util = use_cell(use) if use.shows else ""
         power = "" if rest.power_watts is None else watts(rest.power_watts)
@@ -63,7 +64,7 @@ class Column:
         unused = idle_seconds(tenant, self._now)
         if unused is not None and unused >= SHORTEST_IDLE:
             never = "" if tenant.booking.last_active_at else ", no use was seen"
-            facts.append(f"idle for {seconds(unused)}{never}")
+            facts.append(f"idle for {duration(unused)}{never}")
         return facts
 
 
@@ -102,9 +103,7 @@ def _method(tenant: Tenant, card: Card) -> str:
 
 
 def _memory(used: int | None, limit: int | None) -> str:
-    if used is None and limit is None:
-        return UNKNOWN
-    return gib(used) if limit is None else f"{gib(used)} / {gib(limit)}"
+    return gib(used) if limit is None else gib_of(used, limit)
 
 
 def _memory_bar(used: int | None, total: float | None) -> str:

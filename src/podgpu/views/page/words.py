@@ -5,6 +5,7 @@ import msgspec
 from podgpu.catalog import xids
 from podgpu.catalog.parts import PARTS
 from podgpu.model import Prices
+from podgpu.numbers.table import TABLE
 from podgpu.views.advice import ACTIONS, ELSE, NEXT
 from podgpu.views.glance import LEAST_SWITCHING
 from podgpu.views.rest import MEANINGS, REASONS
@@ -40,5 +41,6 @@ def script(prices: Prices | None = None) -> bytes:
         "least_switching": LEAST_SWITCHING,
         "unseen": f"Unseen: {UNSEEN_MEANS}.",
         "prices": prices,
+        "numbers": TABLE,
     }
     return b"export const words = " + msgspec.json.encode(words) + b";\n"

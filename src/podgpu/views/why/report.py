@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot
-from podgpu.views.glance import gib, moment, of_band, percent, problem, seconds, switching, watts
+from podgpu.numbers import duration, exact, memory, moment, percent, watts
+from podgpu.views.glance import of_band, problem, switching
 from podgpu.views.outsider import is_outsider, outsider_names
 from podgpu.views.rest import REASONS
 from podgpu.views.text import line
 from podgpu.views.why import words
 from podgpu.views.why.chain import Case, Chain
 from podgpu.views.why.lines import fact, path
-from podgpu.views.why.sheet import decimal, profile, sheet
+from podgpu.views.why.sheet import profile, sheet
 
 LEAST_WIDTH = 60
 _INDENT = 4
@@ -126,7 +127,7 @@ def _claim(claim: Claim, width: int) -> Iterator[str]:
     yield from fact("Shared by", source, width, _INDENT)
     parts = [f"{percent(claim.share)} of {'the instance' if claim.mig else 'the GPU'}"]
     if claim.memory_limit_bytes is not None:
-        parts.append(f"at most {gib(claim.memory_limit_bytes)} GiB")
+        parts.append(f"at most {memory(claim.memory_limit_bytes)}")
     if claim.core_limit_ratio is not None:
         parts.append(f"at most {percent(claim.core_limit_ratio)} of its SMs")
     yield from fact("Given", ", ".join(parts), width, _INDENT)
@@ -135,7 +136,7 @@ def _claim(claim: Claim, width: int) -> Iterator[str]:
 def _process(process: Process, holder: Holder | None, width: int) -> Iterator[str]:
     facts = [f"pid {process.pid}", line(" ".join(process.kinds)) or "ended since the last reading"]
     if process.memory_bytes is not None:
-        facts.append(f"{gib(process.memory_bytes)} GiB")
+        facts.append(memory(process.memory_bytes))
     if process.sm_ratio is not None:
         # The driver counts a client's time as its server's.
         facts.append("SM not measured" if "mps" in process.kinds else f"SM {percent(process.sm_ratio)}")
@@ -153,7 +154,7 @@ def _process(process: Process, holder: Holder | None, width: int) -> Iterator[st
 def _now(booking: Booking, width: int) -> list[str]:
     now = []
     if booking.memory_bytes is not None:
-        now.append(f"{gib(booking.memory_bytes)} GiB")
+        now.append(memory(booking.memory_bytes))
     if booking.sm_ratio is not None:
         now.append(f"busy {percent(booking.sm_ratio)} of the GPU's time")
     if booking.instance_ratio is not None:
@@ -168,9 +169,8 @@ def _busy(booking: Booking, width: int) -> list[str]:
     band = booking.band
     if band is None or not band.is_wide:
         return []
-    use = of_band(band)
     by = _FOUND_BY.get(booking.method, "by an estimate")
-    span = f"{percent(use.ratio)} ({use.bounds}%) of the last {seconds(band.elapsed_us / 1e6)}, {by}"
+    span = f"{of_band(band)} of the last {duration(band.elapsed_us / 1e6)}, {by}"
     return fact("Busy", span, width, _INDENT)
 
 
@@ -178,11 +178,11 @@ def _booked(booking: Booking, width: int) -> list[str]:
     if not booking.bookable:
         return fact("Booked", words.UNSIZED, width, _INDENT)
     so_far = (
-        f"busy {decimal(booking.busy_us, 6)} s, {decimal(booking.energy_mj, 3)} J, "
-        f"allocated {decimal(booking.allocated_us, 6)} s"
+        f"busy {exact(booking.busy_us, 6)} s, {exact(booking.energy_mj, 3)} J, "
+        f"allocated {exact(booking.allocated_us, 6)} s"
     )
     if booking.resident_us is not None:
-        so_far += f", on the GPU {decimal(booking.resident_us, 6)} s"
+        so_far += f", on the GPU {exact(booking.resident_us, 6)} s"
     return fact("Booked", so_far, width, _INDENT)
 
 

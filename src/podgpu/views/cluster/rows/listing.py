@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from podgpu.model import Cluster, ClusterNode, PendingPod
 from podgpu.model.quantity import total_of_known
+from podgpu.numbers import count
 from podgpu.views.cluster.places import Place, Seat, places, seats
 from podgpu.views.cluster.rows.row import Entry, Row
 from podgpu.views.cluster.rows.sums import DIGITS, Sum
@@ -139,7 +140,7 @@ def _node(node: ClusterNode, own: list[Seat]) -> Entry:
         else {"state": line(node.reason) or node.state, "detail": line(node.detail)}
     )
     if not state and down:
-        state = {"state": f"{len(down)} GPU{'s' * (len(down) > 1)} down"}
+        state = {"state": f"{count(len(down), 'GPU')} down"}
     models = {line(seat.card.gpu.model).removeprefix("NVIDIA ") for seat in own}
     model = line(node.model).removeprefix("NVIDIA ") or (models.pop() if len(models) == 1 else "")
     row = total.row(

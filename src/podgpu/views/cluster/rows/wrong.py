@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from podgpu.catalog import xids
 from podgpu.model import Card, Cluster, ClusterNode, Reading, Snapshot
-from podgpu.views.glance import age, problem
+from podgpu.numbers import age, integer
+from podgpu.views.glance import problem
 from podgpu.views.text import line
 
 XID_SECONDS = 3600.0  # an older one is history
@@ -30,7 +31,7 @@ def _nodes(cluster: Cluster) -> Iterator[str]:
             groups.setdefault(line(node.reason) or node.state, []).append(node)
     for reason, nodes in groups.items():
         names = ", ".join(line(node.name) for node in nodes[:MAX_NAMED])
-        more = f" and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else ""
+        more = f" and {integer(len(nodes) - MAX_NAMED)} more" if len(nodes) > MAX_NAMED else ""
         detail = f": {line(nodes[0].detail)}" if len(nodes) == 1 and nodes[0].detail else ""
         yield f"node {names}{more}: {reason}{detail}"
 
