@@ -163,7 +163,7 @@ async def test_filter_sort_and_link(chromium: Browser) -> None:
         await page.until("document.querySelector('.count').textContent === '8 of 48 GPUs'")
         await page.run(choose("Namespace", "lab"))
 
-        await page.until("document.querySelector('.count').textContent === '3 GPUs of 48'")
+        await page.until("document.querySelector('.count').textContent === '3 of 48 GPUs'")
         await page.run(choose("Order", "busy"))
 
         shown = await page.texts(".gpu .who b")
@@ -172,7 +172,7 @@ async def test_filter_sort_and_link(chromium: Browser) -> None:
         async with chromium.page() as other:
             await other.open(link)
             assert await other.texts(".gpu .who b") == shown != []
-            busy = [int(one.split(" %")[0]) for one in await other.texts(".gpu .busy .label")]
+            busy = [int(one.split("%")[0]) for one in await other.texts(".gpu .busy .label")]
             assert busy == sorted(busy, reverse=True)
         await page.run("document.querySelector('.filters button').click()")
         await page.until("document.querySelector('.count').textContent === ''")

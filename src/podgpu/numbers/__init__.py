@@ -5,7 +5,7 @@ half away from zero. What is unknown, or no number, is a dash.
 """
 
 from datetime import UTC, datetime
-from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TypeGuard
 
 from podgpu.numbers.table import (
@@ -51,8 +51,8 @@ __all__ = [
 
 Number = float | None
 
-_SIGNIFICANT = Context(prec=15, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_EXACT = Context(prec=MAX_PREC, rounding=ROUND_HALF_UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_SIGNIFICANT = Context(prec=15, rounding=ROUND_HALF_UP)
+_PLAIN = Context(prec=60, rounding=ROUND_HALF_UP)  # room for all digits of the largest number
 _PLACES = [Decimal(1).scaleb(-decimals) for decimals in range(8)]
 _ONE = _PLACES[0]
 
@@ -214,7 +214,7 @@ def _rounded(size: float, step: Step) -> Decimal:
     if step.down:
         return Decimal(_seconds(size) // int(step.factor))
     scaled = _SIGNIFICANT.create_decimal(size / step.factor)
-    return scaled.quantize(_PLACES[step.decimals], context=_EXACT)
+    return scaled.quantize(_PLACES[step.decimals], context=_PLAIN)
 
 
 def _left(size: float, factor: float, unit: float) -> int:
@@ -222,7 +222,7 @@ def _left(size: float, factor: float, unit: float) -> int:
 
 
 def _seconds(size: float) -> int:
-    return int(_SIGNIFICANT.create_decimal(size).quantize(_ONE, context=_EXACT))
+    return int(_SIGNIFICANT.create_decimal(size).quantize(_ONE, context=_PLAIN))
 
 
 def _signed(size: Decimal, decimals: int, *, is_negative: bool, trims: bool = False) -> str:
