@@ -76,6 +76,20 @@ def test_each_example_is_written_so_on_the_page(page: Page) -> None:
     assert dict(zip(map(repr, EXAMPLES), found, strict=True)) == {repr(one): one[2] for one in EXAMPLES}
 
 
+def test_a_unit_that_two_numbers_share_is_written_once_on_the_page(page: Page) -> None:
+    examples = {
+        ("power", 691, 700): "691 of 700 W",
+        ("power", 0, 1400): "0 of 1.40 kW",
+        ("power", 950, 1400): "950 W of 1.40 kW",
+        ("power", None, 700): "- of 700 W",
+        ("memory", 2**28, 80 * 2**30): "0.25 of 80.0 GiB",
+        ("gpus", 0.25, 1): "0.25 of 1 GPU",
+        ("gpus", 1, 8): "1 of 8 GPUs",
+    }
+    found = page.written([(f"part of {quantity}", (part, total)) for quantity, part, total in examples])
+    assert found == list(examples.values())
+
+
 def test_every_quantity_has_examples() -> None:
     assert {quantity for quantity, _, _ in EXAMPLES} >= set(QUANTITIES)
 
