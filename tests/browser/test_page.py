@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from podgpu import numbers
 from podgpu.model import Prices
 from tests.browser.chromium import Browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
@@ -58,11 +59,11 @@ async def test_the_first_glance_is_the_document(chromium: Browser) -> None:
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
         assert await page.run(tile("GPUs")) == str(len(cards))
-        assert await page.run(tile("Allocated")) == f"{allocated / len(cards) * 100:.0f} %"
-        assert await page.run(tile("Truly busy")) == f"{busy / len(cards) * 100:.0f} %"
+        assert await page.run(tile("Allocated")) == numbers.percent(allocated / len(cards))
+        assert await page.run(tile("Truly busy")) == numbers.percent(busy / len(cards))
         assert float(await page.run(tile("Held, not used"))) == pytest.approx(idle, abs=0.051)
         assert float(await page.run(tile("Free"))) == pytest.approx(len(cards) - allocated, abs=0.051)
-        assert await page.run(tile("Power")) == f"{watts / 1000:.2f} kW"
+        assert await page.run(tile("Power")) == numbers.watts(watts)
         assert page.complaints == []
 
 
@@ -159,10 +160,10 @@ async def test_filter_sort_and_link(chromium: Browser) -> None:
         await page.run("document.querySelector('input[type=search]').focus()")
         for letter in "node-004":
             await page.press(letter, text=letter)
-        await page.until("document.querySelector('.count').textContent === '8 GPUs of 48'")
+        await page.until("document.querySelector('.count').textContent === '8 of 48 GPUs'")
         await page.run(choose("Namespace", "lab"))
 
-        await page.until("document.querySelector('.count').textContent === '3 GPUs of 48'")
+        await page.until("document.querySelector('.count').textContent === '3 of 48 GPUs'")
         await page.run(choose("Order", "busy"))
 
         shown = await page.texts(".gpu .who b")
@@ -171,7 +172,7 @@ async def test_filter_sort_and_link(chromium: Browser) -> None:
         async with chromium.page() as other:
             await other.open(link)
             assert await other.texts(".gpu .who b") == shown != []
-            busy = [int(one.split(" %")[0]) for one in await other.texts(".gpu .busy .label")]
+            busy = [int(one.split("%")[0]) for one in await other.texts(".gpu .busy .label")]
             assert busy == sorted(busy, reverse=True)
         await page.run("document.querySelector('.filters button').click()")
         await page.until("document.querySelector('.count').textContent === ''")
@@ -262,7 +263,7 @@ async def test_changes_are_shown_as_they_come_and_the_focus_stays(chromium: Brow
         newer["cards"][0]["balance"]["busy_ratio"] = 0.42
         newer["cards"][0]["tenants"][0]["booking"]["sm_ratio"] = 0.42
         script.publish(newer)
-        await page.until("document.querySelector('.gpu .busy .label').textContent === '42 %'")
+        await page.until("document.querySelector('.gpu .busy .label').textContent === '42%'")
         assert await page.run("document.activeElement.classList.contains('seg')")
 
 
@@ -363,7 +364,7 @@ async def test_without_a_gpu_the_page_says_so(chromium: Browser) -> None:
     async with staged(Script(document)) as url, chromium.page() as page:
         await page.open(url)
         assert "No GPU found" in await page.text(".empty")
-        assert await page.run(tile("Allocated")) == "–"
+        assert await page.run(tile("Allocated")) == numbers.UNKNOWN
         assert page.complaints == []
 
 

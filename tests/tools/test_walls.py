@@ -20,6 +20,7 @@ BREACHES = {
     "upkeep": "model",
     "option": "config",
     "model": "catalog",
+    "numbers": "model",
     "catalog": "views",
     "sources": "kube",
     "kube": "catalog",

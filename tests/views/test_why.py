@@ -46,8 +46,8 @@ def test_a_pod_that_is_not_there_has_no_report() -> None:
 @pytest.mark.parametrize(
     ("method", "range_", "line"),
     [
-        ("measured", (0.23, 0.12, 0.34), "Busy 23% (12–34%) of the last 60 s, by looks Booked"),
-        ("weighted", (0.23, 0.0, 0.6), "Busy 23% (0–60%) of the last 60 s, by an estimate Booked"),
+        ("measured", (0.23, 0.12, 0.34), "Busy 23% (12–34) of the last 60 s, by looks Booked"),
+        ("weighted", (0.23, 0.0, 0.6), "Busy 23% (0–60) of the last 60 s, by an estimate Booked"),
         ("exclusive", (0.23,), "512 W Booked"),
     ],
 )
@@ -77,7 +77,7 @@ def test_every_link_of_the_chain_is_named() -> None:
         "pid 424, compute, 20.0 GiB, SM 80%, started 424000 ticks after boot",
         "0::/kubepods.slice/kubepods-burstable.slice",
         "busy 0.100000 s, 0.100 J, allocated 1800.000001 s",
-        "78% (61–90%) of the last 60 s, by looks",
+        "78% (61–90) of the last 60 s, by looks",
         "measured. Busy time and active energy are divided by looks.",
         "The books balance.",
     ):

@@ -142,5 +142,6 @@ WORDS: dict[int, str] = {
 
 def named(code: float) -> str:
     """Such as `XID 31 (GPU memory page fault)`; of one that is not known, the number alone."""
-    meaning = WORDS.get(round(code))
-    return f"XID {code:.0f} ({meaning})" if meaning else f"XID {code:.0f}"
+    number = round(code)
+    meaning = WORDS.get(number)
+    return f"XID {number} ({meaning})" if meaning else f"XID {number}"

@@ -161,9 +161,10 @@ def _elsewhere(config: Config, node: str | None) -> _Case:
 def _all(view: View, names: list[str]) -> list[Examined]:
     """A node that does not answer now is judged by the checks of the cluster."""
     from podgpu.cli._view.progress import waiting
+    from podgpu.numbers import count, integer
 
     found: list[Examined] = []
-    with waiting(lambda: f"checking {len(found) + 1} of {len(names)} nodes"):
+    with waiting(lambda: f"checking {integer(len(found) + 1)} of {count(len(names), 'node')}"):
         for name in names:
             with suppress(UserError):
                 found.append(_examined(view, name))

@@ -84,14 +84,16 @@ def _terms(config: Config, least: float | None, cluster: "Cluster") -> "Terms":
 
 
 def _missing(found: "Idlers") -> list[str]:
+    from podgpu.numbers import count
+
     texts = [f"no price for {one}; add it to the file of --price" for one in found.unpriced]
     if found.unknown:
         texts.append(
-            f"{found.unknown} more hold a GPU, and nobody knows whether they use it; see podgpu doctor"
+            f"of {count(found.unknown, 'more pod')} it is not known whether the GPU is used; see podgpu doctor"
         )
     if found.unread:
         names = ", ".join(found.unread[:MAX_NAMED]) + (" and others" if len(found.unread) > MAX_NAMED else "")
-        texts.append(f"{len(found.unread)} nodes could not be read: {names}; see podgpu top nodes")
+        texts.append(f"{count(len(found.unread), 'node')} could not be read: {names}; see podgpu top nodes")
     return texts
 
 

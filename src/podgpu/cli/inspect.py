@@ -72,6 +72,7 @@ async def _given(config: Config) -> Cluster:
     from podgpu.assembly.access import check, open_access
     from podgpu.assembly.whole import open_reader
     from podgpu.cluster.allocations import allocate
+    from podgpu.numbers import duration
 
     api = open_access(config)
     reader = open_reader(config, api)
@@ -91,7 +92,7 @@ async def _given(config: Config) -> Cluster:
         )
     except TimeoutError:
         raise UserError(
-            f"the API server has not answered within {PATIENCE_SECONDS:g} s; try `kubectl get nodes`"
+            f"the API server has not answered within {duration(PATIENCE_SECONDS)}; try `kubectl get nodes`"
         ) from None
     finally:
         if running:

@@ -102,8 +102,9 @@ class _Tape:
 
     @property
     def summary(self) -> str:
-        moments = "1 snapshot" if self._count == 1 else f"{self._count} snapshots"
-        return f"{moments}, {self._bytes / 2**10:.0f} KiB"
+        from podgpu.numbers import bytes_on_disk, count
+
+        return f"{count(self._count, 'snapshot')}, {bytes_on_disk(self._bytes)}"
 
     def takes(self, cluster: Cluster) -> bool:
         """Write a snapshot. False if there is no room for it."""
@@ -121,9 +122,10 @@ class _Tape:
         return True
 
     def show_progress(self) -> None:
+        from podgpu.numbers import duration
+
         if sys.stderr.isatty():
-            seconds = time.monotonic() - self._begun
-            words = f"recording: {self.summary}, {seconds:.0f} s; Ctrl-C ends it"
+            words = f"recording: {self.summary}, {duration(time.monotonic() - self._begun)}; Ctrl-C ends it"
             print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
 
     def _write(self, data: bytes) -> None:

@@ -93,7 +93,9 @@ def _progress() -> Callable[[float], None]:
         return lambda _: None
 
     def show(part: float) -> None:
-        text = f"reading the store: {part:.0%}" if part < 1 else ""
+        from podgpu.numbers import percent
+
+        text = f"reading the store: {percent(part)}" if part < 1 else ""
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
     return show

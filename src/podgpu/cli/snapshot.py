@@ -49,12 +49,14 @@ def _here(config: Config) -> Snapshot:
 
 
 def _elsewhere(config: Config, node: str | None) -> Snapshot:
+    from podgpu.numbers import count
+
     view = open_view(config)
     try:
         names = [one.name for one in view.cluster.nodes]
         if node is None and len(names) != 1:
             raise UserError(
-                f"there are {len(names)} nodes; choose one with --node, `podgpu top nodes` lists them"
+                f"there are {count(len(names), 'node')}; choose one with --node, `podgpu top nodes` lists them"
             )
         return view.full(names[0] if node is None else node)
     finally:

@@ -78,7 +78,9 @@ def _document(snapshots: Iterable[Snapshot], name: str) -> str:
 
 
 def _place(cluster: Cluster) -> str:
-    return f"node {cluster.nodes[0].name}" if len(cluster.nodes) == 1 else f"{len(cluster.nodes)} nodes"
+    from podgpu.numbers import count
+
+    return f"node {cluster.nodes[0].name}" if len(cluster.nodes) == 1 else count(len(cluster.nodes), "node")
 
 
 def _all(names: Iterable[Sequence[str]]) -> list[str]:
@@ -130,8 +132,10 @@ def _ways(
 
 
 def _listed(names: Sequence[str]) -> str:
+    from podgpu.numbers import integer
+
     more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(names[:MAX_LISTED]) + (f" and {integer(more)} more" if more > 0 else "")
 
 
 def _advice(name: str, known: Sequence[str]) -> str:

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from podgpu.doctor.look import NO_GPU, holders
-from podgpu.doctor.verdict import Machine, Verdict, count, failed, passed, skipped, warned
+from podgpu.doctor.verdict import Machine, Verdict, failed, passed, skipped, warned
 from podgpu.insight.advice import next_step
 from podgpu.model import Balance, Booking, Card, Fault, Rest, Snapshot
-from podgpu.views.glance import percent
+from podgpu.numbers import count, percent
 from podgpu.views.text import line
 
 MUCH = 0.1  # of the cards' memory, busy time or energy

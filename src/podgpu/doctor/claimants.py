@@ -5,7 +5,6 @@ from podgpu.doctor.look import claims
 from podgpu.doctor.verdict import (
     Machine,
     Verdict,
-    count,
     down,
     passed,
     several,
@@ -15,6 +14,7 @@ from podgpu.doctor.verdict import (
     works,
 )
 from podgpu.model import Allocation, SharingStatus, Snapshot
+from podgpu.numbers import count
 from podgpu.views.tenant import full_name
 from podgpu.views.text import line
 

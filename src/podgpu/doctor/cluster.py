@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from podgpu.doctor.verdict import Finding, Verdict, count, failed, finding, passed, several, skipped, warned
+from podgpu.doctor.verdict import Finding, Verdict, failed, finding, passed, several, skipped, warned
 from podgpu.model import Cluster
+from podgpu.numbers import count
 from podgpu.views.glance import problem
 from podgpu.views.text import line
 

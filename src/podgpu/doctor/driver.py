@@ -7,7 +7,6 @@ from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_h
 from podgpu.doctor.verdict import (
     Machine,
     Verdict,
-    count,
     down,
     failed,
     passed,
@@ -18,7 +17,8 @@ from podgpu.doctor.verdict import (
 )
 from podgpu.insight.advice import next_step
 from podgpu.model import Card, Fault, Snapshot
-from podgpu.views.glance import gib, problem
+from podgpu.numbers import count, memory
+from podgpu.views.glance import problem
 from podgpu.views.text import line
 
 HOPPER = 9
@@ -75,11 +75,11 @@ def processes(snapshot: Snapshot, _: Machine) -> Verdict:
         return warned(f"{named(partial)}: the list of processes could not be read in full")
     hidden = [card for card in cards if not any(card.processes) and _used(card) > MUCH_MEMORY]
     if hidden:
-        used = gib(sum(map(_used, hidden)))
+        used = memory(sum(map(_used, hidden)))
         advice = next_step(Fault(reason="no_host_pid"))
-        return warned(f"{named(hidden)}: {used} GiB in use, but the driver lists no process", advice)
+        return warned(f"{named(hidden)}: {used} in use, but the driver lists no process", advice)
     total = sum(bool(process.kinds) for card in cards for process in card.processes)
-    return passed(f"{count(total, 'process', 'processes')} on {count(len(cards), 'GPU')}")
+    return passed(f"{count(total, 'process')} on {count(len(cards), 'GPU')}")
 
 
 def profiling(snapshot: Snapshot, _: Machine) -> Verdict:

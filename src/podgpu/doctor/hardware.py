@@ -2,9 +2,10 @@
 
 from podgpu.catalog import xids
 from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number
-from podgpu.doctor.verdict import Machine, Verdict, count, failed, passed, several, skipped, warned
+from podgpu.doctor.verdict import Machine, Verdict, failed, passed, several, skipped, warned
 from podgpu.insight.advice import ACTIONS
 from podgpu.model import Card, Snapshot
+from podgpu.numbers import count, integer
 
 NO_MIG = skipped("no GPU is in MIG mode")
 
@@ -49,7 +50,9 @@ def link(snapshot: Snapshot, _: Machine) -> Verdict:
         and (most := number(card.readings, "pcie_link_width_max")) is not None
     }
     narrow = [
-        f"GPU {index}: x{now:.0f} of x{most:.0f}" for index, (now, most) in widths.items() if now < most
+        f"GPU {index}: x{integer(now)} of x{integer(most)}"
+        for index, (now, most) in widths.items()
+        if now < most
     ]
     if narrow:
         return warned(several(narrow))
@@ -78,7 +81,7 @@ def instance_profiling(snapshot: Snapshot, _: Machine) -> Verdict:
 
 
 def _action(code: float) -> str:
-    return ACTIONS.get(int(code), f"action {code:.0f}")
+    return ACTIONS.get(int(code), f"action {int(code)}")
 
 
 def _with(cards: list[Card], *metrics: str) -> list[Card]:

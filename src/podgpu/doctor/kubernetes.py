@@ -6,7 +6,6 @@ from podgpu.doctor.verdict import (
     Machine,
     Status,
     Verdict,
-    count,
     down,
     failed,
     passed,
@@ -17,7 +16,7 @@ from podgpu.doctor.verdict import (
 )
 from podgpu.insight.advice import next_step
 from podgpu.model import Fault, Holder, PartStatus, Snapshot
-from podgpu.views.glance import seconds
+from podgpu.numbers import count, duration
 
 SOURCES = (PODS_API, APISERVER, LOG_DIRS)
 WITH_ANNOTATIONS = (PODS_API, APISERVER)
@@ -28,7 +27,7 @@ NO_KUBERNETES = skipped("no sign of Kubernetes here")
 def socket(snapshot: Snapshot, machine: Machine) -> Verdict:
     state = state_of(PODRESOURCES, snapshot)
     if state is not None:
-        return passed(f"answers in {seconds(state.duration_seconds)}") if state.up else down(state)
+        return passed(f"answers in {duration(state.duration_seconds)}") if state.up else down(state)
     if not is_kubernetes(snapshot, machine):
         return NO_KUBERNETES
     if state_of(DCGM, snapshot) and not first_hand(snapshot):

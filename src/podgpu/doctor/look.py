@@ -5,6 +5,7 @@ from math import isfinite
 
 from podgpu.doctor.verdict import skipped
 from podgpu.model import Card, Claim, Holder, Reading, Snapshot
+from podgpu.numbers import integer
 
 PROFILED = "sm_active_ratio"  # reported wherever there is any profiling
 NO_GPU = skipped("no GPU answers")
@@ -41,5 +42,5 @@ def number(readings: tuple[Reading, ...], metric: str) -> float | None:
 
 def named(cards: list[Card], most: int = 4) -> str:
     """Write `GPU 0, 2, 5`."""
-    more = f" and {len(cards) - most} more" if len(cards) > most else ""
+    more = f" and {integer(len(cards) - most)} more" if len(cards) > most else ""
     return "GPU " + ", ".join(str(card.gpu.index) for card in cards[:most]) + more

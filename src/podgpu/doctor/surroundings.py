@@ -4,7 +4,7 @@ from podgpu.catalog.parts import NVML, PODRESOURCES, PROCFS, RESOURCE_CLAIMS, SW
 from podgpu.doctor.kubernetes import SOURCES
 from podgpu.doctor.verdict import Machine, Verdict, down, passed, skipped, warned
 from podgpu.model import Snapshot
-from podgpu.views.glance import seconds
+from podgpu.numbers import duration
 from podgpu.views.text import line
 
 # Beyond the age that a snapshot may have anyway.
@@ -42,7 +42,7 @@ def _compared(snapshot: Snapshot, machine: Machine) -> Verdict:
     """An old snapshot and a clock that is behind look alike."""
     age = machine.now - snapshot.taken_at
     if age < -CLOCK_SECONDS:
-        return warned(f"the agent's clock is {seconds(-age)} ahead of this machine's")
+        return warned(f"the agent's clock is {duration(-age)} ahead of this machine's")
     if age > STALE_INTERVALS * snapshot.interval_seconds + CLOCK_SECONDS:
-        return warned(f"by this machine's clock the snapshot is {seconds(age)} old")
+        return warned(f"by this machine's clock the snapshot is {duration(age)} old")
     return passed("the agent's clock agrees with this machine's")

@@ -8,6 +8,7 @@ from msgspec import Struct
 from podgpu.catalog.parts import Part
 from podgpu.insight.advice import next_step
 from podgpu.model import Fault, PartStatus, Snapshot
+from podgpu.numbers import integer
 from podgpu.views.glance import problem
 
 # These go away by themselves, or somebody asked for them.
@@ -105,9 +106,5 @@ def works(part: Part, snapshot: Snapshot) -> bool:
 
 def several(names: list[str], most: int = 3) -> str:
     """Write `a; b; c; 4 more`."""
-    more = [f"{len(names) - most} more"] if len(names) > most else []
+    more = [f"{integer(len(names) - most)} more"] if len(names) > most else []
     return "; ".join([*names[:most], *more])
-
-
-def count(things: int, one: str, many: str = "") -> str:
-    return f"{things} {one if things == 1 else many or one + 's'}"

@@ -5,7 +5,6 @@ from podgpu.doctor.look import holders
 from podgpu.doctor.verdict import (
     Machine,
     Verdict,
-    count,
     down,
     failed,
     passed,
@@ -16,6 +15,7 @@ from podgpu.doctor.verdict import (
 )
 from podgpu.insight.advice import next_step
 from podgpu.model import Fault, Holder, Snapshot
+from podgpu.numbers import count
 from podgpu.views.glance import problem
 from podgpu.views.text import line
 
@@ -37,7 +37,7 @@ def hidden(snapshot: Snapshot, machine: Machine) -> Verdict:
     found = [holder for holder in holders(snapshot) if holder.reason == "hidden"]
     advice = next_step(Fault(reason="hidden"))
     if found:
-        return failed(f"/proc hides {count(len(found), 'process', 'processes')} on a GPU", advice)
+        return failed(f"/proc hides {count(len(found), 'process')} on a GPU", advice)
     if machine.hides_processes:
         return warned("/proc shows only our own processes", advice)
     return passed("/proc hides no process")
@@ -50,7 +50,7 @@ def owners(snapshot: Snapshot, _: Machine) -> Verdict:
     strange = [one for one in found if one.reason and one.reason not in REPORTED_ELSEWHERE]
     if strange:
         return warned(several([_described(one) for one in strange], most=2))
-    return passed(f"{count(len(found), 'process', 'processes')} looked up, nothing unusual")
+    return passed(f"{count(len(found), 'process')} looked up, nothing unusual")
 
 
 def switches(snapshot: Snapshot, _: Machine) -> Verdict:

@@ -1,16 +1,15 @@
-"""What a person wants to see of a card first, and how to write it. Unknown is None and written as a dash."""
+"""What a person wants to see of a card first. Unknown is None."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from math import isfinite
 
 from msgspec import Struct
 
+from podgpu import numbers
 from podgpu.insight.problems.cards import LEAST_SWITCHING
 from podgpu.model import Card, CardUse, Fault, Reading, Use
 from podgpu.views.text import line
 
-UNKNOWN = "-"
 LEAST_SHOWN = 0.005  # of the card's time
 
 
@@ -42,79 +41,16 @@ def problem(fault: Fault) -> str:
     if fault.call:
         words.append(f"in {line(fault.call)}")
     if fault.seconds > 0:
-        words.append(f"for {seconds(fault.seconds)}")
+        words.append(f"for {numbers.duration(fault.seconds)}")
     text = " ".join(words)
     return f"{text}: {line(fault.detail)}" if fault.detail else text
 
 
-def percent(ratio: float | None) -> str:
-    return UNKNOWN if ratio is None else f"{ratio * 100:.0f}%"
-
-
-def gib(size: float | None) -> str:
-    if size is None:
-        return UNKNOWN
-    return f"{size / 2**30:.2f}" if 0 < size < 2**30 else f"{size / 2**30:.1f}"
-
-
-def memory(seen: Glance) -> str:
-    """Write `used / total`."""
-    known = seen.memory_used_bytes is not None or seen.memory_total_bytes is not None
-    return f"{gib(seen.memory_used_bytes)} / {gib(seen.memory_total_bytes)}" if known else UNKNOWN
-
-
-def whole(value: float | None, unit: str) -> str:
-    return UNKNOWN if value is None else f"{value:.0f} {unit}"
-
-
-def watts(value: float | None) -> str:
-    """To the watt from 10 W on: a small container's part is not nothing."""
-    return UNKNOWN if value is None else f"{value:.0f} W" if value == 0 or value >= 10 else f"{value:.1f} W"
-
-
-def seconds(value: float | None) -> str:
-    """`42 ms`, `2.1 s`, `12 s`, `5 min`, `3 h`."""
-    if value is None:
-        return UNKNOWN
-    if value < 1:
-        return f"{value * 1000:.0f} ms"
-    if value < 10:
-        return f"{value:.2g} s"
-    if value < 120:
-        return f"{value:.0f} s"
-    return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.0f} h"
-
-
-def age(value: float) -> str:
-    """Short enough for a column: `42s`, `35m`, `12h`, `9d`."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if value >= 2 * size:
-            return f"{value // size:.0f}{unit}"
-    return f"{max(value, 0):.0f}s"
-
-
-def moment(at: float) -> str:
-    """Write a time of the past: `2026-11-15 14:03:11 UTC`."""
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return "at a time that makes no sense"
-
-
-def bounds(use: Use) -> str:
-    """Write `12–34`, without the percent sign; nothing where there is no doubt, or none that would show."""
-    if use.least is None or use.most is None:
-        return ""
-    least, most = f"{use.least * 100:.0f}", f"{use.most * 100:.0f}"
-    return f"{least}–{most}" if least != most else ""
-
-
 def use_text(use: Use | CardUse | None) -> str:
     """Write `23% (12–34)`."""
-    if use is None or use.ratio is None:
-        return UNKNOWN
-    doubt = bounds(use) if isinstance(use, Use) else ""
-    return f"{percent(use.ratio)} ({doubt})" if doubt else percent(use.ratio)
+    if isinstance(use, Use):
+        return numbers.use(use.ratio, use.least, use.most)
+    return numbers.percent(use.ratio if use else None)
 
 
 def shows(use: Use | None) -> bool:
@@ -125,4 +61,4 @@ def shows(use: Use | None) -> bool:
 def switching(card: Card) -> str:
     """How much of the card's time goes into switching between contexts; empty where that is nothing worth a word."""
     lost = card.balance.switching_ratio if card.balance else None
-    return percent(lost) if lost is not None and lost >= LEAST_SWITCHING else ""
+    return numbers.percent(lost) if lost is not None and lost >= LEAST_SWITCHING else ""

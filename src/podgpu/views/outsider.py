@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from podgpu.model import Allocation, Card, ContainerRef, Process, Snapshot
+from podgpu.numbers import integer
 from podgpu.views.text import line
 
 
@@ -18,7 +19,7 @@ def outsider_names(snapshot: Snapshot) -> list[str]:
 def named(processes: Iterable[Process], most: int) -> str:
     """Write whose the processes are: `user/alice, docker/web +3 more`; nothing where no title is known."""
     found = list(dict.fromkeys(_titles(processes)))
-    more = f" +{len(found) - most} more" if len(found) > most else ""
+    more = f" +{integer(len(found) - most)} more" if len(found) > most else ""
     return ", ".join(map(line, found[:most])) + more
 
 

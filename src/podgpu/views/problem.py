@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from podgpu.model import Problem
+from podgpu.numbers import integer
 from podgpu.views.text import line
 
 
@@ -11,7 +12,7 @@ def sentence(problem: Problem, *, with_node: bool) -> str:
     named = (
         f"{line(problem.node)}: " if with_node and problem.node and problem.node not in problem.text else ""
     )
-    more = f" And {problem.more} more like it." if problem.more else ""
+    more = f" And {integer(problem.more)} more like it." if problem.more else ""
     return f"{named}{line(problem.text)}{more}"
 
 

@@ -7,21 +7,8 @@ from podgpu.insight.holding import IDLE, WAITING, idle_seconds
 from podgpu.insight.holding import UNKNOWN as NOT_KNOWN
 from podgpu.insight.use import MINUTE
 from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
-from podgpu.numbers import count
-from podgpu.views.glance import (
-    UNKNOWN,
-    age,
-    gib,
-    glance,
-    memory,
-    moment,
-    percent,
-    shows,
-    switching,
-    use_text,
-    watts,
-    whole,
-)
+from podgpu.numbers import UNKNOWN, age, celsius, count, gib, gib_of, integer, moment, percent, watts
+from podgpu.views.glance import glance, shows, switching, use_text
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.problem import sentence
 from podgpu.views.rest import REASONS, present
@@ -33,7 +20,7 @@ MAX_NAMED = 2
 # From here on there is room for the PIDs.
 WIDE = 110
 
-_SHARE, _UTIL, _UTIL_BOUNDED, _MEMORY, _POWER = 5, 4, 13, 13, 6
+_SHARE, _UTIL, _UTIL_BOUNDED, _MEMORY, _POWER = 5, 4, 13, 13, 7
 _NUMBERS = 4  # columns of numbers, after the name
 _METHOD, _PIDS = 9, 24
 _GAP = 2
@@ -132,9 +119,10 @@ class _Grid:
             return
         seen = glance(card.readings)
         facts = ["MIG"] * gpu.mig_enabled
-        facts += [] if seen.temperature_celsius is None else [whole(seen.temperature_celsius, "°C")]
+        facts += [] if seen.temperature_celsius is None else [celsius(seen.temperature_celsius)]
         facts += [f"switching {lost}"] if (lost := switching(card)) else []
-        numbers = ("", use_text(card.use), memory(seen), whole(card.use.watts if card.use else None, "W"))
+        held = gib_of(seen.memory_used_bytes, seen.memory_total_bytes)
+        numbers = ("", use_text(card.use), held, watts(card.use.watts if card.use else None))
         self._add("  ".join([name, *facts]), *numbers, style=_BOLD)
         tenants = by_instance(card)
         for instance in card.instances:
@@ -146,18 +134,18 @@ class _Grid:
     def _add_instance(self, instance: Instance, tenants: Sequence[Tenant]) -> None:
         mig, seen = instance.mig, glance(instance.readings)
         name = f"   {line(mig.profile) or UNKNOWN}  {mig.gpu_instance_id}/{mig.compute_instance_id}"
-        self._add(name, "", percent(seen.sm_active_ratio), memory(seen))
+        held = gib_of(seen.memory_used_bytes, seen.memory_total_bytes)
+        self._add(name, "", percent(seen.sm_active_ratio), held)
         self._add_tenants(tenants, indent=5)
 
     def _add_tenants(self, tenants: Sequence[Tenant], indent: int) -> None:
         for tenant in tenants:
             booking = tenant.booking
             name = " " * indent + shortened(full_name(tenant.container), self._name_width - indent)
-            used = gib(booking.memory_bytes)
-            if booking.memory_limit_bytes is not None:
-                used = f"{used} / {gib(booking.memory_limit_bytes)}"
+            used, limit = booking.memory_bytes, booking.memory_limit_bytes
+            held = gib(used) if limit is None else gib_of(used, limit)
             power = watts(tenant.use.watts if tenant.use else None)
-            numbers = (_share(tenant), use_text(tenant.use), used, power)
+            numbers = (_share(tenant), use_text(tenant.use), held, power)
             self._add(name, *numbers, self._method(tenant), pids(tenant.running, MAX_PIDS))
 
     def _method(self, tenant: Tenant) -> str:
@@ -170,8 +158,8 @@ class _Grid:
 
     def _add_rest(self, rest: Rest) -> None:
         running = rest.running
-        count = f"({len(running)})" if running else ""
-        words = (REASONS.get(rest.reason, line(rest.reason)), count, named(running, MAX_NAMED))
+        many = f"({integer(len(running))})" if running else ""
+        words = (REASONS.get(rest.reason, line(rest.reason)), many, named(running, MAX_NAMED))
         name = "   " + " ".join(filter(None, words))
         used = gib(rest.memory_bytes) if rest.memory_bytes else ""
         util = use_text(rest.use) if shows(rest.use) else ""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from podgpu.model import Allocation, Card, ContainerRef, Process, Tenant
+from podgpu.numbers import integer
 from podgpu.views.text import line
 
 
@@ -23,7 +24,7 @@ def full_name(container: ContainerRef | Allocation) -> str:
 def pids(processes: Iterable[Process], most: int) -> str:
     """Write `424, 425 +3 more`."""
     numbers = [str(process.pid) for process in processes]
-    more = f" +{len(numbers) - most} more" if len(numbers) > most else ""
+    more = f" +{integer(len(numbers) - most)} more" if len(numbers) > most else ""
     return ", ".join(numbers[:most]) + more
 
 

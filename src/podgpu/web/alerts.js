@@ -1,6 +1,7 @@
 // What is wrong, worst first, each with what to do about it.
 
-import { duration, gpus as gpuCount, known, moment, percent, plural } from "./dom.js";
+import { known } from "./dom.js";
+import { count, duration, gpus as gpuCount, integer, moment, percent } from "./numbers.js";
 import { words } from "./words.js";
 
 const EVENTS = {
@@ -69,7 +70,7 @@ function labelled(gpu, add) {
     if (!value || !labels) continue;
     if (metric === "clock_event" && EVENTS[labels.reason]) reasons.add(EVENTS[labels.reason]);
     if (metric === "ecc_errors_total" && labels.error === "uncorrected" && labels.lifetime === "volatile") {
-      add(1, "ECC", `has met ${plural(value, "memory error")} that could not be corrected.`, words.advice.ecc);
+      add(1, "ECC", `has met ${count(value, "memory error")} that could not be corrected.`, words.advice.ecc);
     }
   }
   for (const reason of reasons) add(1, "Throttled", `is held down: ${reason}.`, words.advice.throttled);
@@ -95,8 +96,8 @@ function ofIdle(gpus, cost, found) {
   const money = cost(idle);
   const text =
     idle.length === 1
-      ? `${first.tenant.id} holds ${gpuCount(share)} GPU and has not used it for ${duration(first.tenant.idleFor)}${money}.`
-      : `${plural(idle.length, "pod")} hold ${gpuCount(share)} GPUs and have not used them for 30 min or more${money}.`;
+      ? `${first.tenant.id} holds ${gpuCount(share)} and has not used it for ${duration(first.tenant.idleFor)}${money}.`
+      : `${count(idle.length, "pod")} hold ${gpuCount(share)} and have not used them for 30 min or more${money}.`;
   found.push({ level: 1, kind: "Idle", text, next: "Ask their owners, or scale them down.", pod: idle.length === 1 ? first.tenant.id : "", view: "idle" });
 }
 
@@ -119,5 +120,5 @@ function together(alerts) {
     if (!kinds.has(key)) kinds.set(key, []);
     kinds.get(key).push(one);
   }
-  return [...kinds.values()].flatMap((some) => (some.length <= ALIKE ? some : [{ ...some[0], text: `${some[0].text} And ${some.length - 1} more like it.` }]));
+  return [...kinds.values()].flatMap((some) => (some.length <= ALIKE ? some : [{ ...some[0], text: `${some[0].text} And ${integer(some.length - 1)} more like it.` }]));
 }

@@ -1,6 +1,7 @@
 // Lines over time, as SVG.
 
-import { h, moment, svg } from "./dom.js";
+import { h, svg } from "./dom.js";
+import { moment } from "./numbers.js";
 
 const round = (value) => Math.round(value * 10) / 10;
 

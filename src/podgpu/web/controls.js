@@ -1,7 +1,8 @@
 // Tabs, search, filters and order. All of it is in the address.
 
 import { FACETS, SORTS, STATES, VIEWS } from "./address.js";
-import { h, plural, shortModel, write } from "./dom.js";
+import { h, shortModel, write } from "./dom.js";
+import { partOf } from "./numbers.js";
 
 const CHOICES_MS = 4000; // between two looks at what there is to choose from
 const TITLES = { namespace: "Namespace", workload: "Workload", node: "Node", model: "Model", state: "State" };
@@ -45,7 +46,7 @@ export class Controls {
     }
     fill(this.sort, Object.entries(SORTS[address.view]).map(([key, name]) => [key, `Sort: ${name}`]), address.sort);
     this.clear.hidden = !address.isFiltered;
-    write(this.count, address.isFiltered ? `${plural(shown, "GPU")} of ${model.gpus.length}` : "");
+    write(this.count, address.isFiltered ? partOf("gpus", shown, model.gpus.length) : "");
   }
 
   #choices(name, select, model) {

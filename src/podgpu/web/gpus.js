@@ -1,8 +1,9 @@
 // The view by node and GPU: each GPU with its memory, its busy time and its power.
 
 import { Bar } from "./bar.js";
-import { gib, gpus as gpuCount, h, known, percent, short, shortModel, watts, write } from "./dom.js";
+import { h, known, shortModel, write } from "./dom.js";
 import { countBy, totals } from "./model.js";
+import { age, celsius, gpuNumber, gpus as gpuCount, integer, memory, partOf, percent, use, watts } from "./numbers.js";
 import { words } from "./words.js";
 
 const NAMED = 3; // tenants whose part of the busy time is written out
@@ -54,10 +55,10 @@ export function nodeRow() {
     update({ node, gpus }) {
       write(name, node.name);
       const { busy, lost, idleHolders } = totals(gpus);
-      const models = countBy(gpus, (one) => shortModel(one.model)).map(([model, count]) => `${count} × ${model}`);
-      const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuCount(busy)} of ${gpus.length} busy`, idleHolders && `${idleHolders} idle`];
+      const models = countBy(gpus, (one) => shortModel(one.model)).map(([model, count]) => `${integer(count)} × ${model}`);
+      const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(gpus.length)} busy`, idleHolders && `${integer(idleHolders)} idle`];
       write(about, facts.filter(Boolean).join(" · "));
-      const [look, word] = lost ? ["bad", `${lost} lost`] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];
+      const [look, word] = lost ? ["bad", `${integer(lost)} lost`] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];
       tag.className = `tag ${look}`;
       tag.hidden = !word;
       write(tag, word);
@@ -82,7 +83,7 @@ export function gpuRows({ colours, at, link, fits }) {
       update({ gpu, isAlone }) {
         write(title, isAlone ? `${gpu.node.name} · ${gpu.index}` : String(gpu.index));
         drawTags(tags, gpu);
-        write(heat, known(gpu.celsius) ? `${Math.round(gpu.celsius)} °C` : "");
+        write(heat, known(gpu.celsius) ? celsius(gpu.celsius) : "");
         const isLost = !gpu.isUp;
         element.classList.toggle("lost", isLost);
         element.classList.toggle("old", gpu.node.state !== "fresh");
@@ -116,7 +117,7 @@ function drawTags(tags, gpu) {
     known(xid) && ["bad", `XID ${xid}`],
     gpu.isMig && ["", "MIG"],
     !gpu.isMig && holders > 1 && ["", `× ${holders}`],
-    idle > 0 && ["warn", `idle ${short(idle)}`],
+    idle > 0 && ["warn", `idle ${age(idle)}`],
   ].filter(Boolean);
   const sign = JSON.stringify(found);
   if (tags.dataset.sign === sign) return;
@@ -137,7 +138,7 @@ function slicesOf(gpu, part) {
 
 function memoryBar(gpu, look, link) {
   const total = gpu.memoryTotal || gpu.memoryUsed || 1;
-  const segment = (one) => ({ look: look(one), value: one.memory, name: one.pod, link: link(one.id), spoken: `${one.id}, ${gib(one.memory)}${one.isIdle ? ", idle" : ""}` });
+  const segment = (one) => ({ look: look(one), value: one.memory, name: one.pod, link: link(one.id), spoken: `${one.id}, ${memory(one.memory)}${one.isIdle ? ", idle" : ""}` });
   const slices = slicesOf(gpu, "memoryPart");
   const rest = restOf(gpu, "memory");
   const drawn = slices
@@ -148,16 +149,16 @@ function memoryBar(gpu, look, link) {
     slices: drawn,
     rail: limits.map((one) => ({ look: look(one), value: one.memoryLimit / total })),
     label: memoryLabel(gpu),
-    spoken: `Memory: ${spoken(gpu, (one) => known(one.memory) && gib(one.memory), rest, gib)}${gib(gpu.memoryUsed)} of ${gib(gpu.memoryTotal)} in use`,
+    spoken: `Memory: ${spoken(gpu, (one) => known(one.memory) && memory(one.memory), rest, memory)}${partOf("memory", gpu.memoryUsed, gpu.memoryTotal)} in use`,
   };
 }
 
 function memoryLabel(gpu) {
-  const used = !known(gpu.memoryUsed) ? "not known" : known(gpu.memoryTotal) ? `${gib(gpu.memoryUsed).replace(" GiB", "")} of ${gib(gpu.memoryTotal)}` : gib(gpu.memoryUsed);
+  const used = !known(gpu.memoryUsed) ? "not known" : known(gpu.memoryTotal) ? partOf("memory", gpu.memoryUsed, gpu.memoryTotal) : memory(gpu.memoryUsed);
   if (!gpu.tenants.length) return `${used} · ${gpu.rest.some((one) => one.memory > 2 ** 28) ? "no pod" : "free"}`;
   const systems = [...new Set(gpu.tenants.map((one) => one.system).filter(Boolean))].join(", ");
   const unseen = gpu.tenants.filter((one) => !known(one.memory)).length;
-  return [used, gpu.slices.length ? gpu.slices.map((one) => one.profile).join(" ") : systems, unseen && `${unseen} without memory`].filter(Boolean).join(" · ");
+  return [used, gpu.slices.length ? gpu.slices.map((one) => one.profile).join(" ") : systems, unseen && `${integer(unseen)} without memory`].filter(Boolean).join(" · ");
 }
 
 function busyBar(gpu, look) {
@@ -173,7 +174,7 @@ function busyBar(gpu, look) {
     whiskers: slices ? [] : whiskersOf(gpu.tenants),
     rail: slices ? [] : shared.map((one) => ({ look: look(one), value: one.coreLimit ?? one.share })),
     label: busyLabel(gpu, rest),
-    spoken: `Busy: ${spoken(gpu, (one) => known(one.busy) && `${percent(one.busy)}${bounds(one)}`, rest, percent)}${percent(gpu.busy)} in all`,
+    spoken: `Busy: ${spoken(gpu, (one) => known(one.busy) && use(one.busy, one.least, one.most), rest, percent)}${percent(gpu.busy)} in all`,
   };
 }
 
@@ -188,16 +189,14 @@ function whiskersOf(tenants) {
   return found;
 }
 
-const bounds = (one) => (known(one.least) ? ` (${Math.round(one.least * 100)}–${Math.round(one.most * 100)})` : "");
-
 function busyLabel(gpu, rest) {
   const parts = [percent(gpu.busy)];
   const active = gpu.tenants.filter((one) => one.busy >= 0.005);
   if (gpu.slices.length) {
-    const inside = gpu.slices.filter((one) => known(one.active)).map((one) => Math.round(one.active * 100));
-    if (inside.length) parts.push(`slices ${inside.join(", ")} %`);
+    const inside = gpu.slices.filter((one) => known(one.active)).map((one) => percent(one.active));
+    if (inside.length) parts.push(`slices ${inside.join(", ")}`);
   } else if (active.length > 1 || active.some((one) => known(one.least))) {
-    parts.push(...active.slice(0, NAMED + 1).map((one) => `${one.pod} ${percent(one.busy)}${bounds(one)}`));
+    parts.push(...active.slice(0, NAMED + 1).map((one) => `${one.pod} ${use(one.busy, one.least, one.most)}`));
   }
   const nobody = rest.reduce((sum, one) => sum + one.value, 0);
   if (nobody >= 0.005) parts.push(`nobody's ${percent(nobody)}`);
@@ -212,8 +211,8 @@ function powerBar(gpu, look) {
   const loose = booked > 0 || !gpu.watts ? [] : [{ look: "rest", value: gpu.watts }];
   return {
     slices: [{ size: 1, total: gpu.wattsLimit || gpu.watts || 1, segments: [...segments, ...rest, ...loose] }],
-    label: known(gpu.wattsLimit) ? `${Math.round(gpu.watts)} of ${watts(gpu.wattsLimit)}` : watts(gpu.watts),
-    spoken: `Power: ${spoken(gpu, (one) => known(one.watts) && watts(one.watts), rest, watts)}${watts(gpu.watts)} of ${watts(gpu.wattsLimit)}`,
+    label: known(gpu.wattsLimit) ? partOf("power", gpu.watts, gpu.wattsLimit) : watts(gpu.watts),
+    spoken: `Power: ${spoken(gpu, (one) => known(one.watts) && watts(one.watts), rest, watts)}${partOf("power", gpu.watts, gpu.wattsLimit)}`,
   };
 }
 

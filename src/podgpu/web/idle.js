@@ -1,6 +1,7 @@
 // The view of what is idle: who holds a GPU, or a part of one, and does not use it.
 
-import { duration, gib, gpus as gpuCount, h, known, moment, write } from "./dom.js";
+import { h, known, write } from "./dom.js";
+import { duration, gpuHours, gpus as gpuCount, memory as memoryText, moment } from "./numbers.js";
 
 const SORT = {
   "": (a, b) => wasted(b) - wasted(a),
@@ -32,10 +33,10 @@ export function idleRows({ colours, link, cost }) {
         name.className = `name ${colours.of(tenant)} idle`;
         name.href = link({ pod: tenant.id });
         write(about, `${tenant.kind} ${tenant.workload} · ${gpu.node.name} · GPU ${gpu.index}`);
-        write(held, known(tenant.share) ? `${gpuCount(tenant.share)} GPU` : "share not known");
+        write(held, known(tenant.share) ? gpuCount(tenant.share) : "share not known");
         write(since, `${duration(tenant.idleFor)}, since ${moment(tenant.idleSince)}`);
         write(why, reason(tenant));
-        write(money, cost([{ gpu, tenant }]).replace(/^ \(|\)$/g, "") || `${gpuCount(wasted({ tenant }) / 3600)} GPU h`);
+        write(money, cost([{ gpu, tenant }]).replace(/^ \(|\)$/g, "") || gpuHours(wasted({ tenant }) / 3600));
       },
     };
   };
@@ -43,6 +44,6 @@ export function idleRows({ colours, link, cost }) {
 
 function reason(tenant) {
   if (tenant.source.idle === true) return "no process";
-  const memory = tenant.memory > 0 ? `, holds ${gib(tenant.memory)}` : "";
+  const memory = tenant.memory > 0 ? `, holds ${memoryText(tenant.memory)}` : "";
   return `${tenant.neverUsed ? "no use seen" : "stopped"}${memory}`;
 }

@@ -2,9 +2,10 @@
 
 import { PERIODS } from "./address.js";
 import { chart } from "./chart.js";
-import { duration, energy, gib, gpus as gpuCount, h, known, moment, percent, shortModel, watts } from "./dom.js";
+import { h, known, shortModel } from "./dom.js";
 import { COLUMNS } from "./history.js";
 import { summary } from "./model.js";
+import { age, duration, energy, gpus as gpuCount, memory, moment, percent, use, watts } from "./numbers.js";
 import { words } from "./words.js";
 
 const REFRESH = 30000;
@@ -66,8 +67,6 @@ function placesOf(gpus, id) {
   return gpus.flatMap((gpu) => gpu.tenants.filter((one) => one.id === id).map((tenant) => ({ gpu, tenant })));
 }
 
-const sure = (one) => (known(one.least) ? ` (${Math.round(one.least * 100)}–${Math.round(one.most * 100)} %)` : "");
-
 /** Numbers with their evidence: [what, value, how it is known]. */
 function numbersOf({ gpu, tenant }) {
   const { booking, claims = [] } = tenant.source;
@@ -78,15 +77,15 @@ function numbersOf({ gpu, tenant }) {
     : tenant.isOutsider ? "Nobody gives GPUs outside Kubernetes." : words.advice.not_given;
   const rows = [
     ["Given", known(tenant.share) ? `${percent(tenant.share)} of the GPU` : claims.length ? "not known" : "nothing", given],
-    ["Memory", known(tenant.memory) ? gib(tenant.memory) : "not known", known(tenant.memory) ? "The driver reports it for each process; these are its own." : "No process of it could be seen."],
+    ["Memory", known(tenant.memory) ? memory(tenant.memory) : "not known", known(tenant.memory) ? "The driver reports it for each process; these are its own." : "No process of it could be seen."],
   ];
-  if (known(tenant.memoryLimit)) rows.push(["Memory limit", gib(tenant.memoryLimit), `Set by ${claim?.system || "its sharing system"}.`]);
+  if (known(tenant.memoryLimit)) rows.push(["Memory limit", memory(tenant.memoryLimit), `Set by ${claim?.system || "its sharing system"}.`]);
   if (known(tenant.coreLimit)) rows.push(["SM limit", percent(tenant.coreLimit), `Set by ${claim?.system || "its sharing system"}.`]);
-  rows.push(["Busy", known(tenant.busy) ? `${percent(tenant.busy)}${sure(tenant)}` : "not known", `${gpu.isMinute ? "Of the last full minute. " : "Since the previous reading. "}${method}`]);
+  rows.push(["Busy", known(tenant.busy) ? use(tenant.busy, tenant.least, tenant.most) : "not known", `${gpu.isMinute ? "Of the last full minute. " : "Since the previous reading. "}${method}`]);
   if (known(tenant.ofInstance)) rows.push(["Of its slice", percent(tenant.ofInstance), "Activity of the MIG instance's multiprocessors, measured."]);
   if (known(booking.resident_us)) rows.push(["On the card", duration(booking.resident_us / 1e6), "Since the agent started, at work or not, by the driver's log of context switches."]);
   rows.push(["Power", watts(tenant.watts), "Its part of the card's power: idle power by share, the rest by busy time."]);
-  rows.push(["Energy so far", booking.bookable === false ? "not known" : energy(booking.energy_mj), "Since the agent started. All on this GPU add up to the card's own counter."]);
+  rows.push(["Energy so far", booking.bookable === false ? "not known" : energy(booking.energy_mj / 1000), "Since the agent started. All on this GPU add up to the card's own counter."]);
   if (known(tenant.idleFor)) rows.push(["Not used for", duration(tenant.idleFor), tenant.neverUsed ? `It has held this since ${moment(tenant.idleSince)}, and no use was seen.` : `Last active ${moment(tenant.idleSince)}.`]);
   else if (known(tenant.source.held_since)) rows.push(["Held since", moment(tenant.source.held_since), "When its pod started on the node."]);
   if (tenant.isUnseen) rows.push(["Unseen", "", words.unseen]);
@@ -117,7 +116,7 @@ function processes(list) {
       {},
       h("td", { class: "value" }, String(one.pid)),
       h("td", {}, (one.kinds ?? []).join(" ") || "has just ended"),
-      h("td", { class: "value" }, gib(one.memory_bytes)),
+      h("td", { class: "value" }, memory(one.memory_bytes)),
       h("td", { class: "value" }, percent(one.sm_ratio)),
       h("td", { class: "how" }, one.holder?.cgroup || one.holder?.reason || one.holder?.title || ""),
     ),
@@ -137,8 +136,8 @@ function charts(ring, past, sums, look) {
   return h(
     "div",
     { class: "charts" },
-    chart("Busy, of GPUs", series("busy"), { top: sums.share, write: gpuCount, look }),
-    chart("Memory", series("memory"), { top: sums.memoryRoom, write: gib, look }),
+    chart("Busy", series("busy"), { top: sums.share, write: gpuCount, look }),
+    chart("Memory", series("memory"), { top: sums.memoryRoom, write: memory, look }),
     chart("Power", series("watts"), { top: 0, write: watts, look }),
   );
 }
@@ -150,8 +149,8 @@ function pastCharts(past, sums, look) {
   return h(
     "div",
     { class: "charts" },
-    chart("Busy, of GPUs", past.busy, { top: sums.share, write: gpuCount, look, gap }),
-    chart("Memory", past.memory, { top: sums.memoryRoom, write: gib, look, gap }),
+    chart("Busy", past.busy, { top: sums.share, write: gpuCount, look, gap }),
+    chart("Memory", past.memory, { top: sums.memoryRoom, write: memory, look, gap }),
     chart("Power", past.watts, { top: 0, write: watts, look, gap }),
   );
 }
@@ -174,7 +173,7 @@ export function podPage(id, { model, history, past, period, colours, back, linkP
     "div",
     { class: "podpage" },
     top,
-    h("div", { class: "title" }, h("i", { class: `dot ${look}` }), h("h2", { tabindex: "-1" }, id), h("span", { class: "dim" }, `${tenant.kind} ${tenant.workload}`), sums.isIdle ? h("span", { class: "tag warn" }, `idle ${duration(sums.idleFor)}`) : null),
+    h("div", { class: "title" }, h("i", { class: `dot ${look}` }), h("h2", { tabindex: "-1" }, id), h("span", { class: "dim" }, `${tenant.kind} ${tenant.workload}`), sums.isIdle ? h("span", { class: "tag warn" }, `idle ${age(sums.idleFor)}`) : null),
     h("div", { class: "over" }, h("h3", {}, period ? "From the store" : "The last hour, as this page saw it"), linkPeriod ? periods(period, linkPeriod) : null),
     charts(history.pods.get(id), period && linkPeriod ? past.of(id, period) : undefined, sums, look),
     h("h3", {}, "Its numbers, and how they are known"),

@@ -1,5 +1,6 @@
 // What idle GPUs cost, where prices are known.
 
+import { money } from "./numbers.js";
 import { words } from "./words.js";
 
 /** A pattern as in file names: `*` stands for anything, `?` for one character. */
@@ -23,6 +24,6 @@ export function costOf(idle, { isRate = false } = {}) {
     total += price * (tenant.share ?? 0) * (isRate ? 1 : tenant.idleFor / 3600);
   }
   if (!isKnown) return "";
-  const money = `${total.toFixed(2)} ${words.prices.currency}`;
-  return isRate ? ` · ${money}/h` : ` (${money})`;
+  const cost = money(total, words.prices.currency);
+  return isRate ? ` · ${cost}/h` : ` (${cost})`;
 }

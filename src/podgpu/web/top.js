@@ -1,7 +1,8 @@
 // The first glance: header, totals, and what is wrong.
 
 import { spark } from "./chart.js";
-import { duration, gpus as gpuCount, h, known, percent, plural, shortModel, watts, write } from "./dom.js";
+import { h, known, shortModel, write } from "./dom.js";
+import { UNKNOWN, count, duration, gpuNumber, integer, partOf, percent, watts } from "./numbers.js";
 
 const SHOWN = 4; // alerts before the rest is folded
 
@@ -38,7 +39,7 @@ export class Header {
 
   draw(model, state, age) {
     write(this.name, model.name);
-    const nodes = model.isCluster ? `${plural(model.nodes.length, "node")}, ` : "";
+    const nodes = model.isCluster ? `${count(model.nodes.length, "node")}, ` : "";
     const isOld = age > 3 * model.interval + 2;
     const look = state === "away" ? "away" : isOld ? "old" : "on";
     this.dot.className = `live ${look}`;
@@ -68,14 +69,14 @@ export class Tiles {
 
   draw(totals, history, pending, cost) {
     const up = totals.gpus - totals.lost;
-    const models = totals.models.slice(0, 3).map(([model, count]) => `${count} ${shortModel(model)}`).join(", ");
-    this.#put("GPUs", String(totals.gpus), [models, totals.lost && `${totals.lost} lost`].filter(Boolean).join(" · "));
-    this.#put("Allocated", up ? percent(totals.allocated / up) : "–", `${totals.isAllocatedUnknown ? "at least " : ""}${gpuCount(totals.allocated)} of ${gpuCount(up)} GPUs`, history.totals.series(0), up);
-    const known_ = totals.busyOf < up ? `, ${up - totals.busyOf} not known` : "";
-    this.#put("Truly busy", known(totals.busy) && totals.busyOf ? percent(totals.busy / totals.busyOf) : "–", known(totals.busy) ? `${gpuCount(totals.busy)} GPUs' worth${known_}` : "not known", history.totals.series(1), up);
-    this.#put("Held, not used", gpuCount(totals.idle), totals.idleHolders ? `by ${plural(totals.idleHolders, "pod")} for 30 min or more${cost}` : "nobody for 30 min or more", history.totals.series(3), up);
-    const parts = [`${totals.freeWhole} whole`, totals.freeSlices && plural(totals.freeSlices, "MIG slice"), pending && `${plural(pending, "pod")} waiting`];
-    this.#put("Free", gpuCount(Math.max(0, totals.free)), parts.filter(Boolean).join(", "));
+    const models = totals.models.slice(0, 3).map(([model, number]) => `${integer(number)} ${shortModel(model)}`).join(", ");
+    this.#put("GPUs", integer(totals.gpus), [models, totals.lost && `${integer(totals.lost)} lost`].filter(Boolean).join(" · "));
+    this.#put("Allocated", up ? percent(totals.allocated / up) : UNKNOWN, `${totals.isAllocatedUnknown ? "at least " : ""}${partOf("gpus", totals.allocated, up)}`, history.totals.series(0), up);
+    const known_ = totals.busyOf < up ? `, ${integer(up - totals.busyOf)} not known` : "";
+    this.#put("Truly busy", known(totals.busy) && totals.busyOf ? percent(totals.busy / totals.busyOf) : UNKNOWN, known(totals.busy) ? `${partOf("gpus", totals.busy, totals.busyOf)}${known_}` : "not known", history.totals.series(1), up);
+    this.#put("Held, not used", gpuNumber(totals.idle), totals.idleHolders ? `by ${count(totals.idleHolders, "pod")} for 30 min or more${cost}` : "nobody for 30 min or more", history.totals.series(3), up);
+    const parts = [`${integer(totals.freeWhole)} whole`, totals.freeSlices && count(totals.freeSlices, "MIG slice"), pending && `${count(pending, "pod")} waiting`];
+    this.#put("Free", gpuNumber(Math.max(0, totals.free)), parts.filter(Boolean).join(", "));
     this.#put("Power", watts(totals.watts), totals.wattsLimit ? `of ${watts(totals.wattsLimit)} at most` : "", history.totals.series(2), totals.wattsLimit);
   }
 }
@@ -103,7 +104,7 @@ export class Alerts {
     }
     this.more.hidden = alerts.length <= SHOWN;
     this.more.setAttribute("aria-expanded", this.isOpen);
-    write(this.more, this.isOpen ? "Show fewer" : `Show ${alerts.length - SHOWN} more`);
+    write(this.more, this.isOpen ? "Show fewer" : `Show ${integer(alerts.length - SHOWN)} more`);
     this.#speak(alerts);
   }
 
@@ -122,7 +123,7 @@ export class Alerts {
   #speak(alerts) {
     const now = new Set(alerts.map((one) => `${one.kind}: ${one.gpu?.key ?? one.node?.name ?? ""}`));
     const fresh = this.known ? [...now].filter((one) => !this.known.has(one)).length : 0;
-    if (fresh) write(this.voice, `${plural(fresh, "new problem")}, ${alerts.length} in all`);
+    if (fresh) write(this.voice, `${count(fresh, "new problem")}, ${integer(alerts.length)} in all`);
     this.known = now;
   }
 }

@@ -1,8 +1,9 @@
 // The view by namespace and workload: what each was given and what it uses of it.
 
 import { Bar } from "./bar.js";
-import { gib, gpus as gpuCount, h, known, percent, plural, short, watts, write } from "./dom.js";
+import { h, known, write } from "./dom.js";
 import { workloadsOf } from "./model.js";
+import { age, count, gpus as gpuCount, partOf, percent, watts } from "./numbers.js";
 
 const SORT = {
   "": (a, b) => (b.share ?? 0) - (a.share ?? 0) || byName(a, b),
@@ -40,12 +41,12 @@ function cells(look) {
 
 function update(made, one, colour, sizes) {
   made.tag.hidden = !one.isIdle;
-  write(made.tag, one.isIdle ? `idle ${short(one.idleFor)}` : "");
-  write(made.given, known(one.share) ? `${gpuCount(one.share)} GPU` : "not given");
+  write(made.tag, one.isIdle ? `idle ${age(one.idleFor)}` : "");
+  write(made.given, known(one.share) ? gpuCount(one.share) : "not given");
   const ofGiven = known(one.busy) && one.share ? ` · ${percent(one.busy / one.share)} of it` : "";
-  const busyText = known(one.busy) ? `${gpuCount(one.busy)} GPU busy${ofGiven}` : "busy time not known";
+  const busyText = known(one.busy) ? `${gpuCount(one.busy)} busy${ofGiven}` : "busy time not known";
   made.busy.draw({ slices: [{ size: 1, total: one.share || one.busy || 1, segments: [{ look: colour, value: one.busy }] }], label: busyText, spoken: busyText }, sizes.work);
-  const memoryText = known(one.memory) ? `${gib(one.memory)} of ${gib(one.memoryRoom)}` : "memory not known";
+  const memoryText = known(one.memory) ? partOf("memory", one.memory, one.memoryRoom) : "memory not known";
   made.memory.draw({ slices: [{ size: 1, total: one.memoryRoom || one.memory || 1, segments: [{ look: colour, value: one.memory }] }], label: memoryText, spoken: memoryText }, sizes.work);
   write(made.power, watts(one.watts));
 }
@@ -56,7 +57,7 @@ const nodesOf = (one) => [...new Set(one.places.map(({ gpu }) => `${gpu.node.nam
 
 function places(one) {
   const found = nodesOf(one);
-  return found.length > 2 ? plural(found.length, "GPU") : found.join(", ");
+  return found.length > 2 ? count(found.length, "GPU") : found.join(", ");
 }
 
 export function workloadRows({ colours, at, link }) {
@@ -69,7 +70,7 @@ export function workloadRows({ colours, at, link }) {
         const isOne = one.pods.length === 1;
         write(made.name, one.name);
         made.name.href = isOne ? link({ pod: pod.id }) : link({ view: "gpus", namespace: one.namespace, workload: one.name });
-        write(made.about, [one.namespace, one.kind, isOne ? places(one) : plural(one.pods.length, "pod")].filter(Boolean).join(" · "));
+        write(made.about, [one.namespace, one.kind, isOne ? places(one) : count(one.pods.length, "pod")].filter(Boolean).join(" · "));
         update(made, one, look(one, colours), at());
       },
     };

@@ -125,9 +125,9 @@ async def test_whatever_answers_instead_of_an_agent_is_named() -> None:
     assert "not a document of a podgpu cluster" in await problem(reply(b"[]"))
     assert "cannot be read" in await problem(b"SSH-2.0-OpenSSH\r\n")
     assert "cannot be read" in await problem(b"")
-    assert "does not answer within 0.3 s" in await problem(b"", then_wait=True)
+    assert "does not answer within 300 ms" in await problem(b"", then_wait=True)
     partial = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"
-    assert "does not answer within 0.3 s" in await problem(partial, then_wait=True)
+    assert "does not answer within 300 ms" in await problem(partial, then_wait=True)
 
 
 async def test_nobody_there_is_a_refusal_of_its_own() -> None:

@@ -167,7 +167,7 @@ async def test_the_page_lists_every_node_and_escapes_what_others_say() -> None:
         page = await get(server, "/")
     assert page.headers["content-type"].startswith("text/html")
     assert all(f"<b>{name}</b>" in page.text for name in ("gpu-a", "gpu-b", "gpu-c"))
-    assert "&lt;b&gt;Look&lt;/b&gt;" in page.text and "1 pods wait for a GPU: ml/waits" in page.text
+    assert "&lt;b&gt;Look&lt;/b&gt;" in page.text and "1 pod waiting for a GPU: ml/waits" in page.text
 
 
 async def test_the_snapshot_of_a_node_is_passed_on() -> None:

@@ -4,12 +4,10 @@ from argparse import Namespace
 from collections.abc import Iterable
 
 from podgpu.cli._form import Column, Sheet
-from podgpu.cli._report.amount import hundredths
-from podgpu.cli._report.sheet import moment
 from podgpu.insight.idle import IdleRow, Idlers
 from podgpu.model import Cluster
 from podgpu.model.quantity import total
-from podgpu.views.glance import UNKNOWN, age, gib
+from podgpu.numbers import age, gib, gpu_number, moment, money
 from podgpu.views.text import line
 
 TOTAL = "total"
@@ -39,14 +37,14 @@ def _columns(currency: str) -> Iterable[Column[IdleRow]]:
     yield Column("NODE", lambda row: line(row.node))
     yield Column("GPU", lambda row: ",".join(row.gpus))
     yield Column("MODEL", lambda row: line(row.model).removeprefix("NVIDIA "), wide=True)
-    yield Column("HELD", lambda row: hundredths(row.held_gpus), number=True)
+    yield Column("HELD", lambda row: gpu_number(row.held_gpus), number=True)
     yield Column("MEM GiB", lambda row: "" if row.pod == TOTAL else gib(row.memory_used_bytes), number=True)
     yield Column("IDLE", _idle, number=True)
     yield Column("SINCE", _since, wide=True)
     yield Column("USED", _used)
     if currency:
-        yield Column(f"{currency}/H", lambda row: hundredths(row.cost_per_hour), number=True)
-        yield Column(currency, lambda row: hundredths(row.cost), number=True)
+        yield Column(f"{currency}/H", lambda row: money(row.cost_per_hour), number=True)
+        yield Column(currency, lambda row: money(row.cost), number=True)
 
 
 def _workload(row: IdleRow) -> str:
@@ -54,15 +52,11 @@ def _workload(row: IdleRow) -> str:
 
 
 def _idle(row: IdleRow) -> str:
-    if not row.gpus:
-        return ""
-    return UNKNOWN if row.idle_seconds is None else age(row.idle_seconds)
+    return age(row.idle_seconds) if row.gpus else ""
 
 
 def _since(row: IdleRow) -> str:
-    if not row.gpus:
-        return ""
-    return UNKNOWN if row.idle_since is None else moment(row.idle_since)
+    return moment(row.idle_since) if row.gpus else ""
 
 
 def _used(row: IdleRow) -> str:

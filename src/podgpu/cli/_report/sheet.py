@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from podgpu.cli._form import Column, Sheet
-from podgpu.cli._report.amount import amount, hundredths
 from podgpu.model import Statement, StatementLine
-from podgpu.views.glance import UNKNOWN, percent
+from podgpu.numbers import UNKNOWN, column, money, percent
 from podgpu.views.text import line
 
 # The rows that are not of a group, and what they mean.
@@ -79,8 +78,8 @@ def _over(value: int | None, unit: int) -> float | None:
 
 def _head(statement: Statement) -> dict[str, Any]:
     head = {
-        "from": moment(statement.start),
-        "to": moment(statement.end),
+        "from": _instant(statement.start),
+        "to": _instant(statement.end),
         "by": statement.by,
         "gpus": statement.gpus,
         "currency": statement.currency or None,
@@ -95,13 +94,13 @@ def _head(statement: Statement) -> dict[str, Any]:
 def _columns(statement: Statement) -> tuple[Column[Any], ...]:
     title = "/".join(name.removeprefix("label_").removeprefix("workload_") for name in statement.by)
     total = statement.total
-    costs: Column[Any] = Column(f"COST {statement.currency}", lambda row: hundredths(row.cost), number=True)
+    costs: Column[Any] = Column(f"COST {statement.currency}", lambda row: money(row.cost), number=True)
     return (
         Column(title.upper(), _title(statement.by)),
-        Column("GPU-HOURS", lambda row: amount(row.gpu_hours, total.gpu_hours), number=True),
-        Column("BUSY-HOURS", lambda row: amount(row.busy_hours, total.busy_hours), number=True),
+        Column("GPU-HOURS", lambda row: column("gpu hours", row.gpu_hours, total.gpu_hours), number=True),
+        Column("BUSY-HOURS", lambda row: column("gpu hours", row.busy_hours, total.busy_hours), number=True),
         Column("USE", _use, number=True),
-        Column("KWH", lambda row: amount(row.energy_kwh, total.energy_kwh), number=True),
+        Column("KWH", lambda row: column("kilowatt hours", row.energy_kwh, total.energy_kwh), number=True),
         *((costs,) if statement.currency else ()),
     )
 
@@ -120,5 +119,6 @@ def _use(row: Any) -> str:
     return percent(row.busy_hours / row.gpu_hours) if known else UNKNOWN
 
 
-def moment(at: float) -> str:
+def _instant(at: float) -> str:
+    """For other programs."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from podgpu.cli._form import Column
 from podgpu.insight.holding import IDLE
 from podgpu.insight.rows import Row
-from podgpu.views.glance import UNKNOWN, age, gib, use_text, watts, whole
+from podgpu.numbers import UNKNOWN, age, celsius, gib, gpu_number, integer, watts
+from podgpu.views.glance import use_text
 from podgpu.views.text import line
 
 USE = "USE"
@@ -37,12 +38,7 @@ def state_of(row: Row) -> str:
 
 
 def _gpus(row: Row) -> str:
-    return ",".join(row.gpus) if row.gpus else str(row.cards) if row.cards else UNKNOWN
-
-
-def amount(value: float | None) -> str:
-    """Write a number of GPUs; of hundreds nobody counts the tenths."""
-    return UNKNOWN if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+    return ",".join(row.gpus) if row.gpus else integer(row.cards) if row.cards else UNKNOWN
 
 
 def _limit(row: Row) -> str:
@@ -63,16 +59,16 @@ _NODE = _words(
 _GPU = Heading("GPU", _gpus, lambda row: float(row.cards), 9, 6, number=False)
 _MODEL = _words("MODEL", lambda row: line(row.model) or UNKNOWN, 12, 4)
 _KIND = _words("KIND", lambda row: line(row.kind), 11, 3)
-_PODS = Heading("PODS", lambda row: str(row.pods), lambda row: float(row.pods), 5, 6)
-_CARDS = Heading("GPUS", lambda row: str(row.cards), lambda row: float(row.cards), 5, 7)
-_HELD = Heading("HELD", lambda row: amount(row.held_gpus), lambda row: row.held_gpus, 6, 6)
-_SHARE = Heading("HELD", lambda row: amount(row.held_gpus), lambda row: row.held_gpus, 5, 2)
+_PODS = Heading("PODS", lambda row: integer(row.pods), lambda row: float(row.pods), 5, 6)
+_CARDS = Heading("GPUS", lambda row: integer(row.cards), lambda row: float(row.cards), 5, 7)
+_HELD = Heading("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 6, 6)
+_SHARE = Heading("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 5, 2)
 _USE = Heading(USE, lambda row: use_text(row.use), lambda row: row.use_ratio, 13)
 _MEMORY = Heading("MEM GiB", lambda row: gib(row.memory_used_bytes), lambda row: row.memory_used_bytes, 7, 8)
 _LIMIT = Heading("OF GiB", _limit, lambda row: row.memory_total_bytes, 7, 3)
 _POWER = Heading("POWER", lambda row: watts(row.power_watts), lambda row: row.power_watts, 7, 5)
 _HEAT = Heading(
-    "TEMP", lambda row: whole(row.temperature_celsius, "°C"), lambda row: row.temperature_celsius, 6, 5
+    "TEMP", lambda row: celsius(row.temperature_celsius), lambda row: row.temperature_celsius, 6, 5
 )
 _STATE = _words(STATE, state_of, 11, 8)
 

@@ -6,7 +6,8 @@ from podgpu.cli._top.line import BOLD, DIM, PLAIN, RED, YELLOW, Line
 from podgpu.insight.placement import Placement
 from podgpu.insight.rows import Entry, gpus_of, pods_of
 from podgpu.model import Process, Rest, Use
-from podgpu.views.glance import gib, percent, switching, use_text, watts
+from podgpu.numbers import gib, memory, percent, watts
+from podgpu.views.glance import switching, use_text
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.rest import REASONS, present
 from podgpu.views.text import fitted, line
@@ -45,7 +46,7 @@ def _place(place: Placement) -> Iterator[Line]:
         facts.append(f"given {percent(tenant.booking.allocated_ratio)}")
     facts += [
         use_text(tenant.use),
-        f"{gib(tenant.booking.memory_bytes)} GiB",
+        memory(tenant.booking.memory_bytes),
         watts(tenant.use.watts if tenant.use else None),
     ]
     if tenant.booking.method:
@@ -61,7 +62,7 @@ def _place(place: Placement) -> Iterator[Line]:
 
 def _process(process: Process) -> Line:
     facts = [f"pid {process.pid}", line(" ".join(process.kinds))]
-    facts += [] if process.memory_bytes is None else [f"{gib(process.memory_bytes)} GiB"]
+    facts += [] if process.memory_bytes is None else [memory(process.memory_bytes)]
     facts += [] if process.sm_ratio is None or "mps" in process.kinds else [f"SM {percent(process.sm_ratio)}"]
     if process.holder is not None and process.holder.command:
         facts.append(line(process.holder.command))
@@ -106,8 +107,8 @@ def _node(entry: Entry) -> Iterator[Line]:
         yield _row(name, row.use, row.memory_used_bytes, row.power_watts, line(row.state))
 
 
-def _row(name: str, use: Use | None, memory: int | None, power: float | None, state: str = "") -> Line:
-    numbers = f"{use_text(use):>13}  {gib(memory):>7}  {watts(power):>6}  "
+def _row(name: str, use: Use | None, used: int | None, power: float | None, state: str = "") -> Line:
+    numbers = f"{use_text(use):>13}  {gib(used):>7}  {watts(power):>7}  "
     return [(f"{_INDENT}{fitted(name, _NAME)}  {numbers}", PLAIN), (state, YELLOW)]
 
 

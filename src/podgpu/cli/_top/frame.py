@@ -1,11 +1,10 @@
 """The whole screen as lines, for the present rows and choices. Only rows that fit are written."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podgpu.cli._top.board import Board
-from podgpu.cli._top.columns import HEADINGS, STATE, USE, Heading, amount, heading, state_of
+from podgpu.cli._top.columns import HEADINGS, STATE, USE, Heading, heading, state_of
 from podgpu.cli._top.evidence import evidence
 from podgpu.cli._top.line import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, spread
 from podgpu.cli._top.sheet import sheet
@@ -13,7 +12,7 @@ from podgpu.cli._top.state import VIEWS, State
 from podgpu.insight.holding import IDLE
 from podgpu.insight.rows import PENDING, Entry, Row
 from podgpu.model import Sums, Use
-from podgpu.numbers import count
+from podgpu.numbers import UNKNOWN, count, gpu_number, integer, moment
 from podgpu.views.text import fitted, line, shortened
 
 HEAD, FOOT = 4, 1
@@ -65,11 +64,10 @@ def _blank(count: int) -> list[Line]:
 
 
 def _wrong(board: Board, width: int) -> Line:
-    at = time.localtime(board.cluster.taken_at)
-    clock: Line = [] if board.cluster.replayed else [(time.strftime("%H:%M:%S", at), DIM)]
+    clock: Line = [] if board.cluster.replayed else [(moment(board.cluster.taken_at), DIM)]
     if not board.wrongs:
         return spread([("Nothing is wrong.", DIM)], clock, width)
-    more = f"  +{len(board.wrongs) - 1} more: w" if len(board.wrongs) > 1 else ""
+    more = f"  +{integer(len(board.wrongs) - 1)} more: w" if len(board.wrongs) > 1 else ""
     return spread([(f"! {board.wrongs[0]}", RED)], [(more, RED), ("  ", PLAIN), *clock], width)
 
 
@@ -77,11 +75,11 @@ def _summary(board: Board, mode: str, width: int) -> Line:
     cluster = board.cluster
     sums = cluster.insight.sums if cluster.insight else Sums()
     name = line(cluster.name) or (line(cluster.nodes[0].name) if len(cluster.nodes) == 1 else "")
-    words = [f"{len(cluster.nodes)} nodes"] * (len(cluster.nodes) != 1) + [count(sums.gpus, "GPU")]
-    words += [f"{amount(sums.busy_gpus)} busy"] * (sums.busy_gpus is not None)
-    words += [f"{amount(sums.allocated_gpus)} held", count(sums.pods, "pod")]
-    words += [f"{len(cluster.pending)} pending"] * bool(cluster.pending)
-    idle = f"{amount(sums.unused_gpus)} held by {count(sums.unused_pods, 'pod')} and not used"
+    words = [count(len(cluster.nodes), "node")] * (len(cluster.nodes) != 1) + [count(sums.gpus, "GPU")]
+    words += [f"{gpu_number(sums.busy_gpus)} busy"] * (sums.busy_gpus is not None)
+    words += [f"{gpu_number(sums.allocated_gpus)} held", count(sums.pods, "pod")]
+    words += [f"{integer(len(cluster.pending))} pending"] * bool(cluster.pending)
+    idle = f"{gpu_number(sums.unused_gpus)} held by {count(sums.unused_pods, 'pod')} and not used"
     marks: Line = [(f" {mark} ", MARKED) for mark in (mode, "DEMO" if cluster.demo else "") if mark]
     known = sums.gpus - sums.lost_gpus - sums.unknown_busy
     whole = Use(sums.busy_gpus / known if sums.busy_gpus is not None and known > 0 else None)
@@ -206,4 +204,4 @@ def _name_tone(row: Row) -> str:
 def _tone(row: Row, one: Heading) -> str:
     if one.title == STATE:
         return YELLOW if row.idle_pods or row.state == PENDING else RED if state_of(row) else PLAIN
-    return DIM if one.text(row) == "-" else PLAIN
+    return DIM if one.text(row) == UNKNOWN else PLAIN

@@ -9,7 +9,7 @@ from podgpu.cli._top.screen import Screen
 from podgpu.cli._top.state import State, press
 from podgpu.cli._view import View
 from podgpu.insight.selection import Selection
-from podgpu.views.glance import moment
+from podgpu.numbers import moment, times
 
 _WAIT_SECONDS = 5.0
 
@@ -57,7 +57,7 @@ def _mode(view: View, board: Board) -> str:
     if view.player is None:
         return ""
     over = "  over" if view.player.is_over else ""
-    return f"REPLAY {moment(board.cluster.taken_at)}  {view.player.speed:g}x{over}"
+    return f"REPLAY {moment(board.cluster.taken_at)}  {times(view.player.speed)}{over}"
 
 
 def _key(screen: Screen, state: State, board: Board, watch: Watch) -> str:

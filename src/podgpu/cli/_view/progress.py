@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from podgpu.numbers import duration
+
 PATIENCE_SECONDS = 0.6  # what is quicker needs no word
 _STEP_SECONDS = 0.2
 
@@ -31,5 +33,5 @@ def _tell(words: Callable[[], str], done: threading.Event) -> None:
     if done.wait(PATIENCE_SECONDS):
         return
     while not done.wait(_STEP_SECONDS):
-        print(f"\r\x1b[K{words()}, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr, flush=True)
+        print(f"\r\x1b[K{words()}, {duration(time.monotonic() - begun)}", end="", file=sys.stderr, flush=True)
     print("\r\x1b[K", end="", file=sys.stderr, flush=True)

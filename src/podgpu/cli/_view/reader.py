@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from podgpu.cli._view.progress import waiting
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
+from podgpu.numbers import count, duration, integer
 
 if TYPE_CHECKING:
     from podgpu.assembly.cluster import OpenCluster
@@ -66,7 +67,9 @@ class ReaderView:
         try:
             return self._ask(self._reader.full(node)).result(FULL_SECONDS)
         except NotYet:
-            raise UserError(f"the agent of node {node} does not answer within {FULL_SECONDS:g} s") from None
+            raise UserError(
+                f"the agent of node {node} does not answer within {duration(FULL_SECONDS)}"
+            ) from None
 
     def close(self) -> None:
         try:
@@ -78,7 +81,7 @@ class ReaderView:
 
     def _words(self) -> str:
         known = sum(one.snapshot is not None for one in self.cluster.nodes)
-        return f"reading the cluster: {known} of {len(self.cluster.nodes)} nodes"
+        return f"reading the cluster: {integer(known)} of {count(len(self.cluster.nodes), 'node')}"
 
     def _ask(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self._events)

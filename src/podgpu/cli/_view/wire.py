@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from podgpu.cluster.agents.login import Login
 from podgpu.cluster.agents.options import LoginOptions
 from podgpu.errors import UserError
+from podgpu.numbers import duration
 
 PATIENCE_SECONDS = 10.0
 LARGEST_BYTES = 512 * 2**20
@@ -50,7 +51,7 @@ class Wire:
             self.close()
             raise
         except TimeoutError:
-            problem = f"does not answer within {self._patience:g} s"
+            problem = f"does not answer within {duration(self._patience)}"
         except ConnectionRefusedError:
             self.close()
             raise Refused(f"{self.url} refuses the connection; {_ADVICE}") from None

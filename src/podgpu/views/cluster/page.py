@@ -3,8 +3,7 @@
 from html import escape
 
 from podgpu.model import Cluster, ClusterNode, Sums
-from podgpu.numbers import count
-from podgpu.views.glance import UNKNOWN, gib, moment, watts
+from podgpu.numbers import count, gib_of, gpu_number, integer, moment, watts
 from podgpu.views.page.shell import document
 from podgpu.views.problem import sentence
 from podgpu.views.text import fitted, line
@@ -46,19 +45,14 @@ def frame(cluster: Cluster) -> tuple[bytes, bytes]:
 
 
 def _cells(sums: Sums) -> list[str]:
-    known = sums.memory_used_bytes is not None or sums.memory_total_bytes is not None
     return [
-        str(sums.gpus),
-        _gpus(sums.allocated_gpus),
-        _gpus(sums.busy_gpus),
-        _gpus(sums.unused_gpus),
-        f"{gib(sums.memory_used_bytes)} / {gib(sums.memory_total_bytes)}" if known else UNKNOWN,
+        integer(sums.gpus),
+        gpu_number(sums.allocated_gpus),
+        gpu_number(sums.busy_gpus),
+        gpu_number(sums.unused_gpus),
+        gib_of(sums.memory_used_bytes, sums.memory_total_bytes),
         watts(sums.power_watts),
     ]
-
-
-def _gpus(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _line(name: str, cells: list[str]) -> str:
@@ -72,7 +66,10 @@ def _counts(cluster: Cluster) -> str:
     for node in cluster.nodes:
         states[node.state] = states.get(node.state, 0) + 1
     return ", ".join(
-        [count(len(cluster.nodes), "node"), *(f"{number} {state}" for state, number in states.items())]
+        [
+            count(len(cluster.nodes), "node"),
+            *(f"{integer(number)} {state}" for state, number in states.items()),
+        ]
     )
 
 
@@ -90,6 +87,10 @@ def _pending(cluster: Cluster) -> str:
     if not cluster.pending:
         return ""
     names = ", ".join(f"{pod.namespace}/{pod.name}" for pod in cluster.pending[:MAX_PENDING])
-    more = f" and {len(cluster.pending) - MAX_PENDING} more" if len(cluster.pending) > MAX_PENDING else ""
+    more = (
+        f" and {integer(len(cluster.pending) - MAX_PENDING)} more"
+        if len(cluster.pending) > MAX_PENDING
+        else ""
+    )
     waits = "wait" if len(cluster.pending) != 1 else "waits"
     return f"<p>{count(len(cluster.pending), 'pod')} {waits} for a GPU: {escape(line(names))}{more}</p>"

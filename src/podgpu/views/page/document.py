@@ -3,7 +3,7 @@
 from html import escape
 
 from podgpu.model import Snapshot
-from podgpu.views.glance import moment, seconds
+from podgpu.numbers import duration, moment
 from podgpu.views.page.shell import document
 from podgpu.views.table import WIDE, table
 from podgpu.views.text import line
@@ -35,8 +35,8 @@ def html(snapshot: Snapshot, now_age_seconds: float) -> bytes:
 
 
 def _freshness(snapshot: Snapshot, age: float) -> str:
-    since = "recorded" if snapshot.replayed else f"updated {seconds(max(age, 0.0))} ago"
-    return f"{since}, every {seconds(snapshot.interval_seconds)}"
+    since = "recorded" if snapshot.replayed else f"updated {duration(age)} ago"
+    return f"{since}, every {duration(snapshot.interval_seconds)}"
 
 
 def _banners(snapshot: Snapshot, age: float) -> str:

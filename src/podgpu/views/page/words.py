@@ -3,6 +3,7 @@
 import msgspec
 
 from podgpu.insight.holding import EVIDENCE
+from podgpu.numbers.table import TABLE
 from podgpu.views.rest import MEANINGS, REASONS
 from podgpu.views.why.words import METHODS, NOT_GIVEN
 
@@ -15,5 +16,6 @@ def script() -> bytes:
         "reasons": REASONS,
         "meanings": MEANINGS,
         "evidence": EVIDENCE,
+        "numbers": TABLE,
     }
     return b"export const words = " + msgspec.json.encode(words) + b";\n"

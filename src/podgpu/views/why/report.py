@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from podgpu.insight.holding import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot, Tenant
-from podgpu.views.glance import bounds, gib, moment, percent, problem, switching, use_text, watts
+from podgpu.numbers import bounds, exact, memory, moment, percent, watts
+from podgpu.views.glance import problem, switching, use_text
 from podgpu.views.outsider import is_outsider, outsider_names
 from podgpu.views.rest import REASONS
 from podgpu.views.text import line
 from podgpu.views.why import words
 from podgpu.views.why.chain import Case, Chain
 from podgpu.views.why.lines import fact, path
-from podgpu.views.why.sheet import decimal, profile, sheet
+from podgpu.views.why.sheet import profile, sheet
 
 _STATES = {
     IDLE: "Idle",
@@ -134,7 +135,7 @@ def _claim(claim: Claim, width: int) -> Iterator[str]:
     yield from fact("Shared by", source, width, _INDENT)
     parts = [f"{percent(claim.share)} of {'the instance' if claim.mig else 'the GPU'}"]
     if claim.memory_limit_bytes is not None:
-        parts.append(f"at most {gib(claim.memory_limit_bytes)} GiB")
+        parts.append(f"at most {memory(claim.memory_limit_bytes)}")
     if claim.core_limit_ratio is not None:
         parts.append(f"at most {percent(claim.core_limit_ratio)} of its SMs")
     yield from fact("Given", ", ".join(parts), width, _INDENT)
@@ -143,7 +144,7 @@ def _claim(claim: Claim, width: int) -> Iterator[str]:
 def _process(process: Process, holder: Holder | None, width: int) -> Iterator[str]:
     facts = [f"pid {process.pid}", line(" ".join(process.kinds)) or "ended since the last reading"]
     if process.memory_bytes is not None:
-        facts.append(f"{gib(process.memory_bytes)} GiB")
+        facts.append(memory(process.memory_bytes))
     if process.sm_ratio is not None:
         # The driver counts a client's time as its server's.
         facts.append("SM not measured" if "mps" in process.kinds else f"SM {percent(process.sm_ratio)}")
@@ -161,7 +162,7 @@ def _process(process: Process, holder: Holder | None, width: int) -> Iterator[st
 def _now(booking: Booking, width: int) -> list[str]:
     now = []
     if booking.memory_bytes is not None:
-        now.append(f"{gib(booking.memory_bytes)} GiB")
+        now.append(memory(booking.memory_bytes))
     if booking.instance_ratio is not None:
         now.append(f"SM {percent(booking.instance_ratio)} of its instance")
     return fact("Now", ", ".join(now), width, _INDENT) if now else []
@@ -174,7 +175,7 @@ def _busy(tenant: Tenant, period: str, width: int) -> list[str]:
         return []
     facts = [] if use.ratio is None else [f"{use_text(use)} of the GPU's time"]
     facts += [] if use.watts is None else [watts(use.watts)]
-    by = f", {_FOUND_BY.get(tenant.booking.method, 'by an estimate')}" if bounds(use) else ""
+    by = f", {_FOUND_BY.get(tenant.booking.method, 'by an estimate')}" if bounds(use.least, use.most) else ""
     return fact("Busy", f"{', '.join(facts)}, {_PERIODS.get(period, period)}{by}", width, _INDENT)
 
 
@@ -182,11 +183,11 @@ def _booked(booking: Booking, width: int) -> list[str]:
     if not booking.bookable:
         return fact("Booked", words.UNSIZED, width, _INDENT)
     so_far = (
-        f"busy {decimal(booking.busy_us, 6)} s, {decimal(booking.energy_mj, 3)} J, "
-        f"allocated {decimal(booking.allocated_us, 6)} s"
+        f"busy {exact(booking.busy_us, 6)} s, {exact(booking.energy_mj, 3)} J, "
+        f"allocated {exact(booking.allocated_us, 6)} s"
     )
     if booking.resident_us is not None:
-        so_far += f", on the GPU {decimal(booking.resident_us, 6)} s"
+        so_far += f", on the GPU {exact(booking.resident_us, 6)} s"
     return fact("Booked", so_far, width, _INDENT)
 
 

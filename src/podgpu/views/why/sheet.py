@@ -1,11 +1,9 @@
 """The books of one card: everybody on it, and the sum that shows whether they balance."""
 
-from decimal import Decimal
-
 from msgspec import Struct
 
 from podgpu.model import ENDED, Balance, Card, Rest, Tenant
-from podgpu.views.glance import UNKNOWN
+from podgpu.numbers import UNKNOWN, exact
 from podgpu.views.rest import REASONS
 from podgpu.views.tenant import full_name
 from podgpu.views.text import line, shortened
@@ -45,10 +43,6 @@ def profile(card: Card, mig: str) -> str:
     return _profiles(card).get(mig, "")
 
 
-def decimal(number: int, places: int) -> str:
-    return f"{Decimal(number).scaleb(-places):f}"
-
-
 def _profiles(card: Card) -> dict[str, str]:
     return {one.mig.uuid: line(one.mig.profile) for one in card.instances}
 
@@ -70,8 +64,8 @@ def _memory(rows: list[_Row]) -> int | None:
 
 
 def _written(row: _Row, name_width: int) -> str:
-    memory = UNKNOWN if row.memory is None else str(row.memory)
-    numbers = (memory, decimal(row.busy_us, 6), decimal(row.energy_mj, 3))
+    memory = UNKNOWN if row.memory is None else exact(row.memory, 0)
+    numbers = (memory, exact(row.busy_us, 6), exact(row.energy_mj, 3))
     name = shortened(row.name, name_width - 1)
     return f"{name:<{name_width}}" + "".join(f"{number:>{_COLUMN}}" for number in numbers)
 

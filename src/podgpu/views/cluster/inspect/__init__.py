@@ -10,6 +10,7 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
+from podgpu.numbers import gib
 from podgpu.views.cluster.inspect.holdings import (
     Amount,
     CardHolding,
@@ -44,7 +45,7 @@ class Unit(Struct, frozen=True):
         """Use is no round number: in GiB it has a decimal."""
         if size is None:
             return UNKNOWN
-        return f"{size / self.size:.1f}" if self.size == GIB else str(size // self.size)
+        return gib(size) if self.size == GIB else str(size // self.size)
 
 
 def unit_of(found: Holdings) -> Unit:

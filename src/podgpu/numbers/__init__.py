@@ -1,0 +1,234 @@
+"""Writes numbers for people, by one table. `web/numbers.js` does the same for the page.
+
+A value is taken to 15 significant digits, which every decimal of that length survives in binary; then it is rounded, a
+half away from zero. What is unknown, or no number, is a dash.
+"""
+
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import TypeGuard
+
+from podgpu.numbers.table import (
+    GROUP,
+    MINUS,
+    MOMENT,
+    MOST,
+    PLURALS,
+    POINT,
+    QUANTITIES,
+    RANGE,
+    UNKNOWN,
+    Quantity,
+    Step,
+)
+
+__all__ = [
+    "UNKNOWN",
+    "age",
+    "bare",
+    "bounds",
+    "bytes_on_disk",
+    "celsius",
+    "column",
+    "count",
+    "duration",
+    "energy",
+    "exact",
+    "gib",
+    "gib_of",
+    "gpu_number",
+    "gpus",
+    "integer",
+    "memory",
+    "moment",
+    "money",
+    "percent",
+    "times",
+    "use",
+    "watts",
+    "write",
+]
+
+Number = float | None
+
+_SIGNIFICANT = Context(prec=15, rounding=ROUND_HALF_UP)
+_PLAIN = Context(prec=60, rounding=ROUND_HALF_UP)  # room for all digits of the largest number
+_PLACES = [Decimal(1).scaleb(-decimals) for decimals in range(8)]
+_ONE = _PLACES[0]
+
+
+def write(quantity: str, value: Number) -> str:
+    """Write it with its unit."""
+    return _whole(QUANTITIES[quantity], value)
+
+
+def percent(ratio: Number) -> str:
+    return write("ratio", ratio)
+
+
+def gpus(value: Number) -> str:
+    """`0.25 GPU`, `1.3 GPUs`, `3 GPUs`."""
+    return write("gpus", value)
+
+
+def gpu_number(value: Number) -> str:
+    """A number of GPUs where the column, or the word beside it, says so."""
+    return bare("gpus", value)
+
+
+def memory(size: Number) -> str:
+    return write("memory", size)
+
+
+def gib(size: Number) -> str:
+    """Memory for a column that is headed GiB."""
+    return bare("memory", size)
+
+
+def gib_of(used: Number, total: Number) -> str:
+    """Write `used / total`, for a column that is headed GiB."""
+    return UNKNOWN if used is None and total is None else f"{gib(used)} / {gib(total)}"
+
+
+def bytes_on_disk(size: Number) -> str:
+    return write("size", size)
+
+
+def watts(value: Number) -> str:
+    return write("power", value)
+
+
+def energy(joules: Number) -> str:
+    return write("energy", joules)
+
+
+def celsius(value: Number) -> str:
+    return write("temperature", value)
+
+
+def duration(seconds: Number) -> str:
+    """`42 ms`, `2.1 s`, `12 s`, `5 min`, `3 h 12 min`, `5 d 4 h`."""
+    return write("duration", seconds)
+
+
+def age(seconds: Number) -> str:
+    """A duration that is short enough for a column: `42s`, `35m`, `12h`, `9d`."""
+    return write("age", seconds)
+
+
+def times(value: Number) -> str:
+    """`2x`."""
+    return write("times", value)
+
+
+def integer(value: Number) -> str:
+    return write("count", value)
+
+
+def count(things: int, noun: str) -> str:
+    """`1 process`, `2 processes`, `3 more pods`."""
+    *before, last = noun.split(" ")
+    many = " ".join([*before, PLURALS.get(last, f"{last}s")])
+    return f"{integer(things)} {noun if abs(things) == 1 else many}"
+
+
+def money(value: Number, currency: str = "") -> str:
+    """Without a currency for a column that is headed by it."""
+    written = bare("money", value)
+    return written if written == UNKNOWN or not currency else f"{written} {currency}"
+
+
+def column(quantity: str, value: Number, total: Number) -> str:
+    """Write a value of a column, without its unit, with the decimals that the column's total has."""
+    if not _known(value):
+        return UNKNOWN
+    step = _step(QUANTITIES[quantity], total if _known(total) else value)[0]
+    return _signed(_rounded(abs(value), step), step.decimals, is_negative=value < 0)
+
+
+def bounds(least: Number, most: Number) -> str:
+    """Write `12–34`, in percent; nothing where they are unknown, or the same once they are written."""
+    if not _known(least) or not _known(most):
+        return ""
+    low, high = bare("ratio", least), bare("ratio", most)
+    return "" if low == high else f"{low}{RANGE}{high}"
+
+
+def use(ratio: Number, least: Number = None, most: Number = None) -> str:
+    """Write `23% (12–34)`: the number, and its bounds where there is a doubt."""
+    span = bounds(least, most)
+    return f"{percent(ratio)} ({span})" if span and _known(ratio) else percent(ratio)
+
+
+def exact(number: int, places: int) -> str:
+    """Write an integer of the books in a larger unit, all of its digits."""
+    return f"{Decimal(number).scaleb(-places):f}"
+
+
+def moment(at: Number) -> str:
+    """Write a time of the past: `2026-11-15 14:03:11 UTC`."""
+    try:
+        return UNKNOWN if at is None else datetime.fromtimestamp(at, UTC).strftime(MOMENT)
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN
+
+
+def _whole(how: Quantity, value: Number) -> str:
+    if not _known(value):
+        return UNKNOWN
+    value = value if how.least is None else max(value, how.least)
+    step, size = _step(how, value)
+    number = _signed(size, step.decimals, is_negative=value < 0, trims=how.trims)
+    if step.rest is not None and (rest := _left(abs(value), step.factor, step.rest[0])):
+        return f"{number}{step.unit} {rest}{step.rest[1]}"
+    return f"{number}{step.unit if not step.units or 0 < size <= 1 else step.units}"
+
+
+def bare(quantity: str, value: Number) -> str:
+    """Write it without its unit, where the words around say which."""
+    if not _known(value):
+        return UNKNOWN
+    how = QUANTITIES[quantity]
+    step, size = _step(how, value)
+    return _signed(size, step.decimals, is_negative=value < 0, trims=how.trims)
+
+
+def _known(value: Number) -> TypeGuard[float]:
+    return value is not None and -MOST <= value <= MOST
+
+
+def _step(how: Quantity, value: float) -> tuple[Step, Decimal]:
+    """Find the step that a value is written by, and what is written without its sign."""
+    if value == 0:
+        return how.zero, Decimal(0)
+    size = abs(value)
+    for step in how.steps:
+        if step.below is None:
+            return step, _rounded(size, step)
+        if size / step.factor < step.below and (written := _rounded(size, step)) < step.below:
+            return step, written
+    raise AssertionError("the last step has no end")
+
+
+def _rounded(size: float, step: Step) -> Decimal:
+    if step.down:
+        return Decimal(_seconds(size) // int(step.factor))
+    scaled = _SIGNIFICANT.create_decimal(size / step.factor)
+    return scaled.quantize(_PLACES[step.decimals], context=_PLAIN)
+
+
+def _left(size: float, factor: float, unit: float) -> int:
+    return _seconds(size) % int(factor) // int(unit)
+
+
+def _seconds(size: float) -> int:
+    return int(_SIGNIFICANT.create_decimal(size).quantize(_ONE, context=_PLAIN))
+
+
+def _signed(size: Decimal, decimals: int, *, is_negative: bool, trims: bool = False) -> str:
+    text = f"{size:.{decimals}f}"
+    digits, _, fraction = text.partition(".")
+    fraction = fraction.rstrip("0") if trims else fraction
+    grouped = f"{int(digits):,}".replace(",", GROUP) if len(digits) > 3 else digits
+    number = f"{grouped}{POINT}{fraction}" if fraction else grouped
+    return f"{MINUS}{number}" if is_negative and size else number

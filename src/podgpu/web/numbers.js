@@ -1,0 +1,120 @@
+// Writes numbers for people, by the table that Python writes by too: podgpu/numbers says how.
+
+import { words } from "./words.js";
+
+const { quantities, plurals, unknown, most, group, point, minus, range, time, day } = words.numbers;
+
+export const UNKNOWN = unknown;
+
+const isNumber = (value) => typeof value === "number" && Math.abs(value) <= most;
+
+/** A positive number in units of 10^-decimals, as an integer: to 15 significant digits, then a half up. */
+function rounded(size, decimals) {
+  const [digits, exponent] = size.toExponential(14).split("e");
+  const shift = Number(exponent) - 14 + decimals;
+  const whole = BigInt(digits.replace(".", ""));
+  if (shift >= 0) return whole * 10n ** BigInt(shift);
+  const unit = 10n ** BigInt(-shift);
+  return (whole + unit / 2n) / unit;
+}
+
+const seconds = (size) => rounded(size, 0);
+
+const inStep = (size, step) => (step.down ? seconds(size) / BigInt(step.factor) : rounded(size / step.factor, step.decimals));
+
+/** The step that a value is written by, and what is written, as an integer. */
+function stepOf({ steps, zero }, value) {
+  if (value === 0) return [zero, 0n];
+  const size = Math.abs(value);
+  for (const step of steps) {
+    if (step.below === null) return [step, inStep(size, step)];
+    if (size / step.factor >= step.below) continue;
+    const written = inStep(size, step);
+    if (written < BigInt(step.below) * 10n ** BigInt(step.decimals)) return [step, written];
+  }
+  throw new Error("the last step has no end");
+}
+
+function signed(written, decimals, { trims }, isNegative) {
+  const all = String(written).padStart(decimals + 1, "0");
+  const digits = all.slice(0, all.length - decimals).replace(/\B(?=(\d{3})+$)/g, group);
+  const fraction = trims ? all.slice(all.length - decimals).replace(/0+$/, "") : all.slice(all.length - decimals);
+  return `${isNegative && written ? minus : ""}${digits}${fraction && decimals ? point + fraction : ""}`;
+}
+
+/** Write it with its unit. */
+export function written(quantity, value) {
+  if (!isNumber(value)) return unknown;
+  const how = quantities[quantity];
+  const given = how.least === null ? value : Math.max(value, how.least);
+  const [step, size] = stepOf(how, given);
+  const number = signed(size, step.decimals, how, given < 0);
+  if (step.rest) {
+    const [factor, unit] = step.rest;
+    const left = (seconds(Math.abs(given)) % BigInt(step.factor)) / BigInt(factor);
+    if (left) return `${number}${step.unit} ${left}${unit}`;
+  }
+  const isOne = size > 0n && size <= 10n ** BigInt(step.decimals);
+  return `${number}${!step.units || isOne ? step.unit : step.units}`;
+}
+
+/** Write it without its unit, where the words around say which. */
+export function bare(quantity, value) {
+  if (!isNumber(value)) return unknown;
+  const how = quantities[quantity];
+  const [step, size] = stepOf(how, value);
+  return signed(size, step.decimals, how, value < 0);
+}
+
+/** `691 of 700 W`: a unit that both have is written once. */
+export function partOf(quantity, part, total) {
+  const isAlike = isNumber(part) && isNumber(total) && (part === 0 || stepOf(quantities[quantity], part)[0].unit === stepOf(quantities[quantity], total)[0].unit);
+  return `${isAlike ? bare(quantity, part) : written(quantity, part)} of ${written(quantity, total)}`;
+}
+
+export const percent = (ratio) => written("ratio", ratio);
+export const gpus = (value) => written("gpus", value);
+export const gpuNumber = (value) => bare("gpus", value);
+export const memory = (bytes) => written("memory", bytes);
+export const watts = (value) => written("power", value);
+export const energy = (joules) => written("energy", joules);
+export const celsius = (value) => written("temperature", value);
+export const gpuHours = (value) => written("gpu hours", value);
+export const duration = (value) => written("duration", value);
+/** A duration that is short enough for a tag: `3h`. */
+export const age = (value) => written("age", value);
+export const integer = (value) => written("count", value);
+
+/** `1 process`, `2 processes`, `3 more pods`. */
+export function count(things, noun) {
+  const [, before, last] = noun.match(/^(.* )?(.*)$/);
+  const many = `${before ?? ""}${Object.hasOwn(plurals, last) ? plurals[last] : `${last}s`}`;
+  return `${integer(things)} ${Math.abs(things) === 1 ? noun : many}`;
+}
+
+export const money = (value, currency) => (isNumber(value) ? `${bare("money", value)} ${currency}` : unknown);
+
+/** `12–34`, in percent; nothing where they are unknown, or the same once they are written. */
+export function bounds(least, most) {
+  if (!isNumber(least) || !isNumber(most)) return "";
+  const [low, high] = [bare("ratio", least), bare("ratio", most)];
+  return low === high ? "" : `${low}${range}${high}`;
+}
+
+/** `23% (12–34)`: the number, and its bounds where there is a doubt. */
+export function use(ratio, least, most) {
+  const span = isNumber(ratio) ? bounds(least, most) : "";
+  return span ? `${percent(ratio)} (${span})` : percent(ratio);
+}
+
+// Made once: a new one for each number is slow.
+const TIME = new Intl.DateTimeFormat([], time);
+const DAY = new Intl.DateTimeFormat([], day);
+
+/** A time of the past, by the reader's clock. */
+export function moment(at) {
+  const date = new Date(isNumber(at) ? at * 1000 : NaN);
+  if (Number.isNaN(date.getTime())) return unknown;
+  const isToday = date.toDateString() === new Date().toDateString();
+  return isToday ? TIME.format(date) : `${DAY.format(date)}, ${TIME.format(date)}`;
+}
