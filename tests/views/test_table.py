@@ -52,12 +52,13 @@ def test_a_demo_says_so_and_no_gpu_too() -> None:
 
 def test_idle_is_said_of_a_proven_one_only() -> None:
     first = BUSY.tenants[0]
-    for idle, word in ((True, "idle 0s"), (None, "unseen"), (False, "measured")):
-        card = replace(BUSY, tenants=(replace(first, idle=idle),))
+    resting = replace(first.booking, sm_ratio=None, last_active_at=SNAPSHOT.taken_at - 3600)
+    for idle, word in ((True, "idle 60m"), (None, "unknown")):
+        card = replace(BUSY, tenants=(replace(first, idle=idle, booking=resting),))
         text = table(replace(SNAPSHOT, cards=(card,)), 80, colour=False)
-        (row,) = [row for row in text.splitlines() if "llama-0" in row]
-        assert row[69:].split() == word.split()
-        assert ("unseen: it holds a share, but whether" in text) is (idle is None)
+        (row,) = [row for row in text.splitlines() if "llama-0/server" in row]
+        assert row[70:].split() == word.split()
+        assert ("unknown: whether it uses what it holds" in text) is (idle is None)
 
 
 def utils(text: str) -> dict[str, str]:
@@ -82,7 +83,7 @@ def test_since_when_a_holder_is_idle() -> None:
     booking = replace(BUSY.tenants[0].booking, last_active_at=None)
     idler = replace(BUSY.tenants[0], idle=True, held_since=SNAPSHOT.taken_at - 7300, booking=booking)
     text = table(replace(SNAPSHOT, cards=(replace(BUSY, tenants=(idler,)),)), 80, colour=False)
-    (row,) = [row for row in text.splitlines() if "llama-0" in row]
+    (row,) = [row for row in text.splitlines() if "llama-0/server" in row]
     assert row.endswith("  idle 2h")
 
 
@@ -90,4 +91,4 @@ def test_a_share_that_is_not_known_is_a_dash() -> None:
     unsized = replace(BUSY.tenants[0], booking=Booking(bookable=False))
     text = table(replace(SNAPSHOT, cards=(replace(BUSY, tenants=(unsized,)),)), 80, colour=False)
     (row,) = [row for row in text.splitlines() if "llama-0" in row]
-    assert row.split()[1:] == ["-", "-", "-", "-"]
+    assert row.split()[1:] == ["-", "-", "-", "-", "unknown"]

@@ -44,16 +44,24 @@ def test_a_pod_that_is_not_there_has_no_report() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "range_", "line"),
+    ("method", "range_", "how"),
     [
-        ("measured", (0.23, 0.12, 0.34), "Busy 23% (12–34) of the last 60 s, by looks Booked"),
-        ("weighted", (0.23, 0.0, 0.6), "Busy 23% (0–60) of the last 60 s, by an estimate Booked"),
-        ("exclusive", (0.23,), "512 W Booked"),
+        (
+            "measured",
+            (0.23, 0.12, 0.34),
+            "23% (12–34) of the GPU's time, 1.2 W, in the last full minute, by samples",
+        ),
+        (
+            "weighted",
+            (0.23, 0.0, 0.6),
+            "23% (0–60) of the GPU's time, 1.2 W, in the last full minute, by an estimate",
+        ),
+        ("exclusive", (0.23,), "Busy 80% of the GPU's time, 512 W, since the previous reading Booked"),
     ],
 )
-def test_how_sure_a_number_is(method: str, range_: tuple[float, ...], line: str) -> None:
+def test_how_sure_a_number_is(method: str, range_: tuple[float, ...], how: str) -> None:
     booking = replace(BUSY.tenants[0].booking, method=method, band=band(*range_))
-    assert line in told("ml", "llama-0", node(with_first(booking=booking)))
+    assert how in told("ml", "llama-0", node(with_first(booking=booking)))
 
 
 def test_of_an_instance_of_unknown_size_it_says_why_nothing_is_booked() -> None:
@@ -77,7 +85,7 @@ def test_every_link_of_the_chain_is_named() -> None:
         "pid 424, compute, 20.0 GiB, SM 80%, started 424000 ticks after boot",
         "0::/kubepods.slice/kubepods-burstable.slice",
         "busy 0.100000 s, 0.100 J, allocated 1800.000001 s",
-        "78% (61–90) of the last 60 s, by looks",
+        "78% (61–90) of the GPU's time, 3.9 W, in the last full minute, by samples",
         "measured. Busy time and active energy are divided by looks.",
         "The books balance.",
     ):
@@ -88,10 +96,10 @@ def test_use_without_a_claim_and_a_claim_without_use_are_told() -> None:
     assert "without having been given it" in told(NOTEBOOK.namespace, NOTEBOOK.pod)
     idle = with_first(processes=(), booking=Booking(last_active_at=1759990000.0), idle=True)
     text = told("ml", "llama-0", node(idle))
-    assert "It holds this and has no process there." in text
+    assert "Idle since 2025-10-09 06:06:40 UTC: it has no process on the card." in text
     assert "Last active 2025-10-09 06:06:40 UTC." in text
     assert "without having been given it" not in told("ml", "llama-0")
-    assert "no process there" not in told("ml", "llama-0")
+    assert "no process on the card" not in told("ml", "llama-0")
 
 
 def test_a_device_id_that_nobody_understood_is_told() -> None:
@@ -137,15 +145,15 @@ def test_a_claim_of_unseen_processes_says_so() -> None:
         ability=replace(BUSY.ability, knows_owners=False),
     )
     text = told("ml", "llama-0", node(blind))
-    assert "unseen: No process can be seen" in text
-    assert "has no process there" not in text
-    assert "has no process there" in told("ml", "llama-0", node(held_only))
+    assert "No process can be seen, so the holder of the claim is taken for the user." in text
+    assert "has no process on the card" not in text
+    assert "Not known whether it uses this: whether it has a process on the card is not known." in text
 
 
 def test_a_claim_that_may_be_in_use_says_so() -> None:
     text = told(IDLER.namespace, IDLER.pod)
-    assert "unseen: it holds a share, but whether it has a process there is not known." in text
-    assert "has no process there" not in text
+    assert "Not known whether it uses this: whether it has a process on the card is not known." in text
+    assert "has no process" not in text
 
 
 def test_books_that_do_not_balance_are_not_passed_off_as_balanced() -> None:

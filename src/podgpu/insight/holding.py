@@ -59,7 +59,7 @@ def _judged(
     if not tenant.idle and tenant.booking.sm_ratio is None:
         is_missed = tenant.idle is None and card.ability.sees_processes
         return UNKNOWN, "unseen" if is_missed else "not_measured", None
-    last = tenant.booking.last_active_at
+    last = now if tenant.booking.sm_ratio and not tenant.idle else tenant.booking.last_active_at
     if last is not None:
         if now - last < idle_after:
             return WORKING, "active", None

@@ -4,13 +4,16 @@ import msgspec
 import pytest
 
 from podgpu.errors import UserError
+from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, PendingPod, Written
 from podgpu.views.cluster import json
 from podgpu.views.json import encode as encode_snapshot
+from tests.tree import TERMS
 from tests.views.quirks import BUSY, EVIL, PODS, SNAPSHOT, SPLIT, STUCK
 
 NODE = msgspec.structs.replace(
     SNAPSHOT,
+    insight=None,
     cards=tuple(msgspec.structs.replace(card, readings=(), instances=()) for card in (BUSY, SPLIT, STUCK)),
     pods=tuple(msgspec.structs.replace(pod, annotations={}) for pod in PODS if pod.uid != EVIL.pod_uid),
 )
@@ -29,7 +32,8 @@ CLUSTER = Cluster(
 
 
 def test_a_cluster_comes_back_as_it_was() -> None:
-    assert json.decode(json.encode(CLUSTER)) == CLUSTER
+    concluded = reconclude(CLUSTER, TERMS)
+    assert json.decode(json.encode(concluded)) == concluded
 
 
 def test_a_cluster_without_nodes_comes_back_too() -> None:

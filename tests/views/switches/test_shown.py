@@ -50,7 +50,7 @@ def test_without_a_log_there_are_no_series() -> None:
 def test_the_screen_says_what_time_slicing_costs_where_it_costs_much(ratio: float, shows: bool) -> None:
     snapshot = node(logged(ratio))
     assert ("switching 26%" in table(snapshot, 120, colour=False)) is shows
-    assert ("switching 26%" in html(snapshot, 0.0).decode()) is shows
+    assert ("spends 26% of its time on context switches" in html(snapshot, 0.0).decode()) is shows
     assert ("26% of the GPU's time goes into switching" in reported(snapshot)) is shows
 
 

@@ -5,10 +5,11 @@ from html import escape
 from podgpu.model import Snapshot
 from podgpu.numbers import duration, moment
 from podgpu.views.page.shell import document
-from podgpu.views.table import WIDE, table
+from podgpu.views.table import table
 from podgpu.views.text import line
 
 REFRESH_SECONDS = 5
+COLUMNS = 140  # of text
 # The agent serves no reading older than this many intervals; neither does the page pass one off as fresh.
 STALE_INTERVALS = 3
 
@@ -28,7 +29,7 @@ def html(snapshot: Snapshot, now_age_seconds: float) -> bytes:
     body = (
         f"<header><h1>podgpu</h1><b>{node}</b><span>{_freshness(snapshot, now_age_seconds)}</span></header>"
         f"{_banners(snapshot, now_age_seconds)}"
-        f'<pre tabindex="0">{escape(table(snapshot, WIDE, colour=False))}</pre>'
+        f'<pre tabindex="0">{escape(table(snapshot, COLUMNS, colour=False))}</pre>'
         f"<footer>{links}<span>podgpu {escape(line(snapshot.version))}</span></footer>"
     )
     return "".join(document(f"{marks}podgpu {node}", body, refresh_seconds=REFRESH_SECONDS)).encode()
