@@ -33,6 +33,20 @@ ROWS: tuple[Metric, ...] = (
         worth=Worth.VITAL,
     ),
     Metric(
+        name="idle_after_seconds",
+        kind=Kind.GAUGE,
+        help="A holder that has not used its GPU for so long counts as idle, as configured by --idle.after.",
+        scope=Scope.AGENT,
+        worth=Worth.VITAL,
+    ),
+    Metric(
+        name="watched_since_timestamp_seconds",
+        kind=Kind.GAUGE,
+        help="When this agent began to watch, in seconds since 1970. Use before that is not known to it.",
+        scope=Scope.AGENT,
+        worth=Worth.VITAL,
+    ),
+    Metric(
         name="source_up",
         kind=Kind.GAUGE,
         help="1 when the last reading of this source worked, else 0.",

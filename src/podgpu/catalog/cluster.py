@@ -109,7 +109,8 @@ USE: tuple[Metric, ...] = (
     _row(
         "idle_gpus",
         _HELD,
-        "The part of allocated_gpus whose containers certainly have no process on their card: held, but not used.",
+        "The part of allocated_gpus whose containers have not used their card for the time of --idle.after: held, but "
+        "not used.",
     ),
     _row("memory_used_bytes", _CARDS, "Device memory in use. Absent if any card does not report it."),
     _row(

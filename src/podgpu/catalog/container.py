@@ -119,6 +119,14 @@ CONTAINERS: tuple[Metric, ...] = (
         help="When the pod that was given the device started, in seconds since 1970. Absent where that is not known.",
         scope=Scope.CONTAINER,
     ),
+    Metric(
+        name="idle_since_timestamp_seconds",
+        kind=Kind.GAUGE,
+        help="Since when it has held the device without using it, in seconds since 1970. Present only while that is for "
+        "longer than podgpu_idle_after_seconds.",
+        scope=Scope.CONTAINER,
+        worth=Worth.CORE,
+    ),
 )
 
 UNATTRIBUTED: tuple[Metric, ...] = (

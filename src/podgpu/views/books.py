@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podgpu import catalog
 from podgpu.catalog.row import Scope
+from podgpu.insight.holding import IDLE
 from podgpu.model import ENDED, Ability, Balance, Card, ContainerRef, Process, Reading, Rest, Snapshot, Tenant
 from podgpu.model.quantity import total, total_of_known
 from podgpu.views.series import Labels
@@ -105,6 +106,9 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
     books = [one.booking for one in live]
     active = [one.last_active_at for one in books if one.last_active_at is not None]
     held = [one.held_since for one in live if one.held_since is not None]
+    idle = [
+        one.holding.since for one in live if one.holding and one.holding.state == IDLE and one.holding.since
+    ]
     # Where two pods have one name, one may hold the claim and the other the processes.
     users = [one for one in books if one.processes] or books
     yield from _known(
@@ -118,6 +122,7 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
             "processes": total(one.processes for one in books),
             "last_active_timestamp_seconds": max(active, default=None),
             "held_since_timestamp_seconds": min(held, default=None),
+            "idle_since_timestamp_seconds": max(idle, default=None),
         }
     )
 

@@ -155,6 +155,10 @@ def _agent(snapshot: Snapshot, series_dropped: Mapping[str, int]) -> Iterator[Re
     yield Reading("up", float(snapshot.up))
     yield Reading("snapshot_timestamp_seconds", snapshot.taken_at)
     yield Reading("interval_seconds", snapshot.interval_seconds)
+    if snapshot.insight is not None:
+        yield Reading("idle_after_seconds", snapshot.insight.idle_after_seconds)
+    if snapshot.watched_since is not None:
+        yield Reading("watched_since_timestamp_seconds", snapshot.watched_since)
     for part in snapshot.parts:
         yield from _part(part)
     for place, number in _errors(snapshot).items():
