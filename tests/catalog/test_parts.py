@@ -32,7 +32,7 @@ HOMES = {
     "resource-claims": ("kube/resource_claims.py",),
     "procfs": ("host/procfs.py",),
     # The terminal lists them, too.
-    "workloads": ("kube/workloads.py", "cli/top.py", "cli/_top", "views/cluster/rows"),
+    "workloads": ("kube/workloads.py", "cli/top.py", "cli/_top", "insight/rows.py"),
     "sharing": ("sharing/__init__.py",),
     "attribution": ("agent/loop.py",),
     "switches": ("sources/switches",),

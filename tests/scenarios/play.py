@@ -36,6 +36,7 @@ from tests.agent.stage import StillPods, write_proc
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakekubelet.rig import given, given_dynamically
 from tests.scenarios.script import BinaryScript, GpuScript, MigScript, NodeScript, PodScript, ProcessScript
+from tests.tree import judged
 
 SECONDS = 5.0
 WALL = 1_760_000_000.0
@@ -66,7 +67,7 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
         await attribution.attribute(_devices(script, 0.0), WALL)
         played = await attribution.attribute(_devices(script, SECONDS), WALL + SECONDS)
         await attribution.close()
-    return Snapshot(
+    snapshot = Snapshot(
         node="node-1",
         taken_at=WALL + SECONDS,
         interval_seconds=SECONDS,
@@ -78,6 +79,7 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
         sharing=played.sharing,
         parts=tuple(map(_timeless, (PartStatus(name="scenario", up=True), *played.parts))),
     )
+    return judged(snapshot)
 
 
 class ScriptedProcesses(Procfs):

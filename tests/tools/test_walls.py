@@ -27,6 +27,7 @@ BREACHES = {
     "host": "kube",
     "sharing": "kube",
     "ledger": "sharing",
+    "insight": "views",
     "agent": "views",
     "cluster": "views",
     "views": "config",

@@ -75,7 +75,7 @@ def test_a_hostile_name_is_shown_as_it_is() -> None:
 def test_the_stuck_call_and_the_next_step_are_named() -> None:
     text = " ".join(Outline(html(SNAPSHOT, 1.0)).text.split())
     assert "timeout in nvmlDeviceGetPowerUsage for 13 s" in text
-    assert "no socket in List for 90 s: <socket> missing" in text
+    assert "no_socket in List for 90 s: <socket> missing" in text
     assert "Mount /var/lib/kubelet/pod-resources" in text
     assert "drain and reboot the node" in text
 

@@ -122,8 +122,8 @@ CONTAINERS: tuple[Metric, ...] = (
     Metric(
         name="idle_since_timestamp_seconds",
         kind=Kind.GAUGE,
-        help="Since when it has held the device without using it, in seconds since 1970. Present only while that is for "
-        "longer than podgpu_idle_after_seconds.",
+        help="Since when it has held the device without using it, in seconds since 1970. Present only while that is "
+        "for longer than podgpu_idle_after_seconds.",
         scope=Scope.CONTAINER,
         worth=Worth.CORE,
     ),

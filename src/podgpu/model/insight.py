@@ -60,9 +60,7 @@ class Sums(Struct, frozen=True, kw_only=True, gc=False):
     unused_pods: int = 0  # pods that hold something idle
     unknown_pods: int = 0  # pods of which nobody knows whether they use what they hold
     free_gpus: float | None = None  # shares that nobody holds; absent for a group
-    fragmented_gpus: float | None = (
-        None  # the part of that on cards that somebody else is on; absent for a group
-    )
+    fragmented_gpus: float | None = None  # the part of that on cards that somebody is on; absent for a group
     free_whole_gpus: int | None = None  # cards that nobody is on, undivided; absent for a group
     free_instances: tuple[FreeInstances, ...] = ()  # MIG instances that nobody holds
     memory_used_bytes: int | None = None  # absent where nothing is known

@@ -45,9 +45,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     address: str = ""  # of the machine, by its network interfaces; empty in a pod, where Kubernetes tells
     taken_at: float  # seconds since 1970
     interval_seconds: float  # between two snapshots
-    watched_since: float | None = (
-        None  # seconds since 1970, when this agent began to watch; absent if not known
-    )
+    watched_since: float | None = None  # seconds since 1970, when the agent began to watch; absent if unknown
     version: str  # of podgpu
     demo: bool = False  # true if the numbers are made up
     replayed: bool = False  # true if it is played back from a recording: `taken_at` is long past

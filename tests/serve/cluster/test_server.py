@@ -166,7 +166,7 @@ async def test_the_page_lists_every_node_and_escapes_what_others_say() -> None:
     async with serving(StubFeed(CLUSTER)) as server:
         page = await get(server, "/")
     assert page.headers["content-type"].startswith("text/html")
-    assert all(f"<b>{name}</b>" in page.text for name in ("gpu-a", "gpu-b", "gpu-c"))
+    assert all(f"\n{name} " in page.text for name in ("gpu-a", "gpu-b", "gpu-c"))
     assert "&lt;b&gt;Look&lt;/b&gt;" in page.text and "1 pod waiting for a GPU: ml/waits" in page.text
 
 

@@ -147,10 +147,10 @@ async def test_the_terminal_shows_the_card_and_its_pod() -> None:
         url = exporter.url.removesuffix("/metrics")  # the path goes without saying
         code, output = await podgpu("snapshot", "--source=dcgm", f"--dcgm.url={url}", "--node-name=n1")
     assert code == 0, output
-    title, _, card, tenant = output.splitlines()
+    title, _, card, tenant, *_ = output.splitlines()
     assert title == "n1  1 GPU"
     assert card.split() == ["0", "Tesla", "T4", "43", "°C", "0%", "0.0", "/", "-", "16", "W"]
-    assert tenant.split() == ["default/gpu-test/gpu-test", "100%", "0%", "-", "16", "W", "exclusive"]
+    assert tenant.split() == ["default/gpu-test/gpu-test", "100%", "0%", "-", "16", "W", "unknown"]
 
 
 async def test_a_page_that_does_not_answer_is_said_on_the_terminal() -> None:

@@ -43,7 +43,7 @@ def about_card(on: NodeCard, kind: str, severity: str, title: str, what: str, **
 
 def fault_words(fault: Fault) -> str:
     """The reason, the call it is stuck in, for how long, and what the source said."""
-    words = [fault.reason.replace("_", " ")]
+    words = [fault.reason]
     if fault.call:
         words.append(f"in {fault.call}")
     if fault.seconds > 0:
