@@ -160,6 +160,22 @@ def lacks_profiling(now: Page) -> bool:
     return not now.values("podgpu_gpu_sm_active_ratio") and len(now.values("podgpu_gpu_power_watts")) == 2
 
 
+@contextmanager
+def unheard(node: Node) -> Iterator[None]:
+    """Cards are registered when they are first listed, so a sampler that runs has to be another one."""
+    code = pynvml.NVML_ERROR_NO_PERMISSION
+    with driver_faults(FakeFault(f"return {code}", call="nvmlDeviceRegisterEvents", device=1))(node):
+        _end_sampler(node)
+        yield
+
+
+def says_unheard(now: Page) -> bool:
+    """How often card 1 raised an XID is not known, and the page says why."""
+    why = now.value("podgpu_gpu_refused", gpu="1", call="RegisterEvents", reason="no_permission")
+    known = {labels["gpu"] for labels, _ in now.by_name.get("podgpu_gpu_xids_total", ())}
+    return why == 1 and known == {"0"}
+
+
 SLOW = driver_faults(FakeFault("delay 150000", call="nvmlDeviceGetUtilizationRates", device=1))
 
 
@@ -301,5 +317,12 @@ PLAYS = (
         what="all cards are unbound from the driver, and bound again",
         fault=driver_gone(pynvml.NVML_ERROR_DRIVER_NOT_LOADED),
         shows=part_down("nvml", "driver_not_loaded"),
+    ),
+    Play(
+        id="A17",
+        what="the driver does not take a card in for XIDs",
+        fault=unheard,
+        shows=survived(says_unheard),
+        recovers=LISTED,
     ),
 )

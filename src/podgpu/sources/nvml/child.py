@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.model import Device, Fault, Gpu, Report
 from podgpu.sources import pipe
@@ -136,7 +137,18 @@ class Crew:
         for uuid, seat in self._seats.items():
             late, seat.late = seat.late, None
             devices.setdefault(uuid, late if late and not seat.absent else _silent(seat))
-        return devices.values()
+        return map(self._with_hearing, devices.values())
+
+    def _with_hearing(self, device: Device) -> Device:
+        """Say whether the card's XIDs are heard, and if not, why: then nobody knows how many there were."""
+        if device.fault:
+            return device
+        refused = self._listener.misses(device.gpu.uuid)
+        return replace(
+            device,
+            ability=replace(device.ability, hears_xids=refused is None),
+            refused=(*device.refused, refused) if refused else device.refused,
+        )
 
     def _wait(self, awaited: Iterable[Worker], deadline: float) -> dict[Worker, Any]:
         """Collect the results of these workers until all have come or the deadline passes."""
