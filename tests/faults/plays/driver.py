@@ -11,7 +11,8 @@ import pynvml
 
 from podgpu.sources.nvml.child import ENUMERATE_SECONDS
 from tests.fakenvml.build import build
-from tests.fakenvml.fake_node import FakeFault, FakeMig, grows, h200
+from tests.fakenvml.drivers import LACKS
+from tests.fakenvml.fake_node import FakeFault, FakeMig, FakeProcess, grows, h200
 from tests.faults.node import INTERVAL, Node
 from tests.faults.page import Page
 from tests.faults.play import Fault, Phase, Play
@@ -144,16 +145,37 @@ def library_missing(node: Node) -> Iterator[None]:
     aside.rename(node.library)
 
 
-@contextmanager
-def older_library(node: Node) -> Iterator[None]:
+def older_library(lacks: Sequence[str]) -> Fault:
     """Put the library of an old driver in its place, which lacks newer symbols."""
-    old = build(node.folder / "old", omit=NEWER)
-    newer = node.library.rename(node.folder / "newer.so")
-    shutil.copy(old, node.library)
-    _end_sampler(node)
-    yield
-    newer.replace(node.library)
-    _end_sampler(node)
+
+    @contextmanager
+    def fault(node: Node) -> Iterator[None]:
+        old = build(node.folder / "old", omit=lacks)
+        newer = node.library.rename(node.folder / "newer.so")
+        shutil.copy(old, node.library)
+        _end_sampler(node)
+        yield
+        newer.replace(node.library)
+        _end_sampler(node)
+
+    return fault
+
+
+@contextmanager
+def first_lists(node: Node) -> Iterator[None]:
+    """Let a process run on card 1 under a driver that has only the first form of the process lists."""
+    card = node.driver.gpus[1]
+    card.processes = [FakeProcess(4242, 1 << 30)]
+    with older_library(LACKS["450.57"])(node):
+        node.drive()
+        yield
+        card.processes = []
+        node.drive()
+
+
+def lists_processes(now: Page) -> bool:
+    """The list is complete, although its newer forms are missing."""
+    return lacks_profiling(now) and now.values("podgpu_gpu_processes", gpu="1") == [1]
 
 
 def lacks_profiling(now: Page) -> bool:
@@ -269,8 +291,14 @@ PLAYS = (
     Play(
         id="A11",
         what="the library is an old one, without newer symbols",
-        fault=older_library,
+        fault=older_library(NEWER),
         shows=survived(lacks_profiling),
+    ),
+    Play(
+        id="A11.450",
+        what="the library is that of driver 450.57, which has only the first form of the process lists",
+        fault=first_lists,
+        shows=survived(lists_processes),
     ),
     Play(
         id="A12",

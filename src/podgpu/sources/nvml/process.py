@@ -38,7 +38,7 @@ def running(handle: Handle, memory_total: float | None) -> Listing:
         entries = handle.get(function)
         if entries is None:
             # Every card lists compute processes. Many cannot list graphics or MPS clients.
-            is_complete &= kind != "compute" and handle.refuses(f"nvmlDeviceGet{function}")
+            is_complete &= kind != "compute" and handle.lacks(f"nvmlDeviceGet{function}")
         elif not _plausible(entries, memory_total):
             handle.journal.errors["process_list_layout"] += 1
             entries, is_complete = None, False

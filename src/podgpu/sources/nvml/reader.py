@@ -165,8 +165,7 @@ class GpuReader:
         missed = dict(refusals.lost())
         for call in () if self.gpu.mig_enabled else EXPECTED:
             code = refusals.code((call, ()))
-            has_older = call.endswith("_v3") and not self._handle.refuses(call.replace("_v3", "_v2"))
-            if code is not None and not has_older:
+            if code is not None and self._handle.lacks(call):
                 missed[call, ()] = code
         for call, code in sorted({(name, code) for (name, _), code in missed.items()}):
             yield Refused(
