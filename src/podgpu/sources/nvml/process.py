@@ -20,6 +20,10 @@ LARGEST_PID = 4_194_304
 NO_INSTANCE = NO_FIGURE = 2**32 - 1
 AGAIN = failure.REFUSED | {pynvml.NVML_ERROR_INSUFFICIENT_SIZE}  # the list may grow, a refusal be a mistake
 WINDOW = 200_000  # microseconds that the driver measures in
+KEPT_SECONDS = 15.0  # for which the driver keeps a window, and a little more
+LARGEST_DRIFT = (
+    100_000  # microseconds by which a clock may lag behind from one reading to the next without being set
+)
 NEWEST_WINDOW = 1_000_000  # microseconds; the driver has certainly reported a window this old
 
 
@@ -143,18 +147,23 @@ class Windows:
     """The card's own busy time in each of the driver's windows of 200 ms, all that are new in one call.
 
     These are the figures that the looks carry too, but here each window is reported by itself. The driver keeps those
-    of the last 14 seconds.
+    of the last 14 seconds, and stamps them by the node's clock.
     """
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._last_stamp = _now()
+        self._ahead = _ahead()
+        self._mixed_until = 0.0  # monotonic seconds
 
     def read(self) -> tuple[BusyWindow, ...]:
-        if self._last_stamp > _now():  # the clock was set back
+        if self._is_set_back():
             self._last_stamp = _now()
+            self._mixed_until = time.monotonic() + KEPT_SECONDS
         samples = [one for one in self._asked() if self._last_stamp < one.timeStamp <= _now()]
         self._last_stamp = max((one.timeStamp for one in samples), default=self._last_stamp)
+        if time.monotonic() < self._mixed_until:
+            return ()
         return tuple(
             BusyWindow(
                 (one.timeStamp - WINDOW) * 1000,
@@ -163,6 +172,11 @@ class Windows:
             )
             for one in samples
         )
+
+    def _is_set_back(self) -> bool:
+        """Whether the clock was set back. Until the driver forgets the older windows, they look like new ones."""
+        before, self._ahead = self._ahead, _ahead()
+        return before - self._ahead > LARGEST_DRIFT
 
     def _asked(self) -> list[Any]:
         name = "nvmlDeviceGetSamples"
@@ -202,3 +216,8 @@ def _ratio(percent: int) -> float | None:
 
 def _now() -> int:
     return time.time_ns() // 1000
+
+
+def _ahead() -> int:
+    """By how many microseconds the node's clock is ahead of one that nobody sets."""
+    return _now() - time.monotonic_ns() // 1000
