@@ -117,6 +117,7 @@ def test_a_beat_that_does_not_return_is_named_and_a_reading_follows_it_once(stag
         assert (hung.fault.reason, hung.fault.call) == ("hung", SAMPLE)
         assert other.fault is None
         crew.beat()
+    assert hung.fault
     assert hung.fault.seconds > 2.0  # since the beat began
     assert crew._seats[h200(0).uuid].worker.tasks == 2
     stage.node.faults.clear()
