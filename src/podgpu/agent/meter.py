@@ -8,9 +8,7 @@ from podgpu.ledger.account import Interval
 from podgpu.model import Device
 
 SHORTEST = 0.01  # seconds; less is no time to measure in
-LATE_SECONDS = (
-    60.0  # seconds; a reading this much older than the last one is no late one: its source has begun anew
-)
+LATE_SECONDS = 60.0  # a reading older than the last one by this much is not late: its source has begun anew
 GAP_INTERVALS = 3  # a longer silence is a gap: its energy is known, its users are not
 IDLE_SHARE_OF_LIMIT = 0.12  # of the power limit, until the card was seen idle: an H200 draws 84 W of 700
 MOST_OVER_LIMIT = 1.5  # a card that drew more than this times its limit did not: the counter jumped

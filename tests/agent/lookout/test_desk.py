@@ -39,10 +39,10 @@ def test_a_reader_that_was_away_leaves_a_hole() -> None:
 
 
 def test_a_window_may_come_a_second_late_and_no_later() -> None:
-    for begin, is_known in ((8_000, True), (7_999, False)):
-        desk = Desk()
+    for begin_ns, is_known in ((8_000 * MS, True), (8_000 * MS - 1, False)):
+        desk, late = Desk(), BusyWindow(begin_ns, 8_200 * MS, 100 * MS)
         desk.take(log(0, 9_000, Slice(7, 0, 9_000 * MS)), [])
-        found = desk.take(log(9_000, 10_000, Slice(7, 9_000 * MS, 10_000 * MS)), [window(begin)])
+        found = desk.take(log(9_000, 10_000, Slice(7, 9_000 * MS, 10_000 * MS)), [late])
         proven = residency(found, {7: "host"})
         assert (proven.busy_ns, proven.blind_ns) == ((100 * MS, 0) if is_known else (0, 100 * MS))
 
@@ -107,10 +107,13 @@ def test_windows_that_were_stamped_before_the_clock_was_set_back_hide_no_slices(
 
 
 def test_clocks_may_drift_apart_by_20_ms() -> None:
-    for back, is_kept in ((20, True), (21, False)):
+    for begin_ns, is_kept in ((9_980 * MS, True), (9_980 * MS - 1, False)):
         desk = Desk()
         desk.take(log(0, 10_000, Slice(7, 0, 10_000 * MS)), [window(9_900)])
-        found = desk.take(log(10_000 - back, 11_000, Slice(7, (10_000 - back) * MS, 11_000 * MS)), [])
+        following = SwitchLog(
+            begin_ns=begin_ns, end_ns=11_000 * MS, slices=(Slice(7, begin_ns, 11_000 * MS),)
+        )
+        found = desk.take(following, [])
         assert (found.windows == (window(9_900),)) == is_kept
 
 

@@ -7,9 +7,7 @@ from msgspec import Struct, field
 from podgpu.ledger.residency import Evidence
 from podgpu.model import BusyWindow, Slice, Span, SwitchLog
 
-LARGEST_DRIFT_NS = (
-    20_000_000  # a log that begins earlier before the end of the last is by a clock that was set back
-)
+LARGEST_DRIFT_NS = 20_000_000  # a log that begins longer before the end of the last has another clock
 KEPT_NS = 1_000_000_000  # a window that has not come yet may begin this long ago
 
 
