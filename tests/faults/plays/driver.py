@@ -123,6 +123,14 @@ def cut_into_instances(node: Node) -> Iterator[None]:
     node.drive()
 
 
+@contextmanager
+def one_instance_unnamed(node: Node) -> Iterator[None]:
+    code = pynvml.NVML_ERROR_NO_PERMISSION
+    refusal = FakeFault(f"return {code}", call="nvmlDeviceGetGpuInstanceId", device="1:1")
+    with driver_faults(refusal)(node), cut_into_instances(node):
+        yield
+
+
 def _end_sampler(node: Node) -> None:
     """Whatever was loaded must be loaded again."""
     if node.agent and node.agent.process.poll() is None:
@@ -262,6 +270,12 @@ PLAYS = (
         what="a card is cut into MIG instances, and made whole again",
         fault=cut_into_instances,
         shows=survived(lambda now: len(now.values("podgpu_mig_memory_used_bytes", gpu="1")) == 3),
+    ),
+    Play(
+        id="A6.unnamed",
+        what="one of a card's MIG instances does not say which one it is",
+        fault=one_instance_unnamed,
+        shows=survived(lambda now: len(now.values("podgpu_mig_memory_used_bytes", gpu="1")) == 2),
     ),
     Play(
         id="A7",
