@@ -82,6 +82,18 @@ def _merged(one: Process, other: Process) -> Process:
     )
 
 
+class NodeClock:
+    """The clock that the driver stamps by, which somebody may set."""
+
+    def __init__(self) -> None:
+        self._ahead = _ahead()
+
+    def was_set_back(self) -> bool:
+        """Whether it was, since the last time that somebody asked."""
+        before, self._ahead = self._ahead, _ahead()
+        return before - self._ahead > LARGEST_DRIFT
+
+
 class Utilization:
     """The utilisation of processes, read in such a way that it adds up over time.
 
@@ -91,12 +103,13 @@ class Utilization:
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
+        self._clock = NodeClock()
         self._last_stamp = _now() - NEWEST_WINDOW
 
     def apply(self, processes: tuple[Process, ...]) -> tuple[Process, ...]:
         """Fill in the utilisation, and add processes that worked but have ended. It is None if the device has none."""
         before, now = self._last_stamp, _now()
-        if before > now:  # the clock was set back, so the length of the window is unknown
+        if self._clock.was_set_back() or before > now:  # so the length of the window is unknown
             self._last_stamp = now
             return processes
         samples = self._samples()
@@ -153,11 +166,12 @@ class Windows:
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._last_stamp = _now()
-        self._ahead = _ahead()
+        self._clock = NodeClock()
         self._mixed_until = 0.0  # monotonic seconds
 
     def read(self) -> tuple[BusyWindow, ...]:
-        if self._is_set_back():
+        if self._clock.was_set_back():
+            # Until the driver forgets the older windows, they look like new ones.
             self._last_stamp = _now()
             self._mixed_until = time.monotonic() + KEPT_SECONDS
         samples = [one for one in self._asked() if self._last_stamp < one.timeStamp <= _now()]
@@ -172,11 +186,6 @@ class Windows:
             )
             for one in samples
         )
-
-    def _is_set_back(self) -> bool:
-        """Whether the clock was set back. Until the driver forgets the older windows, they look like new ones."""
-        before, self._ahead = self._ahead, _ahead()
-        return before - self._ahead > LARGEST_DRIFT
 
     def _asked(self) -> list[Any]:
         name = "nvmlDeviceGetSamples"
