@@ -95,7 +95,7 @@ class Refused(Struct, frozen=True, kw_only=True, gc=False):
     """A call that the card refuses though it answered before, or though every card should answer it."""
 
     call: str  # NVML's name, without `nvmlDeviceGet`
-    reason: str  # `not_supported` or `no_permission`
+    reason: str  # mostly `not_supported` or `no_permission`
 
 
 class Instance(Struct, frozen=True, kw_only=True, gc=False):
