@@ -22,6 +22,7 @@ from podgpu.sharing import kai
 from podgpu.sharing.hami.note import NOTE
 from tests.agent.stage import StillPods, check_card
 from tests.agent.test_attribution import Kubelet
+from tests.faults.props.traced import TRACED
 
 GPU = "GPU-00000000-0000-4000-8000-000000000001"
 HONEST, CHEAT = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
@@ -66,12 +67,19 @@ class Node:
         return f"{self.top.stem}-kubepods.slice/burstable/pod{uid}/{IDS[uid]}"
 
 
-@pytest.fixture
-def node() -> Iterator[Node]:
-    mounts = [Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/systemd")]
+MOUNTS = {
+    2: (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified")),
+    1: (Path("/sys/fs/cgroup/systemd"), Path("/sys/fs/cgroup/pids")),
+}
+
+
+@pytest.fixture(params=MOUNTS, ids=lambda version: f"v{version}")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node with cgroups of either version: they differ in what they show of a process that has ended."""
+    mounts = MOUNTS[request.param]
     root = next((mount for mount in mounts if (mount / "cgroup.procs").exists()), None)
     if root is None or os.geteuid() != 0:
-        pytest.skip("needs root and a cgroup hierarchy")
+        pytest.skip(f"needs root and a cgroup hierarchy of version {request.param}")
     node = Node(root / f"podgpubill{os.getpid()}.slice")
     with node.started:
         yield node
@@ -141,10 +149,11 @@ def joules(card: Card, name: str) -> float:
     return bill(card, name).energy_mj / 1000
 
 
-async def test_who_ends_his_first_thread_still_pays(node: Node) -> None:
+@pytest.mark.parametrize("program", [HEADLESS, TRACED], ids=["alone", "traced"])
+async def test_who_ends_his_first_thread_still_pays(node: Node, program: str) -> None:
     honest = listed(node.start(node.pod(HONEST)), 0.5)
     fair = await billed(honest, listed(node.start(node.pod(CHEAT)), 0.4), busy=0.9)
-    forged = await billed(honest, listed(node.start(node.pod(CHEAT), HEADLESS), 0.4), busy=0.9)
+    forged = await billed(honest, listed(node.start(node.pod(CHEAT), program), 0.4), busy=0.9)
     assert joules(forged, "honest") == pytest.approx(joules(fair, "honest"), rel=0.01)
     assert joules(forged, "cheat") == pytest.approx(joules(fair, "cheat"), rel=0.01)
     assert joules(fair, "cheat") > 1000

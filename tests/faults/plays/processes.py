@@ -30,6 +30,7 @@ from tests.faults.props.tenants import (
     tenants,
     unknown_memory,
 )
+from tests.faults.props.traced import TRACED
 from tests.faults.signs import both, part_down, survived
 
 AFTER_ANY_READING = 1 << 40  # ticks
@@ -86,6 +87,19 @@ def zombie(node: Node) -> Iterator[None]:
     _, said = node.processes.start(place(CHEAT), ZOMBIE)
     node.processes.link(int(said))
     with listed(node, int(said), sm=0):
+        yield
+
+
+def has_one_more(now: Page) -> bool:
+    """Whether the process is on the bill of the pod that it was in, or on nobody's where its cgroup is not shown."""
+    cheats, nobodys = processes(now, "cheat") or 0, strangers(now, "unknown") or 0
+    bytes_of_cheat = cheats * USED
+    return memory(now, "honest") == USED and memory(now, "cheat") == bytes_of_cheat and cheats + nobodys == 2
+
+
+@contextmanager
+def traced(node: Node) -> Iterator[None]:
+    with listed(node, node.processes.start(place(CHEAT), TRACED)[0]):
         yield
 
 
@@ -193,7 +207,7 @@ PLAYS = (
         what="a process has ended and still holds memory",
         flags=tenants,
         fault=zombie,
-        shows=survived(lambda now: is_fair(now) and strangers(now, "unknown") == 1),
+        shows=survived(has_one_more),
     ),
     Play(id="E4", well=is_fair, what="a pod is deleted", flags=tenants, fault=deleted, shows=only_counters),
     Play(
@@ -227,5 +241,17 @@ PLAYS = (
         flags=tenants,
         fault=forged,
         shows=survived(lambda now: is_fair(now) and strangers(now, "container") == 1),
+    ),
+    Play(
+        id="E9",
+        well=is_fair,
+        what="a process lives on in its last thread, and a tracer keeps 300 that have ended",
+        flags=tenants,
+        fault=traced,
+        shows=survived(
+            lambda now: (
+                (processes(now, "cheat"), memory(now, "cheat"), strangers(now, "unknown")) == (2, 2 * USED, 0)
+            )
+        ),
     ),
 )
