@@ -63,8 +63,10 @@ class Tree:
 
 class Clock:
     now = 100.0
+    step = 0.0  # by which it goes on with each look at it
 
     def __call__(self) -> float:
+        self.now += self.step
         return self.now
 
 

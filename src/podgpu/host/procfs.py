@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from functools import lru_cache, partial
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.host import cgroup, pipes
-from podgpu.host.threads import GONE, STAT, Stat, Threads, content, read_stat
+from podgpu.host.threads import GONE, STAT, Stat, Threads, content, is_thread, read_stat
 from podgpu.model import Fault, Holder
 
 # How long a process's cgroup is believed: a process can be moved, but hardly ever is.
@@ -29,6 +29,9 @@ _INITIAL_CGROUP = 4026531835
 
 _CGROUP = 65536
 _MOUNTS = 1 << 20
+_SMALL = 256
+_TEXTS = 4096
+LARGEST_PID = 1 << 22
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 _Judge = Callable[[str], cgroup.Verdict]
@@ -65,6 +68,7 @@ class Procfs:
         self._pid_levels = 0
         self._roots: frozenset[str] | None = None
         self._knows_roots = False
+        self._judged: _Judge | None = None
 
     def holders(self, pids: Iterable[int], seen_at: Mapping[int, float] = ALWAYS) -> dict[int, Holder]:
         """Return the owner of each PID.
@@ -79,11 +83,41 @@ class Procfs:
         self._threads.renew()
         judge, now = self._judge(), self._clock()
         found = {pid: self._holder(pid, known.get(pid), now, judge) for pid in pids}
-        slept = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
         return {
-            pid: holder if _began(holder) <= seen_at.get(pid, inf) + slept else _unknown(pid, "exited")
+            pid: holder if has_begun(holder, seen_at.get(pid, inf)) else _unknown(pid, "exited")
             for pid, holder in found.items()
         }
+
+    def newcomer(self, pid: int) -> Holder | None:
+        """Return whose a process is that has just begun; None if that is not known, or it is a thread of another."""
+        try:
+            if is_thread(content(f"{self._prefix}{pid}/stat", STAT)):
+                return None
+        except OSError:
+            return None
+        holder = self._holder(pid, None, self._clock(), self._judge())
+        return None if holder.kind == "unknown" else holder
+
+    def pids(self) -> list[int]:
+        """List the processes that live."""
+        try:
+            return [int(name) for name in os.listdir(self._prefix) if name.isdecimal()]  # noqa: PTH208 - names alone
+        except OSError:
+            return []
+
+    def newest_pid(self) -> int | None:
+        """Return the number that the kernel gave out last, for a process or a thread."""
+        return self._number("loadavg")
+
+    def largest_pid(self) -> int:
+        return self._number("sys/kernel/pid_max") or LARGEST_PID
+
+    def _number(self, file: str) -> int | None:
+        """Return the last number in a small file."""
+        try:
+            return int(content(f"{self._prefix}{file}", _SMALL).split()[-1])
+        except (OSError, ValueError, IndexError):
+            return None
 
     def pod_uid(self, pid: int) -> str | None:
         """Return the pod of a process, by its present cgroup."""
@@ -182,9 +216,14 @@ class Procfs:
         return self._namespaces[kind]
 
     def _judge(self) -> _Judge:
+        """Texts are judged once: the processes of a container share the same."""
+        if self._judged is None or not self._knows_roots:
+            self._judged = self._new_judge()
+        return self._judged
+
+    def _new_judge(self) -> _Judge:
         private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
-        # The processes of a container share the same text.
-        return cache(partial(cgroup.judge, private=private, roots=self._kubelet_roots()))
+        return lru_cache(_TEXTS)(partial(cgroup.judge, private=private, roots=self._kubelet_roots()))
 
     def _kubelet_roots(self) -> frozenset[str] | None:
         """Return where the kubelet's cgroups begin, by those of the reader, which stay the same while it runs."""
@@ -241,9 +280,10 @@ def _judged(pid: int, stat: Stat, text: str, verdict: cgroup.Verdict, user: int)
     )
 
 
-def _began(holder: Holder) -> float:
-    """Return the seconds from boot to its start, rounded down; sleep counts, which it does not in monotonic time."""
-    return (holder.start_time or 0) / _TICKS
+def has_begun(holder: Holder, when: float) -> bool:
+    """Whether it began before then, in monotonic seconds. Its start is rounded down, and counts time asleep."""
+    slept = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+    return (holder.start_time or 0) / _TICKS <= when + slept
 
 
 def _unknown(pid: int, reason: str) -> Holder:

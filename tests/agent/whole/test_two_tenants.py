@@ -3,13 +3,15 @@
 Each attack leaves the honest bill as it is without it, within one per cent, and the attacker pays for what he used.
 """
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from msgspec.structs import replace
 
 from podgpu.agent.attribution import Attribution
 from podgpu.host.procfs import Procfs
+from podgpu.host.recent import RecentProcesses
 from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
 from podgpu.sharing import kai
 from podgpu.sharing.hami.note import NOTE
@@ -50,6 +53,9 @@ class Node:
     started: ExitStack = field(default_factory=ExitStack)
 
     def start(self, place: str, program: str = SLEEP) -> int:
+        return self.begin(place, program).pid
+
+    def begin(self, place: str, program: str = SLEEP) -> subprocess.Popen[bytes]:
         folder = self.top / place
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -61,7 +67,7 @@ class Node:
         assert process.stdout
         self.started.callback(process.stdout.close)
         assert process.stdout.readline()
-        return process.pid
+        return process
 
     def pod(self, uid: str) -> str:
         return f"{self.top.stem}-kubepods.slice/burstable/pod{uid}/{IDS[uid]}"
@@ -102,29 +108,37 @@ async def billed(
     kubelet: Kubelet | None = None,
     pods: Sequence[Pod] = (),
     later: Sequence[Pod] = (),
+    ending: Callable[[RecentProcesses], Awaitable[Process]] | None = None,
 ) -> Card:
     """Book a minute in which the card was that busy. `read_at` is when it was read last, by default now.
 
-    The pods are those of `later` after the first cycle, if there are any.
+    The pods are those of `later` after the first cycle, if there are any. `ending` plays a process that works in each
+    cycle and has ended by the reading.
     """
     pods = tuple(pods) or (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
     listed = StillPods(pods)
+    procfs = Procfs(Path("/proc"))
+    recent = RecentProcesses(procfs, only_pods=True)
     attribution = Attribution(
         interval=SECONDS,
         allocations=kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {})),
         pod_sources=[listed],
-        processes=Procfs(Path("/proc")),
+        processes=procfs,
+        recent=recent,
     )
+    running = asyncio.create_task(attribution.run())
     end = time.monotonic() if read_at is None else read_at
     for cycle in range(CYCLES + 1):
         at = end - (CYCLES - cycle) * SECONDS
-        device = replace(_device(at, busy), processes=processes)
+        worked = [await ending(recent)] if ending else []
+        device = replace(_device(at, busy), processes=(*processes, *worked))
         # All readings come after the processes began, except where the test is about that.
-        seen = replace(device, seconds=0.0 if read_at is not None else end - at)
+        seen = replace(device, seconds=0.0 if read_at is not None else time.monotonic() - at)
         (card,) = (await attribution.attribute([seen], at)).cards
         assert card.balance
         check_card(card, card.balance)
         listed.change(tuple(later) or pods)
+    running.cancel()
     await attribution.close()
     return card
 
@@ -169,6 +183,30 @@ async def test_who_calls_himself_an_mps_server_still_pays(node: Node, *, has_cla
     assert joules(forged, "honest") == pytest.approx(joules(fair, "honest"), rel=0.01)
     assert joules(forged, "cheat") == pytest.approx(joules(fair, "cheat"), rel=0.01)
     assert joules(fair, "cheat") > 1000
+
+
+async def test_who_ends_before_each_reading_pays_from_the_second_on(node: Node) -> None:
+    """The driver's samples name a process that has gone when the card is read: 4 s of each 5 s, each time another."""
+    played = count()
+
+    async def work(recent: RecentProcesses) -> Process:
+        process = node.begin(node.pod(CHEAT))
+        is_watched = next(played) > 1  # the first reading has no interval before it, the next one is missed
+        while is_watched and recent.holder(process.pid, time.monotonic()) is None:  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0.01)
+        process.kill()
+        process.wait()
+        return Process(pid=process.pid, sm_busy_us=round(0.8 * SECONDS * 1e6))
+
+    honest = listed(node.start(node.pod(HONEST)), 0.1)
+    fair = await billed(honest, listed(node.start(node.pod(CHEAT)), 0.8), busy=0.9)
+    async with asyncio.timeout(60):
+        forged = await billed(honest, busy=0.9, ending=work)
+    assert joules(forged, "honest") == pytest.approx(joules(fair, "honest"), rel=0.01)
+    missed = joules(fair, "cheat") - joules(forged, "cheat")
+    assert missed <= 1.01 * joules(fair, "cheat") / CYCLES
+    unknown = sum(one.energy_mj for one in forged.rest if one.reason == "unknown") / 1000
+    assert unknown == pytest.approx(missed, rel=0.01, abs=0.1)
 
 
 async def test_a_process_that_nobody_sees_is_on_nobodys_bill(node: Node) -> None:
