@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.host import cgroup, pipes
+from podgpu.host.program import runs_mps
 from podgpu.host.threads import GONE, STAT, Stat, Threads, content, is_thread, read_stat
 from podgpu.model import Fault, Holder
 
@@ -141,7 +142,8 @@ class Procfs:
 
     def _is_roots_daemon(self, pid: int) -> bool:
         holder = self._holder(pid, self._known.get(pid), self._clock(), self._judge())
-        return (holder.kind, holder.user, holder.command) == ("host", 0, pipes.DAEMON)
+        is_named = (holder.kind, holder.user, holder.command) == ("host", 0, pipes.DAEMON)
+        return is_named and runs_mps(f"{self._prefix}{pid}")
 
     def fault(self) -> Fault | None:
         """Return a fault if the PIDs of `root` are not those that the driver reports.

@@ -18,6 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.agent.attribution import Attribution
+from podgpu.host.outsiders import Outsiders
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent import RecentProcesses
 from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
@@ -109,20 +110,25 @@ async def billed(
     pods: Sequence[Pod] = (),
     later: Sequence[Pod] = (),
     ending: Callable[[RecentProcesses], Awaitable[Process]] | None = None,
+    machine: Path | None = None,
 ) -> Card:
     """Book a minute in which the card was that busy. `read_at` is when it was read last, by default now.
 
     The pods are those of `later` after the first cycle, if there are any. `ending` plays a process that works in each
-    cycle and has ended by the reading.
+    cycle and has ended by the reading. `machine` is the root of a machine without Kubernetes.
     """
     pods = tuple(pods) or (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
     listed = StillPods(pods)
     procfs = Procfs(Path("/proc"))
-    recent = RecentProcesses(procfs, only_pods=True)
+    recent = RecentProcesses(procfs, only_pods=machine is None)
+    if machine is None:
+        kubelet = kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {}))
     attribution = Attribution(
         interval=SECONDS,
-        allocations=kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {})),
-        pod_sources=[listed],
+        allocations=kubelet,
+        pod_sources=[listed] if machine is None else [],
+        outsiders=Outsiders(machine) if machine else None,
+        books_outsiders=machine is not None,
         processes=procfs,
         recent=recent,
     )
@@ -156,7 +162,9 @@ def _device(at: float, busy: float) -> Device:
 
 
 def bill(card: Card, name: str) -> Booking:
-    return next((one.booking for one in card.tenants if one.container.pod == name), Booking())
+    """Of a pod, or of a container or user outside Kubernetes, by its title."""
+    owners = ((one.booking, one.container) for one in card.tenants)
+    return next((bill for bill, owner in owners if (owner.pod or owner.container) == name), Booking())
 
 
 def joules(card: Card, name: str) -> float:
