@@ -76,9 +76,7 @@ class Owners:
         directory = self._directory_of(pods)
         if self._recent:
             found = {
-                pid: _remembered(self._recent, holder, seen_at[pid], is_listed=listed[pid])
-                if pid not in self._last
-                else holder
+                pid: self._remembered(self._recent, holder, seen_at[pid], is_listed=listed[pid])
                 for pid, holder in found.items()
             }
         self._last = {
@@ -118,6 +116,16 @@ class Owners:
             self._pods, self._directory = pods, Directory(pods)
         return self._directory
 
+    def _remembered(self, recent: Recent, holder: Holder, seen_at: float, *, is_listed: bool) -> Holder:
+        """Return whose it was, if it came after the last reading and has ended since."""
+        if not is_listed and recent.is_disputed(holder.pid):
+            self._last.pop(holder.pid, None)
+            return Holder(pid=holder.pid, kind="unknown", reason="exited")
+        if holder.reason != "exited" or holder.pid <= 0 or holder.pid in self._last:
+            return holder
+        recent.expect()
+        return recent.holder(holder.pid, seen_at) or holder
+
     def _named(self, pid: int, holder: Holder, directory: Directory, *, is_listed: bool) -> Holder:
         """A process that has just ended is still whose it was a cycle ago, whoever has its PID by now.
 
@@ -139,16 +147,6 @@ class Owners:
         title = self._outsiders.title(holder)
         booked = ContainerRef("", "", title) if title and self._books_outsiders else holder.container
         return replace(holder, title=title, container=booked)
-
-
-def _remembered(recent: Recent, holder: Holder, seen_at: float, *, is_listed: bool) -> Holder:
-    """Return whose it was, if it came after the last reading and has ended since."""
-    if not is_listed and recent.is_disputed(holder.pid):
-        return Holder(pid=holder.pid, kind="unknown", reason="exited")
-    if holder.reason != "exited" or holder.pid <= 0:
-        return holder
-    recent.expect()
-    return recent.holder(holder.pid, seen_at) or holder
 
 
 def _style(holders: Iterable[Holder]) -> CgroupStyle | None:

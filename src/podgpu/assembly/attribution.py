@@ -64,7 +64,9 @@ def _of_this_machine(config: Config, spread: float) -> Attribution:
         pod_sources=_pod_sources(config, api),
         # If the source lists no processes, there are none to look up.
         processes=processes if sees_processes else None,
-        recent=RecentProcesses(processes, only_pods=not books_outsiders) if sees_processes else None,
+        recent=RecentProcesses(processes, interval=config.interval, only_pods=not books_outsiders)
+        if sees_processes
+        else None,
         outsiders=Outsiders(root),
         books_outsiders=books_outsiders,
         host=Host(root=root, pod_uid=processes.pod_uid),

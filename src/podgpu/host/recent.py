@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from msgspec import Struct
 
@@ -17,9 +18,11 @@ from podgpu.host.procfs import Procfs, has_begun
 from podgpu.model import Holder
 
 LOOK_SECONDS = 0.1
-WATCHED_SECONDS = 600.0  # after the last stranger
+# How long is watched after the last stranger, so that less than a hundredth of anybody's time is missed.
+WATCHED_SECONDS, WATCHED_INTERVALS = 600.0, 120
+# How long a process is kept after it was last seen: the samples of the next reading may name it.
+KEPT_SECONDS, KEPT_INTERVALS = 120.0, 3
 SETTLED_SECONDS = 1.0  # a runtime or `su` may move a process that it has just started
-KEPT_SECONDS = 120.0  # after a process was last seen
 SWEEP_SECONDS = 30.0
 MOST_KNOWN = 20_000
 _CROWD = 1000  # new numbers; with more of them it is cheaper to list who lives
@@ -27,18 +30,31 @@ _WORK_SECONDS = 0.005  # for each look
 
 
 class _Seen(Struct):
-    """`is_disputed`: two processes of different owners had the PID, so it proves nothing."""
+    """`is_disputed`: two processes of different owners had the PID, so it proves nothing.
+
+    `is_given_anew`: the kernel has come by this PID again, and nobody has looked since.
+    """
 
     holder: Holder
     at: float
     is_disputed: bool = False
+    is_given_anew: bool = False
 
 
 class RecentProcesses:
+    """`interval` is the time between two readings."""
+
     def __init__(
-        self, procfs: Procfs, *, only_pods: bool, clock: Callable[[], float] = time.monotonic
+        self,
+        procfs: Procfs,
+        *,
+        interval: float,
+        only_pods: bool,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = procfs.name
+        self._watched_for = max(WATCHED_SECONDS, WATCHED_INTERVALS * interval)
+        self._kept_for = max(KEPT_SECONDS, KEPT_INTERVALS * interval)
         self.errors: Counter[str] = Counter()
         self._procfs = procfs
         self._only_pods = only_pods
@@ -62,19 +78,20 @@ class RecentProcesses:
 
     def expect(self) -> None:
         """Watch for a while: a card's samples name a process that nobody has seen."""
-        self._until = self._clock() + WATCHED_SECONDS
+        self._until = self._clock() + self._watched_for
         self._expected.set()
 
     def holder(self, pid: int, seen_at: float) -> Holder | None:
         """Return whose a process was that has ended, if it had begun when its PID was seen on a card."""
         seen = self._known.get(pid)
-        if seen is None or seen.is_disputed or not has_begun(seen.holder, seen_at):
+        if seen is None or self.is_disputed(pid) or not has_begun(seen.holder, seen_at):
             return None
         return seen.holder
 
     def is_disputed(self, pid: int) -> bool:
+        """Whether somebody else may have had the PID since it was seen."""
         seen = self._known.get(pid)
-        return seen is not None and seen.is_disputed
+        return seen is not None and (seen.is_disputed or seen.is_given_anew)
 
     def look(self) -> None:
         """Look at processes that have begun since the last look, for no longer than a few milliseconds."""
@@ -85,17 +102,29 @@ class RecentProcesses:
         if self._last is None:
             self._old.extend(self._procfs.pids())
         else:
-            self._new.extend(_between(self._last, last, self._procfs.largest_pid()))
+            self._expect_anew(_between(self._last, last, self._procfs.largest_pid()))
         self._last = last
-        if len(self._new) > _CROWD:
-            living = set(self._procfs.pids())
-            self._new = deque(pid for pid in self._new if pid in living)
         for pid, is_new in self._waiting(now):
             self._note(pid, now, is_new=is_new)
             if self._clock() - now >= _WORK_SECONDS:
                 break
         if now - self._swept_at >= SWEEP_SECONDS:
             self._sweep(now)
+
+    def _expect_anew(self, given: tuple[range, range]) -> None:
+        """Have those looked at whose PIDs were given out since the last look."""
+        if sum(map(len, given)) <= _CROWD:
+            for pid in chain(*given):
+                self._new.append(pid)
+                if seen := self._known.get(pid):
+                    seen.is_given_anew = True
+        else:
+            self._new.extend(pid for pid in self._procfs.pids() if _is_in(given, pid))
+            for pid, seen in self._known.items():
+                seen.is_given_anew |= _is_in(given, pid)
+        if len(self._new) > _CROWD:
+            living = set(self._procfs.pids())
+            self._new = deque(pid for pid in self._new if pid in living)
 
     def _waiting(self, now: float) -> Iterator[tuple[int, bool]]:
         """Whom to look at, and whether it is new. The last are those who were there all the time."""
@@ -128,7 +157,7 @@ class RecentProcesses:
         living = set(self._procfs.pids())
         for pid in living & self._known.keys():
             self._known[pid].at = now
-        self._known = {pid: seen for pid, seen in self._known.items() if now - seen.at < KEPT_SECONDS}
+        self._known = {pid: seen for pid, seen in self._known.items() if now - seen.at < self._kept_for}
         self._swept_at = now
 
     def _rest(self) -> None:
@@ -138,12 +167,15 @@ class RecentProcesses:
             kept.clear()
 
 
-def _between(last: int, newest: int, largest: int) -> Iterator[int]:
+def _between(last: int, newest: int, largest: int) -> tuple[range, range]:
     """The numbers that were given out since: they go up, and begin anew after the largest."""
     if newest < last:
-        yield from range(last + 1, largest + 1)
-        last = 0
-    yield from range(last + 1, newest + 1)
+        return range(last + 1, largest + 1), range(1, newest + 1)
+    return range(last + 1, newest + 1), range(0)
+
+
+def _is_in(given: tuple[range, range], pid: int) -> bool:
+    return pid in given[0] or pid in given[1]
 
 
 def _whose(holder: Holder) -> tuple[object, ...]:

@@ -120,7 +120,7 @@ async def billed(
     pods = tuple(pods) or (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
     listed = StillPods(pods)
     procfs = Procfs(Path("/proc"))
-    recent = RecentProcesses(procfs, only_pods=machine is None)
+    recent = RecentProcesses(procfs, interval=SECONDS, only_pods=machine is None)
     if machine is None:
         kubelet = kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {}))
     attribution = Attribution(

@@ -10,7 +10,7 @@ import pytest
 from podgpu.model import Card
 from tests.agent.whole.test_two_tenants import SLEEP, Node, billed, joules, listed, node
 from tests.host.machine import write_docker, write_subordinates, write_users
-from tests.host.start import NOBODY, built, started
+from tests.host.process.start import NOBODY, built, started
 
 __all__ = ["node"]
 

@@ -1,8 +1,12 @@
 """E: what goes wrong with processes and pods."""
 
+import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from podgpu.host.recent import LOOK_SECONDS
 from tests.fakenvml.fake_node import make_processes
 from tests.faults.node import DEVICES, Node
 from tests.faults.page import Page
@@ -22,6 +26,7 @@ from tests.faults.props.tenants import (
     memory,
     place,
     pod,
+    power,
     process,
     processes,
     settle,
@@ -101,6 +106,37 @@ def has_one_more(now: Page) -> bool:
 def traced(node: Node) -> Iterator[None]:
     with listed(node, node.processes.start(place(CHEAT), TRACED)[0]):
         yield
+
+
+def in_real_proc(node: Node) -> Sequence[str]:
+    """As `tenants`, with a /proc in which processes are numbered."""
+    tenants(node)
+    return ()
+
+
+@contextmanager
+def short_lived(node: Node) -> Iterator[None]:
+    """The cheat works by processes that have ended when the card is read, one after the other."""
+    own, over = node.driver.gpus[0].processes, threading.Event()
+
+    def work() -> None:
+        while not over.is_set():
+            pid, _ = node.processes.start(place(CHEAT))
+            over.wait(3 * LOOK_SECONDS)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            node.driver.gpus[0].processes = [*own, process(pid, kinds=())]
+            node.drive()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        worker.join()
+        node.driver.gpus[0].processes = own
+        node.drive()
 
 
 @contextmanager
@@ -253,5 +289,13 @@ PLAYS = (
                 (processes(now, "cheat"), memory(now, "cheat"), strangers(now, "unknown")) == (2, 2 * USED, 0)
             )
         ),
+    ),
+    Play(
+        id="E10",
+        well=is_fair,
+        what="a tenant works by processes that end before the card is read",
+        flags=in_real_proc,
+        fault=short_lived,
+        shows=survived(lambda now: power(now, "cheat") > 1.5 * power(now, "honest") > 0),
     ),
 )

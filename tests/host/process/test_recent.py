@@ -28,9 +28,11 @@ HOST = "0::/system.slice/containerd.service\n"
 class Node:
     """A made-up /proc whose processes are numbered in order, and a watch over it."""
 
-    def __init__(self, root: Path, *, only_pods: bool = True) -> None:
+    def __init__(self, root: Path, *, only_pods: bool = True, interval: float = 5.0) -> None:
         self.tree, self.clock = Tree(root), Clock()
-        self.recent = RecentProcesses(Procfs(root, self.clock), only_pods=only_pods, clock=self.clock)
+        self.recent = RecentProcesses(
+            Procfs(root, self.clock), interval=interval, only_pods=only_pods, clock=self.clock
+        )
         self.number(100)
         self.tree.file("sys/kernel/pid_max", "1000\n")
         self.recent.look()
@@ -100,6 +102,25 @@ def test_on_a_node_of_a_cluster_a_number_that_came_to_the_host_proves_nothing(no
     assert node.recent.is_disputed(103)
 
 
+def test_a_number_that_was_given_out_anew_and_not_looked_at_in_time_proves_nothing(node: Node) -> None:
+    node.tree.process(103, IN_POD)
+    node.look(103)
+    node.tree.exit(103)
+    node.look(102)  # once around
+    assert node.pod(103) == POD
+    node.look(110)
+    assert (node.recent.is_disputed(103), node.pod(103)) == (True, None)
+
+
+def test_a_process_that_lives_keeps_its_number_when_the_kernel_comes_by(node: Node) -> None:
+    node.tree.process(103, IN_POD)
+    node.look(103)
+    node.look(102)
+    node.look(110)
+    node.tree.exit(103)
+    assert (node.recent.is_disputed(103), node.pod(103)) == (False, POD)
+
+
 def test_one_owner_may_have_a_number_twice(node: Node) -> None:
     node.tree.process(103, IN_POD, start=10)
     node.look(103)
@@ -158,6 +179,17 @@ def test_those_who_are_gone_for_long_are_forgotten(node: Node) -> None:
     assert (node.pod(103), node.pod(104)) == (POD, None)
 
 
+def test_those_who_ended_since_the_last_reading_are_kept_however_long_ago_it_was(tmp_path: Path) -> None:
+    node = Node(tmp_path, interval=300.0)
+    node.tree.process(104, IN_POD)
+    node.look(104)
+    node.tree.exit(104)
+    for _ in range(round(300 / SWEEP_SECONDS)):
+        node.clock.now += SWEEP_SECONDS
+        node.look(104)
+    assert node.pod(104) == POD
+
+
 def test_memory_has_an_end(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_KNOWN < 50_000
     monkeypatch.setattr("podgpu.host.recent.MOST_KNOWN", 3)
@@ -178,7 +210,7 @@ async def test_it_is_on_only_while_strangers_are_expected(tmp_path: Path) -> Non
     tree, clock = Tree(tmp_path), Clock()
     tree.file("loadavg", "0 0 0 1/1 7\n")
     tree.process(7, IN_POD)
-    recent = RecentProcesses(Procfs(tmp_path, clock), only_pods=True, clock=clock)
+    recent = RecentProcesses(Procfs(tmp_path, clock), interval=5.0, only_pods=True, clock=clock)
     running = asyncio.create_task(recent.run())
     await asyncio.sleep(0)
     assert recent.holder(7, inf) is None
@@ -213,3 +245,16 @@ def test_the_kernel_numbers_processes_in_order_and_a_thread_is_none(child: subpr
     assert len(threads) == 2
     found = [thread for thread in threads if procfs.newcomer(thread)]
     assert found in ([child.pid], [])  # none where the tests run in an unknown cgroup
+
+
+def test_a_crowd_of_new_numbers_takes_those_from_everybody_who_had_them(node: Node) -> None:
+    """Also if the kernel is told to begin anew, which costs no more than a list of who lives."""
+    node.tree.file("sys/kernel/pid_max", "4194304\n")
+    for pid in (101, 103):
+        node.tree.process(pid, IN_POD)
+    node.look(103)
+    node.tree.exit(103)
+    node.look(50)
+    assert (node.pod(101), node.pod(103)) == (POD, POD)
+    node.look(2000)
+    assert (node.pod(101), node.pod(103)) == (POD, None)

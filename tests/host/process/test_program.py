@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.host.procfs import Procfs
-from tests.host.start import NOBODY, built, started
+from tests.host.process.start import NOBODY, built, started
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("gcc") is None, reason="needs root and a compiler"
