@@ -258,6 +258,7 @@ static bool parse_set(Parser *parser, char *rest) {
 }
 
 static bool process_kinds(char *names, unsigned *out) {
+    if (names && strcmp(names, "ended") == 0) return true;
     for (char *name; (name = strsep(&names, ",")) != NULL;)
         if (strcmp(name, "compute") == 0) *out |= COMPUTE;
         else if (strcmp(name, "graphics") == 0) *out |= GRAPHICS;

@@ -54,7 +54,7 @@ class FakeProcess:
         use = {"sm": self.sm, "mem": self.mem, "enc": self.enc, "dec": self.dec}
         words = [f"{name}={number}" for name, number in instance.items() if number is not None]
         words += [f"{name}={value}" for name, value in use.items() if value != 0]
-        return " ".join(["process", str(self.pid), str(self.memory), ",".join(self.kinds), *words])
+        return " ".join(["process", str(self.pid), str(self.memory), ",".join(self.kinds) or "ended", *words])
 
 
 @dataclass

@@ -25,6 +25,7 @@ from podgpu.agent.rights.stock import Dynamics, Stock
 from podgpu.agent.rights.witness import Witness
 from podgpu.agent.roster import Roster
 from podgpu.agent.workload_names import WorkloadNames
+from podgpu.host.recent import RecentProcesses
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.book import book
 from podgpu.ledger.mps import servers
@@ -42,6 +43,7 @@ from podgpu.model import (
 )
 from podgpu.sharing.inventory import Host, Inventory
 from podgpu.sources.residents import Allocations, Pods, Processes, Workloads
+from podgpu.upkeep import kept_going
 
 MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on
 
@@ -76,6 +78,7 @@ class Attribution:
         workloads: Workloads | None = None,
         pod_labels: Sequence[str] = (),
         lookout: Lookout | None = None,
+        recent: RecentProcesses | None = None,
         to_close: Sequence[Closable] = (),
     ) -> None:
         """With `books_outsiders`, on a machine without Kubernetes, whoever is outside has accounts like containers."""
@@ -89,7 +92,8 @@ class Attribution:
             host=host,
             ratios=ratios,
         )
-        self._owners = Owners(processes, outsiders, books_outsiders=books_outsiders)
+        self._recent = recent
+        self._owners = Owners(processes, outsiders, books_outsiders=books_outsiders, recent=recent)
         self._roster = Roster(pod_sources)
         self._workloads = WorkloadNames(workloads, self._patience) if workloads else None
         self._pod_labels = frozenset(pod_labels)
@@ -107,6 +111,8 @@ class Attribution:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._roster.run())
             group.create_task(self._stock.run())
+            if self._recent:
+                group.create_task(kept_going(self._recent))
 
     async def close(self) -> None:
         await self._stock.close()
@@ -125,6 +131,8 @@ class Attribution:
         counts: Counter[tuple[str, str]] = self._stock.errors + self._errors
         for part in self._roster.sources:
             counts.update({(part.name, reason): count for reason, count in part.errors.items()})
+        if recent := self._recent:
+            counts.update({(recent.name, reason): count for reason, count in recent.errors.items()})
         if look := self._lookout:
             counts.update({(look.name, reason): count for reason, count in look.errors.items()})
         return counts

@@ -22,13 +22,30 @@ class Outsiders(Protocol):
         """Name a process's owner: `docker/web`, `slurm/1234`, `user/alice`."""
 
 
+class Recent(Protocol):
+    """Whose the processes were that ended between two readings."""
+
+    def expect(self) -> None:
+        """Be told that there are some."""
+
+    def holder(self, pid: int, seen_at: float) -> Holder | None: ...
+    def is_disputed(self, pid: int) -> bool:
+        """Say whether processes of different owners had the PID one after the other."""
+
+
 class Owners:
     """Remembers the last cycle: a process that has just ended is still whose it was."""
 
     def __init__(
-        self, processes: Processes | None, outsiders: Outsiders | None, *, books_outsiders: bool
+        self,
+        processes: Processes | None,
+        outsiders: Outsiders | None,
+        *,
+        books_outsiders: bool,
+        recent: Recent | None = None,
     ) -> None:
         self._processes = processes
+        self._recent = recent
         self._outsiders = outsiders
         self._books_outsiders = books_outsiders
         self._last: dict[int, Holder] = {}
@@ -57,6 +74,11 @@ class Owners:
                 seen_at[process.pid] = max(device.at + device.seconds, seen_at.get(process.pid, 0.0))
         found = self._processes.holders(listed, seen_at) if self._processes else {}
         directory = self._directory_of(pods)
+        if self._recent:
+            found = {
+                pid: self._remembered(self._recent, holder, seen_at[pid], is_listed=listed[pid])
+                for pid, holder in found.items()
+            }
         self._last = {
             pid: self._titled(self._named(pid, holder, directory, is_listed=listed[pid]))
             for pid, holder in found.items()
@@ -93,6 +115,16 @@ class Owners:
         if pods is not self._pods:
             self._pods, self._directory = pods, Directory(pods)
         return self._directory
+
+    def _remembered(self, recent: Recent, holder: Holder, seen_at: float, *, is_listed: bool) -> Holder:
+        """Return whose it was, if it came after the last reading and has ended since."""
+        if not is_listed and recent.is_disputed(holder.pid):
+            self._last.pop(holder.pid, None)
+            return Holder(pid=holder.pid, kind="unknown", reason="exited")
+        if holder.reason != "exited" or holder.pid <= 0 or holder.pid in self._last:
+            return holder
+        recent.expect()
+        return recent.holder(holder.pid, seen_at) or holder
 
     def _named(self, pid: int, holder: Holder, directory: Directory, *, is_listed: bool) -> Holder:
         """A process that has just ended is still whose it was a cycle ago, whoever has its PID by now.
