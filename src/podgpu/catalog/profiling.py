@@ -191,7 +191,9 @@ TRAFFIC: tuple[Metric, ...] = (
             kind=Kind.GAUGE,
             help=f"Rate at which the GPU {verb} data over all NVLinks since the previous reading.",
             read=Gpm(gpm, MIB_PER_SECOND, doubtful=True),
-            dcgm=Alias("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", MEGABYTES_PER_SECOND, f"{_NVLINK}."),
+            dcgm=Alias(
+                "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", MEGABYTES_PER_SECOND, f"{_NVLINK}.", Kind.COUNTER
+            ),
             dcgm49=Alias(
                 "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
                 BYTES_PER_SECOND,

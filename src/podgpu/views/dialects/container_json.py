@@ -17,6 +17,7 @@ from podgpu.views.dialects._dcgm.derived import event_mask
 from podgpu.views.dialects._dcgm.entity import Entity, entities, printed
 from podgpu.views.dialects._dcgm.occupant import Occupant
 from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.numbers import in_json
 from podgpu.views.text import clean
 
 Object = dict[str, str | float | None]
@@ -113,7 +114,7 @@ def answers(snapshot: Snapshot, options: Options) -> Answers:
     sheets: dict[float | None, Sheet] = {}
 
     def answer(query: Mapping[str, str]) -> bytes:
-        missing = None if query.get("missing") == "null" else 0.0
+        missing = None if query.get("missing") == "null" else 0
         if missing not in sheets:
             found = (_object(snapshot, row, missing) for row in rows)
             sheets[missing] = Sheet([one for one in found if one is not None])
@@ -172,7 +173,7 @@ def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None) -> Obj
     values = row.values()
     if all(value is None for value in values.values()):
         return None
-    numbers = {field: missing if value is None else value for field, value in values.items()}
+    numbers = {field: missing if value is None else in_json(value) for field, value in values.items()}
     taken_at = datetime.fromtimestamp(snapshot.taken_at, UTC).isoformat().replace("+00:00", "Z")
     return {**_identity(snapshot, row), **numbers, "timestamp": taken_at}
 

@@ -7,9 +7,9 @@ from functools import cached_property
 from math import isfinite
 
 from podgpu.catalog.row import Metric, Unit
-from podgpu.catalog.units import JOULES, MIB, RATIO, SECONDS, WATTS
+from podgpu.catalog.units import MIB
 from podgpu.model import UNKNOWN, Card, Instance, Reading, Tenant
-from podgpu.views.dialects._dcgm.counters import Counter
+from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, is_fraction
 from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, occupants
 from podgpu.views.outsider import is_outsider
 
@@ -27,8 +27,6 @@ _CARD_ALONE = frozenset(
         "pcie_receive_bytes_per_second",
     }
 )
-DECIMALS = 6  # as dcgm-exporter prints fractions
-_FRACTIONS = (WATTS, RATIO, JOULES, SECONDS)
 _COMPUTE_PART = re.compile(r"[0-9]+c\.")
 
 
@@ -114,7 +112,7 @@ def printed(value: float, unit: Unit) -> float | None:
 
 
 def rounded(quotient: float, unit: Unit) -> float:
-    return round(quotient, DECIMALS) if unit in _FRACTIONS else float(round(quotient))
+    return round(quotient, DECIMALS) if is_fraction(unit) else float(round(quotient))
 
 
 def _by_metric(readings: Iterable[Reading]) -> dict[str, list[Reading]]:

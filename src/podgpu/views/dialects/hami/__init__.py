@@ -18,6 +18,7 @@ from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants, reading
 from podgpu.views.dialects.hami.naming import Naming, Pairs, Samples, with_new_names, with_old_names
 from podgpu.views.dialects.hami.scheduler import SYSTEM, of_scheduler
+from podgpu.views.numbers import go
 from podgpu.views.series import Family, Labels
 
 MAKE = "NVIDIA"
@@ -164,7 +165,7 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
 
 
 def _family(naming: Naming) -> Family:
-    return Family(naming.name, Kind.GAUGE, naming.help, Worth.CORE, group=naming.group)
+    return Family(naming.name, Kind.GAUGE, naming.help, Worth.CORE, group=naming.group, writing=go)
 
 
 def _put(family: Family, naming: Naming, value: float, labels: Labels) -> None:

@@ -1,0 +1,79 @@
+"""The page of the fake driver, line by line beside one that a real dcgm-exporter served of a real H200."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agent.rig import running_agent
+from tests.fakenvml.conftest import library
+from tests.fakenvml.fake_node import FakeNode, h200
+
+__all__ = ["library"]
+
+RECORDED = Path(__file__).parents[3] / "recorded" / "h200-dcgm" / "dcgm-exporter.prom"
+
+# Lines that only podgpu's page has, and why.
+ONLY_OURS = {
+    # This exporter has no row before the first XID. Others that users published have one with 0, as podgpu.
+    "DCGM_FI_DEV_XID_ERRORS": "0 until there is an XID",
+}
+
+SAMPLE = re.compile(r"(\w+)\{(.*)\} (\S+)")
+LABEL = re.compile(r'(\w+)="(?:[^"\\]|\\.)*"')
+DIGITS = re.compile(r"[0-9]+")
+
+
+def shapes(page: str) -> list[str]:
+    """The lines without what differs from card to card: values of labels, and digits before a decimal point."""
+    return [_shape(line) for line in page.splitlines()]
+
+
+def _shape(line: str) -> str:
+    found = SAMPLE.fullmatch(line)
+    if found is None:
+        return line
+    whole, point, rest = found[3].partition(".")
+    number = DIGITS.sub("N", whole) + point + "0" * len(rest)
+    return f"{found[1]}{{{','.join(LABEL.findall(found[2]))}}} {number}"
+
+
+@pytest.fixture
+def served(library: Path, tmp_path: Path) -> Iterator[str]:
+    with running_agent(FakeNode([h200(0)]), tmp_path, library) as agent:
+
+        def page() -> str:
+            status, body = agent.request("/metrics/dcgm")
+            assert status == 200
+            return body.decode()
+
+        # Rates need two readings.
+        agent.wait_for("rates", lambda: "DCGM_FI_PROF_PCIE_RX_BYTES" in page())
+        yield page()
+
+
+def test_the_page_is_that_of_a_real_dcgm_exporter_line_by_line(served: str) -> None:
+    ours = [line for line in shapes(served) if not any(name in line for name in ONLY_OURS)]
+    assert ours == shapes(RECORDED.read_text())
+
+
+def test_a_card_with_a_license_for_virtual_gpus_says_so(library: Path, tmp_path: Path) -> None:
+    card = h200(0)
+    card.values["vgpu_license"] = 2
+    with running_agent(FakeNode([card]), tmp_path, library) as agent:
+        (row,) = (
+            line
+            for line in agent.request("/metrics/dcgm")[1].decode().splitlines()
+            if line.startswith("DCGM_FI_DEV_VGPU_LICENSE_STATUS{")
+        )
+        assert row.endswith("} 1")
+
+
+def test_what_only_our_page_has_is_really_there(served: str) -> None:
+    assert [name for name in ONLY_OURS if f"\n{name}{{" not in served] == []
+
+
+def test_the_recorded_page_has_whole_numbers_and_six_decimals() -> None:
+    forms = {line.rpartition(" ")[2] for line in shapes(RECORDED.read_text()) if not line.startswith("#")}
+    assert forms == {"N", "N.000000"}
