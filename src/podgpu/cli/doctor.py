@@ -127,7 +127,9 @@ def _here(config: Config) -> _Case:
     from podgpu.doctor import Machine
     from podgpu.views.dialects.dcgm import Options, unavailable
 
-    counters = config.of(Options).collectors
+    dialect = config.of(Options)
+    counters = dialect.collectors
+    speaks_dcgm = any(one.dialect.startswith("dcgm") for one in config.web_listen_address)
     snapshot = asyncio.run(read_node(config, cycles=CYCLES, pause=BETWEEN_READINGS))
     facts = Machine(
         now=time.time(),
@@ -137,6 +139,7 @@ def _here(config: Config) -> _Case:
         hides_processes=machine.hides_processes(config),
         clock_synchronised=machine.is_clock_synchronised(),
         missing_fields=unavailable(counters) if counters else None,
+        splits_shared=dialect.per_container == "on" if speaks_dcgm else None,
     )
     return _Case(of_one(snapshot), [(snapshot, facts)])
 

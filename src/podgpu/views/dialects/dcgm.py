@@ -9,11 +9,12 @@ from podgpu.model import Snapshot
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm import page
 from podgpu.views.dialects._dcgm.counters import DECIMALS, DEFAULTS, Generation, select_all, unavailable
+from podgpu.views.dialects._dcgm.entity import unnamed
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.numbers import decimals, shortest
 from podgpu.views.series import Family
 
-__all__ = ["DOCUMENTS", "MORE", "PAGES", "Options", "families", "unavailable"]
+__all__ = ["DOCUMENTS", "MORE", "PAGES", "Options", "families", "unavailable", "unnamed"]
 
 
 # What 4.8.3 changed without a change of names.

@@ -8,9 +8,9 @@ from math import isfinite
 
 from podgpu.catalog.row import Metric, Unit
 from podgpu.catalog.units import MIB
-from podgpu.model import UNKNOWN, Card, Instance, Reading, Tenant
+from podgpu.model import UNKNOWN, Card, Instance, Reading, Snapshot, Tenant
 from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, is_fraction
-from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, occupants
+from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, is_dynamic, occupants, only_pod
 from podgpu.views.outsider import is_outsider
 
 # DCGM repeats a card's value for each of its instances, but not these.
@@ -94,6 +94,18 @@ def entities(cards: Iterable[Card]) -> Iterator[Entity]:
             yield Entity(card, tuple(instances), tuple(present))
         if not parts:
             yield whole(card)
+
+
+def unnamed(snapshot: Snapshot) -> list[int]:
+    """Index the cards on which rows name nobody, because several pods were given the card or an instance of it."""
+    shared = (
+        entity.card.gpu.index
+        for entity in entities(snapshot.cards)
+        if any(one.claim for one in entity.occupants)
+        and not only_pod(entity.occupants)
+        and not is_dynamic(entity.occupants)
+    )
+    return list(dict.fromkeys(shared))
 
 
 def whole(card: Card) -> Entity:
