@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from podgpu import catalog
+from podgpu.catalog.parts import DCGM, NVML
 from podgpu.model import ContainerRef, Snapshot
-from podgpu.views.dialects import Answers, Document, Families
+from podgpu.views.dialects import Answers, Document, Families, UnreadableError
 from podgpu.views.dialects._dcgm.counters import field
 from podgpu.views.dialects._dcgm.derived import event_mask
 from podgpu.views.dialects._dcgm.entity import Entity, entities, printed
@@ -23,6 +24,7 @@ from podgpu.views.text import clean
 Object = dict[str, str | float | None]
 
 _FILTERS = {"pod": "pod", "namespace": "namespace", "container": "container", "node": "node_name"}
+_SOURCES = frozenset({NVML.name, DCGM.name})
 _NOBODY = ContainerRef("", "", "")
 _OPEN, _CLOSE = b"[\n", b"\n]"
 
@@ -203,8 +205,16 @@ OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workloa
 
 __all__ = ["DOCUMENTS", "FIELDS", "OMITTED", "PAGES", "READINGS", "Options", "document"]
 
+
+def _served(snapshot: Snapshot, options: Options) -> Answers:
+    """Without GPUs, an empty list. If they could not be read at all, an error."""
+    if not snapshot.cards and any(part.name in _SOURCES and not part.up for part in snapshot.parts):
+        raise UnreadableError
+    return answers(snapshot, options)
+
+
 PAGES: Mapping[str, Families] = {}
 DOCUMENTS: Mapping[str, Document] = {
-    "/container/metrics": answers,
-    "/metrics/container-json": answers,
+    "/container/metrics": _served,
+    "/metrics/container-json": _served,
 }
