@@ -116,6 +116,12 @@ int nvmlDeviceGetName(const Slot *device, char *out, unsigned size) {
 
 TEXT_GETTER(nvmlDeviceGetVbiosVersion, vbios)
 TEXT_GETTER(nvmlDeviceGetSerial, serial)
+TEXT_GETTER(nvmlDeviceGetInforomImageVersion, inforom[3])
+
+int nvmlDeviceGetInforomVersion(const Slot *device, unsigned object, char *out, unsigned size) {
+    CALL(nvmlDeviceGetInforomVersion, device, ON_ANY);
+    return object < 3 ? put_text(&call, call.gpu->inforom[object], out, size) : INVALID_ARGUMENT;
+}
 
 int nvmlDeviceGetPciInfo_v3(const Slot *device, PciInfo *out) {
     CALL(nvmlDeviceGetPciInfo_v3, device, ON_ANY);

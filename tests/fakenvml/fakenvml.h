@@ -90,6 +90,7 @@ typedef struct {
 typedef struct {
     Slot *slot;
     char name[TEXT_SIZE], pci[TEXT_SIZE], vbios[TEXT_SIZE], serial[TEXT_SIZE];
+    char inforom[4][TEXT_SIZE]; /* OEM, ECC, power, and the whole image */
     Table values;
     Process *processes;
     size_t process_count;

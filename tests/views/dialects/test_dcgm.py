@@ -300,13 +300,13 @@ def test_fields_that_cannot_be_provided_are_listed(tmp_path: Path) -> None:
     config = listed(
         tmp_path / "counters.csv",
         "DCGM_FI_DEV_GPU_TEMP, gauge, known\n"
-        "DCGM_FI_DEV_OEM_INFOROM_VER, label, unknown\n"
+        "DCGM_FI_PROCESS_NAME, label, unknown\n"
         "DCGM_FI_DEV_GPU_UTIL, label, a number is no label\n"
         "DCGM_FI_DRIVER_VERSION, gauge, nor is a text a number\n"
         "DCGM_EXP_P2P_STATUS, gauge, unknown\n",
     )
     assert dcgm.unavailable(config.collectors) == (
-        "DCGM_FI_DEV_OEM_INFOROM_VER",
+        "DCGM_FI_PROCESS_NAME",
         "DCGM_FI_DEV_GPU_UTIL",
         "DCGM_FI_DRIVER_VERSION",
         "DCGM_EXP_P2P_STATUS",
@@ -322,12 +322,7 @@ def test_only_known_counters_of_dcgm_exporter_are_missing(tmp_path: Path) -> Non
     )
     missing = set(dcgm.unavailable(config.collectors))
     assert missing & counters.keys() == LEFT_OUT.keys()
-    assert LABELS & missing == {
-        "DCGM_FI_DEV_OEM_INFOROM_VER",
-        "DCGM_FI_DEV_ECC_INFOROM_VER",
-        "DCGM_FI_DEV_POWER_INFOROM_VER",
-        "DCGM_FI_DEV_INFOROM_IMAGE_VER",
-    }
+    assert not LABELS & missing
 
 
 def test_a_field_means_the_same_rows_in_every_generation() -> None:

@@ -77,3 +77,24 @@ def test_what_only_our_page_has_is_really_there(served: str) -> None:
 def test_the_recorded_page_has_whole_numbers_and_six_decimals() -> None:
     forms = {line.rpartition(" ")[2] for line in shapes(RECORDED.read_text()) if not line.startswith("#")}
     assert forms == {"N", "N.000000"}
+
+
+def test_the_versions_of_the_inforom_are_labels_if_a_counters_file_asks_for_them(
+    library: Path, tmp_path: Path
+) -> None:
+    counters = tmp_path / "counters.csv"
+    counters.write_text(
+        "DCGM_FI_DEV_GPU_TEMP, gauge, as listed\n"
+        "DCGM_FI_DEV_INFOROM_IMAGE_VER, label, Inforom image version\n"
+        "DCGM_FI_DEV_OEM_INFOROM_VER, label, OEM inforom version\n"
+        "DCGM_FI_DEV_ECC_INFOROM_VER, label, ECC inforom version\n"
+        "DCGM_FI_DEV_POWER_INFOROM_VER, label, Power management object inforom version\n"
+    )
+    flags = [f"--dcgm.collectors={counters}"]
+    with running_agent(FakeNode([h200(0)]), tmp_path, library, flags=flags) as agent:
+        page = agent.request("/metrics/dcgm")[1].decode()
+    # The card has no object for its power: nobody knows its version.
+    assert (
+        'Hostname="test-node",DCGM_FI_DEV_ECC_INFOROM_VER="7.16",'
+        'DCGM_FI_DEV_INFOROM_IMAGE_VER="G520.0282.02.02",DCGM_FI_DEV_OEM_INFOROM_VER="2.1"} 56\n'
+    ) in page
