@@ -372,30 +372,6 @@ def test_counters_that_cannot_be_had_are_named(missing: tuple[str, ...] | None, 
     assert all(field in finding.detail for field in missing or ())
 
 
-@pytest.mark.parametrize(
-    ("splits", "status", "detail"),
-    [
-        (None, "SKIP", "no address speaks dcgm"),
-        (False, "WARN", "pods that share a GPU have no rows of their own: GPU 0"),
-        (True, "PASS", "each container has rows of its own: GPU 0"),
-    ],
-)
-def test_rows_of_their_own_are_suggested_where_pods_share_a_card(
-    splits: bool | None, status: str, detail: str
-) -> None:
-    other = ContainerRef("team-b", "second", "main", "uid-2")
-    second = Tenant(container=other, claims=(replace(TENANT.claims[0], container=other),))
-    shared = replace(SOUND, cards=(replace(WHOLE, tenants=(TENANT, second)),))
-    (finding,) = (
-        one for one in examine(shared, replace(HERE, splits_shared=splits)) if one.id == "dialect.shared-pods"
-    )
-    assert (finding.status, finding.detail) == (status, detail)
-
-
-def test_a_card_of_one_pod_needs_no_rows_of_their_own() -> None:
-    assert found("dialect.shared-pods").detail == "no GPU is shared by several pods now"
-
-
 def test_a_page_of_metrics_is_not_asked_for_what_only_the_driver_knows() -> None:
     page = replace(without("nvml"), cards=PAGE)
     judged = {one.id: one.status for one in examine(page, HERE)}
