@@ -48,8 +48,11 @@ def served(library: Path, tmp_path: Path) -> Iterator[str]:
             assert status == 200
             return body.decode()
 
-        # Rates need two readings.
-        agent.wait_for("rates", lambda: "DCGM_FI_PROF_PCIE_RX_BYTES" in page())
+        # Rates need two readings. What stands last, the license's row included, is then there too.
+        agent.wait_for(
+            "everything",
+            lambda: all(name in page() for name in ("PROF_PCIE_RX_BYTES", "VGPU_LICENSE", "XID_ERRORS")),
+        )
         yield page()
 
 
@@ -62,12 +65,13 @@ def test_a_card_with_a_license_for_virtual_gpus_says_so(library: Path, tmp_path:
     card = h200(0)
     card.values["vgpu_license"] = 2
     with running_agent(FakeNode([card]), tmp_path, library) as agent:
-        (row,) = (
-            line
-            for line in agent.request("/metrics/dcgm")[1].decode().splitlines()
-            if line.startswith("DCGM_FI_DEV_VGPU_LICENSE_STATUS{")
-        )
-        assert row.endswith("} 1")
+
+        def says(number: str) -> bool:
+            lines = agent.request("/metrics/dcgm")[1].decode().splitlines()
+            rows = [one for one in lines if one.startswith("DCGM_FI_DEV_VGPU_LICENSE_STATUS{")]
+            return [one.rpartition(" ")[2] for one in rows] == [number]
+
+        agent.wait_for("the license", lambda: says("1"))
 
 
 def test_what_only_our_page_has_is_really_there(served: str) -> None:
@@ -91,10 +95,10 @@ def test_the_versions_of_the_inforom_are_labels_if_a_counters_file_asks_for_them
         "DCGM_FI_DEV_POWER_INFOROM_VER, label, Power management object inforom version\n"
     )
     flags = [f"--dcgm.collectors={counters}"]
-    with running_agent(FakeNode([h200(0)]), tmp_path, library, flags=flags) as agent:
-        page = agent.request("/metrics/dcgm")[1].decode()
     # The card has no object for its power: nobody knows its version.
-    assert (
+    wanted = (
         'Hostname="test-node",DCGM_FI_DEV_ECC_INFOROM_VER="7.16",'
         'DCGM_FI_DEV_INFOROM_IMAGE_VER="G520.0282.02.02",DCGM_FI_DEV_OEM_INFOROM_VER="2.1"} 56\n'
-    ) in page
+    )
+    with running_agent(FakeNode([h200(0)]), tmp_path, library, flags=flags) as agent:
+        agent.wait_for("the versions", lambda: wanted in agent.request("/metrics/dcgm")[1].decode())
