@@ -111,7 +111,6 @@ LABELS = {
 }
 
 LEFT_OUT = {
-    "DCGM_FI_DEV_NVLINK_BANDWIDTH_L0": "single links are left out: up to 36 series a card",
     "DCGM_EXP_P2P_STATUS": "a fact about pairs of cards, not about one",
 }
 

@@ -19,12 +19,12 @@ __all__ = ["DOCUMENTS", "MORE", "PAGES", "Options", "families", "unavailable", "
 
 # What 4.8.3 changed without a change of names.
 _RENAMED_LABEL = "hostname"
-_GAUGES = frozenset({"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"})
+_GAUGES = "DCGM_FI_DEV_NVLINK_BANDWIDTH_"
 
 
 def _since_4_8_3(row: Metric) -> Alias | None:
     alias = row.dcgm
-    return replace(alias, kind=Kind.GAUGE) if alias and alias.name in _GAUGES else alias
+    return replace(alias, kind=Kind.GAUGE) if alias and alias.name.startswith(_GAUGES) else alias
 
 
 _BY_LABEL = {

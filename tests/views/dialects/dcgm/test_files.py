@@ -82,13 +82,12 @@ FILES: dict[str, tuple[Fields, set[str]]] = {
     "1.x": (OLDEST, set()),
     "4.8": (
         DEFAULT,
-        {"DCGM_FI_DEV_NVLINK_BANDWIDTH_L0", "DCGM_EXP_P2P_STATUS"},
+        {"DCGM_EXP_P2P_STATUS"},
     ),
-    "4.8 dcp": (DCP, {"DCGM_FI_DEV_NVLINK_BANDWIDTH_L0"}),
+    "4.8 dcp": (DCP, set()),
     "4.9": (
         NEWEST,
         {
-            "DCGM_FI_DEV_NVLINK_BANDWIDTH_L0",
             "DCGM_EXP_P2P_STATUS",
             "DCGM_EXP_CLOCK_EVENTS_TOTAL",
         },

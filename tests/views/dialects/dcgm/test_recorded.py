@@ -102,3 +102,22 @@ def test_the_versions_of_the_inforom_are_labels_if_a_counters_file_asks_for_them
     )
     with running_agent(FakeNode([h200(0)]), tmp_path, library, flags=flags) as agent:
         agent.wait_for("the versions", lambda: wanted in agent.request("/metrics/dcgm")[1].decode())
+
+
+def test_the_bandwidth_of_a_single_nvlink_is_there_if_a_counters_file_asks_for_it(
+    library: Path, tmp_path: Path
+) -> None:
+    counters = tmp_path / "counters.csv"
+    lanes = "".join(f"DCGM_FI_DEV_NVLINK_BANDWIDTH_L{link}, gauge, as listed\n" for link in (0, 1, 17))
+    counters.write_text(lanes)
+    card = h200(0)
+    # MiB/s, received and sent: of link 0 and of link 17. Link 1 carries nothing.
+    card.gpm |= {62: 1000.0, 63: 500.0, 96: 10.0, 97: 20.0}
+    flags = [f"--dcgm.collectors={counters}"]
+    with running_agent(FakeNode([card]), tmp_path, library, flags=flags) as agent:
+
+        def found() -> dict[str, str]:
+            lines = agent.request("/metrics/dcgm")[1].decode().splitlines()
+            return {one.partition("{")[0][-4:]: one.rpartition(" ")[2] for one in lines if one[:1] != "#"}
+
+        agent.wait_for("both links", lambda: found() == {"H_L0": "1573", "_L17": "31"})
