@@ -48,6 +48,7 @@ class Config:
             parse=duration("100ms", "5m"),
             value_name="DURATION",
             default="5s",
+            also_from=("GPU_REFRESH_INTERVAL_SECONDS",),
         )
     )
     node_name: str | None = at_most_one(
@@ -179,6 +180,7 @@ class Config:
             parse=existing_file,
             value_name="PATH",
             default_note="none",
+            also_from=("KUBE_CONFIG_PATH",),
         )
     )
     kube_context: str | None = at_most_one(

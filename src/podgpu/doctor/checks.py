@@ -179,6 +179,13 @@ CHECKS: tuple[Check, ...] = (
         surroundings.dcgm_fields,
     ),
     Check(
+        "dialect.shared-pods",
+        "On a dcgm page, a query for a pod finds it, also on a GPU that several pods share.",
+        "If OpenCost, KEDA or the like ask for pods, set --dcgm.per-container=on. Queries about cards then need "
+        "max by (UUID): docs/migration.md has the figures.",
+        surroundings.shared_pods,
+    ),
+    Check(
         "names.renamed",
         "No metric that this version serves is about to lose its name.",
         "Use the new name in queries, alerts and dashboards: docs/stability.md.",

@@ -25,6 +25,10 @@ class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     vbios: str = ""  # version of the card's firmware
     brand: str | None = None  # such as `Tesla`; absent if not known
     serial: str | None = None  # number of the board; absent if not known
+    inforom_image: str | None = None  # version of the whole InfoROM; absent if not known
+    inforom_oem: str | None = None  # version of its OEM object; absent if not known
+    inforom_ecc: str | None = None  # version of its ECC object; absent if not known
+    inforom_power: str | None = None  # version of its power object; absent if not known
     mig_enabled: bool = False  # whether it is in MIG mode
     multiprocessors: int | None = None  # how many it has; absent if not known
 

@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 import msgspec
+import pynvml
 
 from podgpu.model import SEES_ALL, BusyWindow, Device, Fault, Gpu, Reading, Refused
 from podgpu.sources.child import sees_node
@@ -231,6 +232,10 @@ def _facts(handle: Handle, known: Gpu) -> Gpu:
         vbios=handle.get("VbiosVersion") or known.vbios,
         brand=BRANDS.get(handle.get("Brand") or 0, known.brand),
         serial=handle.get("Serial") or known.serial,
+        inforom_image=handle.get("InforomImageVersion") or known.inforom_image,
+        inforom_oem=handle.get("InforomVersion", pynvml.NVML_INFOROM_OEM) or known.inforom_oem,
+        inforom_ecc=handle.get("InforomVersion", pynvml.NVML_INFOROM_ECC) or known.inforom_ecc,
+        inforom_power=handle.get("InforomVersion", pynvml.NVML_INFOROM_POWER) or known.inforom_power,
         mig_enabled=known.mig_enabled,
         multiprocessors=_else(_multiprocessors(handle.get("NumGpuCores"), capability), known.multiprocessors),
     )
