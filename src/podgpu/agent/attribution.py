@@ -156,7 +156,10 @@ class Attribution:
             devices = await self._lookout.watch(devices)
         inventory = await self._stock.take(devices, pods, reported, reporter)
         able = self._able(devices)
-        holders = self._owners.find([device for device in able if device.fault is None], pods)
+        answering = [device for device in able if device.fault is None]
+        holders = self._owners.find(answering, pods, self._roster.lists())
+        if not all(map(self._owners.is_listed, holders.values())):
+            self._roster.look_again()
         rights = await self._rights_to(inventory, able, holders)
         self._count(rights.unclaimed)
         self._accounts.post(self._sheets(able, rights, holders), time.monotonic(), wall)
