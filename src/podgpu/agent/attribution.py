@@ -20,7 +20,7 @@ from podgpu.agent.join import Join
 from podgpu.agent.lookout import Lookout
 from podgpu.agent.meter import Meter
 from podgpu.agent.owners import Outsiders, Owners
-from podgpu.agent.rights import Rights, found
+from podgpu.agent.rights import Rights, excused, found
 from podgpu.agent.rights.stock import Dynamics, Stock
 from podgpu.agent.rights.witness import Witness
 from podgpu.agent.roster import Roster
@@ -69,6 +69,7 @@ class Attribution:
         dynamics: Dynamics | None = None,
         host: Host | None = None,
         ratios: Sequence[float] = (),
+        namespaces: Sequence[str] = (),
         pod_sources: Sequence[Pods] = (),
         processes: Processes | None = None,
         outsiders: Outsiders | None = None,
@@ -78,7 +79,10 @@ class Attribution:
         lookout: Lookout | None = None,
         to_close: Sequence[Closable] = (),
     ) -> None:
-        """With `books_outsiders`, on a machine without Kubernetes, whoever is outside has accounts like containers."""
+        """`namespaces` are those of sharing systems themselves, besides the usual ones.
+
+        With `books_outsiders`, on a machine without Kubernetes, whoever is outside has accounts like containers.
+        """
         self._systems = sharing.systems()
         self._patience = interval / 2
         self._stock = Stock(
@@ -88,6 +92,7 @@ class Attribution:
             dynamics=dynamics,
             host=host,
             ratios=ratios,
+            namespaces=namespaces,
         )
         self._owners = Owners(processes, outsiders, books_outsiders=books_outsiders)
         self._roster = Roster(pod_sources)
@@ -162,10 +167,12 @@ class Attribution:
             self._roster.look_again()
         rights = await self._rights_to(inventory, able, holders)
         self._count(rights.unclaimed)
-        self._accounts.post(self._sheets(able, rights, holders), time.monotonic(), wall)
+        served = {one.gpu.uuid: servers(one, holders, lambda: rights.pods) for one in answering}
+        self._accounts.post(self._sheets(answering, rights, holders, served), time.monotonic(), wall)
         involved = _involved(pods, rights.claims, holders.values())
         workloads = await self._workloads.of(involved) if self._workloads else {}
-        join = Join(inventory.vgpus, workloads, {pod.uid: pod.started_at for pod in involved})
+        started_at = {pod.uid: pod.started_at for pod in involved}
+        join = Join(inventory.vgpus, workloads, started_at, excused(rights, served, holders))
         return Attributed(
             cards=tuple(
                 join.card(
@@ -209,19 +216,23 @@ class Attribution:
         self._unknown_ids = set(unclaimed)
 
     def _sheets(
-        self, devices: Sequence[Device], rights: Rights, holders: Mapping[int, Holder]
+        self,
+        devices: Sequence[Device],
+        rights: Rights,
+        holders: Mapping[int, Holder],
+        served: Mapping[str, Collection[int]],
     ) -> list[tuple[Sheet, Interval]]:
+        """`served` are the PIDs of MPS servers by card. All devices answer."""
         sheets: list[tuple[Sheet, Interval]] = []
         for device in devices:
-            if device.fault is None:
-                interval = self._meter.interval(device) or Interval(elapsed_us=0)
-                books = self._accounts.cards.get(device.gpu.uuid)
-                if books and books.sheet:
-                    interval = replace(interval, unnamed_us=books.sheet.unnamed_us)
-                claims = rights.by_card.get(device.gpu.uuid, ())
-                serve = servers(device, holders, lambda: rights.pods)
-                evidence = self._lookout.evidence(device, interval) if self._lookout else None
-                sheets.append((book(device, interval, claims, holders, serve, evidence), interval))
+            interval = self._meter.interval(device) or Interval(elapsed_us=0)
+            books = self._accounts.cards.get(device.gpu.uuid)
+            if books and books.sheet:
+                interval = replace(interval, unnamed_us=books.sheet.unnamed_us)
+            claims = rights.by_card.get(device.gpu.uuid, ())
+            serve = served[device.gpu.uuid]
+            evidence = self._lookout.evidence(device, interval) if self._lookout else None
+            sheets.append((book(device, interval, claims, holders, serve, evidence), interval))
         if self._lookout:
             self._lookout.note(sheet for sheet, _ in sheets)
         return sheets

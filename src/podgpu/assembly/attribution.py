@@ -65,6 +65,7 @@ def _of_this_machine(config: Config, spread: float) -> Attribution:
         books_outsiders=not has_kubelet and api is None,
         host=Host(root=root, pod_uid=processes.pod_uid),
         ratios=machine.ratios(config),
+        namespaces=config.sharing_namespaces,
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         lookout=_lookout(config),

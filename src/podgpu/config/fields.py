@@ -222,6 +222,17 @@ class Config:
             default="top",
         )
     )
+    sharing_namespaces: tuple[str, ...] = many(
+        Option(
+            flag="--sharing.namespaces",
+            group=KUBERNETES,
+            help="Further namespaces in which a sharing system makes pods that hold cards for others. No tenant may be "
+            "able to make pods there; may be repeated.",
+            parse=str,
+            value_name="NAME",
+            default_note="those that the systems use by themselves",
+        )
+    )
     sharing_ratio_file: tuple[float, ...] | None = at_most_one(
         Option(
             flag="--sharing.ratio-file",

@@ -14,10 +14,11 @@ from podgpu.doctor.verdict import (
     warned,
     works,
 )
-from podgpu.model import Allocation, SharingStatus, Snapshot
+from podgpu.model import Allocation, Excused, SharingStatus, Snapshot
 from podgpu.views.tenant import full_name
 from podgpu.views.text import line
 
+MOST_EXCUSED = 16
 _DOUBTS = "docs/sharing.md, What cannot be known, lists each such case, what is claimed meanwhile and what settles it."
 
 
@@ -42,6 +43,16 @@ def missing(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed("everybody on a GPU was given it")
 
 
+def excused(snapshot: Snapshot, _: Machine) -> Verdict:
+    """Nothing that is listed here pays, so everybody may see why."""
+    found = [
+        f"{one.role} {_excused(one)} on GPU {card.gpu.index}: {line(one.proof)}"
+        for card in snapshot.cards
+        for one in card.excused
+    ]
+    return passed(several(found, MOST_EXCUSED)) if found else passed("nobody is excused")
+
+
 def systems(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:
     return {line(one.system): _system(one) for one in snapshot.sharing}
 
@@ -55,6 +66,11 @@ def unknown_ids(snapshot: Snapshot, _: Machine) -> Verdict:
         if any(claims(snapshot))
         else skipped("no device was given out")
     )
+
+
+def _excused(one: Excused) -> str:
+    pid = [] if one.pid is None else [f"PID {one.pid}"]
+    return " in ".join([*pid, *([full_name(one.container)] if one.container else [])])
 
 
 def _device(one: Allocation) -> str:

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from msgspec.structs import replace
 
-from podgpu.model import Allocation, Claim, Device, Pod, SharingStatus
+from podgpu.model import Allocation, Claim, Device, Excused, Pod, SharingStatus
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sharing.quantity import Least, at_least, raised
@@ -42,6 +42,7 @@ class SharingSystem:
     notes says what holds without them: `least` is what a claim is at least, by the container's spec and ids, and
     `unplaced` is one allocation of each container whose note names no card, though it was given something. Of a system
     that `lasts` nothing but notes is to be seen, and its scheduler writes them once: what a pod had by them, it has.
+    `excused` are pods whose claims it withdraws because they have cards for others, each with the card and the proof.
     """
 
     name: str
@@ -62,6 +63,7 @@ class SharingSystem:
     least: Callable[[Claim, Inventory], Least | None] | None = None
     unplaced: Callable[[Inventory], Iterable[Allocation]] | None = None
     lasts: bool = False
+    excused: Callable[[Inventory], Iterable[tuple[str, Excused]]] | None = None
 
 
 def systems() -> tuple[SharingSystem, ...]:
@@ -94,6 +96,7 @@ def system_of(module: ModuleType) -> SharingSystem:
         least=getattr(module, "least", None),
         unplaced=getattr(module, "unplaced", None),
         lasts=getattr(module, "LASTS", False),
+        excused=getattr(module, "excused", None),
     )
 
 
@@ -225,6 +228,22 @@ def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[All
         and not any(one.explains(allocation, inventory) for one in known)
     )
     return (*strange, *(replace(one, disputed=True) for one in inventory.disputed))
+
+
+def excused(inventory: Inventory, known: Iterable[SharingSystem]) -> dict[str, tuple[Excused, ...]]:
+    """Return by card who has it for others."""
+    found: dict[str, tuple[Excused, ...]] = {}
+    for system in known:
+        for card, one in system.excused(inventory) if system.excused else ():
+            found[card] = (*found.get(card, ()), one)
+    return found
+
+
+def holders(inventory: Inventory, known: Iterable[SharingSystem]) -> frozenset[tuple[str, str]]:
+    """Return the pods that were given a GPU, or a part of one, by namespace and name, whoever pays for it."""
+    signs = signs_of(known)
+    given = (*inventory.allocations, *inventory.disputed, *inventory.dynamic_allocations)
+    return frozenset((one.namespace, one.pod) for one in given if is_gpu(one.resource, signs))
 
 
 def statuses(

@@ -76,7 +76,8 @@ def _is_served(device: Device) -> bool | None:
 class Inventory:
     """`ratios` say into how many parts a card is cut: one number for all cards, or one for each by its index.
 
-    `source` is where the allocations come from. `node` is what Kubernetes knows of the node, given only where nobody
+    `source` is where the allocations come from. `namespaces` are those of sharing systems themselves, besides the usual
+    ones: no tenant can make pods there. `node` is what Kubernetes knows of the node, given only where nobody
     looks at the node itself.
     """
 
@@ -94,6 +95,7 @@ class Inventory:
         ratios: Iterable[float] = (),
         source: str = PODRESOURCES.name,
         node: KubeNode | None = None,
+        namespaces: Iterable[str] = (),
     ) -> None:
         self.devices = tuple(devices)
         self.pods = tuple(pods)
@@ -103,6 +105,7 @@ class Inventory:
         self._files = tuple(vgpus)
         self.ratios = tuple(ratios)
         self.source = source
+        self.namespaces = frozenset(namespaces)
         self.is_seen = node is None
         self.node = node or KubeNode(name="")
         self._given = tuple(allocations)

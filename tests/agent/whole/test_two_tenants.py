@@ -26,6 +26,7 @@ from tests.agent.test_attribution import Kubelet
 GPU = "GPU-00000000-0000-4000-8000-000000000001"
 HONEST, CHEAT = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 IDS = {HONEST: "a" * 64, CHEAT: "b" * 64}
+RESERVATION = "gpu-reservation-n-a"
 SECONDS, CYCLES = 5.0, 12
 SLEEP = "print(flush=True); import time; time.sleep(600)"
 # What ends the first thread while another lives on, and what takes the name of an MPS server.
@@ -86,6 +87,18 @@ def listed(pid: int, busy: float, *, kinds: Sequence[str] = ("compute",)) -> Pro
     return Process(pid=pid, kinds=tuple(kinds), memory_bytes=10 << 30, sm_busy_us=round(busy * SECONDS * 1e6))
 
 
+class Met(Procfs):
+    """Every process has the directory in which the plugin's clients and servers meet.
+
+    The plugin mounts it into whoever it gives a share to: into the tenant who cheats as well.
+    """
+
+    def mps(self, pid: int) -> str | None:
+        return "/run/nvidia/mps" if pid in self.meeting else None
+
+    meeting: frozenset[int] = frozenset()
+
+
 async def billed(
     *processes: Process,
     busy: float,
@@ -94,18 +107,21 @@ async def billed(
     kubelet: Kubelet | None = None,
     pods: Sequence[Pod] = (),
     later: Sequence[Pod] = (),
+    meeting: frozenset[int] = frozenset(),
 ) -> Card:
     """Book a minute in which the card was that busy. `read_at` is when it was read last, by default now.
 
-    The pods are those of `later` after the first cycle, if there are any.
+    The pods are those of `later` after the first cycle, if there are any. `meeting` are PIDs of MPS.
     """
     pods = tuple(pods) or (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
     listed = StillPods(pods)
+    processes_of = Met(Path("/proc"))
+    processes_of.meeting = meeting
     attribution = Attribution(
         interval=SECONDS,
         allocations=kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {})),
         pod_sources=[listed],
-        processes=Procfs(Path("/proc")),
+        processes=processes_of,
     )
     end = time.monotonic() if read_at is None else read_at
     for cycle in range(CYCLES + 1):
@@ -231,21 +247,27 @@ def fraction(uid: str, name: str, notes: dict[str, str]) -> Pod:
     return replace(pod(uid, name), labels={kai.GROUP: "group"}, annotations=notes)
 
 
+def reservation(namespace: str = kai.RESERVATION_NAMESPACES[0]) -> tuple[Kubelet, Pod]:
+    """A pod that has the card for its group, and the kubelet that gave it the card."""
+    kubelet = Kubelet(**{RESERVATION: GPU})
+    kubelet.places[RESERVATION] = (namespace, "resource-reservation")
+    return kubelet, Pod(
+        namespace=namespace,
+        name=RESERVATION,
+        uid="r",
+        phase="Running",
+        labels={kai.GROUP: "group"},
+        annotations={kai.RESERVED_CARD: GPU},
+        containers=(PodContainer(name="resource-reservation"),),
+    )
+
+
 @pytest.mark.parametrize("notes", [{kai.FRACTION: "0.01"}, {}])
 async def test_who_writes_a_smaller_fraction_once_he_has_it_still_pays(
     node: Node, notes: dict[str, str]
 ) -> None:
     """No id and no limit says what KAI gave him, and use cannot be measured."""
-    kubelet = Kubelet(**{"gpu-reservation-n-a": GPU})
-    holder = Pod(
-        namespace="ns",
-        name="gpu-reservation-n-a",
-        uid="r",
-        phase="Running",
-        labels={kai.GROUP: "group"},
-        annotations={kai.RESERVED_CARD: GPU},
-        containers=(PodContainer(name=kai.RESERVATION_CONTAINER),),
-    )
+    kubelet, holder = reservation()
     processes = [replace(listed(node.start(node.pod(uid)), 0.0), sm_busy_us=None) for uid in (HONEST, CHEAT)]
     half = {kai.FRACTION: "0.5"}
     honest = fraction(HONEST, "honest", half)
@@ -264,3 +286,58 @@ async def test_who_writes_a_smaller_fraction_once_he_has_it_still_pays(
         assert joules(forged, name) == pytest.approx(joules(fair, name), rel=0.01)
         assert bill(forged, name).allocated_us == pytest.approx(bill(fair, name).allocated_us, rel=0.01)
     assert joules(fair, "cheat") > 1000
+
+
+async def test_who_looks_like_a_reservation_pod_still_holds_his_card(node: Node) -> None:
+    """His name, his container, his labels and his notes are KAI's, and a pod of his own is in the group."""
+    helper = replace(
+        Pod(namespace="ns", name="helper", uid="h", phase="Running", containers=(PodContainer(name="main"),)),
+        labels={kai.GROUP: "group"},
+        annotations={kai.FRACTION: "0.001"},
+    )
+    disguised = replace(
+        pod(CHEAT, RESERVATION),
+        labels={kai.GROUP: "group"},
+        annotations={kai.RESERVED_CARD: f"{GPU}::1"},
+        containers=(replace(pod(CHEAT, "").containers[0], name="resource-reservation"),),
+    )
+    honest = listed(node.start(node.pod(HONEST)), 0.1, kinds=("compute", "mps"))
+    cards = []
+    for cheat, program, others in ((pod(CHEAT, "cheat"), SLEEP, ()), (disguised, MPS, (helper,))):
+        cheating = listed(node.start(node.pod(CHEAT), program), 0.8)
+        kubelet = Kubelet(honest=f"{GPU}::0", **{cheat.name: f"{GPU}::1"})
+        kubelet.places[cheat.name] = ("ns", cheat.containers[0].name)
+        cards.append(
+            await billed(
+                honest,
+                cheating,
+                busy=0.9,
+                kubelet=kubelet,
+                pods=[pod(HONEST, "honest"), cheat, *others],
+                meeting=frozenset({honest.pid, cheating.pid}),
+            )
+        )
+    fair, forged = cards
+    assert joules(forged, "honest") == pytest.approx(joules(fair, "honest"), rel=0.01)
+    assert joules(forged, RESERVATION) == pytest.approx(joules(fair, "cheat"), rel=0.01)
+    assert joules(fair, "cheat") > 1000
+    assert bill(forged, RESERVATION).memory_bytes == 10 << 30
+    assert forged.excused == ()
+
+
+async def test_who_takes_a_whole_card_as_a_reservation_pod_holds_it(node: Node) -> None:
+    _, disguised = reservation("ns")
+    owner, helper = replace(disguised, uid=CHEAT), fraction(HONEST, "helper", {kai.FRACTION: "0.001"})
+    card = await billed(busy=0.0, kubelet=Kubelet(**{RESERVATION: GPU}), pods=[owner, helper])
+    assert bill(card, RESERVATION).allocated_us == pytest.approx(CYCLES * SECONDS * 1e6, rel=0.01)
+
+
+async def test_a_real_reservation_pod_is_excused_and_listed_with_its_proof(node: Node) -> None:
+    kubelet, holder = reservation()
+    card = await billed(
+        busy=0.0, kubelet=kubelet, pods=[holder, fraction(HONEST, "honest", {kai.FRACTION: "0.5"})]
+    )
+    assert bill(card, RESERVATION).allocated_us == 0
+    (one,) = card.excused
+    assert one.container and one.container.pod == RESERVATION
+    assert one.proof == "its namespace kai-resource-reservation is the sharing system's own"

@@ -1,6 +1,6 @@
 """C: a container starts again while nobody tells so."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,8 +12,8 @@ from tests.faults.play import Fault, Phase, Play
 from tests.faults.plays.api import SERVER, away, pod
 from tests.faults.signs import both, part_down, survived
 
-BEFORE, AFTER = (4_000_000, "a" * 64), (4_000_001, "b" * 64)  # a PID that nobody has, and the container's id
-USED = 64 << 20
+# A PID that nobody has, the container's id, and the bytes that the process holds.
+BEFORE, AFTER = (4_000_000, "a" * 64, 64 << 20), (4_000_001, "b" * 64, 96 << 20)
 SIDE = "d" * 64
 
 
@@ -51,9 +51,9 @@ def _ready(node: Node, item: dict[str, Any]) -> Sequence[str]:
     return (f"--kube.api={node.api.url}", f"--path.procfs={node.processes.folder}")
 
 
-def _run(node: Node, pid: int, id_: str) -> None:
+def _run(node: Node, pid: int, id_: str, used: int) -> None:
     node.processes.write(pid, f"0::/kubepods/burstable/pod{uid_of('p')}/{id_}\n")
-    node.driver.gpus[0].processes = [FakeProcess(pid, USED, ("compute",), sm=40)]
+    node.driver.gpus[0].processes = [FakeProcess(pid, used, ("compute",), sm=40)]
     node.drive()
 
 
@@ -83,12 +83,17 @@ def without_server(fault: Fault) -> Fault:
     return together
 
 
-def is_booked(page: Page) -> bool:
+def books(used: int) -> Callable[[Page], bool]:
     """Whether the container has what its process holds, and nobody else has any of it."""
-    used = page.value("podgpu_container_memory_used_bytes", pod="p", container="c")
-    return used == USED and not page.value("podgpu_unattributed_processes", gpu="0", reason="unknown")
+
+    def is_booked(page: Page) -> bool:
+        held = page.value("podgpu_container_memory_used_bytes", pod="p", container="c")
+        return held == used and not page.value("podgpu_unattributed_processes", gpu="0", reason="unknown")
+
+    return is_booked
 
 
+BOOKED, BOOKED_AGAIN = books(BEFORE[2]), books(AFTER[2])
 NOT_KNOWN = {Phase.START: "an agent that has never seen the API server knows no pods"}
 
 PLAYS = (
@@ -96,16 +101,16 @@ PLAYS = (
         id="C10",
         what="a container starts again, and the API server is behind",
         fault=started_again,
-        shows=survived(is_booked),
-        well=is_booked,
+        shows=survived(BOOKED_AGAIN),
+        well=BOOKED,
         flags=alone,
     ),
     Play(
         id="C10.away",
         what="a container starts again, and the API server is away",
         fault=without_server(started_again),
-        shows=both(part_down(SERVER, "unreachable"), lambda now, _: is_booked(now)),
-        well=is_booked,
+        shows=both(part_down(SERVER, "unreachable"), lambda now, _: BOOKED_AGAIN(now)),
+        well=BOOKED,
         flags=alone,
         left_out=NOT_KNOWN,
     ),
@@ -113,16 +118,16 @@ PLAYS = (
         id="C10.folders",
         what="one of two containers starts again, the API server is behind, and the log folders tell",
         fault=started_again,
-        shows=survived(is_booked),
-        well=is_booked,
+        shows=survived(BOOKED_AGAIN),
+        well=BOOKED,
         flags=beside_another,
     ),
     Play(
         id="C10.folders-away",
         what="one of two containers starts again, the API server is away, and the log folders tell",
         fault=without_server(started_again),
-        shows=both(part_down(SERVER, "unreachable"), lambda now, _: is_booked(now)),
-        well=is_booked,
+        shows=both(part_down(SERVER, "unreachable"), lambda now, _: BOOKED_AGAIN(now)),
+        well=BOOKED,
         flags=beside_another,
     ),
 )

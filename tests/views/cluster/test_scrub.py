@@ -57,6 +57,7 @@ HARMLESS = {
     "PartStatus": {"name"},
     "ErrorCount": {"source", "reason"},
     "PendingPod": {"asks"},
+    "Excused": {"role"},
 }
 
 
