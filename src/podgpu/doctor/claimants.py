@@ -14,7 +14,8 @@ from podgpu.doctor.verdict import (
     warned,
     works,
 )
-from podgpu.model import Allocation, Excused, SharingStatus, Snapshot
+from podgpu.model import Allocation, SharingStatus, Snapshot
+from podgpu.views.excuse import excuses
 from podgpu.views.tenant import full_name
 from podgpu.views.text import line
 
@@ -45,11 +46,7 @@ def missing(snapshot: Snapshot, _: Machine) -> Verdict:
 
 def excused(snapshot: Snapshot, _: Machine) -> Verdict:
     """Nothing that is listed here pays, so everybody may see why."""
-    found = [
-        f"{one.role} {_excused(one)} on GPU {card.gpu.index}: {line(one.proof)}"
-        for card in snapshot.cards
-        for one in card.excused
-    ]
+    found = excuses(snapshot.cards)
     return passed(several(found, MOST_EXCUSED)) if found else passed("nobody is excused")
 
 
@@ -66,11 +63,6 @@ def unknown_ids(snapshot: Snapshot, _: Machine) -> Verdict:
         if any(claims(snapshot))
         else skipped("no device was given out")
     )
-
-
-def _excused(one: Excused) -> str:
-    pid = [] if one.pid is None else [f"PID {one.pid}"]
-    return " in ".join([*pid, *([full_name(one.container)] if one.container else [])])
 
 
 def _device(one: Allocation) -> str:
