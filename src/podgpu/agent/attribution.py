@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
@@ -21,7 +22,8 @@ from podgpu.agent.lookout import Lookout
 from podgpu.agent.meter import Meter
 from podgpu.agent.owners import Outsiders, Owners
 from podgpu.agent.rights import Rights, excused, found
-from podgpu.agent.rights.stock import Dynamics, Stock
+from podgpu.agent.rights.remembered import Remembered
+from podgpu.agent.rights.stock import Dynamics, Latest, Stock
 from podgpu.agent.rights.witness import Witness
 from podgpu.agent.roster import Roster
 from podgpu.agent.workload_names import WorkloadNames
@@ -43,6 +45,7 @@ from podgpu.model import (
 from podgpu.sharing.inventory import Host, Inventory
 from podgpu.sources.residents import Allocations, Pods, Processes, Workloads
 
+SAVE_SECONDS = 0.2  # that a cycle waits for the disk
 MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on
 
 
@@ -70,6 +73,7 @@ class Attribution:
         host: Host | None = None,
         ratios: Sequence[float] = (),
         namespaces: Sequence[str] = (),
+        state: Path | None = None,
         pod_sources: Sequence[Pods] = (),
         processes: Processes | None = None,
         outsiders: Outsiders | None = None,
@@ -79,7 +83,7 @@ class Attribution:
         lookout: Lookout | None = None,
         to_close: Sequence[Closable] = (),
     ) -> None:
-        """`namespaces` are those of sharing systems themselves, besides the usual ones.
+        """`namespaces` are those of sharing systems themselves, besides the usual ones. `state` is a folder of our own.
 
         With `books_outsiders`, on a machine without Kubernetes, whoever is outside has accounts like containers.
         """
@@ -103,6 +107,8 @@ class Attribution:
         self._meter = Meter(interval)
         self._accounts = Accounts()
         self._witness = Witness()
+        self._remembered = Remembered(state)
+        self._saved = Latest(self._remembered.save, min(SAVE_SECONDS, self._patience))
         self._rights = Rights(Inventory(()), self._systems, (), {})
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
@@ -115,6 +121,7 @@ class Attribution:
 
     async def close(self) -> None:
         await self._stock.close()
+        await self._saved.close()
         if self._workloads:
             await self._workloads.close()
         for part in self._to_close:
@@ -195,9 +202,13 @@ class Attribution:
         asked = sharing.alternatives(inventory, self._systems) if is_new else last.alternatives
         settled = self._witness.settle(asked, devices, holders)
         if is_new or settled != last.settled:
-            find = partial(found, inventory, self._systems, asked, settled, last.claims)
+            before = self._remembered.before(last.claims)
+            find = partial(found, inventory, self._systems, asked, settled, before)
             many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
             self._rights = await asyncio.to_thread(find) if many else find()
+            self._remembered.keep(self._rights.claims, inventory.pods)
+        if self._remembered.is_changed:
+            await self._saved.get()
         return self._rights
 
     def _able(self, devices: Sequence[Device]) -> list[Device]:

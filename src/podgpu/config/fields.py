@@ -110,6 +110,17 @@ class Config:
             default="/var/lib/kubelet",
         )
     )
+    path_state: Path | None = at_most_one(
+        Option(
+            flag="--path.state",
+            group=KUBERNETES,
+            help="A folder of the agent's own, for what the notes on pods gave them. Who strikes his note out while "
+            "the agent restarts still has it.",
+            parse=Path,
+            value_name="PATH",
+            default_note="none: it is forgotten at a restart",
+        )
+    )
     path_logs: Path = one(
         Option(
             flag="--path.logs",

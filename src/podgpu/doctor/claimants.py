@@ -15,8 +15,7 @@ from podgpu.doctor.verdict import (
     works,
 )
 from podgpu.model import Allocation, SharingStatus, Snapshot
-from podgpu.views.excuse import excuses
-from podgpu.views.tenant import full_name
+from podgpu.views.tenant import excuses, full_name
 from podgpu.views.text import line
 
 MOST_EXCUSED = 16

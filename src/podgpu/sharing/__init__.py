@@ -14,13 +14,14 @@ from types import ModuleType
 from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Excused, Pod, SharingStatus
+from podgpu.sharing import unplaced
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sharing.quantity import Least, at_least, raised
 
 PART = "sharing"  # under which its errors are counted
 # Modules that are no system.
-SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting")
+SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting", "unplaced")
 MANY_CLAIMS = 4096
 NOTED = "annotation"
 WRITTEN_BY_TENANTS = (NOTED, "cache")  # sources that anyone who may edit the pod can write
@@ -40,7 +41,8 @@ class SharingSystem:
 
     `notes` are prefixes of the annotations and labels of pods that the system reads; no others are kept. A system with
     notes says what holds without them: `least` is what a claim is at least, by the container's spec and ids, and
-    `unplaced` is one allocation of each container whose note names no card, though it was given something. Of a system
+    `unplaced` is one allocation of each container whose note names no card, though it was given something; its `units`
+    are the cards that it has. Of a system
     that `lasts` nothing but notes is to be seen, and its scheduler writes them once: what a pod had by them, it has.
     `excused` are pods whose claims it withdraws because they have cards for others, each with the card and the proof.
     """
@@ -101,8 +103,14 @@ def system_of(module: ModuleType) -> SharingSystem:
 
 
 def alternatives(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Alternatives, ...]:
+    known = tuple(known)
     able = [system.alternatives for system in known if system.alternatives]
-    return tuple(one for find in able for one in find(inventory))
+    found = [one for find in able for one in find(inventory)]
+    return (*found, *unplaced.alternatives(inventory, _unplaced(known)))
+
+
+def _unplaced(known: Iterable[SharingSystem]) -> dict[str, unplaced.Unplaced]:
+    return {system.name: system.unplaced for system in known if system.unplaced}
 
 
 def claims(
@@ -112,10 +120,11 @@ def claims(
     before: Iterable[Claim] = (),
 ) -> tuple[Claim, ...]:
     """`settled` has the right reading of alternatives, as far as it is known. `before` is what was found last."""
-    known = tuple(known)
-    found = _corrected([claim for system in known for claim in system.claims(inventory)], settled or {})
+    known, settled = tuple(known), settled or {}
+    found = _corrected([claim for system in known for claim in system.claims(inventory)], settled)
     found = list(_lasting(found, before, inventory, known))
-    found = list(_at_least([*found, *_on_the_only_card(found, inventory, known)], inventory, known))
+    placed = unplaced.placed(found, inventory, _unplaced(known), settled)
+    found = list(_at_least([*found, *placed], inventory, known))
     better = [system.withdraws for system in known if system.withdraws]
     left = [claim for claim in found if not any(withdraws(claim, inventory) for withdraws in better)]
     yielding = {system.name for system in known if system.yields}
@@ -126,7 +135,7 @@ def claims(
 
 def _corrected(found: list[Claim], settled: Mapping[Alternatives, int]) -> list[Claim]:
     """Put what is right in the place of what is usual."""
-    changed = {one: right for one, right in settled.items() if right != one.usual}
+    changed = {one: right for one, right in settled.items() if right != one.usual and not one.is_floor}
     if not changed:
         return found
     void = {claim for one in changed if one.usual is not None for claim in one.readings[one.usual]}
@@ -174,21 +183,6 @@ def _at_least(
         floor = None if claim.mig else floors.get(claim.system)
         least = floor(claim, inventory) if floor else None
         yield raised(claim, least) if least else claim
-
-
-def _on_the_only_card(
-    found: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]
-) -> Iterator[Claim]:
-    """Claim for containers whose notes name no card, where there is only one that can be meant."""
-    if len(inventory.cards) != 1 or inventory.instances or not inventory.is_seen:
-        return
-    claimed = {claim.container for claim in found}
-    for system in known:
-        for allocation in system.unplaced(inventory) if system.unplaced else ():
-            claim = inventory.claim(allocation, inventory.cards[0], system=system.name, share=0.0)
-            if claim.container not in claimed:
-                claimed.add(claim.container)
-                yield claim
 
 
 def _within_what_was_given(claims: Sequence[Claim]) -> Iterator[Claim]:
@@ -259,6 +253,8 @@ def statuses(
     claims, known = tuple(claims), tuple(known)
     counts = Counter(claim.system for claim in claims)
     names = _names(inventory) - {claim.resource for claim in claims}
+    claimed = {claim.container for claim in claims}
+    undecided = [one for one in undecided if not (one.is_floor and one.container in claimed)]
     doubts = _doubts(inventory, known, undecided)
     found = [
         SharingStatus(system=name, claims=count, doubts=tuple(doubts.get(name, ())))

@@ -19,12 +19,14 @@ class Alternatives:
 
     `usual` is the reading that the system claims by unless the container's processes are seen on the cards of another.
     Without a usual one nothing is claimed until they are seen. `doubt` is what to say meanwhile, with `{count}` for the
-    number of containers. One is equal to itself alone, so that it costs nothing to look up.
+    number of containers. One that `is_floor` counts only where nothing else is claimed for the container. One is equal
+    to itself alone, so that it costs nothing to look up.
     """
 
     readings: tuple[tuple[Claim, ...], ...]
     usual: int | None = None
     doubt: str = ""
+    is_floor: bool = False
 
     @property
     def container(self) -> ContainerRef:

@@ -5,7 +5,6 @@ from io import StringIO
 
 from podgpu.model import Allocation, Card, Instance, Rest, Snapshot, Tenant
 from podgpu.views.advice import next_step
-from podgpu.views.excuse import excuses
 from podgpu.views.glance import (
     UNKNOWN,
     Uses,
@@ -27,6 +26,7 @@ from podgpu.views.tenant import (
     UNSEEN_MEANS,
     any_unseen,
     by_instance,
+    excuses,
     full_name,
     idle_seconds,
     is_unseen,

@@ -18,12 +18,13 @@ from msgspec.structs import replace
 from podgpu.agent.attribution import Attribution
 from podgpu.host.procfs import Procfs
 from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
-from podgpu.sharing import kai
+from podgpu.sharing import kai, koordinator
 from podgpu.sharing.hami.note import NOTE
 from tests.agent.stage import StillPods, check_card
 from tests.agent.test_attribution import Kubelet
 
 GPU = "GPU-00000000-0000-4000-8000-000000000001"
+OTHER = "GPU-00000000-0000-4000-8000-000000000002"
 HONEST, CHEAT = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 IDS = {HONEST: "a" * 64, CHEAT: "b" * 64}
 RESERVATION = "gpu-reservation-n-a"
@@ -108,10 +109,13 @@ async def billed(
     pods: Sequence[Pod] = (),
     later: Sequence[Pod] = (),
     meeting: frozenset[int] = frozenset(),
+    state: Path | None = None,
+    others: Sequence[str] = (),
 ) -> Card:
     """Book a minute in which the card was that busy. `read_at` is when it was read last, by default now.
 
-    The pods are those of `later` after the first cycle, if there are any. `meeting` are PIDs of MPS.
+    The pods are those of `later` after the first cycle, if there are any. `meeting` are PIDs of MPS. What
+    the agent keeps over restarts is in `state`. The node may have `others`, cards that nobody uses.
     """
     pods = tuple(pods) or (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
     listed = StillPods(pods)
@@ -122,6 +126,7 @@ async def billed(
         allocations=kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {})),
         pod_sources=[listed],
         processes=processes_of,
+        state=state,
     )
     end = time.monotonic() if read_at is None else read_at
     for cycle in range(CYCLES + 1):
@@ -129,7 +134,8 @@ async def billed(
         device = replace(_device(at, busy), processes=processes)
         # All readings come after the processes began, except where the test is about that.
         seen = replace(device, seconds=0.0 if read_at is not None else end - at)
-        (card,) = (await attribution.attribute([seen], at)).cards
+        idle = [replace(_device(at, 0.0), gpu=Gpu(uuid=one, index=1)) for one in others]
+        card, *_ = (await attribution.attribute([seen, *idle], at)).cards
         assert card.balance
         check_card(card, card.balance)
         listed.change(tuple(later) or pods)
@@ -341,3 +347,64 @@ async def test_a_real_reservation_pod_is_excused_and_listed_with_its_proof(node:
     (one,) = card.excused
     assert one.container and one.container.pod == RESERVATION
     assert one.proof == "its namespace kai-resource-reservation is the sharing system's own"
+
+
+def shared_by_notes(uid: str, name: str, note: str | None, limits: dict[str, str], key: str) -> Pod:
+    plain = pod(uid, name)
+    notes = {} if note is None else {key: note}
+    return replace(plain, containers=(replace(plain.containers[0], limits=limits),), annotations=notes)
+
+
+HALF = {
+    NOTE: (f"{GPU},NVIDIA,40960,0:;", {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "40960"}),
+    koordinator.ANNOTATION: (
+        f'{{"gpu":[{{"minor":0,"id":"{GPU}","resources":{{"koordinator.sh/gpu-core":"50"}}}}]}}',
+        {"koordinator.sh/gpu-core": "50"},
+    ),
+}
+
+
+@pytest.mark.parametrize("key", list(HALF))
+async def test_who_strikes_his_note_out_before_the_agent_starts_still_holds_his_share(
+    node: Node, key: str
+) -> None:
+    """There is another card that he could have, and use cannot be measured."""
+    note, limits = HALF[key]
+    ids = {"honest": f"{GPU}-0", "cheat": f"{GPU}-1"} if key == NOTE else {}
+    processes = [replace(listed(node.start(node.pod(uid)), 0.0), sm_busy_us=None) for uid in (HONEST, CHEAT)]
+    cards = [
+        await billed(
+            *processes,
+            busy=0.9,
+            kubelet=Kubelet(**ids),
+            pods=[
+                shared_by_notes(HONEST, "honest", note, limits, key),
+                shared_by_notes(CHEAT, "cheat", written, limits, key),
+            ],
+            others=[OTHER],
+        )
+        for written in (note, None)
+    ]
+    fair, forged = cards
+    for name in ("honest", "cheat"):
+        assert joules(forged, name) == pytest.approx(joules(fair, name), rel=0.01)
+        assert bill(forged, name).allocated_us == pytest.approx(bill(fair, name).allocated_us, rel=0.01)
+    assert joules(fair, "cheat") > 1000
+
+
+@pytest.mark.parametrize("notes", [{kai.FRACTION: "0.01"}, {}])
+async def test_who_writes_a_smaller_fraction_and_waits_for_a_restart_still_pays(
+    node: Node, notes: dict[str, str], tmp_path: Path
+) -> None:
+    """The first agent read what he was given; the second one begins with what it finds."""
+    processes = [replace(listed(node.start(node.pod(uid)), 0.0), sm_busy_us=None) for uid in (HONEST, CHEAT)]
+    kubelet, holder = reservation()
+    half = {kai.FRACTION: "0.5"}
+    honest, cheat = fraction(HONEST, "honest", half), fraction(CHEAT, "cheat", half)
+    fair = await billed(*processes, busy=0.9, kubelet=kubelet, pods=[holder, honest, cheat], state=tmp_path)
+    struck = [holder, honest, fraction(CHEAT, "cheat", notes)]
+    forged = await billed(*processes, busy=0.9, kubelet=kubelet, pods=struck, state=tmp_path)
+    for name in ("honest", "cheat"):
+        assert joules(forged, name) == pytest.approx(joules(fair, name), rel=0.01)
+        assert bill(forged, name).allocated_us == pytest.approx(bill(fair, name).allocated_us, rel=0.01)
+    assert joules(fair, "cheat") > 1000

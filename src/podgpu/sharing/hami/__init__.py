@@ -125,14 +125,21 @@ def _lenders(inventory: Inventory) -> dict[ContainerRef, ContainerRef]:
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
     """Ids of other resources are HAMi's only by a note, and this one says nothing."""
     placed = inventory.once(_holders)
-    for uid, containers in inventory.once(_given).items():
+    for uid, containers in inventory.once(_given).items() if inventory.once(_is_here) else ():
         for name, ids in containers.items():
             if (
                 _ID.fullmatch(ids[0].device_id)
                 and ids[0].resource.startswith(VENDOR)
                 and (uid, name) not in placed
             ):
-                yield ids[0]
+                yield msgspec.structs.replace(ids[0], units=sum(one.units for one in ids))
+
+
+def _is_here(inventory: Inventory) -> bool:
+    """Whether anything but ids shows that it is HAMi's node: other plugins have such ids too."""
+    limits = (name for pod in inventory.pods for one in pod.containers for name in one.limits)
+    noted = any(NOTE in pod.annotations for pod in inventory.pods)
+    return noted or bool(inventory.vgpus) or any(name.startswith(SIGNS) for name in limits)
 
 
 def _parts(inventory: Inventory) -> Counter[str]:
