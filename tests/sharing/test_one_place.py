@@ -31,7 +31,6 @@ SHARED = {
     "inventory.py",
     "quantity.py",
     "sighting.py",
-    "unplaced.py",
     "__pycache__",
 }
 # Names that others use too: NVIDIA's for parts of a GPU and kinds of process, Kubernetes' own, a method of booking.

@@ -14,14 +14,13 @@ from types import ModuleType
 from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Excused, Pod, SharingStatus
-from podgpu.sharing import unplaced
-from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing.alternatives import Alternatives, Unplaced, among_cards, placed
 from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sharing.quantity import Least, at_least, raised
 
 PART = "sharing"  # under which its errors are counted
 # Modules that are no system.
-SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting", "unplaced")
+SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting")
 MANY_CLAIMS = 4096
 NOTED = "annotation"
 WRITTEN_BY_TENANTS = (NOTED, "cache")  # sources that anyone who may edit the pod can write
@@ -106,10 +105,10 @@ def alternatives(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[
     known = tuple(known)
     able = [system.alternatives for system in known if system.alternatives]
     found = [one for find in able for one in find(inventory)]
-    return (*found, *unplaced.alternatives(inventory, _unplaced(known)))
+    return (*found, *among_cards(inventory, _unplaced(known)))
 
 
-def _unplaced(known: Iterable[SharingSystem]) -> dict[str, unplaced.Unplaced]:
+def _unplaced(known: Iterable[SharingSystem]) -> dict[str, Unplaced]:
     return {system.name: system.unplaced for system in known if system.unplaced}
 
 
@@ -123,8 +122,8 @@ def claims(
     known, settled = tuple(known), settled or {}
     found = _corrected([claim for system in known for claim in system.claims(inventory)], settled)
     found = list(_lasting(found, before, inventory, known))
-    placed = unplaced.placed(found, inventory, _unplaced(known), settled)
-    found = list(_at_least([*found, *placed], inventory, known))
+    found += placed(tuple(found), inventory, _unplaced(known), settled)
+    found = list(_at_least(found, inventory, known))
     better = [system.withdraws for system in known if system.withdraws]
     left = [claim for claim in found if not any(withdraws(claim, inventory) for withdraws in better)]
     yielding = {system.name for system in known if system.yields}
