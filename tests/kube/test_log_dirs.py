@@ -190,3 +190,16 @@ async def test_a_scan_that_finds_the_same_keeps_the_same_tuple(tmp_path: Path) -
     log_folder(tmp_path, f"team_q_{OTHER}", "main")
     await part.scan()
     assert [pod.name for pod in part.pods() or ()] == ["p", "q"]
+
+
+async def test_it_looks_again_soon_when_it_is_asked_to(tmp_path: Path) -> None:
+    (tmp_path / "pods").mkdir()
+    logs = LogDirs(tmp_path, rescan_seconds=3600.0)
+    looking = asyncio.create_task(logs.run())
+    try:
+        await until(lambda: logs.pods() == ())
+        log_folder(tmp_path, f"ns_p_{UID}", "c")
+        logs.look_again()
+        await until(lambda: bool(logs.pods()))
+    finally:
+        looking.cancel()

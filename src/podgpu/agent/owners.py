@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from operator import is_not
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -50,7 +51,7 @@ class Owners:
         self._books_outsiders = books_outsiders
         self._last: dict[int, Holder] = {}
         self._style: CgroupStyle | None = None
-        self._pods: tuple[Pod, ...] = ()
+        self._lists: tuple[tuple[Pod, ...], ...] = ()
         self._directory = Directory(())
 
     @property
@@ -64,8 +65,10 @@ class Owners:
     def are_known(self) -> bool:
         return self._processes is not None and self._processes.fault() is None
 
-    def find(self, devices: Sequence[Device], pods: tuple[Pod, ...]) -> Mapping[int, Holder]:
-        """Return the holder of each process on the devices, by PID."""
+    def find(
+        self, devices: Sequence[Device], pods: tuple[Pod, ...], others: tuple[tuple[Pod, ...], ...] = ()
+    ) -> Mapping[int, Holder]:
+        """Return the holder of each process on the devices, by PID. `others` are lists besides the best."""
         listed: dict[int, bool] = {}
         seen_at: dict[int, float] = {}
         for device in devices:
@@ -73,7 +76,7 @@ class Owners:
                 listed[process.pid] = bool(process.kinds) or listed.get(process.pid, False)
                 seen_at[process.pid] = max(device.at + device.seconds, seen_at.get(process.pid, 0.0))
         found = self._processes.holders(listed, seen_at) if self._processes else {}
-        directory = self._directory_of(pods)
+        directory = self._directory_of(pods, others)
         if self._recent:
             found = {
                 pid: self._remembered(self._recent, holder, seen_at[pid], is_listed=listed[pid])
@@ -87,6 +90,10 @@ class Owners:
             self._look_for_servers(device)
         self._style = self._style or _style(self._last.values())
         return self._last
+
+    def is_listed(self, holder: Holder) -> bool:
+        """Whether a pod's process is in a container that a list has by its id."""
+        return holder.kind != "pod" or self._directory.knows(holder)
 
     def placed(self, pod: Pod) -> Pod:
         """Add the cgroups of the pod's containers, once it is known how the kubelet names them."""
@@ -111,9 +118,10 @@ class Owners:
             if pid in self._last:
                 self._last[pid] = replace(self._last[pid], mps=self._processes.mps(pid))
 
-    def _directory_of(self, pods: tuple[Pod, ...]) -> Directory:
-        if pods is not self._pods:
-            self._pods, self._directory = pods, Directory(pods)
+    def _directory_of(self, pods: tuple[Pod, ...], others: tuple[tuple[Pod, ...], ...]) -> Directory:
+        lists = (pods, *others)
+        if len(lists) != len(self._lists) or any(map(is_not, lists, self._lists)):
+            self._lists, self._directory = lists, Directory(pods, others)
         return self._directory
 
     def _remembered(self, recent: Recent, holder: Holder, seen_at: float, *, is_listed: bool) -> Holder:

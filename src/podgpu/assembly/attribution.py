@@ -71,6 +71,8 @@ def _of_this_machine(config: Config, spread: float) -> Attribution:
         books_outsiders=books_outsiders,
         host=Host(root=root, pod_uid=processes.pod_uid),
         ratios=machine.ratios(config),
+        namespaces=config.sharing_namespaces,
+        state=config.path_state,
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         lookout=_lookout(config),

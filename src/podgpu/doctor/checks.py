@@ -147,6 +147,12 @@ CHECKS: tuple[Check, ...] = (
         claimants.missing,
     ),
     Check(
+        "claims.excused",
+        "Whoever has a card for others, and pays for none of it, is known by something that no tenant can write.",
+        "A pod that holds cards for others is one by its namespace: see --sharing.namespaces.",
+        claimants.excused,
+    ),
+    Check(
         "sharing.*",
         "Each way to share GPUs that this node shows signs of yields claims, and nothing about them is in doubt.",
         "Make sure that podgpu gets what the system needs: mostly the kubelet's list and the pods' annotations.",

@@ -9,6 +9,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 MOST_ENTRIES = 20_000
 RESCAN_SECONDS = 10.0
+AGAIN_SECONDS = 1.0  # after a scan, before the next that is asked for
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _SUBDOMAIN = r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?"
@@ -122,11 +124,19 @@ class LogDirs:
         self._rescan_seconds = rescan_seconds
         self._pods: tuple[Pod, ...] | None = None
         self._skipped: set[tuple[str, str]] = set()
+        self._wanted = asyncio.Event()
 
     async def run(self) -> None:
         while True:
+            self._wanted.clear()
             await self.scan()
-            await asyncio.sleep(self._rescan_seconds)
+            await asyncio.sleep(min(AGAIN_SECONDS, self._rescan_seconds))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._rescan_seconds - AGAIN_SECONDS):
+                    await self._wanted.wait()
+
+    def look_again(self) -> None:
+        self._wanted.set()
 
     async def scan(self) -> None:
         """Look once, in a thread: a disk may be slow."""

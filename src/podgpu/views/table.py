@@ -26,6 +26,7 @@ from podgpu.views.tenant import (
     UNSEEN_MEANS,
     any_unseen,
     by_instance,
+    excuses,
     full_name,
     idle_seconds,
     is_unseen,
@@ -36,6 +37,7 @@ from podgpu.views.text import fitted, line, shortened
 MAX_PIDS = 3
 MAX_NAMED = 2
 MAX_UNCLAIMED = 3
+MAX_EXCUSED = 3
 # From here on there is room for the PIDs.
 WIDE = 110
 
@@ -76,9 +78,16 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
         console.print(_BOUNDS, style="dim")
     if any(card.instances for card in snapshot.cards):
         console.print(_OF_CARD, style="dim")
+    for text in _few(excuses(snapshot.cards)):
+        console.print(f"Not charged: {text}.", style="dim")
     for note in _notes(snapshot):
         console.print(note, style="red")
     return "\n".join(text.rstrip() for text in out.getvalue().splitlines()) + "\n"
+
+
+def _few(texts: list[str]) -> list[str]:
+    more = len(texts) - MAX_EXCUSED
+    return [*texts[:MAX_EXCUSED], *([f"{more} more"] if more > 0 else [])]
 
 
 def _title(snapshot: Snapshot) -> str:

@@ -29,8 +29,10 @@ from tests.agent.test_attribution import Kubelet
 from tests.faults.props.traced import TRACED
 
 GPU = "GPU-00000000-0000-4000-8000-000000000001"
+OTHER = "GPU-00000000-0000-4000-8000-000000000002"
 HONEST, CHEAT = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 IDS = {HONEST: "a" * 64, CHEAT: "b" * 64}
+RESERVATION = "gpu-reservation-n-a"
 SECONDS, CYCLES = 5.0, 12
 SLEEP = "print(flush=True); import time; time.sleep(600)"
 # What ends the first thread while another lives on, and what takes the name of an MPS server.
@@ -101,6 +103,18 @@ def listed(pid: int, busy: float, *, kinds: Sequence[str] = ("compute",)) -> Pro
     return Process(pid=pid, kinds=tuple(kinds), memory_bytes=10 << 30, sm_busy_us=round(busy * SECONDS * 1e6))
 
 
+class Met(Procfs):
+    """Every process has the directory in which the plugin's clients and servers meet.
+
+    The plugin mounts it into whoever it gives a share to: into the tenant who cheats as well.
+    """
+
+    def mps(self, pid: int) -> str | None:
+        return "/run/nvidia/mps" if pid in self.meeting else None
+
+    meeting: frozenset[int] = frozenset()
+
+
 async def billed(
     *processes: Process,
     busy: float,
@@ -111,15 +125,20 @@ async def billed(
     later: Sequence[Pod] = (),
     ending: Callable[[RecentProcesses], Awaitable[Process]] | None = None,
     machine: Path | None = None,
+    meeting: frozenset[int] = frozenset(),
+    state: Path | None = None,
+    others: Sequence[str] = (),
 ) -> Card:
     """Book a minute in which the card was that busy. `read_at` is when it was read last, by default now.
 
     The pods are those of `later` after the first cycle, if there are any. `ending` plays a process that works in each
-    cycle and has ended by the reading. `machine` is the root of a machine without Kubernetes.
+    cycle and has ended by the reading. `machine` is the root of a machine without Kubernetes. `meeting` are PIDs of
+    MPS. What the agent keeps over restarts is in `state`. The node may have `others`, cards that nobody uses.
     """
     pods = tuple(pods) or (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
     listed = StillPods(pods)
-    procfs = Procfs(Path("/proc"))
+    procfs = Met(Path("/proc"))
+    procfs.meeting = meeting
     recent = RecentProcesses(procfs, interval=SECONDS, only_pods=machine is None)
     if machine is None:
         kubelet = kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {}))
@@ -131,6 +150,7 @@ async def billed(
         books_outsiders=machine is not None,
         processes=procfs,
         recent=recent,
+        state=state,
     )
     running = asyncio.create_task(attribution.run())
     end = time.monotonic() if read_at is None else read_at
@@ -140,7 +160,8 @@ async def billed(
         device = replace(_device(at, busy), processes=(*processes, *worked))
         # All readings come after the processes began, except where the test is about that.
         seen = replace(device, seconds=0.0 if read_at is not None else time.monotonic() - at)
-        (card,) = (await attribution.attribute([seen], at)).cards
+        idle = [replace(_device(at, 0.0), gpu=Gpu(uuid=one, index=1)) for one in others]
+        card, *_ = (await attribution.attribute([seen, *idle], at)).cards
         assert card.balance
         check_card(card, card.balance)
         listed.change(tuple(later) or pods)
@@ -286,21 +307,27 @@ def fraction(uid: str, name: str, notes: dict[str, str]) -> Pod:
     return replace(pod(uid, name), labels={kai.GROUP: "group"}, annotations=notes)
 
 
+def reservation(namespace: str = kai.RESERVATION_NAMESPACES[0]) -> tuple[Kubelet, Pod]:
+    """A pod that has the card for its group, and the kubelet that gave it the card."""
+    kubelet = Kubelet(**{RESERVATION: GPU})
+    kubelet.places[RESERVATION] = (namespace, "resource-reservation")
+    return kubelet, Pod(
+        namespace=namespace,
+        name=RESERVATION,
+        uid="r",
+        phase="Running",
+        labels={kai.GROUP: "group"},
+        annotations={kai.RESERVED_CARD: GPU},
+        containers=(PodContainer(name="resource-reservation"),),
+    )
+
+
 @pytest.mark.parametrize("notes", [{kai.FRACTION: "0.01"}, {}])
 async def test_who_writes_a_smaller_fraction_once_he_has_it_still_pays(
     node: Node, notes: dict[str, str]
 ) -> None:
     """No id and no limit says what KAI gave him, and use cannot be measured."""
-    kubelet = Kubelet(**{"gpu-reservation-n-a": GPU})
-    holder = Pod(
-        namespace="ns",
-        name="gpu-reservation-n-a",
-        uid="r",
-        phase="Running",
-        labels={kai.GROUP: "group"},
-        annotations={kai.RESERVED_CARD: GPU},
-        containers=(PodContainer(name=kai.RESERVATION_CONTAINER),),
-    )
+    kubelet, holder = reservation()
     processes = [replace(listed(node.start(node.pod(uid)), 0.0), sm_busy_us=None) for uid in (HONEST, CHEAT)]
     half = {kai.FRACTION: "0.5"}
     honest = fraction(HONEST, "honest", half)

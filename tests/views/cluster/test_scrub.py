@@ -67,6 +67,7 @@ HARMLESS = {
     "PartStatus": {"name"},
     "ErrorCount": {"source", "reason"},
     "PendingPod": {"asks"},
+    "Excused": {"role"},
 }
 
 

@@ -15,6 +15,7 @@ from podgpu.model import (
     Cluster,
     ClusterNode,
     ContainerRef,
+    Excused,
     Fault,
     Gpu,
     Holder,
@@ -76,6 +77,7 @@ _DROPPED: dict[type[Struct], dict[str, Any]] = {
     Fault: {"detail": ""},
     Gpu: {"pci_bus_id": "", "serial": None},
     SharingStatus: {"doubts": ()},
+    Excused: {"proof": ""},
 }
 
 
