@@ -163,6 +163,31 @@ def test_an_ended_pods_counters_stay_for_the_grace_period() -> None:
     check(accounts)
 
 
+def former(accounts: Accounts) -> list[str]:
+    return sorted(tenant.container.pod for card in cards(accounts) for tenant in card.ended)
+
+
+@pytest.mark.parametrize(("later", "is_kept"), [(GRACE_SECONDS, True), (GRACE_SECONDS + 0.001, False)])
+def test_the_grace_period_includes_its_last_moment(later: float, is_kept: bool) -> None:
+    accounts = Accounts()
+    accounts.post([works(rank("1"))], 0.0, 0.0)
+    accounts.post([works("host")], later, later)
+    assert bool(former(accounts)) == is_kept
+
+
+def test_of_too_many_that_ended_those_who_ended_first_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podgpu.agent.accounts.MOST_ENDED", 2)
+    pods = [Account(GPU, "", ContainerRef("ns", name, "main", name)) for name in ("a", "b", "c")]
+    accounts = Accounts()
+    for now, pod in enumerate(pods[:2]):
+        accounts.post([works(pod)], float(now), 0.0)
+    accounts.post([works("host")], 2.0, 0.0)
+    assert former(accounts) == ["a", "b"]
+    accounts.post([works(pods[2])], 3.0, 0.0)
+    accounts.post([works("host")], 4.0, 0.0)
+    assert former(accounts) == ["b", "c"]
+
+
 def test_a_pod_made_again_under_its_name_has_an_account_of_its_own() -> None:
     accounts = Accounts()
     accounts.post([works(rank("a"))], 0.0, 0.0)

@@ -41,16 +41,28 @@ def pod(uid: str = UID, name: str = "chat", container: str = "a", phase: str = "
     return Pod(namespace="ns", name=name, uid=uid, phase=phase, containers=containers)
 
 
+PLACE = ("ns", "main")
+
+
 class Kubelet:
     name = "podresources"
 
     def __init__(self, **given: str) -> None:
         self.given = given
+        self.places: dict[
+            str, tuple[str, str]
+        ] = {}  # namespaces and containers of pods, where they are unusual
         self.errors: Counter[str] = Counter()
 
     async def read(self) -> Given:
         rows = [
-            Allocation(namespace="ns", pod=name, container="main", resource="nvidia.com/gpu", device_id=one)
+            Allocation(
+                namespace=self.places.get(name, PLACE)[0],
+                pod=name,
+                container=self.places.get(name, PLACE)[1],
+                resource="nvidia.com/gpu",
+                device_id=one,
+            )
             for name, one in self.given.items()
         ]
         return Given(tuple(rows), ())

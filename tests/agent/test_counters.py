@@ -52,6 +52,17 @@ def test_an_energy_that_jumps_for_a_while_moves_nothing_on_the_page() -> None:
     assert pages[-1] - pages[0] < 1000
 
 
+def test_the_third_reading_in_a_row_that_no_card_can_draw_is_believed() -> None:
+    counters = Counters()
+    drawn(counters, 0.0, 1000.0)
+    assert [drawn(counters, at, 1e12 + 500 * at) for at in (1.0, 2.0, 3.0, 4.0)] == [
+        None,
+        None,
+        1000.0,
+        1500.0,
+    ]
+
+
 def test_a_driver_that_begins_anew_goes_on_from_where_it_was() -> None:
     counters = Counters()
     assert [drawn(counters, at, value) for at, value in ((1.0, 5e6), (2.0, 300.0), (3.0, 900.0))] == [

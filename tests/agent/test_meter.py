@@ -81,8 +81,24 @@ def test_idle_power_is_the_least_that_was_seen_while_nothing_ran() -> None:
     assert between(quiet, quieter, busy).idle_mj == 400_000
 
 
+@pytest.mark.parametrize("watts", [0.0, -1.0])
+def test_a_card_that_draws_nothing_says_nothing_about_its_idle_power(watts: float) -> None:
+    nothing = joules(0.0, 0.0, power_watts=watts, utilization_ratio=0.0)
+    quiet = joules(5.0, 1.0, power_watts=80.0, utilization_ratio=0.0)
+    assert between(nothing, joules(5.0, 1.0)).idle_mj == round(0.12 * LIMIT * 5 * 1000)
+    assert between(nothing, quiet, joules(10.0, 2.0)).idle_mj == 400_000
+    assert between(quiet, joules(10.0, 2.0, power_watts=watts, utilization_ratio=0.0)).idle_mj == 400_000
+
+
 def test_before_that_it_is_a_usual_share_of_the_limit() -> None:
     assert between(joules(0.0, 0.0), joules(5.0, 1.0)).idle_mj == round(0.12 * LIMIT * 5 * 1000)
+
+
+@pytest.mark.parametrize(("seconds", "is_enough"), [(0.01, True), (0.009_999, False)])
+def test_ten_milliseconds_are_enough_to_measure_in(seconds: float, is_enough: bool) -> None:
+    meter = Meter(INTERVAL)
+    meter.interval(joules(0.0, 0.0))
+    assert (meter.interval(joules(seconds, 1.0)) is not None) == is_enough
 
 
 def test_a_reading_that_comes_twice_loses_nothing() -> None:
@@ -92,6 +108,40 @@ def test_a_reading_that_comes_twice_loses_nothing() -> None:
     found = meter.interval(joules(5.0, 100.0))
     assert found is not None
     assert found.energy_mj == 100_000
+
+
+@given(
+    st.lists(st.integers(1, 300), min_size=2, max_size=20, unique=True),
+    st.data(),
+)
+def test_readings_out_of_order_book_no_time_twice(times: list[int], data: st.DataObject) -> None:
+    """A card draws 100 W for as long as it takes, and some readings come late."""
+    ordered = sorted(times)
+    late = {at: at + data.draw(st.integers(0, 50)) for at in ordered}
+    comes = sorted(ordered, key=lambda at: late[at])
+    meter = Meter(300.0)
+    found = [meter.interval(joules(float(at), 100.0 * at, power_watts=100.0)) for at in comes]
+    booked = [one for one in found if one is not None]
+    seconds = max(comes) - comes[0]
+    assert sum(one.elapsed_us for one in booked) == seconds * 1_000_000
+    assert sum(one.energy_mj or 0 for one in booked) == seconds * 100_000
+
+
+def test_a_reading_of_just_before_is_booked_already() -> None:
+    meter = Meter(10.0)
+    readings = ((0.0, 0.0), (10.0, 1000.0), (9.4, 940.0), (20.0, 2000.0), (30.0, 3000.0))
+    found = [meter.interval(joules(at, energy)) for at, energy in readings]
+    assert sum(one.energy_mj or 0 for one in found if one) == 3_000_000
+    assert sum(one.elapsed_us for one in found if one) == 30_000_000
+
+
+@pytest.mark.parametrize(("seconds", "is_late"), [(59.9, True), (60.0, False)])
+def test_a_reading_of_long_before_is_that_of_another_clock(seconds: float, is_late: bool) -> None:
+    meter = Meter(INTERVAL)
+    meter.interval(joules(1000.0, 1000.0))
+    assert meter.interval(joules(1000.0 - seconds, 1000.0)) is None
+    found = meter.interval(joules(1005.0 - seconds, 1500.0))
+    assert (found is None) == is_late
 
 
 def test_a_clock_that_went_back_starts_anew() -> None:

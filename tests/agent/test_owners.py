@@ -1,11 +1,13 @@
 """Whose processes are, and what they show about the node."""
 
+import shutil
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from podgpu.agent.owners import Owners
 from podgpu.host.procfs import Procfs
+from podgpu.host.recent import RecentProcesses
 from podgpu.model import Device, Gpu, Pod, Process
 from tests.agent.stage import write_proc
 from tests.agent.test_attribution import OTHER, UID, cgroup, pod
@@ -44,3 +46,44 @@ def test_a_cgroup_of_a_pod_that_nobody_lists_shows_nothing(tmp_path: Path) -> No
     write_proc(tmp_path, 40, cgroup(UID, "a"))
     owners.find([CARD], (listed,))
     assert paths(owners, listed) == [""]
+
+
+ENDED = replace(CARD, processes=(Process(pid=40, sm_busy_us=1000),))
+
+
+def watched(root: Path) -> tuple[Owners, RecentProcesses]:
+    procfs = Procfs(root)
+    recent = RecentProcesses(procfs, interval=5.0, only_pods=True)
+    return Owners(procfs, None, books_outsiders=False, recent=recent), recent
+
+
+def given_out(root: Path, pid: int) -> None:
+    """Let the kernel say that this PID is the newest."""
+    (root / "loadavg").write_text(f"0 0 0 1/1 {pid}\n")
+
+
+def test_a_process_that_came_and_went_between_two_readings_is_its_pods(tmp_path: Path) -> None:
+    owners, recent = watched(tmp_path)
+    given_out(tmp_path, 30)
+    recent.look()
+    write_proc(tmp_path, 40, cgroup(UID, "a"))
+    given_out(tmp_path, 41)
+    recent.look()
+    shutil.rmtree(tmp_path / "40")
+    container = owners.find([ENDED], (pod(),))[40].container
+    assert container and container.pod_uid == UID
+
+
+def test_one_that_has_ended_is_nobodys_if_its_pid_was_given_out_again(tmp_path: Path) -> None:
+    """Also if it was there at the reading before: the samples may name the next one with that PID."""
+    owners, recent = watched(tmp_path)
+    write_proc(tmp_path, 40, cgroup(UID, "a"))
+    given_out(tmp_path, 41)
+    recent.look()
+    assert owners.find([CARD], (pod(),))[40].container
+    shutil.rmtree(tmp_path / "40")
+    for newest in (39, 45):  # once around
+        given_out(tmp_path, newest)
+        recent.look()
+    holder = owners.find([ENDED], (pod(),))[40]
+    assert (holder.container, holder.reason) == (None, "exited")

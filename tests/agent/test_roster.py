@@ -2,8 +2,10 @@
 
 from collections import Counter
 
+from msgspec.structs import replace
+
 from podgpu.agent.roster import Roster
-from podgpu.model import Fault, PartStatus, Pod
+from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 
 class Listing:
@@ -39,3 +41,18 @@ def test_a_pod_that_ran_and_has_no_log_folder_any_more_may_be_gone() -> None:
         ("there", "Running"),
         ("done", "Succeeded"),
     ]
+
+
+def test_a_container_that_started_again_has_the_id_of_its_log_folder() -> None:
+    """What the API server said last is true of all but that."""
+
+    def started(phase: str, container_id: str) -> Pod:
+        containers = (
+            PodContainer(name="c", container_id=container_id, limits={} if not phase else {"r/x": "1"}),
+        )
+        return replace(pod("p", phase), containers=containers)
+
+    told = Listing("apiserver", started("Running", "old"), up=False)
+    (one,) = Roster([told, Listing("log-dirs", started("", "new"))]).pods()
+    assert (one.phase, one.containers[0].container_id) == ("Running", "new")
+    assert one.containers[0].limits == {"r/x": "1"}

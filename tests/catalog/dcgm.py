@@ -17,9 +17,9 @@ DEFAULT_COUNTERS: dict[str, tuple[str, str]] = {
     "DCGM_FI_DEV_FB_FREE": ("gauge", "Framebuffer memory free (in MiB)."),
     "DCGM_FI_DEV_FB_USED": ("gauge", "Framebuffer memory used (in MiB)."),
     "DCGM_FI_DEV_FB_RESERVED": ("gauge", "Framebuffer memory reserved (in MiB)."),
-    # A gauge since 4.8.3; before, the file called it a counter, which it never was.
+    # It never was a counter. 4.8.3 made it a gauge.
     "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL": (
-        "gauge",
+        "counter",
         "Total number of NVLink bandwidth counters for all lanes.",
     ),
     "DCGM_FI_DEV_VGPU_LICENSE_STATUS": ("gauge", "vGPU License status"),
@@ -111,8 +111,6 @@ LABELS = {
 }
 
 LEFT_OUT = {
-    "DCGM_FI_DEV_VGPU_LICENSE_STATUS": "lies in a list within a structure; matters in vGPU guests alone",
-    "DCGM_FI_DEV_NVLINK_BANDWIDTH_L0": "single links are left out: up to 36 series a card",
     "DCGM_EXP_P2P_STATUS": "a fact about pairs of cards, not about one",
 }
 

@@ -20,6 +20,7 @@ ADDED_UP = {
     "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
     "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
     "dcgm_nvlink_bandwidth_total",
+    *(f"DCGM_FI_DEV_NVLINK_BANDWIDTH_L{link}" for link in range(18)),
 }
 
 DCGM = {row.dcgm.name: row.dcgm for row in CATALOG if row.dcgm}

@@ -16,7 +16,7 @@ FIELD_NAMES = {
     if name.startswith("NVML_FI_DEV_") and isinstance(value, int)
 }
 GPM_NAMES = {value: name for name, value in vars(pynvml).items() if name.startswith("NVML_GPM_METRIC_")}
-REAL_GPM = {*range(1, 14), 20, 21, *range(30, 38), *range(40, 48), 50, 51, 60, 61}
+REAL_GPM = {*range(1, 14), 20, 21, *range(30, 38), *range(40, 48), 50, 51, *range(60, 98)}
 
 
 def rows_read_by(way: type[Way]) -> list[Metric]:

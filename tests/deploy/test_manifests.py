@@ -38,7 +38,7 @@ def test_the_restricted_manifest_keeps_the_restricted_standard() -> None:
     pod = daemonset["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert "hostPID" not in pod and container["securityContext"]["runAsNonRoot"] is True
-    assert [list(each)[1] for each in pod["volumes"]] == ["configMap"]
+    assert [list(each)[1] for each in pod["volumes"]] == ["configMap", "emptyDir"]
     assert not [port for port in container["ports"] if "hostPort" in port]
 
 

@@ -91,6 +91,7 @@ HERE = Machine(
     hides_processes=False,
     clock_synchronised=True,
     missing_fields=(),
+    splits_shared=False,
 )
 
 

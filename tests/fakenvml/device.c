@@ -37,6 +37,19 @@ typedef struct {
     uint64_t reference, violation;
 } Violation;
 
+typedef struct {
+    unsigned code, state;
+    char info[128], product[128];
+    unsigned enabled;
+    uint32_t expiry[4];
+} LicenseV4;
+
+typedef struct {
+    int supported;
+    unsigned count;
+    LicenseV4 features[3];
+} LicensesV4;
+
 /* --- handles and names --- */
 
 int nvmlDeviceGetCount_v2(unsigned *out) {
@@ -103,6 +116,12 @@ int nvmlDeviceGetName(const Slot *device, char *out, unsigned size) {
 
 TEXT_GETTER(nvmlDeviceGetVbiosVersion, vbios)
 TEXT_GETTER(nvmlDeviceGetSerial, serial)
+TEXT_GETTER(nvmlDeviceGetInforomImageVersion, inforom[3])
+
+int nvmlDeviceGetInforomVersion(const Slot *device, unsigned object, char *out, unsigned size) {
+    CALL(nvmlDeviceGetInforomVersion, device, ON_ANY);
+    return object < 3 ? put_text(&call, call.gpu->inforom[object], out, size) : INVALID_ARGUMENT;
+}
 
 int nvmlDeviceGetPciInfo_v3(const Slot *device, PciInfo *out) {
     CALL(nvmlDeviceGetPciInfo_v3, device, ON_ANY);
@@ -242,6 +261,18 @@ int nvmlDeviceGetRemappedRows(const Slot *device, unsigned *correctable, unsigne
     int code = OK;
     for (unsigned i = 0; code == OK && i < 4; i++) code = put_u32(reading(&call, K_remapped, i, 0), outs[i]);
     return code;
+}
+
+/* Without a value, a card that needs no license. With one, the state of the only license it lists: for virtual GPUs. */
+int nvmlDeviceGetGridLicensableFeatures_v4(const Slot *device, LicensesV4 *out) {
+    CALL(nvmlDeviceGetGridLicensableFeatures_v4, device, ON_GPU);
+    Reading state = reading(&call, K_vgpu_license, 0, 0);
+    *out = (LicensesV4){0};
+    if (state.code == NOT_SUPPORTED) return OK;
+    out->supported = 1;
+    out->count = 1;
+    out->features[0].code = 1;
+    return put_u32(state, &out->features[0].state);
 }
 
 int nvmlDeviceGetViolationStatus(const Slot *device, unsigned policy, Violation *out) {

@@ -52,6 +52,7 @@ def h200(index: int) -> FakeGpu:
         pci_bus_id=f"00000000:{0x1B + 0x10 * index:02X}:00.0",
         vbios="96.00.BC.00.01",
         serial=f"165442400{index:04d}",
+        inforom={0: "2.1", 1: "7.16", 3: "G520.0282.02.02"},
         values=_h200_values(index),
         fields=_h200_fields(),
         gpm=dict(_H200_GPM),

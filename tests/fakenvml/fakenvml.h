@@ -37,7 +37,7 @@ enum {
     X(pcie_generation) X(pcie_generation_max) X(pcie_replays) X(pcie_throughput) X(pcie_width) \
     X(pcie_width_max) X(performance_state) X(persistence) X(placement) X(power) X(power_limit) X(power_limit_enforced) \
     X(remapped) X(slices_compute) X(slices_gpu) X(temperature) X(threshold) X(utilization_gpu) \
-    X(utilization_memory) X(violation)
+    X(utilization_memory) X(vgpu_license) X(violation)
 
 #define KEY_ENUM(name) K_##name,
 typedef enum { KEYS(KEY_ENUM) KEY_COUNT } Key;
@@ -90,6 +90,7 @@ typedef struct {
 typedef struct {
     Slot *slot;
     char name[TEXT_SIZE], pci[TEXT_SIZE], vbios[TEXT_SIZE], serial[TEXT_SIZE];
+    char inforom[4][TEXT_SIZE]; /* OEM, ECC, power, and the whole image */
     Table values;
     Process *processes;
     size_t process_count;

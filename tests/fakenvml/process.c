@@ -12,6 +12,12 @@ typedef struct {
     unsigned gi, ci;
 } ProcessInfo;
 
+/* The only form before R460. */
+typedef struct {
+    unsigned pid;
+    uint64_t memory;
+} FirstProcessInfo;
+
 typedef struct {
     unsigned pid;
     uint64_t stamp;
@@ -48,27 +54,42 @@ static ProcessInfo info_of(const Call *call, const Process *process) {
     };
 }
 
-static int list(const Call *call, unsigned kind, unsigned *count, ProcessInfo *out) {
-    unsigned room = *count;
+/* At most one of `out` and `first` is written; both NULL asks for the size. */
+static int list(const Call *call, unsigned kind, unsigned *count, ProcessInfo *out, FirstProcessInfo *first) {
+    unsigned room = out || first ? *count : 0;
     *count = 0;
     for (size_t i = 0; i < call->gpu->process_count; i++) {
         const Process *process = &call->gpu->processes[i];
         if (!is_listed(call, process, kind)) continue;
-        if (out && *count < room) out[*count] = info_of(call, process);
+        ProcessInfo info = info_of(call, process);
+        if (out && *count < room) out[*count] = info;
+        if (first && *count < room) first[*count] = (FirstProcessInfo){info.pid, info.memory};
         ++*count;
     }
-    return *count > (out ? room : 0) ? INSUFFICIENT_SIZE : OK;
+    return *count > room ? INSUFFICIENT_SIZE : OK;
 }
 
 #define PROCESS_LIST(function, kind) \
     int function(const Slot *device, unsigned *count, ProcessInfo *out) { \
         CALL(function, device, ON_ANY); \
-        return list(&call, kind, count, out); \
+        return list(&call, kind, count, out, NULL); \
+    }
+
+#define FIRST_PROCESS_LIST(function, kind) \
+    int function(const Slot *device, unsigned *count, FirstProcessInfo *out) { \
+        CALL(function, device, ON_ANY); \
+        return list(&call, kind, count, NULL, out); \
     }
 
 PROCESS_LIST(nvmlDeviceGetComputeRunningProcesses_v3, COMPUTE)
+PROCESS_LIST(nvmlDeviceGetComputeRunningProcesses_v2, COMPUTE)
+FIRST_PROCESS_LIST(nvmlDeviceGetComputeRunningProcesses, COMPUTE)
 PROCESS_LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, GRAPHICS)
+PROCESS_LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, GRAPHICS)
+FIRST_PROCESS_LIST(nvmlDeviceGetGraphicsRunningProcesses, GRAPHICS)
 PROCESS_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, MPS)
+PROCESS_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, MPS)
+FIRST_PROCESS_LIST(nvmlDeviceGetMPSComputeRunningProcesses, MPS)
 
 /* False when the process used nothing: the driver leaves it out. */
 static bool sample(const Call *call, const Process *process, SampleInfo *out) {

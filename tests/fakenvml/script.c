@@ -17,6 +17,7 @@
  *                                    in the first script read are old and never delivered.
  *   gpu UUID                         a card; its index is its place in the file. The next lines are about it:
  *     name TEXT | pci DOMAIN:BUS:DEVICE.0 | vbios TEXT | serial TEXT
+ *     inforom OBJECT TEXT            0 OEM, 1 ECC, 2 power, 3 the whole image
  *     set KEY[A,B] VALUE [TYPE]      KEYS in fakenvml.h; [A,B] or [A] where the call has arguments (clock type, field
  *                                    id and scope ...). TYPE of a field: uint, u64, int, s64, double.
  *     process PID MEMORY KINDS [NAME=VALUE ...]   KINDS of compute,graphics,mps; NAMEs gi ci sm mem enc dec jpg ofa
@@ -166,6 +167,12 @@ static bool parse_vbios(Parser *parser, char *rest) { return parser->gpu && text
 
 static bool parse_serial(Parser *parser, char *rest) { return parser->gpu && text(parser->gpu->serial, rest); }
 
+static bool parse_inforom(Parser *parser, char *rest) {
+    unsigned object;
+    const char *which = next(&rest);
+    return parser->gpu && small(which, &object) && object < 4 && text(parser->gpu->inforom[object], rest);
+}
+
 static bool parse_delay(Parser *parser, char *rest) {
     State *state = parser->state;
     char *name = next(&rest), *id = name;
@@ -258,6 +265,7 @@ static bool parse_set(Parser *parser, char *rest) {
 }
 
 static bool process_kinds(char *names, unsigned *out) {
+    if (names && strcmp(names, "ended") == 0) return true;
     for (char *name; (name = strsep(&names, ",")) != NULL;)
         if (strcmp(name, "compute") == 0) *out |= COMPUTE;
         else if (strcmp(name, "graphics") == 0) *out |= GRAPHICS;
@@ -296,6 +304,7 @@ static bool parse_line(Parser *parser, char *rest) {
         {"epoch", parse_epoch},   {"delay", parse_delay},     {"fault", parse_fault},       {"event", parse_event},
         {"gpu", parse_gpu},       {"name", parse_name},       {"pci", parse_pci},           {"vbios", parse_vbios},
         {"serial", parse_serial}, {"instance", parse_instance}, {"set", parse_set},         {"process", parse_process},
+        {"inforom", parse_inforom},
     };
     const char *name = next(&rest);
     if (name == NULL || *name == '#') return true;

@@ -54,7 +54,7 @@ class FakeProcess:
         use = {"sm": self.sm, "mem": self.mem, "enc": self.enc, "dec": self.dec}
         words = [f"{name}={number}" for name, number in instance.items() if number is not None]
         words += [f"{name}={value}" for name, value in use.items() if value != 0]
-        return " ".join(["process", str(self.pid), str(self.memory), ",".join(self.kinds), *words])
+        return " ".join(["process", str(self.pid), str(self.memory), ",".join(self.kinds) or "ended", *words])
 
 
 @dataclass
@@ -95,6 +95,7 @@ class FakeGpu:
     pci_bus_id: str = ""
     vbios: str = ""
     serial: str = ""
+    inforom: dict[int, str] = field(default_factory=dict)  # OEM, ECC, power, and the whole image
     mig_enabled: bool = False
     values: dict[str, Value] = field(default_factory=dict)
     fields: dict[int | tuple[int, int], Value] = field(default_factory=dict)
@@ -108,6 +109,7 @@ class FakeGpu:
         return [
             f"gpu {self.uuid}",
             *(f"{key} {text}" for key, text in texts.items() if text),
+            *(f"inforom {number} {text}" for number, text in self.inforom.items()),
             *_sets(values),
             *_sets(indexed("field", self.fields)),
             *_sets(indexed("gpm", self.gpm)),

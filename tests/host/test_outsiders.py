@@ -1,5 +1,6 @@
 """Titles of processes outside Kubernetes, from what the kernel and the machine's files say."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from podgpu.host.outsiders import Outsiders
 from podgpu.host.procfs import Procfs
 from podgpu.model import Holder, Owner
 from tests.agent.stage import write_proc
-from tests.host.machine import write_docker, write_podman, write_users
+from tests.host.machine import place_docker, place_podman, write_docker, write_podman, write_users
 
-WEB, HIDDEN, NOTEBOOK = "1" * 64, "2" * 64, "3" * 64
+WEB, HIDDEN, NOTEBOOK, PLACED = "1" * 64, "2" * 64, "3" * 64, "4" * 64
 UID = "11111111-2222-3333-4444-555555555555"
 
 
@@ -21,6 +22,10 @@ def machine(tmp_path: Path) -> Path:
     root = tmp_path / "root"
     write_docker(root, WEB, "/web")
     write_podman(root, {"id": NOTEBOOK, "names": ["notebook"]})
+    write_docker(root, PLACED, "/placed")
+    place_docker(root, PLACED, "/lab")
+    place_docker(root, WEB, "")
+    place_podman(root, NOTEBOOK, f"/system.slice/notebook.service/libpod-payload-{NOTEBOOK}")
     write_users(root, root=0, alice=1000)
     return root
 
@@ -43,7 +48,12 @@ def holder(machine: Path, cgroup: str, user: int = 0) -> Holder:
         (f"0::/system.slice/docker-{HIDDEN}.scope", 0, "docker/222222222222"),
         (f"0::/docker/{WEB}/docker/{HIDDEN}", 0, "docker/web"),
         (f"0::/machine.slice/libpod-{NOTEBOOK}.scope/container", 0, "podman/notebook"),
-        (f"0::/system.slice/x.service/libpod-payload-{NOTEBOOK}", 0, "podman/notebook"),
+        (f"0::/system.slice/notebook.service/libpod-payload-{NOTEBOOK}", 0, "podman/notebook"),
+        (f"0::/libpod_parent/libpod-{NOTEBOOK}", 0, "podman/notebook"),
+        (f"9:memory:/lab/{PLACED}", 0, "docker/placed"),
+        (f"0::/../../system.slice/docker-{WEB}.scope", 0, "docker/web"),
+        (f"0::/{WEB}", 0, "container/111111111111"),
+        (f"0::/ecstasks.slice/ecstasks-{'b' * 32}.slice/docker-{WEB}.scope", 0, "docker/web"),
         (f"0::/machine.slice/libpod-{HIDDEN}.scope", 0, "podman/222222222222"),
         (f"0::/default/{WEB}", 0, "container/111111111111"),
         (f"0::/system.slice/nerdctl-{WEB}.scope", 0, "container/111111111111"),
@@ -77,6 +87,42 @@ def test_a_user_cannot_pass_for_another_by_naming_cgroups_in_his_session(
     machine: Path, cgroup: str, title: str
 ) -> None:
     assert Outsiders(machine).title(holder(machine, cgroup, 1000)) == title
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        f"/system.slice/web.service/docker-{WEB}.scope",
+        f"/system.slice/web.service/system.slice/docker-{WEB}.scope",
+        f"/system.slice/web.service/docker/{WEB}",
+        f"/system.slice/web.service/lab/{PLACED}",
+        f"/system.slice/web.service/libpod-payload-{NOTEBOOK}",
+        f"/system.slice/notebook.service/deeper/libpod-payload-{NOTEBOOK}",
+        f"/system.slice/notebook.service/libpod-{NOTEBOOK}.scope",
+        f"/system.slice/web.service/user.slice/user-1001.slice/user@1001.service/docker-{WEB}.scope",
+        f"/system.slice/web.service/{WEB}",
+        f"/alice/docker-{WEB}.scope",
+        f"/alice/docker/{WEB}",
+    ],
+)
+def test_a_service_cannot_pass_for_a_container_by_naming_cgroups_below_its_own(
+    machine: Path, place: str
+) -> None:
+    assert Outsiders(machine).title(holder(machine, f"0::{place}", 1000)) == "user/alice"
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b'{"linux": null}', b'{"linux": {"cgroupsPath": "a:b:c"}}']
+)
+def test_a_runtime_that_says_nothing_useful_vouches_for_nobody(machine: Path, text: bytes) -> None:
+    for file in (
+        place_podman(machine, NOTEBOOK, ""),
+        place_docker(machine, PLACED, ""),
+    ):
+        file.write_bytes(text)
+    for place in (f"/system.slice/notebook.service/libpod-payload-{NOTEBOOK}", f"/lab/{PLACED}"):
+        shutil.rmtree(machine.parent / "proc", ignore_errors=True)
+        assert Outsiders(machine).title(holder(machine, f"0::{place}", 1000)) == "user/alice"
 
 
 def test_a_container_of_a_pod_stays_the_pods(machine: Path) -> None:

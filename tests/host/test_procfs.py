@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.host.procfs import BELIEVED_SECONDS, EVIDENCE, Procfs
-from podgpu.model import Owner
+from podgpu.model import Holder, Owner
 
 POD = "121157b5-c67d-4c3e-9052-cb27bbb711fb"
 OTHER_POD = "4c9f1974-5c46-44c2-b42f-3bbf0e98eef9"
@@ -63,8 +63,10 @@ class Tree:
 
 class Clock:
     now = 100.0
+    step = 0.0  # by which it goes on with each look at it
 
     def __call__(self) -> float:
+        self.now += self.step
         return self.now
 
 
@@ -203,6 +205,39 @@ def test_a_dying_process_seen_for_the_first_time_is_not_taken_for_the_hosts(
     holders = procfs.holders([7, 8])
     assert (holders[7].kind, holders[7].reason) == ("unknown", "exited")
     assert holders[8].kind == "pod"
+
+
+def test_where_the_cgroup_outlasts_the_process_it_is_believed(tree: Tree, procfs: Procfs) -> None:
+    """Version 2 shows the cgroup of whoever has ended. Beside version 1 its line may be another's."""
+    tree.process(7, IN_POD, state="Z")
+    tree.process(8, "0::/user.slice/user-1000.slice/session-4.scope\n", state="Z")
+    tree.process(9, "4:memory:/\n0::/system.slice/containerd.service\n", state="Z")
+    holders = procfs.holders([7, 8, 9])
+    assert [holders[pid].kind for pid in (7, 8, 9)] == ["pod", "host", "unknown"]
+    assert holders[9].reason == "zombie"
+
+
+THREADS = 7000
+
+
+def test_a_living_thread_is_found_behind_any_number_that_have_ended(tree: Tree, procfs: Procfs) -> None:
+    """Each cycle looks at some of them."""
+    tree.process(7, "4:memory:/\n", state="Z")
+    tree.file("7/stat", (tree.root / "7/stat").read_text().replace("0 0 1000", f"{THREADS} 0 1000"))
+    ended = (tree.root / "7/stat").read_text()
+    for number in range(THREADS):
+        folder = tree.root / f"7/task/{number}"
+        folder.mkdir(parents=True)
+        (folder / "stat").write_text(ended)
+    in_the_middle = sorted((tree.root / "7/task").iterdir(), key=lambda path: path.name)[THREADS // 2]
+    tree.process(f"7/task/{in_the_middle.name}", IN_POD)
+    cycles = [procfs.holders([7])[7] for _ in range(8)]
+    assert cycles[-1].kind == "pod"
+    assert [one.reason for one in cycles if one.kind != "pod"] == ["zombie"] * (8 - _pods(cycles))
+
+
+def _pods(holders: list[Holder]) -> int:
+    return sum(one.kind == "pod" for one in holders)
 
 
 def test_without_a_readable_cgroup_a_process_is_unknown(tree: Tree, procfs: Procfs) -> None:

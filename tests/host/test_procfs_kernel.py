@@ -238,32 +238,3 @@ def test_a_pod_is_seen_from_the_private_cgroup_namespace_of_another(
     )
     assert found.endswith(f"pod {POD}")
     child.kill()
-
-
-NAMED = """
-import ctypes, sys, time
-libc = ctypes.CDLL(None)
-libc.prctl(15, b"nvidia-cuda-mps-server", 0, 0, 0)  # the name
-libc.prctl(4, 0, 0, 0, 0)  # hides its memory
-if sys.argv[1:]:
-    libc.setresuid(*[int(sys.argv[1])] * 3)
-    libc.prctl(4, 0, 0, 0, 0)
-print(flush=True)
-time.sleep(600)
-"""
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-@pytest.mark.parametrize(("user", "found"), [([], "root"), (["65534"], None)], ids=["root", "nobody"])
-def test_only_root_runs_mps_for_others(user: list[str], found: str | None) -> None:
-    """A process that hides its memory has files of root's in /proc, whoever runs it, but not the folder."""
-    command = [sys.executable, "-c", NAMED, *user]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout and process.stdout.readline()
-            procfs = Procfs(PROC)
-            holder = procfs.holders([process.pid])[process.pid]
-            assert (holder.kind, holder.command) == ("host", "nvidia-cuda-mps")
-            assert procfs.mps(process.pid) == found
-        finally:
-            process.kill()

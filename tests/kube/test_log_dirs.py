@@ -109,6 +109,37 @@ async def test_names_the_kubelet_cannot_have_written_are_skipped_and_counted(tmp
     assert logs.errors["name"] == 9
 
 
+async def test_a_name_that_makes_no_sense_is_counted_once_for_as_long_as_it_lies_there(
+    tmp_path: Path,
+) -> None:
+    log_folder(tmp_path, f"ns_p_{UID}", "good", "Bad")
+    odd = tmp_path / "pods" / "odd"
+    odd.mkdir()
+    logs = LogDirs(tmp_path)
+    for _ in range(3):
+        await logs.scan()
+    assert logs.errors["name"] == 2
+    odd.rmdir()
+    (tmp_path / "pods" / "other").mkdir()
+    await logs.scan()
+    assert logs.errors["name"] == 3
+    odd.mkdir()
+    await logs.scan()
+    assert logs.errors["name"] == 4
+
+
+async def test_a_flood_is_counted_once_for_as_long_as_it_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in range(30):
+        log_folder(tmp_path, f"ns_p{at}_{UID}", "c")
+    logs = LogDirs(tmp_path)
+    monkeypatch.setattr(log_dirs, "MOST_ENTRIES", 10)
+    await logs.scan()
+    await logs.scan()
+    assert logs.errors["too_many"] == 1
+
+
 async def test_a_flood_of_entries_is_cut_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for at in range(30):
         log_folder(tmp_path, f"ns_p{at}_{UID}", "c")
@@ -159,3 +190,16 @@ async def test_a_scan_that_finds_the_same_keeps_the_same_tuple(tmp_path: Path) -
     log_folder(tmp_path, f"team_q_{OTHER}", "main")
     await part.scan()
     assert [pod.name for pod in part.pods() or ()] == ["p", "q"]
+
+
+async def test_it_looks_again_soon_when_it_is_asked_to(tmp_path: Path) -> None:
+    (tmp_path / "pods").mkdir()
+    logs = LogDirs(tmp_path, rescan_seconds=3600.0)
+    looking = asyncio.create_task(logs.run())
+    try:
+        await until(lambda: logs.pods() == ())
+        log_folder(tmp_path, f"ns_p_{UID}", "c")
+        logs.look_again()
+        await until(lambda: bool(logs.pods()))
+    finally:
+        looking.cancel()

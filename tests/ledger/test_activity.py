@@ -214,6 +214,13 @@ def test_whoever_is_alone_has_all_of_it_though_looks_come_late_and_are_rounded()
         assert of(sheet, A) == (960_000, 700_000, "exclusive")
 
 
+def test_looks_may_miss_one_per_cent_of_the_time_before_anything_counts_as_unnamed() -> None:
+    (sheet,) = cycles(BUSY, 900_000)
+    assert sheet.unnamed_us == 960_000 - 900_000 - 10_000
+    (sheet,) = cycles(replace(BUSY, elapsed_us=2_000_100), 900_000)
+    assert sheet.unnamed_us == 960_000 - 900_000 - 20_001
+
+
 def test_of_a_busy_moment_whoever_is_alone_has_all_if_any_look_names_it() -> None:
     """A card without profiling reports how busy it was a moment ago; looks tell of the whole time."""
     moment = replace(BUSY, is_sampled=True)

@@ -1,5 +1,7 @@
 """A process gets a name only where the pod's own words bear it out."""
 
+from msgspec.structs import replace
+
 from podgpu.ledger.names import Directory
 from podgpu.model import ContainerRef, Holder, Owner, Pod, PodContainer
 
@@ -27,9 +29,8 @@ def test_a_container_is_found_by_its_id() -> None:
     assert named([pod(SIDE, MAIN)], holder()) == ContainerRef("ns", "chat", "main", UID)
 
 
-def test_an_id_the_pod_does_not_know_names_nobody() -> None:
-    """A cgroup path can be imitated; an id in the pod's status cannot."""
-    found = Directory([pod(SIDE)]).named(holder())
+def test_an_id_that_a_pod_which_has_ended_does_not_know_names_nobody() -> None:
+    found = Directory([replace(pod(SIDE), phase="Failed")]).named(holder())
     assert (found.container, found.reason) == (None, "not_in_pod")
 
 
@@ -72,3 +73,27 @@ def test_a_hash_never_takes_another_pods_uid() -> None:
     thief = pod(PodContainer(name="main"), name="aaa", uid="thief", static_hash=UID)
     for pods in ([thief, pod(MAIN)], [pod(MAIN), thief]):
         assert named(pods, holder()) == ContainerRef("ns", "chat", "main", UID)
+
+
+def test_an_id_that_the_pod_does_not_know_yet_is_its_only_containers() -> None:
+    """It has started again, and the API server is away or behind."""
+    init = PodContainer(name="fetch", container_id="c" * 64, is_init=True)
+    assert named([pod(init, SIDE)], holder()) == ContainerRef("ns", "chat", "side", UID)
+
+
+def test_of_several_containers_only_a_list_tells_which_has_started_again() -> None:
+    other = PodContainer(name="main", container_id="d" * 64)
+    behind = pod(SIDE, other)
+    found = Directory([behind]).named(holder())
+    assert (found.container, found.reason) == (None, "not_in_pod")
+    ahead = [pod(MAIN)]
+    assert Directory([behind], [ahead]).named(holder()).container == ContainerRef("ns", "chat", "main", UID)
+
+
+def test_a_sidecar_that_runs_may_have_started_again_too() -> None:
+    sidecar = PodContainer(name="proxy", container_id="c" * 64, is_init=True, running=True)
+    assert named([pod(sidecar, SIDE)], holder()) is None
+
+
+def test_a_pod_that_only_a_worse_list_has_is_named_by_it() -> None:
+    assert Directory([], [[pod(MAIN)]]).named(holder()).container == ContainerRef("ns", "chat", "main", UID)

@@ -66,7 +66,17 @@ def _inventory(case: Case, allocated: Allocated, pods: list[Pod]) -> Inventory:
         dynamic=allocated.dynamic,
         resource_claims=_claims(case),
         pool_devices=_pool(case),
+        namespaces=_own_namespaces(case),
     )
+
+
+def _own_namespaces(case: Case) -> set[str]:
+    """Return what the administrator would say of a sharing system whose namespace was renamed.
+
+    Pods there were given cards, and by the truth none of them is theirs.
+    """
+    given = {one.namespace for one in case.given or ()}
+    return given - {one.namespace for one in case.truth or ()}
 
 
 def _order(pod: Pod) -> tuple[str, str, str]:

@@ -56,6 +56,7 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
             dynamics=ScriptedClaims(script),
             host=Host(root=root, pod_uid=processes.pod_uid),
             ratios=script.ratios,
+            namespaces=script.namespaces,
             pod_sources=[StillPods(tuple(map(_pod, script.pods)))],
             processes=processes,
             outsiders=None if script.is_kubernetes else Outsiders(root),

@@ -109,6 +109,7 @@ class NodeScript(Struct, kw_only=True, forbid_unknown_fields=True):
     files: dict[str, str] = field(default_factory=dict)
     binaries: dict[str, BinaryScript] = field(default_factory=dict)
     ratios: tuple[float, ...] = ()
+    namespaces: tuple[str, ...] = ()  # as --sharing.namespaces has them
 
 
 def read(path: Path) -> NodeScript:

@@ -37,15 +37,9 @@ def test_a_share_is_what_is_held_of_all_parts_of_that_card() -> None:
     assert {(claim.system, claim.source, claim.mig) for claim in claims} == {("aws-vgpu", "podresources", "")}
 
 
-def test_parts_that_are_given_count_where_none_are_offered() -> None:
-    claims = found(held(f"{ONE}-0") + held(f"{ONE}-1", f"{ONE}-2", f"{ONE}-3", pod="q"), offered=[])
-    assert [claim.share for claim in claims] == [0.25] * 4
-
-
-def test_a_parts_number_tells_of_those_before_it() -> None:
-    """Nothing is offered for a while after a kubelet restart, and the others may be free."""
+def test_while_nothing_is_offered_a_share_is_not_known() -> None:
     (claim,) = found(held(f"{ONE}-9"), offered=[])
-    assert claim.share == 0.1
+    assert (claim.gpu, claim.share) == (ONE, 0.0)
 
 
 @pytest.mark.parametrize(

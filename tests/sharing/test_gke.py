@@ -104,17 +104,9 @@ def test_what_is_no_replica_is_held_as_a_whole(device_id: str) -> None:
     assert claim.share == 1.0
 
 
-def test_replicas_that_are_given_count_where_none_are_offered() -> None:
-    assert [claim.share for claim in found(held("nvidia4/vgpu0") + held("nvidia4/vgpu1", pod="q"))] == [
-        0.5,
-        0.5,
-    ]
-
-
-def test_a_replicas_number_tells_of_those_before_it() -> None:
-    """Nothing is offered for a while after a kubelet restart, and the others may be free."""
-    (claim,) = found(held("nvidia0/gi3/vgpu3"))
-    assert claim.share == 0.25
+def test_while_nothing_is_offered_a_share_is_not_known() -> None:
+    claims = found(held("nvidia4/vgpu0") + held("nvidia4/vgpu1", pod="q"))
+    assert [(claim.gpu, claim.share) for claim in claims] == [(PLAIN, 0.0)] * 2
 
 
 def test_a_pod_that_has_ended_holds_nothing() -> None:

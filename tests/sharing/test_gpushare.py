@@ -271,4 +271,5 @@ def test_no_note_claims_more_than_the_kubelet_gave(
         assert sum(shares) <= count / 140 + 1e-9
     assert all(claim.gpu in (ONE, TWO) for claim in claims)
     placed = {claim.container.container for claim in claims}
+    placed |= {one.container.container for one in gpushare.alternatives(seen)}
     assert {one.container for one in allocations if gpushare.explains(one, seen)} == placed

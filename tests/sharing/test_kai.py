@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
+from podgpu.model import Allocation, Claim, ContainerRef, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
 from podgpu.sharing import claims as all_claims
-from podgpu.sharing import kai, systems, unclaimed
+from podgpu.sharing import excused, holders, kai, systems, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ZERO = "GPU-00000000-0000-4000-8000-000000000000"
@@ -201,29 +201,43 @@ def elsewhere(group: str = "g", card: str = ZERO, name: str = "gpu-reservation-n
     )
 
 
-def test_reservation_pods_may_have_another_namespace() -> None:
+def test_an_administrator_says_that_reservation_pods_have_another_namespace() -> None:
     pods = elsewhere(), tenant("g", gpu_fraction="0.5")
-    node = Inventory(DEVICES, [holds(ZERO, namespace="gpus")], (), pods)
+    node = Inventory(DEVICES, [holds(ZERO, namespace="gpus")], (), pods, namespaces=["gpus"])
     (claim,) = all_claims(node, systems())
     assert (claim.container.pod, claim.gpu, claim.share) == ("p", ZERO, 0.5)
     assert unclaimed(node, systems()) == ()
+    ((one,),) = excused(node, systems()).values()
+    assert (one.role, one.container) == (
+        "reservation",
+        ContainerRef("gpus", "gpu-reservation-n-a", "c", "gpu-reservation-n-a"),
+    )
+    assert one.proof == "its namespace gpus is the sharing system's own"
 
 
 @pytest.mark.parametrize(
     "pod",
     [
-        elsewhere(card=ONE),  # the kubelet says otherwise
+        elsewhere(),  # as KAI's own would look in all respects
+        elsewhere(card=ONE),
         elsewhere(card=""),
         elsewhere(name="burner"),
         elsewhere(**{kai.FRACTION: "0.5"}),
         elsewhere("a group of nobody else"),
     ],
 )
-def test_a_tenant_does_not_pass_for_a_reservation_pod(pod: Pod) -> None:
+def test_whatever_a_tenant_writes_he_does_not_pass_for_a_reservation_pod(pod: Pod) -> None:
     listed = [holds(ZERO, pod.name, "gpus")]
     node = Inventory(DEVICES, listed, (), [pod, tenant("g", gpu_fraction="0.5")])
     (claim,) = all_claims(node, systems())
     assert (claim.container.pod, claim.gpu, claim.share) == (pod.name, ZERO, 1.0)
+    assert excused(node, systems()) == {}
+
+
+def test_who_holds_a_card_for_others_holds_it_all_the_same() -> None:
+    """Nothing in such a pod serves others, whatever its processes are called."""
+    node = Inventory(DEVICES, [holds(ZERO)], (), [reservation("g")])
+    assert holders(node, systems()) == {(KAI, "gpu-reservation-n-a")}
 
 
 def test_nobody_takes_over_a_group_of_the_usual_namespace() -> None:

@@ -71,6 +71,18 @@ def test_a_limit_is_not_shown_lower_than_it_was_asked_for() -> None:
     assert (claim.memory_limit_bytes, claim.core_limit_ratio) == (40 * GIB, 0.3)
 
 
+@pytest.mark.parametrize(("noted", "mib"), [(2048, 2048), (1, 2048)])
+def test_the_entry_of_another_container_is_at_least_what_that_one_asked_for(noted: int, mib: int) -> None:
+    """Up to 2.6 HAMi gives an init container that keeps running the entry of the first container of its size."""
+    init = PodContainer(
+        name="c", limits={"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "30"}, is_init=True
+    )
+    main = PodContainer(name="main", limits={"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2048"})
+    both = replace(pod({HAMI: f"{ONE},NVIDIA,{noted},0:;"}, {}), containers=(init, main))
+    (claim,) = found(both, given("nvidia.com/gpu", f"{TWO}-3"))
+    assert (claim.container.container, claim.memory_limit_bytes) == ("c", mib << 20)
+
+
 def test_a_spec_that_is_not_known_bounds_nothing() -> None:
     note = pod({HAMI: f"{ONE},NVIDIA,4096,0:;"}, {}, phase="")
     (claim,) = found(note, given("nvidia.com/gpu", f"{TWO}-3"))

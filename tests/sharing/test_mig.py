@@ -67,7 +67,9 @@ def test_an_old_driver_calls_the_instance_itself_by_its_place() -> None:
 
 
 def test_a_replica_of_an_old_id_is_a_share_of_that_instance() -> None:
-    made = found(*held(f"MIG-{ONE}/1/1::0"), *held(f"MIG-{ONE}/1/1::3", pod="q"))
+    offered = [("nvidia.com/gpu", f"MIG-{ONE}/1/1::{number}") for number in range(4)]
+    given = (*held(f"MIG-{ONE}/1/1::0"), *held(f"MIG-{ONE}/1/1::3", pod="q"))
+    made = claims(Inventory(DEVICES, given, offered), SYSTEMS)
     assert [(claim.gpu, claim.mig, claim.share) for claim in made] == [(ONE, RIGHT, 0.25)] * 2
     assert {claim.system for claim in made} == {"time-slicing"}
 

@@ -85,8 +85,9 @@ def test_a_limit_is_unknown_where_the_cards_memory_is() -> None:
 
 
 def test_replicas_tell_their_number_themselves() -> None:
-    claims = found([4], given(f"{ZERO}::0", f"{ZERO}::1"))
-    assert [(claim.system == "ratio", claim.share) for claim in claims] == [(False, 0.5)] * 2
+    offered = [("nvidia.com/gpu", f"{ZERO}::{number}") for number in range(2)]
+    node = Inventory(DEVICES, given(f"{ZERO}::0", f"{ZERO}::1"), offered, ratios=[4])
+    assert [(claim.system == "ratio", claim.share) for claim in claims(node, SYSTEMS)] == [(False, 0.5)] * 2
 
 
 def test_a_schedulers_note_about_the_pod_is_believed() -> None:

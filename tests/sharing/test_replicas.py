@@ -77,13 +77,16 @@ def test_an_instance_has_replicas_of_its_own() -> None:
     assert [(claim.gpu, claim.mig, claim.share) for claim in claims] == [(ONE, "", 0.25), (CUT, SLICE, 0.5)]
 
 
-def test_replicas_that_are_given_count_where_none_are_offered() -> None:
-    assert shares(held(f"{ONE}::0") + held(f"{ONE}::1", pod="q")) == [0.5, 0.5]
+@pytest.mark.parametrize("device", [SLICED, SERVED], ids=["sliced", "served"])
+def test_while_nothing_is_offered_a_share_is_not_known(device: Device) -> None:
+    """A plugin that has not registered yet may have ten replicas of which two were given out."""
+    claims = found(held(f"{ONE}::0") + held(f"{ONE}::1", pod="q"), device=device)
+    assert [(claim.gpu, claim.share, claim.memory_limit_bytes) for claim in claims] == [(ONE, 0.0, None)] * 2
 
 
 def test_a_replicas_number_tells_of_those_before_it() -> None:
-    """Nothing is offered for a while after a kubelet restart, and the others may be free."""
-    assert shares(held(f"{ONE}::3")) == [0.25]
+    """The plugin may offer fewer than it gave out, and those are held all the same."""
+    assert shares(held(f"{ONE}::7"), offered()) == [0.125]
 
 
 def test_replicas_of_a_resource_that_was_renamed_are_of_the_same_card() -> None:

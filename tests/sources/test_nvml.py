@@ -1,5 +1,6 @@
 """A card, read in this process through the fake library. What it does not report is absent."""
 
+import time
 from typing import Any
 
 import pynvml
@@ -68,6 +69,19 @@ def test_a_clock_set_back_hides_use_for_one_reading_only(
     assert [one.sm_ratio for one in utilization.apply(listed)] == [None]
     monkeypatch.setattr(process, "_now", lambda: right() + 1_000_000)
     assert [one.sm_ratio for one in utilization.apply(listed)] != [None]
+
+
+def test_a_clock_set_back_between_two_readings_hides_use_although_time_went_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set back by three of five seconds, it seems that two have passed."""
+    handle = Handle(stage.play(busy_card()), Journal())
+    utilization, listed = Utilization(handle), process.running(handle, None).processes
+    right, second = process._now, 1_000_000
+    began = time.monotonic_ns()
+    monkeypatch.setattr(time, "monotonic_ns", lambda: began + 5_000 * second)
+    monkeypatch.setattr(process, "_now", lambda: right() + 2 * second)
+    assert [one.sm_ratio for one in utilization.apply(listed)] == [None]
 
 
 @pytest.fixture

@@ -65,3 +65,43 @@ def test_a_place_that_is_no_figure_is_not_known(stage: Stage) -> None:
     gpu.migs[0].values["placement"] = UNKNOWN
     card, _ = card_of(stage, gpu)
     assert starts(card.read())["MIG-a"] is None
+
+
+ALLOC, FREE = "nvmlGpmSampleAlloc", "nvmlGpmSampleFree"
+
+
+@pytest.mark.parametrize("code", [pynvml.NVML_ERROR_UNKNOWN, pynvml.NVML_ERROR_NO_PERMISSION])
+@pytest.mark.parametrize("call", ["nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId"])
+def test_an_instance_that_does_not_say_which_one_it_is_costs_the_others_nothing(
+    stage: Stage, call: str, code: int
+) -> None:
+    """The samples of the profiler stay, so a reading of the others is one since the reading before."""
+    card, _ = card_of(stage, mig_card(), FakeFault(f"return {code}", call, device="0:2"))
+    card.read()
+    allocated = stage.calls(ALLOC)
+    for _ in range(3):
+        device = card.read()
+        assert [one.mig.uuid for one in device.instances] == ["MIG-a"]
+        assert device.instances[0].readings
+        assert not device.ability.sees_all
+    assert (stage.calls(ALLOC), stage.calls(FREE)) == (allocated, 0)
+
+
+def test_an_instance_that_says_it_later_comes_back_beside_the_others(stage: Stage) -> None:
+    fault = FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", "nvmlDeviceGetGpuInstanceId", device="0:0")
+    card, _ = card_of(stage, mig_card(), fault)
+    assert [one.mig.uuid for one in card.read().instances] == ["MIG-b"]
+    stage.node.faults = []
+    stage.rewrite()
+    device = card.read()
+    assert [one.mig.uuid for one in device.instances] == ["MIG-a", "MIG-b"]
+    assert all(one.readings for one in device.instances)
+    assert device.ability.sees_all
+    assert stage.calls(FREE) == 0
+
+
+def test_an_instance_without_a_uuid_may_have_processes_that_nobody_sees(stage: Stage) -> None:
+    fault = FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", "nvmlDeviceGetUUID", device="0:2")
+    device = card_of(stage, mig_card(), fault)[0].read()
+    assert [one.mig.uuid for one in device.instances] == ["MIG-a"]
+    assert not device.ability.sees_all

@@ -53,6 +53,7 @@ _REFINED: Mapping[str, Schema] = {
     "image.digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
     "listeners": {"type": "array", "items": _LISTENER},
     "ratioFile": {"type": ["string", "number"]},
+    "stateHostPath": {"type": "string", "pattern": "^(/.+)?$"},
     "defaultRules.disabled": {"type": "object", "additionalProperties": {"type": "boolean"}},
     "global": _FREE,
     "nodeSelector": _FREE,

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
@@ -20,11 +21,13 @@ from podgpu.agent.join import Join
 from podgpu.agent.lookout import Lookout
 from podgpu.agent.meter import Meter
 from podgpu.agent.owners import Outsiders, Owners
-from podgpu.agent.rights import Rights, found
-from podgpu.agent.rights.stock import Dynamics, Stock
+from podgpu.agent.rights import Rights, excused, found
+from podgpu.agent.rights.remembered import Remembered
+from podgpu.agent.rights.stock import Dynamics, Latest, Stock
 from podgpu.agent.rights.witness import Witness
 from podgpu.agent.roster import Roster
 from podgpu.agent.workload_names import WorkloadNames
+from podgpu.host.recent import RecentProcesses
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.book import book
 from podgpu.ledger.mps import servers
@@ -42,7 +45,9 @@ from podgpu.model import (
 )
 from podgpu.sharing.inventory import Host, Inventory
 from podgpu.sources.residents import Allocations, Pods, Processes, Workloads
+from podgpu.upkeep import kept_going
 
+SAVE_SECONDS = 0.2  # that a cycle waits for the disk
 MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on
 
 
@@ -69,6 +74,8 @@ class Attribution:
         dynamics: Dynamics | None = None,
         host: Host | None = None,
         ratios: Sequence[float] = (),
+        namespaces: Sequence[str] = (),
+        state: Path | None = None,
         pod_sources: Sequence[Pods] = (),
         processes: Processes | None = None,
         outsiders: Outsiders | None = None,
@@ -76,9 +83,13 @@ class Attribution:
         workloads: Workloads | None = None,
         pod_labels: Sequence[str] = (),
         lookout: Lookout | None = None,
+        recent: RecentProcesses | None = None,
         to_close: Sequence[Closable] = (),
     ) -> None:
-        """With `books_outsiders`, on a machine without Kubernetes, whoever is outside has accounts like containers."""
+        """`namespaces` are those of sharing systems themselves, besides the usual ones. `state` is a folder of our own.
+
+        With `books_outsiders`, on a machine without Kubernetes, whoever is outside has accounts like containers.
+        """
         self._systems = sharing.systems()
         self._patience = interval / 2
         self._stock = Stock(
@@ -88,8 +99,10 @@ class Attribution:
             dynamics=dynamics,
             host=host,
             ratios=ratios,
+            namespaces=namespaces,
         )
-        self._owners = Owners(processes, outsiders, books_outsiders=books_outsiders)
+        self._recent = recent
+        self._owners = Owners(processes, outsiders, books_outsiders=books_outsiders, recent=recent)
         self._roster = Roster(pod_sources)
         self._workloads = WorkloadNames(workloads, self._patience) if workloads else None
         self._pod_labels = frozenset(pod_labels)
@@ -98,6 +111,8 @@ class Attribution:
         self._meter = Meter(interval)
         self._accounts = Accounts()
         self._witness = Witness()
+        self._remembered = Remembered(state)
+        self._saved = Latest(self._remembered.save, min(SAVE_SECONDS, self._patience))
         self._rights = Rights(Inventory(()), self._systems, (), {})
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
@@ -107,9 +122,12 @@ class Attribution:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._roster.run())
             group.create_task(self._stock.run())
+            if self._recent:
+                group.create_task(kept_going(self._recent))
 
     async def close(self) -> None:
         await self._stock.close()
+        await self._saved.close()
         if self._workloads:
             await self._workloads.close()
         for part in self._to_close:
@@ -125,6 +143,8 @@ class Attribution:
         counts: Counter[tuple[str, str]] = self._stock.errors + self._errors
         for part in self._roster.sources:
             counts.update({(part.name, reason): count for reason, count in part.errors.items()})
+        if recent := self._recent:
+            counts.update({(recent.name, reason): count for reason, count in recent.errors.items()})
         if look := self._lookout:
             counts.update({(look.name, reason): count for reason, count in look.errors.items()})
         return counts
@@ -156,13 +176,18 @@ class Attribution:
             devices = await self._lookout.watch(devices)
         inventory = await self._stock.take(devices, pods, reported, reporter)
         able = self._able(devices)
-        holders = self._owners.find([device for device in able if device.fault is None], pods)
+        answering = [device for device in able if device.fault is None]
+        holders = self._owners.find(answering, pods, self._roster.lists())
+        if not all(map(self._owners.is_listed, holders.values())):
+            self._roster.look_again()
         rights = await self._rights_to(inventory, able, holders)
         self._count(rights.unclaimed)
-        self._accounts.post(self._sheets(able, rights, holders), time.monotonic(), wall)
+        served = {one.gpu.uuid: servers(one, holders, lambda: rights.pods) for one in answering}
+        self._accounts.post(self._sheets(answering, rights, holders, served), time.monotonic(), wall)
         involved = _involved(pods, rights.claims, holders.values())
         workloads = await self._workloads.of(involved) if self._workloads else {}
-        join = Join(inventory.vgpus, workloads, {pod.uid: pod.started_at for pod in involved})
+        started_at = {pod.uid: pod.started_at for pod in involved}
+        join = Join(inventory.vgpus, workloads, started_at, excused(rights, served, holders))
         return Attributed(
             cards=tuple(
                 join.card(
@@ -185,9 +210,13 @@ class Attribution:
         asked = sharing.alternatives(inventory, self._systems) if is_new else last.alternatives
         settled = self._witness.settle(asked, devices, holders)
         if is_new or settled != last.settled:
-            find = partial(found, inventory, self._systems, asked, settled, last.claims)
+            before = self._remembered.before(last.claims)
+            find = partial(found, inventory, self._systems, asked, settled, before)
             many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
             self._rights = await asyncio.to_thread(find) if many else find()
+            self._remembered.keep(self._rights.claims, inventory.pods)
+        if self._remembered.is_changed:
+            await self._saved.get()
         return self._rights
 
     def _able(self, devices: Sequence[Device]) -> list[Device]:
@@ -206,19 +235,23 @@ class Attribution:
         self._unknown_ids = set(unclaimed)
 
     def _sheets(
-        self, devices: Sequence[Device], rights: Rights, holders: Mapping[int, Holder]
+        self,
+        devices: Sequence[Device],
+        rights: Rights,
+        holders: Mapping[int, Holder],
+        served: Mapping[str, Collection[int]],
     ) -> list[tuple[Sheet, Interval]]:
+        """`served` are the PIDs of MPS servers by card. All devices answer."""
         sheets: list[tuple[Sheet, Interval]] = []
         for device in devices:
-            if device.fault is None:
-                interval = self._meter.interval(device) or Interval(elapsed_us=0)
-                books = self._accounts.cards.get(device.gpu.uuid)
-                if books and books.sheet:
-                    interval = replace(interval, unnamed_us=books.sheet.unnamed_us)
-                claims = rights.by_card.get(device.gpu.uuid, ())
-                serve = servers(device, holders, lambda: rights.pods)
-                evidence = self._lookout.evidence(device, interval) if self._lookout else None
-                sheets.append((book(device, interval, claims, holders, serve, evidence), interval))
+            interval = self._meter.interval(device) or Interval(elapsed_us=0)
+            books = self._accounts.cards.get(device.gpu.uuid)
+            if books and books.sheet:
+                interval = replace(interval, unnamed_us=books.sheet.unnamed_us)
+            claims = rights.by_card.get(device.gpu.uuid, ())
+            serve = served[device.gpu.uuid]
+            evidence = self._lookout.evidence(device, interval) if self._lookout else None
+            sheets.append((book(device, interval, claims, holders, serve, evidence), interval))
         if self._lookout:
             self._lookout.note(sheet for sheet, _ in sheets)
         return sheets

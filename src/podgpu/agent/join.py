@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from podgpu.model import (
     Card,
     Claim,
     Device,
+    Excused,
     Process,
     Rest,
     Tenant,
@@ -46,17 +48,22 @@ def bare(device: Device) -> Card:
 
 
 class Join:
-    """What the join of all cards of a cycle has in common. Workloads and start times are by the UID of the pod."""
+    """What the join of all cards of a cycle has in common. Workloads and start times are by the UID of the pod.
+
+    `excused` are by the UUID of the card.
+    """
 
     def __init__(
         self,
         vgpus: Iterable[VirtualGpu],
         workloads: Mapping[str, Workload],
         started_at: Mapping[str, float | None],
+        excused: Mapping[str, tuple[Excused, ...]] = MappingProxyType({}),
     ) -> None:
         self._vgpus = {(one.gpu, one.pod_uid, one.container): one for one in vgpus}
         self._workloads = workloads
         self._started_at = started_at
+        self._excused = excused
 
     def card(self, device: Device, books: CardBooks | None, claims: Iterable[Claim]) -> Card:
         """`claims` are those on this card: if it is silent, or not booked, nothing else says who is there."""
@@ -81,6 +88,7 @@ class Join:
             ended=tuple(self._tenant(one, books, draw, ()) for one in accounts if one not in held),
             rest=tuple(_rests(books, draw)),
             balance=balance,
+            excused=self._excused.get(device.gpu.uuid, ()),
         )
 
     def _tenant(self, account: Account, books: CardBooks, draw: Draw, claims: Iterable[Claim]) -> Tenant:

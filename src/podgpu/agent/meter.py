@@ -8,6 +8,7 @@ from podgpu.ledger.account import Interval
 from podgpu.model import Device
 
 SHORTEST = 0.01  # seconds; less is no time to measure in
+LATE_SECONDS = 60.0  # a reading older than the last one by this much is not late: its source has begun anew
 GAP_INTERVALS = 3  # a longer silence is a gap: its energy is known, its users are not
 IDLE_SHARE_OF_LIMIT = 0.12  # of the power limit, until the card was seen idle: an H200 draws 84 W of 700
 MOST_OVER_LIMIT = 1.5  # a card that drew more than this times its limit did not: the counter jumped
@@ -45,8 +46,9 @@ class Meter:
         busy = readings.get("graphics_engine_active_ratio", readings.get("utilization_ratio"))
         idle_watts = self._learned(device.gpu.uuid, readings, busy)
         before = self._last.get(device.gpu.uuid)
-        if before and 0 <= device.at - before.at < SHORTEST:
-            return None  # the next reading ends the interval, so that nothing is lost
+        if before and -LATE_SECONDS < device.at - before.at < SHORTEST:
+            # The next reading ends the interval, so that nothing is lost. What was before the last one is booked.
+            return None
         now = self._last[device.gpu.uuid] = _now(device.at, readings, before)
         if before is None or now.at < before.at:
             return None
@@ -65,9 +67,12 @@ class Meter:
         )
 
     def _learned(self, uuid: str, readings: dict[str, float], busy: float | None) -> float:
-        """The least power drawn while nothing ran; before that was seen, a usual share of the limit."""
+        """The least power drawn while nothing ran; before that was seen, a usual share of the limit.
+
+        A card that answers draws something: a reading of 0 W says nothing about it.
+        """
         power = readings.get("power_watts")
-        if power is not None and busy == 0:
+        if power is not None and power > 0 and busy == 0:
             self._idle_watts[uuid] = min(power, self._idle_watts.get(uuid, power))
         return self._idle_watts.get(uuid, IDLE_SHARE_OF_LIMIT * readings.get("power_limit_watts", 0.0))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from operator import is_not
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -22,18 +23,35 @@ class Outsiders(Protocol):
         """Name a process's owner: `docker/web`, `slurm/1234`, `user/alice`."""
 
 
+class Recent(Protocol):
+    """Whose the processes were that ended between two readings."""
+
+    def expect(self) -> None:
+        """Be told that there are some."""
+
+    def holder(self, pid: int, seen_at: float) -> Holder | None: ...
+    def is_disputed(self, pid: int) -> bool:
+        """Say whether processes of different owners had the PID one after the other."""
+
+
 class Owners:
     """Remembers the last cycle: a process that has just ended is still whose it was."""
 
     def __init__(
-        self, processes: Processes | None, outsiders: Outsiders | None, *, books_outsiders: bool
+        self,
+        processes: Processes | None,
+        outsiders: Outsiders | None,
+        *,
+        books_outsiders: bool,
+        recent: Recent | None = None,
     ) -> None:
         self._processes = processes
+        self._recent = recent
         self._outsiders = outsiders
         self._books_outsiders = books_outsiders
         self._last: dict[int, Holder] = {}
         self._style: CgroupStyle | None = None
-        self._pods: tuple[Pod, ...] = ()
+        self._lists: tuple[tuple[Pod, ...], ...] = ()
         self._directory = Directory(())
 
     @property
@@ -47,8 +65,10 @@ class Owners:
     def are_known(self) -> bool:
         return self._processes is not None and self._processes.fault() is None
 
-    def find(self, devices: Sequence[Device], pods: tuple[Pod, ...]) -> Mapping[int, Holder]:
-        """Return the holder of each process on the devices, by PID."""
+    def find(
+        self, devices: Sequence[Device], pods: tuple[Pod, ...], others: tuple[tuple[Pod, ...], ...] = ()
+    ) -> Mapping[int, Holder]:
+        """Return the holder of each process on the devices, by PID. `others` are lists besides the best."""
         listed: dict[int, bool] = {}
         seen_at: dict[int, float] = {}
         for device in devices:
@@ -56,7 +76,12 @@ class Owners:
                 listed[process.pid] = bool(process.kinds) or listed.get(process.pid, False)
                 seen_at[process.pid] = max(device.at + device.seconds, seen_at.get(process.pid, 0.0))
         found = self._processes.holders(listed, seen_at) if self._processes else {}
-        directory = self._directory_of(pods)
+        directory = self._directory_of(pods, others)
+        if self._recent:
+            found = {
+                pid: self._remembered(self._recent, holder, seen_at[pid], is_listed=listed[pid])
+                for pid, holder in found.items()
+            }
         self._last = {
             pid: self._titled(self._named(pid, holder, directory, is_listed=listed[pid]))
             for pid, holder in found.items()
@@ -65,6 +90,10 @@ class Owners:
             self._look_for_servers(device)
         self._style = self._style or _style(self._last.values())
         return self._last
+
+    def is_listed(self, holder: Holder) -> bool:
+        """Whether a pod's process is in a container that a list has by its id."""
+        return holder.kind != "pod" or self._directory.knows(holder)
 
     def placed(self, pod: Pod) -> Pod:
         """Add the cgroups of the pod's containers, once it is known how the kubelet names them."""
@@ -89,10 +118,21 @@ class Owners:
             if pid in self._last:
                 self._last[pid] = replace(self._last[pid], mps=self._processes.mps(pid))
 
-    def _directory_of(self, pods: tuple[Pod, ...]) -> Directory:
-        if pods is not self._pods:
-            self._pods, self._directory = pods, Directory(pods)
+    def _directory_of(self, pods: tuple[Pod, ...], others: tuple[tuple[Pod, ...], ...]) -> Directory:
+        lists = (pods, *others)
+        if len(lists) != len(self._lists) or any(map(is_not, lists, self._lists)):
+            self._lists, self._directory = lists, Directory(pods, others)
         return self._directory
+
+    def _remembered(self, recent: Recent, holder: Holder, seen_at: float, *, is_listed: bool) -> Holder:
+        """Return whose it was, if it came after the last reading and has ended since."""
+        if not is_listed and recent.is_disputed(holder.pid):
+            self._last.pop(holder.pid, None)
+            return Holder(pid=holder.pid, kind="unknown", reason="exited")
+        if holder.reason != "exited" or holder.pid <= 0 or holder.pid in self._last:
+            return holder
+        recent.expect()
+        return recent.holder(holder.pid, seen_at) or holder
 
     def _named(self, pid: int, holder: Holder, directory: Directory, *, is_listed: bool) -> Holder:
         """A process that has just ended is still whose it was a cycle ago, whoever has its PID by now.

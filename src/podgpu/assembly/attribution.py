@@ -8,6 +8,7 @@ from podgpu.assembly.source import chosen
 from podgpu.config import Config
 from podgpu.host.outsiders import Outsiders
 from podgpu.host.procfs import Procfs
+from podgpu.host.recent import RecentProcesses
 from podgpu.kube.api import Api
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.pod_watch import PodWatch
@@ -53,18 +54,25 @@ def _of_this_machine(config: Config, spread: float) -> Attribution:
     allocations = PodResources(config.path_kubelet) if has_kubelet else None
     nearest = config.kube_workload_owner == "nearest"
     workloads = Workloads(api, name_labels=config.kube_workload_labels, nearest=nearest, spread=spread)
+    sees_processes = chosen(config).sees_processes
+    # A pod that cannot see the kubelet's folder still runs in a cluster.
+    books_outsiders = not has_kubelet and api is None
     return Attribution(
         interval=config.interval,
         allocations=allocations,
         dynamics=ResourceClaims(api, machine.node_name(config)) if api else None,
         pod_sources=_pod_sources(config, api),
         # If the source lists no processes, there are none to look up.
-        processes=processes if chosen(config).sees_processes else None,
+        processes=processes if sees_processes else None,
+        recent=RecentProcesses(processes, interval=config.interval, only_pods=not books_outsiders)
+        if sees_processes
+        else None,
         outsiders=Outsiders(root),
-        # A pod that cannot see the kubelet's folder still runs in a cluster.
-        books_outsiders=not has_kubelet and api is None,
+        books_outsiders=books_outsiders,
         host=Host(root=root, pod_uid=processes.pod_uid),
         ratios=machine.ratios(config),
+        namespaces=config.sharing_namespaces,
+        state=config.path_state,
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         lookout=_lookout(config),

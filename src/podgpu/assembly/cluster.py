@@ -106,7 +106,7 @@ def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
         interval=chosen.interval,
         terms=open_terms(config),
         name=chosen.name or "",
-        given=KubeGiven(open_objects(config, api), config.kube_pod_labels) if api else None,
+        given=_given(config, api) if api else None,
     )
     history = StoreHistory(Store(config.of(StoreOptions)))
     return OpenCluster(loop, *((api,) if api else ()), api=api, history=history)
@@ -127,7 +127,7 @@ def _of_addresses(config: Config, chosen: ClusterOptions) -> OpenCluster:
 
 def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
     api = open_access(config)
-    given = KubeGiven(open_objects(config, api), config.kube_pod_labels)
+    given = _given(config, api)
     is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
     login = _login_to_pods(config.of(LoginOptions), chosen.scheme, proxied=is_proxied)
     # Not the one with the watches: agents that hang would keep its connections busy.
@@ -190,3 +190,7 @@ def _survey(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) 
         proxied=proxied,
     )
     return PodSurvey(agents, exporters)
+
+
+def _given(config: Config, api: Api) -> KubeGiven:
+    return KubeGiven(open_objects(config, api), config.kube_pod_labels, config.sharing_namespaces)

@@ -67,6 +67,7 @@ def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | N
     residents = _Residents(given, place.node)
     attribution = Attribution(
         interval=interval,
+        namespaces=config.sharing_namespaces,
         pod_sources=[residents],
         workloads=residents,
         pod_labels=config.kube_pod_labels,

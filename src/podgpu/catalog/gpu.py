@@ -1,10 +1,13 @@
 """The card itself: presence, use, memory, clocks."""
 
+from typing import Any
+
 from podgpu.catalog.row import Alias, Cadence, Call, Kind, Metric, OtelName, Stability, Worth
 from podgpu.catalog.units import (
     BYTES,
     COMPUTE_MODE,
     FAN_PERCENT,
+    FLAG,
     HERTZ,
     MEGAHERTZ,
     MEMORY_BYTES,
@@ -21,6 +24,21 @@ GRAPHICS, SM, MEMORY, VIDEO = 0, 1, 2, 3
 
 _CLOCK = "Current clock frequency."
 _CLOCK_MAX = "Highest clock frequency the card supports."
+
+_VGPU_LICENSE = 1  # nvmlGridLicenseFeatureCode_t
+
+
+def _licensed(answer: Any) -> float | None:
+    """Whether a license for virtual GPUs is in force. None if the driver lists no such license.
+
+    A card that needs none counts as without one, as in DCGM.
+    """
+    if not answer.isGridLicenseSupported:
+        return 0.0
+    listed = answer.gridLicensableFeatures[: answer.licensableFeaturesCount]
+    states = (feature.featureState for feature in listed if feature.featureCode == _VGPU_LICENSE)
+    return next((float(state > 0) for state in states), None)
+
 
 PRESENCE: tuple[Metric, ...] = (
     Metric(
@@ -64,6 +82,16 @@ PRESENCE: tuple[Metric, ...] = (
         name="processes",
         kind=Kind.GAUGE,
         help="Number of processes that hold the GPU: compute, graphics and MPS clients.",
+    ),
+    Metric(
+        name="vgpu_licensed",
+        kind=Kind.GAUGE,
+        help="1 when a license for virtual GPUs is in force, else 0: also where the card needs none.",
+        read=Call("GridLicensableFeatures", FLAG, pick=_licensed),
+        cadence=Cadence.SLOW,
+        worth=Worth.DETAIL,
+        dcgm=Alias("DCGM_FI_DEV_VGPU_LICENSE_STATUS", FLAG, "vGPU License status"),
+        dcgm49=Alias("DCGM_FI_DEV_VGPU_LICENSE_STATUS", FLAG, "vGPU License status"),
     ),
 )
 

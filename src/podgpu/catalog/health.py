@@ -111,7 +111,8 @@ ERRORS: tuple[Metric, ...] = (
     Metric(
         name="xids_total",
         kind=Kind.COUNTER,
-        help="XID errors of all kinds since podgpu started. It begins at 0, so that increase() sees the first one.",
+        help="XID errors of all kinds since podgpu started. It begins at 0, so that increase() sees the first one. "
+        "Absent while the driver does not report the GPU's XIDs: see `podgpu_gpu_refused`.",
         worth=Worth.CORE,
         stability=Stability.EXPERIMENTAL,
     ),

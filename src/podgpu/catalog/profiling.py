@@ -191,7 +191,9 @@ TRAFFIC: tuple[Metric, ...] = (
             kind=Kind.GAUGE,
             help=f"Rate at which the GPU {verb} data over all NVLinks since the previous reading.",
             read=Gpm(gpm, MIB_PER_SECOND, doubtful=True),
-            dcgm=Alias("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", MEGABYTES_PER_SECOND, f"{_NVLINK}."),
+            dcgm=Alias(
+                "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", MEGABYTES_PER_SECOND, f"{_NVLINK}.", Kind.COUNTER
+            ),
             dcgm49=Alias(
                 "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
                 BYTES_PER_SECOND,
@@ -208,6 +210,25 @@ TRAFFIC: tuple[Metric, ...] = (
             ),
         )
         for direction, verb, gpm, short in (("transmit", "sent", 61, "TX"), ("receive", "received", 60, "RX"))
+    ),
+    # GPM numbers them in pairs, a link after the other.
+    *(
+        Metric(
+            name=f"nvlink_link_{direction}_bytes_per_second",
+            kind=Kind.GAUGE,
+            help=f"Rate at which the GPU {verb} data over this NVLink since the previous reading.",
+            labels=(("link", str(link)),),
+            read=Gpm(first + 2 * link, MIB_PER_SECOND, doubtful=True),
+            worth=Worth.DETAIL,
+            dcgm=Alias(
+                f"DCGM_FI_DEV_NVLINK_BANDWIDTH_L{link}",
+                MEGABYTES_PER_SECOND,
+                "The number of bytes of active NVLink rx or tx data including both header and payload.",
+                Kind.COUNTER,
+            ),
+        )
+        for direction, verb, first in (("transmit", "sent", 63), ("receive", "received", 62))
+        for link in range(18)
     ),
 )
 

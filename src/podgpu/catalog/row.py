@@ -1,6 +1,8 @@
 """The shape of a catalog row: a measurable thing, how NVML reads it, and what other systems call it."""
 
+from collections.abc import Callable
 from enum import Enum
+from typing import Any
 
 from msgspec import Struct
 
@@ -74,14 +76,14 @@ class Unit(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """`nvmlDeviceGet<function>(handle, *args)`.
 
-    `pick` takes an attribute or item of the answer. `bit` is a mask: the value is 1 if that bit is set, else 0. Rows
-    with the same function and arguments share a call.
+    `pick` takes an attribute or item of the answer, or is a function that finds the value in it. `bit` is a mask: the
+    value is 1 if that bit is set, else 0. Rows with the same function and arguments share a call.
     """
 
     function: str
     unit: Unit
     args: tuple[int, ...] = ()
-    pick: str | int | None = None
+    pick: str | int | Callable[[Any], float | None] | None = None
     bit: int | None = None
 
 

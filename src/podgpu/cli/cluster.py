@@ -12,6 +12,7 @@ _NOT_HERE = (
     "node_name",
     "path_kubelet",
     "path_logs",
+    "path_state",
     "sharing_ratio_file",
     "series_level",
     "series_detail",

@@ -125,9 +125,12 @@ def _here(config: Config) -> _Case:
     from podgpu.cli._view.node import read_node
     from podgpu.cli._view.web import of_one
     from podgpu.doctor import Machine
-    from podgpu.views.dialects.dcgm import Options, unavailable
+    from podgpu.views.dialects import PREFIX, dcgm, dcgm_4_9
 
-    counters = config.of(Options).collectors
+    dialect = config.of(dcgm.Options)
+    counters = dialect.collectors
+    pages = {*dcgm.PAGES, *dcgm_4_9.PAGES}
+    is_spoken = any(PREFIX + one.dialect in pages for one in config.web_listen_address)
     snapshot = asyncio.run(read_node(config, cycles=CYCLES, pause=BETWEEN_READINGS))
     facts = Machine(
         now=time.time(),
@@ -136,7 +139,8 @@ def _here(config: Config) -> _Case:
         in_pod=machine.is_in_pod(),
         hides_processes=machine.hides_processes(config),
         clock_synchronised=machine.is_clock_synchronised(),
-        missing_fields=unavailable(counters) if counters else None,
+        missing_fields=dcgm.unavailable(counters) if counters else None,
+        splits_shared=dialect.per_container == "on" if is_spoken else None,
     )
     return _Case(of_one(snapshot), [(snapshot, facts)])
 

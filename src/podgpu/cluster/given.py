@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from podgpu import log
 from podgpu.cluster.allocations import Allocated, allocate
@@ -15,10 +16,12 @@ PAUSE_SECONDS = 0.5  # between two looks, however often objects change
 
 
 class KubeGiven:
-    def __init__(self, reader: ClusterReader, pod_labels: Collection[str] = ()) -> None:
-        """`pod_labels` are the labels of pods that may be shown."""
+    def __init__(
+        self, reader: ClusterReader, pod_labels: Collection[str] = (), namespaces: Collection[str] = ()
+    ) -> None:
+        """`pod_labels` are the labels of pods that may be shown, `namespaces` those of sharing systems themselves."""
         self._reader = reader
-        self._pod_labels = pod_labels
+        self._allocate = partial(allocate, pod_labels=pod_labels, namespaces=namespaces)
         self._feed = Feed(Allocated())
         self._first = asyncio.Event()
         self._pods: dict[str, list[Pod]] = {}
@@ -70,7 +73,7 @@ class KubeGiven:
     async def _look(self, objects: KubeObjects) -> None:
         # In a thread: ten thousand pods take half a second.
         try:
-            found = await asyncio.to_thread(allocate, objects, self._feed.newest, pod_labels=self._pod_labels)
+            found = await asyncio.to_thread(self._allocate, objects, self._feed.newest)
         except Exception as error:  # a mistake here must not end the rest
             self._fault = Fault(reason="failed", detail=repr(error))
             log.error("allocations cannot be worked out; please report this", error=error)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from podgpu.config.listener import listener
-from podgpu.config.ratio import RATIO_FILE, ratio_file
 from podgpu.config.series import Level, family_name
+from podgpu.config.sharing import SharingFields
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, Option, at_most_one, many, one
 from podgpu.option.address import Address
 from podgpu.option.file import existing_file
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(SharingFields):
     """What a user chose. For the options of a source or dialect use `config.of`, as in `config.of(cadvisor.Options)`.
 
     `sections` holds the instances of those classes that differ from their defaults. `outdated` lists the former names
@@ -48,6 +48,7 @@ class Config:
             parse=duration("100ms", "5m"),
             value_name="DURATION",
             default="5s",
+            also_from=("GPU_REFRESH_INTERVAL_SECONDS",),
         )
     )
     idle_after: float = one(
@@ -190,6 +191,7 @@ class Config:
             parse=existing_file,
             value_name="PATH",
             default_note="none",
+            also_from=("KUBE_CONFIG_PATH",),
         )
     )
     kube_context: str | None = at_most_one(
@@ -231,17 +233,6 @@ class Config:
             "of Kubernetes' own (their Deployment, their Job).",
             parse=OneOf(("top", "nearest")),
             default="top",
-        )
-    )
-    sharing_ratio_file: tuple[float, ...] | None = at_most_one(
-        Option(
-            flag="--sharing.ratio-file",
-            group=KUBERNETES,
-            help="Into how many virtual GPUs each card is divided, for plugins that do not report it: a file with one "
-            "number for the node, or one for each GPU.",
-            parse=ratio_file,
-            value_name="PATH",
-            default_note=f"{RATIO_FILE} in the working directory, if there is one",
         )
     )
     web_listen_address: tuple[Address, ...] = many(

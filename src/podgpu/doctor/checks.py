@@ -147,6 +147,12 @@ CHECKS: tuple[Check, ...] = (
         claimants.missing,
     ),
     Check(
+        "claims.excused",
+        "Whoever has a card for others, and pays for none of it, is known by something that no tenant can write.",
+        "A pod that holds cards for others is one by its namespace: see --sharing.namespaces.",
+        claimants.excused,
+    ),
+    Check(
         "sharing.*",
         "Each way to share GPUs that this node shows signs of yields claims, and nothing about them is in doubt.",
         "Make sure that podgpu gets what the system needs: mostly the kubelet's list and the pods' annotations.",
@@ -177,6 +183,13 @@ CHECKS: tuple[Check, ...] = (
         "Every counter of --dcgm.collectors is available without DCGM.",
         "Remove the field from the list, or read dcgm-exporter's own page: docs/compatibility.md.",
         surroundings.dcgm_fields,
+    ),
+    Check(
+        "dialect.shared-pods",
+        "On a dcgm page, a query for a pod finds it, also on a GPU that several pods share.",
+        "If OpenCost, KEDA or the like ask for pods, set --dcgm.per-container=on. Queries about cards then need "
+        "max by (UUID): docs/migration.md has the figures.",
+        surroundings.shared_pods,
     ),
     Check(
         "names.renamed",

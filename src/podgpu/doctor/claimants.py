@@ -15,9 +15,10 @@ from podgpu.doctor.verdict import (
 )
 from podgpu.model import Allocation, SharingStatus, Snapshot
 from podgpu.numbers import count
-from podgpu.views.tenant import full_name
+from podgpu.views.tenant import excuses, full_name
 from podgpu.views.text import line
 
+MOST_EXCUSED = 16
 _DOUBTS = "docs/sharing.md, What cannot be known, lists each such case, what is claimed meanwhile and what settles it."
 
 
@@ -40,6 +41,12 @@ def missing(snapshot: Snapshot, _: Machine) -> Verdict:
     if users:
         return warned(f"using a GPU without a claim: {several(users)}")
     return passed("everybody on a GPU was given it")
+
+
+def excused(snapshot: Snapshot, _: Machine) -> Verdict:
+    """Nothing that is listed here pays, so everybody may see why."""
+    found = excuses(snapshot.cards)
+    return passed(several(found, MOST_EXCUSED)) if found else passed("nobody is excused")
 
 
 def systems(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:

@@ -2,9 +2,10 @@
 
 from podgpu.catalog.parts import NVML, PODRESOURCES, PROCFS, RESOURCE_CLAIMS, SWITCHES
 from podgpu.doctor.kubernetes import SOURCES
-from podgpu.doctor.verdict import Machine, Verdict, down, passed, skipped, warned
+from podgpu.doctor.verdict import Machine, Verdict, down, passed, several, skipped, warned
 from podgpu.model import Snapshot
 from podgpu.numbers import duration
+from podgpu.views.dialects.dcgm import unnamed
 from podgpu.views.text import line
 
 # Beyond the age that a snapshot may have anyway.
@@ -32,6 +33,17 @@ def dcgm_fields(_: Snapshot, machine: Machine) -> Verdict:
         # All of them: somebody has to take each from the list, or from a dashboard.
         return warned(f"not available: {'; '.join(machine.missing_fields)}")
     return passed("every counter on the list is available")
+
+
+def shared_pods(snapshot: Snapshot, machine: Machine) -> Verdict:
+    if machine.splits_shared is None:
+        return skipped("no address speaks dcgm")
+    shared = [f"GPU {index}" for index in unnamed(snapshot)]
+    if not shared:
+        return passed("no GPU is shared by several pods now")
+    if machine.splits_shared:
+        return passed(f"each container has rows of its own: {several(shared)}")
+    return warned(f"pods that share a GPU have no rows of their own: {several(shared)}")
 
 
 def parts(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:

@@ -26,7 +26,8 @@ class Machine(Struct, frozen=True, kw_only=True):
     """Facts about the machine that are not in its snapshot. For an agent elsewhere only `now` is known.
 
     `in_pod` is true in a Kubernetes pod, `hides_processes` where /proc shows only our own. `missing_fields` are the
-    requested DCGM counters that podgpu cannot provide, None where no list was given.
+    requested DCGM counters that podgpu cannot provide, None where no list was given. `splits_shared` is whether
+    containers of a shared GPU have rows of their own on the dcgm pages, None where no address speaks dcgm.
     """
 
     now: float
@@ -37,6 +38,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     hides_processes: bool | None = None
     clock_synchronised: bool | None = None
     missing_fields: tuple[str, ...] | None = None
+    splits_shared: bool | None = None
 
 
 class Verdict(Struct, frozen=True):

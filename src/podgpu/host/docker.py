@@ -1,4 +1,4 @@
-"""Names of Docker's containers, from the file that it keeps for each."""
+"""Names and places of Docker's containers, from the files that it keeps for each."""
 
 import re
 from pathlib import Path, PurePosixPath
@@ -21,6 +21,10 @@ class _DockerContainer(Struct, rename="pascal"):
     name: str
 
 
+class _HostConfig(Struct, rename="pascal"):
+    cgroup_parent: str = ""
+
+
 class _Settings(Struct, rename="kebab"):
     data_root: str = ""
 
@@ -31,11 +35,23 @@ class Docker:
         self._folder = Parsed(root / SETTINGS, _SETTINGS_BYTES, _data_root)
 
     def name(self, container_id: str) -> str | None:
+        text = self._content(container_id, "config.v2.json")
+        return _name(text) if text else None
+
+    def place(self, container_id: str) -> str | None:
+        """Return the container's cgroup, where it was given a parent of its own."""
+        text = self._content(container_id, "hostconfig.json")
+        try:
+            parent = msgspec.json.decode(text, type=_HostConfig).cgroup_parent if text else ""
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return f"{parent.rstrip('/')}/{container_id}" if parent.startswith("/") else None
+
+    def _content(self, container_id: str, file: str) -> bytes | None:
         if not _ID.fullmatch(container_id):
             return None
         folder = self._root / self._folder.get().relative_to("/")
-        text = content(folder / "containers" / container_id / "config.v2.json", _CONFIG_BYTES)
-        return _name(text) if text else None
+        return content(folder / "containers" / container_id / file, _CONFIG_BYTES)
 
 
 def _name(text: bytes) -> str | None:

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from functools import lru_cache, partial
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.host import cgroup, pipes
+from podgpu.host.program import runs_mps
+from podgpu.host.threads import GONE, STAT, Stat, Threads, content, is_thread, read_stat
 from podgpu.model import Fault, Holder
 
 # How long a process's cgroup is believed: a process can be moved, but hardly ever is.
@@ -26,30 +28,14 @@ NO_HOST_PID = Fault(reason="no_host_pid", detail="process attribution off: run t
 _INITIAL_PID = 4026531836
 _INITIAL_CGROUP = 4026531835
 
-_STAT = 1024
 _CGROUP = 65536
 _MOUNTS = 1 << 20
-_PF_EXITING = 0x4
-_THREADS = 256  # to look at; those that end are reaped at once, so the next ones live
+_SMALL = 256
+_TEXTS = 4096
+LARGEST_PID = 1 << 22
 _TICKS = os.sysconf("SC_CLK_TCK")
-_GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError)
 
 _Judge = Callable[[str], cgroup.Verdict]
-
-
-class _Stat(Struct, frozen=True):
-    """One thread's state. Its process may have others that live on after it."""
-
-    command: str
-    start_time: int
-    zombie: bool
-    exiting: bool
-    threads: int
-    parent: int
-
-    @property
-    def is_over(self) -> bool:
-        return self.zombie or self.exiting
 
 
 class _KnownProcess(Struct, frozen=True):
@@ -77,11 +63,13 @@ class Procfs:
         self._prefix = f"{root}/"
         self._clock = clock
         self._known: dict[int, _KnownProcess] = {}
+        self._threads = Threads()
         # The reader's own namespaces, which stay the same for as long as it runs.
         self._namespaces: dict[str, int] = {}
         self._pid_levels = 0
         self._roots: frozenset[str] | None = None
         self._knows_roots = False
+        self._judged: _Judge | None = None
 
     def holders(self, pids: Iterable[int], seen_at: Mapping[int, float] = ALWAYS) -> dict[int, Holder]:
         """Return the owner of each PID.
@@ -93,18 +81,49 @@ class Procfs:
         known, self._known = self._known, {}
         if self.fault():
             return {pid: _unknown(pid, NO_HOST_PID.reason) for pid in pids}
+        self._threads.renew()
         judge, now = self._judge(), self._clock()
         found = {pid: self._holder(pid, known.get(pid), now, judge) for pid in pids}
-        slept = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
         return {
-            pid: holder if _began(holder) <= seen_at.get(pid, inf) + slept else _unknown(pid, "exited")
+            pid: holder if has_begun(holder, seen_at.get(pid, inf)) else _unknown(pid, "exited")
             for pid, holder in found.items()
         }
+
+    def newcomer(self, pid: int) -> Holder | None:
+        """Return whose a process is that has just begun; None if that is not known, or it is a thread of another."""
+        try:
+            if is_thread(content(f"{self._prefix}{pid}/stat", STAT)):
+                return None
+        except OSError:
+            return None
+        holder = self._holder(pid, None, self._clock(), self._judge())
+        return None if holder.kind == "unknown" else holder
+
+    def pids(self) -> list[int]:
+        """List the processes that live."""
+        try:
+            return [int(name) for name in os.listdir(self._prefix) if name.isdecimal()]  # noqa: PTH208 - names alone
+        except OSError:
+            return []
+
+    def newest_pid(self) -> int | None:
+        """Return the number that the kernel gave out last, for a process or a thread."""
+        return self._number("loadavg")
+
+    def largest_pid(self) -> int:
+        return self._number("sys/kernel/pid_max") or LARGEST_PID
+
+    def _number(self, file: str) -> int | None:
+        """Return the last number in a small file."""
+        try:
+            return int(content(f"{self._prefix}{file}", _SMALL).split()[-1])
+        except (OSError, ValueError, IndexError):
+            return None
 
     def pod_uid(self, pid: int) -> str | None:
         """Return the pod of a process, by its present cgroup."""
         try:
-            text = _content(f"{self._prefix}{pid}/cgroup", _CGROUP).decode("utf-8", "replace")
+            text = content(f"{self._prefix}{pid}/cgroup", _CGROUP).decode("utf-8", "replace")
         except OSError:
             return None
         owner = None if self.fault() else cgroup.judge(text, roots=self._kubelet_roots()).owner
@@ -113,7 +132,7 @@ class Procfs:
     def mps(self, pid: int) -> str | None:
         """Return what shows that a process belongs to MPS, as in `Holder`; None if nothing does."""
         try:
-            parent = _stat(_content(f"{self._prefix}{pid}/stat", _STAT)).parent
+            parent = read_stat(content(f"{self._prefix}{pid}/stat", STAT)).parent
             if self._is_roots_daemon(pid) or self._is_roots_daemon(parent):
                 return "root"
             own, host = (_whole(f"{self._prefix}{one}/mountinfo") for one in (pid, 1))
@@ -123,7 +142,8 @@ class Procfs:
 
     def _is_roots_daemon(self, pid: int) -> bool:
         holder = self._holder(pid, self._known.get(pid), self._clock(), self._judge())
-        return (holder.kind, holder.user, holder.command) == ("host", 0, pipes.DAEMON)
+        is_named = (holder.kind, holder.user, holder.command) == ("host", 0, pipes.DAEMON)
+        return is_named and runs_mps(f"{self._prefix}{pid}")
 
     def fault(self) -> Fault | None:
         """Return a fault if the PIDs of `root` are not those that the driver reports.
@@ -148,7 +168,7 @@ class Procfs:
         try:
             if known is None or not _is_current(known, now):
                 known = self._read(pid, known, now, judge)
-        except _GONE:
+        except GONE:
             return _unknown(pid, "hidden" if self._hides() else "exited")
         except PermissionError:
             return _unknown(pid, "hidden")
@@ -163,21 +183,26 @@ class Procfs:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             file = os.stat("stat", dir_fd=folder)
-            stat = _stat(_content("stat", _STAT, folder))
-            thread = _living_thread(folder) if stat.is_over and stat.threads > 1 else ""
-            if thread:
-                # The kernel shows the first thread, which has ended; the process lives on in its others.
-                stat = replace(stat, zombie=False, exiting=False)
-            elif known and known.start_time == stat.start_time and stat.is_over:
-                return known
-            text = _content(f"{thread}cgroup", _CGROUP, folder).decode("utf-8", "replace")
+            stat = read_stat(content("stat", STAT, folder))
+            text = content("cgroup", _CGROUP, folder).decode("utf-8", "replace")
+            is_sure = True
+            if stat.is_over and not _outlasts(text, judge(text)):
+                found = self._threads.living(folder, pid, stat)
+                if found.thread:
+                    # The kernel shows the first thread, which has ended; the process lives on in its others.
+                    stat = replace(stat, zombie=False, exiting=False)
+                    text = content(f"{found.thread}cgroup", _CGROUP, folder).decode("utf-8", "replace")
+                elif known and known.start_time == stat.start_time:
+                    return known
+                is_sure = found.is_sure
             user = os.fstat(folder).st_uid
         finally:
             os.close(folder)
-        holder = _judged(pid, stat, judge(text), user)
+        holder = _judged(pid, stat, text, judge(text), user)
         if known and known.holder == holder:
             holder = known.holder
-        return _KnownProcess(f"{path}/stat", file.st_ino, file.st_mtime_ns, stat.start_time, now, holder)
+        read_at = now if is_sure else -inf
+        return _KnownProcess(f"{path}/stat", file.st_ino, file.st_mtime_ns, stat.start_time, read_at, holder)
 
     def _hides(self) -> bool:
         """With hidepid=2 the processes of others seem not to exist, not even PID 1."""
@@ -193,15 +218,20 @@ class Procfs:
         return self._namespaces[kind]
 
     def _judge(self) -> _Judge:
+        """Texts are judged once: the processes of a container share the same."""
+        if self._judged is None or not self._knows_roots:
+            self._judged = self._new_judge()
+        return self._judged
+
+    def _new_judge(self) -> _Judge:
         private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
-        # The processes of a container share the same text.
-        return cache(partial(cgroup.judge, private=private, roots=self._kubelet_roots()))
+        return lru_cache(_TEXTS)(partial(cgroup.judge, private=private, roots=self._kubelet_roots()))
 
     def _kubelet_roots(self) -> frozenset[str] | None:
         """Return where the kubelet's cgroups begin, by those of the reader, which stay the same while it runs."""
         if not self._knows_roots:
             try:
-                own = _content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
+                own = content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
             except OSError:
                 return None
             self._roots, self._knows_roots = cgroup.roots_above(own), True
@@ -210,7 +240,7 @@ class Procfs:
     def _in_two_namespaces(self) -> bool:
         if not self._pid_levels:
             try:
-                status = _content(f"{self._prefix}self/status", _CGROUP)
+                status = content(f"{self._prefix}self/status", _CGROUP)
             except OSError:
                 return False
             numbers = next((line for line in status.split(b"\n") if line.startswith(b"NSpid:")), b"")
@@ -219,8 +249,8 @@ class Procfs:
 
     def _first_process_is_ours(self) -> bool:
         try:
-            first = _content(f"{self._prefix}1/cgroup", _CGROUP).decode("utf-8", "replace")
-            ours = _content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
+            first = content(f"{self._prefix}1/cgroup", _CGROUP).decode("utf-8", "replace")
+            ours = content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
         except OSError:
             return False
         verdict = cgroup.judge(first, roots=cgroup.roots_above(ours))
@@ -228,13 +258,18 @@ class Procfs:
         return first == ours or verdict.kind == "pod" or neighbour
 
 
-def _judged(pid: int, stat: _Stat, verdict: cgroup.Verdict, user: int) -> Holder:
+def _outlasts(text: str, verdict: cgroup.Verdict) -> bool:
+    """Whether the cgroup is still shown of a process that has ended.
+
+    Version 2 shows it for as long as there is a PID, version 1 shows `/`. With version 2 alone there is no other line.
+    """
+    return verdict.owner is not None or (text.startswith("0::/") and verdict.line != "0::/")
+
+
+def _judged(pid: int, stat: Stat, text: str, verdict: cgroup.Verdict, user: int) -> Holder:
     kind, owner, reason = verdict.kind, verdict.owner, verdict.reason
-    if stat.zombie:
-        kind, owner, reason = "unknown", None, "zombie"
-    elif stat.exiting and owner is None:
-        # cgroup v1 shows `/` for every process that is exiting.
-        kind, reason = "unknown", "exited"
+    if stat.is_over and not _outlasts(text, verdict):
+        kind, owner, reason = "unknown", None, "zombie" if stat.zombie else "exited"
     return Holder(
         pid=pid,
         kind=kind,
@@ -247,9 +282,10 @@ def _judged(pid: int, stat: _Stat, verdict: cgroup.Verdict, user: int) -> Holder
     )
 
 
-def _began(holder: Holder) -> float:
-    """Return the seconds from boot to its start, rounded down; sleep counts, which it does not in monotonic time."""
-    return (holder.start_time or 0) / _TICKS
+def has_begun(holder: Holder, when: float) -> bool:
+    """Whether it began before then, in monotonic seconds. Its start is rounded down, and counts time asleep."""
+    slept = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+    return (holder.start_time or 0) / _TICKS <= when + slept
 
 
 def _unknown(pid: int, reason: str) -> Holder:
@@ -279,42 +315,7 @@ def _exists(path: Path) -> bool:
     return True
 
 
-def _living_thread(folder: int) -> str:
-    """Return the path of a thread that is not over, below the folder of its process; nothing if there is none."""
-    tasks = os.open("task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        for name in os.listdir(tasks)[:_THREADS]:  # noqa: PTH208 - by descriptor
-            try:
-                if not _stat(_content(f"{name}/stat", _STAT, tasks)).is_over:
-                    return f"task/{name}/"
-            except _GONE:
-                continue
-    finally:
-        os.close(tasks)
-    return ""
-
-
-def _stat(line: bytes) -> _Stat:
-    """Count fields from the last parenthesis: the name in field 2 may hold spaces and parentheses."""
-    end = line.rindex(b")")
-    command = line[line.index(b"(") + 1 : end].decode("utf-8", "replace")
-    fields = line[end + 1 :].split(None, 20)
-    state, flags = fields[0], int(fields[6])
-    is_zombie, is_exiting = state in (b"Z", b"X", b"x"), bool(flags & _PF_EXITING)
-    return _Stat(
-        command, int(fields[19]), is_zombie, is_exiting, threads=int(fields[17]), parent=int(fields[1])
-    )
-
-
 def _whole(path: str) -> str:
     """Read a file of many lines; what is too long for any real one is cut."""
     with open(path, "rb") as file:  # noqa: PTH123 - as all paths here
         return file.read(_MOUNTS).decode("utf-8", "replace")
-
-
-def _content(path: str, size: int, folder: int | None = None) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        return os.read(descriptor, size)
-    finally:
-        os.close(descriptor)

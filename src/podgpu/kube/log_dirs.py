@@ -9,6 +9,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 MOST_ENTRIES = 20_000
 RESCAN_SECONDS = 10.0
+AGAIN_SECONDS = 1.0  # after a scan, before the next that is asked for
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _SUBDOMAIN = r"[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?"
@@ -34,9 +36,9 @@ Ids = dict[tuple[str, str], tuple[int, str]]  # (pod folder, container) -> (rest
 
 @dataclass
 class Scan:
-    """A single look at the folders. `skipped` counts the names that cannot be the kubelet's."""
+    """A single look at the folders. `skipped` has the reason and the place of what cannot be the kubelet's."""
 
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: set[tuple[str, str]] = field(default_factory=set)
     seen: int = 0
 
     def pods(self, root: Path) -> tuple[Pod, ...]:
@@ -48,7 +50,7 @@ class Scan:
     def _pod(self, folder: Path, ids: Ids) -> Pod | None:
         match = _POD.fullmatch(folder.name)
         if match is None:
-            self.skipped["name"] += 1
+            self.skipped.add(("name", str(folder)))
             return None
         namespace, name, uid = match.groups()
         return Pod(
@@ -69,7 +71,7 @@ class Scan:
                 _, container_id = ids.get((folder.name, name), (0, ""))
                 yield PodContainer(name=name, container_id=container_id)
             else:
-                self.skipped["name"] += 1
+                self.skipped.add(("name", str(folder / name)))
 
     def _ids(self, folder: Path) -> Ids:
         """Find the ids of the newest containers. The pod's UID is in the link's target, not in its name."""
@@ -81,7 +83,7 @@ class Scan:
                     ids[link[0]] = link[1:]
         except OSError:
             return {}
-        return {} if self.skipped["too_many"] else ids  # the newest may be among the unseen
+        return {} if self.seen > MOST_ENTRIES else ids  # the newest may be among the unseen
 
     def _folders(self, folder: Path) -> list[Path]:
         return [Path(each.path) for each in self._entries(folder) if each.is_dir(follow_symlinks=False)]
@@ -91,7 +93,7 @@ class Scan:
             for entry in entries:
                 self.seen += 1
                 if self.seen > MOST_ENTRIES:
-                    self.skipped["too_many"] += 1
+                    self.skipped.add(("too_many", ""))
                     return
                 yield entry
 
@@ -121,11 +123,20 @@ class LogDirs:
         self._root = root
         self._rescan_seconds = rescan_seconds
         self._pods: tuple[Pod, ...] | None = None
+        self._skipped: set[tuple[str, str]] = set()
+        self._wanted = asyncio.Event()
 
     async def run(self) -> None:
         while True:
+            self._wanted.clear()
             await self.scan()
-            await asyncio.sleep(self._rescan_seconds)
+            await asyncio.sleep(min(AGAIN_SECONDS, self._rescan_seconds))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._rescan_seconds - AGAIN_SECONDS):
+                    await self._wanted.wait()
+
+    def look_again(self) -> None:
+        self._wanted.set()
 
     async def scan(self) -> None:
         """Look once, in a thread: a disk may be slow."""
@@ -137,7 +148,9 @@ class LogDirs:
             self._failed(error)
             return
         self._pods = self._pods if found == self._pods else found
-        self.errors.update(look.skipped)
+        # What lies there from scan to scan is one error.
+        self.errors.update(Counter(reason for reason, _ in look.skipped - self._skipped))
+        self._skipped = look.skipped
         self._condition.seconds = time.monotonic() - began
         self._condition.worked()
 

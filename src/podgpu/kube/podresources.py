@@ -22,6 +22,7 @@ LIST = "/v1.PodResourcesLister/List"
 OLD_LIST = "/v1alpha1.PodResourcesLister/List"  # same numbers, fewer fields
 ALLOCATABLE = "/v1.PodResourcesLister/GetAllocatableResources"
 ALLOCATABLE_SECONDS = 60.0
+AWAITED_SECONDS = 2.0  # while a plugin that has given devices out has not registered
 LONGEST_PAUSE = 30.0
 SMALL = 64 << 10  # bytes; a larger answer is read in a thread of its own
 
@@ -80,6 +81,7 @@ class PodResources:
         self._excess = 0
         self._asked = LIST
         self._allocatable_at: float | None = None
+        self._is_awaiting = False
         self._pause = 0.0
         self._resume_at = 0.0
 
@@ -123,6 +125,7 @@ class PodResources:
             self._seal = self._connection.seal
             self._ungiven.expect(self._given, self._clock())
             self._unclaimed.expect(self._claimed, self._clock())
+            self._allocatable_at = None
 
     async def _list(self) -> tuple[bool, bytes]:
         """Return whether the kubelet speaks v1, and its answer."""
@@ -186,7 +189,10 @@ class PodResources:
             self.errors["bad_id"] += bad
 
     def _allocatable_due(self) -> bool:
-        return self._allocatable_at is None or self._clock() - self._allocatable_at >= ALLOCATABLE_SECONDS
+        if self._allocatable_at is None:
+            return True
+        pause = AWAITED_SECONDS if self._is_awaiting else ALLOCATABLE_SECONDS
+        return self._clock() - self._allocatable_at >= pause
 
     async def _refresh_allocatable(self) -> None:
         """The map is complete without this answer, so a failure is only counted."""
@@ -194,18 +200,19 @@ class PodResources:
         try:
             found, pairs = await aside(offers, await self._ask(ALLOCATABLE))
         except Exception as error:
-            self.errors[rpc.fault(error, ALLOCATABLE).reason] += 1
+            reason = rpc.fault(error, ALLOCATABLE).reason
+            self.errors[reason] += 1
+            self._is_awaiting = reason != "unimplemented"
             return
         if found.excess:
             self.errors["too_many"] += 1
         self._count_bad(len(device_lists.bad(found.rows - self._offered)))
         self._offered = found.rows
-        self._publish(replace(self._allocated, allocatable=(*pairs, *self._awaited(pairs))))
-
-    def _awaited(self, offered: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-        """Return the devices in use whose plugin has not registered again since the kubelet restarted."""
-        silent = {each.resource for each in self._allocated.devices} - {resource for resource, _ in offered}
-        return [pair for pair in self._allocated.allocatable if pair[0] in silent]
+        silent = {one.resource for one in self._allocated.devices} - {resource for resource, _ in pairs}
+        self._is_awaiting = bool(silent)
+        # What a plugin offered before the kubelet restarted is still there, though it has not registered again.
+        awaited = [pair for pair in self._allocated.allocatable if pair[0] in silent]
+        self._publish(replace(self._allocated, allocatable=(*pairs, *awaited)))
 
     def _note(self, error: Exception) -> None:
         fault = rpc.fault(error, self._asked)

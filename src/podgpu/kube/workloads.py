@@ -1,7 +1,7 @@
 """What a pod was made for: its topmost known owner, or the nearest that Kubernetes itself knows as a workload.
 
-The search never waits for long. Until the API server has answered, the nearest known owner stands in, and the label
-that a Deployment gives to its pods.
+The search never waits for long. Until the API server has answered, a pod's workload is not known, unless the label that
+a Deployment gives to its pods names it: an owner in between is not what the pod was made for.
 """
 
 import asyncio
@@ -65,7 +65,10 @@ class ApiResources(Struct):
 
 
 class Above(Struct, frozen=True):
-    """The owner of an owner. It is None for the topmost, and if the object could not be read (`is_known` is False)."""
+    """The owner of an owner. It is None for the topmost, and for one that may not be read, or is not there.
+
+    `is_known` is False then. A server that cannot be reached says neither.
+    """
 
     is_known: bool
     until: float
@@ -115,12 +118,13 @@ class Workloads:
         self._quiet_until = 0.0
 
     async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
-        """Return the workload of each pod by its UID."""
+        """Return the workload of each pod by its UID, as far as it is known."""
         pods = tuple(pods)
         if self._api:
             await self._ask_until_known(self._api, pods)
             self._forget(pods)
-        return {pod.uid: self._workload(pod) for pod in pods}
+        found = {pod.uid: self._workload(pod) for pod in pods}
+        return {uid: workload for uid, workload in found.items() if workload}
 
     def knows_all(self, pods: Iterable[Pod]) -> bool:
         """Whether there is nobody left to ask for."""
@@ -183,19 +187,20 @@ class Workloads:
     async def _ask(self, api: Api, owner: OwnerReference, namespace: str) -> None:
         try:
             async with self._slots:
+                if time.monotonic() < self._quiet_until:
+                    return
                 found = await self._found(api, owner, namespace)
         except ApiFault as fault:
             found = None
             if fault.status not in (403, 404):
                 pause = max(self._unknown_seconds, fault.retry_after)
                 self._quiet_until = self._spread_out(time.monotonic() + pause)
+                return
         finally:
             self._asking.pop(owner.uid, None)
         self._learn(owner.uid, found)
 
     async def _found(self, api: Api, owner: OwnerReference, namespace: str) -> Owned | None:
-        if time.monotonic() < self._quiet_until:
-            return None
         path = await self._path(api, owner, namespace)
         found = await api.get(path, Owned, metadata_only=True) if path else None
         # Another object of the same name is not the owner.
@@ -253,20 +258,26 @@ class Workloads:
         self._discovered = {root: each for root, each in self._discovered.items() if each.until > now}
         self._due = {uid: due for uid, due in self._due.items() if uid in wanted}
 
-    def _workload(self, pod: Pod) -> Workload:
+    def _workload(self, pod: Pod) -> Workload | None:
         workload = self._nearest_owner(pod) if self._nearest else self._top(pod)
         for label in self._name_labels:
-            if pod.labels.get(label):
+            if workload and pod.labels.get(label):
                 return replace(workload, name=pod.labels[label])
         return workload
 
-    def _nearest_owner(self, pod: Pod) -> Workload:
+    def _is_asked_for(self, owner: OwnerReference) -> bool:
+        """Whether the answer about an owner is still to come."""
+        return self._api is not None and owner.uid not in self._above
+
+    def _nearest_owner(self, pod: Pod) -> Workload | None:
         """What zxporter says: a ReplicaSet or Job that cannot be read leaves the pod to itself."""
         owner = _first_owner(pod)
         if owner is None:
             return Workload(kind="Pod", name=pod.name)
         if owner.kind not in MAKERS:
             return Workload(kind=owner.kind, name=owner.name)
+        if self._is_asked_for(owner):
+            return None
         above = self._above.get(owner.uid)
         if above is None or not above.is_known:
             return Workload(kind="Pod", name=pod.name)
@@ -274,15 +285,15 @@ class Workloads:
         found = maker if maker and maker.kind in MAKERS[owner.kind] else owner
         return Workload(kind=found.kind, name=found.name)
 
-    def _top(self, pod: Pod) -> Workload:
+    def _top(self, pod: Pod) -> Workload | None:
         way = self._way(pod)
         if not way:
             return Workload(kind="Pod", name=pod.name)
         top = way[-1]
         above = self._above.get(top.uid)
-        if len(way) == 1 and not (above and above.is_known):
-            return _by_hash(pod, top) or Workload(kind=top.kind, name=top.name)
-        return Workload(kind=top.kind, name=top.name)
+        if len(way) == 1 and not (above and above.is_known) and (named := _by_hash(pod, top)):
+            return named
+        return None if self._is_asked_for(top) else Workload(kind=top.kind, name=top.name)
 
 
 def _first_owner(pod: Pod) -> OwnerReference | None:

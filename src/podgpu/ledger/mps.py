@@ -16,38 +16,44 @@ PodName = tuple[str, str]
 
 def servers(
     device: Device, holders: Mapping[int, Holder], tenants: Callable[[], Collection[PodName]]
-) -> frozenset[int]:
-    """Find the PIDs of the servers on a card that has clients. `tenants` are the pods that hold anything here.
+) -> dict[int, str]:
+    """Find the PIDs of the servers on a card that has clients, each with its proof.
+
+    `tenants` are the pods that were given anything here, whether or not somebody excused them.
 
     Anybody may give a process that name, to put its time on the clients' bill. What nobody can forge: that it runs
     outside of all containers for root, or that it has the host's directory where it meets a client of this card. A
     process in a pod that holds anything on this node is a tenant in any case. In doubt its time is its own.
     """
     clients = {one.pid: holders.get(one.pid) for one in device.processes if CLIENT in one.kinds}
-    return frozenset(
-        process.pid
-        for process in device.processes
-        if process.pid not in clients
-        and (holder := holders.get(process.pid)) is not None
-        and clients
-        and may_serve(holder)
-        and _serves(holder, list(clients.values()), tenants)
-    )
+    suspects = {one.pid: holders.get(one.pid) for one in device.processes if one.pid not in clients}
+    proofs = {
+        pid: _proof(holder, list(clients.values()), tenants)
+        for pid, holder in suspects.items()
+        if holder is not None and clients and may_serve(holder)
+    }
+    return {pid: proof for pid, proof in proofs.items() if proof}
 
 
 def may_serve(holder: Holder | None) -> bool:
     return holder is not None and holder.command == SERVER
 
 
-def _serves(
+def _proof(
     holder: Holder, clients: Collection[Holder | None], tenants: Callable[[], Collection[PodName]]
-) -> bool:
+) -> str:
     if holder.kind == "host":
-        return holder.mps == ROOT or all(_is_same_user(holder, client) for client in clients)
+        if holder.mps == ROOT:
+            return "root's daemon started it, outside of all containers"
+        is_own = all(_is_same_user(holder, client) for client in clients)
+        return "it runs for the user of all its clients, outside of all containers" if is_own else ""
     container = holder.container
     if holder.kind == "pod" and (container is None or (container.namespace, container.pod) in tenants()):
-        return False
-    return any(client is not None and _meet(holder.mps, client.mps) for client in clients)
+        return ""
+    if not any(client is not None and _meet(holder.mps, client.mps) for client in clients):
+        return ""
+    place = f"the node's {holder.mps} is mounted into it and into a client"
+    return f"{place}, and its pod was given nothing" if holder.kind == "pod" else place
 
 
 def _is_same_user(server: Holder, client: Holder | None) -> bool:

@@ -33,7 +33,7 @@ def metrics_route(query: Querier, *, path: str = "/container/metrics") -> "web.R
             return web.Response(status=405, text="method not allowed\n", headers={"Allow": "GET"})
         asked = request.query
         filters = {name: asked.get(name, "") for name in ("pod", "namespace", "container", "node")}
-        missing = None if asked.get("missing") == "null" else 0.0
+        missing = None if asked.get("missing") == "null" else 0
         rows = await query(**filters)
         return web.Response(body=as_document(rows, missing=missing), content_type="application/json")
 

@@ -9,6 +9,7 @@ import msgspec
 from podgpu.model import Snapshot
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.dialects.container_json import FIELDS, OMITTED, document
+from podgpu.views.sample_format import in_json
 
 # The names on dcgm-exporter's page that the rows are made of.
 METRIC_NAMES = frozenset(FIELDS.values())
@@ -18,7 +19,7 @@ class GpuMetric(msgspec.Struct, frozen=True, kw_only=True):
     """A card or GPU instance, for a container that holds or uses it.
 
     Names and units are those of the JSON document, see docs/compatibility.md. An empty text means that there is none.
-    None means unknown, where the document has 0.0.
+    None means unknown, where the document has 0.
     """
 
     node_name: str = ""
@@ -86,7 +87,7 @@ def gpu_metrics(
     return _decode(document(snapshot, options, {**filters, "missing": "null"}))
 
 
-def as_document(rows: Iterable[GpuMetric], *, missing: float | None = 0.0) -> bytes:
+def as_document(rows: Iterable[GpuMetric], *, missing: float | None = 0) -> bytes:
     """Write the rows as /container/metrics has them. `missing` stands for what is not known."""
     return msgspec.json.format(msgspec.json.encode([_object(row, missing) for row in rows]), indent=2) + b"\n"
 
@@ -94,5 +95,7 @@ def as_document(rows: Iterable[GpuMetric], *, missing: float | None = 0.0) -> by
 def _object(row: GpuMetric, missing: float | None) -> dict[str, Any]:
     facts = msgspec.structs.asdict(row).items()
     return {
-        name: missing if value is None else value for name, value in facts if value or name not in OMITTED
+        name: missing if value is None else in_json(value) if isinstance(value, float) else value
+        for name, value in facts
+        if value or name not in OMITTED
     }

@@ -71,10 +71,10 @@ class WorkloadResolver:
         await self._api.close()
 
     async def find(self, namespace: str, pod: str) -> Workload | None:
-        """Return the workload of a pod, or None if there is no such pod.
+        """Return the workload of a pod. None if there is no such pod, or if its owners cannot be asked for now.
 
         The pod itself is read every time, since a new pod of the same name may have another owner. Raises ApiFault if
-        it cannot be read. An owner that cannot be read counts as the topmost.
+        it cannot be read. An owner that may not be read counts as the topmost.
         """
         try:
             name = msgspec.convert({"namespace": namespace, "pod": pod}, PodName)
@@ -85,7 +85,7 @@ class WorkloadResolver:
             if fault.status == NOT_FOUND:
                 return None
             raise
-        return (await self._workloads.resolve([found]))[found.uid]
+        return (await self._workloads.resolve([found])).get(found.uid)
 
     async def with_workloads(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with the workload of each pod on its cards, for the rows of `gpu_metrics`.

@@ -3,7 +3,7 @@
 What there is thousands of has `gc=False`: a tree has no cycles, so the garbage collector need not walk it.
 """
 
-from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Band, Booking, Card, Rest, Tenant
+from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Band, Booking, Card, Excused, Rest, Tenant
 from podgpu.model.claim import Claim
 from podgpu.model.cluster import (
     CLUSTER_SCHEMA,
@@ -97,6 +97,7 @@ __all__ = [
     "Device",
     "DynamicAllocation",
     "ErrorCount",
+    "Excused",
     "ExtendedUse",
     "Fault",
     "FreeInstances",

@@ -105,6 +105,15 @@ class Rest(Struct, frozen=True, kw_only=True, gc=False):
         return [process for process in self.processes if process.kinds]
 
 
+class Excused(Struct, frozen=True, kw_only=True, gc=False):
+    """Whoever has a card for others and pays for none of it, with what proves that: nothing that a tenant can write."""
+
+    role: str  # `reservation`: its pod holds the card for others; `mps-server`: its time is its clients'
+    proof: str  # in words
+    container: ContainerRef | None = None  # absent outside of containers
+    pid: int | None = None  # of a server; absent for a reservation
+
+
 class Balance(Struct, frozen=True, kw_only=True, gc=False):
     """What the books of the card add up to: its tenants, those that ended, and the rest."""
 
@@ -136,6 +145,7 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
     ended: tuple[Tenant, ...] = ()  # former tenants whose counters are still shown
     rest: tuple[Rest, ...] = ()  # what is booked to no container, by reason
     balance: Balance | None = None  # what the books add up to; absent if nothing was booked yet
+    excused: tuple[Excused, ...] = ()  # who has it for others, and by what proof
     use: CardUse | None = None  # how busy it was; absent until concluded, and with a fault
     problems: tuple[str, ...] = ()  # what is wrong with it, in one or two words each; most pressing first
 

@@ -25,6 +25,10 @@ class Gpu(Struct, frozen=True, kw_only=True, gc=False):
     vbios: str = ""  # version of the card's firmware
     brand: str | None = None  # such as `Tesla`; absent if not known
     serial: str | None = None  # number of the board; absent if not known
+    inforom_image: str | None = None  # version of the whole InfoROM; absent if not known
+    inforom_oem: str | None = None  # version of its OEM object; absent if not known
+    inforom_ecc: str | None = None  # version of its ECC object; absent if not known
+    inforom_power: str | None = None  # version of its power object; absent if not known
     mig_enabled: bool = False  # whether it is in MIG mode
     multiprocessors: int | None = None  # how many it has; absent if not known
 
@@ -95,7 +99,7 @@ class Refused(Struct, frozen=True, kw_only=True, gc=False):
     """A call that the card refuses though it answered before, or though every card should answer it."""
 
     call: str  # NVML's name, without `nvmlDeviceGet`
-    reason: str  # `not_supported` or `no_permission`
+    reason: str  # mostly `not_supported` or `no_permission`
 
 
 class Instance(Struct, frozen=True, kw_only=True, gc=False):

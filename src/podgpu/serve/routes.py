@@ -16,7 +16,7 @@ from podgpu.serve.menu import asked, form_of
 from podgpu.serve.node import Node
 from podgpu.serve.pages import Page, Pages
 from podgpu.serve.request import Request
-from podgpu.views.dialects import PREFIX
+from podgpu.views.dialects import PREFIX, UnreadableError
 from podgpu.views.negotiate import gzip_accepted
 from podgpu.views.page import POLICY
 
@@ -34,18 +34,21 @@ Handler = Callable[[Request], Response | Awaitable[Response]]
 class Route:
     """A `vital` route is answered however many pages are being served: probes must not fail under load.
 
-    An `open` route is answered to everybody: the kubelet's probes carry no credentials.
+    An `open` route is answered to everybody: the kubelet's probes carry no credentials. `refused` is what a wrong
+    method is told, instead of the right ones.
     """
 
     handler: Handler
     methods: tuple[str, ...] = _READ
     vital: bool = False
     open: bool = False
+    refused: str = ""
 
     def refusal(self, method: str) -> Response | None:
         if method in self.methods:
             return None
-        return answer.text(405, f"use {' or '.join(self.methods)}", {"Allow": ", ".join(self.methods)})
+        said = self.refused or f"use {' or '.join(self.methods)}"
+        return answer.text(405, said, {"Allow": ", ".join(self.methods)})
 
     async def run(self, request: Request) -> Response:
         response = self.handler(request)
@@ -79,8 +82,11 @@ class Routes:
         """List the pages about the node, which any application could serve."""
         menu = self._pages.menu
         dialects = {path: Route(self._metrics(path)) for path in menu.pages}
-        # A document has no HEAD: those that had one before podgpu had none either.
-        dialects |= {path: Route(self._document(path), ("GET",)) for path in menu.documents}
+        # A document has no HEAD: those that had one before podgpu had none either, and said so in these words.
+        dialects |= {
+            path: Route(self._document(path), ("GET",), refused="method not allowed")
+            for path in menu.documents
+        }
         return {
             **dialects,
             "/metrics": dialects[PREFIX + dialect],
@@ -105,7 +111,10 @@ class Routes:
     def _document(self, path: str) -> Handler:
         def document(request: Request) -> Response:
             snapshot, gzipped = self._node.snapshot, wants_gzip(request)
-            return answered(self._pages.document(snapshot, path, request.query, gzipped=gzipped), request)
+            try:
+                return answered(self._pages.document(snapshot, path, request.query, gzipped=gzipped), request)
+            except UnreadableError:
+                return answer.text(500, "internal server error")
 
         return document
 

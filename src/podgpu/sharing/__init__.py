@@ -13,8 +13,8 @@ from types import ModuleType
 
 from msgspec.structs import replace
 
-from podgpu.model import Allocation, Claim, Device, Pod, SharingStatus
-from podgpu.sharing.alternatives import Alternatives
+from podgpu.model import Allocation, Claim, Device, Excused, Pod, SharingStatus
+from podgpu.sharing.alternatives import Alternatives, Unplaced, among_cards, placed
 from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sharing.quantity import Least, at_least, raised
 
@@ -40,8 +40,10 @@ class SharingSystem:
 
     `notes` are prefixes of the annotations and labels of pods that the system reads; no others are kept. A system with
     notes says what holds without them: `least` is what a claim is at least, by the container's spec and ids, and
-    `unplaced` is one allocation of each container whose note names no card, though it was given something. Of a system
+    `unplaced` is one allocation of each container whose note names no card, though it was given something; its `units`
+    are the cards that it has. Of a system
     that `lasts` nothing but notes is to be seen, and its scheduler writes them once: what a pod had by them, it has.
+    `excused` are pods whose claims it withdraws because they have cards for others, each with the card and the proof.
     """
 
     name: str
@@ -62,6 +64,7 @@ class SharingSystem:
     least: Callable[[Claim, Inventory], Least | None] | None = None
     unplaced: Callable[[Inventory], Iterable[Allocation]] | None = None
     lasts: bool = False
+    excused: Callable[[Inventory], Iterable[tuple[str, Excused]]] | None = None
 
 
 def systems() -> tuple[SharingSystem, ...]:
@@ -94,12 +97,19 @@ def system_of(module: ModuleType) -> SharingSystem:
         least=getattr(module, "least", None),
         unplaced=getattr(module, "unplaced", None),
         lasts=getattr(module, "LASTS", False),
+        excused=getattr(module, "excused", None),
     )
 
 
 def alternatives(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Alternatives, ...]:
+    known = tuple(known)
     able = [system.alternatives for system in known if system.alternatives]
-    return tuple(one for find in able for one in find(inventory))
+    found = [one for find in able for one in find(inventory)]
+    return (*found, *among_cards(inventory, _unplaced(known)))
+
+
+def _unplaced(known: Iterable[SharingSystem]) -> dict[str, Unplaced]:
+    return {system.name: system.unplaced for system in known if system.unplaced}
 
 
 def claims(
@@ -109,10 +119,11 @@ def claims(
     before: Iterable[Claim] = (),
 ) -> tuple[Claim, ...]:
     """`settled` has the right reading of alternatives, as far as it is known. `before` is what was found last."""
-    known = tuple(known)
-    found = _corrected([claim for system in known for claim in system.claims(inventory)], settled or {})
+    known, settled = tuple(known), settled or {}
+    found = _corrected([claim for system in known for claim in system.claims(inventory)], settled)
     found = list(_lasting(found, before, inventory, known))
-    found = list(_at_least([*found, *_on_the_only_card(found, inventory, known)], inventory, known))
+    found += placed(tuple(found), inventory, _unplaced(known), settled)
+    found = list(_at_least(found, inventory, known))
     better = [system.withdraws for system in known if system.withdraws]
     left = [claim for claim in found if not any(withdraws(claim, inventory) for withdraws in better)]
     yielding = {system.name for system in known if system.yields}
@@ -123,7 +134,7 @@ def claims(
 
 def _corrected(found: list[Claim], settled: Mapping[Alternatives, int]) -> list[Claim]:
     """Put what is right in the place of what is usual."""
-    changed = {one: right for one, right in settled.items() if right != one.usual}
+    changed = {one: right for one, right in settled.items() if right != one.usual and not one.is_floor}
     if not changed:
         return found
     void = {claim for one in changed if one.usual is not None for claim in one.readings[one.usual]}
@@ -173,21 +184,6 @@ def _at_least(
         yield raised(claim, least) if least else claim
 
 
-def _on_the_only_card(
-    found: Iterable[Claim], inventory: Inventory, known: Iterable[SharingSystem]
-) -> Iterator[Claim]:
-    """Claim for containers whose notes name no card, where there is only one that can be meant."""
-    if len(inventory.cards) != 1 or inventory.instances or not inventory.is_seen:
-        return
-    claimed = {claim.container for claim in found}
-    for system in known:
-        for allocation in system.unplaced(inventory) if system.unplaced else ():
-            claim = inventory.claim(allocation, inventory.cards[0], system=system.name, share=0.0)
-            if claim.container not in claimed:
-                claimed.add(claim.container)
-                yield claim
-
-
 def _within_what_was_given(claims: Sequence[Claim]) -> Iterator[Claim]:
     """Leave out what a tenant could have written about a card that another pod was given as a whole."""
     whole: dict[str, set[tuple[str, str]]] = {}
@@ -227,6 +223,22 @@ def unclaimed(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[All
     return (*strange, *(replace(one, disputed=True) for one in inventory.disputed))
 
 
+def excused(inventory: Inventory, known: Iterable[SharingSystem]) -> dict[str, tuple[Excused, ...]]:
+    """Return by card who has it for others."""
+    found: dict[str, tuple[Excused, ...]] = {}
+    for system in known:
+        for card, one in system.excused(inventory) if system.excused else ():
+            found[card] = (*found.get(card, ()), one)
+    return found
+
+
+def holders(inventory: Inventory, known: Iterable[SharingSystem]) -> frozenset[tuple[str, str]]:
+    """Return the pods that were given a GPU, or a part of one, by namespace and name, whoever pays for it."""
+    signs = signs_of(known)
+    given = (*inventory.allocations, *inventory.disputed, *inventory.dynamic_allocations)
+    return frozenset((one.namespace, one.pod) for one in given if is_gpu(one.resource, signs))
+
+
 def statuses(
     inventory: Inventory,
     claims: Iterable[Claim],
@@ -240,6 +252,8 @@ def statuses(
     claims, known = tuple(claims), tuple(known)
     counts = Counter(claim.system for claim in claims)
     names = _names(inventory) - {claim.resource for claim in claims}
+    claimed = {claim.container for claim in claims}
+    undecided = [one for one in undecided if not (one.is_floor and one.container in claimed)]
     doubts = _doubts(inventory, known, undecided)
     found = [
         SharingStatus(system=name, claims=count, doubts=tuple(doubts.get(name, ())))

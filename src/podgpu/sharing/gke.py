@@ -37,7 +37,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
     for device, given in _given(inventory):
         if _replica(inventory, given[0].resource, given[0].device_id) is None:
             yield from (inventory.claim(one, device, system=NAME) for one in given)
-        elif inventory.served.get(device):
+        elif inventory.served.get(device) and replicas[device]:
             yield _limited(device, given, replicas[device], inventory)
         else:
             share = 1 / replicas[device] if replicas[device] else 0.0

@@ -76,7 +76,8 @@ def _is_served(device: Device) -> bool | None:
 class Inventory:
     """`ratios` say into how many parts a card is cut: one number for all cards, or one for each by its index.
 
-    `source` is where the allocations come from. `node` is what Kubernetes knows of the node, given only where nobody
+    `source` is where the allocations come from. `namespaces` are those of sharing systems themselves, besides the usual
+    ones: no tenant can make pods there. `node` is what Kubernetes knows of the node, given only where nobody
     looks at the node itself.
     """
 
@@ -94,6 +95,7 @@ class Inventory:
         ratios: Iterable[float] = (),
         source: str = PODRESOURCES.name,
         node: KubeNode | None = None,
+        namespaces: Iterable[str] = (),
     ) -> None:
         self.devices = tuple(devices)
         self.pods = tuple(pods)
@@ -103,6 +105,7 @@ class Inventory:
         self._files = tuple(vgpus)
         self.ratios = tuple(ratios)
         self.source = source
+        self.namespaces = frozenset(namespaces)
         self.is_seen = node is None
         self.node = node or KubeNode(name="")
         self._given = tuple(allocations)
@@ -259,9 +262,10 @@ class Inventory:
     def parts(self, read: Callable[[str, str], tuple[str, int] | None], label: str = "") -> Counter[str]:
         """Count into how many parts each device is cut. `read` turns a resource and an id into device and number.
 
-        After a kubelet restart nothing is offered for a while, nor ever of a device that is not healthy. Numbers begin
-        at 0, so the highest one that was given out is a lower bound, and a plugin cuts all its
-        devices alike: a share must not grow because the others are not known. Where nobody looks at the node, a device
+        While a plugin has not registered, nothing is offered, and it is not known: those given out are too few. Nor
+        is anything offered of a device that is not healthy. A plugin cuts all its devices alike, and numbers begin at
+        0, so there are as many parts as of the others, and more than the highest number that was given out: a share
+        must not grow because of what is not known. Where nobody looks at the node, a device
         has 0 parts unless the node's `label` says how many, or only one number fits.
         """
         if not self.is_seen:
@@ -272,7 +276,9 @@ class Inventory:
         for device, number in filter(None, (*given, *offered)):
             counts[device] = max(counts[device], number + 1)
         on_offer = {part[0] for part in offered if part}
-        most = max((counts[device] for device in on_offer), default=0)
+        if not on_offer:
+            return Counter()
+        most = max(counts[device] for device in on_offer)
         return Counter({one: count if one in on_offer else max(count, most) for one, count in counts.items()})
 
     def _parts_by_node(self, read: Callable[[str, str], tuple[str, int] | None], label: str) -> Counter[str]:

@@ -5,9 +5,8 @@ a group is the one that the kubelet gave its reservation pod. Where the kubelet'
 ids are not UUIDs, the note that the reservation pod wrote on itself names the card. The fraction, or the MiB, is what
 the pod asked for, of each of its cards. Reservation pods themselves have nothing of their cards.
 
-Reservation pods have a namespace of their own, where tenants can write nothing. An administrator may rename it. In any
-other namespace a reservation pod must look like one in all respects: its name, its container, the label of a group that
-another pod is in, and a note that agrees with the kubelet. It never counts for a group that the usual namespace has.
+Reservation pods have a namespace of their own, where tenants can write nothing: that alone is proof. Names, labels and
+notes are not, since anybody can write them. Where an administrator has renamed it, `--sharing.namespaces` names it.
 
 A pod's author can change the request after the scheduler has read it. It counts as it was when it was highest.
 
@@ -21,7 +20,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod
+from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Pod
 from podgpu.sharing import sighting
 from podgpu.sharing.inventory import Inventory
 
@@ -30,13 +29,12 @@ GROUP = "runai-gpu-group"
 ONE_OF_SEVERAL_GROUPS = f"{GROUP}/"
 FRACTION, MEMORY = "gpu-fraction", "gpu-memory"
 SIGNS: tuple[str, ...] = (GROUP, FRACTION)
-NEEDS = "the pods' labels and annotations, also those of the reservation pods"
+NEEDS = "the pods' labels and annotations, and reservation pods in KAI's namespaces or those of --sharing.namespaces"
 CARDS = "gpu-fraction-num-devices"
 CONTAINER = "gpu-fraction-container-name"
 RECEIVED = "received-resource-type"
 RESERVATION_NAMESPACES = ("kai-resource-reservation", "runai-reservation")
 RESERVATION_PODS = ("gpu-reservation-", "runai-reservation-gpu-")  # what their names begin with
-RESERVATION_CONTAINER = "resource-reservation"
 RESERVED_CARD = "run.ai/reserve_for_gpu_index"  # in truth its UUID
 NOTES: tuple[str, ...] = (GROUP, FRACTION, MEMORY, RECEIVED, RESERVED_CARD)
 LASTS = True  # neither the spec nor the kubelet knows of a fraction
@@ -64,7 +62,7 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 def claims(inventory: Inventory) -> Iterator[Claim]:
     known, reservations = _cards(inventory), inventory.once(_reservations)
     for pod in inventory.pods if known else ():
-        is_tenant = _is_fraction(pod) and (pod.namespace, pod.name) not in reservations
+        is_tenant = _is_fraction(pod, inventory) and (pod.namespace, pod.name) not in reservations
         request, groups = _request(pod) if is_tenant else None, _groups(pod)
         if request and len(groups) == _number(pod, CARDS, otherwise=1):
             for group in sorted(groups & known.keys()):
@@ -73,21 +71,42 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
     """Withdraw the claims of reservation pods."""
-    holder = claim.container
-    by_name = holder.namespace in RESERVATION_NAMESPACES and holder.pod.startswith(RESERVATION_PODS)
-    return by_name or (holder.namespace, holder.pod) in inventory.once(_reservations)
+    return _is_reservation(claim.container.namespace, claim.container.pod, inventory)
+
+
+def excused(inventory: Inventory) -> Iterator[tuple[str, Excused]]:
+    """Yield the reservation pods, each with the card that it has for others."""
+    reserved = inventory.once(_reservations)
+    for one in inventory.allocations:
+        if one.resource.startswith(GPUS) and _is_reservation(one.namespace, one.pod, inventory):
+            pod = inventory.pod(one)
+            container = ContainerRef(one.namespace, one.pod, one.container, pod.uid if pod else "")
+            named = one.device_id if one.device_id in inventory.gpus else ""
+            card = named or reserved.get((one.namespace, one.pod), "")
+            proof = f"its namespace {one.namespace} is the sharing system's own"
+            yield card, Excused(role="reservation", proof=proof, container=container)
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
     """Yield the cards that reservation pods noted, where tenants can write nothing."""
-    usual = [pod for pod in inventory.pods if pod.namespace in RESERVATION_NAMESPACES and not pod.finished]
+    usual = [pod for pod in inventory.pods if _is_own(pod.namespace, inventory) and not pod.finished]
     noted = dict.fromkeys(pod.annotations.get(RESERVED_CARD, "") for pod in usual)
     yield from (sighting.card(one) for one in noted if sighting.UUID.fullmatch(one))
 
 
-def _is_fraction(pod: Pod) -> bool:
+def _is_own(namespace: str, inventory: Inventory) -> bool:
+    return namespace in RESERVATION_NAMESPACES or namespace in inventory.namespaces
+
+
+def _is_reservation(namespace: str, pod: str, inventory: Inventory) -> bool:
+    """Whether a pod is one. Where labels are not known, its name distinguishes it from others in its namespace."""
+    by_name = _is_own(namespace, inventory) and pod.startswith(RESERVATION_PODS)
+    return by_name or (namespace, pod) in inventory.once(_reservations)
+
+
+def _is_fraction(pod: Pod, inventory: Inventory) -> bool:
     received = pod.annotations.get(RECEIVED, "Fraction")
-    return received == "Fraction" and not pod.finished and pod.namespace not in RESERVATION_NAMESPACES
+    return received == "Fraction" and not pod.finished and not _is_own(pod.namespace, inventory)
 
 
 def _reservations(inventory: Inventory) -> dict[PodName, str]:
@@ -96,34 +115,12 @@ def _reservations(inventory: Inventory) -> dict[PodName, str]:
     for one in inventory.allocations:
         if one.resource.startswith(GPUS):
             given[one.namespace, one.pod].append(one)
-    labelled = [pod for pod in inventory.pods if GROUP in pod.labels and not pod.finished]
-    usual = [pod for pod in labelled if pod.namespace in RESERVATION_NAMESPACES]
-    wanted = {
-        group for pod in inventory.pods if _is_fraction(pod) and _request(pod) for group in _groups(pod)
-    }
-    others = wanted - {pod.labels[GROUP] for pod in usual}
-    unusual = [
-        pod
-        for pod in labelled
-        if pod.labels[GROUP] in others and _looks_like_one(pod, given[pod.namespace, pod.name])
-    ]
     is_listed = bool(inventory.allocations)
-    found = ((pod, given[pod.namespace, pod.name]) for pod in (*usual, *unusual))
-    return {(pod.namespace, pod.name): _card(pod, ids, inventory, is_listed=is_listed) for pod, ids in found}
-
-
-def _looks_like_one(pod: Pod, given: list[Allocation]) -> bool:
-    """Whether a pod outside the usual namespace is a reservation pod. It holds one card and asks for no fraction."""
-    noted = pod.annotations.get(RESERVED_CARD, "")
-    ids = [one.device_id for one in given]
-    return (
-        pod.name.startswith(RESERVATION_PODS)
-        and [one.name for one in pod.containers] == [RESERVATION_CONTAINER]
-        and _request(pod) is None
-        and bool(noted)
-        and len(ids) <= 1
-        and all(one == noted or not one.startswith("GPU-") for one in ids)
-    )
+    return {
+        (pod.namespace, pod.name): _card(pod, given[pod.namespace, pod.name], inventory, is_listed=is_listed)
+        for pod in inventory.pods
+        if GROUP in pod.labels and not pod.finished and _is_own(pod.namespace, inventory)
+    }
 
 
 def _card(pod: Pod, given: list[Allocation], inventory: Inventory, *, is_listed: bool) -> str:

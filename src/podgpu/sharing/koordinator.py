@@ -116,8 +116,14 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
         is_running = asks and pod.phase and not pod.finished
         if is_running and not (_parts(pod, inventory) or _names_a_card(listed[pod.uid], inventory)):
             container = _container(pod, listed[pod.uid])
+            asked = _asked(pod, CORE) or _asked(pod, GPUS) or _asked(pod, MEMORY_RATIO)
             yield Allocation(
-                namespace=pod.namespace, pod=pod.name, container=container, resource=CORE, device_id=""
+                namespace=pod.namespace,
+                pod=pod.name,
+                container=container,
+                resource=CORE,
+                device_id="",
+                units=max(1, -int(-asked // PERCENT)),
             )
 
 

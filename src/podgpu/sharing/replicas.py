@@ -37,7 +37,8 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
             name, _ = _replica(allocation.resource, allocation.device_id) or ("", 0)
             share = 1 / replicas[name] if replicas[name] else 0.0
             claim = inventory.claim(allocation, device, system=NAME, share=share)
-            yield _limited(claim, replicas[name], inventory) if inventory.served.get(device) else claim
+            is_limited = inventory.served.get(device) and replicas[name]
+            yield _limited(claim, replicas[name], inventory) if is_limited else claim
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:

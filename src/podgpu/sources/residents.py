@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from podgpu.model import Allocation, DynamicAllocation, Fault, Holder, PartStatus, Pod, SwitchLog, Workload
 
@@ -46,6 +46,14 @@ class Pods(Protocol):
     @property
     def errors(self) -> Counter[str]:
         """Count what went wrong or was skipped, by reason."""
+
+
+@runtime_checkable
+class Rescans(Protocol):
+    """A list of pods that is made again only now and then."""
+
+    def look_again(self) -> None:
+        """Make it soon."""
 
 
 class Processes(Protocol):

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from enum import Enum
 from io import BytesIO
 
-import msgspec
-
 from podgpu.catalog.row import Kind
+from podgpu.views.sample_format import NOTHING
 from podgpu.views.series import Family, Key
 
 
@@ -48,16 +47,13 @@ def end(form: Format) -> bytes:
 def lines(family: Family) -> str:
     """Write the samples: the same in both formats."""
     name, samples = family.name, family.samples
-    # One call formats all numbers of the family: much faster than repr, as exact. It writes `null` for NaN
-    # and the infinities. `float` is there for the odd int or bool.
-    numbers = msgspec.json.encode(list(map(float, samples.values()))).decode()[1:-1].split(",")
-    # Without samples there is one number, an empty one: hence not strict.
-    pairs = zip(samples, numbers, strict=False)
+    # Without samples there may be one number, an empty one: hence not strict.
+    pairs = zip(samples, family.writing(samples.values()), strict=False)
     return "".join(
         [
             f"{name}{key[0].block if len(key) == 1 else _joined(key)} {number}\n"
             for key, number in pairs
-            if number != "null"
+            if number != NOTHING
         ]
     )
 

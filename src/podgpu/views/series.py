@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from podgpu.catalog.row import Kind, Worth
+from podgpu.views.sample_format import Writing, own
 from podgpu.views.text import clean
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
@@ -56,7 +57,8 @@ Key = tuple[Labels, ...]
 class Family:
     """One metric: no series can be there twice, since `samples` goes by the labels.
 
-    `group` is what clients can ask for together; most pages of other systems are about containers.
+    `group` is what clients can ask for together; most pages of other systems are about containers. `writing` is how its
+    numbers look: on a page of another system, as they do there.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Family:
     worth: Worth
     samples: dict[Key, float] = field(default_factory=dict)
     group: str = "containers"
+    writing: Writing = own
 
     def put(self, value: float | None, *labels: Labels) -> None:
         """Set a series; an unknown value makes none."""

@@ -12,11 +12,12 @@ from podgpu.views.glance import glance, shows, switching, use_text
 from podgpu.views.outsider import is_outsider, named
 from podgpu.views.problem import sentence
 from podgpu.views.rest import REASONS, present
-from podgpu.views.tenant import by_instance, full_name, pids
+from podgpu.views.tenant import by_instance, excuses, full_name, pids
 from podgpu.views.text import fitted, line, shortened
 
 MAX_PIDS = 3
 MAX_NAMED = 2
+MAX_EXCUSED = 3
 # From here on there is room for the PIDs.
 WIDE = 110
 
@@ -59,6 +60,8 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
         console.print("No GPU found.")
     for note in _legend(snapshot, has_bounds=has_bounds):
         console.print(note, style="dim")
+    for text in _few(excuses(snapshot.cards)):
+        console.print(f"Not charged: {text}.", style="dim")
     for problem in snapshot.insight.problems if snapshot.insight else ():
         text = f"{sentence(problem, with_node=False)} {problem.next_step}".rstrip()
         console.print(f"! {text}", style="red" if problem.severity == "critical" else "yellow")
@@ -72,6 +75,11 @@ def _legend(snapshot: Snapshot, *, has_bounds: bool) -> list[str]:
     notes = [text for state, text in _STATES.items() if state in states]
     notes += [_BOUNDS] * has_bounds
     return notes + [_OF_CARD] * any(card.instances for card in snapshot.cards)
+
+
+def _few(texts: list[str]) -> list[str]:
+    more = len(texts) - MAX_EXCUSED
+    return [*texts[:MAX_EXCUSED], *([f"{integer(more)} more"] if more > 0 else [])]
 
 
 def _title(snapshot: Snapshot) -> str:

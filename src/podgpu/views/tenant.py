@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from podgpu.model import Allocation, Card, ContainerRef, Process, Tenant
+from podgpu.model import Allocation, Card, ContainerRef, Excused, Process, Tenant
 from podgpu.numbers import integer
 from podgpu.views.text import line
 
@@ -31,3 +31,17 @@ def pids(processes: Iterable[Process], most: int) -> str:
 def _rank(tenant: Tenant) -> tuple[int, float, ContainerRef]:
     booking = tenant.booking
     return -(booking.memory_bytes or 0), -(booking.sm_ratio or 0.0), tenant.container
+
+
+def excuses(cards: Iterable[Card]) -> list[str]:
+    """Say who has a card for others and pays for none of it, with the proof."""
+    return [
+        f"{line(one.role)} {_excused(one)} on GPU {card.gpu.index}: {line(one.proof)}"
+        for card in cards
+        for one in card.excused
+    ]
+
+
+def _excused(one: Excused) -> str:
+    pid = [] if one.pid is None else [f"PID {one.pid}"]
+    return " in ".join([*pid, *([full_name(one.container)] if one.container else [])])

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -66,6 +67,19 @@ async def test_a_log_is_read_only_while_a_card_is_shared(monkeypatch: pytest.Mon
     monkeypatch.setattr(lookout, "LINGER_SECONDS", 0.0)
     await one.watch([Device(gpu=CARD)])
     assert reader.asked == [{}, {GPU: 0}, {}]
+
+
+async def test_a_log_is_read_for_a_minute_after_a_card_was_last_shared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter((1000.0, 1000.0, 1059.9, 1060.0))
+    monkeypatch.setattr(lookout, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    reader = Reader()
+    one = Lookout(reader, always=False)
+    one.note([sheet("host", "container")])
+    for _ in range(3):
+        await one.watch([Device(gpu=CARD)])
+    assert reader.asked == [{GPU: 0}, {GPU: 0}, {}]
 
 
 async def test_a_server_of_mps_is_no_second_owner() -> None:

@@ -15,6 +15,7 @@ from tests.fakenvml.build import build
 from tests.fakenvml.fake_node import FakeEvent, FakeFault, eight_gpu_node, h200
 
 LOST = f"return {pynvml.NVML_ERROR_GPU_IS_LOST}"
+DENIED = f"return {pynvml.NVML_ERROR_NO_PERMISSION}"
 
 
 def up(agent: RunningAgent) -> list[float]:
@@ -212,6 +213,19 @@ def test_two_equal_xids_count_two(library: Path, tmp_path: Path) -> None:
         os.kill(agent.children()[0], signal.SIGKILL)
         agent.wait_for("data again", lambda: up(agent) == [1] * 8)
         assert agent.value("podgpu_gpu_xid_errors_total", gpu="2", xid="79") == 2
+
+
+def test_xids_that_nobody_hears_are_not_0(library: Path, tmp_path: Path) -> None:
+    node = eight_gpu_node()
+    node.faults = [FakeFault(DENIED, call="nvmlDeviceRegisterEvents", device=3)]
+    with running_agent(node, tmp_path, library) as agent:
+        agent.wait_for("eight GPUs", lambda: up(agent) == [1] * 8)
+        assert agent.value("podgpu_gpu_refused", gpu="3", call="RegisterEvents", reason="no_permission") == 1
+        counted = {labels["gpu"] for labels, _ in agent.series()["podgpu_gpu_xids_total"]}
+        assert counted == set("0124567")
+        lines = agent.request("/metrics/dcgm")[1].decode().splitlines()
+        cards = [line.split('gpu="')[1][0] for line in lines if line.startswith("DCGM_FI_DEV_XID_ERRORS{")]
+        assert set(cards) == set("0124567")
 
 
 def test_what_a_device_refuses_is_asked_for_seldom(library: Path, tmp_path: Path) -> None:

@@ -3,29 +3,36 @@
 Each attack leaves the honest bill as it is without it, within one per cent, and the attacker pays for what he used.
 """
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from podgpu.agent.attribution import Attribution
+from podgpu.host.outsiders import Outsiders
 from podgpu.host.procfs import Procfs
+from podgpu.host.recent import RecentProcesses
 from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
 from podgpu.sharing import kai
 from podgpu.sharing.hami.note import NOTE
 from tests.agent.stage import StillPods, check_card
 from tests.agent.test_attribution import Kubelet
+from tests.faults.props.traced import TRACED
 
 GPU = "GPU-00000000-0000-4000-8000-000000000001"
+OTHER = "GPU-00000000-0000-4000-8000-000000000002"
 HONEST, CHEAT = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 IDS = {HONEST: "a" * 64, CHEAT: "b" * 64}
+RESERVATION = "gpu-reservation-n-a"
 SECONDS, CYCLES = 5.0, 12
 SLEEP = "print(flush=True); import time; time.sleep(600)"
 # What ends the first thread while another lives on, and what takes the name of an MPS server.
@@ -49,6 +56,9 @@ class Node:
     started: ExitStack = field(default_factory=ExitStack)
 
     def start(self, place: str, program: str = SLEEP) -> int:
+        return self.begin(place, program).pid
+
+    def begin(self, place: str, program: str = SLEEP) -> subprocess.Popen[bytes]:
         folder = self.top / place
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -60,18 +70,25 @@ class Node:
         assert process.stdout
         self.started.callback(process.stdout.close)
         assert process.stdout.readline()
-        return process.pid
+        return process
 
     def pod(self, uid: str) -> str:
         return f"{self.top.stem}-kubepods.slice/burstable/pod{uid}/{IDS[uid]}"
 
 
-@pytest.fixture
-def node() -> Iterator[Node]:
-    mounts = [Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/systemd")]
+MOUNTS = {
+    2: (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified")),
+    1: (Path("/sys/fs/cgroup/systemd"), Path("/sys/fs/cgroup/pids")),
+}
+
+
+@pytest.fixture(params=MOUNTS, ids=lambda version: f"v{version}")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node with cgroups of either version: they differ in what they show of a process that has ended."""
+    mounts = MOUNTS[request.param]
     root = next((mount for mount in mounts if (mount / "cgroup.procs").exists()), None)
     if root is None or os.geteuid() != 0:
-        pytest.skip("needs root and a cgroup hierarchy")
+        pytest.skip(f"needs root and a cgroup hierarchy of version {request.param}")
     node = Node(root / f"podgpubill{os.getpid()}.slice")
     with node.started:
         yield node
@@ -86,6 +103,18 @@ def listed(pid: int, busy: float, *, kinds: Sequence[str] = ("compute",)) -> Pro
     return Process(pid=pid, kinds=tuple(kinds), memory_bytes=10 << 30, sm_busy_us=round(busy * SECONDS * 1e6))
 
 
+class Met(Procfs):
+    """Every process has the directory in which the plugin's clients and servers meet.
+
+    The plugin mounts it into whoever it gives a share to: into the tenant who cheats as well.
+    """
+
+    def mps(self, pid: int) -> str | None:
+        return "/run/nvidia/mps" if pid in self.meeting else None
+
+    meeting: frozenset[int] = frozenset()
+
+
 async def billed(
     *processes: Process,
     busy: float,
@@ -94,29 +123,49 @@ async def billed(
     kubelet: Kubelet | None = None,
     pods: Sequence[Pod] = (),
     later: Sequence[Pod] = (),
+    ending: Callable[[RecentProcesses], Awaitable[Process]] | None = None,
+    machine: Path | None = None,
+    meeting: frozenset[int] = frozenset(),
+    state: Path | None = None,
+    others: Sequence[str] = (),
 ) -> Card:
     """Book a minute in which the card was that busy. `read_at` is when it was read last, by default now.
 
-    The pods are those of `later` after the first cycle, if there are any.
+    The pods are those of `later` after the first cycle, if there are any. `ending` plays a process that works in each
+    cycle and has ended by the reading. `machine` is the root of a machine without Kubernetes. `meeting` are PIDs of
+    MPS. What the agent keeps over restarts is in `state`. The node may have `others`, cards that nobody uses.
     """
     pods = tuple(pods) or (pod(HONEST, "honest"), pod(CHEAT, "cheat"))
     listed = StillPods(pods)
+    procfs = Met(Path("/proc"))
+    procfs.meeting = meeting
+    recent = RecentProcesses(procfs, interval=SECONDS, only_pods=machine is None)
+    if machine is None:
+        kubelet = kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {}))
     attribution = Attribution(
         interval=SECONDS,
-        allocations=kubelet or Kubelet(honest=GPU, **({"cheat": cheat} if cheat else {})),
-        pod_sources=[listed],
-        processes=Procfs(Path("/proc")),
+        allocations=kubelet,
+        pod_sources=[listed] if machine is None else [],
+        outsiders=Outsiders(machine) if machine else None,
+        books_outsiders=machine is not None,
+        processes=procfs,
+        recent=recent,
+        state=state,
     )
+    running = asyncio.create_task(attribution.run())
     end = time.monotonic() if read_at is None else read_at
     for cycle in range(CYCLES + 1):
         at = end - (CYCLES - cycle) * SECONDS
-        device = replace(_device(at, busy), processes=processes)
+        worked = [await ending(recent)] if ending else []
+        device = replace(_device(at, busy), processes=(*processes, *worked))
         # All readings come after the processes began, except where the test is about that.
-        seen = replace(device, seconds=0.0 if read_at is not None else end - at)
-        (card,) = (await attribution.attribute([seen], at)).cards
+        seen = replace(device, seconds=0.0 if read_at is not None else time.monotonic() - at)
+        idle = [replace(_device(at, 0.0), gpu=Gpu(uuid=one, index=1)) for one in others]
+        card, *_ = (await attribution.attribute([seen, *idle], at)).cards
         assert card.balance
         check_card(card, card.balance)
         listed.change(tuple(later) or pods)
+    running.cancel()
     await attribution.close()
     return card
 
@@ -134,17 +183,20 @@ def _device(at: float, busy: float) -> Device:
 
 
 def bill(card: Card, name: str) -> Booking:
-    return next((one.booking for one in card.tenants if one.container.pod == name), Booking())
+    """Of a pod, or of a container or user outside Kubernetes, by its title."""
+    owners = ((one.booking, one.container) for one in card.tenants)
+    return next((bill for bill, owner in owners if (owner.pod or owner.container) == name), Booking())
 
 
 def joules(card: Card, name: str) -> float:
     return bill(card, name).energy_mj / 1000
 
 
-async def test_who_ends_his_first_thread_still_pays(node: Node) -> None:
+@pytest.mark.parametrize("program", [HEADLESS, TRACED], ids=["alone", "traced"])
+async def test_who_ends_his_first_thread_still_pays(node: Node, program: str) -> None:
     honest = listed(node.start(node.pod(HONEST)), 0.5)
     fair = await billed(honest, listed(node.start(node.pod(CHEAT)), 0.4), busy=0.9)
-    forged = await billed(honest, listed(node.start(node.pod(CHEAT), HEADLESS), 0.4), busy=0.9)
+    forged = await billed(honest, listed(node.start(node.pod(CHEAT), program), 0.4), busy=0.9)
     assert joules(forged, "honest") == pytest.approx(joules(fair, "honest"), rel=0.01)
     assert joules(forged, "cheat") == pytest.approx(joules(fair, "cheat"), rel=0.01)
     assert joules(fair, "cheat") > 1000
@@ -160,6 +212,30 @@ async def test_who_calls_himself_an_mps_server_still_pays(node: Node, *, has_cla
     assert joules(forged, "honest") == pytest.approx(joules(fair, "honest"), rel=0.01)
     assert joules(forged, "cheat") == pytest.approx(joules(fair, "cheat"), rel=0.01)
     assert joules(fair, "cheat") > 1000
+
+
+async def test_who_ends_before_each_reading_pays_from_the_second_on(node: Node) -> None:
+    """The driver's samples name a process that has gone when the card is read: 4 s of each 5 s, each time another."""
+    played = count()
+
+    async def work(recent: RecentProcesses) -> Process:
+        process = node.begin(node.pod(CHEAT))
+        is_watched = next(played) > 1  # the first reading has no interval before it, the next one is missed
+        while is_watched and recent.holder(process.pid, time.monotonic()) is None:  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0.01)
+        process.kill()
+        process.wait()
+        return Process(pid=process.pid, sm_busy_us=round(0.8 * SECONDS * 1e6))
+
+    honest = listed(node.start(node.pod(HONEST)), 0.1)
+    fair = await billed(honest, listed(node.start(node.pod(CHEAT)), 0.8), busy=0.9)
+    async with asyncio.timeout(60):
+        forged = await billed(honest, busy=0.9, ending=work)
+    assert joules(forged, "honest") == pytest.approx(joules(fair, "honest"), rel=0.01)
+    missed = joules(fair, "cheat") - joules(forged, "cheat")
+    assert missed <= 1.01 * joules(fair, "cheat") / CYCLES
+    unknown = sum(one.energy_mj for one in forged.rest if one.reason == "unknown") / 1000
+    assert unknown == pytest.approx(missed, rel=0.01, abs=0.1)
 
 
 async def test_a_process_that_nobody_sees_is_on_nobodys_bill(node: Node) -> None:
@@ -231,21 +307,27 @@ def fraction(uid: str, name: str, notes: dict[str, str]) -> Pod:
     return replace(pod(uid, name), labels={kai.GROUP: "group"}, annotations=notes)
 
 
+def reservation(namespace: str = kai.RESERVATION_NAMESPACES[0]) -> tuple[Kubelet, Pod]:
+    """A pod that has the card for its group, and the kubelet that gave it the card."""
+    kubelet = Kubelet(**{RESERVATION: GPU})
+    kubelet.places[RESERVATION] = (namespace, "resource-reservation")
+    return kubelet, Pod(
+        namespace=namespace,
+        name=RESERVATION,
+        uid="r",
+        phase="Running",
+        labels={kai.GROUP: "group"},
+        annotations={kai.RESERVED_CARD: GPU},
+        containers=(PodContainer(name="resource-reservation"),),
+    )
+
+
 @pytest.mark.parametrize("notes", [{kai.FRACTION: "0.01"}, {}])
 async def test_who_writes_a_smaller_fraction_once_he_has_it_still_pays(
     node: Node, notes: dict[str, str]
 ) -> None:
     """No id and no limit says what KAI gave him, and use cannot be measured."""
-    kubelet = Kubelet(**{"gpu-reservation-n-a": GPU})
-    holder = Pod(
-        namespace="ns",
-        name="gpu-reservation-n-a",
-        uid="r",
-        phase="Running",
-        labels={kai.GROUP: "group"},
-        annotations={kai.RESERVED_CARD: GPU},
-        containers=(PodContainer(name=kai.RESERVATION_CONTAINER),),
-    )
+    kubelet, holder = reservation()
     processes = [replace(listed(node.start(node.pod(uid)), 0.0), sm_busy_us=None) for uid in (HONEST, CHEAT)]
     half = {kai.FRACTION: "0.5"}
     honest = fraction(HONEST, "honest", half)

@@ -67,6 +67,6 @@ ASKED = (
     Asked(
         "the scheduler's exporter",
         "hami_node_gpu_mig_instance_info",
-        "the size of an instance's placement is not read; hami_mig_device_info has its identity",
+        "HAMi gave no MIG instance on this node",
     ),
 )

@@ -1,11 +1,24 @@
 """Every fault that is played, one module for each kind. A new fault is one entry in the tuple of its module."""
 
-from tests.faults.plays import api, attacks, dcgm, driver, http, kubelet, labels, own, page, processes
+from tests.faults.plays import (
+    api,
+    attacks,
+    dcgm,
+    driver,
+    http,
+    kubelet,
+    labels,
+    own,
+    page,
+    processes,
+    restarts,
+)
 
 PLAYS = (
     *driver.PLAYS,
     *kubelet.PLAYS,
     *api.PLAYS,
+    *restarts.PLAYS,
     *dcgm.PLAYS,
     *processes.PLAYS,
     *labels.PLAYS,

@@ -11,7 +11,8 @@ import pynvml
 
 from podgpu.sources.nvml.child import ENUMERATE_SECONDS
 from tests.fakenvml.build import build
-from tests.fakenvml.fake_node import FakeFault, FakeMig, grows, h200
+from tests.fakenvml.drivers import LACKS
+from tests.fakenvml.fake_node import FakeFault, FakeMig, FakeProcess, grows, h200
 from tests.faults.node import INTERVAL, Node
 from tests.faults.page import Page
 from tests.faults.play import Fault, Phase, Play
@@ -122,6 +123,14 @@ def cut_into_instances(node: Node) -> Iterator[None]:
     node.drive()
 
 
+@contextmanager
+def one_instance_unnamed(node: Node) -> Iterator[None]:
+    code = pynvml.NVML_ERROR_NO_PERMISSION
+    refusal = FakeFault(f"return {code}", call="nvmlDeviceGetGpuInstanceId", device="1:1")
+    with driver_faults(refusal)(node), cut_into_instances(node):
+        yield
+
+
 def _end_sampler(node: Node) -> None:
     """Whatever was loaded must be loaded again."""
     if node.agent and node.agent.process.poll() is None:
@@ -144,20 +153,57 @@ def library_missing(node: Node) -> Iterator[None]:
     aside.rename(node.library)
 
 
-@contextmanager
-def older_library(node: Node) -> Iterator[None]:
+def older_library(lacks: Sequence[str]) -> Fault:
     """Put the library of an old driver in its place, which lacks newer symbols."""
-    old = build(node.folder / "old", omit=NEWER)
-    newer = node.library.rename(node.folder / "newer.so")
-    shutil.copy(old, node.library)
-    _end_sampler(node)
-    yield
-    newer.replace(node.library)
-    _end_sampler(node)
+
+    @contextmanager
+    def fault(node: Node) -> Iterator[None]:
+        old = build(node.folder / "old", omit=lacks)
+        newer = node.library.rename(node.folder / "newer.so")
+        shutil.copy(old, node.library)
+        _end_sampler(node)
+        yield
+        newer.replace(node.library)
+        _end_sampler(node)
+
+    return fault
+
+
+@contextmanager
+def first_lists(node: Node) -> Iterator[None]:
+    """Let a process run on card 1 under a driver that has only the first form of the process lists."""
+    card = node.driver.gpus[1]
+    card.processes = [FakeProcess(4242, 1 << 30)]
+    with older_library(LACKS["450.57"])(node):
+        node.drive()
+        yield
+        card.processes = []
+        node.drive()
+
+
+def lists_processes(now: Page) -> bool:
+    """The list is complete, although its newer forms are missing."""
+    return lacks_profiling(now) and now.values("podgpu_gpu_processes", gpu="1") == [1]
 
 
 def lacks_profiling(now: Page) -> bool:
     return not now.values("podgpu_gpu_sm_active_ratio") and len(now.values("podgpu_gpu_power_watts")) == 2
+
+
+@contextmanager
+def unheard(node: Node) -> Iterator[None]:
+    """Cards are registered when they are first listed, so a sampler that runs has to be another one."""
+    code = pynvml.NVML_ERROR_NO_PERMISSION
+    with driver_faults(FakeFault(f"return {code}", call="nvmlDeviceRegisterEvents", device=1))(node):
+        _end_sampler(node)
+        yield
+
+
+def says_unheard(now: Page) -> bool:
+    """How often card 1 raised an XID is not known, and the page says why."""
+    why = now.value("podgpu_gpu_refused", gpu="1", call="RegisterEvents", reason="no_permission")
+    known = {labels["gpu"] for labels, _ in now.by_name.get("podgpu_gpu_xids_total", ())}
+    return why == 1 and known == {"0"}
 
 
 SLOW = driver_faults(FakeFault("delay 150000", call="nvmlDeviceGetUtilizationRates", device=1))
@@ -226,6 +272,12 @@ PLAYS = (
         shows=survived(lambda now: len(now.values("podgpu_mig_memory_used_bytes", gpu="1")) == 3),
     ),
     Play(
+        id="A6.unnamed",
+        what="one of a card's MIG instances does not say which one it is",
+        fault=one_instance_unnamed,
+        shows=survived(lambda now: len(now.values("podgpu_mig_memory_used_bytes", gpu="1")) == 2),
+    ),
+    Play(
         id="A7",
         what="there is no driver's library yet",
         fault=library_missing,
@@ -253,8 +305,14 @@ PLAYS = (
     Play(
         id="A11",
         what="the library is an old one, without newer symbols",
-        fault=older_library,
+        fault=older_library(NEWER),
         shows=survived(lacks_profiling),
+    ),
+    Play(
+        id="A11.450",
+        what="the library is that of driver 450.57, which has only the first form of the process lists",
+        fault=first_lists,
+        shows=survived(lists_processes),
     ),
     Play(
         id="A12",
@@ -301,5 +359,12 @@ PLAYS = (
         what="all cards are unbound from the driver, and bound again",
         fault=driver_gone(pynvml.NVML_ERROR_DRIVER_NOT_LOADED),
         shows=part_down("nvml", "driver_not_loaded"),
+    ),
+    Play(
+        id="A17",
+        what="the driver does not take a card in for XIDs",
+        fault=unheard,
+        shows=survived(says_unheard),
+        recovers=LISTED,
     ),
 )

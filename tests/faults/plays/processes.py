@@ -1,8 +1,12 @@
 """E: what goes wrong with processes and pods."""
 
+import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from podgpu.host.recent import LOOK_SECONDS
 from tests.fakenvml.fake_node import make_processes
 from tests.faults.node import DEVICES, Node
 from tests.faults.page import Page
@@ -22,6 +26,7 @@ from tests.faults.props.tenants import (
     memory,
     place,
     pod,
+    power,
     process,
     processes,
     settle,
@@ -30,6 +35,7 @@ from tests.faults.props.tenants import (
     tenants,
     unknown_memory,
 )
+from tests.faults.props.traced import TRACED
 from tests.faults.signs import both, part_down, survived
 
 AFTER_ANY_READING = 1 << 40  # ticks
@@ -87,6 +93,50 @@ def zombie(node: Node) -> Iterator[None]:
     node.processes.link(int(said))
     with listed(node, int(said), sm=0):
         yield
+
+
+def has_one_more(now: Page) -> bool:
+    """Whether the process is on the bill of the pod that it was in, or on nobody's where its cgroup is not shown."""
+    cheats, nobodys = processes(now, "cheat") or 0, strangers(now, "unknown") or 0
+    bytes_of_cheat = cheats * USED
+    return memory(now, "honest") == USED and memory(now, "cheat") == bytes_of_cheat and cheats + nobodys == 2
+
+
+@contextmanager
+def traced(node: Node) -> Iterator[None]:
+    with listed(node, node.processes.start(place(CHEAT), TRACED)[0]):
+        yield
+
+
+def in_real_proc(node: Node) -> Sequence[str]:
+    """As `tenants`, with a /proc in which processes are numbered."""
+    tenants(node)
+    return ()
+
+
+@contextmanager
+def short_lived(node: Node) -> Iterator[None]:
+    """The cheat works by processes that have ended when the card is read, one after the other."""
+    own, over = node.driver.gpus[0].processes, threading.Event()
+
+    def work() -> None:
+        while not over.is_set():
+            pid, _ = node.processes.start(place(CHEAT))
+            over.wait(3 * LOOK_SECONDS)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            node.driver.gpus[0].processes = [*own, process(pid, kinds=())]
+            node.drive()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        worker.join()
+        node.driver.gpus[0].processes = own
+        node.drive()
 
 
 @contextmanager
@@ -193,7 +243,7 @@ PLAYS = (
         what="a process has ended and still holds memory",
         flags=tenants,
         fault=zombie,
-        shows=survived(lambda now: is_fair(now) and strangers(now, "unknown") == 1),
+        shows=survived(has_one_more),
     ),
     Play(id="E4", well=is_fair, what="a pod is deleted", flags=tenants, fault=deleted, shows=only_counters),
     Play(
@@ -227,5 +277,25 @@ PLAYS = (
         flags=tenants,
         fault=forged,
         shows=survived(lambda now: is_fair(now) and strangers(now, "container") == 1),
+    ),
+    Play(
+        id="E9",
+        well=is_fair,
+        what="a process lives on in its last thread, and a tracer keeps 300 that have ended",
+        flags=tenants,
+        fault=traced,
+        shows=survived(
+            lambda now: (
+                (processes(now, "cheat"), memory(now, "cheat"), strangers(now, "unknown")) == (2, 2 * USED, 0)
+            )
+        ),
+    ),
+    Play(
+        id="E10",
+        well=is_fair,
+        what="a tenant works by processes that end before the card is read",
+        flags=in_real_proc,
+        fault=short_lived,
+        shows=survived(lambda now: power(now, "cheat") > 1.5 * power(now, "honest") > 0),
     ),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, WatchEvent
 from tests.fakekubelet.kubelet import Reply
 from tests.fakekubelet.rig import given
@@ -37,6 +38,12 @@ def holds(**ids: str) -> Reply:
     return Reply(b"".join(given(id_.encode(), pod=name.encode()) for name, id_ in ids.items()))
 
 
+def offered(*ids: str) -> bytes:
+    """What a plugin that has registered offers."""
+    entry = DeviceEntry(resource=b"nvidia.com/gpu", ids=[one.encode() for one in ids])
+    return AllocatableResponse(devices=[entry]).SerializeToString()
+
+
 def has(*pods: PodMessage) -> dict[str, Reply]:
     """The answers of a kubelet that has these pods."""
     whole = [one.SerializeToString() for one in pods]
@@ -49,7 +56,7 @@ def has(*pods: PodMessage) -> dict[str, Reply]:
 
 def sound_tenants() -> dict[str, Reply]:
     return {
-        OFFERS: Reply(b""),
+        OFFERS: Reply(offered(f"{CARD}::0", f"{CARD}::1")),
         DEVICES: holds(honest=f"{CARD}::0", cheat=f"{CARD}::1"),
         **has(pod(HONEST), pod(CHEAT)),
     }

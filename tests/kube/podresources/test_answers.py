@@ -12,7 +12,15 @@ from podgpu.kube._gen.podresources_pb2 import (
     ListResponse,
     PodEntry,
 )
-from podgpu.kube.podresources import ALLOCATABLE, ALLOCATABLE_SECONDS, LIST, OLD_LIST, Allocated, PodResources
+from podgpu.kube.podresources import (
+    ALLOCATABLE,
+    ALLOCATABLE_SECONDS,
+    AWAITED_SECONDS,
+    LIST,
+    OLD_LIST,
+    Allocated,
+    PodResources,
+)
 from podgpu.model import Allocation
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
@@ -172,6 +180,7 @@ async def test_what_can_be_given_is_asked_for_rarely(
         return kubelet.calls.count(ALLOCATABLE)
 
     kubelet.replies[LIST] = Reply(given(b"GPU-a"))
+    kubelet.replies[ALLOCATABLE] = Reply(offered(b"GPU-a", b"GPU-b"))
     assert [await asked() for _ in range(8)] == [1, 1, 1, 1, 1, 1, 2, 2]
     kubelet.replies[LIST] = Reply(given(b"GPU-b"))
     assert [await asked() for _ in range(2)] == [3, 3]
@@ -221,6 +230,36 @@ async def test_what_a_plugin_offered_stands_until_it_registers_again(
     assert (await part.read()).allocatable == before.allocatable
     kubelet.replies[LIST] = Reply(b"")
     assert (await part.read()).allocatable == ()
+
+
+@pytest.mark.parametrize(
+    "silent", [Reply(b""), Reply(status=Status.UNAVAILABLE)], ids=["nothing", "a failure"]
+)
+async def test_a_plugin_that_has_not_registered_is_asked_after_soon(
+    kubelet: FakeKubelet, part: PodResources, clock: Clock, silent: Reply
+) -> None:
+    kubelet.replies[LIST] = Reply(given(b"GPU-1::0"))
+    kubelet.replies[ALLOCATABLE] = silent
+    assert (await part.read()).allocatable == ()
+    kubelet.replies[ALLOCATABLE] = Reply(offered(b"GPU-1::0", b"GPU-1::1"))
+    assert (await part.read()).allocatable == ()
+    clock.now += AWAITED_SECONDS
+    assert len((await part.read()).allocatable) == 2
+    clock.now += AWAITED_SECONDS
+    await part.read()
+    assert kubelet.calls.count(ALLOCATABLE) == 2
+
+
+async def test_another_kubelet_is_asked_what_can_be_given_at_once(
+    kubelet: FakeKubelet, part: PodResources
+) -> None:
+    kubelet.replies[LIST] = Reply(given(b"GPU-1::0"))
+    kubelet.replies[ALLOCATABLE] = Reply(offered(b"GPU-1::0", b"GPU-1::1"))
+    await part.read()
+    await kubelet.stop()
+    await kubelet.start()
+    kubelet.replies[ALLOCATABLE] = Reply(offered(b"GPU-1::0", b"GPU-1::1", b"GPU-1::2"))
+    assert len((await part.read()).allocatable) == 3
 
 
 def offered(*ids: bytes) -> bytes:

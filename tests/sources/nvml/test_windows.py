@@ -2,10 +2,12 @@
 
 import time
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pynvml
 import pytest
 
+from podgpu.model import BusyWindow
 from podgpu.sources.nvml import process
 from podgpu.sources.nvml.handle import Handle, Journal
 from podgpu.sources.nvml.process import Windows
@@ -39,6 +41,73 @@ def test_a_clock_that_was_set_back_gives_no_window_twice(
     now = time.time_ns() // 1000
     monkeypatch.setattr(process, "_now", lambda: now - 3_600_000_000)
     assert windows.read() == ()
+
+
+SECOND = 1_000_000
+
+
+class PlayedClock:
+    """A node's clock that can be set, and one that cannot, both in microseconds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = time.time_ns() // 1000
+        self.set_by = 0
+        monkeypatch.setattr(process, "_now", lambda: self.now + self.set_by)
+        monkeypatch.setattr(time, "monotonic_ns", lambda: 1000 * self.now)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now / SECOND)
+
+
+class Samples:
+    """The driver's buffer: a window each 200 ms for 14 s, stamped by the clock of then, in any order."""
+
+    def __init__(self, clock: PlayedClock, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock = clock
+        self._kept: list[tuple[int, int, int]] = []  # when, its stamp, how busy
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetSamples", self._asked)
+
+    def run(self, seconds: float, busy: int) -> None:
+        for _ in range(round(5 * seconds)):
+            self.clock.now += 200_000
+            self._kept.append((self.clock.now, self.clock.now + self.clock.set_by, busy))
+        self._kept = [one for one in self._kept if one[0] > self.clock.now - 14 * SECOND]
+
+    def _asked(self, _raw: object, _kind: int, last: int) -> tuple[int, list[SimpleNamespace]]:
+        found = sorted((stamp, busy) for _, stamp, busy in self._kept if stamp > last)
+        return 1, [
+            SimpleNamespace(timeStamp=stamp, sampleValue=SimpleNamespace(uiVal=busy)) for stamp, busy in found
+        ]
+
+
+@pytest.mark.parametrize("back", [1, 3, 10, 3600])
+@pytest.mark.parametrize("interval", [1, 5])
+def test_windows_of_before_the_clock_was_set_back_are_never_taken_for_new_ones(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, back: int, interval: int
+) -> None:
+    raw = stage.play(h200(0))
+    clock = PlayedClock(monkeypatch)
+    samples = Samples(clock, monkeypatch)
+    windows = Windows(Handle(raw, Journal()))
+    for _ in range(6):
+        samples.run(interval, busy=90)
+        assert len(windows.read()) == 5 * interval
+    samples.run(interval / 2, busy=90)
+    clock.set_by = -back * SECOND
+    found: list[BusyWindow] = []
+    for _ in range(30 // interval):
+        samples.run(interval, busy=10)
+        found += windows.read()
+    assert {one.busy_ns for one in found} == {20_000_000}
+    assert len({one.end_ns for one in found}) == len(found) >= 5 * (30 - 15 - interval)
+
+
+def test_a_clock_that_is_set_forward_costs_no_window(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = stage.play(h200(0))
+    clock = PlayedClock(monkeypatch)
+    samples = Samples(clock, monkeypatch)
+    windows = Windows(Handle(raw, Journal()))
+    clock.set_by = 3600 * SECOND
+    samples.run(1, busy=50)
+    assert len(windows.read()) == 5
 
 
 def test_a_card_that_refuses_them_is_left_alone(stage: Stage) -> None:

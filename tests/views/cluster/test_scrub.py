@@ -42,7 +42,17 @@ HARMLESS = {
     "Cluster": {"version"},
     "ClusterNode": {"state", "origin", "reason", "allocatable", "model"},
     "Snapshot": {"version", "driver_version", "nvml_version"},
-    "Gpu": {"model", "architecture", "compute_capability", "vbios", "brand"},
+    "Gpu": {
+        "model",
+        "architecture",
+        "compute_capability",
+        "vbios",
+        "brand",
+        "inforom_image",
+        "inforom_oem",
+        "inforom_ecc",
+        "inforom_power",
+    },
     "Fault": {"reason", "call"},
     "Refused": {"reason", "call"},
     "Reading": {"metric", "labels"},
@@ -66,6 +76,7 @@ HARMLESS = {
     "CardUse": {"period"},
     "Holding": {"state", "evidence"},
     "Card": {"problems"},
+    "Excused": {"role"},
 }
 
 

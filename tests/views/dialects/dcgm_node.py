@@ -71,6 +71,7 @@ def readings(load: float) -> tuple[Reading, ...]:
         Reading("remapped_rows", 2, ("uncorrected",)),
         Reading("remapped_rows", 1, ("corrected",)),
         Reading("row_remap_failed", 0),
+        Reading("vgpu_licensed", 0),
         Reading("graphics_engine_active_ratio", load),
         Reading("sm_active_ratio", 0.1 + 0.2),
         Reading("tensor_active_ratio", 0.1 + 0.2),

@@ -19,6 +19,7 @@ from podgpu.model import (
     ContainerRef,
     Device,
     Gpu,
+    PartStatus,
     Process,
     Reading,
     Snapshot,
@@ -27,6 +28,7 @@ from podgpu.model import (
 )
 from podgpu.option.address import Address
 from podgpu.serve.menu import menu
+from podgpu.sources.dcgm.options import Options as DcgmSource
 from podgpu.views.dialects._dcgm.options import Options
 from podgpu.views.dialects.container_json import DOCUMENTS
 from tests.conftest import Golden
@@ -297,7 +299,45 @@ async def test_it_is_served_at_its_path_and_on_a_port_of_its_own() -> None:
             assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
             assert [row["power_usage"] for row in json.loads(answer.body)] == [72.5]
         client.ask("/container/metrics", "POST")
-        assert (await client.answer()).status == 405
+        refused = await client.answer()
+        assert (refused.status, refused.text) == (405, "method not allowed\n")
+
+
+@pytest.mark.parametrize(
+    ("parts", "cards", "status", "body"),
+    [
+        ((PartStatus(name="nvml", up=False),), False, 500, "internal server error\n"),
+        ((PartStatus(name="dcgm", up=False),), False, 500, "internal server error\n"),
+        ((PartStatus(name="nvml", up=True), PartStatus(name="podresources", up=False)), False, 200, "[]\n"),
+        ((), False, 200, "[]\n"),
+        ((PartStatus(name="nvml", up=False),), True, 200, None),
+    ],
+)
+async def test_what_cannot_be_read_at_all_is_an_error_as_in_zxporter(
+    parts: tuple[PartStatus, ...], cards: bool, status: int, body: str | None
+) -> None:
+    stub = StubNode()
+    stub.current = replace(stub.current, parts=parts, cards=stub.current.cards if cards else ())
+    async with serving(stub, documents=menu(Config().of).documents) as server, connected(server) as client:
+        answer = await client.get("/container/metrics")
+        assert answer.status == status
+        assert body is None or answer.text == body
+
+
+def test_the_variables_of_zxporter_are_understood(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.touch()
+    given = {
+        "NODE_NAME": "n1",
+        "KUBE_CONFIG_PATH": str(kubeconfig),
+        "DCGM_LABELS": "app=exporter",
+        "DCGM_METRICS_ENDPOINT": "/gpu",
+        "GPU_REFRESH_INTERVAL_SECONDS": "10",
+    }
+    config = load({}, given)
+    source = config.of(DcgmSource)
+    assert (config.node_name, config.kube_kubeconfig) == ("n1", kubeconfig)
+    assert (source.selector, source.path, config.interval) == ("app=exporter", "/gpu", 10.0)
 
 
 words = st.text(max_size=300)

@@ -1,5 +1,6 @@
 """The pages of dcgm-exporter up to 4.8 and since 4.9."""
 
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -104,7 +105,7 @@ def test_labels_are_in_the_order_of_dcgm_exporter() -> None:
     )
     rest = 'Hostname="gpu-node-1",DCGM_FI_DRIVER_VERSION="580.159.04"'
     assert (
-        f'DCGM_FI_DEV_GPU_UTIL{{{device},{rest},container="main",namespace="team-a",pod="train-0"}} 97.0\n'
+        f'DCGM_FI_DEV_GPU_UTIL{{{device},{rest},container="main",namespace="team-a",pod="train-0"}} 97\n'
         in text
     )
 
@@ -117,9 +118,24 @@ def test_4_9_has_a_lower_case_hostname_and_a_new_name_for_the_driver() -> None:
     assert not {"Hostname", "DCGM_FI_DRIVER_VERSION"} & labels.keys()
 
 
-def test_the_hostname_of_4_8_3_is_lower_case_too() -> None:
+def test_4_8_3_has_a_lower_case_hostname_short_fractions_and_a_gauge_for_nvlink() -> None:
     small = load({"dcgm_hostname_label": ["hostname"]}, {}).of(Options)
-    assert page(dcgm, small) == page(dcgm).replace(b"Hostname=", b"hostname=")
+    before = page(dcgm).replace(b"Hostname=", b"hostname=")
+    before = before.replace(b"NVLINK_BANDWIDTH_TOTAL counter", b"NVLINK_BANDWIDTH_TOTAL gauge")
+    whole = re.sub(rb"(\} [0-9]+)\.0+\n", rb"\1\n", before)
+    assert page(dcgm, small) == re.sub(rb"(\} [0-9]+\.[0-9]*?)0+\n", rb"\1\n", whole)
+
+
+def test_numbers_are_written_as_dcgm_exporter_writes_them() -> None:
+    wanted = {
+        dcgm: {"DCGM_FI_DEV_GPU_UTIL": "97", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": "0.300000"},
+        dcgm_4_9: {"DCGM_FI_DEV_GPU_UTIL_RATIO": "0.97", "DCGM_FI_PROF_TENSOR_UTIL_RATIO": "0.3"},
+        dcgm_1_x: {"dcgm_gpu_utilization": "97", "dcgm_fi_prof_pipe_tensor_active": "0.300"},
+    }
+    for dialect, numbers in wanted.items():
+        text = page(dialect).decode()
+        found = {name: re.search(rf"^{name}\{{gpu=\"0\".* (\S+)$", text, re.MULTILINE) for name in numbers}
+        assert {name: one and one[1] for name, one in found.items()} == numbers
 
 
 def test_a_gpu_without_a_pod_has_no_pod_labels() -> None:
@@ -284,13 +300,13 @@ def test_fields_that_cannot_be_provided_are_listed(tmp_path: Path) -> None:
     config = listed(
         tmp_path / "counters.csv",
         "DCGM_FI_DEV_GPU_TEMP, gauge, known\n"
-        "DCGM_FI_DEV_OEM_INFOROM_VER, label, unknown\n"
+        "DCGM_FI_PROCESS_NAME, label, unknown\n"
         "DCGM_FI_DEV_GPU_UTIL, label, a number is no label\n"
         "DCGM_FI_DRIVER_VERSION, gauge, nor is a text a number\n"
         "DCGM_EXP_P2P_STATUS, gauge, unknown\n",
     )
     assert dcgm.unavailable(config.collectors) == (
-        "DCGM_FI_DEV_OEM_INFOROM_VER",
+        "DCGM_FI_PROCESS_NAME",
         "DCGM_FI_DEV_GPU_UTIL",
         "DCGM_FI_DRIVER_VERSION",
         "DCGM_EXP_P2P_STATUS",
@@ -306,12 +322,7 @@ def test_only_known_counters_of_dcgm_exporter_are_missing(tmp_path: Path) -> Non
     )
     missing = set(dcgm.unavailable(config.collectors))
     assert missing & counters.keys() == LEFT_OUT.keys()
-    assert LABELS & missing == {
-        "DCGM_FI_DEV_OEM_INFOROM_VER",
-        "DCGM_FI_DEV_ECC_INFOROM_VER",
-        "DCGM_FI_DEV_POWER_INFOROM_VER",
-        "DCGM_FI_DEV_INFOROM_IMAGE_VER",
-    }
+    assert not LABELS & missing
 
 
 def test_a_field_means_the_same_rows_in_every_generation() -> None:

@@ -85,24 +85,24 @@ def test_the_facts_of_the_readmes_sample_give_the_sample() -> None:
 def test_labels_are_in_the_order_of_the_exporter_itself() -> None:
     line = (
         f'dcgm_gpu_temp{{gpu="0",uuid="{CARDS[0]}",pod_name="pod1",pod_namespace="default",'
-        'container_name="pod1-ctr"} 33.0\n'
+        'container_name="pod1-ctr"} 33\n'
     )
     assert line in text(node_of_the_readme())
 
 
 def test_a_card_without_a_pod_or_with_several_has_two_labels() -> None:
     temperatures = [line for line in text(NODE).splitlines() if line.startswith("dcgm_gpu_temp{")]
-    assert f'dcgm_gpu_temp{{gpu="1",uuid="{uuid(1)}"}} 56.0' in temperatures
-    assert f'dcgm_gpu_temp{{gpu="2",uuid="{uuid(2)}"}} 56.0' in temperatures
+    assert f'dcgm_gpu_temp{{gpu="1",uuid="{uuid(1)}"}} 56' in temperatures
+    assert f'dcgm_gpu_temp{{gpu="2",uuid="{uuid(2)}"}} 56' in temperatures
 
 
 def test_a_card_split_by_mig_has_one_row_and_no_pod() -> None:
     used = [line for line in text(NODE).splitlines() if line.startswith('dcgm_fb_used{gpu="3"')]
-    assert used == [f'dcgm_fb_used{{gpu="3",uuid="{uuid(3)}"}} 30719.0']
+    assert used == [f'dcgm_fb_used{{gpu="3",uuid="{uuid(3)}"}} 30719']
 
 
 def test_a_card_without_an_xid_shows_0() -> None:
-    assert f'dcgm_xid_errors{{gpu="1",uuid="{uuid(1)}"}} 0.0' in text(NODE).splitlines()
+    assert f'dcgm_xid_errors{{gpu="1",uuid="{uuid(1)}"}} 0' in text(NODE).splitlines()
 
 
 def test_all_forty_names_are_there_if_a_card_reports_everything() -> None:

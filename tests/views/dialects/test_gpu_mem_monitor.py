@@ -60,7 +60,7 @@ def test_the_line_of_the_readme() -> None:
         "# TYPE pod_used_gpu_mem_MB gauge\n"
         'pod_used_gpu_mem_MB{app_pid="31563",gpu_name="GeForce GTX 1080 Ti",'
         'gpu_uuid="GPU-78d64296-8254-ef39-35ec-cb35bd6e6192",'
-        'pod_name="xmcvt-speech-speed-detect-77b7bbdb96-sjjdq",pod_namespace="xmcvt"} 5.0\n'
+        'pod_name="xmcvt-speech-speed-detect-77b7bbdb96-sjjdq",pod_namespace="xmcvt"} 5\n'
     )
 
 

@@ -124,8 +124,14 @@ def test_every_series_is_in_the_zone() -> None:
 def test_memory_in_use_is_what_the_library_counts() -> None:
     for name in ("hami_vgpu_memory_used_bytes", "hami_container_device_memory_bytes"):
         assert value(WITH_LIBRARY, name) == 8 * GIB
-    for name in ("vGPU_device_memory_usage_in_bytes", "Device_memory_desc_of_container"):
-        assert value(WITH_LIBRARY, name, OLD_SAMPLE) == 8 * GIB
+    assert value(WITH_LIBRARY, "vGPU_device_memory_usage_in_bytes", OLD_SAMPLE) == 8 * GIB
+
+
+def test_the_former_description_of_memory_has_its_kinds_as_labels() -> None:
+    kinds = {"context": "3", "module": "2", "data": "1", "offset": str(8 * GIB - 6)}
+    assert value(WITH_LIBRARY, "Device_memory_desc_of_container", {**OLD_SAMPLE, **kinds}) == 8 * GIB
+    # Without the library nobody knows them.
+    assert value(NODE, "Device_memory_desc_of_container", OLD_SAMPLE) == 9 * GIB
 
 
 def test_without_the_library_memory_in_use_is_what_the_driver_reports() -> None:
@@ -208,6 +214,22 @@ def test_a_slice_is_named() -> None:
     ids = {"mig_uuid": "MIG-1", "profile": "1g.18gb", "gpu_instance_id": "3", "compute_instance_id": "0"}
     assert value(snapshot, "hami_mig_device_info", {**SAMPLE, **ids}) == 1.0
     assert value(snapshot, "MigInfo", {**OLD_SAMPLE, "instanceid": "3"}) == 1.0
+    place = {"node": "n", "device_index": "0", "device_uuid": CARD}
+    assert value(snapshot, "hami_node_gpu_mig_instance_info", {**place, **ids}) == 1.0
+    old_place = {"nodeid": "n", "deviceidx": "0", "deviceuuid": CARD}
+    assert value(snapshot, "nodeGPUMigInstance", {**old_place, "migname": "1g.18gb-3"}) == 1.0
+    located = replace(device, instances=(Instance(mig=replace(mig, start=2)),))
+    snapshot = node(card(located, tenants=[Tenant(container=POD, mig="MIG-1", claims=(claim,))]))
+    start = {"placement_start": "2"}
+    assert value(snapshot, "hami_node_gpu_mig_instance_info", {**place, **ids, **start}) == 1.0
+
+
+def test_a_slice_that_another_system_gave_is_not_the_schedulers() -> None:
+    mig = MigInstance(uuid="MIG-1", gpu_instance_id=3, compute_instance_id=0, profile="1g.18gb")
+    claim = Claim(gpu=CARD, mig="MIG-1", container=POD, system="mig")
+    device = replace(DEVICE, instances=(Instance(mig=mig),))
+    snapshot = node(card(device, tenants=[Tenant(container=POD, mig="MIG-1", claims=(claim,))]))
+    assert not values(families(snapshot, BOTH), "hami_node_gpu_mig_instance_info")
 
 
 def test_a_recreated_pod_is_added_to_the_former_one_of_its_name() -> None:

@@ -101,13 +101,13 @@ def test_the_lines_of_the_readme() -> None:
     assert lines == [
         "# HELP pod_gpu_sm_util GPU SM utilization per pod (Aggregated physical utilization)",
         "# TYPE pod_gpu_sm_util gauge",
-        'pod_gpu_sm_util{gpu_id="0",pod="notebook"} 50.0',
+        'pod_gpu_sm_util{gpu_id="0",pod="notebook"} 50',
         "# HELP pod_gpu_memory_used GPU memory usage per pod (Aggregated physical usage, likely in Bytes)",
         "# TYPE pod_gpu_memory_used gauge",
-        'pod_gpu_memory_used{gpu_id="0",pod="notebook"} 4096.0',
+        'pod_gpu_memory_used{gpu_id="0",pod="notebook"} 4096',
         f"# HELP pod_total_gpu_memory {TOTAL_HELP}",
         "# TYPE pod_total_gpu_memory gauge",
-        'pod_total_gpu_memory{gpu_id="0",pod="notebook"} 12288.0',
+        'pod_total_gpu_memory{gpu_id="0",pod="notebook"} 12288',
     ]
 
 

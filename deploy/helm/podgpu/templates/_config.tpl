@@ -34,7 +34,7 @@
 
 {{/* What other values set, as JSON. */}}
 {{- define "podgpu.own" -}}
-{{- $own := dict "web.listen-address" (list (printf ":%d" (int .Values.port))) -}}
+{{- $own := dict "web.listen-address" (list (printf ":%d" (int .Values.port))) "path.state" "/var/lib/podgpu" -}}
 {{- range .Values.listeners -}}
 {{- $_ := set $own "web.listen-address" (append (get $own "web.listen-address") (printf ":%d=%s" (int .port) .dialect)) -}}
 {{- end -}}

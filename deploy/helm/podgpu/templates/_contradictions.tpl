@@ -22,6 +22,7 @@
 {{- $owners := dict
     "web.listen-address" "port and listeners" "web.config.file" "webConfig" "dcgm.collectors" "customMetrics"
     "sharing.ratio-file" "ratioFile" "path.kubelet" "kubeletPath" "path.logs" "hostPaths.podLogs"
+    "path.state" "stateHostPath"
     "path.root" "hostPaths.root" "path.procfs" "hostPID" "node-name" "the node's own name, in NODE_NAME" -}}
 {{- range $key, $owner := $owners -}}
 {{- if hasKey $.given $key -}}

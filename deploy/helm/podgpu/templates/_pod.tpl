@@ -79,6 +79,8 @@
 - name: config
   mountPath: /etc/podgpu
   readOnly: true
+- name: state
+  mountPath: /var/lib/podgpu
 {{- if include "podgpu.webConfig" . | ne "{}" }}
 - name: web-config
   mountPath: /etc/podgpu-web
@@ -103,6 +105,15 @@
 - name: config
   configMap:
     name: {{ include "podgpu.fullname" . }}
+- name: state
+{{- if .Values.stateHostPath }}
+  hostPath:
+    path: {{ .Values.stateHostPath }}
+    type: DirectoryOrCreate
+{{- else }}
+  emptyDir:
+    sizeLimit: 64Mi
+{{- end }}
 {{- if include "podgpu.webConfig" . | ne "{}" }}
 - name: web-config
   secret:

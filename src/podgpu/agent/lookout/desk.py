@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from podgpu.ledger.residency import Evidence
 from podgpu.model import BusyWindow, Slice, Span, SwitchLog
 
+LARGEST_DRIFT_NS = 20_000_000  # a log that begins longer before the end of the last has another clock
 KEPT_NS = 1_000_000_000  # a window that has not come yet may begin this long ago
 
 
@@ -19,8 +20,11 @@ class Desk(Struct):
     known_ns: int = 0  # the end of the log so far
 
     def take(self, log: SwitchLog, windows: Iterable[BusyWindow]) -> Evidence:
-        """Return what is complete, and keep the rest."""
-        self.windows += windows
+        """Return what is complete, and keep the rest. After a clock was set back, no time before it can be compared."""
+        if log.begin_ns < self.known_ns - LARGEST_DRIFT_NS:
+            self.windows, self.slices, self.blind, self.known_ns = [], [], [], 0
+            windows = ()  # they may be by either clock
+        self._wait_for(windows)
         self.slices += log.slices
         self.blind += log.lost
         if log.begin_ns > self.known_ns:
@@ -33,7 +37,15 @@ class Desk(Struct):
             log=log,
         )
         self.windows = [one for one in self.windows if one.end_ns > log.end_ns]
-        oldest = min((one.begin_ns for one in self.windows), default=log.end_ns - KEPT_NS)
+        oldest = min((log.end_ns - KEPT_NS, *(one.begin_ns for one in self.windows)))
         self.slices = [one for one in self.slices if one.end_ns > oldest]
-        self.blind = [one for one in self.blind if one.end_ns > oldest]
+        # What is forgotten is not known any more.
+        self.blind = [Span(0, oldest), *(one for one in self.blind if one.end_ns > oldest)]
         return evidence
+
+    def _wait_for(self, windows: Iterable[BusyWindow]) -> None:
+        """Add windows. Those that seem to end after later ones were stamped before the clock was set back."""
+        for one in windows:
+            if self.windows and one.end_ns < self.windows[-1].end_ns - LARGEST_DRIFT_NS:
+                self.windows = []
+            self.windows.append(one)

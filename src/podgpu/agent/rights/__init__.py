@@ -5,7 +5,7 @@ from functools import cached_property
 
 from podgpu import sharing
 from podgpu.ledger.mps import PodName
-from podgpu.model import Allocation, Claim
+from podgpu.model import Allocation, Claim, Excused, Holder
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.inventory import Inventory
 
@@ -42,7 +42,13 @@ class Rights:
 
     @cached_property
     def pods(self) -> frozenset[PodName]:
-        return frozenset((claim.container.namespace, claim.container.pod) for claim in self.claims)
+        """Those that hold anything, also those whose claims were withdrawn."""
+        claimed = frozenset((claim.container.namespace, claim.container.pod) for claim in self.claims)
+        return claimed | sharing.holders(self.inventory, self._systems)
+
+    @cached_property
+    def excused(self) -> Mapping[str, tuple[Excused, ...]]:
+        return sharing.excused(self.inventory, self._systems)
 
     @cached_property
     def unclaimed(self) -> tuple[Allocation, ...]:
@@ -64,3 +70,15 @@ def found(
     rights = Rights(inventory, systems, asked, settled, before)
     _ = rights.unclaimed  # which takes as long
     return rights
+
+
+def excused(
+    rights: Rights, served: Mapping[str, Mapping[int, str]], holders: Mapping[int, Holder]
+) -> dict[str, tuple[Excused, ...]]:
+    """Return by card who has it for others. `served` are the PIDs of MPS servers, each with its proof."""
+    found = dict(rights.excused)
+    for card, proofs in served.items():
+        for pid, proof in sorted(proofs.items()):
+            one = Excused(role="mps-server", proof=proof, container=holders[pid].container, pid=pid)
+            found[card] = (*found.get(card, ()), one)
+    return found

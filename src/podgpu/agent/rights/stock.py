@@ -72,7 +72,9 @@ class Findings(Struct, frozen=True, kw_only=True):
     vgpus: tuple[VirtualGpu, ...]
     pods: tuple[Pod, ...]
 
-    def inventory(self, devices: Sequence[Device], ratios: Sequence[float]) -> Inventory:
+    def inventory(
+        self, devices: Sequence[Device], ratios: Sequence[float], namespaces: Sequence[str]
+    ) -> Inventory:
         return Inventory(
             devices,
             self.allocations,
@@ -84,6 +86,7 @@ class Findings(Struct, frozen=True, kw_only=True):
             vgpus=self.vgpus,
             ratios=ratios,
             source=self.source,
+            namespaces=namespaces,
         )
 
 
@@ -107,11 +110,13 @@ class Stock:
         dynamics: Dynamics | None = None,
         host: Host | None = None,
         ratios: Sequence[float] = (),
+        namespaces: Sequence[str] = (),
     ) -> None:
         self._systems = systems
         self._allocations = allocations
         self._dynamics = dynamics
         self._ratios = ratios
+        self._namespaces = namespaces
         self._allocated = Latest(allocations.read, patience) if allocations else None
         self._observed = Latest(partial(self._observe, host), patience) if host else None
         self._host_errors: Counter[str] = Counter()
@@ -148,7 +153,7 @@ class Stock:
         )
         if found != self._findings:
             self._findings = found
-            self._inventory = found.inventory(devices, self._ratios)
+            self._inventory = found.inventory(devices, self._ratios, self._namespaces)
         return self._inventory
 
     async def run(self) -> None:

@@ -31,14 +31,19 @@ class Allocated(Struct, frozen=True, kw_only=True):
 
 
 def allocate(
-    objects: KubeObjects, last: Allocated | None = None, *, pod_labels: Collection[str] = ()
+    objects: KubeObjects,
+    last: Allocated | None = None,
+    *,
+    pod_labels: Collection[str] = (),
+    namespaces: Collection[str] = (),
 ) -> Allocated:
     """A node about which nothing has changed since `last` is the same object there and here.
 
-    `pod_labels` are the labels of pods that may be shown.
+    `pod_labels` are the labels of pods that may be shown, `namespaces` those of sharing systems themselves.
     """
     last, systems = last or Allocated(), sharing.systems()
-    findings = {one.node.name: one for one in _findings(objects, sharing.signs_of(systems))}
+    own = tuple(namespaces)
+    findings = {one.node.name: one for one in _findings(objects, sharing.signs_of(systems), own)}
     nodes = {
         name: last.nodes[name]
         if last.findings.get(name) == one
@@ -54,7 +59,7 @@ def allocate(
     )
 
 
-def _findings(objects: KubeObjects, signs: tuple[str, ...]) -> Iterator[Findings]:
+def _findings(objects: KubeObjects, signs: tuple[str, ...], own: tuple[str, ...]) -> Iterator[Findings]:
     """Yield what concerns each node that has to do with GPUs."""
     pods: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in objects.pods:
@@ -76,6 +81,7 @@ def _findings(objects: KubeObjects, signs: tuple[str, ...]) -> Iterator[Findings
                 claims=tuple(by_name[one] for one in wanted),
                 devices=tuple(devices[name]),
                 workloads={uid: objects.workloads[uid] for uid in uids if uid in objects.workloads},
+                namespaces=own,
             )
 
 

@@ -42,6 +42,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     claims: tuple[ResourceClaim, ...] = ()
     devices: tuple[PoolDevice, ...] = ()
     workloads: Mapping[str, Workload] = {}
+    namespaces: tuple[str, ...] = ()  # those of sharing systems themselves, besides the usual ones
 
 
 def allocated(
@@ -100,6 +101,7 @@ def _inventory(found: Findings, given: Iterable[Allocation], devices: Iterable[D
         pool_devices=found.devices,
         source=STATUS,
         node=found.node,
+        namespaces=found.namespaces,
     )
 
 

@@ -12,15 +12,16 @@ is 0: the limit is a fact, a share would be a guess.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import msgspec
 
-from podgpu.model import Allocation, Claim, ContainerRef, Device, VirtualGpu
+from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, VirtualGpu
 from podgpu.sharing.alternatives import Alternatives
 from podgpu.sharing.hami import register
 from podgpu.sharing.hami.cache import observe
-from podgpu.sharing.hami.note import MIG_NOTE, NOTE, Slice, matched
+from podgpu.sharing.hami.note import MIG_NOTE, NOTE, Slice, lenders, matched
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.quantity import Least, quantity
 
@@ -97,7 +98,8 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
 
 def least(claim: Claim, inventory: Inventory) -> Least | None:
     """By the spec: so much of each card. A spec without limits means what the plugin cuts a card into."""
-    limits = inventory.limits(claim.container)
+    lender = inventory.once(_lenders).get(claim.container)
+    limits = inventory.limits(lender or claim.container)
     if limits is None:
         return None
     total = inventory.memory.get(claim.gpu, 0)
@@ -110,17 +112,34 @@ def least(claim: Claim, inventory: Inventory) -> Least | None:
     return Least(share=cores or of_memory or (1 / parts if parts else 0.0), memory=memory, cores=cores)
 
 
+def _lenders(inventory: Inventory) -> dict[ContainerRef, ContainerRef]:
+    """Return by whose spec the entry of a container was written, where it is another's."""
+    found: dict[ContainerRef, ContainerRef] = {}
+    for pod, counts, resources in inventory.once(_with_notes):
+        refer = partial(ContainerRef, pod.namespace, pod.name, pod_uid=pod.uid)
+        lent = lenders(pod, counts, resources)
+        found |= {refer(container=name): refer(container=lender) for name, lender in lent.items()}
+    return found
+
+
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
     """Ids of other resources are HAMi's only by a note, and this one says nothing."""
     placed = inventory.once(_holders)
-    for uid, containers in inventory.once(_given).items():
+    for uid, containers in inventory.once(_given).items() if inventory.once(_is_here) else ():
         for name, ids in containers.items():
             if (
                 _ID.fullmatch(ids[0].device_id)
                 and ids[0].resource.startswith(VENDOR)
                 and (uid, name) not in placed
             ):
-                yield ids[0]
+                yield msgspec.structs.replace(ids[0], units=sum(one.units for one in ids))
+
+
+def _is_here(inventory: Inventory) -> bool:
+    """Whether anything but ids shows that it is HAMi's node: other plugins have such ids too."""
+    limits = (name for pod in inventory.pods for one in pod.containers for name in one.limits)
+    noted = any(NOTE in pod.annotations for pod in inventory.pods)
+    return noted or bool(inventory.vgpus) or any(name.startswith(SIGNS) for name in limits)
 
 
 def _parts(inventory: Inventory) -> Counter[str]:
@@ -181,17 +200,25 @@ def _given(inventory: Inventory) -> Given:
     return given
 
 
-def _by_note(given: Given, inventory: Inventory) -> Iterator[Claim]:
+def _with_notes(inventory: Inventory) -> list[tuple[Pod, dict[str, int], set[str]]]:
+    """Return the pods with a note that were given something: how many ids each container, and of which resources."""
+    given = inventory.once(_given)
+    found = []
     for pod in inventory.pods:
         held = given.get(pod.uid, {}) if NOTE in pod.annotations else {}
         if held:
             counts = {container: sum(one.units for one in ids) for container, ids in held.items()}
-            resources = {one.resource for ids in held.values() for one in ids}
-            for container, entry in matched(pod, counts, resources).items():
-                for index, each in enumerate(entry):
-                    if each and each.card in inventory.gpus:
-                        claim = _claim(held[container][0], each, "annotation", inventory)
-                        yield msgspec.structs.replace(claim, index=index)
+            found.append((pod, counts, {one.resource for ids in held.values() for one in ids}))
+    return found
+
+
+def _by_note(given: Given, inventory: Inventory) -> Iterator[Claim]:
+    for pod, counts, resources in inventory.once(_with_notes):
+        for container, entry in matched(pod, counts, resources).items():
+            for index, each in enumerate(entry):
+                if each and each.card in inventory.gpus:
+                    claim = _claim(given[pod.uid][container][0], each, "annotation", inventory)
+                    yield msgspec.structs.replace(claim, index=index)
 
 
 def _by_cache(given: Given, inventory: Inventory) -> Iterator[Claim]:

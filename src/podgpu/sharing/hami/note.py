@@ -71,6 +71,26 @@ def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
     return {name: next(iter(options)) for name, options in found.items() if len(options) == 1}
 
 
+def lenders(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> dict[str, str]:
+    """Name whose entry an init container has, where it has another's.
+
+    Versions up to 2.6 write none for init containers, and their plugin gives the first entry of the right length to
+    whoever starts first. The container that it was written for asked for devices and was given none.
+    """
+    entries = _entries(pod.annotations[NOTE], pod.annotations.get(MIG_NOTE, "[]"))
+    lasting = [one for one in pod.containers if pod.phase and not (one.is_init or one.is_ephemeral)]
+    if len(entries) != len(lasting):
+        return {}
+    init = {one.name for one in pod.containers if one.is_init}
+    written = {
+        entry: one.name
+        for one, entry in zip(reversed(lasting), reversed(entries), strict=True)
+        if one.name not in given and any(quantity(one.limits.get(name, "")) for name in resources)
+    }
+    had = matched(pod, given, resources)
+    return {name: written[entry] for name, entry in had.items() if name in init and entry in written}
+
+
 def _readings(pod: Pod, entries: Sequence[Entry], resources: Collection[str]) -> Iterator[dict[str, Entry]]:
     """Yield the ways to place all entries. A pod without a phase is not known by its spec."""
     listed = [one for one in pod.containers if pod.phase and not one.is_ephemeral]

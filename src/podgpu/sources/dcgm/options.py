@@ -24,6 +24,7 @@ class Options:
             parse=str,
             value_name="SELECTOR",
             default="app.kubernetes.io/name=dcgm-exporter",
+            also_from=("DCGM_LABELS",),
         )
     )
     namespace: str | None = at_most_one(
@@ -54,6 +55,7 @@ class Options:
             parse=absolute_path,
             value_name="PATH",
             default="/metrics",
+            also_from=("DCGM_METRICS_ENDPOINT",),
         )
     )
     timeout: float = one(

@@ -12,6 +12,7 @@ library affects that process only, and the pages stay up.
     plan     groups the catalog's rows into as few calls as possible
     gpm      profiling counters, and how busy a card is in each tenth of a second
     process  the processes on a card and their utilisation
+    process_list_v1  the lists of processes of drivers before R460
     mig      MIG instances
     event    XIDs
     failure  NVML's return codes as reasons

@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.model import Device, Fault, Gpu, Report
 from podgpu.sources import pipe
@@ -33,13 +34,21 @@ LATE_REPORTS = 2  # times the time that a report may take; an older reading is n
 class Seat(Struct):
     """The reader of a card and its thread. `absent` says why the driver no longer lists the card.
 
-    `late` is a reading that came after the report it was for. It is shown if the next one is late too.
+    `late` is a reading that came after the report it was for. It is shown if the next one is late too. `beats` says
+    that the last task of its thread was a beat, which a reading may follow.
     """
 
     worker: Worker
     reader: GpuReader
     absent: str = ""
     late: Device | None = None
+    beats: bool = False
+
+    @property
+    def is_readable(self) -> bool:
+        """A beat is short: that it runs when a report begins does not mean that the card hangs."""
+        is_free = not self.worker.busy or (self.beats and self.worker.tasks == 1)
+        return is_free and not self.absent
 
 
 class Crew:
@@ -60,7 +69,7 @@ class Crew:
         self._beat_due = 0.0
 
     def report(self, request: wire.Read) -> Report:
-        """Read every GPU whose thread is free. For the others, report the call that their thread is stuck in."""
+        """Read every GPU whose thread is free, or in a beat. For the others, report the call that it is stuck in."""
         began = time.monotonic()
         deadline = began + request.seconds
         self._patience = request.seconds
@@ -99,6 +108,7 @@ class Crew:
             if uuid in self._watched and not seat.absent and not seat.worker.busy
         ]
         for seat in seats:
+            seat.beats = True
             seat.worker.submit(seat.reader.beat)
         self._wait({seat.worker for seat in seats}, now + BEAT_SECONDS / 2)
 
@@ -124,9 +134,10 @@ class Crew:
             self._fault = Fault(reason="hung", call=call, seconds=seconds)
 
     def _read_cards(self, deadline: float, *, windows: bool) -> Iterable[Device]:
-        ready = {seat.worker for seat in self._seats.values() if not seat.worker.busy and not seat.absent}
+        ready = {seat.worker for seat in self._seats.values() if seat.is_readable}
         for uuid, seat in self._seats.items():
             if seat.worker in ready:
+                seat.beats = False
                 seat.worker.submit(partial(seat.reader.read, windows=windows, glimpses=uuid in self._watched))
         devices = {
             result.gpu.uuid: result
@@ -136,10 +147,21 @@ class Crew:
         for uuid, seat in self._seats.items():
             late, seat.late = seat.late, None
             devices.setdefault(uuid, late if late and not seat.absent else _silent(seat))
-        return devices.values()
+        return map(self._with_hearing, devices.values())
+
+    def _with_hearing(self, device: Device) -> Device:
+        """Say whether the card's XIDs are heard, and if not, why: then nobody knows how many there were."""
+        if device.fault:
+            return device
+        refused = self._listener.misses(device.gpu.uuid)
+        return replace(
+            device,
+            ability=replace(device.ability, hears_xids=refused is None),
+            refused=(*device.refused, refused) if refused else device.refused,
+        )
 
     def _wait(self, awaited: Iterable[Worker], deadline: float) -> dict[Worker, Any]:
-        """Collect the results of these workers until all have come or the deadline passes."""
+        """Collect the last result of each of these workers until all have come or the deadline passes."""
         left = set(awaited)
         results: dict[Worker, Any] = {}
         while left:
@@ -148,7 +170,7 @@ class Crew:
             except Empty:
                 break
             self._took(worker, result)
-            if worker in left:
+            if worker in left and not worker.busy:
                 left.discard(worker)
                 results[worker] = result
             else:
@@ -169,7 +191,7 @@ class Crew:
                 seat.late = result if is_recent else None
 
     def _took(self, worker: Worker, result: Any) -> None:
-        worker.busy = False
+        worker.tasks -= 1
         if isinstance(result, Exception):
             self._failed(result)
         elif worker is self._control and isinstance(result, list):

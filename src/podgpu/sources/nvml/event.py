@@ -9,11 +9,13 @@ from typing import Any
 
 import pynvml
 
-from podgpu.model import XidEvent
+from podgpu.model import Refused, XidEvent
+from podgpu.sources.nvml import failure
 
 # A wait costs 0.1 ms of processor time, so it should be long; but it blocks registering GPUs and shutting down.
 WAIT_MILLISECONDS = 1000
 PAUSE_SECONDS = 0.2  # after a wait that failed
+DEAF_AFTER = 3  # waits in a row that failed: a single one may be a mistake of the driver
 MOST_KEPT = 10_000
 
 
@@ -24,21 +26,33 @@ class EventListener:
         self._events: deque[XidEvent] = deque(maxlen=MOST_KEPT)
         self._set: Any = None
         self._uuids: dict[int, str] = {}
+        self._unheard: dict[str, Refused] = {}  # why a GPU could not be registered
+        self._failed_waits = 0
+        self._wait_refused: Refused | None = None  # once `DEAF_AFTER` waits have failed
         self._thread: threading.Thread | None = None
 
     def listen(self, raw: Any, uuid: str, call: Callable[..., Any]) -> None:
-        """Register a GPU, using `call(name, *args)`. A GPU without XID events is left out."""
+        """Register a GPU, using `call(name, *args)`. One that cannot be registered is tried again at the next call."""
         if _address(raw) in self._uuids:
             return
+        name = "nvmlDeviceGetSupportedEventTypes"
         try:
-            if not call("nvmlDeviceGetSupportedEventTypes", raw) & pynvml.nvmlEventTypeXidCriticalError:
-                return
+            if not call(name, raw) & pynvml.nvmlEventTypeXidCriticalError:
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
             if self._set is None:
-                self._set = call("nvmlEventSetCreate")
-            call("nvmlDeviceRegisterEvents", raw, pynvml.nvmlEventTypeXidCriticalError, self._set)
-        except pynvml.NVMLError:
+                name = "nvmlEventSetCreate"
+                self._set = call(name)
+            name = "nvmlDeviceRegisterEvents"
+            call(name, raw, pynvml.nvmlEventTypeXidCriticalError, self._set)
+        except pynvml.NVMLError as error:
+            self._unheard[uuid] = _refused(name, error)
             return
+        self._unheard.pop(uuid, None)
         self._uuids[_address(raw)] = uuid
+
+    def misses(self, uuid: str) -> Refused | None:
+        """Return why XIDs of a GPU may go unheard, None if all are heard."""
+        return self._unheard.get(uuid) or self._wait_refused
 
     def start(self) -> None:
         """Start waiting. Call this once the known GPUs are registered."""
@@ -55,16 +69,30 @@ class EventListener:
                 event = pynvml.nvmlEventSetWait_v2(self._set, WAIT_MILLISECONDS)
             except pynvml.NVMLError as error:
                 # A lost GPU makes every wait fail at once. Without a pause this would be a busy loop.
-                if error.value != pynvml.NVML_ERROR_TIMEOUT:
-                    time.sleep(PAUSE_SECONDS)
+                if error.value == pynvml.NVML_ERROR_TIMEOUT:
+                    self._hear()
+                    continue
+                self._failed_waits += 1
+                if self._failed_waits >= DEAF_AFTER:
+                    self._wait_refused = _refused("nvmlEventSetWait_v2", error)
+                time.sleep(PAUSE_SECONDS)
                 continue
+            self._hear()
             self._keep(event)
+
+    def _hear(self) -> None:
+        self._failed_waits, self._wait_refused = 0, None
 
     def _keep(self, event: Any) -> None:
         # The UUID comes from our table: a card that fell off the bus cannot answer.
         uuid = self._uuids.get(_address(event.device))
         if uuid:
             self._events.append(XidEvent(uuid=uuid, xid=int(event.eventData), at=time.time()))
+
+
+def _refused(name: str, error: Any) -> Refused:
+    call = name.removeprefix("nvmlDeviceGet").removeprefix("nvmlDevice").removeprefix("nvml")
+    return Refused(call=call, reason=failure.reason(error.value))
 
 
 def _address(raw: Any) -> int:

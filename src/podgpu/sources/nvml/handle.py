@@ -7,19 +7,23 @@ thread is in.
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pynvml
 
-from podgpu.sources.nvml import failure
+from podgpu.sources.nvml import failure, process_list_v1
 
 # The names in older libraries. The first version of MemoryInfo counts reserved memory as used.
 OLDER = {
     ("MemoryInfo", (pynvml.nvmlMemory_v2,)): ("MemoryInfo", ()),
     ("CurrentClocksEventReasons", ()): ("CurrentClocksThrottleReasons", ()),
     ("ComputeRunningProcesses_v3", ()): ("ComputeRunningProcesses_v2", ()),
+    ("ComputeRunningProcesses_v2", ()): ("ComputeRunningProcesses", ()),
     ("GraphicsRunningProcesses_v3", ()): ("GraphicsRunningProcesses_v2", ()),
+    ("GraphicsRunningProcesses_v2", ()): ("GraphicsRunningProcesses", ()),
+    ("MPSComputeRunningProcesses_v3", ()): ("MPSComputeRunningProcesses_v2", ()),
+    ("MPSComputeRunningProcesses_v2", ()): ("MPSComputeRunningProcesses", ()),
 }
 
 
@@ -52,13 +56,16 @@ class Handle:
 
     def get(self, function: str, *args: Any) -> Any | None:
         """Call `nvmlDeviceGet<function>`, or its name in an older library. Return None if there is no answer."""
-        wanted: tuple[str, tuple[Any, ...]] | None = (function, args)
-        while wanted:
-            answer = self.call(f"nvmlDeviceGet{wanted[0]}", *wanted[1])
-            if not self.refuses(f"nvmlDeviceGet{wanted[0]}", *wanted[1]):
+        for name, numbers in _forms(function, args):
+            answer = self.call(f"nvmlDeviceGet{name}", *numbers)
+            if not self.refuses(f"nvmlDeviceGet{name}", *numbers):
                 return answer
-            wanted = OLDER.get(wanted)
         return None
+
+    def lacks(self, call: str) -> bool:
+        """Whether a call is refused under all of its names, so that there is no answer to expect."""
+        _, getter, function = call.rpartition("nvmlDeviceGet")
+        return all(self.refuses(f"{getter}{name}", *numbers) for name, numbers in _forms(function, ()))
 
     def call(self, name: str, *args: Any) -> Any | None:
         """Call any function that takes this handle first. Return None if there is no answer."""
@@ -93,7 +100,9 @@ class Handle:
         return self.refusals.holds(_key(name, args))
 
     def _made(self, name: str, *args: Any) -> Any:
-        function: Callable[..., Any] | None = getattr(pynvml, name, None)
+        function: Callable[..., Any] | None = process_list_v1.FUNCTIONS.get(name) or getattr(
+            pynvml, name, None
+        )
         if function is None:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
         self.journal.begin(name)
@@ -101,6 +110,14 @@ class Handle:
             return function(self.raw, *args)
         finally:
             self.journal.end()
+
+
+def _forms(function: str, args: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield a call and its names in ever older libraries."""
+    wanted: tuple[str, tuple[Any, ...]] | None = (function, args)
+    while wanted:
+        yield wanted
+        wanted = OLDER.get(wanted)
 
 
 def _key(name: str, args: tuple[Any, ...]) -> tuple[str, tuple[int, ...]]:

@@ -54,34 +54,48 @@ class InstanceReaders:
 
     def __init__(self, parent: Handle) -> None:
         self._parent = parent
+        self._handles: dict[str, Handle] = {}
         self._readers: dict[str, InstanceReader] = {}
 
     def read(self) -> tuple[tuple[Instance, ...], Listing]:
-        handles = dict(self._handles())
-        if list(handles) != list(self._readers):
-            self._replace(handles)
-        results = [reader.read() for reader in self._readers.values()]
+        """Read all. The list of processes is not complete if an instance does not say which one it is."""
+        handles = {handle.get("UUID") or "": handle for handle in self._listed()}
+        is_complete = handles.pop("", None) is None
+        if list(handles) != list(self._handles):
+            self.close()
+            self._handles = handles
+        self._identify()
+        readers = [self._readers[uuid] for uuid in self._handles if uuid in self._readers]
+        results = [reader.read() for reader in readers]
         return (
             tuple(instance for instance, _ in results),
             Listing(
                 tuple(process for _, listing in results for process in listing.processes),
-                is_complete=all(listing.is_complete for _, listing in results),
+                is_complete=is_complete
+                and len(readers) == len(self._handles)
+                and all(listing.is_complete for _, listing in results),
             ),
         )
 
     def close(self) -> None:
         for reader in self._readers.values():
             reader.close()
-        self._readers = {}
+        self._handles, self._readers = {}, {}
 
-    def _handles(self) -> Iterator[tuple[str, Handle]]:
+    def _identify(self) -> None:
+        """Make the readers that are missing. An instance that does not say which one it is is asked again each time."""
+        for uuid, handle in self._handles.items():
+            mig = None if uuid in self._readers else _instance(uuid, handle, self._parent)
+            if mig:
+                spoken = {reader.mig.gpu_instance_id for reader in self._readers.values()}
+                speaks = mig.gpu_instance_id not in spoken
+                self._readers[uuid] = InstanceReader(self._parent, handle, mig, speaks=speaks)
+
+    def _listed(self) -> Iterator[Handle]:
         for index in range(self._count()):
             raw = self._parent.get("MigDeviceHandleByIndex", index)
             if raw is not None:
-                handle = Handle(raw, self._parent.journal)
-                uuid = handle.get("UUID")
-                if uuid:
-                    yield uuid, handle
+                yield Handle(raw, self._parent.journal)
 
     def _count(self) -> int:
         """A number that no card has is a mistake of the driver, and a loop that would never end."""
@@ -90,17 +104,6 @@ class InstanceReaders:
             return int(count)
         self._parent.journal.errors["implausible_value"] += 1
         return 0
-
-    def _replace(self, handles: dict[str, Handle]) -> None:
-        self.close()
-        spoken: set[int] = set()
-        for uuid, handle in handles.items():
-            mig = _instance(uuid, handle, self._parent)
-            if mig:
-                self._readers[uuid] = InstanceReader(
-                    self._parent, handle, mig, speaks=mig.gpu_instance_id not in spoken
-                )
-                spoken.add(mig.gpu_instance_id)
 
 
 def _instance(uuid: str, handle: Handle, parent: Handle) -> MigInstance | None:

@@ -92,6 +92,8 @@ def picked(row: Metric, answer: Any) -> float | None:
     value: float | None = answer
     if isinstance(row.read.pick, int):
         value = answer[row.read.pick]
+    elif callable(row.read.pick):
+        value = row.read.pick(answer)
     elif row.read.pick is not None:
         value = getattr(answer, row.read.pick, None)
     if row.read.bit is not None and value is not None:

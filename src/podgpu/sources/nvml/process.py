@@ -20,6 +20,10 @@ LARGEST_PID = 4_194_304
 NO_INSTANCE = NO_FIGURE = 2**32 - 1
 AGAIN = failure.REFUSED | {pynvml.NVML_ERROR_INSUFFICIENT_SIZE}  # the list may grow, a refusal be a mistake
 WINDOW = 200_000  # microseconds that the driver measures in
+KEPT_SECONDS = 15.0  # for which the driver keeps a window, and a little more
+LARGEST_DRIFT = (
+    100_000  # microseconds by which a clock may lag behind from one reading to the next without being set
+)
 NEWEST_WINDOW = 1_000_000  # microseconds; the driver has certainly reported a window this old
 
 
@@ -38,7 +42,7 @@ def running(handle: Handle, memory_total: float | None) -> Listing:
         entries = handle.get(function)
         if entries is None:
             # Every card lists compute processes. Many cannot list graphics or MPS clients.
-            is_complete &= kind != "compute" and handle.refuses(f"nvmlDeviceGet{function}")
+            is_complete &= kind != "compute" and handle.lacks(f"nvmlDeviceGet{function}")
         elif not _plausible(entries, memory_total):
             handle.journal.errors["process_list_layout"] += 1
             entries, is_complete = None, False
@@ -78,6 +82,18 @@ def _merged(one: Process, other: Process) -> Process:
     )
 
 
+class NodeClock:
+    """The clock that the driver stamps by, which somebody may set."""
+
+    def __init__(self) -> None:
+        self._ahead = _ahead()
+
+    def was_set_back(self) -> bool:
+        """Whether it was, since the last time that somebody asked."""
+        before, self._ahead = self._ahead, _ahead()
+        return before - self._ahead > LARGEST_DRIFT
+
+
 class Utilization:
     """The utilisation of processes, read in such a way that it adds up over time.
 
@@ -87,12 +103,13 @@ class Utilization:
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
+        self._clock = NodeClock()
         self._last_stamp = _now() - NEWEST_WINDOW
 
     def apply(self, processes: tuple[Process, ...]) -> tuple[Process, ...]:
         """Fill in the utilisation, and add processes that worked but have ended. It is None if the device has none."""
         before, now = self._last_stamp, _now()
-        if before > now:  # the clock was set back, so the length of the window is unknown
+        if self._clock.was_set_back() or before > now:  # so the length of the window is unknown
             self._last_stamp = now
             return processes
         samples = self._samples()
@@ -143,18 +160,24 @@ class Windows:
     """The card's own busy time in each of the driver's windows of 200 ms, all that are new in one call.
 
     These are the figures that the looks carry too, but here each window is reported by itself. The driver keeps those
-    of the last 14 seconds.
+    of the last 14 seconds, and stamps them by the node's clock.
     """
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._last_stamp = _now()
+        self._clock = NodeClock()
+        self._mixed_until = 0.0  # monotonic seconds
 
     def read(self) -> tuple[BusyWindow, ...]:
-        if self._last_stamp > _now():  # the clock was set back
+        if self._clock.was_set_back():
+            # Until the driver forgets the older windows, they look like new ones.
             self._last_stamp = _now()
+            self._mixed_until = time.monotonic() + KEPT_SECONDS
         samples = [one for one in self._asked() if self._last_stamp < one.timeStamp <= _now()]
         self._last_stamp = max((one.timeStamp for one in samples), default=self._last_stamp)
+        if time.monotonic() < self._mixed_until:
+            return ()
         return tuple(
             BusyWindow(
                 (one.timeStamp - WINDOW) * 1000,
@@ -202,3 +225,8 @@ def _ratio(percent: int) -> float | None:
 
 def _now() -> int:
     return time.time_ns() // 1000
+
+
+def _ahead() -> int:
+    """By how many microseconds the node's clock is ahead of one that nobody sets."""
+    return _now() - time.monotonic_ns() // 1000

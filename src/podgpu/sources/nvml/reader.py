@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 import msgspec
+import pynvml
 
 from podgpu.model import SEES_ALL, BusyWindow, Device, Fault, Gpu, Reading, Refused
 from podgpu.sources.child import sees_node
@@ -20,9 +21,7 @@ from podgpu.sources.nvml.process import Utilization, Windows, running
 SLOW_SECONDS = 30.0  # between two readings of slow values: together they cost more than a cycle
 MIG_MODE_SECONDS = 5.0  # between two checks of the MIG mode
 
-# XIDs are heard even if the list of processes is incomplete.
-ABLE = msgspec.structs.replace(SEES_ALL, hears_xids=True)
-PARTLY_ABLE = msgspec.structs.replace(ABLE, sees_all=False)
+SEES_SOME = msgspec.structs.replace(SEES_ALL, sees_all=False)
 
 # Facts that are asked for again while a card refuses them, and what every card should answer unless it is in MIG mode.
 FACTS = ("nvmlDeviceGetName", "nvmlDeviceGetMinorNumber", "nvmlDeviceGetPciInfo", "nvmlDeviceGetNumGpuCores")
@@ -153,7 +152,7 @@ class GpuReader:
             readings=readings,
             instances=instances,
             processes=processes,
-            ability=ABLE if listing.is_complete else PARTLY_ABLE,
+            ability=SEES_ALL if listing.is_complete else SEES_SOME,
             refused=tuple(self._refused()),
             windows=self._busy_windows() if windows and not self.gpu.mig_enabled else (),
         )
@@ -167,8 +166,7 @@ class GpuReader:
         missed = dict(refusals.lost())
         for call in () if self.gpu.mig_enabled else EXPECTED:
             code = refusals.code((call, ()))
-            has_older = call.endswith("_v3") and not self._handle.refuses(call.replace("_v3", "_v2"))
-            if code is not None and not has_older:
+            if code is not None and self._handle.lacks(call):
                 missed[call, ()] = code
         for call, code in sorted({(name, code) for (name, _), code in missed.items()}):
             yield Refused(
@@ -234,6 +232,10 @@ def _facts(handle: Handle, known: Gpu) -> Gpu:
         vbios=handle.get("VbiosVersion") or known.vbios,
         brand=BRANDS.get(handle.get("Brand") or 0, known.brand),
         serial=handle.get("Serial") or known.serial,
+        inforom_image=handle.get("InforomImageVersion") or known.inforom_image,
+        inforom_oem=handle.get("InforomVersion", pynvml.NVML_INFOROM_OEM) or known.inforom_oem,
+        inforom_ecc=handle.get("InforomVersion", pynvml.NVML_INFOROM_ECC) or known.inforom_ecc,
+        inforom_power=handle.get("InforomVersion", pynvml.NVML_INFOROM_POWER) or known.inforom_power,
         mig_enabled=known.mig_enabled,
         multiprocessors=_else(_multiprocessors(handle.get("NumGpuCores"), capability), known.multiprocessors),
     )

@@ -36,6 +36,7 @@ _QUIET = {
     "recovery_action",
     "remapped_rows",
     "row_remap_failed",
+    "vgpu_licensed",
     "row_remap_pending",
     "throttle_seconds_total",
 }

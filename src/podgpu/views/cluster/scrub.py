@@ -16,6 +16,7 @@ from podgpu.model import (
     Cluster,
     ClusterNode,
     ContainerRef,
+    Excused,
     Fault,
     Gpu,
     Holder,
@@ -77,6 +78,7 @@ _DROPPED: dict[type[Struct], dict[str, Any]] = {
     Fault: {"detail": ""},
     Gpu: {"pci_bus_id": "", "serial": None},
     SharingStatus: {"doubts": ()},
+    Excused: {"proof": ""},
 }
 
 

@@ -17,6 +17,10 @@ Answers = Callable[[Mapping[str, str]], bytes]
 Document = Callable[[Snapshot, Any], Answers]
 
 
+class UnreadableError(Exception):
+    """A document that has nothing to say because the GPUs could not be read. Its system answered with an error then."""
+
+
 class Dialect(Protocol):
     """A module of this package with these names. A module whose own name begins with an underscore is no dialect.
 

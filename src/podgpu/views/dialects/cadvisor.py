@@ -13,6 +13,7 @@ from podgpu.model import PodContainer, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants
+from podgpu.views.sample_format import go
 from podgpu.views.series import Family, Labels
 
 MAKE = "nvidia"
@@ -53,7 +54,7 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
 
 
 def _family(name: str, help_text: str) -> Family:
-    return Family(f"container_accelerator_{name}", Kind.GAUGE, help_text, Worth.CORE)
+    return Family(f"container_accelerator_{name}", Kind.GAUGE, help_text, Worth.CORE, writing=go)
 
 
 def _labels(one: PodTenant, known: PodContainer | None) -> Labels:

@@ -10,18 +10,21 @@ from datetime import UTC, datetime
 import msgspec
 
 from podgpu import catalog
+from podgpu.catalog.parts import DCGM, NVML
 from podgpu.model import ContainerRef, Snapshot
-from podgpu.views.dialects import Answers, Document, Families
+from podgpu.views.dialects import Answers, Document, Families, UnreadableError
 from podgpu.views.dialects._dcgm.counters import field
 from podgpu.views.dialects._dcgm.derived import event_mask
 from podgpu.views.dialects._dcgm.entity import Entity, entities, printed
 from podgpu.views.dialects._dcgm.occupant import Occupant
 from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.sample_format import in_json
 from podgpu.views.text import clean
 
 Object = dict[str, str | float | None]
 
 _FILTERS = {"pod": "pod", "namespace": "namespace", "container": "container", "node": "node_name"}
+_SOURCES = frozenset({NVML.name, DCGM.name})
 _NOBODY = ContainerRef("", "", "")
 _OPEN, _CLOSE = b"[\n", b"\n]"
 
@@ -113,7 +116,7 @@ def answers(snapshot: Snapshot, options: Options) -> Answers:
     sheets: dict[float | None, Sheet] = {}
 
     def answer(query: Mapping[str, str]) -> bytes:
-        missing = None if query.get("missing") == "null" else 0.0
+        missing = None if query.get("missing") == "null" else 0
         if missing not in sheets:
             found = (_object(snapshot, row, missing) for row in rows)
             sheets[missing] = Sheet([one for one in found if one is not None])
@@ -172,7 +175,7 @@ def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None) -> Obj
     values = row.values()
     if all(value is None for value in values.values()):
         return None
-    numbers = {field: missing if value is None else value for field, value in values.items()}
+    numbers = {field: missing if value is None else in_json(value) for field, value in values.items()}
     taken_at = datetime.fromtimestamp(snapshot.taken_at, UTC).isoformat().replace("+00:00", "Z")
     return {**_identity(snapshot, row), **numbers, "timestamp": taken_at}
 
@@ -202,8 +205,16 @@ OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workloa
 
 __all__ = ["DOCUMENTS", "FIELDS", "OMITTED", "PAGES", "READINGS", "Options", "document"]
 
+
+def _served(snapshot: Snapshot, options: Options) -> Answers:
+    """Without GPUs, an empty list. If they could not be read at all, an error."""
+    if not snapshot.cards and any(part.name in _SOURCES and not part.up for part in snapshot.parts):
+        raise UnreadableError
+    return answers(snapshot, options)
+
+
 PAGES: Mapping[str, Families] = {}
 DOCUMENTS: Mapping[str, Document] = {
-    "/container/metrics": answers,
-    "/metrics/container-json": answers,
+    "/container/metrics": _served,
+    "/metrics/container-json": _served,
 }

@@ -2,24 +2,46 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
+from podgpu.catalog.row import Alias, Kind, Metric
 from podgpu.model import Snapshot
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm import page
-from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation, select_all, unavailable
+from podgpu.views.dialects._dcgm.counters import DECIMALS, DEFAULTS, Generation, select_all, unavailable
+from podgpu.views.dialects._dcgm.entity import unnamed
 from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.sample_format import decimals, shortest
 from podgpu.views.series import Family
 
-__all__ = ["DOCUMENTS", "MORE", "PAGES", "Options", "families", "unavailable"]
+__all__ = ["DOCUMENTS", "MORE", "PAGES", "Options", "families", "unavailable", "unnamed"]
 
-GENERATION = Generation(lambda row: row.dcgm, lambda fact: fact.dcgm, DEFAULTS)
+
+# What 4.8.3 changed without a change of names.
+_RENAMED_LABEL = "hostname"
+_GAUGES = "DCGM_FI_DEV_NVLINK_BANDWIDTH_"
+
+
+def _since_4_8_3(row: Metric) -> Alias | None:
+    alias = row.dcgm
+    return replace(alias, kind=Kind.GAUGE) if alias and alias.name.startswith(_GAUGES) else alias
+
+
+_BY_LABEL = {
+    one.hostname: one
+    for one in (
+        Generation(lambda row: row.dcgm, lambda fact: fact.dcgm, DEFAULTS, "Hostname", decimals(DECIMALS)),
+        Generation(_since_4_8_3, lambda fact: fact.dcgm, DEFAULTS, _RENAMED_LABEL, shortest),
+    )
+}
 
 
 def families(snapshot: Snapshot, options: Options) -> list[Family]:
-    return page.families(snapshot, options, GENERATION, options.hostname_label)
+    return page.families(snapshot, options, _BY_LABEL[options.hostname_label])
 
 
 def every_field(snapshot: Snapshot, options: Options) -> list[Family]:
-    return page.families(snapshot, options, GENERATION, options.hostname_label, select_all)
+    return page.families(snapshot, options, _BY_LABEL[options.hostname_label], select_all)
 
 
 PAGES: Mapping[str, Families] = {"/metrics/dcgm": families}

@@ -8,9 +8,12 @@ from podgpu.views.dialects._dcgm import xid
 from podgpu.views.dialects._dcgm.counters import Counter, every
 from podgpu.views.dialects._dcgm.entity import Entity, whole
 from podgpu.views.dialects._dcgm.occupant import only_pod
+from podgpu.views.sample_format import decimals, whole_numbers
 from podgpu.views.series import Family, Key, Labels
 
 COUNTERS = every(lambda row: row.dcgm1x)
+
+FRACTIONS = decimals(3)  # as `dcgmi dmon` prints them, from which 1.x made its page
 
 _DEVICE = ("gpu", "uuid")
 _POD = ("pod_name", "pod_namespace", "container_name")
@@ -35,7 +38,8 @@ def _key(entity: Entity) -> Key:
 
 def _family(counter: Counter, rows: list[tuple[Entity, Key]]) -> Family:
     samples = {key: value for entity, key in rows for value in entity.values(counter).values()}
-    return Family(counter.name, counter.kind, counter.help, counter.worth, samples, counter.group)
+    writing = FRACTIONS if counter.is_fraction else whole_numbers
+    return Family(counter.name, counter.kind, counter.help, counter.worth, samples, counter.group, writing)
 
 
 PAGES: Mapping[str, Families] = {"/metrics/dcgm-1.x": families, "/gpu/metrics": families}

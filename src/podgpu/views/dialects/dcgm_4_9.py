@@ -7,20 +7,25 @@ from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._dcgm import page
 from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation, select_all
 from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.sample_format import shortest
 from podgpu.views.series import Family
 
 # Since then the size of the memory is shown by default.
 GENERATION = Generation(
-    lambda row: row.dcgm49, lambda fact: fact.dcgm49, (*DEFAULTS, "DCGM_FI_DEV_FB_CAPACITY_BYTES")
+    alias=lambda row: row.dcgm49,
+    fact_name=lambda fact: fact.dcgm49,
+    defaults=(*DEFAULTS, "DCGM_FI_DEV_FB_CAPACITY_BYTES"),
+    hostname="hostname",
+    fractions=shortest,
 )
 
 
 def families(snapshot: Snapshot, options: Options) -> list[Family]:
-    return page.families(snapshot, options, GENERATION, "hostname")
+    return page.families(snapshot, options, GENERATION)
 
 
 def every_field(snapshot: Snapshot, options: Options) -> list[Family]:
-    return page.families(snapshot, options, GENERATION, "hostname", select_all)
+    return page.families(snapshot, options, GENERATION, select_all)
 
 
 PAGES: Mapping[str, Families] = {"/metrics/dcgm-4.9": families}

@@ -12,6 +12,7 @@ from podgpu.model import Card, ContainerRef, Gpu, Pod, Snapshot
 from podgpu.model.quantity import amount, total
 from podgpu.views.dialects import Answers, Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
+from podgpu.views.sample_format import go, in_json
 from podgpu.views.series import Family, Labels
 from podgpu.views.text import clean
 
@@ -104,7 +105,9 @@ def usage(snapshot: Snapshot, _options: None) -> Answers:
             name = clean(one.container.container)
             if one.cards:
                 pod["stat"][name] = {"dev": list(map(_device, one.cards))}
-            pod["spec"][name] = _known({"gpu": one.requested_cards, "mem": one.requested_mib})
+            pod["spec"][name] = _known(
+                {"gpu": _number(one.requested_cards), "mem": _number(one.requested_mib)}
+            )
     body = msgspec.json.encode({"usage": found})
     return lambda _query: body
 
@@ -140,7 +143,7 @@ def _device(use: CardUse) -> dict[str, Any]:
         {
             "id": clean(use.gpu.pci_bus_id) or None,
             "card_idx": str(use.gpu.index),
-            "gpu": use.percent,
+            "gpu": _number(use.percent),
             "mem": use.mib,
             "pids": sorted(process.pid for one in use.tenants for process in one.tenant.running),
             "device_mem": _mib(reading(use.card.readings, "memory_total_bytes")),
@@ -165,12 +168,16 @@ def _whole(text: str) -> int | None:
     return None if found is None or found > MOST else ceil(found)
 
 
+def _number(value: float | None) -> float | None:
+    return None if value is None else in_json(value)
+
+
 def _mib(size: float | None) -> int | None:
     return None if size is None else int(size) >> 20
 
 
 def _family(name: str, help_text: str) -> Family:
-    return Family(name, Kind.GAUGE, help_text, Worth.CORE)
+    return Family(name, Kind.GAUGE, help_text, Worth.CORE, writing=go)
 
 
 def _labels(snapshot: Snapshot, one: ContainerUse, key: str, value: str) -> Labels:

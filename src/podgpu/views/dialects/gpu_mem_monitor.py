@@ -9,6 +9,7 @@ from podgpu.catalog.units import MIB
 from podgpu.model import Card, Holder, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
+from podgpu.views.sample_format import whole_numbers
 from podgpu.views.series import Family, Labels
 
 NAME = "pod_used_gpu_mem_MB"
@@ -64,7 +65,7 @@ class Options:
 
 def families(snapshot: Snapshot, options: Options) -> list[Family]:
     wording = LATER if options.labels == "later" else README
-    page = Family(NAME, Kind.GAUGE, HELP, Worth.CORE)
+    page = Family(NAME, Kind.GAUGE, HELP, Worth.CORE, writing=whole_numbers)
     for facts, memory in _processes(snapshot, wording, options.node_ip or _address(snapshot)):
         # A process on two instances of a card is listed once for each.
         page.add(memory, Labels(wording.names, [facts[name] for name in wording.names]))

@@ -13,6 +13,7 @@ from podgpu.model.quantity import total
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants
+from podgpu.views.sample_format import cpp
 from podgpu.views.series import Family, Labels
 
 UTILIZATION, USED, TOTAL = "pod_gpu_sm_util", "pod_gpu_memory_used", "pod_total_gpu_memory"
@@ -83,7 +84,7 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
     names = card_names(snapshot)
     multiplied = options.utilization == "multiplied"
     words = _HELP | _MULTIPLIED_HELP if multiplied else _HELP
-    page = {name: Family(name, Kind.GAUGE, text, Worth.CORE) for name, text in words.items()}
+    page = {name: Family(name, Kind.GAUGE, text, Worth.CORE, writing=cpp) for name, text in words.items()}
     for pod, namespace in _namespaces(snapshot, pods, always=options.namespace == "on").items():
         for row in _by_slot(pods[pod]) if slots else _by_card(pods[pod], names):
             labels = _labels(row.gpu_id, namespace, pod)

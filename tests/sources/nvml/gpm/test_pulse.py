@@ -89,6 +89,45 @@ def test_a_card_that_is_lost_during_a_beat_is_reported_by_the_next_reading(stage
     assert other.fault is None
 
 
+def slow_beat(stage: Stage, fault: str) -> Crew:
+    """Let a beat of the first card run when the next report begins."""
+    crew = crew_of(stage, h200(0).uuid)
+    crew.beat()
+    stage.node.faults.append(FakeFault(fault, SAMPLE, device=0))
+    stage.rewrite()
+    crew.beat()
+    assert crew._seats[h200(0).uuid].worker.busy
+    return crew
+
+
+def test_a_card_whose_beat_runs_when_a_report_begins_does_not_hang(stage: Stage) -> None:
+    crew = slow_beat(stage, "delay 300000")
+    for _ in range(3):
+        devices = crew.report(wire.Read(20.0, windows=True, watched=(h200(0).uuid,))).devices
+        assert [device.fault for device in devices] == [None, None]
+        assert all(device.readings for device in devices)
+        crew.beat()
+
+
+def test_a_beat_that_does_not_return_is_named_and_a_reading_follows_it_once(stage: Stage) -> None:
+    crew = slow_beat(stage, "hang")
+    for _ in range(2):
+        hung, other = crew.report(wire.Read(2.0, windows=True, watched=(h200(0).uuid,))).devices
+        assert hung.fault
+        assert (hung.fault.reason, hung.fault.call) == ("hung", SAMPLE)
+        assert other.fault is None
+        crew.beat()
+    assert hung.fault
+    assert hung.fault.seconds > 2.0  # since the beat began
+    assert crew._seats[h200(0).uuid].worker.tasks == 2
+    stage.node.faults.clear()
+    stage.rewrite()
+    deadline = time.monotonic() + 20
+    while crew.report(wire.Read(2.0)).devices[0].fault:
+        assert time.monotonic() < deadline
+    assert not crew._seats[h200(0).uuid].worker.busy
+
+
 @pytest.mark.parametrize("what", ["instances", "no profiling"])
 def test_a_card_without_tenths_keeps_the_drivers_windows(stage: Stage, what: str) -> None:
     card = mig_card() if what == "instances" else h200(0)

@@ -120,6 +120,16 @@ def test_what_waits_when_the_clock_is_set_back_far_stays_whole() -> None:
     assert len(found) > 20
 
 
+def test_a_clock_that_is_set_back_between_two_glimpses_of_a_cycle_starts_anew() -> None:
+    card, tenths = Card(60), Tenths()
+    hour = 3_600 * 10 * TENTH
+    before = [Glimpse(one.begin_ns + hour, one.end_ns + hour, one.busy) for one in card.glimpses(1, 28, 0)]
+    tenths.cut([], [*before, *card.glimpses(1, 3, 0)])
+    found = tenths.cut(card.windows(2, 26), card.glimpses(3, 28, 0))
+    assert card.exact(found)
+    assert all(one.end_ns < BEGIN + hour for one in tenths._glimpses)
+
+
 def test_nothing_is_kept_for_ever() -> None:
     card, tenths = Card(1000), Tenths()
     for second in range(1, 99):

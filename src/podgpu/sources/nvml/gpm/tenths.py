@@ -42,9 +42,11 @@ class Tenths:
         """Return the windows, halved where that is possible. The newest may wait for glimpses of the next cycle."""
         late, fresh, self._waiting = self._waiting, list(windows), []
         found: list[BusyWindow] = []
-        if not glimpses or _is_set_back(self._glimpses, glimpses):
+        valid = _since_set_back([*self._glimpses[-1:], *glimpses])
+        if not glimpses or valid is not None:
             self._glimpses, self._windows = [], []
             found, late = late, []  # there is nothing left to cut them by
+            glimpses = valid or glimpses
         if not glimpses:
             return (*found, *fresh)
         self._windows += fresh
@@ -73,8 +75,12 @@ class Tenths:
                 yield from _halves(one, tenths, phase)
 
 
-def _is_set_back(known: Sequence[Glimpse], new: Sequence[Glimpse]) -> bool:
-    return bool(known and new) and new[0].end_ns <= known[-1].end_ns
+def _since_set_back(glimpses: Sequence[Glimpse]) -> Sequence[Glimpse] | None:
+    """Return those since the clock was last set back, None if it was not."""
+    for place in range(len(glimpses) - 1, 0, -1):
+        if glimpses[place].end_ns <= glimpses[place - 1].end_ns:
+            return glimpses[place:]
+    return None
 
 
 def _phase(windows: Sequence[BusyWindow]) -> int:

@@ -6,13 +6,19 @@ from functools import lru_cache
 
 from podgpu import catalog
 from podgpu.catalog.row import Alias, Kind, Metric, Unit, Worth
+from podgpu.catalog.units import JOULES, RATIO, SECONDS, WATTS
 from podgpu.views.dialects._dcgm import derived
 from podgpu.views.dialects._dcgm.collectors import Collector, Collectors
 from podgpu.views.dialects._dcgm.facts import FACTS, Fact
+from podgpu.views.sample_format import Writing, whole_numbers
 
 AliasOf = Callable[[Metric], Alias | None]
 
 LABEL = "label"
+
+DECIMALS = 6  # as dcgm-exporter prints fractions
+# Units in which DCGM has fractions. In the others it has whole numbers.
+_FRACTIONS = (WATTS, RATIO, JOULES, SECONDS)
 
 _ROWS = (*catalog.device_rows(), *derived.ROWS)
 
@@ -32,6 +38,10 @@ class Counter:
         return Worth(max(row.worth.value for row in self.rows))
 
     @property
+    def is_fraction(self) -> bool:
+        return is_fraction(self.unit)
+
+    @property
     def group(self) -> str:
         return derived.GROUPS.get(self.rows[0].name) or catalog.group_of(self.rows[0])
 
@@ -49,11 +59,20 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """How a version of dcgm-exporter names rows and facts, and what it shows by default."""
+    """How a version of dcgm-exporter names rows, facts and the node, what it shows by default, and how it writes."""
 
     alias: AliasOf
     fact_name: Callable[[Fact], str]
     defaults: tuple[str, ...]
+    hostname: str
+    fractions: Writing
+
+    def writing(self, counter: Counter) -> Writing:
+        return self.fractions if counter.is_fraction else whole_numbers
+
+
+def is_fraction(unit: Unit) -> bool:
+    return unit in _FRACTIONS
 
 
 def every(alias: AliasOf) -> tuple[Counter, ...]:
@@ -132,7 +151,7 @@ def _fields() -> dict[str, Counter]:
 
 _FIELDS = _fields()
 
-# default-counters.csv without the vGPU licence, the only one of its fields that podgpu does not read.
+# default-counters.csv, in the order in which dcgm-exporter prints: by DCGM's numbers of the fields.
 DEFAULTS = (
     "DCGM_FI_DEV_SM_CLOCK",
     "DCGM_FI_DEV_MEM_CLOCK",
@@ -149,10 +168,11 @@ DEFAULTS = (
     "DCGM_FI_DEV_FB_FREE",
     "DCGM_FI_DEV_FB_USED",
     "DCGM_FI_DEV_FB_RESERVED",
-    "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
     "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
     "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
     "DCGM_FI_DEV_ROW_REMAP_FAILURE",
+    "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
+    "DCGM_FI_DEV_VGPU_LICENSE_STATUS",
     "DCGM_FI_DRIVER_VERSION",
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",

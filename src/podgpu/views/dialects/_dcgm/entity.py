@@ -7,10 +7,10 @@ from functools import cached_property
 from math import isfinite
 
 from podgpu.catalog.row import Metric, Unit
-from podgpu.catalog.units import JOULES, MIB, RATIO, SECONDS, WATTS
-from podgpu.model import UNKNOWN, Card, Instance, Reading, Tenant
-from podgpu.views.dialects._dcgm.counters import Counter
-from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, occupants
+from podgpu.catalog.units import MIB
+from podgpu.model import UNKNOWN, Card, Instance, Reading, Snapshot, Tenant
+from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, is_fraction
+from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, is_dynamic, occupants, only_pod
 from podgpu.views.outsider import is_outsider
 
 # DCGM repeats a card's value for each of its instances, but not these.
@@ -27,8 +27,6 @@ _CARD_ALONE = frozenset(
         "pcie_receive_bytes_per_second",
     }
 )
-DECIMALS = 6  # as dcgm-exporter prints fractions
-_FRACTIONS = (WATTS, RATIO, JOULES, SECONDS)
 _COMPUTE_PART = re.compile(r"[0-9]+c\.")
 
 
@@ -98,6 +96,18 @@ def entities(cards: Iterable[Card]) -> Iterator[Entity]:
             yield whole(card)
 
 
+def unnamed(snapshot: Snapshot) -> list[int]:
+    """Index the cards on which rows name nobody, because several pods were given the card or an instance of it."""
+    shared = (
+        entity.card.gpu.index
+        for entity in entities(snapshot.cards)
+        if any(one.claim for one in entity.occupants)
+        and not only_pod(entity.occupants)
+        and not is_dynamic(entity.occupants)
+    )
+    return list(dict.fromkeys(shared))
+
+
 def whole(card: Card) -> Entity:
     return Entity(card, (), tuple(one for one in card.tenants if not one.mig))
 
@@ -114,7 +124,7 @@ def printed(value: float, unit: Unit) -> float | None:
 
 
 def rounded(quotient: float, unit: Unit) -> float:
-    return round(quotient, DECIMALS) if unit in _FRACTIONS else float(round(quotient))
+    return round(quotient, DECIMALS) if is_fraction(unit) else float(round(quotient))
 
 
 def _by_metric(readings: Iterable[Reading]) -> dict[str, list[Reading]]:

@@ -34,4 +34,20 @@ FACTS = (
         lambda _, gpu: "" if gpu.minor is None else str(gpu.minor),
     ),
     Fact("DCGM_FI_DEV_VBIOS_VERSION", "DCGM_FI_DEV_VBIOS_VERSION", lambda _, gpu: gpu.vbios),
+    Fact(
+        "DCGM_FI_DEV_INFOROM_IMAGE_VER",
+        "DCGM_FI_DEV_INFOROM_IMAGE_VERSION",
+        lambda _, gpu: gpu.inforom_image or "",
+    ),
+    Fact(
+        "DCGM_FI_DEV_OEM_INFOROM_VER", "DCGM_FI_DEV_INFOROM_OEM_VERSION", lambda _, gpu: gpu.inforom_oem or ""
+    ),
+    Fact(
+        "DCGM_FI_DEV_ECC_INFOROM_VER", "DCGM_FI_DEV_INFOROM_ECC_VERSION", lambda _, gpu: gpu.inforom_ecc or ""
+    ),
+    Fact(
+        "DCGM_FI_DEV_POWER_INFOROM_VER",
+        "DCGM_FI_DEV_INFOROM_POWER_VERSION",
+        lambda _, gpu: gpu.inforom_power or "",
+    ),
 )

@@ -11,8 +11,8 @@ from podgpu.catalog.row import Unit
 from podgpu.model import Card, Snapshot
 from podgpu.views.dialects._dcgm import derived, xid
 from podgpu.views.dialects._dcgm.collectors import Collectors
-from podgpu.views.dialects._dcgm.counters import Counter, Generation, Selection, select
-from podgpu.views.dialects._dcgm.entity import DECIMALS, Entity, entities, printed, rounded
+from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, Generation, Selection, select
+from podgpu.views.dialects._dcgm.entity import Entity, entities, printed, rounded
 from podgpu.views.dialects._dcgm.labels import PodLabels, RowLabels, device_labels, key
 from podgpu.views.dialects._dcgm.occupant import Occupant, is_dynamic, only_pod
 from podgpu.views.dialects._dcgm.options import Options
@@ -34,7 +34,6 @@ def families(
     snapshot: Snapshot,
     options: Options,
     generation: Generation,
-    hostname: str,
     choose: Callable[[Generation, Collectors | None], Selection] = select,
 ) -> list[Family]:
     selection = choose(generation, options.collectors)
@@ -47,12 +46,12 @@ def families(
         _row(
             entity,
             pods,
-            device_labels(snapshot, entity, selection, hostname),
+            device_labels(snapshot, entity, selection, generation.hostname),
             split=options.per_container == "on",
         )
         for entity in entities(_cards(snapshot, selection))
     ]
-    page = (_family(counter, rows) for counter in selection.counters)
+    page = (_family(counter, rows, generation) for counter in selection.counters)
     return [family for family in page if family.samples]
 
 
@@ -70,9 +69,17 @@ def _row(entity: Entity, pods: PodLabels, device: Labels, *, split: bool) -> Ent
     return EntityRow(entity, device, holder, key(device, holder), tuple(shares))
 
 
-def _family(counter: Counter, rows: Iterable[EntityRow]) -> Family:
+def _family(counter: Counter, rows: Iterable[EntityRow], generation: Generation) -> Family:
     samples = dict(sample for row in rows for sample in _samples(counter, row))
-    return Family(counter.name, counter.kind, counter.help, counter.worth, samples, counter.group)
+    return Family(
+        counter.name,
+        counter.kind,
+        counter.help,
+        counter.worth,
+        samples,
+        counter.group,
+        generation.writing(counter),
+    )
 
 
 def _samples(counter: Counter, row: EntityRow) -> Iterator[tuple[Key, float]]:

@@ -18,6 +18,7 @@ from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants, reading
 from podgpu.views.dialects.hami.naming import Naming, Pairs, Samples, with_new_names, with_old_names
 from podgpu.views.dialects.hami.scheduler import SYSTEM, of_scheduler
+from podgpu.views.sample_format import go
 from podgpu.views.series import Family, Labels
 
 MAKE = "NVIDIA"
@@ -98,12 +99,8 @@ LIMIT = Naming(
     "vGPU_device_memory_limit_in_bytes",
     "vGPU device limit",
 )
-DEVICE_MEMORY = Naming(
-    "hami_container_device_memory_bytes",
-    "Container device memory usage in bytes",
-    "Device_memory_desc_of_container",
-    "Container device memory description",
-)
+DEVICE_MEMORY = Naming("hami_container_device_memory_bytes", "Container device memory usage in bytes")
+OLD_DEVICE_MEMORY = Naming("", "", "Device_memory_desc_of_container", "Container device memory description")
 UTILIZATION = Naming(
     "hami_container_device_utilization_ratio",
     "Container device SM utilization ratio",
@@ -164,7 +161,7 @@ def families(snapshot: Snapshot, options: Options) -> list[Family]:
 
 
 def _family(naming: Naming) -> Family:
-    return Family(naming.name, Kind.GAUGE, naming.help, Worth.CORE, group=naming.group)
+    return Family(naming.name, Kind.GAUGE, naming.help, Worth.CORE, group=naming.group, writing=go)
 
 
 def _put(family: Family, naming: Naming, value: float, labels: Labels) -> None:
@@ -204,6 +201,7 @@ def _containers(snapshot: Snapshot) -> Iterator[Samples]:
             UTILIZATION: part.sm_percent,
         }
         yield Samples(pairs, values | _of_library(part.vgpu, snapshot.taken_at))
+        yield Samples({**pairs, **_kinds_of_memory(part.vgpu)}, {OLD_DEVICE_MEMORY: part.used})
         if instance := part.on.instance:
             mig = {
                 "compute_instance_id": str(instance.mig.compute_instance_id),
@@ -225,6 +223,17 @@ def _of_library(vgpu: VirtualGpu | None, now: float) -> dict[Naming, float | Non
         BUFFER: vgpu.buffer_bytes,
         LAST_KERNEL: None if last is None else max(0.0, now - last),
     }
+
+
+def _kinds_of_memory(vgpu: VirtualGpu | None) -> Pairs:
+    """What the library counted, as labels: so it was before 2.9. `offset` is the rest."""
+    if vgpu is None:
+        return {}
+    context, module, data = vgpu.context_bytes, vgpu.module_bytes, vgpu.buffer_bytes
+    if vgpu.memory_used_bytes is None or context is None or module is None or data is None:
+        return {}
+    rest = vgpu.memory_used_bytes - context - module - data
+    return {"context": str(context), "module": str(module), "data": str(data), "offset": str(rest)}
 
 
 def _parts(snapshot: Snapshot) -> Iterator[CardPart]:

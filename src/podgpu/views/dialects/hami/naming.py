@@ -8,6 +8,7 @@ Pairs = Mapping[str, str]
 
 # The names of labels before 2.9. There were no others.
 LEGACY_LABELS = {
+    **{kind: kind for kind in ("context", "data", "module", "offset")},
     "container": "ctrname",
     "container_index": "containeridx",
     "device_cores": "devicecores",
@@ -17,6 +18,7 @@ LEGACY_LABELS = {
     "device_used_core": "deviceusedcore",
     "device_uuid": "deviceuuid",
     "gpu_instance_id": "instanceid",
+    "mig_name": "migname",
     "namespace": "podnamespace",
     "node": "nodeid",
     "pod": "podname",

@@ -52,6 +52,20 @@ RATIO = Naming(
 OLD_RATIO = Naming(
     "", "", "nodeGPUMemoryPercentage", "GPU Memory Allocated Percentage on a certain GPU", group=CAPACITY
 )
+MIG = Naming(
+    "hami_node_gpu_mig_instance_info",
+    "Realized MIG instance identity and scheduler placement",
+    group=CAPACITY,
+    joined=max,
+)
+OLD_MIG = Naming(
+    "",
+    "",
+    "nodeGPUMigInstance",
+    "GPU Sharing mode. 0 for hami-core, 1 for mig, 2 for mps",
+    group=CAPACITY,
+    joined=max,
+)
 POD_MEMORY = Naming(
     "hami_vgpu_memory_allocated_bytes",
     "vGPU memory allocated from a container",
@@ -82,6 +96,7 @@ def of_scheduler(snapshot: Snapshot, names: Mapping[str, Pairs]) -> Iterator[Sam
         tenants = on_card.get(card.gpu.uuid, [])
         yield from _of_card(card, tenants, names[card.gpu.uuid], is_known=is_known)
         for one in tenants:
+            yield from _of_instance(one, names[card.gpu.uuid])
             yield from _of_container(snapshot, one, places)
 
 
@@ -103,6 +118,23 @@ def _of_card(card: Card, tenants: list[PodTenant], pairs: Pairs, *, is_known: bo
     yield Samples(cores | limit, {OVERVIEW: memory})
     yield Samples({**pairs, **used, **limit}, {OLD_OVERVIEW: memory})
     yield Samples({key: text for key, text in pairs.items() if key != "device_type"}, {OLD_RATIO: ratio})
+
+
+def _of_instance(one: PodTenant, card: Pairs) -> Iterator[Samples]:
+    """A MIG instance that HAMi gave. How many slices it is long is not known on the node."""
+    if one.instance is None or not _given(one):
+        return
+    mig = one.instance.mig
+    place = {key: text for key, text in card.items() if key != "device_type"}
+    ids = {
+        "compute_instance_id": str(mig.compute_instance_id),
+        "gpu_instance_id": str(mig.gpu_instance_id),
+        "mig_uuid": mig.uuid,
+        "profile": mig.profile,
+    }
+    start = {} if mig.start is None else {"placement_start": str(mig.start)}
+    yield Samples(place | ids | start, {MIG: 1.0})
+    yield Samples(place | {"mig_name": f"{mig.profile}-{mig.gpu_instance_id}"}, {OLD_MIG: 1.0})
 
 
 def _of_container(

@@ -1,0 +1,182 @@
+"""Whose the processes were that end between two readings of a card.
+
+The driver's samples still name such a process, but /proc no longer shows it. So while they name strangers, new
+processes are looked at as they come: the kernel numbers them in order and tells the newest number, so that a look
+costs one small file and nothing else as long as no process is new. It needs no rights. Nothing is done on a node where
+every process outlives a reading.
+"""
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from msgspec import Struct
+
+from podgpu.host.procfs import Procfs, has_begun
+from podgpu.model import Holder
+
+LOOK_SECONDS = 0.1
+# How long is watched after the last stranger, so that less than a hundredth of anybody's time is missed.
+WATCHED_SECONDS, WATCHED_INTERVALS = 600.0, 120
+# How long a process is kept after it was last seen: the samples of the next reading may name it.
+KEPT_SECONDS, KEPT_INTERVALS = 120.0, 3
+SETTLED_SECONDS = 1.0  # a runtime or `su` may move a process that it has just started
+SWEEP_SECONDS = 30.0
+MOST_KNOWN = 20_000
+_CROWD = 1000  # new numbers; with more of them it is cheaper to list who lives
+_WORK_SECONDS = 0.005  # for each look
+
+
+class _Seen(Struct):
+    """`is_disputed`: two processes of different owners had the PID, so it proves nothing.
+
+    `is_given_anew`: the kernel has come by this PID again, and nobody has looked since.
+    """
+
+    holder: Holder
+    at: float
+    is_disputed: bool = False
+    is_given_anew: bool = False
+
+
+class RecentProcesses:
+    """`interval` is the time between two readings."""
+
+    def __init__(
+        self,
+        procfs: Procfs,
+        *,
+        interval: float,
+        only_pods: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = procfs.name
+        self._watched_for = max(WATCHED_SECONDS, WATCHED_INTERVALS * interval)
+        self._kept_for = max(KEPT_SECONDS, KEPT_INTERVALS * interval)
+        self.errors: Counter[str] = Counter()
+        self._procfs = procfs
+        self._only_pods = only_pods
+        self._clock = clock
+        self._expected = asyncio.Event()
+        self._until = self._swept_at = clock()
+        self._last: int | None = None
+        self._new: deque[int] = deque()
+        self._old: deque[int] = deque()  # those that were there when the watch began
+        self._again: deque[tuple[float, int]] = deque()
+        self._known: dict[int, _Seen] = {}
+
+    async def run(self) -> None:
+        """Watch while strangers are expected, until cancelled."""
+        while True:
+            await self._expected.wait()
+            while self._clock() < self._until:
+                self.look()
+                await asyncio.sleep(LOOK_SECONDS)
+            self._rest()
+
+    def expect(self) -> None:
+        """Watch for a while: a card's samples name a process that nobody has seen."""
+        self._until = self._clock() + self._watched_for
+        self._expected.set()
+
+    def holder(self, pid: int, seen_at: float) -> Holder | None:
+        """Return whose a process was that has ended, if it had begun when its PID was seen on a card."""
+        seen = self._known.get(pid)
+        if seen is None or self.is_disputed(pid) or not has_begun(seen.holder, seen_at):
+            return None
+        return seen.holder
+
+    def is_disputed(self, pid: int) -> bool:
+        """Whether somebody else may have had the PID since it was seen."""
+        seen = self._known.get(pid)
+        return seen is not None and (seen.is_disputed or seen.is_given_anew)
+
+    def look(self) -> None:
+        """Look at processes that have begun since the last look, for no longer than a few milliseconds."""
+        last = None if self._procfs.fault() else self._procfs.newest_pid()
+        if last is None:
+            return
+        now = self._clock()
+        if self._last is None:
+            self._old.extend(self._procfs.pids())
+        else:
+            self._expect_anew(_between(self._last, last, self._procfs.largest_pid()))
+        self._last = last
+        for pid, is_new in self._waiting(now):
+            self._note(pid, now, is_new=is_new)
+            if self._clock() - now >= _WORK_SECONDS:
+                break
+        if now - self._swept_at >= SWEEP_SECONDS:
+            self._sweep(now)
+
+    def _expect_anew(self, given: tuple[range, range]) -> None:
+        """Have those looked at whose PIDs were given out since the last look."""
+        if sum(map(len, given)) <= _CROWD:
+            for pid in chain(*given):
+                self._new.append(pid)
+                if seen := self._known.get(pid):
+                    seen.is_given_anew = True
+        else:
+            self._new.extend(pid for pid in self._procfs.pids() if _is_in(given, pid))
+            for pid, seen in self._known.items():
+                seen.is_given_anew |= _is_in(given, pid)
+        if len(self._new) > _CROWD:
+            living = set(self._procfs.pids())
+            self._new = deque(pid for pid in self._new if pid in living)
+
+    def _waiting(self, now: float) -> Iterator[tuple[int, bool]]:
+        """Whom to look at, and whether it is new. The last are those who were there all the time."""
+        while self._new:
+            yield self._new.popleft(), True
+        while self._again and self._again[0][0] <= now:
+            yield self._again.popleft()[1], False
+        while self._old:
+            yield self._old.popleft(), False
+
+    def _note(self, pid: int, now: float, *, is_new: bool) -> None:
+        holder = self._procfs.newcomer(pid)
+        if holder is None:
+            return
+        before = self._known.get(pid)
+        is_other = before is not None and before.holder.start_time != holder.start_time
+        if is_new and holder.kind != "pod":
+            self._again.append((now + SETTLED_SECONDS, pid))
+        if before is None and self._only_pods and holder.kind != "pod":
+            return
+        is_disputed = before is not None and (
+            before.is_disputed or (is_other and _whose(before.holder) != _whose(holder))
+        )
+        self._known[pid] = _Seen(holder, now, is_disputed)
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+
+    def _sweep(self, now: float) -> None:
+        """Forget those who have been gone for a while."""
+        living = set(self._procfs.pids())
+        for pid in living & self._known.keys():
+            self._known[pid].at = now
+        self._known = {pid: seen for pid, seen in self._known.items() if now - seen.at < self._kept_for}
+        self._swept_at = now
+
+    def _rest(self) -> None:
+        self._expected.clear()
+        self._last = None
+        for kept in (self._new, self._old, self._again, self._known):
+            kept.clear()
+
+
+def _between(last: int, newest: int, largest: int) -> tuple[range, range]:
+    """The numbers that were given out since: they go up, and begin anew after the largest."""
+    if newest < last:
+        return range(last + 1, largest + 1), range(1, newest + 1)
+    return range(last + 1, newest + 1), range(0)
+
+
+def _is_in(given: tuple[range, range], pid: int) -> bool:
+    return pid in given[0] or pid in given[1]
+
+
+def _whose(holder: Holder) -> tuple[object, ...]:
+    return holder.kind, holder.owner, holder.user
