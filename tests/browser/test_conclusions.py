@@ -103,6 +103,25 @@ async def test_newer_rows_follow_a_newer_document(chromium: Browser) -> None:
         await page.until("document.querySelector('.workload .watts').textContent === '123 W'")
 
 
+async def test_after_a_round_of_a_cluster_the_rows_are_those_of_its_end(chromium: Browser) -> None:
+    """Its document changes node by node, faster than rows are asked for."""
+    document = cluster_of(await demo_document(), NODES) | {"interval_seconds": 1.0}
+    script = Script(document)
+    async with staged(script) as url, chromium.page() as page:
+        await page.open(url + "?view=workloads&q=chat")
+        await page.until("document.querySelector('.workload') !== null")
+        newer = copy.deepcopy(document)
+        for row in newer["nodes"]:
+            newer["taken_at"] += 0.5
+            for one in tenants(row["snapshot"]):
+                if one["container"]["pod"].startswith("chat"):
+                    one["booking"]["power_watts"] = 100.0
+            script.publish(copy.deepcopy(newer))
+            await asyncio.sleep(0.1)
+        await page.until("document.querySelector('.workload .watts').textContent === '300 W'")
+        assert await asked(page, "workloads") <= 1 + NODES
+
+
 async def test_rows_that_cannot_be_had_are_named_and_the_page_stands(chromium: Browser) -> None:
     script = Script(await demo_document())
     script.are_rows_broken = True

@@ -20,13 +20,14 @@ export function itemsOf({ gpus, sort, sizes, fits, answers: [{ rows, currency }]
   for (const gpu of gpus) for (const one of gpu.tenants) if (one.isIdle && fits(one)) meant.set(`${gpu.node.row.name} ${one.id}`, one);
   const found = rows.map((row) => ({ row, tenant: meant.get(`${row.node} ${idOf(row)}`) })).filter(({ tenant }) => tenant);
   if (sort) found.sort((a, b) => SORT[sort](a.row, b.row));
-  return found.map((one) => ({ kind: "idle", key: `${one.row.node} ${idOf(one.row)} ${one.row.gpus} ${one.row.idle_since}`, height: sizes.isNarrow ? 96 : 58, currency, ...one }));
+  return found.map((one) => ({ kind: "idle", key: `${one.row.node} ${idOf(one.row)} ${one.row.gpus} ${one.row.idle_since}`, height: sizes.isNarrow ? 134 : 58, currency, ...one }));
 }
 
 /** What the list cannot have. */
-export function noteOf([{ unknown, unpriced = [] }]) {
+export function noteOf([{ unknown, unread = [], unpriced = [] }]) {
   const found = [];
   if (unknown) found.push(`Of ${count(unknown, "more pod")} it is not known whether the GPU is used.`);
+  if (unread.length) found.push(`${count(unread.length, "node")} could not be read.`);
   if (unpriced.length) found.push(`There is no price for ${unpriced.join(", ")}.`);
   return found.join(" ");
 }
@@ -37,7 +38,7 @@ export function idleRows({ colours, link }) {
     const about = h("small", { class: "dim" });
     const held = h("div", { class: "given" });
     const since = h("div", { class: "since" });
-    const why = h("div", { class: "dim" });
+    const why = h("div", { class: "dim why" });
     const wasted = h("div", { class: "watts" });
     const element = h("div", { class: "work idler" }, h("div", { class: "who" }, h("span", { class: "first" }, name), about), held, since, why, wasted);
     return {

@@ -2,6 +2,7 @@
 
 const LEAST_MS = 1000;
 const EARLY = 0.9; // of the interval: documents do not come to the millisecond
+const SETTLE_MS = 1500;
 
 export class Rows {
   constructor(onNews) {
@@ -10,14 +11,17 @@ export class Rows {
   }
 
   /** The newest answer; undefined while the first is on its way. With `error` if the last try had none. */
-  of(by, { takenAt, interval }) {
-    const kept = this.kept.get(by) ?? { at: 0 };
-    const wait = kept.at + Math.max(LEAST_MS, EARLY * interval * 1000) - Date.now();
-    if (kept.takenAt !== takenAt && !kept.isAsking && !kept.timer) {
-      this.kept.set(by, kept);
-      if (wait <= 0) this.#ask(by, kept, takenAt);
-      else kept.timer = setTimeout(() => ((kept.timer = 0), this.onNews()), wait);
-    }
+  of(by, { takenAt, interval, isCluster }) {
+    if (!this.kept.has(by)) this.kept.set(by, { at: 0 });
+    const kept = this.kept.get(by);
+    if (kept.seen !== takenAt) Object.assign(kept, { seen: takenAt, changedAt: Date.now() });
+    if (kept.takenAt === takenAt || kept.isAsking || kept.timer) return kept.answer;
+    const pause = Math.max(LEAST_MS, interval * 1000);
+    // A cluster's document changes node by node while a round goes on: rows are those of its end.
+    const settled = isCluster && kept.answer ? kept.changedAt + Math.min(SETTLE_MS, pause / 4) : 0;
+    const wait = Math.min(Math.max(kept.at + EARLY * pause, settled), kept.at + 2 * pause) - Date.now();
+    if (wait <= 0) this.#ask(by, kept, takenAt);
+    else kept.timer = setTimeout(() => ((kept.timer = 0), this.onNews()), wait);
     return kept.answer;
   }
 
