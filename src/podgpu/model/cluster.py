@@ -85,7 +85,6 @@ def of_one(snapshot: Snapshot) -> Cluster:
         version=snapshot.version,
         interval_seconds=snapshot.interval_seconds,
         demo=snapshot.demo,
-        replayed=snapshot.replayed,
         nodes=(node,),
         insight=snapshot.insight,
     )
