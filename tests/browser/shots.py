@@ -19,9 +19,10 @@ async def hour(script: Script, page: Page, first: Document) -> None:
     for number in range(1, SAMPLES):
         newer = copy.deepcopy(first)
         newer["taken_at"] += 10 * number
-        snapshots = [row["snapshot"] for row in newer["nodes"]] if "nodes" in newer else [newer]
-        for snapshot in snapshots:
+        nodes = [row["snapshot"] for row in newer.get("nodes", ())]
+        for snapshot in nodes:
             snapshot["taken_at"] += 10 * number
+        for snapshot in nodes or [newer]:
             for card in snapshot["cards"]:
                 factor = change.uniform(0.75, 1.02)
                 _scale(card, factor)
@@ -30,6 +31,8 @@ async def hour(script: Script, page: Page, first: Document) -> None:
         await page.run("new Promise(requestAnimationFrame)")
     script.publish(first | {"taken_at": first["taken_at"] + 10 * SAMPLES})
     await asyncio.sleep(SETTLE_SECONDS)
+    if any("/api/v1/rows" in one for one in page.requests):
+        await asyncio.sleep(first["interval_seconds"])  # they are asked for once an interval
 
 
 def _scale(card: Document, factor: float) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,6 +12,8 @@ import msgspec
 from podgpu.assembly.agent import open_agent
 from podgpu.config import Config
 from podgpu.feed import Feed
+from podgpu.insight import Terms, conclude, reconclude
+from podgpu.model import Cluster, of_one
 from podgpu.option.address import Address
 from podgpu.serve.answer import Response
 from podgpu.serve.events.journal import Journal
@@ -20,20 +23,40 @@ from podgpu.serve.load import Load
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Route, under_policy
 from podgpu.serve.server import Front
-from podgpu.views import json
+from podgpu.views import json, rows
+from podgpu.views.cluster import json as cluster_json
 from podgpu.views.page.shell import document
+from tests.tree import TERMS
 
 Document = dict[str, Any]
 
 
 class Script:
-    """What the page is told: a node's documents, or a cluster's, one after the other."""
+    """What the page is told: a node's documents, or a cluster's, one after the other, with what follows from them."""
 
-    def __init__(self, first: Document) -> None:
-        self._feed = Feed(first)
+    are_rows_broken = False
+
+    def __init__(self, first: Document, terms: Terms = TERMS) -> None:
+        self._terms = terms
+        self._feed = Feed(self._told(first))
 
     def publish(self, newer: Document) -> None:
-        self._feed.publish(newer)
+        self._feed.publish(self._told(newer))
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster
+
+    def _told(self, facts: Document) -> Document:
+        """Conclude again: a test may have changed the facts."""
+        if "nodes" in facts:
+            cluster = cluster_json.decode(msgspec.json.encode(_bare(facts)))
+            self._cluster = reconclude(cluster, self._terms)
+            told = cluster_json.encode(self._cluster)
+        else:
+            snapshot = conclude(json.decode(msgspec.json.encode(_bare(facts))), self._terms)
+            self._cluster, told = of_one(snapshot), json.encode(snapshot)
+        return msgspec.json.decode(told, type=dict[str, Any])
 
     @property
     def state(self) -> Document:
@@ -53,6 +76,17 @@ class Script:
         pass
 
 
+def _bare(facts: Document) -> Document:
+    """Without what was concluded from them before."""
+    own = {name: value for name, value in facts.items() if name != "insight"}
+    if "nodes" in own:
+        own["nodes"] = [
+            _bare(row) | ({"snapshot": _bare(row["snapshot"])} if "snapshot" in row else {})
+            for row in own["nodes"]
+        ]
+    return own
+
+
 def _rows(before: Document, after: Document) -> Document:
     known = {row["name"]: row for row in before["nodes"]}
     head = {name: value for name, value in after.items() if name != "nodes"}
@@ -63,11 +97,20 @@ def _rows(before: Document, after: Document) -> Document:
 class _Tables:
     dialects: Sequence[str] = ["native"]
 
-    def __init__(self, _load: Load) -> None:
-        pass
+    def __init__(self, script: Script, _load: Load) -> None:
+        self._script = script
 
     def table(self, _dialect: str) -> Mapping[str, Route]:
-        return {"/": Route(self._page), "/api/v1/history": Route(self._history)}
+        return {
+            "/": Route(self._page),
+            "/api/v1/history": Route(self._history),
+            "/api/v1/rows": Route(self._rows),
+        }
+
+    def _rows(self, request: Request) -> Response:
+        if self._script.are_rows_broken:
+            raise RuntimeError("the test wants it so")
+        return Response(200, rows.document(self._script.cluster, request.query["by"]), "application/json")
 
     def _history(self, request: Request) -> Response:
         step = int(request.query["hours"]) * 36
@@ -84,7 +127,7 @@ class _Tables:
 @asynccontextmanager
 async def staged(script: Script) -> AsyncIterator[str]:
     """Serve the page, and give its address."""
-    front = Front(_Tables, Journal(script, 1000), max_requests=40, max_connections=300)  # type: ignore[arg-type]
+    front = Front(partial(_Tables, script), Journal(script, 1000), max_requests=40, max_connections=300)  # type: ignore[arg-type]
     await front.start([Address("127.0.0.1", 0)])
     try:
         yield f"http://127.0.0.1:{front.ports[0]}/"
@@ -121,5 +164,11 @@ def cluster_of(snapshot: Document, nodes: int) -> Document:
         rows.append(
             {"name": name, "state": "fresh", "origin": "agent", "model": "NVIDIA H200", "snapshot": one}
         )
-    head = {"schema": 1, "taken_at": snapshot["taken_at"], "version": "1.2.3", "name": "prod-eu"}
+    head = {
+        "schema": 1,
+        "taken_at": snapshot["taken_at"],
+        "version": "1.2.3",
+        "name": "prod-eu",
+        "interval_seconds": 15.0,
+    }
     return {**head, "pending": [], "parts": [], "nodes": rows}

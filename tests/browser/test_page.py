@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from podgpu import numbers
+from podgpu.insight import Terms
+from podgpu.insight.idle import idlers
 from podgpu.model import Prices
 from tests.browser.chromium import Browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
-IDLE_SECONDS = 1800
+SHOWN = 4  # problems before the rest is folded
 
 
 def tile(name: str) -> str:
@@ -34,15 +36,9 @@ def choose(name: str, value: str) -> str:
 
 
 def idle_holders(document: Document) -> list[Any]:
-    """Those who hold a share and have not worked for half an hour."""
-    found = []
-    for card in document["cards"]:
-        for tenant in card["tenants"]:
-            since = tenant["booking"].get("last_active_at", tenant.get("held_since"))
-            measured = tenant.get("idle") or "sm_ratio" in tenant["booking"]
-            if tenant["claims"] and measured and since and document["taken_at"] - since >= IDLE_SECONDS:
-                found.append(tenant)
-    return found
+    """Those who hold a share and do not use it, as it was concluded."""
+    tenants = [tenant for card in document["cards"] for tenant in card["tenants"]]
+    return [one for one in tenants if one.get("holding", {}).get("state") == "idle"]
 
 
 def reading(card: Any, name: str) -> float:
@@ -113,27 +109,31 @@ def broken(document: Document) -> Document:
 
 
 async def test_what_is_wrong_is_said_with_what_to_do(chromium: Browser) -> None:
-    async with staged(Script(broken(await demo_document()))) as url, chromium.page() as page:
+    """In the words and in the order of the document."""
+    script = Script(broken(await demo_document()))
+    problems = script.state["insight"]["problems"]
+    kinds = {one["kind"] for one in problems}
+    assert {"gpu_unreadable", "xid", "books", "throttled", "part_down", "idle"} <= kinds
+    assert len(kinds) > SHOWN and any(one["more"] for one in problems)
+    async with staged(script) as url, chromium.page() as page:
         await page.open(url)
+        assert len(await page.texts(".alert")) == SHOWN
         await page.run("document.querySelector('.more').click()")
-        alerts = await page.texts(".alert")
-        for words in (
-            ("Lost", "GPU 5 does not answer", "drain and reboot the node"),
-            ("XID 79", "GPU 0 raised XID 79", "GPU has fallen off the bus", "NVIDIA's list of XID errors"),
-            ("Books", "GPU 1 has books that do not balance", "report it"),
-            ("Repair", "GPU 2", "reset the GPU"),
-            ("Memory", "could not be replaced", "have the card replaced"),
-            ("Memory", "at the next reset", "nvidia-smi --gpu-reset"),
-            ("ECC", "3 memory errors", "field diagnostics"),
-            ("Throttled", "GPU 3 is held down: it is too hot", "cooling"),
-            ("Down", "podresources: no socket in List", "Mount /var/lib/kubelet/pod-resources"),
-            ("Idle", "not used", "owners"),
-        ):
-            assert [one for one in alerts if all(word in one for word in words)], words
+        assert await page.texts(".alert strong") == [one["title"] for one in problems]
+        wanted = [
+            one["text"]
+            + (f" And {one['more']} more like it." if one["more"] else "")
+            + (f" {one['next_step']}" if one["next_step"] else "")
+            for one in problems
+        ]
+        assert await page.texts(".alert .what") == wanted
         levels = await page.run(
             "[...document.querySelectorAll('.alert')].map(e => e.classList.contains('bad'))"
         )
-        assert levels == sorted(levels, reverse=True)
+        assert levels == [one["severity"] == "critical" for one in problems]
+        lost = next(one for one in problems if one["kind"] == "gpu_unreadable")
+        link = await page.run("document.querySelector('.alert a').href")
+        assert f"q={lost['uuid']}" in link
 
 
 async def test_a_cluster_a_stale_node_and_a_silent_one(chromium: Browser) -> None:
@@ -337,18 +337,15 @@ async def test_with_a_store_a_pod_has_charts_over_days(chromium: Browser) -> Non
 async def test_idle_time_has_its_price(chromium: Browser) -> None:
     document = await demo_document()
     prices = Prices(currency="EUR", gpu_hour={"*H200*": 3.5})
-    async with staged(Script(document), prices) as url, chromium.page() as page:
+    script = Script(document, Terms(idle_after=1800.0, prices=prices))
+    async with staged(script) as url, chromium.page() as page:
         await page.open(url + "?view=idle")
-        shown = [float(text.split(" EUR")[0]) for text in await page.texts(".idler .watts")]
-        wasted = [
-            3.5
-            * one["booking"]["allocated_ratio"]
-            * (document["taken_at"] - one["booking"].get("last_active_at", one["held_since"]))
-            / 3600
-            for one in idle_holders(document)
-        ]
-        assert shown == pytest.approx(sorted(wasted, reverse=True), abs=0.01)
-        assert "EUR/h" in await page.text(".tiles")
+        await page.until("document.querySelector('.idler') !== null")
+        wanted = [numbers.money(row.cost, "EUR") for row in idlers(script.cluster).rows]
+        assert await page.texts(".idler .watts") == wanted != []
+        assert script.cluster.insight is not None
+        rate = numbers.money(script.cluster.insight.sums.unused_cost_per_hour, "EUR")
+        assert f"{rate}/h" in await page.text(".tiles")
 
 
 async def test_a_recording_is_announced_with_its_time(chromium: Browser) -> None:

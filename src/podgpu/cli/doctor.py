@@ -123,8 +123,8 @@ def _here(config: Config) -> _Case:
 
     from podgpu.assembly import machine
     from podgpu.cli._view.node import read_node
-    from podgpu.cli._view.web import of_one
     from podgpu.doctor import Machine
+    from podgpu.model import of_one
     from podgpu.views.dialects import PREFIX, dcgm, dcgm_4_9
 
     dialect = config.of(dcgm.Options)

@@ -13,6 +13,7 @@ from podgpu.model.cluster import (
     ClusterNode,
     PendingPod,
     Written,
+    of_one,
 )
 from podgpu.model.device import (
     ENDED_PID,
@@ -140,5 +141,6 @@ __all__ = [
     "Workload",
     "Written",
     "XidEvent",
+    "of_one",
     "total_of",
 ]

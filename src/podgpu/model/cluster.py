@@ -75,3 +75,16 @@ class Cluster(Struct, frozen=True, kw_only=True, weakref=True):
     pending: tuple[PendingPod, ...] = ()  # oldest first
     parts: tuple[PartStatus, ...] = ()  # what the reader of the cluster depends on
     insight: Insight | None = None  # what follows from all this; absent until concluded
+
+
+def of_one(snapshot: Snapshot) -> Cluster:
+    """Show one agent's node as a cluster."""
+    node = ClusterNode(name=snapshot.node, state="fresh", origin="agent", snapshot=snapshot)
+    return Cluster(
+        taken_at=snapshot.taken_at,
+        version=snapshot.version,
+        interval_seconds=snapshot.interval_seconds,
+        demo=snapshot.demo,
+        nodes=(node,),
+        insight=snapshot.insight,
+    )

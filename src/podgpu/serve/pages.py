@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from podgpu import log
-from podgpu.model import Snapshot
+from podgpu.model import Snapshot, of_one
 from podgpu.serve.menu import NATIVE_ALONE, Menu
-from podgpu.views import budget, exposition, json, page
+from podgpu.views import budget, exposition, json, page, rows
 from podgpu.views.budget import Asked
 from podgpu.views.cluster.slim import slim as slimmed
 from podgpu.views.dialects import Answers
@@ -83,6 +83,12 @@ class Pages:
             return Page(json.encode(slimmed(snapshot) if slim else snapshot), "application/json")
 
         return self._page(snapshot, _Key("slim" if slim else "json", None, gzipped), render)
+
+    def rows(self, snapshot: Snapshot, by: str, *, gzipped: bool) -> Page:
+        def render() -> Page:
+            return Page(rows.document(of_one(snapshot), by), "application/json")
+
+        return self._page(snapshot, _Key(f"rows {by}", None, gzipped), render)
 
     def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool) -> Page:
         def render() -> Page:

@@ -19,6 +19,7 @@ from podgpu.serve.request import Request
 from podgpu.views.dialects import PREFIX, UnreadableError
 from podgpu.views.negotiate import gzip_accepted
 from podgpu.views.page import POLICY
+from podgpu.views.rows import KINDS
 
 RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
@@ -91,6 +92,7 @@ class Routes:
             **dialects,
             "/metrics": dialects[PREFIX + dialect],
             "/api/v1/snapshot": Route(self._snapshot),
+            "/api/v1/rows": Route(self._rows),
         }
 
     def _metrics(self, path: str) -> Handler:
@@ -130,6 +132,12 @@ class Routes:
         snapshot, gzipped = self._node.snapshot, wants_gzip(request)
         return answered(self._pages.json(snapshot, slim=form == "slim", gzipped=gzipped), request)
 
+    def _rows(self, request: Request) -> Response:
+        by = rows_kind(request)
+        if isinstance(by, Response):
+            return by
+        return answered(self._pages.rows(self._node.snapshot, by, gzipped=wants_gzip(request)), request)
+
     def _health_of_dcgm(self, _request: Request) -> Response:
         """Answer as dcgm-exporter does, whose probes a manifest may still name."""
         return Response(200, b"OK", answer.TEXT, {"X-Registry-Available": "true"})
@@ -167,6 +175,13 @@ def answered(page: Page, request: Request) -> Response:
     if is_known(page.etag, request.headers.get("if-none-match", "")):
         return Response(304, b"", page.content_type, headers)
     return Response(200, page.body, page.content_type, headers)
+
+
+def rows_kind(request: Request) -> str | Response:
+    """Which rows are asked for; or what to answer if there are no such rows."""
+    by = request.query.get("by", "pods")
+    wanted = f"write /api/v1/rows?by= with one of: {', '.join(KINDS)}"
+    return by if by in KINDS else answer.text(400, wanted)
 
 
 def is_known(etag: str, held: str) -> bool:

@@ -1,7 +1,7 @@
 // podgpu's page: one document, three views of it, and a page for each pod.
 
 import { Address, FACETS, filterOf } from "./address.js";
-import { alertsOf } from "./alerts.js";
+import { Alerts } from "./alerts.js";
 import { Colours } from "./colours.js";
 import { Controls } from "./controls.js";
 import { h, write } from "./dom.js";
@@ -10,11 +10,11 @@ import * as byGpu from "./gpus.js";
 import { History } from "./history.js";
 import * as byIdle from "./idle.js";
 import { List } from "./list.js";
-import { Model, totals } from "./model.js";
-import { moment } from "./numbers.js";
+import { Model } from "./model.js";
+import { duration, moment } from "./numbers.js";
 import { Evidence, Past, podPage } from "./pod.js";
-import { costOf } from "./price.js";
-import { Alerts, Header, Tiles } from "./top.js";
+import { Rows } from "./rows.js";
+import { Header, Tiles } from "./top.js";
 import * as byWorkload from "./workloads.js";
 
 const QUIET_MS = 150; // after the last part of a change
@@ -22,8 +22,7 @@ const LATEST_MS = 800; // after the first
 const VIEWS = { gpus: byGpu, workloads: byWorkload, idle: byIdle };
 const NAMES = { gpus: "GPUs", workloads: "Workloads", idle: "Idle holders" };
 const HEADS = {
-  gpus: ["GPU", "Memory", "Busy", "Power"],
-  workloads: ["Workload", "Given", "Busy, of what it was given", "Memory, of what it may have", "Power"],
+  workloads: ["Workload", "Given", "Busy, of what it was given · of its GPUs' time", "Memory, of what it may have", "Power"],
   idle: ["Pod", "Held", "Not used for", "Why it counts as idle", "Wasted"],
 };
 
@@ -32,6 +31,7 @@ class App {
     this.model = new Model();
     this.history = new History();
     this.colours = new Colours();
+    this.rows = new Rows(() => this.draw());
     this.evidence = new Evidence(() => this.draw());
     this.past = new Past(() => this.draw());
     this.address = new Address(() => this.go());
@@ -49,14 +49,12 @@ class App {
       at: () => this.sizes,
       link,
       fits: (tenant) => this.filter.fits(tenant),
-      cost: costOf,
     };
     this.list = new List(
       {
         node: byGpu.nodeRow,
         gpu: byGpu.gpuRows({ ...tools, link: (id) => link({ pod: id }) }),
-        workload: byWorkload.workloadRows(tools),
-        pod: byWorkload.podRows(tools),
+        work: byWorkload.workRows(tools),
         idle: byIdle.idleRows(tools),
       },
       NAMES.gpus,
@@ -111,7 +109,7 @@ class App {
     this.model.read(document_);
     clearTimeout(this.timer);
     this.due ??= this.arrived + LATEST_MS;
-    const wait = this.totals && this.model.isCluster ? Math.min(QUIET_MS, this.due - this.arrived) : 0;
+    const wait = this.shownPod !== undefined && this.model.isCluster ? Math.min(QUIET_MS, this.due - this.arrived) : 0;
     this.timer = setTimeout(() => requestAnimationFrame(() => this.draw()), wait);
     if (!document.documentElement.dataset.app) {
       document.documentElement.dataset.app = "on";
@@ -143,8 +141,7 @@ class App {
     this.due = undefined;
     if (model.gather()) {
       this.colours.learn(model.gpus);
-      this.totals = totals(model.gpus);
-      this.history.note(model, this.totals);
+      this.history.note(model);
     }
     this.tick();
     this.drawBanners();
@@ -163,33 +160,37 @@ class App {
     if (!this.sizes) return;
     this.filter = filterOf(address);
     const gpus = address.isFiltered ? model.gpus.filter(this.filter.isMeant) : model.gpus;
-    const shown = address.isFiltered ? totals(gpus) : this.totals;
-    this.tiles.draw(shown, this.history, model.pending.length, costOf(gpus.flatMap((gpu) => gpu.idle.map((tenant) => ({ gpu, tenant }))), { isRate: true }));
-    this.alerts.draw(alertsOf(model, costOf), model.isCluster);
+    this.tiles.draw(model, this.history);
+    this.alerts.draw(model.insight.problems, model.isCluster);
     this.controls.draw(model, gpus.length);
     this.overview.dataset.view = address.view;
     this.list.element.setAttribute("aria-label", NAMES[address.view]);
-    this.drawHeads();
-    const items = VIEWS[address.view].itemsOf(gpus, address.sort, this.sizes, this.filter.fits);
+    const view = VIEWS[address.view];
+    this.drawHeads(HEADS[address.view] ?? view.headsOf(gpus));
+    const answers = (view.NEEDS ?? []).map((by) => this.rows.of(by, model));
+    const items = answers.includes(undefined) ? [] : view.itemsOf({ gpus, sort: address.sort, sizes: this.sizes, fits: this.filter.fits, answers });
     this.list.show(items);
-    this.drawEmpty(items.length, gpus.length);
+    write(this.empty, this.note(view, answers, items.length, gpus.length));
+    this.empty.hidden = !this.empty.textContent;
   }
 
-  drawHeads() {
-    const heads = HEADS[this.address.view];
-    if (this.heads.dataset.view === this.address.view) return;
-    this.heads.dataset.view = this.address.view;
+  drawHeads(heads) {
+    const sign = heads.join("\n");
+    if (this.heads.dataset.sign === sign) return;
+    this.heads.dataset.sign = sign;
     this.heads.replaceChildren(...heads.map((one) => h("span", {}, one)));
   }
 
-  drawEmpty(items, gpus) {
+  /** Why the list is empty, or what it leaves out. */
+  note(view, answers, items, gpus) {
     const { address, model } = this;
-    this.empty.hidden = items > 0;
-    const text = !model.gpus.length
-      ? model.isCluster ? "No node has a GPU, or none could be read yet." : "No GPU found. What is wrong, if anything, stands above."
-      : !gpus ? "Nothing matches. Clear the filter to see all."
-        : address.view === "idle" ? "Nobody holds a GPU without using it for 30 minutes or more." : "Nobody is on these GPUs.";
-    write(this.empty, text);
+    if (!model.gpus.length) return model.isCluster ? "No node has a GPU, or none could be read yet." : "No GPU found. What is wrong, if anything, stands above.";
+    if (answers.includes(undefined)) return "The server is being asked.";
+    const error = answers.find((one) => one.error)?.error;
+    if (error) return `The server was asked again, but gave no newer rows: ${error}`;
+    if (!gpus) return "Nothing matches. Clear the filter to see all.";
+    const nobody = address.view === "idle" ? `Nobody holds a GPU without using it for ${duration(model.insight.idle_after_seconds)} or more.` : "Nobody is on these GPUs.";
+    return [items ? "" : nobody, view.noteOf?.(answers)].filter(Boolean).join(" ");
   }
 
   drawPod() {

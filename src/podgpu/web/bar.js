@@ -81,7 +81,7 @@ export class Bar {
     this.element = h("div", { class: `cell ${name}` }, this.box, this.rail, this.label);
   }
 
-  /** `bar`: slices [{size, total, segments}], whiskers [{from, to}] of 1, rail, label, spoken. */
+  /** `bar`: slices [{size, total, segments}], whiskers [{from, to}] of 1, rail, label, spoken, about. */
   draw(bar, pixels) {
     const widths = divide(bar.slices.map((one) => one.size), pixels);
     const tracks = children(this.tracks, bar.slices.length, () => h("div", { class: "track" }));
@@ -94,6 +94,7 @@ export class Bar {
     this.rail.hidden = !bar.rail?.length;
     if (bar.rail?.length) fill(this.rail, bar.rail, 1, pixels);
     write(this.label, bar.label);
+    if (this.label.title !== (bar.about ?? "")) this.label.title = bar.about ?? "";
     if (this.spoken !== bar.spoken) this.box.setAttribute("aria-label", (this.spoken = bar.spoken));
   }
 

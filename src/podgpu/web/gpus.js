@@ -2,7 +2,7 @@
 
 import { Bar } from "./bar.js";
 import { h, known, shortModel, write } from "./dom.js";
-import { countBy, totals } from "./model.js";
+import { countBy } from "./model.js";
 import { age, celsius, gpuNumber, gpus as gpuCount, integer, memory, partOf, percent, use, watts } from "./numbers.js";
 import { words } from "./words.js";
 
@@ -12,10 +12,16 @@ const SORT = {
   memory: (a, b) => (b.memoryUsed ?? -1) - (a.memoryUsed ?? -1),
   power: (a, b) => (b.watts ?? -1) - (a.watts ?? -1),
   heat: (a, b) => (b.celsius ?? -1) - (a.celsius ?? -1),
-  idle: (a, b) => longest(b) - longest(a),
+  idle: (a, b) => (b.idleFor ?? -1) - (a.idleFor ?? -1),
 };
+const PERIODS = { minute: "in the last full minute", reading: "since the previous reading" };
 
-const longest = (gpu) => Math.max(0, ...gpu.tenants.map((one) => one.idleFor ?? 0));
+/** What the numbers below are: all on one card are of one time, and on most of them of the same. */
+export function headsOf(gpus) {
+  const [first, other] = new Set(gpus.map((one) => one.period).filter(Boolean));
+  const busy = other ? `Busy ${PERIODS.reading}; with bounds ${PERIODS.minute}` : `Busy ${PERIODS[first] ?? ""}`;
+  return ["GPU", "Memory", busy, "Power in the same time"];
+}
 
 /** Widths of the three bars in whole pixels, and heights of rows, for a list of that width. */
 export function measure(width) {
@@ -26,7 +32,7 @@ export function measure(width) {
   return { isNarrow: false, memory, busy, power: room - memory - busy, row: 64, head: 44, lost: 62 };
 }
 
-export function itemsOf(gpus, sort, sizes) {
+export function itemsOf({ gpus, sort, sizes }) {
   const height = (gpu) => (gpu.isUp ? sizes.row : sizes.lost);
   if (sort) {
     return [...gpus].sort(SORT[sort]).map((gpu) => ({ kind: "gpu", key: gpu.key, height: height(gpu), gpu, isAlone: true }));
@@ -54,9 +60,9 @@ export function nodeRow() {
     element,
     update({ node, gpus }) {
       write(name, node.name);
-      const { busy, lost, idleHolders } = totals(gpus);
+      const { gpus: all, busy_gpus: busy, lost_gpus: lost, unused_pods: idle } = node.sums ?? {};
       const models = countBy(gpus, (one) => shortModel(one.model)).map(([model, count]) => `${integer(count)} × ${model}`);
-      const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(gpus.length)} busy`, idleHolders && `${integer(idleHolders)} idle`];
+      const facts = [models.join(", "), node.driver && `driver ${node.driver}`, known(busy) && `${gpuNumber(busy)} of ${gpuCount(all)} busy`, idle && `${integer(idle)} idle`];
       write(about, facts.filter(Boolean).join(" · "));
       const [look, word] = lost ? ["bad", `${integer(lost)} lost`] : node.state === "fresh" ? ["", ""] : ["warn", node.state === "allocation" ? "allocation only" : node.state];
       tag.className = `tag ${look}`;
@@ -109,15 +115,12 @@ function lostText(gpu) {
 }
 
 function drawTags(tags, gpu) {
-  const holders = gpu.tenants.filter((one) => one.holds).length;
-  const idle = longest({ tenants: gpu.idle });
-  const xid = gpu.values.get("xid_last_code");
+  const holders = gpu.tenants.filter((one) => one.holding).length;
+  const look = gpu.isUp ? "warn" : "bad";
   const found = [
-    !gpu.isUp && ["bad", "lost"],
-    known(xid) && ["bad", `XID ${xid}`],
+    ...gpu.problems.map((title) => [look, title === "Idle" && known(gpu.idleFor) ? `idle ${age(gpu.idleFor)}` : title]),
     gpu.isMig && ["", "MIG"],
     !gpu.isMig && holders > 1 && ["", `× ${holders}`],
-    idle > 0 && ["warn", `idle ${age(idle)}`],
   ].filter(Boolean);
   const sign = JSON.stringify(found);
   if (tags.dataset.sign === sign) return;
@@ -144,7 +147,7 @@ function memoryBar(gpu, look, link) {
   const drawn = slices
     ? slices.map(({ size, slice, tenants }, place) => ({ size, total: slice?.memoryTotal ?? size * total, segments: [...tenants.map(segment), ...(place === slices.length - 1 && !slice ? rest : [])] }))
     : [{ size: 1, total, segments: [...gpu.tenants.map(segment), ...rest] }];
-  const limits = gpu.tenants.filter((one) => one.holds && known(one.memoryLimit));
+  const limits = gpu.tenants.filter((one) => one.holding && known(one.memoryLimit));
   return {
     slices: drawn,
     rail: limits.map((one) => ({ look: look(one), value: one.memoryLimit / total })),
@@ -168,13 +171,14 @@ function busyBar(gpu, look) {
   const drawn = slices
     ? slices.map(({ size, tenants }) => ({ size, total: size, segments: tenants.map(segment) }))
     : [{ size: 1, total: 1, segments: [...gpu.tenants.map(segment), ...rest] }];
-  const shared = gpu.tenants.filter((one) => one.holds && (known(one.coreLimit) || one.share < 1));
+  const shared = gpu.tenants.filter((one) => one.holding && (known(one.coreLimit) || one.share < 1));
   return {
     slices: drawn,
     whiskers: slices ? [] : whiskersOf(gpu.tenants),
     rail: slices ? [] : shared.map((one) => ({ look: look(one), value: one.coreLimit ?? one.share })),
     label: busyLabel(gpu, rest),
-    spoken: `Busy: ${spoken(gpu, (one) => known(one.busy) && use(one.busy, one.least, one.most), rest, percent)}${percent(gpu.busy)} in all`,
+    about: PERIODS[gpu.period],
+    spoken: `Busy ${PERIODS[gpu.period] ?? ""}: ${spoken(gpu, (one) => known(one.busy) && use(one.busy, one.least, one.most), rest, percent)}${percent(gpu.busy)} in all`,
   };
 }
 
@@ -212,6 +216,7 @@ function powerBar(gpu, look) {
   return {
     slices: [{ size: 1, total: gpu.wattsLimit || gpu.watts || 1, segments: [...segments, ...rest, ...loose] }],
     label: known(gpu.wattsLimit) ? partOf("power", gpu.watts, gpu.wattsLimit) : watts(gpu.watts),
+    about: PERIODS[gpu.period],
     spoken: `Power: ${spoken(gpu, (one) => known(one.watts) && watts(one.watts), rest, watts)}${partOf("power", gpu.watts, gpu.wattsLimit)}`,
   };
 }
@@ -221,4 +226,3 @@ function spoken(gpu, of, rest, unit) {
   for (const one of rest) parts.push(`${words.reasons[one.reason] ?? "nobody's"} ${unit(one.value)}`);
   return parts.length ? `${parts.join(", ")}; ` : "";
 }
-

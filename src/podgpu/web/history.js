@@ -40,10 +40,11 @@ export class History {
   }
 
   /** Take a sample, at most one every ten seconds. Who is gone for an hour is forgotten. */
-  note(model, totals) {
+  note(model) {
     if (model.takenAt - this.at < STEP - 1) return;
     this.at = model.takenAt;
-    this.totals.put(this.at, [totals.allocated, totals.busy, totals.watts, totals.idle]);
+    const { sums } = model.insight;
+    this.totals.put(this.at, [sums.allocated_gpus, sums.busy_gpus, sums.power_watts, sums.unused_gpus]);
     const now = new Map();
     for (const gpu of model.gpus) {
       if (!gpu.isUp) continue;

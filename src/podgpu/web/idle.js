@@ -1,49 +1,59 @@
 // The view of what is idle: who holds a GPU, or a part of one, and does not use it.
 
 import { h, known, write } from "./dom.js";
-import { duration, gpuHours, gpus as gpuCount, memory as memoryText, moment } from "./numbers.js";
+import { count, duration, gpuHours, gpus as gpuCount, memory, money, moment } from "./numbers.js";
+import { words } from "./words.js";
 
+export const NEEDS = ["idle"];
+
+const idOf = (row) => (row.namespace ? `${row.namespace}/${row.pod}` : row.pod);
+
+// They come with the most wasted first.
 const SORT = {
-  "": (a, b) => wasted(b) - wasted(a),
-  since: (a, b) => b.tenant.idleFor - a.tenant.idleFor,
-  name: (a, b) => (a.tenant.id < b.tenant.id ? -1 : 1),
+  since: (a, b) => (b.idle_seconds ?? 0) - (a.idle_seconds ?? 0),
+  name: (a, b) => (idOf(a) < idOf(b) ? -1 : 1),
 };
 
-/** GPU seconds that nobody had anything of. */
-const wasted = ({ tenant }) => (tenant.share ?? 0) * tenant.idleFor;
-
-export function itemsOf(gpus, sort, sizes, fits) {
-  const idle = gpus.filter((gpu) => gpu.isUp).flatMap((gpu) => gpu.idle.filter(fits).map((tenant) => ({ gpu, tenant })));
-  return idle.sort(SORT[sort]).map((one) => ({ kind: "idle", key: `${one.tenant.id} ${one.tenant.container} ${one.tenant.mig} ${one.gpu.key}`, height: sizes.isNarrow ? 96 : 58, ...one }));
+/** The rows of those whom the filter leaves. */
+export function itemsOf({ gpus, sort, sizes, fits, answers: [{ rows, currency }] }) {
+  const meant = new Map();
+  for (const gpu of gpus) for (const one of gpu.tenants) if (one.isIdle && fits(one)) meant.set(`${gpu.node.row.name} ${one.id}`, one);
+  const found = rows.map((row) => ({ row, tenant: meant.get(`${row.node} ${idOf(row)}`) })).filter(({ tenant }) => tenant);
+  if (sort) found.sort((a, b) => SORT[sort](a.row, b.row));
+  return found.map((one) => ({ kind: "idle", key: `${one.row.node} ${idOf(one.row)} ${one.row.gpus} ${one.row.idle_since}`, height: sizes.isNarrow ? 134 : 58, currency, ...one }));
 }
 
-export function idleRows({ colours, link, cost }) {
+/** What the list cannot have. */
+export function noteOf([{ unknown, unread = [], unpriced = [] }]) {
+  const found = [];
+  if (unknown) found.push(`Of ${count(unknown, "more pod")} it is not known whether the GPU is used.`);
+  if (unread.length) found.push(`${count(unread.length, "node")} could not be read.`);
+  if (unpriced.length) found.push(`There is no price for ${unpriced.join(", ")}.`);
+  return found.join(" ");
+}
+
+export function idleRows({ colours, link }) {
   return () => {
     const name = h("a");
     const about = h("small", { class: "dim" });
     const held = h("div", { class: "given" });
     const since = h("div", { class: "since" });
-    const why = h("div", { class: "dim" });
-    const money = h("div", { class: "watts" });
-    const element = h("div", { class: "work idler" }, h("div", { class: "who" }, h("span", { class: "first" }, name), about), held, since, why, money);
+    const why = h("div", { class: "dim why" });
+    const wasted = h("div", { class: "watts" });
+    const element = h("div", { class: "work idler" }, h("div", { class: "who" }, h("span", { class: "first" }, name), about), held, since, why, wasted);
     return {
       element,
-      update({ gpu, tenant }) {
-        write(name, tenant.id);
-        name.className = `name ${colours.of(tenant)} idle`;
-        name.href = link({ pod: tenant.id });
-        write(about, `${tenant.kind} ${tenant.workload} · ${gpu.node.name} · GPU ${gpu.index}`);
-        write(held, known(tenant.share) ? gpuCount(tenant.share) : "share not known");
-        write(since, `${duration(tenant.idleFor)}, since ${moment(tenant.idleSince)}`);
-        write(why, reason(tenant));
-        write(money, cost([{ gpu, tenant }]).replace(/^ \(|\)$/g, "") || gpuHours(wasted({ tenant }) / 3600));
+      update({ row, tenant, currency }) {
+        write(name, idOf(row));
+        name.className = `name ${colours.of(row)} idle`;
+        name.href = link({ pod: idOf(row) });
+        write(about, `${tenant.kind} ${tenant.workload} · ${row.node} · GPU ${row.gpus.join(", ")}`);
+        write(held, known(row.held_gpus) ? gpuCount(row.held_gpus) : "share not known");
+        write(since, `${duration(row.idle_seconds)}, since ${moment(row.idle_since)}`);
+        write(why, `${words.evidence[tenant.holding.evidence] ?? ""}${row.memory_used_bytes ? `, and it keeps ${memory(row.memory_used_bytes)}` : ""}`);
+        const hours = known(row.held_gpus) ? gpuHours((row.held_gpus * row.idle_seconds) / 3600) : "";
+        write(wasted, known(row.cost) ? money(row.cost, currency) : hours);
       },
     };
   };
-}
-
-function reason(tenant) {
-  if (tenant.source.idle === true) return "no process";
-  const memory = tenant.memory > 0 ? `, holds ${memoryText(tenant.memory)}` : "";
-  return `${tenant.neverUsed ? "no use seen" : "stopped"}${memory}`;
 }

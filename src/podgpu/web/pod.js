@@ -4,7 +4,6 @@ import { PERIODS } from "./address.js";
 import { chart } from "./chart.js";
 import { h, known, shortModel } from "./dom.js";
 import { COLUMNS } from "./history.js";
-import { summary } from "./model.js";
 import { age, duration, energy, gpus as gpuCount, memory, moment, percent, use, watts } from "./numbers.js";
 import { words } from "./words.js";
 
@@ -67,28 +66,46 @@ function placesOf(gpus, id) {
   return gpus.flatMap((gpu) => gpu.tenants.filter((one) => one.id === id).map((tenant) => ({ gpu, tenant })));
 }
 
+const STATES = { working: "working", idle: "idle", waiting: "waiting for its first use", unknown: "unknown" };
+const TIMES = { minute: "Of the last full minute.", reading: "Since the previous reading." };
+const STORED = "As its agent wrote it into the store.";
+
+/** Whether it uses what it holds: [what, value, how it is known]. */
+function stateOf({ holding, idleFor }) {
+  const why = words.evidence[holding.evidence] ?? holding.evidence;
+  const since = known(holding.since) ? `since ${moment(holding.since)}: ` : "";
+  return ["State", `${STATES[holding.state] ?? holding.state}${known(idleFor) ? ` ${age(idleFor)}` : ""}`, `${since}${why}.`.replace(/^./, (first) => first.toUpperCase())];
+}
+
+/** How it is known what was given. A store has the share alone. */
+function givenBy({ holding, isOutsider, source: { claims = [] } }, isStored) {
+  if (isStored) return holding ? STORED : "The store has no share of it.";
+  const [claim] = claims;
+  if (claim) return `${claim.system || "unknown system"}, ${claim.resource || "unknown resource"}, id ${claim.device_id || "unknown"}, reported by ${claim.source || "unknown"}`;
+  return isOutsider ? "Nobody gives GPUs outside Kubernetes." : words.not_given;
+}
+
 /** Numbers with their evidence: [what, value, how it is known]. */
 function numbersOf({ gpu, tenant }) {
-  const { booking, claims = [] } = tenant.source;
-  const method = words.methods[tenant.source.processes?.length || tenant.source.hasProcesses || !known(tenant.source.idle) ? tenant.method : ""] ?? "";
-  const [claim] = claims;
-  const given = claim
-    ? `${claim.system || "unknown system"}, ${claim.resource || "unknown resource"}, id ${claim.device_id || "unknown"}, reported by ${claim.source || "unknown"}`
-    : tenant.isOutsider ? "Nobody gives GPUs outside Kubernetes." : words.advice.not_given;
+  const { booking, processes, hasProcesses, idle, held_since: heldSince } = tenant.source;
+  const isStored = gpu.node.origin === "store";
+  const method = words.methods[isStored || processes?.length || hasProcesses || !known(idle) ? tenant.method : ""] ?? "";
+  const period = TIMES[gpu.period] ?? "";
+  const limit = `Set by ${tenant.system || "its sharing system"}.`;
+  const ofMemory = isStored ? STORED : known(tenant.memory) ? "The driver reports it for each process; these are its own." : "No process of it could be seen.";
   const rows = [
-    ["Given", known(tenant.share) ? `${percent(tenant.share)} of the GPU` : claims.length ? "not known" : "nothing", given],
-    ["Memory", known(tenant.memory) ? memory(tenant.memory) : "not known", known(tenant.memory) ? "The driver reports it for each process; these are its own." : "No process of it could be seen."],
+    ["Given", known(tenant.share) ? `${percent(tenant.share)} of the GPU` : tenant.holding || isStored ? "not known" : "nothing", givenBy(tenant, isStored)],
+    ["Memory", known(tenant.memory) ? memory(tenant.memory) : "not known", ofMemory],
   ];
-  if (known(tenant.memoryLimit)) rows.push(["Memory limit", memory(tenant.memoryLimit), `Set by ${claim?.system || "its sharing system"}.`]);
-  if (known(tenant.coreLimit)) rows.push(["SM limit", percent(tenant.coreLimit), `Set by ${claim?.system || "its sharing system"}.`]);
-  rows.push(["Busy", known(tenant.busy) ? use(tenant.busy, tenant.least, tenant.most) : "not known", `${gpu.isMinute ? "Of the last full minute. " : "Since the previous reading. "}${method}`]);
+  if (tenant.holding) rows.splice(1, 0, stateOf(tenant));
+  if (known(tenant.memoryLimit)) rows.push(["Memory limit", memory(tenant.memoryLimit), limit]);
+  if (known(tenant.coreLimit)) rows.push(["SM limit", percent(tenant.coreLimit), limit]);
+  rows.push(["Busy", known(tenant.busy) ? use(tenant.busy, tenant.least, tenant.most) : "not known", `${period} ${method}`.trim()]);
   if (known(tenant.ofInstance)) rows.push(["Of its slice", percent(tenant.ofInstance), "Activity of the MIG instance's multiprocessors, measured."]);
   if (known(booking.resident_us)) rows.push(["On the card", duration(booking.resident_us / 1e6), "Since the agent started, at work or not, by the driver's log of context switches."]);
-  rows.push(["Power", watts(tenant.watts), "Its part of the card's power: idle power by share, the rest by busy time."]);
+  rows.push(["Power", watts(tenant.watts), `${period} Its part of the card's power: idle power by share, the rest by busy time.`.trim()]);
   rows.push(["Energy so far", booking.bookable === false ? "not known" : energy(booking.energy_mj / 1000), "Since the agent started. All on this GPU add up to the card's own counter."]);
-  if (known(tenant.idleFor)) rows.push(["Not used for", duration(tenant.idleFor), tenant.neverUsed ? `It has held this since ${moment(tenant.idleSince)}, and no use was seen.` : `Last active ${moment(tenant.idleSince)}.`]);
-  else if (known(tenant.source.held_since)) rows.push(["Held since", moment(tenant.source.held_since), "When its pod started on the node."]);
-  if (tenant.isUnseen) rows.push(["Unseen", "", words.unseen]);
+  if (known(heldSince)) rows.push(["Held since", moment(heldSince), "When its pod started on the node."]);
   return rows;
 }
 
@@ -104,9 +121,13 @@ function evidence(one, full) {
     { class: "box" },
     h("h3", {}, place(one), h("span", { class: "dim" }, ` container ${one.tenant.container}`)),
     h("table", { class: "facts" }, h("thead", { class: "spoken" }, h("tr", {}, ...["What", "Value", "How it is known"].map((title) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows)),
-    processes(full?.processes ?? one.tenant.source.processes ?? []),
+    one.gpu.node.origin === "store" ? elsewhere(one) : processes(full?.processes ?? one.tenant.source.processes ?? []),
   );
 }
+
+/** A store cannot hold what an agent sees, so nothing is said about it. */
+const elsewhere = ({ gpu, tenant }) =>
+  h("p", { class: "dim pad" }, "These numbers come from a store, which holds no processes, no claims and no evidence. Ask the node's agent: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : tenant.id} --url http://${gpu.node.name}:19400`));
 
 function processes(list) {
   if (!list.length) return h("p", { class: "dim pad" }, "No process of it is on this GPU, or none can be seen from here.");
@@ -128,30 +149,25 @@ function processes(list) {
   );
 }
 
-/** `past` is what a store remembers, if a longer time than the last hour is asked for; `ring` the last hour, if there is any yet. */
-function charts(ring, past, sums, look) {
-  if (past !== undefined) return pastCharts(past, sums, look);
-  if (!ring || ring.count < 2) return h("p", { class: "box pad" }, "The charts begin when this page is opened. They will be here in half a minute.");
-  const series = (name) => ring?.series(COLUMNS[name]) ?? [];
-  return h(
-    "div",
-    { class: "charts" },
-    chart("Busy", series("busy"), { top: sums.share, write: gpuCount, look }),
-    chart("Memory", series("memory"), { top: sums.memoryRoom, write: memory, look }),
-    chart("Power", series("watts"), { top: 0, write: watts, look }),
-  );
+/** How far the charts reach: what it was given, and the memory it may have. */
+function topsOf(places) {
+  const sum = (of) => places.reduce((total, one) => total + (of(one) ?? 0), 0);
+  return { busy: sum(({ tenant }) => tenant.share), memory: sum(({ gpu, tenant }) => tenant.memoryLimit ?? (gpu.slices.find((one) => one.uuid === tenant.mig) ?? gpu).memoryTotal) };
 }
 
-function pastCharts(past, sums, look) {
-  if (!past) return h("p", { class: "box pad" }, "The store is being asked.");
-  if (past.error) return h("p", { class: "box pad" }, past.error);
-  const gap = (past.busy[1]?.[0] - past.busy[0]?.[0]) * 3 || 600;
+/** `past` is what a store remembers, if a longer time than the last hour is asked for; `ring` the last hour, if there is any yet. */
+function charts(ring, past, tops, look) {
+  if (past === null) return h("p", { class: "box pad" }, "The store is being asked.");
+  if (past?.error) return h("p", { class: "box pad" }, past.error);
+  if (!past && (!ring || ring.count < 2)) return h("p", { class: "box pad" }, "The charts begin when this page is opened. They will be here in half a minute.");
+  const gap = past && ((past.busy[1]?.[0] - past.busy[0]?.[0]) * 3 || 600);
+  const series = (name) => (past ? past[name] : ring.series(COLUMNS[name]));
   return h(
     "div",
     { class: "charts" },
-    chart("Busy", past.busy, { top: sums.share, write: gpuCount, look, gap }),
-    chart("Memory", past.memory, { top: sums.memoryRoom, write: memory, look, gap }),
-    chart("Power", past.watts, { top: 0, write: watts, look, gap }),
+    chart("Busy", series("busy"), { top: tops.busy, write: gpuCount, look, gap }),
+    chart("Memory", series("memory"), { top: tops.memory, write: memory, look, gap }),
+    chart("Power", series("watts"), { top: 0, write: watts, look, gap }),
   );
 }
 
@@ -167,17 +183,17 @@ export function podPage(id, { model, history, past, period, colours, back, linkP
   const top = h("p", {}, h("a", { href: back, class: "back" }, "← All GPUs"));
   if (!places.length) return h("div", { class: "podpage" }, top, h("h2", { tabindex: "-1" }, id), h("p", { class: "empty" }, "It holds no GPU now and has no process on one. It may have ended, or moved to another node."));
   const [{ tenant }] = places;
-  const sums = summary(places);
+  const idle = places.map((one) => one.tenant.idleFor).filter(known);
   const look = colours.of(tenant);
   return h(
     "div",
     { class: "podpage" },
     top,
-    h("div", { class: "title" }, h("i", { class: `dot ${look}` }), h("h2", { tabindex: "-1" }, id), h("span", { class: "dim" }, `${tenant.kind} ${tenant.workload}`), sums.isIdle ? h("span", { class: "tag warn" }, `idle ${age(sums.idleFor)}`) : null),
+    h("div", { class: "title" }, h("i", { class: `dot ${look}` }), h("h2", { tabindex: "-1" }, id), h("span", { class: "dim" }, `${tenant.kind} ${tenant.workload}`), idle.length ? h("span", { class: "tag warn" }, `idle ${age(Math.min(...idle))}`) : null),
     h("div", { class: "over" }, h("h3", {}, period ? "From the store" : "The last hour, as this page saw it"), linkPeriod ? periods(period, linkPeriod) : null),
-    charts(history.pods.get(id), period && linkPeriod ? past.of(id, period) : undefined, sums, look),
+    charts(history.pods.get(id), period && linkPeriod ? past.of(id, period) : undefined, topsOf(places), look),
     h("h3", {}, "Its numbers, and how they are known"),
-    ...places.map((one) => evidence(one, more?.of(one))),
-    h("p", { class: "dim" }, "The whole chain of evidence: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : id}`)),
+    ...places.map((one) => evidence(one, one.gpu.node.origin === "store" ? undefined : more?.of(one))),
+    places.every(({ gpu }) => gpu.node.origin === "store") ? null : h("p", { class: "dim" }, "The whole chain of evidence: ", h("code", {}, `podgpu why ${tenant.isOutsider ? tenant.container : id}`)),
   );
 }

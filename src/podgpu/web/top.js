@@ -1,10 +1,9 @@
-// The first glance: header, totals, and what is wrong.
+// The first glance: header and totals.
 
 import { spark } from "./chart.js";
 import { h, known, shortModel, write } from "./dom.js";
-import { UNKNOWN, count, duration, gpuNumber, integer, partOf, percent, watts } from "./numbers.js";
-
-const SHOWN = 4; // alerts before the rest is folded
+import { countBy } from "./model.js";
+import { UNKNOWN, count, duration, gpuNumber, integer, money, partOf, percent, watts } from "./numbers.js";
 
 export class Header {
   constructor() {
@@ -40,10 +39,12 @@ export class Header {
   draw(model, state, age) {
     write(this.name, model.name);
     const nodes = model.isCluster ? `${count(model.nodes.length, "node")}, ` : "";
-    const isOld = age > 3 * model.interval + 2;
-    const look = state === "away" ? "away" : isOld ? "old" : "on";
-    this.dot.className = `live ${look}`;
-    write(this.state, state === "away" ? `${nodes}connecting again, last numbers ${duration(age)} old` : isOld ? `${nodes}stale: numbers are ${duration(age)} old` : `${nodes}live, every ${duration(model.interval)}`);
+    // A recording may be paused, and what is read once has no next time.
+    const isOld = !model.isReplay && model.interval > 0 && age > 3 * model.interval + 2;
+    this.dot.className = `live ${state === "away" ? "away" : isOld ? "old" : "on"}`;
+    const every = model.interval ? `, every ${duration(model.interval)}` : "";
+    const said = state === "away" ? `connecting again, last numbers ${duration(age)} old` : isOld ? `stale: numbers are ${duration(age)} old` : `${model.isReplay ? "recorded" : "live"}${every}`;
+    write(this.state, nodes + said);
   }
 }
 
@@ -67,63 +68,22 @@ export class Tiles {
     if (points) tile.line.replaceChildren(spark(points, top));
   }
 
-  draw(totals, history, pending, cost) {
-    const up = totals.gpus - totals.lost;
-    const models = totals.models.slice(0, 3).map(([model, number]) => `${integer(number)} ${shortModel(model)}`).join(", ");
-    this.#put("GPUs", integer(totals.gpus), [models, totals.lost && `${integer(totals.lost)} lost`].filter(Boolean).join(" · "));
-    this.#put("Allocated", up ? percent(totals.allocated / up) : UNKNOWN, `${totals.isAllocatedUnknown ? "at least " : ""}${partOf("gpus", totals.allocated, up)}`, history.totals.series(0), up);
-    const known_ = totals.busyOf < up ? `, ${integer(up - totals.busyOf)} not known` : "";
-    this.#put("Truly busy", known(totals.busy) && totals.busyOf ? percent(totals.busy / totals.busyOf) : UNKNOWN, known(totals.busy) ? `${partOf("gpus", totals.busy, totals.busyOf)}${known_}` : "not known", history.totals.series(1), up);
-    this.#put("Held, not used", gpuNumber(totals.idle), totals.idleHolders ? `by ${count(totals.idleHolders, "pod")} for 30 min or more${cost}` : "nobody for 30 min or more", history.totals.series(3), up);
-    const parts = [`${integer(totals.freeWhole)} whole`, totals.freeSlices && count(totals.freeSlices, "MIG slice"), pending && `${count(pending, "pod")} waiting`];
-    this.#put("Free", gpuNumber(Math.max(0, totals.free)), parts.filter(Boolean).join(", "));
-    this.#put("Power", watts(totals.watts), totals.wattsLimit ? `of ${watts(totals.wattsLimit)} at most` : "", history.totals.series(2), totals.wattsLimit);
-  }
-}
-
-/** Alerts, and a polite voice that only speaks when there are new ones. */
-export class Alerts {
-  constructor(link) {
-    this.link = link;
-    this.isOpen = false;
-    this.known = null;
-    this.list = h("ul", { class: "alerts" });
-    this.voice = h("p", { class: "spoken", role: "status" });
-    this.more = h("button", { type: "button", class: "more", onclick: () => ((this.isOpen = !this.isOpen), this.draw(this.alerts, this.isCluster)) });
-    this.element = h("section", { "aria-label": "What is wrong" }, this.list, this.more, this.voice);
-  }
-
-  draw(alerts, isCluster) {
-    this.alerts = alerts;
-    this.isCluster = isCluster;
-    const shown = this.isOpen ? alerts : alerts.slice(0, SHOWN);
-    const sign = JSON.stringify(shown.map((one) => [one.level, one.kind, one.text]));
-    if (sign !== this.sign) {
-      this.sign = sign;
-      this.list.replaceChildren(...shown.map((one) => this.#item(one)));
-    }
-    this.more.hidden = alerts.length <= SHOWN;
-    this.more.setAttribute("aria-expanded", this.isOpen);
-    write(this.more, this.isOpen ? "Show fewer" : `Show ${integer(alerts.length - SHOWN)} more`);
-    this.#speak(alerts);
-  }
-
-  #item(one) {
-    const where = this.isCluster && (one.gpu || one.node) ? h("b", { class: "where" }, one.gpu?.node.name ?? one.node.name) : null;
-    const link = one.pod ? ["why", { pod: one.pod }] : one.view ? ["show", { view: one.view }] : one.gpu ? ["show", { view: "gpus", q: one.gpu.uuid }] : one.node ? ["show", { view: "gpus", node: one.node.name }] : null;
-    return h(
-      "li",
-      { class: one.level > 1 ? "alert bad" : "alert" },
-      h("strong", {}, one.kind),
-      h("span", { class: "what" }, where, where ? " " : null, one.text, one.next ? h("span", { class: "next" }, ` ${one.next}`) : null),
-      link ? h("a", { href: this.link(link[1]), "aria-label": `${link[0]}: ${one.text}` }, link[0]) : null,
-    );
-  }
-
-  #speak(alerts) {
-    const now = new Set(alerts.map((one) => `${one.kind}: ${one.gpu?.key ?? one.node?.name ?? ""}`));
-    const fresh = this.known ? [...now].filter((one) => !this.known.has(one)).length : 0;
-    if (fresh) write(this.voice, `${count(fresh, "new problem")}, ${integer(alerts.length)} in all`);
-    this.known = now;
+  /** `sums` are of everything, also while a filter is set. */
+  draw({ insight: { sums, currency, idle_after_seconds: after }, gpus, pending }, history) {
+    const { gpus: all = 0, lost_gpus: lost = 0, allocated_gpus: allocated, busy_gpus: busy, free_instances: slices = [] } = sums;
+    const up = all - lost;
+    const measured = up - (sums.unknown_busy ?? 0);
+    const join = (...parts) => parts.filter(Boolean).join(", ");
+    const unknown = (number) => number && `${integer(number)} not known`;
+    const models = countBy(gpus, (one) => shortModel(one.model)).slice(0, 3).map(([model, number]) => `${integer(number)} ${model}`);
+    this.#put("GPUs", integer(all), [models.join(", "), lost && `${integer(lost)} lost`].filter(Boolean).join(" · "));
+    this.#put("Allocated", all ? percent(allocated / all) : UNKNOWN, `${sums.unknown_shares ? "at least " : ""}${partOf("gpus", allocated, all)}`, history.totals.series(0), all);
+    this.#put("Truly busy", known(busy) ? percent(busy / measured) : UNKNOWN, known(busy) ? join(partOf("gpus", busy, measured), unknown(sums.unknown_busy)) : "not known", history.totals.series(1), up);
+    const cost = known(sums.unused_cost_per_hour) && sums.unused_pods ? ` · ${money(sums.unused_cost_per_hour, currency)}/h` : "";
+    const idle = sums.unused_pods ? `by ${count(sums.unused_pods, "pod")}` : "nobody";
+    this.#put("Held, not used", gpuNumber(sums.unused_gpus), join(`${idle} for ${duration(after)} or more${cost}`, unknown(sums.unknown_pods)), history.totals.series(3), up);
+    const free = slices.map((one) => `${integer(one.count)} × ${one.profile}`);
+    this.#put("Free", gpuNumber(sums.free_gpus), join(`${integer(sums.free_whole_gpus)} whole`, ...free, pending.length && `${count(pending.length, "pod")} waiting`));
+    this.#put("Power", watts(sums.power_watts), join(known(sums.power_limit_watts) && `of ${watts(sums.power_limit_watts)} at most`, unknown(sums.unknown_power)), history.totals.series(2), sums.power_limit_watts);
   }
 }

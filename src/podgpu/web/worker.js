@@ -9,12 +9,12 @@ const BATCHES = 50; // unless that would take more than these
 
 const pick = (from, names) => Object.fromEntries(names.filter((name) => name in from).map((name) => [name, from[name]]));
 
-const BOOKING = ["method", "memory_bytes", "memory_limit_bytes", "sm_ratio", "instance_ratio", "power_watts", "allocated_ratio", "bookable", "energy_mj", "band", "last_active_at"];
+const BOOKING = ["method", "memory_bytes", "memory_limit_bytes", "instance_ratio", "allocated_ratio", "bookable", "energy_mj"];
 const CLAIM = ["core_limit_ratio", "system", "resource", "device_id", "source"];
-const TENANT = ["container", "mig", "workload", "held_since", "idle"];
-const REST = ["reason", "memory_bytes", "sm_ratio", "power_watts", "band"];
-const CARD = ["gpu", "fault", "ability", "readings", "instances"];
-const SNAPSHOT = ["node", "taken_at", "interval_seconds", "driver_version", "parts"];
+const TENANT = ["container", "mig", "workload", "held_since", "idle", "use", "holding"];
+const REST = ["reason", "memory_bytes", "use"];
+const CARD = ["gpu", "fault", "readings", "instances", "use", "problems"];
+const SNAPSHOT = ["node", "taken_at", "driver_version"];
 
 const tenantOf = (tenant) => ({
   ...pick(tenant, TENANT),
@@ -26,11 +26,14 @@ const tenantOf = (tenant) => ({
 const cardOf = (card) => ({
   ...pick(card, CARD),
   tenants: card.tenants.map(tenantOf),
-  rest: card.rest.filter((one) => one.memory_bytes || one.power_watts || one.sm_ratio).map((one) => pick(one, REST)),
-  balance: card.balance && pick(card.balance, ["memory_bytes", "busy_ratio", "band"]),
+  rest: card.rest.filter((one) => one.memory_bytes || one.use?.watts || one.use?.ratio).map((one) => pick(one, REST)),
+  balance: card.balance && pick(card.balance, ["memory_bytes"]),
 });
 
-const rowOf = (row) => ({ ...row, snapshot: row.snapshot && { ...pick(row.snapshot, SNAPSHOT), cards: row.snapshot.cards.map(cardOf) } });
+// Of what follows for a node its sums are drawn; problems and all else are the cluster's.
+const sumsOf = ({ insight }) => (insight ? { insight: pick(insight, ["sums"]) } : {});
+
+const rowOf = (row) => ({ ...row, ...sumsOf(row), snapshot: row.snapshot && { ...pick(row.snapshot, SNAPSHOT), ...sumsOf(row.snapshot), cards: row.snapshot.cards.map(cardOf) } });
 
 let queue = [];
 let timer = 0;

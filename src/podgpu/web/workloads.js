@@ -2,91 +2,74 @@
 
 import { Bar } from "./bar.js";
 import { h, known, write } from "./dom.js";
-import { workloadsOf } from "./model.js";
-import { age, count, gpus as gpuCount, partOf, percent, watts } from "./numbers.js";
+import { age, count, gpus as gpuCount, partOf, use as useText, watts } from "./numbers.js";
 
+export const NEEDS = ["workloads", "pods"];
+
+const most = (name) => (a, b) => (b[name] ?? -1) - (a[name] ?? -1);
+const byName = (a, b) => (idOf(a) < idOf(b) ? -1 : 1);
 const SORT = {
-  "": (a, b) => (b.share ?? 0) - (a.share ?? 0) || byName(a, b),
-  busy: (a, b) => (b.busy ?? -1) - (a.busy ?? -1),
-  memory: (a, b) => (b.memory ?? -1) - (a.memory ?? -1),
-  power: (a, b) => (b.watts ?? -1) - (a.watts ?? -1),
-  name: (a, b) => byName(a, b),
+  "": (a, b) => (b.held_gpus ?? 0) - (a.held_gpus ?? 0) || byName(a, b),
+  busy: most("busy_gpus"),
+  memory: most("memory_used_bytes"),
+  power: most("power_watts"),
+  name: byName,
 };
 
-const byName = (a, b) => (`${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1);
+const idOf = (row) => (row.namespace ? `${row.namespace}/${row.name}` : row.name);
 
-export function itemsOf(gpus, sort, sizes, fits) {
-  const meant = gpus.map((gpu) => ({ ...gpu, tenants: gpu.tenants.filter(fits) }));
+/** The rows of those whom the filter leaves, each workload with its pods. */
+export function itemsOf({ gpus, sort, sizes, fits, answers: [workloads, pods] }) {
+  const meant = new Map();
+  for (const gpu of gpus) {
+    for (const one of gpu.tenants.filter(fits)) {
+      if (!meant.has(one.workloadKey)) meant.set(one.workloadKey, new Set());
+      meant.get(one.workloadKey).add(one.podKey);
+    }
+  }
+  const podRows = new Map(pods.rows.map((row) => [row.key, row]));
   const items = [];
-  for (const workload of workloadsOf(meant).sort(SORT[sort])) {
-    items.push({ kind: "workload", key: workload.key, height: sizes.isNarrow ? 128 : 54, one: workload });
+  for (const row of workloads.rows.filter(({ key }) => meant.has(key)).sort(SORT[sort])) {
+    const own = [...meant.get(row.key)].map((key) => podRows.get(key)).filter(Boolean);
+    items.push({ kind: "work", key: row.key, height: sizes.isNarrow ? 128 : 54, row, pod: row.pods === 1 ? own[0] : undefined });
     // A workload of one pod needs no second line.
-    if (workload.pods.length < 2) continue;
-    for (const pod of workload.pods) items.push({ kind: "pod", key: `${workload.key} ${pod.id}`, height: sizes.isNarrow ? 116 : 44, one: pod, workload });
+    if (row.pods < 2) continue;
+    for (const pod of own) items.push({ kind: "work", key: pod.key, height: sizes.isNarrow ? 116 : 44, row: pod, pod, isPod: true });
   }
   return items;
 }
 
-function cells(look) {
-  const name = h("a");
-  const about = h("small", { class: "dim" });
-  const tag = h("span", { class: "tag warn" });
-  const given = h("div", { class: "given" });
-  const busy = new Bar("busy", "");
-  const memory = new Bar("memory", "");
-  const power = h("div", { class: "watts" });
-  const element = h("div", { class: `work ${look}` }, h("div", { class: "who" }, h("span", { class: "first" }, name, tag), about), given, busy.element, memory.element, power);
-  return { name, about, tag, given, busy, memory, power, element };
-}
+const stateOf = ({ state, idle_seconds: seconds }) => (state === "idle" && known(seconds) ? `idle ${age(seconds)}` : state);
 
-function update(made, one, colour, sizes) {
-  made.tag.hidden = !one.isIdle;
-  write(made.tag, one.isIdle ? `idle ${age(one.idleFor)}` : "");
-  write(made.given, known(one.share) ? gpuCount(one.share) : "not given");
-  const ofGiven = known(one.busy) && one.share ? ` · ${percent(one.busy / one.share)} of it` : "";
-  const busyText = known(one.busy) ? `${gpuCount(one.busy)} busy${ofGiven}` : "busy time not known";
-  made.busy.draw({ slices: [{ size: 1, total: one.share || one.busy || 1, segments: [{ look: colour, value: one.busy }] }], label: busyText, spoken: busyText }, sizes.work);
-  const memoryText = known(one.memory) ? partOf("memory", one.memory, one.memoryRoom) : "memory not known";
-  made.memory.draw({ slices: [{ size: 1, total: one.memoryRoom || one.memory || 1, segments: [{ look: colour, value: one.memory }] }], label: memoryText, spoken: memoryText }, sizes.work);
-  write(made.power, watts(one.watts));
-}
+const placesOf = (row) => (row.node ? `${row.node} · ${row.gpus.join(", ")}` : count(row.cards, "GPU"));
 
-const look = (one, colours) => `${colours.of(one.places[0].tenant)}${one.places.every(({ tenant }) => tenant.isIdle) ? " idle" : ""}`;
-
-const nodesOf = (one) => [...new Set(one.places.map(({ gpu }) => `${gpu.node.name} · ${gpu.index}`))];
-
-function places(one) {
-  const found = nodesOf(one);
-  return found.length > 2 ? count(found.length, "GPU") : found.join(", ");
-}
-
-export function workloadRows({ colours, at, link }) {
+/** Rows of workloads and of pods. */
+export function workRows({ colours, at, link }) {
   return () => {
-    const made = cells("workload");
+    const name = h("a");
+    const about = h("small", { class: "dim" });
+    const tag = h("span", { class: "tag warn" });
+    const given = h("div", { class: "given" });
+    const busy = new Bar("busy", "");
+    const memory = new Bar("memory", "");
+    const power = h("div", { class: "watts" });
+    const element = h("div", {}, h("div", { class: "who" }, h("span", { class: "first" }, name, tag), about), given, busy.element, memory.element, power);
     return {
-      element: made.element,
-      update({ one }) {
-        const [pod] = one.pods;
-        const isOne = one.pods.length === 1;
-        write(made.name, one.name);
-        made.name.href = isOne ? link({ pod: pod.id }) : link({ view: "gpus", namespace: one.namespace, workload: one.name });
-        write(made.about, [one.namespace, one.kind, isOne ? places(one) : count(one.pods.length, "pod")].filter(Boolean).join(" · "));
-        update(made, one, look(one, colours), at());
-      },
-    };
-  };
-}
-
-export function podRows({ colours, at, link }) {
-  return () => {
-    const made = cells("pod");
-    return {
-      element: made.element,
-      update({ one }) {
-        write(made.name, one.places[0].tenant.pod);
-        made.name.href = link({ pod: one.id });
-        write(made.about, places(one));
-        update(made, one, look(one, colours), at());
+      element,
+      update({ row, pod, isPod }) {
+        element.className = `item work ${isPod ? "pod" : "workload"}`;
+        write(name, row.name);
+        name.href = pod ? link({ pod: idOf(pod) }) : link({ view: "gpus", namespace: row.namespace, workload: row.name });
+        write(about, (isPod ? [placesOf(row)] : [row.namespace, row.kind || "outside Kubernetes", pod ? placesOf(row) : count(row.pods, "pod")]).filter(Boolean).join(" · "));
+        write(tag, stateOf(pod ?? row));
+        tag.hidden = !tag.textContent;
+        const { held_gpus: held, busy_gpus: used, memory_used_bytes: bytes, memory_total_bytes: room, use } = row;
+        const look = `${colours.of(row)}${held && row.unused_gpus >= held ? " idle" : ""}`;
+        const bar = (value, total, label) => ({ slices: [{ size: 1, total: total || value || 1, segments: [{ look, value }] }], label, spoken: label });
+        write(given, known(held) ? gpuCount(held) : "not given");
+        busy.draw(bar(used, held, known(used) ? `${gpuCount(used)} · ${useText(use.ratio, use.least, use.most)}` : "busy time not known"), at().work);
+        memory.draw(bar(bytes, room, known(bytes) ? partOf("memory", bytes, room) : "memory not known"), at().work);
+        write(power, watts(row.power_watts));
       },
     };
   };

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.cli._view.web import of_one
 from podgpu.cli.main import main
+from podgpu.model import of_one
 from podgpu.sources.replay.recording import MAGIC, frame
 from podgpu.views.cluster.json import encode
 from tests.cli.terminal.pane import Pane, needs_tmux, pane

@@ -5,13 +5,12 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from podgpu import __version__
 from podgpu.cli._view.progress import waiting
 from podgpu.cli._view.wire import Wire
 from podgpu.errors import UserError
 from podgpu.insight import Terms, ensured
 from podgpu.insight.problems.parts import VIEW
-from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, Snapshot
+from podgpu.model import Cluster, Fault, PartStatus, Snapshot, of_one
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 
@@ -116,18 +115,6 @@ class WebView:
 
 def _interval(cluster: Cluster) -> float:
     return min((one.snapshot.interval_seconds for one in cluster.nodes if one.snapshot), default=0.0)
-
-
-def of_one(snapshot: Snapshot) -> Cluster:
-    """Show one agent's node as a cluster."""
-    node = ClusterNode(name=snapshot.node, state="fresh", origin="agent", snapshot=snapshot)
-    return Cluster(
-        taken_at=snapshot.taken_at,
-        version=__version__,
-        interval_seconds=snapshot.interval_seconds,
-        demo=snapshot.demo,
-        nodes=(node,),
-    )
 
 
 def _silent(cluster: Cluster, problem: str) -> Cluster:

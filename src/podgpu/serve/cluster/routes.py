@@ -10,11 +10,12 @@ from podgpu.serve.answer import Response
 from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
 from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
+from podgpu.serve.cluster.rows import ClusterRows
 from podgpu.serve.cluster.views import MetricsView
 from podgpu.serve.load import Load
 from podgpu.serve.menu import asked, form_of
 from podgpu.serve.request import Request
-from podgpu.serve.routes import Handler, Route, is_known, under_policy, wants_gzip
+from podgpu.serve.routes import Handler, Route, answered, is_known, rows_kind, under_policy, wants_gzip
 from podgpu.views.dialects import PREFIX
 from podgpu.views.json import encode
 
@@ -35,6 +36,7 @@ class ClusterRoutes:
         self._pages = pages
         self._menu = menu
         self._load = load
+        self._all_rows = ClusterRows(lambda: feed.cluster)
 
     @property
     def dialects(self) -> list[str]:
@@ -45,6 +47,7 @@ class ClusterRoutes:
         return {
             **pages,
             "/api/v1/snapshot": Route(self._snapshot),
+            "/api/v1/rows": Route(self._rows),
             "/api/v1/history": Route(self._past),
             "/metrics": pages[PREFIX + dialect],
             "/healthz": Route(self._alive, vital=True, open=True),
@@ -90,6 +93,12 @@ class ClusterRoutes:
         except UserError as error:
             return answer.text(404, str(error))
         return Response(200, encode(found), "application/json")
+
+    async def _rows(self, request: Request) -> Response:
+        by = rows_kind(request)
+        if isinstance(by, Response):
+            return by
+        return answered(await self._all_rows.page(by, gzipped=wants_gzip(request)), request)
 
     def _alive(self, _request: Request) -> Response:
         """What zxporter says."""

@@ -1,0 +1,36 @@
+// Rows that the server makes, the same that `podgpu top` and `podgpu idle` show. They are asked for while they are looked at.
+
+const LEAST_MS = 1000;
+const EARLY = 0.9; // of the interval: documents do not come to the millisecond
+const SETTLE_MS = 1500;
+
+export class Rows {
+  constructor(onNews) {
+    this.onNews = onNews;
+    this.kept = new Map();
+  }
+
+  /** The newest answer; undefined while the first is on its way. With `error` if the last try had none. */
+  of(by, { takenAt, interval, isCluster }) {
+    if (!this.kept.has(by)) this.kept.set(by, { at: 0 });
+    const kept = this.kept.get(by);
+    if (kept.seen !== takenAt) Object.assign(kept, { seen: takenAt, changedAt: Date.now() });
+    if (kept.takenAt === takenAt || kept.isAsking || kept.timer) return kept.answer;
+    const pause = Math.max(LEAST_MS, interval * 1000);
+    // A cluster's document changes node by node while a round goes on: rows are those of its end.
+    const settled = isCluster && kept.answer ? kept.changedAt + Math.min(SETTLE_MS, pause / 4) : 0;
+    const wait = Math.min(Math.max(kept.at + EARLY * pause, settled), kept.at + 2 * pause) - Date.now();
+    if (wait <= 0) this.#ask(by, kept, takenAt);
+    else kept.timer = setTimeout(() => ((kept.timer = 0), this.onNews()), wait);
+    return kept.answer;
+  }
+
+  async #ask(by, kept, takenAt) {
+    Object.assign(kept, { takenAt, at: Date.now(), isAsking: true });
+    const answer = await fetch(`api/v1/rows?by=${by}`).catch(() => null);
+    const said = await (answer?.ok ? answer.json() : answer?.text())?.catch(() => null);
+    kept.answer = answer?.ok && said ? said : { rows: [], ...kept.answer, error: said || "The server does not answer." };
+    kept.isAsking = false;
+    this.onNews();
+  }
+}

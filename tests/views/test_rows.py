@@ -1,0 +1,42 @@
+"""The document of rows has what `podgpu top` and `podgpu idle` show."""
+
+import json
+
+import msgspec
+import pytest
+
+from podgpu.insight import Terms, reconclude, rows
+from podgpu.insight.idle import IdleRow, idlers
+from podgpu.insight.rows import Row
+from podgpu.insight.selection import EVERYTHING
+from podgpu.model import Cluster, Prices
+from podgpu.views.rows import KINDS, document
+from tests.cluster.nodes import card, fresh, tenant
+from tests.tree import TERMS
+
+BUSY = fresh("gpu-a", card("GPU-a", tenant("ml/train", 0.5)))
+SHARED = fresh("gpu-b", card("GPU-b", tenant("web/serve", 0.2), tenant("web/other", 0.5, idle=True)))
+CLUSTER = reconclude(Cluster(taken_at=1_700_000_000.0, version="1.0", nodes=(BUSY, SHARED)), TERMS)
+
+
+@pytest.mark.parametrize("by", list(rows.VIEWS))
+def test_a_document_has_the_rows_of_top(by: str) -> None:
+    found = json.loads(document(CLUSTER, by))
+    assert (found["schema"], found["by"], found["taken_at"]) == (1, by, CLUSTER.taken_at)
+    entries = rows.VIEWS[by](CLUSTER, EVERYTHING)
+    assert [msgspec.convert(one, Row) for one in found["rows"]] == [entry.row for entry in entries] != []
+    assert [one["key"] for one in found["rows"]] == [entry.key for entry in entries]
+    assert [one["use"].get("ratio") for one in found["rows"]] == [entry.row.use.ratio for entry in entries]
+
+
+def test_a_document_of_idle_holders_is_that_of_podgpu_idle() -> None:
+    terms = Terms(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 2.0}))
+    cluster = reconclude(CLUSTER, terms)
+    found, wanted = json.loads(document(cluster, "idle")), idlers(cluster)
+    assert tuple(msgspec.convert(one, IdleRow) for one in found["rows"]) == wanted.rows != ()
+    assert (found["unknown"], found["unread"], found["currency"]) == (wanted.unknown, [], "EUR")
+    assert "idle" in KINDS
+
+
+def test_what_is_not_known_is_absent() -> None:
+    assert b"null" not in b"".join(document(CLUSTER, by) for by in KINDS)
