@@ -3,7 +3,7 @@
 What there is thousands of has `gc=False`: a tree has no cycles, so the garbage collector need not walk it.
 """
 
-from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Band, Booking, Card, Rest, Tenant
+from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Band, Booking, Card, Rest, Sampling, Tenant
 from podgpu.model.claim import Claim
 from podgpu.model.cluster import (
     CLUSTER_SCHEMA,
@@ -104,6 +104,7 @@ __all__ = [
     "Report",
     "ResourceClaim",
     "Rest",
+    "Sampling",
     "SharingStatus",
     "Slice",
     "Snapshot",

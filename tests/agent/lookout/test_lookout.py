@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
 
@@ -41,6 +41,8 @@ class Reader:
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
         self.asked.append(dict(cards))
         return {card: SwitchLog(begin_ns=0, end_ns=1, slices=self._slices) for card in cards}
+
+    def shut(self, cards: Iterable[str]) -> None: ...
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True)
