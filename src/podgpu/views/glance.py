@@ -6,7 +6,7 @@ from math import isfinite
 
 from msgspec import Struct
 
-from podgpu.model import Band, Card, Fault, Reading, Rest, Tenant
+from podgpu.model import Band, Card, Fault, Reading, Rest, Sampling, Tenant
 from podgpu.views.text import line
 
 UNKNOWN = "-"
@@ -173,3 +173,10 @@ def switching(card: Card) -> str:
     """How much of the card's time goes into switching between contexts; empty where that is nothing worth a word."""
     lost = card.balance.switching_ratio if card.balance else None
     return percent(lost) if lost is not None and lost >= LEAST_SWITCHING else ""
+
+
+def evasion(sampling: Sampling | None) -> str:
+    """Write `52% of the GPU's busy time, samples name it 0%` of a container that evades them; else nothing."""
+    if sampling is None or not sampling.evades:
+        return ""
+    return f"{percent(sampling.resident_ratio)} of the GPU's busy time, samples name it {percent(sampling.named_ratio)}"

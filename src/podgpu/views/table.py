@@ -153,6 +153,9 @@ class _Grid:
                 used = f"{used} / {gib(booking.memory_limit_bytes)}"
             numbers = (_share(tenant), str(uses.of_tenant(tenant)), used, watts(booking.power_watts))
             self._add(name, *numbers, self._method(tenant, card), pids(tenant.running, MAX_PIDS))
+            if (seen := booking.sampling) and seen.evades:
+                shares = f"{percent(seen.resident_ratio)}, named {percent(seen.named_ratio)}"
+                self._add(f"{' ' * (indent + 2)}evades samples: {shares}", style=_RED)
 
     def _method(self, tenant: Tenant, card: Card) -> str:
         """How its numbers were found; whether it has a process there at all comes first."""

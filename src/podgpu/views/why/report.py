@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot
-from podgpu.views.glance import gib, moment, of_band, percent, problem, seconds, switching, watts
+from podgpu.views.glance import evasion, gib, moment, of_band, percent, problem, seconds, switching, watts
 from podgpu.views.outsider import is_outsider, outsider_names
 from podgpu.views.rest import REASONS
 from podgpu.views.text import line
@@ -80,7 +80,7 @@ def _card(case: Case, card: Card, chains: Sequence[Chain], width: int) -> Iterat
         if len(case.uids) > 1 and chain.container is not None:
             yield from fact("UID", line(chain.container.pod_uid), width, _INDENT)
         yield from _chain(chain, width, is_silent=card.fault is not None)
-        for sentence in _findings(case, chain, card):
+        for sentence in (*_findings(case, chain, card), *_sampled(chain)):
             yield from fact("Note", sentence, width, _INDENT)
     books = sheet(card, width, 2)
     if books:
@@ -212,6 +212,17 @@ def _findings(case: Case, chain: Chain, card: Card) -> Iterator[str]:
         yield f"Its pod has held this since {moment(tenant.held_since)}."
     if tenant is not None and tenant.booking.last_active_at is not None and not chain.processes:
         yield f"Last active {moment(tenant.booking.last_active_at)}."
+
+
+def _sampled(chain: Chain) -> Iterator[str]:
+    """Whether samples are to be believed."""
+    if chain.tenant is None or chain.has_ended:
+        return
+    booking = chain.tenant.booking
+    if missed := evasion(booking.sampling):
+        yield f"{words.EVADES} {missed}."
+    elif booking.band and booking.band.undersampled and booking.sampling is None:
+        yield words.UNDERSAMPLED
 
 
 def _not_given(case: Case, chain: Chain) -> str:
