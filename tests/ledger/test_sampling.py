@@ -24,7 +24,7 @@ def windows(*busy: int) -> tuple[BusyWindow, ...]:
 
 
 def shares(evidence: Evidence, elapsed_us: int = 400_000, **named: int) -> dict[str, tuple[float, float]]:
-    named_us: dict[Party, int] = {**named}
+    named_us: dict[Party, int] = {str(party): time for party, time in named.items()}
     found = compared(evidence, PARTIES, named_us, elapsed_us)
     return {
         str(party): (round(one.resident / one.samples, 3), round(one.named / one.samples, 3))
