@@ -30,6 +30,7 @@ DEVIATIONS = 2  # of chance on each side: 95 % of periods
 EXACT = frozenset({"exclusive", "instance"})
 LEAST_CPU = 0.02  # of a core; whoever uses less waits for work
 SUSPICIOUS = 0.25  # named for less than this part of what its processor time suggests
+HOST = "host"  # the node's own processes hide from nobody
 BY_LOOKS = frozenset({"measured", ""})  # without a method nothing is booked: no look named it
 
 Group = tuple[str, str]
@@ -163,7 +164,7 @@ class Period(Struct, kw_only=True):
 
     def bands(self) -> Mapping[Party, Band]:
         cpu = sum(line.looks.cpu for line in self.lines.values())
-        hiding = {party for party, line in self.lines.items() if line.looks.hides(cpu)}
+        hiding = {party for party, line in self.lines.items() if party != HOST and line.looks.hides(cpu)}
         return {
             party: line.band(self.elapsed_us, hides=party in hiding, is_beside=bool(hiding - {party}))
             for party, line in self.lines.items()

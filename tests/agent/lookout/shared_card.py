@@ -42,7 +42,10 @@ class Reader:
             self._since = self._known = self.card.now_ns
             return {}
         begin, self._known = self._known, self.card.now_ns - DELAY
-        slices = tuple(self.card.slices(begin, self._known))
+        slices = tuple(
+            Slice(0, one.begin_ns, one.end_ns) if self.card.is_blurred else one
+            for one in self.card.slices(begin, self._known)
+        )
         return {GPU: SwitchLog(begin_ns=begin, end_ns=self._known, slices=slices, switches=len(slices))}
 
     def shut(self, cards: Iterable[str]) -> None:
@@ -74,6 +77,7 @@ class SharedCard:
         write_proc(proc, HIDING_PID, cgroup(OTHER, "b"))
         self.now_ns = BEGIN
         self.hides = True
+        self.is_blurred = False  # the log hides whose each slice is
         self.cpu = {OPEN_PID: 1.0, HIDING_PID: 1.0}  # cores that they use
         self.reader = Reader(self)
         self._interval = interval

@@ -14,7 +14,7 @@ from secrets import SystemRandom
 from msgspec import Struct, field
 
 from podgpu.ledger.account import Comparison, Party, Sheet
-from podgpu.ledger.sampling import DOUBT, Tally, tallies
+from podgpu.ledger.sampling import DOUBT, LEAST_DIFFERENCE, Tally, tallies
 from podgpu.model import Sampling
 
 CHECK_SECONDS = 2.0  # at least; a reading is never cut short
@@ -25,7 +25,7 @@ LARGEST_PART = 12  # long cycles are checked less often: the log is open for a t
 MOST_SAMPLES = 1500.0  # remembered: an hour of checks, or five minutes of an open log
 RECENT_SAMPLES = 300.0  # say whether it still goes on: a minute of an open log
 FEWEST_SAMPLES = 20.0  # to call anybody honest
-NOBODY = frozenset({"unknown", "overhead", "idle"})  # not one party, so nobody to name
+UNKNOWN = "unknown"  # hidden processes and those that ended: nobody to accuse
 
 _SECRETS = SystemRandom()
 
@@ -121,7 +121,7 @@ def _judge(state: CardChecks) -> None:
     """Whoever was proven to evade does so until the newest samples leave a doubt."""
     whole, recent = tallies(state.comparisons), tallies(_newest(state.comparisons))
     evading = {party for party, verdict in state.verdicts.items() if verdict.evades}
-    suspects = {party for party, tally in recent.items() if tally.evidence >= DOUBT and party not in NOBODY}
+    suspects = {party for party, tally in recent.items() if tally.evidence >= DOUBT and party != UNKNOWN}
     if evading and not evading & suspects:  # it is over: what was before must not prove it again
         state.comparisons.clear()
         state.verdicts.clear()
@@ -130,10 +130,13 @@ def _judge(state: CardChecks) -> None:
     proven = {party for party in suspects if recent[party].is_proof or whole[party].is_proof}
     evades = evading & suspects | proven
     state.evaded, state.suspicious = bool(evades), any(recent[party].differs for party in suspects)
+    hidden = whole.get(UNKNOWN)
+    # Whoever the log hides may be anybody here.
+    sees_all = hidden is None or not hidden.resident > LEAST_DIFFERENCE * hidden.samples
     state.verdicts = {
         party: tally.shown(evades=party in evades)
         for party, tally in recent.items()
-        if party in evades or _is_honest(whole[party])
+        if party in evades or (sees_all and _is_honest(whole[party]))
     }
 
 
