@@ -133,8 +133,8 @@ class Attribution:
         return counts
 
     @property
-    def watched(self) -> Callable[[], Collection[str]] | None:
-        """Names the cards whose log of context switches is open. None if no log is ever read."""
+    def watched(self) -> Callable[[], Mapping[str, bool]] | None:
+        """Names the cards whose log of context switches is open, and whether it decides. None if none is ever read."""
         look = self._lookout
         return (lambda: look.open) if look else None
 

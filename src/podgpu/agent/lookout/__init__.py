@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -41,6 +41,7 @@ class Lookout:
         self._desks: dict[str, Desk] = {}
         self._logs: dict[str, SwitchLog] = {}
         self._brought: Collection[str] = ()
+        self._wanted: Collection[str] = ()
 
     @property
     def name(self) -> str:
@@ -51,9 +52,9 @@ class Lookout:
         return self._reader.errors
 
     @property
-    def open(self) -> Collection[str]:
-        """The cards whose log had something to say in the last cycle, and decides."""
-        return tuple(card for card in self._logs if self._decides(card))
+    def open(self) -> Mapping[str, bool]:
+        """The cards whose log is open, and whether it had something to say in the last cycle, and decides."""
+        return {card: card in self._logs and self._decides(card) for card in self._wanted}
 
     def status(self) -> PartStatus:
         return self._reader.status()
@@ -73,7 +74,7 @@ class Lookout:
             if device.gpu.minor is not None and device.log is None and self._is_wanted(device)
         }
         brought = {device.gpu.uuid: device.log for device in devices if device.log}
-        self._brought = tuple(brought)
+        self._brought, self._wanted = tuple(brought), tuple(wanted)
         # Between two checks the reading process has nothing open. To start it anew each time would cost more.
         is_resting = self._checks_only and not wanted and bool(self._shared_at)
         self._logs = brought | ({} if is_resting else await self._reader.read(wanted))
@@ -103,6 +104,7 @@ class Lookout:
                 self._shared_at[sheet.gpu] = now
         if self._checks_only and (done := self._checks.over()):
             self._reader.shut(done)
+            self._wanted = [card for card in self._wanted if card not in done]
 
     def forget(self, cards: Iterable[str]) -> None:
         for card in cards:
