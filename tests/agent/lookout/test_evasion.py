@@ -131,6 +131,17 @@ async def test_nobody_is_called_honest_by_a_log_that_hides_him(tmp_path: Path) -
     assert found[1].band.undersampled
 
 
+def test_a_log_that_takes_long_to_open_is_still_read_for_a_cycle() -> None:
+    now = 0.0
+    checks = Checks(clock=lambda: now, chance=lambda: 0.0)
+    assert checks.begins("GPU")
+    now = 4.0
+    assert checks.over() == []
+    now = 9.0
+    assert checks.over() == ["GPU"]
+    assert not checks.begins("GPU")
+
+
 def first_check() -> float:
     """When the first one begins, by the system's own chance."""
     now = 0.0

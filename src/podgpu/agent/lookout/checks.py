@@ -31,14 +31,16 @@ _SECRETS = SystemRandom()
 
 
 class CardChecks(Struct):
-    """One card. `due` is when the next check begins, `begun` when this one did; `evaded` says that the log decides.
+    """One card. `due` is when the next check begins, `begun` when this one did, `is_new` if it did in this cycle.
 
-    `suspicious` says that chance is an unlikely reason for what samples say of somebody, but not out of the question.
+    `evaded` says that the log decides, `suspicious` that chance is an unlikely reason for what samples say of somebody,
+    but not out of the question.
     """
 
     due: float
     next_minute: float
     begun: float | None = None
+    is_new: bool = False
     suspicious: bool = False
     evaded: bool = False
     comparisons: deque[Mapping[Party, Comparison]] = field(default_factory=deque)
@@ -62,7 +64,7 @@ class Checks:
         now = self._clock()
         state = self._cards.get(card) or self._cards.setdefault(card, self._planned(now))
         if state.begun is None and not state.evaded and now >= state.due:
-            state.begun = now
+            state.begun, state.is_new = now, True
         return state.evaded or state.begun is not None
 
     def decides(self, card: str) -> bool:
@@ -73,7 +75,9 @@ class Checks:
         now, found = self._clock(), []
         for card, state in self._cards.items():
             enough = LONGEST_SECONDS if state.suspicious else EARLY * CHECK_SECONDS
-            if state.begun is not None and now - state.begun >= enough:
+            if state.is_new:  # to open a log may have taken a while
+                state.begun, state.is_new = now, False
+            elif state.begun is not None and now - state.begun >= enough:
                 self._plan_next(state, now)
                 found.append(card)
         return found
