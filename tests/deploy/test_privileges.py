@@ -67,7 +67,7 @@ def test_the_log_of_context_switches_adds_one_capability_and_only_where_it_is_as
     assert context["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
     assert context["runAsUser"] == 0
     assert context["privileged"] is False
-    assert chart.config(found)["switches"] == "auto"
+    assert chart.config(found)["switches"] == "check"
 
 
 def test_without_the_capability_the_log_can_be_read_too() -> None:

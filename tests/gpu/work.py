@@ -15,6 +15,7 @@ from tests.gpu.pods import MadeUpPod
 
 INTERVAL = 2.0
 WORK = Path(__file__).parent / "bursts.py"
+HIDER = Path(__file__).parent / "hider.py"
 
 # Begin, end, and kernels done.
 Burst = tuple[float, float, float]
@@ -41,8 +42,9 @@ class Load:
         self._pod = MadeUpPod(tenant.name, folder)
         self._pod.__enter__()
         numbers = (tenant.burst, tenant.pause, tenant.jitter, seed)
+        script = HIDER if tenant.kind == "hider" else WORK
         self.process = self._pod.start(
-            [sys.executable, str(WORK), str(self._log), tenant.kind, *map(str, numbers)]
+            [sys.executable, str(script), str(self._log), tenant.kind, *map(str, numbers)]
         )
 
     @property

@@ -19,6 +19,7 @@ from podgpu import sharing
 from podgpu.agent.accounts import Accounts
 from podgpu.agent.join import Join
 from podgpu.agent.lookout import Lookout
+from podgpu.agent.lookout.processor_time import ProcessorTime
 from podgpu.agent.meter import Meter
 from podgpu.agent.owners import Outsiders, Owners
 from podgpu.agent.rights import Rights, excused, found
@@ -84,6 +85,7 @@ class Attribution:
         pod_labels: Sequence[str] = (),
         lookout: Lookout | None = None,
         recent: RecentProcesses | None = None,
+        processor_time: ProcessorTime | None = None,
         to_close: Sequence[Closable] = (),
     ) -> None:
         """`namespaces` are those of sharing systems themselves, besides the usual ones. `state` is a folder of our own.
@@ -107,6 +109,7 @@ class Attribution:
         self._workloads = WorkloadNames(workloads, self._patience) if workloads else None
         self._pod_labels = frozenset(pod_labels)
         self._lookout = lookout
+        self._processor_time = processor_time
         self._to_close = [*to_close, *([lookout] if lookout else [])]
         self._meter = Meter(interval)
         self._accounts = Accounts()
@@ -150,8 +153,8 @@ class Attribution:
         return counts
 
     @property
-    def watched(self) -> Callable[[], Collection[str]] | None:
-        """Names the cards whose log of context switches is open. None if no log is ever read."""
+    def watched(self) -> Callable[[], Mapping[str, bool]] | None:
+        """Names the cards whose log of context switches is open, and whether it decides. None if none is ever read."""
         look = self._lookout
         return (lambda: look.open) if look else None
 
@@ -250,11 +253,28 @@ class Attribution:
                 interval = replace(interval, unnamed_us=books.sheet.unnamed_us)
             claims = rights.by_card.get(device.gpu.uuid, ())
             serve = served[device.gpu.uuid]
-            evidence = self._lookout.evidence(device, interval) if self._lookout else None
-            sheets.append((book(device, interval, claims, holders, serve, evidence), interval))
+            sheets.append((self._sheet(device, interval, claims, holders, serve), interval))
+        if self._processor_time:
+            self._processor_time.note(sheet for sheet, _ in sheets)
         if self._lookout:
             self._lookout.note(sheet for sheet, _ in sheets)
         return sheets
+
+    def _sheet(
+        self,
+        device: Device,
+        interval: Interval,
+        claims: Iterable[Claim],
+        holders: Mapping[int, Holder],
+        serve: Collection[int],
+    ) -> Sheet:
+        look = self._lookout
+        evidence = look.evidence(device, interval) if look else None
+        if look and evidence:
+            sheet = book(device, interval, claims, holders, serve, evidence)
+            if look.rules(sheet):
+                return sheet
+        return book(device, interval, claims, holders, serve)
 
     def _shown(self, pod: Pod, workloads: Mapping[str, Workload]) -> Pod:
         """Labels only as far as they are allowed; annotations may hold secrets and stay here."""

@@ -202,6 +202,7 @@ def _booking(totals: Totals, draw: Draw, *, idle: bool | None) -> Booking:
         power_watts=draw.watts(totals.moved_mj),
         allocated_ratio=entry.share,
         band=totals.band,
+        sampling=entry.sampling,
         last_active_at=totals.last_active_at,
     )
 

@@ -1,12 +1,16 @@
 """Chooses the parts that find out who uses a GPU, by the source, the configuration and this machine."""
 
+from functools import partial
+
 from podgpu import sharing
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.lookout import Lookout
+from podgpu.agent.lookout.processor_time import ProcessorTime
 from podgpu.assembly import machine
 from podgpu.assembly.source import chosen
 from podgpu.config import Config
 from podgpu.host.outsiders import Outsiders
+from podgpu.host.processor_time import processor_time_us
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent import RecentProcesses
 from podgpu.kube.api import Api
@@ -76,12 +80,15 @@ def _of_this_machine(config: Config, spread: float) -> Attribution:
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
         lookout=_lookout(config),
+        processor_time=ProcessorTime(partial(processor_time_us, machine.procfs(config))),
         to_close=[part for part in (allocations, workloads, api) if part],
     )
 
 
 def _lookout(config: Config) -> Lookout | None:
-    return None if config.switches == "off" else Lookout(Watcher(), always=config.switches == "on")
+    if config.switches == "off":
+        return None
+    return Lookout(Watcher(), always=config.switches == "on", checks_only=config.switches == "check")
 
 
 def _pod_sources(config: Config, api: Api | None) -> list[Pods]:

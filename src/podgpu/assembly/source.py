@@ -1,13 +1,13 @@
 """Opens the source that the configuration names."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 
 from podgpu.assembly import machine
 from podgpu.config import Config
 from podgpu.sources import Site, Source, Whereabouts, registry
 
 
-def open_source(config: Config, watched: Callable[[], Collection[str]] | None = None) -> Source:
+def open_source(config: Config, watched: Callable[[], Mapping[str, bool]] | None = None) -> Source:
     """Open the source. `watched` names the cards whose log of context switches is read, None if none ever is."""
     site = Site(
         node=config.node_name or "",

@@ -108,6 +108,14 @@ CONTAINERS: tuple[Metric, ...] = (
         scope=Scope.CONTAINER,
     ),
     Metric(
+        name="sampling_evasion_ratio",
+        kind=Kind.GAUGE,
+        help="Share of the card's busy time in which it was on the card and the driver's samples, by more than chance, "
+        "did not name it; 0 where they agree. Absent where the log of context switches was not compared with them.",
+        scope=Scope.CONTAINER,
+        stability=Stability.EXPERIMENTAL,
+    ),
+    Metric(
         name="last_active_timestamp_seconds",
         kind=Kind.GAUGE,
         help="When it last used the device, in seconds since 1970. Absent until it did.",

@@ -86,9 +86,10 @@ class Config(SharingFields):
         Option(
             flag="--switches",
             group=SOURCE,
-            help="Whether to read the driver's log of context switches: auto reads it while a card has tenants of more "
-            "than one owner.",
-            parse=OneOf(("off", "auto", "on")),
+            help="Whether to read the driver's log of context switches: check reads it for a few seconds of each "
+            "minute while a card has tenants of more than one owner, to find who evades the driver's samples; auto "
+            "reads it all that time.",
+            parse=OneOf(("off", "check", "auto", "on")),
             default="off",
         )
     )

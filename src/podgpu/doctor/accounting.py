@@ -8,9 +8,12 @@ from podgpu.doctor.verdict import Machine, Verdict, failed, passed, skipped, war
 from podgpu.insight.advice import next_step
 from podgpu.model import Balance, Booking, Card, Fault, Rest, Snapshot
 from podgpu.numbers import count, percent
+from podgpu.views.glance import evasion
+from podgpu.views.tenant import full_name
 from podgpu.views.text import line
 
 MUCH = 0.1  # of the cards' memory, busy time or energy
+_BY_LOG = "Ask the owner. It is booked by the log of context switches for as long as this lasts."
 NOT_YET = skipped("nothing is booked yet")
 
 
@@ -43,6 +46,23 @@ def unattributed(snapshot: Snapshot, _: Machine) -> Verdict:
     advice = next_step(Fault(reason="no_host_pid")) if "no_host_pid" in reasons else ""
     found = f"no known owner: {', '.join(much)}" + (f"; processes: {listing}" if listing else "")
     return warned(found, advice)
+
+
+def sampling(snapshot: Snapshot, _: Machine) -> Verdict:
+    """Whether whoever shares a card is named by samples as often as it is there, as far as anybody knows."""
+    shared = [card for card in snapshot.cards if len([one for one in card.tenants if one.running]) > 1]
+    tenants = [(full_name(one.container), one.booking) for card in shared for one in card.tenants]
+    if not tenants:
+        return passed("no GPU is shared by several containers")
+    evading = [(name, found) for name, one in tenants if (found := evasion(one.sampling))]
+    if evading:
+        return warned("; ".join(f"{line(name)} has {found}" for name, found in evading), _BY_LOG)
+    doubtful = [line(name) for name, one in tenants if one.band and one.band.undersampled]
+    if doubtful:
+        return warned(f"named far less often than their processor time suggests: {', '.join(doubtful)}")
+    if any(one.sampling for _, one in tenants):
+        return passed("the log of context switches agrees with the samples")
+    return passed("nothing suggests that anybody evades them")
 
 
 def _booked(snapshot: Snapshot) -> list[tuple[Card, Balance]]:

@@ -173,6 +173,12 @@ CHECKS: tuple[Check, ...] = (
         accounting.unattributed,
     ),
     Check(
+        "books.sampling",
+        "The driver's samples name whoever shares a GPU as often as it is there: nobody rests around them.",
+        "--switches=check would settle it: it compares the samples with the driver's log of context switches.",
+        accounting.sampling,
+    ),
+    Check(
         "node.clock",
         "NTP or the like keeps the clock right; the clock of a remote agent agrees with this machine's.",
         "Start chrony or systemd-timesyncd on the node. A wrong clock breaks TLS and shifts every sample.",

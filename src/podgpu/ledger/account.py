@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from podgpu.model import Claim, ContainerRef, Process
+from podgpu.model import Claim, ContainerRef, Process, Sampling
 
 
 class Account(Struct, frozen=True, order=True, gc=False):
@@ -37,6 +37,14 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
     unnamed_us: int = 0
 
 
+class Comparison(Struct, frozen=True, gc=False):
+    """How many samples of a cycle there were, should have named a party by its time on the card, and did name it."""
+
+    samples: float
+    resident: float
+    named: float
+
+
 class Entry(Struct, kw_only=True, gc=False):
     """One party's line for one cycle: who it is by claims and processes, and what it used. Counters are increases.
 
@@ -44,7 +52,8 @@ class Entry(Struct, kw_only=True, gc=False):
     `instance_ratio` is the activity of a MIG instance that it is alone on. `named_us` is the busy time of the looks
     that named it; `resident_us` is how long its contexts were on the card, None without a log of switches; then
     `least_us` and `most_us` are what the log proves of its busy time. `idle_mj` is the part of `energy_mj` that the
-    card draws without doing anything.
+    card draws without doing anything. `cpu_us` is the processor time of its processes, None where nobody asked for it;
+    `sampling` is how its samples compare with the log, None where that is not known.
     """
 
     claims: list[Claim] = field(default_factory=list)
@@ -64,6 +73,8 @@ class Entry(Struct, kw_only=True, gc=False):
     energy_mj: int = 0
     idle_mj: int = 0
     allocated_us: int = 0
+    cpu_us: int | None = None
+    sampling: Sampling | None = None
 
 
 class Sheet(Struct, frozen=True, kw_only=True, gc=False):
@@ -72,7 +83,7 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     `is_watched` says that every process on the device is listed and its owner known: a party without one is idle.
     `knows_busy` says that it was measured whether the device was busy; if not, 0 means nothing. `unnamed_us` goes into
     the next interval. `switches` and `switching_us`, the time between two contexts, are None without a log of them;
-    `logged_us` is the time that the log is about.
+    `logged_us` is the time that the log is about, and `compared` is what it says about the samples of the same time.
     """
 
     gpu: str
@@ -88,3 +99,4 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     switches: int | None = None
     switching_us: int | None = None
     logged_us: int = 0
+    compared: dict[Party, Comparison] = field(default_factory=dict)

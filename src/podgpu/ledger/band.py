@@ -10,6 +10,10 @@ and for some of the idle time. Hence its true share lies between
 and the chance of so many looks is added on both sides. What is booked, s * y, lies inside. Where nothing is shared
 there is no band, and where nothing was measured it is the whole of what is shared. Where the driver's log of context
 switches is read, its bounds take the place of the looks': see `residency`.
+
+All of this holds if nobody times his work by the looks. A party that holds memory and computes on the processor, but is
+named far less often than that suggests, may do so. It can then have had all of the card's busy time, and the others are
+sure of nothing. The log settles it: see `sampling`.
 """
 
 from collections.abc import Mapping
@@ -24,29 +28,57 @@ PERIOD_US = 60_000_000  # long enough for 300 looks
 LOOK_US = 200_000  # between two looks of the driver
 DEVIATIONS = 2  # of chance on each side: 95 % of periods
 EXACT = frozenset({"exclusive", "instance"})
+LEAST_CPU = 0.02  # of a core; whoever uses less waits for work
+SUSPICIOUS = 0.25  # named for less than this part of what its processor time suggests
+HOST = "host"  # the node's own processes hide from nobody
 BY_LOOKS = frozenset({"measured", ""})  # without a method nothing is booked: no look named it
 
 Group = tuple[str, str]
 
 
 class Looks(Struct, kw_only=True):
-    """What looks say about one party, over the cycles in which it could have run: it had processes on the card."""
+    """What looks say about one party, over the cycles in which it could have run: it had processes on the card.
+
+    `cpu_us` is the processor time of its processes, `holds` whether they held memory. `evades` and `is_honest` are what
+    the log found of it, if it was read for a while.
+    """
 
     taken: float = 0.0
     named: float = 0.0
     elapsed_us: int = 0
     busy_us: int = 0
     active_mj: int = 0
+    cpu_us: int = 0
+    holds: bool = False
+    evades: bool = False
+    is_honest: bool = False
 
     def share(self) -> tuple[float, float]:
         """Return for which share of the elapsed time the party was busy, at least and at most."""
         if not self.taken or not self.elapsed_us:
             return 0.0, 0.0
         named, busy = min(self.named / self.taken, 1.0), min(self.busy_us / self.elapsed_us, 1.0)
-        # Never to be named in n looks still leaves room for about one of them.
-        variance = max(named * (1 - named), 1 / self.taken) / self.taken
-        chance = DEVIATIONS * sqrt(variance)
+        chance = self.chance(named)
         return max(0.0, named - chance + busy - 1), min(named + chance, busy)
+
+    def chance(self, named: float) -> float:
+        """How far off so many looks may be."""
+        # Never to be named in n looks still leaves room for about one of them.
+        return DEVIATIONS * sqrt(max(named * (1 - named), 1 / self.taken) / self.taken)
+
+    @property
+    def cpu(self) -> float:
+        """Its processor time as a part of the elapsed time; more than one core counts as one."""
+        return min(self.cpu_us / self.elapsed_us, 1.0) if self.elapsed_us else 0.0
+
+    def hides(self, all_cpu: float) -> bool:
+        """Whether it may time its work by the looks: they name it far less often than its processor time suggests."""
+        if self.evades:
+            return True
+        if self.is_honest or not self.holds or not self.taken or self.cpu < LEAST_CPU:
+            return False
+        named = min(self.named / self.taken, 1.0)
+        return named + self.chance(named) < SUSPICIOUS * self.cpu / all_cpu
 
     def active(self, share: float) -> int:
         """The active energy that goes with a share of the elapsed time."""
@@ -65,9 +97,16 @@ class Line(Struct, kw_only=True):
     least_mj: int = 0
     most_mj: int = 0
 
-    def band(self, elapsed_us: int) -> Band:
-        """What is booked is never outside: shares of the cycles may differ from the period's."""
+    def band(self, elapsed_us: int, *, hides: bool, is_beside: bool) -> Band:
+        """What is booked is never outside: shares of the cycles may differ from the period's.
+
+        Whoever `hides` from the looks can have had everything, and whoever `is_beside` it nothing.
+        """
         least, most = self.looks.share()
+        if hides and self.looks.elapsed_us:
+            most = min(self.looks.busy_us / self.looks.elapsed_us, 1.0)
+        if is_beside:
+            least = 0.0
         least_us = self.least_us + round(least * self.looks.elapsed_us)
         most_us = self.most_us + round(most * self.looks.elapsed_us)
         least_mj = self.idle_mj + self.least_mj + self.looks.active(least)
@@ -80,6 +119,7 @@ class Line(Struct, kw_only=True):
             booked_mj=self.booked_mj,
             least_mj=min(least_mj, self.booked_mj),
             most_mj=max(most_mj, self.booked_mj),
+            undersampled=hides,
         )
 
 
@@ -123,7 +163,12 @@ class Period(Struct, kw_only=True):
         )
 
     def bands(self) -> Mapping[Party, Band]:
-        return {party: line.band(self.elapsed_us) for party, line in self.lines.items()}
+        cpu = sum(line.looks.cpu for line in self.lines.values())
+        hiding = {party for party, line in self.lines.items() if party != HOST and line.looks.hides(cpu)}
+        return {
+            party: line.band(self.elapsed_us, hides=party in hiding, is_beside=bool(hiding - {party}))
+            for party, line in self.lines.items()
+        }
 
 
 def _shared(party: Party, entry: Entry, sheet: Sheet) -> tuple[int, int]:
@@ -154,6 +199,10 @@ def _add_looks(looks: Looks, entry: Entry, sheet: Sheet, named_us: int) -> None:
         looks.elapsed_us += sheet.elapsed_us
         looks.busy_us += sheet.busy_us
         looks.active_mj += sheet.active_mj
+        looks.cpu_us += entry.cpu_us or 0
+        looks.holds |= bool(entry.memory_bytes)
+        looks.evades |= entry.sampling is not None and entry.sampling.evades
+        looks.is_honest |= entry.sampling is not None and not entry.sampling.evades
 
 
 def _add_exact(line: Line, entry: Entry) -> None:

@@ -7,12 +7,13 @@ energy   the idle part by reserved share, the active part by the same weights as
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
+from podgpu.ledger.account import Account, Comparison, Entry, Interval, Party, Sheet
 from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
 from podgpu.ledger.instance import gpu_instances, parts_by_instance
 from podgpu.ledger.mps import CLIENT, are_certain
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
 from podgpu.ledger.residency import Evidence, Residency, residency, resident_us
+from podgpu.ledger.sampling import compared
 from podgpu.ledger.split import split, within
 from podgpu.ledger.usage import Usage, is_watched, served, serving, usages
 from podgpu.model import Claim, Device, Holder, Process
@@ -40,13 +41,15 @@ def book(
     entries = _opened(device, interval, used, rights, serve)
     certain = are_certain(holders[process.pid] for process in serve)
     clients = Clients(served(serve, interval.elapsed_us), certain=certain)
-    proven = _resident(device, used, entries, serve, evidence) if evidence and certain else None
+    log = evidence.log if evidence else None
+    counts = evidence is not None and log is not None and certain and not device.instances
+    parties = _parties(used, serve) if counts else {}
+    proven = _resident(used, entries, parties, evidence) if evidence and counts else None
     weights = weigh(device, used, rights, interval, clients=clients, residency=proven)
     watched, known = is_watched(device, used), busy_us(device, interval)
     _book_busy(known or 0, weights, entries)
     if known is not None:
         _set_ratios(entries, weights, interval.elapsed_us, is_watched=watched)
-    log = evidence.log if evidence else None
     return Sheet(
         gpu=device.gpu.uuid,
         memory_bytes=_book_memory(device, used, entries),
@@ -61,6 +64,7 @@ def book(
         switches=log.switches if log else None,
         switching_us=log.switching_ns // 1000 if log else None,
         logged_us=(log.end_ns - log.begin_ns) // 1000 if log else 0,
+        compared=_compared(evidence, parties, entries, clients, interval) if evidence and counts else {},
     )
 
 
@@ -76,28 +80,42 @@ def _opened(
     return entries
 
 
-def _resident(
-    device: Device,
-    used: Mapping[Party, Usage],
-    entries: dict[Party, Entry],
-    serve: Sequence[Process],
-    evidence: Evidence,
-) -> Residency | None:
-    """Find how long each was on the card; of MPS clients only what they had together.
+def _parties(used: Mapping[Party, Usage], serve: Sequence[Process]) -> dict[int, Party]:
+    """Whose each process is; of MPS clients only that they are served.
 
     They run side by side in one slice, and the log names one of them, or their server. With MIG the instances are
     counted exactly without a log.
     """
-    if device.instances or evidence.log is None:
-        return None
     parties: dict[int, Party] = {process.pid: SERVERS for process in serve}
     for party, usage in used.items():
         for process in usage.processes:
             parties[process.pid] = SERVERS if serve and CLIENT in process.kinds else party
-    there = resident_us(evidence.log, parties)
+    return parties
+
+
+def _resident(
+    used: Mapping[Party, Usage], entries: dict[Party, Entry], parties: Mapping[int, Party], evidence: Evidence
+) -> Residency:
+    """Find how long each was on the card; of MPS clients only what they had together."""
+    there = resident_us(evidence.log, parties) if evidence.log else {}
     for party in (*(one for one, usage in used.items() if not usage.is_client), *there):
         _entry(entries, party).resident_us = there.get(party, 0)
     return residency(evidence, parties)
+
+
+def _compared(
+    evidence: Evidence,
+    parties: Mapping[int, Party],
+    entries: Mapping[Party, Entry],
+    clients: Clients,
+    interval: Interval,
+) -> dict[Party, Comparison]:
+    """Compare the samples, those that named MPS servers included, with the log."""
+    if interval.is_gap:
+        return {}
+    named = {party: entry.named_us or 0 for party, entry in entries.items()}
+    named[SERVERS] = named.get(SERVERS, 0) + (clients.time_us or 0)
+    return compared(evidence, parties, named, interval.elapsed_us)
 
 
 def _book_busy(busy: int, weights: Weights, entries: dict[Party, Entry]) -> None:

@@ -53,10 +53,10 @@ def residency(evidence: Evidence, parties: Mapping[int, Party]) -> Residency:
     """Divide the busy time of the windows. A process that is none of the parties' is unknown."""
     stays: dict[Party, Stay] = {}
     busy_ns = blind_ns = 0
-    for window, slices in _by_window(evidence.windows, evidence.slices):
+    for window, slices in by_window(evidence.windows, evidence.slices):
         pieces = [(parties.get(pid, "unknown"), nanoseconds) for pid, nanoseconds in slices]
         resident_ns = sum(nanoseconds for _, nanoseconds in pieces)
-        if not resident_ns or any(_overlap(window, one) for one in evidence.blind):
+        if not resident_ns or blind_in(window, evidence.blind):
             blind_ns += window.busy_ns
             continue
         # Some of the switching counts as busy. It goes by the rest of the window.
@@ -98,7 +98,12 @@ def filled(busy_ns: int, pieces: Sequence[Piece]) -> dict[Party, int]:
     return booked
 
 
-def _by_window(
+def blind_in(window: BusyWindow, blind: Iterable[Span]) -> bool:
+    """Whether the log misses any part of the window."""
+    return any(_overlap(window, one) for one in blind)
+
+
+def by_window(
     windows: Iterable[BusyWindow], slices: Sequence[Slice]
 ) -> Iterator[tuple[BusyWindow, list[tuple[int, int]]]]:
     """Cut the slices by windows. Both are in order; windows may touch or overlap a little."""

@@ -3,7 +3,18 @@
 What there is thousands of has `gc=False`: a tree has no cycles, so the garbage collector need not walk it.
 """
 
-from podgpu.model.card import ENDED, UNATTRIBUTED, Balance, Band, Booking, Card, Excused, Rest, Tenant
+from podgpu.model.card import (
+    ENDED,
+    UNATTRIBUTED,
+    Balance,
+    Band,
+    Booking,
+    Card,
+    Excused,
+    Rest,
+    Sampling,
+    Tenant,
+)
 from podgpu.model.claim import Claim
 from podgpu.model.cluster import (
     CLUSTER_SCHEMA,
@@ -126,6 +137,7 @@ __all__ = [
     "Report",
     "ResourceClaim",
     "Rest",
+    "Sampling",
     "SharingStatus",
     "Slice",
     "Snapshot",

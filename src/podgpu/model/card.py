@@ -27,6 +27,7 @@ class Band(Struct, frozen=True, kw_only=True, gc=False):
     booked_mj: int  # energy that was booked
     least_mj: int  # energy it used for certain
     most_mj: int  # energy it can have used
+    undersampled: bool = False  # samples named it far less often than its processor time suggests
 
     @property
     def is_wide(self) -> bool:
@@ -36,6 +37,23 @@ class Band(Struct, frozen=True, kw_only=True, gc=False):
     def ratio(self, busy_us: int) -> float:
         """A busy time of the period, as a part of it."""
         return busy_us / self.elapsed_us if self.elapsed_us else 0.0
+
+
+class Sampling(Struct, frozen=True, kw_only=True, gc=False):
+    """How the driver's samples of a container compare with its time on the card, by the log of context switches.
+
+    Both are shares of the time in which the card was busy, in the same seconds.
+    """
+
+    samples: int  # how many were compared
+    named_ratio: float  # 0 to 1, the share of them that named it
+    resident_ratio: float  # 0 to 1, the share of the time that it was on the card
+    evades: bool = False  # whether they name it less often than chance allows
+
+    @property
+    def evasion_ratio(self) -> float:
+        """The share of the card's busy time for which samples should have named it and did not."""
+        return max(0.0, self.resident_ratio - self.named_ratio) if self.evades else 0.0
 
 
 class Booking(Struct, frozen=True, kw_only=True, gc=False):
@@ -63,6 +81,7 @@ class Booking(Struct, frozen=True, kw_only=True, gc=False):
     least_energy_mj: int = 0  # energy it used for certain, in the periods that are over
     most_energy_mj: int = 0  # energy it can have used, in the periods that are over
     band: Band | None = None  # of the last period that is over; absent before the first
+    sampling: Sampling | None = None  # its samples beside its time on the card; absent if never compared
     last_active_at: float | None = None  # seconds since 1970; absent if it never worked
 
 

@@ -18,7 +18,7 @@ A folder without HELP is no source to choose: it adds to one. Where they apply, 
     residents()         the node's pods and processes, if the source brings its own
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -87,11 +87,11 @@ class FindPods(Protocol):
 class Site(Struct, frozen=True):
     """What a source may need to know about the machine it runs on. `node` is empty if nobody named it.
 
-    With `watched`, the source gives stretches of a card's time with the busy time of each, where it has them. It names
-    the cards for which they should be short, whatever that costs.
+    Of the cards that `watched` names, the source gives stretches of time with the busy time of each, where it has them.
+    It says for which they should be short, whatever that costs.
     """
 
     node: str
     interval: float
     find_pods: FindPods
-    watched: Callable[[], Collection[str]] | None = None
+    watched: Callable[[], Mapping[str, bool]] | None = None

@@ -83,6 +83,9 @@ class SwitchReader(Protocol):
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
         """Return the logs of these cards, each with its minor number. Those of others are closed."""
 
+    def shut(self, cards: Iterable[str]) -> None:
+        """Close the logs of these cards, and stay ready to open them again."""
+
     def status(self) -> PartStatus: ...
     async def release(self, seconds: float) -> bool: ...
     async def close(self) -> None: ...

@@ -105,6 +105,7 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
         yield Reading("info", 1.0, (one.booking.method, one.container.pod_uid))
     books = [one.booking for one in live]
     active = [one.last_active_at for one in books if one.last_active_at is not None]
+    evasions = [one.sampling.evasion_ratio for one in books if one.sampling is not None]
     held = [one.held_since for one in live if one.held_since is not None]
     idle = [
         one.holding.since for one in live if one.holding and one.holding.state == IDLE and one.holding.since
@@ -120,6 +121,7 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
             "power_watts": total(one.power_watts for one in books),
             "allocated_ratio": total_of_known(one.allocated_ratio for one in books),
             "processes": total(one.processes for one in books),
+            "sampling_evasion_ratio": max(evasions, default=None),
             "last_active_timestamp_seconds": max(active, default=None),
             "held_since_timestamp_seconds": min(held, default=None),
             "idle_since_timestamp_seconds": max(idle, default=None),

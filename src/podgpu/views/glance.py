@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from podgpu import numbers
 from podgpu.insight.problems.cards import LEAST_SWITCHING
-from podgpu.model import Card, CardUse, Fault, Reading, Use
+from podgpu.model import Card, CardUse, Fault, Reading, Sampling, Use
 from podgpu.views.text import line
 
 LEAST_SHOWN = 0.005  # of the card's time
@@ -62,3 +62,11 @@ def switching(card: Card) -> str:
     """How much of the card's time goes into switching between contexts; empty where that is nothing worth a word."""
     lost = card.balance.switching_ratio if card.balance else None
     return numbers.percent(lost) if lost is not None and lost >= LEAST_SWITCHING else ""
+
+
+def evasion(sampling: Sampling | None) -> str:
+    """Write `52% of the GPU's busy time, samples name it 0%` of a container that evades them; else nothing."""
+    if sampling is None or not sampling.evades:
+        return ""
+    resident, named = numbers.percent(sampling.resident_ratio), numbers.percent(sampling.named_ratio)
+    return f"{resident} of the GPU's busy time, samples name it {named}"

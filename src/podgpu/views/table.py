@@ -155,6 +155,9 @@ class _Grid:
             power = watts(tenant.use.watts if tenant.use else None)
             numbers = (_share(tenant), use_text(tenant.use), held, power)
             self._add(name, *numbers, self._method(tenant), pids(tenant.running, MAX_PIDS))
+            if (seen := booking.sampling) and seen.evades:
+                shares = f"{percent(seen.resident_ratio)}, named {percent(seen.named_ratio)}"
+                self._add(f"{' ' * (indent + 2)}evades samples: {shares}", style=_RED)
 
     def _method(self, tenant: Tenant) -> str:
         """Whether it uses what it holds; if it does, how its numbers were found."""

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +13,10 @@ from msgspec.structs import replace
 
 from podgpu.agent import lookout
 from podgpu.agent.attribution import Attributed, Attribution
-from podgpu.agent.lookout import Lookout
+from podgpu.agent.lookout import Lookout, checks
+from podgpu.agent.lookout.checks import Checks
 from podgpu.host.procfs import Procfs
+from podgpu.ledger import sampling
 from podgpu.ledger.account import Entry, Interval, Party, Sheet
 from podgpu.model import BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SwitchLog
 from podgpu.sources.switches.watcher import Watcher
@@ -42,6 +44,8 @@ class Reader:
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
         self.asked.append(dict(cards))
         return {card: SwitchLog(begin_ns=0, end_ns=1, slices=self._slices) for card in cards}
+
+    def shut(self, cards: Iterable[str]) -> None: ...
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True)
@@ -119,7 +123,7 @@ async def test_without_windows_the_cycle_is_one() -> None:
 class Scene:
     """Two pods take turns on a card, three milliseconds for one, one for the other; the log is played as it comes."""
 
-    def __init__(self, folder: Path, node: SwitchNode) -> None:
+    def __init__(self, folder: Path, node: SwitchNode, *, checks_only: bool = False) -> None:
         proc = folder / "proc"
         write_proc(proc, 70, cgroup(UID, "a"))
         write_proc(proc, 80, cgroup(OTHER, "b"))
@@ -131,7 +135,10 @@ class Scene:
                 records.append(record(END, pid, at + round(last * MS), sequence=next(sequence)))
         node.script(begin_ago_ns=60_000_000_000)  # however late the child opens the log
         node.play(records)
-        self.lookout = Lookout(Watcher(), always=False)
+        self.watcher = Watcher()
+        self.lookout = Lookout(
+            self.watcher, always=False, checks_only=checks_only, checks=Checks(chance=lambda: 0.0)
+        )
         self.attribution = Attribution(
             interval=0.5,
             pod_sources=[StillPods((pod(), pod(OTHER, "batch", "b")))],
@@ -189,6 +196,51 @@ async def test_what_pods_did_is_booked_by_the_log(node: SwitchNode, tmp_path: Pa
     assert await scene.attribution.release(60)
     assert not node.is_bound()
     assert (await scene.cycle()).cards[0].tenants[0].booking.method == "measured"
+    await scene.attribution.close()
+
+
+async def test_a_check_opens_the_log_for_a_while_and_keeps_the_process(
+    node: SwitchNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "CHECK_SECONDS", 0.3)
+    scene = Scene(tmp_path, node, checks_only=True)
+    await scene.cycle()
+    await scene.cycle()  # the first one after it is known that the card is shared
+    assert node.is_bound()
+    await asyncio.sleep(0.5)
+    found = await scene.cycle()
+    assert node.wait_until_free()
+    reader = scene.watcher.pid
+    assert reader
+    for _ in range(2):
+        found = await scene.cycle()
+    assert scene.watcher.pid == reader
+    assert not node.is_bound()
+    assert {one.booking.method for one in found.cards[0].tenants} == {"measured"}
+    assert {one.booking.resident_us for one in found.cards[0].tenants} == {None}
+    await scene.attribution.close()
+
+
+async def test_the_log_decides_once_it_shows_that_samples_are_evaded(
+    node: SwitchNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The samples name the first pod alone. What would take ten seconds to prove is taken for proof at once."""
+    monkeypatch.setattr(sampling, "PROOF", 0.5)
+    monkeypatch.setattr(checks, "DOUBT", 0.25)
+    scene = Scene(tmp_path, node, checks_only=True)
+    found = await scene.cycle()
+    while not any(one.booking.sampling for one in found.cards[0].tenants):
+        await asyncio.sleep(0.25)
+        found = await scene.cycle()
+    (card,) = found.cards
+    assert card.balance
+    check_card(card, card.balance)
+    chat, batch = sorted(card.tenants, key=lambda one: one.container.pod != "chat")
+    assert batch.booking.sampling
+    assert batch.booking.sampling.evades
+    assert batch.booking.sampling.evasion_ratio == pytest.approx(0.9 / 3.8, abs=0.02)
+    assert (chat.booking.method, batch.booking.method) == ("resident", "resident")
+    assert node.is_bound()
     await scene.attribution.close()
 
 

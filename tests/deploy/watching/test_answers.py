@@ -55,6 +55,7 @@ def scraper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
         job = Job("podgpu", f"{node.urls['native']}/metrics")
         with prometheus([job], folder, rules) as here:
             eventually(lambda: here.query("count_over_time(podgpu:workload_cost:increase5m[1m]) > 5"))
+            eventually(lambda: here.query("podgpu_container_sampling_evasion_ratio"))  # after twenty samples
             yield here
 
 

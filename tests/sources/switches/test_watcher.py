@@ -94,6 +94,20 @@ async def test_no_more_is_asked_of_the_driver_than_by_the_prototype(node: Switch
     assert not node.is_bound()
 
 
+async def test_a_log_can_be_shut_and_opened_again_by_the_same_process(node: SwitchNode) -> None:
+    async with opened() as one:
+        await one.read(CARD)
+        first = one.pid
+        assert node.is_bound()
+        one.shut(CARD)
+        assert node.wait_until_free()
+        one.shut(CARD)
+        await one.read(CARD)
+        assert node.is_bound()
+        assert one.pid == first
+        assert not one.errors
+
+
 async def test_nothing_is_open_while_no_card_is_watched(node: SwitchNode) -> None:
     async with opened() as one:
         assert await one.read({}) == {}

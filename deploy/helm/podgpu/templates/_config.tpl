@@ -42,7 +42,7 @@
 {{- if .Values.ratioFile -}}{{- $_ := set $own "sharing.ratio-file" "/etc/podgpu/ratios" -}}{{- end -}}
 {{- if include "podgpu.webConfig" . | ne "{}" -}}{{- $_ := set $own "web.config.file" "/etc/podgpu-web/web-config.yml" -}}{{- end -}}
 {{- if or .Values.hostPaths.root .Values.hostPaths.hami -}}{{- $_ := set $own "path.root" "/host" -}}{{- end -}}
-{{- if and .Values.switches.enabled (not (hasKey (include "podgpu.given" . | fromJson) "switches")) -}}{{- $_ := set $own "switches" "auto" -}}{{- end -}}
+{{- if and .Values.switches.enabled (not (hasKey (include "podgpu.given" . | fromJson) "switches")) -}}{{- $_ := set $own "switches" "check" -}}{{- end -}}
 {{- toJson $own -}}
 {{- end -}}
 

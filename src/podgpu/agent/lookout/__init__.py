@@ -2,10 +2,11 @@
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from podgpu.agent.lookout.checks import Checks
 from podgpu.agent.lookout.desk import Desk
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.residency import Evidence
@@ -17,14 +18,30 @@ NOBODY = frozenset({"overhead", "idle"})
 
 
 class Lookout:
-    """Reads the logs of all cards, or of those that are shared. Whatever it cannot say, looks do."""
+    """Reads the logs of all cards, of those that are shared, or of these now and then to check on the looks.
 
-    def __init__(self, reader: SwitchReader, *, always: bool) -> None:
+    Whatever it cannot say, looks do. With `checks_only`, a log decides only where the looks were found to be evaded.
+    """
+
+    def __init__(
+        self,
+        reader: SwitchReader,
+        *,
+        always: bool,
+        checks_only: bool = False,
+        checks: Checks | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._reader = reader
         self._always = always
+        self._checks_only = checks_only
+        self._checks = checks or Checks()
+        self._clock = clock
         self._shared_at: dict[str, float] = {}
         self._desks: dict[str, Desk] = {}
         self._logs: dict[str, SwitchLog] = {}
+        self._brought: Collection[str] = ()
+        self._wanted: Collection[str] = ()
 
     @property
     def name(self) -> str:
@@ -35,9 +52,9 @@ class Lookout:
         return self._reader.errors
 
     @property
-    def open(self) -> Collection[str]:
-        """The cards whose log had something to say in the last cycle."""
-        return tuple(self._logs)
+    def open(self) -> Mapping[str, bool]:
+        """The cards whose log is open, and whether it had something to say in the last cycle, and decides."""
+        return {card: card in self._logs and self._decides(card) for card in self._wanted}
 
     def status(self) -> PartStatus:
         return self._reader.status()
@@ -50,13 +67,17 @@ class Lookout:
 
     async def watch(self, devices: Sequence[Device]) -> list[Device]:
         """Read the logs. Return the devices with all who were on them, also those that looks have missed."""
+        self._forget_unshared()
         wanted = {
             device.gpu.uuid: device.gpu.minor
             for device in devices
             if device.gpu.minor is not None and device.log is None and self._is_wanted(device)
         }
         brought = {device.gpu.uuid: device.log for device in devices if device.log}
-        self._logs = brought | await self._reader.read(wanted)
+        self._brought, self._wanted = tuple(brought), tuple(wanted)
+        # Between two checks the reading process has nothing open. To start it anew each time would cost more.
+        is_resting = self._checks_only and not wanted and bool(self._shared_at)
+        self._logs = brought | ({} if is_resting else await self._reader.read(wanted))
         self._desks = {uuid: self._desks.get(uuid) or Desk() for uuid in self._logs}
         return [_with_residents(device, self._logs.get(device.gpu.uuid)) for device in devices]
 
@@ -68,23 +89,46 @@ class Lookout:
         windows = device.windows or _whole(device, interval)
         return self._desks[device.gpu.uuid].take(log, windows)
 
+    def rules(self, sheet: Sheet) -> bool:
+        """Whether a sheet that was made with the log stands, after what it says about the looks."""
+        self._checks.judge(sheet)
+        return self._decides(sheet.gpu)
+
     def note(self, sheets: Iterable[Sheet]) -> None:
-        """Remember which cards are shared by processes of several owners."""
-        now = time.monotonic()
+        """Remember which cards are shared by processes of several owners, and end the checks that are over."""
+        now = self._clock()
         for sheet in sheets:
+            self._checks.mark(sheet)
             owners = [party for party, one in sheet.entries.items() if one.running and party not in NOBODY]
             if len(owners) > 1:
                 self._shared_at[sheet.gpu] = now
+        if self._checks_only and (done := self._checks.over()):
+            self._reader.shut(done)
+            self._wanted = [card for card in self._wanted if card not in done]
 
     def forget(self, cards: Iterable[str]) -> None:
         for card in cards:
             self._shared_at.pop(card, None)
+            self._checks.forget([card])
+
+    def _forget_unshared(self) -> None:
+        """A check is about those who share a card now."""
+        self.forget([card for card in self._shared_at if not self._is_shared(card)])
 
     def _is_wanted(self, device: Device) -> bool:
         if device.fault or device.gpu.mig_enabled:
             return False
-        shared_at = self._shared_at.get(device.gpu.uuid)
-        return self._always or (shared_at is not None and time.monotonic() - shared_at < LINGER_SECONDS)
+        card = device.gpu.uuid
+        if self._always or not self._is_shared(card):
+            return self._always
+        return not self._checks_only or self._checks.begins(card)
+
+    def _is_shared(self, card: str) -> bool:
+        shared_at = self._shared_at.get(card)
+        return shared_at is not None and self._clock() - shared_at < LINGER_SECONDS
+
+    def _decides(self, card: str) -> bool:
+        return not self._checks_only or card in self._brought or self._checks.decides(card)
 
 
 def _with_residents(device: Device, log: SwitchLog | None) -> Device:

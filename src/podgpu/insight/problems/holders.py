@@ -17,7 +17,7 @@ from podgpu.insight.problems.kind import WARNING, Kind
 from podgpu.insight.sums import SECONDS_PER_HOUR, grouped
 from podgpu.model import Allocation, Problem, Snapshot
 from podgpu.model.quantity import total
-from podgpu.numbers import duration, gpus, money
+from podgpu.numbers import duration, gpus, money, percent
 
 NOT_GIVEN = "Look for a privileged container, NVIDIA_VISIBLE_DEVICES=all, or a device mounted from the host."
 
@@ -122,7 +122,33 @@ def _cost(own: list[Placement], now: float) -> float | None:
     return None if found is None else found / SECONDS_PER_HOUR
 
 
+def _evades(on: NodeCard) -> Iterator[Problem]:
+    for tenant in on.card.tenants:
+        sampling = tenant.booking.sampling
+        if sampling is None or not sampling.evades:
+            continue
+        name, gpu = pod_name(tenant.container), on.card.gpu
+        yield Problem(
+            kind="evades_sampling",
+            severity=WARNING,
+            title="Evades",
+            text=f"{name} has {percent(sampling.resident_ratio)} of the busy time of GPU {gpu.index}, and the driver's "
+            f"samples name it {percent(sampling.named_ratio)}.",
+            next_step="It is booked by the log of context switches. Ask its owner why it works between the samples.",
+            node=on.node_name,
+            gpu=gpu.index,
+            uuid=gpu.uuid,
+            pod=name,
+        )
+
+
 KINDS = (
+    Kind(
+        name="evades_sampling",
+        rank=49,
+        means="A pod works while the driver takes no sample, so that others are named for its time.",
+        of_card=_evades,
+    ),
     Kind(name="not_given", rank=50, means="A pod uses a card that it was not given.", of_card=_not_given),
     Kind(
         name="unclaimed",

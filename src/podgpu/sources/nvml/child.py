@@ -8,7 +8,7 @@ import select
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -77,9 +77,7 @@ class Crew:
         self._take_late_results()
         self._refresh(deadline)
         devices = (
-            (*self._read_cards(deadline, windows=request.windows), *self._unnamed)
-            if self._session.is_open
-            else ()
+            (*self._read_cards(deadline, request.windows), *self._unnamed) if self._session.is_open else ()
         )
         if self.finished:  # the session failed, not the cards
             devices = ()
@@ -133,12 +131,14 @@ class Crew:
             call, seconds = self._control.stuck_in()
             self._fault = Fault(reason="hung", call=call, seconds=seconds)
 
-    def _read_cards(self, deadline: float, *, windows: bool) -> Iterable[Device]:
+    def _read_cards(self, deadline: float, windows: Collection[str]) -> Iterable[Device]:
         ready = {seat.worker for seat in self._seats.values() if seat.is_readable}
         for uuid, seat in self._seats.items():
             if seat.worker in ready:
                 seat.beats = False
-                seat.worker.submit(partial(seat.reader.read, windows=windows, glimpses=uuid in self._watched))
+                seat.worker.submit(
+                    partial(seat.reader.read, windows=uuid in windows, glimpses=uuid in self._watched)
+                )
         devices = {
             result.gpu.uuid: result
             for result in self._wait(ready, deadline).values()

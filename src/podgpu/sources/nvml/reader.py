@@ -118,6 +118,9 @@ class GpuReader:
             self._adopt(self._fresh)
         if not glimpses:
             self._pulse.close()
+        if not windows:
+            self._windows.skip()
+            self._tenths = Tenths()
         try:
             device = self._read(windows=windows)
         except failure.CardGone as gone:

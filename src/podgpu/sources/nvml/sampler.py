@@ -10,7 +10,7 @@ import signal
 import time
 from asyncio import FIRST_COMPLETED
 from asyncio.subprocess import Process
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -35,9 +35,12 @@ class Sampler:
     demo = False
 
     def __init__(
-        self, *, interval: float, library: str | None, watched: Callable[[], Collection[str]] | None = None
+        self, *, interval: float, library: str | None, watched: Callable[[], Mapping[str, bool]] | None = None
     ) -> None:
-        """With `watched`, the report has the busy time of each of the driver's windows, finer for cards it names."""
+        """Of cards that `watched` names, the report has the busy time of each of the driver's windows.
+
+        They are finer for those of which it says so.
+        """
         self._budget = min(LONGEST_READ, max(SHORTEST_READ, 0.8 * interval))
         self._library = library
         self._watched = watched
@@ -138,10 +141,9 @@ class Sampler:
 
     def _ask(self) -> None:
         assert self._process  # noqa: S101 - the caller started it
-        watched = tuple(self._watched()) if self._watched else ()
-        parent.send(
-            self._process, wire.Read(self._budget, windows=self._watched is not None, watched=watched)
-        )
+        cards = self._watched() if self._watched else {}
+        fine = tuple(card for card, is_fine in cards.items() if is_fine)
+        parent.send(self._process, wire.Read(self._budget, windows=tuple(cards), watched=fine))
         self._asked_at = time.monotonic()
         self._answer = asyncio.create_task(self._receive(self._process))
         # Retrieve the exception, even if nobody awaits the answer any more: asyncio would log it.

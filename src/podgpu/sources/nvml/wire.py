@@ -10,12 +10,12 @@ from msgspec import Struct
 class Read(Struct, frozen=True, tag="read"):
     """Read all GPUs and answer within `seconds`, even if some have not answered.
 
-    With `windows`, read the busy time of each of the driver's windows too. Until the next request, take ten glimpses a
-    second of the cards in `watched`, to cut their windows in halves.
+    Of the cards in `windows`, read the busy time of each of the driver's windows too. Until the next request, take ten
+    glimpses a second of those in `watched`, to cut their windows in halves.
     """
 
     seconds: float
-    windows: bool = False
+    windows: tuple[str, ...] = ()
     watched: tuple[str, ...] = ()
 
 

@@ -4,7 +4,7 @@ Times are nanoseconds since the start, of the windows and the log alike.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from podgpu.catalog import parts
@@ -29,6 +29,9 @@ class DemoSwitches:
 
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
         return {}
+
+    def shut(self, cards: Iterable[str]) -> None:
+        """Nothing is open."""
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True)

@@ -5,6 +5,7 @@ It ends with its parent, and with it everything that it holds of the driver.
 
 import select
 import time
+from collections.abc import Iterable
 from typing import BinaryIO
 
 from msgspec import Struct
@@ -58,9 +59,13 @@ class Readers:
         self._refused: dict[str, Refused] = {}
 
     def watch(self, cards: dict[str, int]) -> wire.Answer:
-        for uuid in self._open.keys() - cards.keys():
-            self._open.pop(uuid).close()
+        self.shut(self._open.keys() - cards.keys())
         return wire.Answer({uuid: self._answer(uuid, minor) for uuid, minor in cards.items()})
+
+    def shut(self, cards: Iterable[str]) -> None:
+        for uuid in cards:
+            if reader := self._open.pop(uuid, None):
+                reader.close()
 
     def drain(self) -> None:
         for uuid, reader in list(self._open.items()):
@@ -87,8 +92,7 @@ class Readers:
             return self._drop(uuid, refusal)
 
     def _drop(self, uuid: str, refusal: Refusal) -> wire.CardAnswer:
-        if reader := self._open.pop(uuid, None):
-            reader.close()
+        self.shut([uuid])
         answer = wire.CardAnswer(reason=refusal.reason, call=refusal.call, detail=refusal.detail)
         self._refused[uuid] = Refused(answer, time.monotonic() + REST_SECONDS)
         return answer
@@ -103,6 +107,7 @@ class Blind:
         answer = wire.CardAnswer(reason="pid_namespace", detail="run the agent with hostPID")
         return wire.Answer(dict.fromkeys(cards, answer))
 
+    def shut(self, cards: Iterable[str]) -> None: ...
     def drain(self) -> None: ...
     def close(self) -> None: ...
 
@@ -117,6 +122,9 @@ def serve(readers: Readers | Blind, requests: BinaryIO, answers: BinaryIO) -> No
         request = wire.decode_request(message) if message else wire.Stop()
         if isinstance(request, wire.Stop):
             return
+        if isinstance(request, wire.Shut):
+            readers.shut(request.cards)
+            continue
         answers.write(pipe.frame(readers.watch(request.cards)))
         answers.flush()
 

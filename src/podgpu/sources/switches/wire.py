@@ -12,6 +12,12 @@ class Watch(Struct, frozen=True, tag="watch"):
     cards: dict[str, int]
 
 
+class Shut(Struct, frozen=True, tag="shut"):
+    """Close the logs of these cards. There is no answer."""
+
+    cards: list[str]
+
+
 class Stop(Struct, frozen=True, tag="stop"):
     """Let go of all cards and exit."""
 
@@ -30,6 +36,6 @@ class Answer(Struct, frozen=True):
     cards: dict[str, CardAnswer] = {}
 
 
-Request = Watch | Stop
+Request = Watch | Shut | Stop
 decode_request = msgspec.msgpack.Decoder(Request).decode
 decode_answer = msgspec.msgpack.Decoder(Answer).decode

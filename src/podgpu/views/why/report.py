@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from podgpu.insight.holding import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot, Tenant
 from podgpu.numbers import bounds, exact, memory, moment, percent, watts
-from podgpu.views.glance import problem, switching, use_text
+from podgpu.views.glance import evasion, problem, switching, use_text
 from podgpu.views.outsider import is_outsider, outsider_names
 from podgpu.views.rest import REASONS
 from podgpu.views.text import line
@@ -89,7 +89,7 @@ def _card(case: Case, card: Card, chains: Sequence[Chain], width: int) -> Iterat
             yield from fact("UID", line(chain.container.pod_uid), width, _INDENT)
         period = card.use.period if card.use else ""
         yield from _chain(chain, width, period, is_silent=card.fault is not None)
-        for sentence in _findings(case, chain, card):
+        for sentence in (*_findings(case, chain, card), *_sampled(chain)):
             yield from fact("Note", sentence, width, _INDENT)
     books = sheet(card, width, 2)
     if books:
@@ -227,6 +227,17 @@ def _holding(tenant: Tenant) -> Iterator[str]:
         return
     since = f" since {moment(held.since)}" if held.since is not None else ""
     yield f"{_STATES[held.state]}{since}: {EVIDENCE.get(held.evidence, held.evidence)}."
+
+
+def _sampled(chain: Chain) -> Iterator[str]:
+    """Whether samples are to be believed."""
+    if chain.tenant is None or chain.has_ended:
+        return
+    booking = chain.tenant.booking
+    if missed := evasion(booking.sampling):
+        yield f"{words.EVADES} {missed}."
+    elif booking.band and booking.band.undersampled and booking.sampling is None:
+        yield words.UNDERSAMPLED
 
 
 def _not_given(case: Case, chain: Chain) -> str:

@@ -4,8 +4,8 @@ METHODS = {
     "measured": (
         "Busy time and active energy are divided by looks. Five times a second the driver looks at the GPU: it names "
         "whoever ran last and gives the whole GPU's busy time, so a tenant may be named for time that was another's. "
-        "What it had at least and at most follows from how often it was named and how busy the GPU was. Kernels that "
-        "draw unequal power in equal time cannot be distinguished."
+        "What it had at least and at most follows from how often it was named and how busy the GPU was, if nobody "
+        "times his work by the samples. Kernels that draw unequal power in equal time cannot be distinguished."
     ),
     "resident": (
         "The driver's log of context switches says whose context was on the GPU, to the microsecond. A context stays "
@@ -44,6 +44,14 @@ SETTLED = (
 )
 SWITCHING = (
     "of the GPU's time goes into switching between tenants. With MPS or MIG they would run side by side."
+)
+EVADES = (
+    "It evades sampling: it is on the GPU when no sample is taken, by its rhythm or by intention. The driver's log of "
+    "context switches shows it on the GPU for"
+)
+UNDERSAMPLED = (
+    "Samples name it far less often than its processor time suggests. It may rest around each sample, so it can have "
+    "had all that others are booked. --switches=check would settle it."
 )
 NOT_GIVEN = (
     "It uses this without having been given it: no claim is known. Look for a privileged container or for "

@@ -1,0 +1,162 @@
+"""Short readings of the log at random times, to find out who evades the driver's samples.
+
+Once a minute each shared card's log is open for a cycle, two seconds at least. Nobody can know when: the times come
+from the system's source of secrets. Where the samples of the same seconds leave a suspicion, the check goes on until it
+is settled. Where they name somebody less often than chance allows, the log stays open and decides, for as long as that
+lasts.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from secrets import SystemRandom
+
+from msgspec import Struct, field
+
+from podgpu.ledger.account import Comparison, Party, Sheet
+from podgpu.ledger.sampling import DOUBT, LEAST_DIFFERENCE, Tally, tallies
+from podgpu.model import Sampling
+
+CHECK_SECONDS = 2.0  # at least; a reading is never cut short
+LONGEST_SECONDS = 30.0  # of a check that leaves a suspicion
+EARLY = 0.9  # a cycle may be a little shorter than the interval
+EVERY_SECONDS = 60.0
+LARGEST_PART = 12  # long cycles are checked less often: the log is open for a twelfth of the time at most
+MOST_SAMPLES = 1500.0  # remembered: an hour of checks, or five minutes of an open log
+RECENT_SAMPLES = 300.0  # say whether it still goes on: a minute of an open log
+FEWEST_SAMPLES = 20.0  # to call anybody honest
+UNKNOWN = "unknown"  # hidden processes and those that ended: nobody to accuse
+
+_SECRETS = SystemRandom()
+
+
+class CardChecks(Struct):
+    """One card. `due` is when the next check begins, `begun` when this one did, `is_new` if it did in this cycle.
+
+    `evaded` says that the log decides, `suspicious` that chance is an unlikely reason for what samples say of somebody,
+    but not out of the question.
+    """
+
+    due: float
+    next_minute: float
+    begun: float | None = None
+    is_new: bool = False
+    suspicious: bool = False
+    evaded: bool = False
+    comparisons: deque[Mapping[Party, Comparison]] = field(default_factory=deque)
+    verdicts: dict[Party, Sampling] = field(default_factory=dict)
+
+
+class Checks:
+    """When each card's log is open, and what came of it. `chance` is a number from 0 to 1 that nobody can foresee."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = _SECRETS.random,
+    ) -> None:
+        self._clock = clock
+        self._chance = chance
+        self._cards: dict[str, CardChecks] = {}
+
+    def begins(self, card: str) -> bool:
+        """Whether the log of a shared card is wanted now."""
+        now = self._clock()
+        state = self._cards.get(card) or self._cards.setdefault(card, self._planned(now))
+        if state.begun is None and not state.evaded and now >= state.due:
+            state.begun, state.is_new = now, True
+        return state.evaded or state.begun is not None
+
+    def decides(self, card: str) -> bool:
+        return card in self._cards and self._cards[card].evaded
+
+    def over(self) -> list[str]:
+        """End the checks that have lasted long enough, and return their cards: their logs are not wanted any more."""
+        now, found = self._clock(), []
+        for card, state in self._cards.items():
+            enough = LONGEST_SECONDS if state.suspicious else EARLY * CHECK_SECONDS
+            if state.is_new:  # to open a log may have taken a while
+                state.begun, state.is_new = now, False
+            elif state.begun is not None and now - state.begun >= enough:
+                self._plan_next(state, now)
+                found.append(card)
+        return found
+
+    def judge(self, sheet: Sheet) -> None:
+        """Take one cycle's comparison into account."""
+        if not sheet.compared:
+            return
+        state = self._cards.get(sheet.gpu) or self._cards.setdefault(sheet.gpu, self._planned(self._clock()))
+        state.comparisons.append(sheet.compared)
+        while len(state.comparisons) > 1 and _samples(state.comparisons) > MOST_SAMPLES:
+            state.comparisons.popleft()
+        was_evaded = state.evaded
+        _judge(state)
+        if state.evaded:
+            state.begun = None  # it stays open
+        elif was_evaded:
+            state.begun = self._clock()  # it is open, and closed like that of any check
+
+    def mark(self, sheet: Sheet) -> None:
+        """Enter what is known into the sheet."""
+        state = self._cards.get(sheet.gpu)
+        for party, verdict in state.verdicts.items() if state else ():
+            if party in sheet.entries:
+                sheet.entries[party].sampling = verdict
+
+    def forget(self, cards: Iterable[str]) -> None:
+        for card in cards:
+            self._cards.pop(card, None)
+
+    def _plan_next(self, state: CardChecks, now: float) -> None:
+        lasted = now - (state.begun or now)
+        minute = max(state.next_minute, now)
+        length = EVERY_SECONDS if state.suspicious else max(EVERY_SECONDS, LARGEST_PART * lasted)
+        state.begun, state.next_minute = None, minute + length
+        state.due = minute + self._chance() * (length - CHECK_SECONDS)
+
+    def _planned(self, now: float) -> CardChecks:
+        return CardChecks(
+            due=now + self._chance() * (EVERY_SECONDS - CHECK_SECONDS), next_minute=now + EVERY_SECONDS
+        )
+
+
+def _judge(state: CardChecks) -> None:
+    """Whoever was proven to evade does so until the newest samples leave a doubt."""
+    whole, recent = tallies(state.comparisons), tallies(_newest(state.comparisons))
+    evading = {party for party, verdict in state.verdicts.items() if verdict.evades}
+    suspects = {party for party, tally in recent.items() if tally.evidence >= DOUBT and party != UNKNOWN}
+    if evading and not evading & suspects:  # it is over: what was before must not prove it again
+        state.comparisons.clear()
+        state.verdicts.clear()
+        state.evaded = state.suspicious = False
+        return
+    proven = {party for party in suspects if recent[party].is_proof or whole[party].is_proof}
+    evades = evading & suspects | proven
+    state.evaded, state.suspicious = bool(evades), any(recent[party].differs for party in suspects)
+    hidden = whole.get(UNKNOWN)
+    # Whoever the log hides may be anybody here.
+    sees_all = hidden is None or not hidden.resident > LEAST_DIFFERENCE * hidden.samples
+    state.verdicts = {
+        party: tally.shown(evades=party in evades)
+        for party, tally in recent.items()
+        if party in evades or (sees_all and _is_honest(whole[party]))
+    }
+
+
+def _is_honest(tally: Tally) -> bool:
+    return tally.samples >= FEWEST_SAMPLES and tally.evidence < DOUBT
+
+
+def _newest(comparisons: Iterable[Mapping[Party, Comparison]]) -> list[Mapping[Party, Comparison]]:
+    """The last of them, up to a minute of samples."""
+    found: list[Mapping[Party, Comparison]] = []
+    for one in reversed(list(comparisons)):
+        if found and _samples([*found, one]) > RECENT_SAMPLES:
+            break
+        found.append(one)
+    return found[::-1]
+
+
+def _samples(comparisons: Iterable[Mapping[Party, Comparison]]) -> float:
+    return sum(next((one.samples for one in cycle.values()), 0.0) for cycle in comparisons)

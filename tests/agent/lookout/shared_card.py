@@ -1,0 +1,164 @@
+"""A card that two pods share, second by second, with its samples and its log. One of them may hide from the samples."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from podgpu.agent.attribution import Attributed, Attribution
+from podgpu.agent.lookout import Lookout
+from podgpu.agent.lookout.checks import Checks
+from podgpu.agent.lookout.processor_time import ProcessorTime
+from podgpu.host.procfs import Procfs
+from podgpu.model import Booking, BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SwitchLog
+from tests.agent.stage import StillPods, write_proc
+from tests.agent.test_attribution import GPU, OTHER, UID, cgroup, pod
+
+MS = 1_000_000
+SAMPLE = 200 * MS
+BEGIN = 1_000 * SAMPLE
+OPEN_PID, HIDING_PID = 70, 80
+TURN, PART, SWITCH = round(4.7 * MS), round(2.4 * MS), round(0.08 * MS)  # out of step with the samples
+BEFORE, AFTER = 14 * MS, 8 * MS  # how long a hider rests around a sample
+DELAY = 250 * MS  # until a switch is certainly in the log
+
+
+@dataclass
+class Reader:
+    """Has a log of the card while it is open. `opened` are the spans in which it was, in seconds."""
+
+    card: "SharedCard"
+    name: str = "switches"
+    errors: Counter[str] = field(default_factory=Counter)
+    opened: list[tuple[float, float]] = field(default_factory=list)
+    _since: int | None = None
+    _known: int = 0
+
+    async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
+        if not cards:
+            self.shut([GPU])
+            return {}
+        if self._since is None:
+            self._since = self._known = self.card.now_ns
+            return {}
+        begin, self._known = self._known, self.card.now_ns - DELAY
+        slices = tuple(
+            Slice(0, one.begin_ns, one.end_ns) if self.card.is_blurred else one
+            for one in self.card.slices(begin, self._known)
+        )
+        return {GPU: SwitchLog(begin_ns=begin, end_ns=self._known, slices=slices, switches=len(slices))}
+
+    def shut(self, cards: Iterable[str]) -> None:
+        if self._since is not None and GPU in cards:
+            self.opened.append(((self._since - BEGIN) / 1e9, (self.card.now_ns - BEGIN) / 1e9))
+            self._since = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._since is not None
+
+    def status(self) -> PartStatus:
+        return PartStatus(name=self.name, up=True)
+
+    async def release(self, _: float) -> bool:
+        return True
+
+    async def close(self) -> None: ...
+
+
+class SharedCard:
+    """The clock stands still between two cycles. The second pod hides while `hides`, and has half of the card."""
+
+    def __init__(
+        self, folder: Path, *, checks: bool, chance: Callable[[], float] = lambda: 0.5, interval: float = 5.0
+    ) -> None:
+        proc = folder / "proc"
+        write_proc(proc, OPEN_PID, cgroup(UID, "a"))
+        write_proc(proc, HIDING_PID, cgroup(OTHER, "b"))
+        self.now_ns = BEGIN
+        self.hides = True
+        self.is_blurred = False  # the log hides whose each slice is
+        self.cpu = {OPEN_PID: 1.0, HIDING_PID: 1.0}  # cores that they use
+        self.reader = Reader(self)
+        self._interval = interval
+        lookout = Lookout(
+            self.reader,
+            always=False,
+            checks_only=True,
+            clock=lambda: self.seconds,
+            checks=Checks(clock=lambda: self.seconds, chance=chance),
+        )
+        self.attribution = Attribution(
+            interval=interval,
+            pod_sources=[StillPods((pod(), pod(OTHER, "batch", "b")))],
+            processes=Procfs(proc),
+            lookout=lookout if checks else None,
+            processor_time=ProcessorTime(self._cpu_us),
+        )
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return (self.now_ns - BEGIN) / 1e9
+
+    def slices(self, begin: int, end: int) -> Iterator[Slice]:
+        """Both in turns. While one hides, the other one is alone around each sample."""
+        for turn in range(begin // TURN, end // TURN + 1):
+            at = turn * TURN
+            hidden = self.hides and _is_near(at, TURN)
+            for pid, first, last in (
+                [(OPEN_PID, 0, TURN - SWITCH)]
+                if hidden
+                else [(OPEN_PID, 0, TURN - PART - SWITCH), (HIDING_PID, TURN - PART, TURN - SWITCH)]
+            ):
+                if max(at + first, begin) < min(at + last, end):
+                    yield Slice(pid, max(at + first, begin), min(at + last, end))
+
+    def resident(self, begin: int, end: int) -> float:
+        """The part of both tenants' time that is the second one's."""
+        time = Counter[int]()
+        for one in self.slices(begin, end):
+            time[one.pid] += one.end_ns - one.begin_ns
+        return time[HIDING_PID] / time.total()
+
+    async def cycle(self) -> Attributed:
+        """The card is always busy. A sample names whoever came last before it."""
+        begin = self.now_ns
+        self.now_ns += round(self._interval * 1e9)
+        stamps = range((begin // SAMPLE + 1) * SAMPLE, self.now_ns + 1, SAMPLE)
+        named = Counter(list(self.slices(stamp - TURN, stamp))[-1].pid for stamp in stamps)
+        processes = tuple(
+            Process(
+                pid=pid,
+                kinds=("compute",),
+                memory_bytes=1 << 30,
+                sm_busy_us=round(named[pid] * SAMPLE / 1000),
+            )
+            for pid in (OPEN_PID, HIDING_PID)
+        )
+        device = Device(
+            gpu=Gpu(uuid=GPU, index=0, minor=0),
+            at=self.seconds,
+            readings=(
+                Reading("graphics_engine_active_ratio", 0.99),
+                Reading("energy_joules_total", 500 * self.seconds),
+            ),
+            processes=processes,
+            windows=tuple(BusyWindow(stamp - SAMPLE, stamp, 198 * MS) for stamp in stamps),
+        )
+        return await self.attribution.attribute([device], self.seconds)
+
+    def _cpu_us(self, pid: int) -> int:
+        return round(self.cpu[pid] * self.seconds * 1e6)
+
+
+def bookings(found: Attributed) -> tuple[Booking, Booking]:
+    """Of the one that is seen, and of the other."""
+    by_pod = {one.container.pod: one.booking for one in found.cards[0].tenants}
+    return by_pod["chat"], by_pod["batch"]
+
+
+def _is_near(at: int, length: int) -> bool:
+    """Whether a piece of work from here on would come near a sample."""
+    sample = (at + length + BEFORE) // SAMPLE * SAMPLE
+    return at < sample + AFTER and at + length > sample - BEFORE

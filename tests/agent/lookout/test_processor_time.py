@@ -1,0 +1,49 @@
+from podgpu.agent.lookout.processor_time import ProcessorTime
+from podgpu.ledger.account import Entry, Party, Sheet
+from podgpu.model import Holder, Process
+
+
+def process(pid: int, start: int = 1) -> Process:
+    return Process(pid=pid, kinds=("compute",), holder=Holder(pid=pid, kind="pod", start_time=start))
+
+
+def sheet(*parties: tuple[str, list[Process], str]) -> Sheet:
+    entries: dict[Party, Entry] = {
+        name: Entry(processes=own, running=len(own), method=method) for name, own, method in parties
+    }
+    return Sheet(gpu="GPU-1", entries=entries, memory_bytes=None, busy_us=0, energy_mj=0)
+
+
+def test_what_each_party_used_since_the_cycle_before() -> None:
+    times = {1: 100, 2: 200, 3: 1000}
+    one = ProcessorTime(times.get)
+    first = sheet(("a", [process(1), process(2)], "measured"), ("b", [process(3)], "measured"))
+    one.note([first])
+    assert [entry.cpu_us for entry in first.entries.values()] == [None, None]  # nobody knows since when
+    times.update({1: 150, 2: 200, 3: 1007})
+    second = sheet(("a", [process(1), process(2)], "measured"), ("b", [process(3)], ""))
+    one.note([second])
+    assert [entry.cpu_us for entry in second.entries.values()] == [50, 7]
+
+
+def test_a_process_with_the_number_of_another_begins_anew() -> None:
+    times = {1: 100, 2: 100}
+    one = ProcessorTime(times.get)
+    one.note([sheet(("a", [process(1)], "measured"), ("b", [process(2)], "measured"))])
+    times.update({1: 500, 2: 101})
+    later = sheet(("a", [process(1, start=9)], "measured"), ("b", [process(2)], "measured"))
+    one.note([later])
+    assert [entry.cpu_us for entry in later.entries.values()] == [None, 1]
+
+
+def test_nobody_is_asked_about_where_nothing_is_shared_by_looks() -> None:
+    asked: list[int] = []
+
+    def read(pid: int) -> int:
+        asked.append(pid)
+        return 0
+
+    one = ProcessorTime(read)
+    one.note([sheet(("a", [process(1)], "exclusive"))])
+    one.note([sheet(("a", [process(1)], "resident"), ("b", [process(2)], "resident"))])
+    assert asked == []

@@ -1,0 +1,27 @@
+import os
+import time
+from pathlib import Path
+
+from podgpu.host.processor_time import processor_time_us
+from tests.agent.stage import write_proc
+
+
+def test_it_is_what_the_kernel_counts() -> None:
+    deadline = time.process_time() + 0.05
+    while time.process_time() < deadline:
+        pass
+    found = processor_time_us(Path("/proc"), os.getpid())
+    assert found
+    assert abs(found / 1e6 - time.process_time()) < 0.05
+
+
+def test_a_process_may_call_itself_what_it_likes(tmp_path: Path) -> None:
+    write_proc(tmp_path, 7, "", command="a) S 1 (b")
+    assert processor_time_us(tmp_path, 7) == 0
+
+
+def test_whoever_is_gone_or_makes_no_sense_has_none(tmp_path: Path) -> None:
+    assert processor_time_us(tmp_path, 7) is None
+    (tmp_path / "8").mkdir()
+    (tmp_path / "8" / "stat").write_text("8 (python3) S 1")
+    assert processor_time_us(tmp_path, 8) is None
