@@ -306,7 +306,7 @@ class Config:
         Option(
             flag="--web.max-streams",
             group=WEB,
-            help="Event streams at a time, one for each open page; more get a 503.",
+            help="Event streams at a time, one for each open page; a tenth of them from one address. More get a 503.",
             parse=whole(1, 100_000),
             value_name="NUMBER",
             default="500",
