@@ -34,13 +34,15 @@ Handler = Callable[[Request], Response | Awaitable[Response]]
 class Route:
     """A `vital` route is answered however many pages are being served: probes must not fail under load.
 
-    An `open` route is answered to everybody: the kubelet's probes carry no credentials.
+    An `open` route is answered to everybody: the kubelet's probes carry no credentials. A route that `waits`
+    asks others before it answers, and has places of its own.
     """
 
     handler: Handler
     methods: tuple[str, ...] = _READ
     vital: bool = False
     open: bool = False
+    waits: bool = False
 
     def refusal(self, method: str) -> Response | None:
         if method in self.methods:
