@@ -262,6 +262,16 @@ class Config:
             default="off",
         )
     )
+    web_kube_audiences: tuple[str, ...] = many(
+        Option(
+            flag="--web.kube-audiences",
+            group=WEB,
+            help="Audiences of the tokens that --web.kube-auth accepts; one of them is enough. May be repeated.",
+            parse=str,
+            value_name="NAME",
+            default_note="the API server's own",
+        )
+    )
     web_allowed_hosts: tuple[str, ...] = many(
         Option(
             flag="--web.allowed-hosts",
