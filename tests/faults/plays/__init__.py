@@ -1,6 +1,18 @@
 """Every fault that is played, one module for each kind. A new fault is one entry in the tuple of its module."""
 
-from tests.faults.plays import api, attacks, dcgm, driver, http, kubelet, labels, own, page, processes
+from tests.faults.plays import (
+    api,
+    attacks,
+    cluster,
+    dcgm,
+    driver,
+    http,
+    kubelet,
+    labels,
+    own,
+    page,
+    processes,
+)
 
 PLAYS = (
     *driver.PLAYS,
@@ -12,5 +24,6 @@ PLAYS = (
     *page.PLAYS,
     *http.PLAYS,
     *own.PLAYS,
+    *cluster.PLAYS,
     *attacks.PLAYS,
 )
