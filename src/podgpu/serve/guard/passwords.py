@@ -11,9 +11,8 @@ from podgpu.serve.guard.verdicts import Bounds, Verdicts
 
 RIGHT_SECONDS = 3600.0
 WRONG_SECONDS = 60.0
-# One thread each for strangers, for addresses that have logged in before, and for passwords that were right before.
-THREADS = 3
-BOUNDS = Bounds(most=16, each=2, familiar=4, at_once=1, rate=Rate(8, 0.1), total=Rate(32, 2.0))
+THREADS = 4  # one for each rank
+BOUNDS = Bounds(most=32, each=2, familiar=4, at_once=1, rate=Rate(8, 0.1), total=Rate(32, 2.0))
 
 _BCRYPT_BYTES = 72  # of a password count; Prometheus' own library ignores the rest too
 _COST = slice(4, 6)  # of a hash such as $2b$10$…

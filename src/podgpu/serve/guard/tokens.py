@@ -12,7 +12,7 @@ ALLOWED_SECONDS = 120.0
 REFUSED_SECONDS = 10.0
 UNKNOWN_SECONDS = 60.0
 # Of the connections to the API server, tokens that are not known yet leave some to those that are.
-BOUNDS = Bounds(most=32, each=2, familiar=8, at_once=3, rate=Rate(10, 1.0), total=Rate(40, 10.0))
+BOUNDS = Bounds(most=32, each=2, familiar=8, at_once=2, rate=Rate(10, 1.0), total=Rate(40, 5.0))
 # Kubernetes lets every account get what is below these, to find out what an API server offers (system:discovery).
 FREE_FOR_ALL = frozenset({"api", "apis", "openapi", "version", "healthz", "livez", "readyz"})
 OWN = "/podgpu"

@@ -18,6 +18,7 @@ from podgpu.serve.guard.budget import Budget, Rate
 MOST_KEPT = 1024
 MOST_KNOWN = 1024
 KNOWN_SECONDS = 24 * 3600.0
+SUSPECT_SECONDS = 600.0
 
 T = TypeVar("T")
 
@@ -27,19 +28,28 @@ class Busy(Exception):
 
 
 class Rank(IntEnum):
-    """Whose check comes first: of what was right before, of an address that has logged in before, of anybody else."""
+    """What was right before, and what is from an address that has logged in before, that is new, or that was refused.
+
+    Each has places of its own, so that none waits for the next.
+    """
 
     KNOWN = 0
     FAMILIAR = 1
-    STRANGE = 2
+    NEW = 2
+    SUSPECT = 3
+
+    @property
+    def shared(self) -> str:
+        """The budget that it shares with others of its rank."""
+        return self.name if self in (Rank.NEW, Rank.SUSPECT) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """`most` checks wait or run, `each` for one address, or `familiar` if it has logged in before.
+    """Of each rank, `most` checks wait or run: `each` for an address, `familiar` if it has logged in, 1 if it is new.
 
-    Of those that were not right before, `at_once` run at a time for strangers, and as many for familiar addresses.
-    `rate` is what an address may cause, and `total` what strangers may cause together.
+    `at_once` run at a time, but for what was right before. `rate` is what an address may cause, and `total` what all
+    new ones may cause together, and all suspects.
     """
 
     most: int
@@ -74,7 +84,8 @@ class Verdicts(Generic[T]):
         self._running: dict[bytes, asyncio.Task[T]] = {}
         self._clients: Counter[str] = Counter()
         self._ranks: Counter[Rank] = Counter()
-        self._turns = {rank: asyncio.Semaphore(bounds.at_once) for rank in (Rank.FAMILIAR, Rank.STRANGE)}
+        self._suspects = Standing(SUSPECT_SECONDS, MOST_KNOWN)
+        self._turns = {rank: asyncio.Semaphore(bounds.at_once) for rank in Rank if rank is not Rank.KNOWN}
         self._budget = Budget(bounds.rate, bounds.total)
 
     async def on(self, shown: tuple[str, ...], client: str, check: Callable[[], Awaitable[T]]) -> T:
@@ -98,20 +109,25 @@ class Verdicts(Generic[T]):
         if self._ranks[rank] >= self._bounds.most:
             raise Busy
         if rank is not Rank.KNOWN:
-            most = self._bounds.familiar if rank is Rank.FAMILIAR else self._bounds.each
-            if self._clients[client] >= most:
+            if self._clients[client] >= self._most_of(rank):
                 raise Busy
-            if not self._budget.take(client, now, is_stranger=rank is Rank.STRANGE):
+            if not self._budget.take(client, now, rank.shared):
                 raise Busy
             self._clients[client] += 1
         self._ranks[rank] += 1
         self._running[key] = task = asyncio.ensure_future(self._run(key, client, rank, check))
         task.add_done_callback(lambda done: self._end(key, client, rank, done))
 
+    def _most_of(self, rank: Rank) -> int:
+        """How many checks of an address may wait or run. A new one shows first what it is."""
+        return {Rank.FAMILIAR: self._bounds.familiar, Rank.SUSPECT: self._bounds.each}.get(rank, 1)
+
     def _rank(self, key: bytes, client: str, now: float) -> Rank:
         if self._known.is_good(key.hex(), now):
             return Rank.KNOWN
-        return Rank.FAMILIAR if self._familiar.is_good(client, now) else Rank.STRANGE
+        if self._familiar.is_good(client, now):
+            return Rank.FAMILIAR
+        return Rank.SUSPECT if self._suspects.is_good(client, now) else Rank.NEW
 
     async def _run(self, key: bytes, client: str, rank: Rank, check: Callable[[], Awaitable[T]]) -> T:
         if rank is Rank.KNOWN:
@@ -121,6 +137,8 @@ class Verdicts(Generic[T]):
                 verdict = await check()
         if self._is_good(verdict):
             self._welcome(key, client, rank)
+        else:
+            self._suspects.credit(client, monotonic())
         seconds = self._keep(verdict)
         if seconds > 0:
             self._kept[key] = verdict, monotonic() + seconds
@@ -134,7 +152,7 @@ class Verdicts(Generic[T]):
         self._known.credit(key.hex(), now)
         self._familiar.credit(client, now)
         if rank is not Rank.KNOWN:
-            self._budget.give_back(client, is_stranger=rank is Rank.STRANGE)
+            self._budget.give_back(client, rank.shared)
 
     def _end(self, key: bytes, client: str, rank: Rank, task: asyncio.Task[T]) -> None:
         del self._running[key]
