@@ -64,9 +64,16 @@ async def scrapes(port: int, seconds: float) -> list[float]:
     return took
 
 
-async def follow(port: int, arrivals: dict[int, float]) -> None:
+def source(number: int) -> tuple[str, int]:
+    """Spread readers over addresses: each may hold a tenth of the streams."""
+    return f"127.0.1.{1 + number // 20}", 0
+
+
+async def follow(number: int, port: int, arrivals: dict[int, float]) -> None:
     """Read one stream, and note when each event was there."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22)
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", port, limit=1 << 22, local_addr=source(number)
+    )
     writer.write(EVENTS)
     tail = b""
     while data := await reader.read(1 << 16):
@@ -77,9 +84,10 @@ async def follow(port: int, arrivals: dict[int, float]) -> None:
         tail = tail[tail.rfind(b"\n") + 1 :]
 
 
-def fall_asleep(stack: ExitStack, port: int) -> None:
+def fall_asleep(stack: ExitStack, number: int, port: int) -> None:
     """Ask for a stream and never read it."""
     one = stack.enter_context(socket.socket())
+    one.bind(source(number))
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     one.connect(("127.0.0.1", port))
     one.sendall(EVENTS)
@@ -109,12 +117,13 @@ async def measure(seconds: float) -> None:
         await asyncio.sleep(5)
         await scrapes(port, 3)
         alone, before = await scrapes(port, seconds), memory_mib(pid)
-        for _ in range(ASLEEP):
-            fall_asleep(stack, port)
+        for number in range(ASLEEP):
+            fall_asleep(stack, number, port)
         arrivals: list[dict[int, float]] = [{} for _ in range(STREAMS - ASLEEP)]
         readers = []
-        for one in arrivals:  # not all at once: connections that are no streams yet have a cap of their own
-            readers.append(asyncio.create_task(follow(port, one)))
+        # Not all at once: connections that are no streams yet have a cap of their own.
+        for number, one in enumerate(arrivals, ASLEEP):
+            readers.append(asyncio.create_task(follow(number, port, one)))
             await asyncio.sleep(PAUSE_SECONDS)
         await asyncio.sleep(3)
         early = memory_mib(pid)
@@ -150,8 +159,8 @@ async def rounds(number: int) -> None:
         print(f"memory: {memory_mib(pid):.1f} MiB before")
         for place in range(1, number + 1):
             readers = []
-            for _ in range(STREAMS):
-                readers.append(asyncio.create_task(follow(port, {})))
+            for count in range(STREAMS):
+                readers.append(asyncio.create_task(follow(count, port, {})))
                 await asyncio.sleep(PAUSE_SECONDS)
             await asyncio.sleep(3)
             for reader in readers:

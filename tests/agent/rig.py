@@ -30,6 +30,7 @@ class RunningAgent:
         self.process = process
         self.node = node
         self.context: ssl.SSLContext | None = None  # for pages over TLS
+        self.headers: Mapping[str, str] = {}  # of every request
         self._port = port
         self._script = script
 
@@ -42,7 +43,7 @@ class RunningAgent:
     ) -> tuple[int, bytes]:
         connection = self._connection()
         try:
-            connection.request(method, path, headers=dict(headers))
+            connection.request(method, path, headers={**self.headers, **headers})
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -116,6 +117,7 @@ def running_agent(
     before: Sequence[str] = (),
     variables: Mapping[str, str] = MappingProxyType({}),
     context: ssl.SSLContext | None = None,
+    headers: Mapping[str, str] = MappingProxyType({}),
     stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> Iterator[RunningAgent]:
     """Start an agent and wait for its first snapshot. `before` is what stands before its command."""
@@ -134,7 +136,7 @@ def running_agent(
         stderr=stderr,
     )
     agent = RunningAgent(process, port, node, script)
-    agent.context = context
+    agent.context, agent.headers = context, headers
     try:
         agent.wait_for("ready", lambda: _answers(agent))
         yield agent

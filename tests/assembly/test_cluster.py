@@ -34,10 +34,21 @@ LABELS = {"app.kubernetes.io/name": "podgpu", "app.kubernetes.io/component": "ag
 FORBIDDEN = msgspec.json.encode({"kind": "Status", "code": 403, "message": "it is forbidden"})
 
 
-def agent_pod(name: str = "podgpu-x1", node: str = NODE) -> dict[str, Any]:
+def agent_pod(
+    name: str = "podgpu-x1", node: str = NODE, namespace: str = "podgpu", **owner: Any
+) -> dict[str, Any]:
     ports = [{"name": "http", "containerPort": 19400}]
+    owner = {key.rstrip("_"): value for key, value in owner.items()}
+    owners = [{"kind": "DaemonSet", "name": "podgpu", "controller": True} | owner]
     return {
-        "metadata": {"name": name, "namespace": "gpu", "uid": name, "resourceVersion": "1", "labels": LABELS},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": name,
+            "resourceVersion": "1",
+            "labels": LABELS,
+            "ownerReferences": owners,
+        },
         "spec": {"nodeName": node, "containers": [{"name": "agent", "ports": ports}]},
         "status": {"phase": "Running", "podIP": "10.0.0.9"},
     }
@@ -96,7 +107,41 @@ async def test_an_agent_is_read_through_the_proxy_and_again_only_if_it_has_news(
             assert (await cluster.full(NODE)).node == NODE
     assert fleet.bodies == 2  # the second is the full one
     paths = {seen.path for seen in fake.requests if "/proxy/" in seen.path}
-    assert paths == {"/api/v1/namespaces/gpu/pods/podgpu-x1:19400/proxy/api/v1/snapshot"}
+    assert paths == {"/api/v1/namespaces/podgpu/pods/podgpu-x1:19400/proxy/api/v1/snapshot"}
+
+
+@pytest.mark.parametrize(
+    ("forged", "named"),
+    [
+        (agent_pod("forged", namespace="tenant"), "tenant/podgpu"),
+        (agent_pod("forged", name_="other"), "podgpu/other"),
+        (agent_pod("forged", kind="ReplicaSet"), "podgpu/forged"),
+        (agent_pod("forged", controller=False), "podgpu/forged"),
+    ],
+    ids=["elsewhere", "of another", "of another kind", "not run by it"],
+)
+async def test_a_pod_with_the_labels_of_an_agent_does_not_speak_for_its_node(
+    forged: dict[str, Any], named: str
+) -> None:
+    forged["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"  # older than any other
+    for agents in ([forged, agent_pod()], [forged]):
+        fake = cluster_of(*agents)
+        async with Fleet(2, lambda number, _: document(NODE)) as fleet:
+            fake.pods_at = {"podgpu-x1": fleet.urls[0], "forged": fleet.urls[1]}
+            async with opened(fake) as cluster:
+                node = only(cluster)
+                (part,) = (one for one in cluster.cluster.parts if one.name == "agents")
+        assert (node.state, node.reason) == (("fresh", "") if len(agents) > 1 else ("allocation", "no_agent"))
+        assert not [one for one in fake.requests if "/forged:" in one.path]
+    assert part.fault and f"; {named} have these labels and are not asked" in part.fault.detail
+
+
+async def test_agents_elsewhere_are_read_when_they_are_named() -> None:
+    fake = cluster_of(agent_pod(namespace="monitoring", name_="gpus"))
+    async with Fleet(1, lambda _, __: document(NODE)) as fleet:
+        fake.pods_at = {"podgpu-x1": fleet.urls[0]}
+        async with opened(fake, cluster_namespace=["monitoring"], cluster_daemonset=["gpus"]) as cluster:
+            assert only(cluster).state == "fresh"
 
 
 async def test_an_agent_that_reports_another_node_is_not_believed() -> None:
@@ -189,7 +234,7 @@ async def test_the_exporters_port_and_path_can_be_given() -> None:
     async with opened(fake, dcgm_port_number=["9444"], dcgm_path=["/gpu/numbers"]):
         pass
     paths = {seen.path for seen in fake.requests if "/proxy/" in seen.path}
-    assert paths == {"/api/v1/namespaces/gpu/pods/exporter-1:9444/proxy/gpu/numbers"}
+    assert paths == {"/api/v1/namespaces/podgpu/pods/exporter-1:9444/proxy/gpu/numbers"}
 
 
 def test_without_an_api_server_it_says_what_to_do() -> None:

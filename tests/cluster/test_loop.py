@@ -5,10 +5,13 @@ import os
 import socket
 from collections import Counter
 
+import pytest
+
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.survey import Found, GivenAgents, Place
+from podgpu.errors import UserError
 from podgpu.model import Cluster
 from tests.cluster.fleet import Fleet, plain
 from tests.cluster.nodes import document, node_name
@@ -131,6 +134,20 @@ async def test_two_agents_of_one_node_are_not_added_up() -> None:
     same = plain(document(0))
     async with Fleet(2, document, {1: same}) as fleet, Watched(GivenAgents(fleet.urls)) as loop:
         await loop.round()
-        assert reasons(loop.cluster) == {"fresh": 1, "wrong_node": 1}
-        (liar,) = (node for node in loop.cluster.nodes if node.state == "failed")
-        assert liar.snapshot is None and "which another agent reports already" in liar.detail
+        assert reasons(loop.cluster) == {"conflict": 3}, "the node, and both who claim it"
+        assert all(node.snapshot is None for node in loop.cluster.nodes)
+        assert all(url.removeprefix("http://") in loop.cluster.nodes[0].detail for url in fleet.urls)
+        with pytest.raises(UserError, match="is reported by"):
+            await loop.full(node_name(0))
+
+
+async def test_an_agent_that_kubernetes_vouches_for_keeps_its_node_wherever_it_is_listed() -> None:
+    same = plain(document(0))
+    async with Fleet(2, document, {1: same}) as fleet:
+        thief, own = Place("agent", (fleet.urls[1],)), Place("agent", (fleet.urls[0],), node_name(0))
+        async with Watched(Pods((thief, own))) as loop:
+            await loop.round()
+            assert reasons(loop.cluster) == {"fresh": 1, "wrong_node": 1}
+            (liar,) = (node for node in loop.cluster.nodes if node.state == "failed")
+            assert liar.snapshot is None and "which has an agent of its own" in liar.detail
+            assert (await loop.full(node_name(0))).node == node_name(0)

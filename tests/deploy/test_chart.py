@@ -163,8 +163,20 @@ def test_a_monitor_finds_the_agents_pods() -> None:
 
 def test_probes_ask_what_depends_on_nothing_outside() -> None:
     container = chart.agent(chart.objects("defaults"))
-    assert container["livenessProbe"]["httpGet"] == {"path": "/-/healthy", "port": "http", "scheme": "HTTP"}
-    assert container["readinessProbe"]["httpGet"] == {"path": "/-/ready", "port": "http", "scheme": "HTTP"}
+    assert container["livenessProbe"]["httpGet"] == {"path": "/-/healthy", "port": "probe", "scheme": "HTTP"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/-/ready", "port": "probe", "scheme": "HTTP"}
+
+
+def test_probes_ask_where_no_reader_of_pages_can_be_unless_told_otherwise() -> None:
+    for port, asked in ((19401, "probe"), (0, "http")):
+        values = {"probePort": port, "cluster": {"enabled": True, "probePort": port}}
+        found = chart.parse(chart.text(values))
+        pods = [chart.pod(found), chart.only(found, "Deployment")["spec"]["template"]["spec"]]
+        for container in (pod["containers"][0] for pod in pods):
+            probes = [container[one]["httpGet"]["port"] for one in ("livenessProbe", "readinessProbe")]
+            assert probes == [asked, asked]
+        files = [one["data"]["podgpu.yml"] for one in found if one["kind"] == "ConfigMap"]
+        assert [":19401" in text for text in files] == [port > 0, port > 0]
 
 
 @pytest.mark.parametrize("address", [":19401", "[::]:19401", ":19401=dcgm"])

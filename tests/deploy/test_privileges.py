@@ -122,7 +122,7 @@ def test_a_network_policy_lets_in_scrapes_and_out_to_the_api_server() -> None:
     policy = chart.only(chart.objects("old-ports"), "NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     (ingress,) = policy["ingress"]
-    assert [each["port"] for each in ingress["ports"]] == ["http", "dcgm", "pod-gpu-map"]
+    assert [each["port"] for each in ingress["ports"]] == ["http", "probe", "dcgm", "pod-gpu-map"]
     assert ingress["from"] == [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]
     assert {each["port"] for rule in policy["egress"] for each in rule["ports"]} == {53, 443, 6443}
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 import ssl
 import time
@@ -167,6 +168,9 @@ class FakeApi:
             return await self._watch(request, seen) if seen.is_watch else self._list(seen, items)
         if seen.path in self.objects:
             return web.json_response(self.objects[seen.path])
+        if within := re.fullmatch(r"/api/v1/namespaces/([^/]+)/pods", seen.path):
+            inside = [pod for pod in self.pods if pod["metadata"].get("namespace") == within[1]]
+            return self._list(seen, [pod for pod in inside if not self.selects or _is_selected(pod, seen)])
         return _status(404, f"{seen.path} not found")
 
     def _review(self, seen: Seen) -> web.Response:

@@ -21,7 +21,7 @@ KINDS = {
     "H": "the agent itself",
     "N": "attacks",
 }
-COUNTS = {"A": 17, "B": 8, "C": 10, "D": 7, "E": 10, "F": 6, "G": 8, "H": 11, "N": 15}
+COUNTS = {"A": 17, "B": 8, "C": 10, "D": 7, "E": 10, "F": 6, "G": 11, "H": 14, "N": 15}
 
 # What is played every time; all the rest takes `make matrix`. At least one of each kind.
 FEW = {

@@ -76,7 +76,7 @@ class Node:
     """`agent` is the one that runs, in the phases that have one. `holders` are the pods that each card may name.
 
     `before` stands before the agent's command, `variables` are added to its environment, `context` is for pages over
-    TLS, and `clock_ahead` is how many seconds its clock is ahead of the machine's.
+    TLS, `headers` are those of good clients, and `clock_ahead` is how many seconds its clock is ahead of the machine's.
     """
 
     def __init__(self, folder: Path, library: Path, kubelet: Path) -> None:
@@ -98,6 +98,7 @@ class Node:
         self.before: Sequence[str] = ()
         self.variables: dict[str, str] = {}
         self.context: ssl.SSLContext | None = None
+        self.headers: dict[str, str] = {}
         self.clock_ahead = 0.0
         self._closing = ExitStack()
         self._loop = asyncio.new_event_loop()
@@ -193,6 +194,7 @@ class Node:
                 before=self.before,
                 variables=self.variables,
                 context=self.context,
+                headers=self.headers,
                 stderr=log,
             ) as agent,
         ):

@@ -96,7 +96,9 @@ class Scrape:
         self._socket.connect(("127.0.0.1", node.port))
         if node.context:
             self._socket = node.context.wrap_socket(self._socket, server_hostname="127.0.0.1")
-        self._socket.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        fields = {"Host": "localhost", "Connection": "close", **node.headers}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        self._socket.sendall(f"GET /metrics HTTP/1.1\r\n{lines}\r\n".encode())
         self._answer = self._socket.recv(1)
 
     def __enter__(self) -> Self:

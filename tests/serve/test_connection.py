@@ -138,17 +138,22 @@ async def test_unread_answers_share_a_bound() -> None:
 
 
 async def test_a_connection_too_many_is_refused_and_disturbs_no_other() -> None:
+    node = StubNode()
+    node.let_go.clear()
     async with (
-        serving(StubNode(), max_connections=2, limits=Limits(settle_seconds=60)) as server,
+        serving(node, max_connections=2) as server,
         connected(server) as first,
         connected(server) as second,
     ):
         for client in (first, second):
-            assert (await client.get("/-/healthy")).status == 200
+            client.ask("/-/release", "POST")
+        await until(lambda: len(node.released) == 2)
         async with connected(server) as third:
             refused = await third.get("/-/healthy")
             assert await third.rest() == b""
+        node.let_go.set()
         for client in (first, second):
+            assert (await client.answer()).status == 200
             assert (await client.get("/metrics")).status == 200
     assert refused.status == 503
     assert refused.headers["connection"] == "close"
@@ -156,11 +161,15 @@ async def test_a_connection_too_many_is_refused_and_disturbs_no_other() -> None:
 
 
 async def test_a_place_is_free_again_when_its_client_leaves() -> None:
-    async with serving(StubNode(), max_connections=1, limits=Limits(settle_seconds=60)) as server:
+    node = StubNode()
+    node.let_go.clear()
+    async with serving(node, max_connections=1) as server:
         async with connected(server) as first:
-            await first.get("/-/healthy")
+            first.ask("/-/release", "POST")
+            await node.asked.wait()
             assert (await fetch(server, "/-/healthy")).status == 503
         assert await freed(server, "/-/healthy")
+        node.let_go.set()
 
 
 async def test_a_silent_connection_takes_no_place() -> None:

@@ -16,6 +16,7 @@ PATH = CHART / "values.schema.json"
 Schema = dict[str, Any]
 
 _PORT: Schema = {"type": "integer", "minimum": 1, "maximum": 65535}
+_PORT_OR_NONE: Schema = {"type": "integer", "minimum": 0, "maximum": 65535}
 _FOLDER: Schema = {"type": "string", "pattern": "^/"}
 _FREE: Schema = {"type": "object"}
 _LISTENER: Schema = {
@@ -39,9 +40,11 @@ _CLUSTER_LISTENER: Schema = {
 # What a default cannot show: the values a field takes, and objects that Kubernetes or another operator defines.
 _REFINED: Mapping[str, Schema] = {
     "port": _PORT,
+    "probePort": _PORT_OR_NONE,
     "service.port": _PORT,
     "service.type": _SERVICE,
     "cluster.port": _PORT,
+    "cluster.probePort": _PORT_OR_NONE,
     "cluster.service.port": _PORT,
     "cluster.service.type": _SERVICE,
     "cluster.listeners": {"type": "array", "items": _CLUSTER_LISTENER},

@@ -100,13 +100,14 @@ def _missing(found: "Idlers") -> list[str]:
 def _remembered(
     config: Config, cluster: "Cluster", chosen: "Selection"
 ) -> tuple[dict["PlaceKey", float], list[str]]:
-    """Ask the store, if there is one, about those that seem idle. Without its answer the agents' word counts."""
+    """Ask the store, if there is one, about those that seem idle. Raises UserError if it does not answer."""
     import asyncio
 
     from podgpu.cluster.store.client import Store
     from podgpu.cluster.store.fault import StoreFault
     from podgpu.cluster.store.memory import last_uses
     from podgpu.cluster.store.options import Options
+    from podgpu.errors import UserError
     from podgpu.insight.idle import PlaceKey, candidates
 
     options = config.of(Options)
@@ -120,7 +121,7 @@ def _remembered(
             oldest = min(since for since in seem_idle.values())
             found = await last_uses(store, {one.pod for one in seem_idle}, now - oldest, now)
         except StoreFault as fault:
-            return {}, [f"{fault.reason}: {fault.detail}"]
+            raise UserError(f"{fault.reason}: {fault.detail}; docs/report.md says what to do") from None
         finally:
             await store.close()
         said = [f"{one.reason}: {one.detail}" for one in sorted(store.notices)]

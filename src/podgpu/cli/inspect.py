@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 from podgpu.cli._line.output import add_output
 from podgpu.cli._view import LOOKING
+from podgpu.cluster.store.options import Options as StoreOptions
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, Terminal
 from podgpu.errors import UserError
@@ -27,7 +28,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    if not (arguments.used or arguments.watch or config.of(Terminal).url):
+    is_read = config.of(Terminal).url or config.of(StoreOptions).url
+    if not (arguments.used or arguments.watch or is_read):
         import asyncio
 
         return _show(arguments, asyncio.run(_given(config)))

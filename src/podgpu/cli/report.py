@@ -69,7 +69,7 @@ async def _made(config: Config, between: tuple[float, float], arguments: Namespa
     from podgpu.cluster.report.grouping import Grouping
     from podgpu.cluster.report.statement import statement
     from podgpu.cluster.store.client import Store
-    from podgpu.cluster.store.fault import StoreFault
+    from podgpu.cluster.store.fault import EMPTY, NOTHING, StoreFault
     from podgpu.cluster.store.options import Options
     from podgpu.config.price import PriceOptions
     from podgpu.errors import UserError
@@ -84,6 +84,8 @@ async def _made(config: Config, between: tuple[float, float], arguments: Namespa
         raise UserError(f"{fault.reason}: {fault.detail}; {_ADVICE.get(fault.reason, _DOCS)}") from None
     finally:
         await store.close()
+    if not found.gpus:
+        raise UserError(f"{EMPTY}: {NOTHING}, or choose another time")
     return replace(found, notices=tuple(f"{one.reason}: {one.detail}" for one in sorted(store.notices)))
 
 

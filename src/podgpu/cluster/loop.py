@@ -8,6 +8,7 @@ from typing import Protocol
 
 from podgpu import __version__
 from podgpu.cluster.allocations import Allocated
+from podgpu.cluster.claims import conflict, holder, looks_by_name
 from podgpu.cluster.reader import REASONS, Reader, ReadFault
 from podgpu.cluster.retired import Retired
 from podgpu.cluster.standing import Look, is_unchanged, stand
@@ -80,7 +81,10 @@ class ClusterLoop:
 
     async def full(self, name: str) -> Snapshot:
         """Fetch a node's snapshot with everything in it. Raises UserError."""
-        reading = next((one for one in self._stations.values() if one.name == name), None)
+        claims = [station for station in self._stations.values() if station.name == name]
+        reading = holder(name, claims)
+        if reading is None and claims:
+            raise UserError(f"{name}: {conflict(name, claims).detail}; {REASONS['conflict']}")
         if reading is None:
             raise UserError(f"nobody reads the GPUs of a node {name!r}; /api/v1/cluster lists the nodes")
         try:
@@ -169,12 +173,7 @@ class ClusterLoop:
     def _nodes(self, known: Mapping[str, ClusterNode]) -> tuple[ClusterNode, ...]:
         now = time.monotonic()
         looks: dict[str, Look | None] = dict.fromkeys(known)
-        for station in self._stations.values():
-            look, name = station.look(now), station.name
-            if looks.get(name) is not None:
-                what = f"it reports node {name!r}, which another agent reports already"
-                look, name = Look(fault=ReadFault("wrong_node", what)), station.address
-            looks[name] = look
+        looks |= looks_by_name(self._stations.values(), now)
         before = {one.name: one for one in self.cluster.nodes}
         nodes = tuple([self._node(name, looks[name], known, before.get(name)) for name in sorted(looks)])
         self._known = known

@@ -7,7 +7,8 @@ from podgpu.model import Snapshot, Written
 # Why a node is not fresh, and what to do about it.
 REASONS = {
     "starting": "It has not been read yet: wait for the first round.",
-    "no_agent": "Nobody reads its GPUs: install the podgpu agent there, or a dcgm-exporter.",
+    "no_agent": "Nobody reads its GPUs: install the podgpu agent there, or a dcgm-exporter. If there is an agent, name "
+    "its --cluster.namespace and --cluster.daemonset.",
     "unreachable": "No connection: check that the agent's pod runs, and that network policies let this one in.",
     "timeout": "No answer in time: look at the agent's log, or give it longer with --cluster.timeout.",
     "unauthorized": "It does not accept the login, or there is none: give --login.token-file or --login.password-file.",
@@ -19,6 +20,7 @@ REASONS = {
     "too_large": "It sent more than a snapshot can have: check what listens on its port.",
     "garbage": "It sent something that is no snapshot: check what listens on its port.",
     "wrong_node": "It reported another node: check its --node-name. Nothing of it is shown.",
+    "conflict": "Several agents report one node, none with proof: check their --node-name. Nothing of them is shown.",
     "older_schema": "Its podgpu is older than this one: upgrade the agent.",
     "newer_schema": "Its podgpu is newer than this one: upgrade podgpu cluster.",
     "no_gpu": "Its page has no GPU: check that the dcgm-exporter there sees any.",

@@ -38,14 +38,24 @@ class ClusterOptions:
             default="app.kubernetes.io/name=podgpu,app.kubernetes.io/component=agent",
         )
     )
-    namespace: str | None = at_most_one(
+    namespace: str = one(
         Option(
             flag="--cluster.namespace",
             group=CLUSTER,
-            help="The namespace of the agents. Without it, podgpu trusts any pod with these labels for its own node.",
+            help="The namespace of the agents' DaemonSet. A pod elsewhere is no agent, whatever its labels are.",
             parse=str,
             value_name="NAME",
-            default_note="any",
+            default="podgpu",
+        )
+    )
+    daemonset: str = one(
+        Option(
+            flag="--cluster.daemonset",
+            group=CLUSTER,
+            help="The DaemonSet that runs the agents. A pod that it does not run is no agent, whatever its labels are.",
+            parse=str,
+            value_name="NAME",
+            default="podgpu",
         )
     )
     port: int = one(

@@ -265,6 +265,16 @@ class Config(SharingFields):
             default="off",
         )
     )
+    web_kube_audiences: tuple[str, ...] = many(
+        Option(
+            flag="--web.kube-audiences",
+            group=WEB,
+            help="Audiences of the tokens that --web.kube-auth accepts; one of them is enough. May be repeated.",
+            parse=str,
+            value_name="NAME",
+            default_note="the API server's own",
+        )
+    )
     web_allowed_hosts: tuple[str, ...] = many(
         Option(
             flag="--web.allowed-hosts",
@@ -309,7 +319,7 @@ class Config(SharingFields):
         Option(
             flag="--web.max-streams",
             group=WEB,
-            help="Event streams at a time, one for each open page; more get a 503.",
+            help="Event streams at a time, one for each open page; a tenth of them from one address. More get a 503.",
             parse=whole(1, 100_000),
             value_name="NUMBER",
             default="500",

@@ -20,6 +20,7 @@ class User(Struct, frozen=True):
 class _TokenStatus(Struct):
     authenticated: bool = False
     user: User = User()
+    audiences: Sequence[str] | None = None
 
 
 class _AccessStatus(Struct):
@@ -35,11 +36,17 @@ class _AccessReview(Struct):
     status: _AccessStatus
 
 
-async def holder(api: Api, token: str) -> User | None:
-    """Return whose token this is; None if it is nobody's. Raises ApiFault."""
-    review = _review("authentication", "TokenReview", {"token": token})
+async def holder(api: Api, token: str, audiences: Sequence[str] = ()) -> User | None:
+    """Return whose token this is; None if it is nobody's, or not for one of the `audiences`. Raises ApiFault.
+
+    Without audiences it must be one for the API server itself.
+    """
+    wanted = {"audiences": list(audiences)} if audiences else {}
+    review = _review("authentication", "TokenReview", {"token": token, **wanted})
     status = (await api.post(TOKENS, _TokenReview, review)).status
-    return status.user if status.authenticated and status.user.username else None
+    # A server that does not know audiences says nothing of them: then the token is for the server itself.
+    is_for_us = not audiences or bool({*audiences} & {*(status.audiences or ())})
+    return status.user if status.authenticated and status.user.username and is_for_us else None
 
 
 async def may(api: Api, user: User, verb: str, path: str) -> bool:

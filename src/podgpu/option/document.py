@@ -1,5 +1,6 @@
 """YAML files. All their scalars are text, so that the same rules apply as for flags."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,30 +8,70 @@ from podgpu.errors import UserError
 from podgpu.option.file import text_of
 
 
-def yaml_document(path: Path, advice: str) -> object:
+class Malformed(Exception):
+    """Why the text is not read. `what` may quote it; `is_alias` tells a mistake that quotes nothing."""
+
+    def __init__(self, line: int, what: str, *, is_alias: bool = False) -> None:
+        super().__init__(line, what)
+        self.what = f"line {line}: {what}" if line else what
+        self.is_alias = is_alias
+
+
+def yaml_document(path: Path, advice: str, *, kibibytes: int = 1024) -> object:
     """Load the file: text, lists and maps. `advice` says what to do when it cannot be read."""
+    text = text_of(str(path), kibibytes=kibibytes, advice=advice)
+    try:
+        return parsed(text)
+    except Malformed as error:
+        raise UserError(f"{path}: {error.what}") from None
+
+
+def parsed(text: str) -> object:
+    """Read YAML without aliases: a few lines of them stand for more than fits into memory. Raises Malformed."""
     import yaml
 
-    text = text_of(str(path), kibibytes=1024, advice=advice)
+    class Loader(yaml.BaseLoader):  # loads only text, lists and maps
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                event = self.peek_event()  # type: ignore[no-untyped-call]
+                what = f"*{event.anchor} is an alias; write out what it stands for"
+                raise Malformed(event.start_mark.line + 1, what, is_alias=True)
+            return super().compose_node(parent, index)
+
     try:
-        document: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - loads only text, lists and maps
-        _refuse_twice(yaml.compose(text, Loader=yaml.BaseLoader), path)
+        loader = Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _refuse_twice(node)
+        return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise UserError(f"{path}: {line}not valid YAML, {error.problem}; correct the file") from None
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        raise Malformed(line, f"not valid YAML, {error.problem}; correct the file") from None
     except (yaml.YAMLError, RecursionError):
-        raise UserError(f"{path}: not valid YAML; correct the file") from None
-    return document
+        raise Malformed(0, "not valid YAML; correct the file") from None
 
 
-def _refuse_twice(node: Any, path: Path) -> None:
+def _refuse_twice(node: Any) -> None:
     """Refuse a key that appears twice: YAML would silently ignore the first."""
-    if node is None or not isinstance(node.value, list):
-        return
-    for child in node.value:
-        if isinstance(child, tuple):
-            key, value = child
-            if sum(other.value == key.value for other, _ in node.value) > 1:
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        if not isinstance(found.value, list):
+            continue
+        waiting += _values(found.value)
+
+
+def _values(children: list[Any]) -> Iterator[Any]:
+    seen: set[str] = set()
+    for child in children:
+        if not isinstance(child, tuple):
+            yield child
+            continue
+        key, value = child
+        if isinstance(key.value, str):
+            if key.value in seen:
                 line = key.start_mark.line + 1
-                raise UserError(f"{path}: line {line}: {key.value!r} appears twice; put its keys together")
-            _refuse_twice(value, path)
+                raise Malformed(line, f"{key.value!r} appears twice; put its keys together")
+            seen.add(key.value)
+        yield value

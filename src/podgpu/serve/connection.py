@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import cast
 
 from podgpu.serve import answer
@@ -14,10 +15,14 @@ from podgpu.serve.limits import Limits
 from podgpu.serve.request import Request
 
 PIECE_BYTES = 64 * 1024
+_SCRAPED = (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED)
 
 
 class Connection(asyncio.Protocol):
-    """`quiet_since` is None while a request is in progress. `is_proven` is whether there ever was one."""
+    """`quiet_since` is None while a request is in progress. `is_proven` is whether there ever was one.
+
+    `scraped_at` is when it first got a page of metrics.
+    """
 
     _wire: asyncio.Transport
 
@@ -38,6 +43,7 @@ class Connection(asyncio.Protocol):
         "address",
         "is_proven",
         "quiet_since",
+        "scraped_at",
     )
 
     def __init__(self, desk: Desk, crowd: Crowd, limits: Limits) -> None:
@@ -56,6 +62,7 @@ class Connection(asyncio.Protocol):
         self.quiet_since: float | None = None
         self.address = ""
         self.is_proven = False
+        self.scraped_at: float | None = None
 
     @property
     def stalled_since(self) -> float | None:
@@ -141,6 +148,8 @@ class Connection(asyncio.Protocol):
     async def _serve(self, request: Request, head: Head) -> None:
         async def send(response: Response, *, closing: bool) -> None:
             await self._send(response, head, closing=closing, head_only=request.method == "HEAD")
+            if response.status in _SCRAPED and self.scraped_at is None and request.is_scrape:
+                self.scraped_at = self._loop.time()
 
         try:
             await self._desk(request, send)

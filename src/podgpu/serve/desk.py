@@ -45,9 +45,17 @@ class Desk:
             return refusal
         if route.vital:
             return await self._run(route, request)
+        if route.waits:
+            return await self._run_waiting(route, request)
         if self._load.full:
-            return answer.busy("too many requests at once; try again in a second")
+            return _too_many()
         with self._load.page():
+            return await self._run(route, request)
+
+    async def _run_waiting(self, route: Route, request: Request) -> Response:
+        if self._load.waits_full:
+            return _too_many()
+        with self._load.waiting():
             return await self._run(route, request)
 
     def _dressed(self, response: Response) -> Response:
@@ -79,6 +87,10 @@ class Desk:
                 error=error,
                 at=_place(error),
             )
+
+
+def _too_many() -> Response:
+    return answer.busy("too many requests at once; try again in a second")
 
 
 def _place(error: Exception) -> str:

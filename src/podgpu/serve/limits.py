@@ -8,7 +8,7 @@ class Limits:
     """Deadlines are looked at every `sweep_seconds`, so each may be late by that much.
 
     `idle_seconds` outlasts the usual scrape intervals of up to a minute: a scraper keeps its connection.
-    `settle_seconds` is how long a connection without a request need not make room for a new one.
+    `settle_seconds` is how long a connection that has not asked yet, or does not read, need not make room for another.
     `unread_bytes` is how much of answers may wait for clients that do not read; a page for many counts once.
     """
 

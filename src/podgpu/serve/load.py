@@ -10,6 +10,7 @@ class Load:
         self.stopping = False
         self._max_requests = max_requests
         self._pages = 0
+        self._waiting = 0
         self._tasks: set[asyncio.Task[object]] = set()
 
     @property
@@ -24,6 +25,19 @@ class Load:
             yield
         finally:
             self._pages -= 1
+
+    @property
+    def waits_full(self) -> bool:
+        return self._waiting >= self._max_requests
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count a page that others must answer first: they may be slow, so it takes no place of other pages."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
 
     @contextmanager
     def request(self) -> Iterator[None]:

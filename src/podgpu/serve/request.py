@@ -20,5 +20,10 @@ class Request:
     certified: bool = False
     pairs: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def is_scrape(self) -> bool:
+        """Whether it is for a page of metrics."""
+        return self.path == "/metrics" or self.path.startswith("/metrics/")
+
     def every(self, name: str) -> list[str]:
         return [value for key, value in self.pairs if key == name]

@@ -36,7 +36,8 @@ class Route:
     """A `vital` route is answered however many pages are being served: probes must not fail under load.
 
     An `open` route is answered to everybody: the kubelet's probes carry no credentials. `refused` is what a wrong
-    method is told, instead of the right ones.
+    method is told, instead of the right ones. A route that `waits` asks others before it answers, and has places of
+    its own.
     """
 
     handler: Handler
@@ -44,6 +45,7 @@ class Route:
     vital: bool = False
     open: bool = False
     refused: str = ""
+    waits: bool = False
 
     def refusal(self, method: str) -> Response | None:
         if method in self.methods:

@@ -3,6 +3,7 @@
 from tests.faults.plays import (
     api,
     attacks,
+    cluster,
     dcgm,
     driver,
     http,
@@ -25,5 +26,6 @@ PLAYS = (
     *page.PLAYS,
     *http.PLAYS,
     *own.PLAYS,
+    *cluster.PLAYS,
     *attacks.PLAYS,
 )

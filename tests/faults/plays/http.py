@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from html import escape
 from http.client import HTTPConnection
+from pathlib import Path
 from ssl import create_default_context
 
 from tests.fakeapi.certificate import certificate
@@ -11,11 +12,12 @@ from tests.fakekubelet.kubelet import Reply
 from tests.fakekubelet.rig import given
 from tests.faults.node import DEVICES, Node
 from tests.faults.page import Page
-from tests.faults.play import Play
-from tests.faults.props.clients import MANY
+from tests.faults.play import Phase, Play
+from tests.faults.props.clients import MANY, POLITE
 from tests.faults.props.tenants import CARD
 from tests.faults.props.visit import Tally, Visit
 from tests.faults.signs import survived
+from tests.serve.guard.login import basic, hashed
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -50,6 +52,13 @@ def over_tls(node: Node) -> Sequence[str]:
     return [f"--web.config.file={file}"]
 
 
+def with_a_login(node: Node) -> Sequence[str]:
+    node.headers["Authorization"] = basic("alice:right")
+    file = node.folder / "web.yml"
+    file.write_text(f"basic_auth_users: {{alice: {hashed('right', 10)}}}\n")
+    return [f"--web.config.file={file}"]
+
+
 class Markup:
     """A pod whose name is a script."""
 
@@ -80,9 +89,46 @@ class Markup:
         return escape(SCRIPT) in body
 
 
+ALIASES = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 41))
+
+
+class Aliases:
+    """The web configuration becomes one that stands for 2**40 words."""
+
+    def __init__(self) -> None:
+        self._node: Node | None = None
+
+    def flags(self, node: Node) -> Sequence[str]:
+        self._write(node, "http_server_config: {http2: false}\n")
+        return [f"--web.config.file={self._file(node)}"]
+
+    @contextmanager
+    def fault(self, node: Node) -> Iterator[None]:
+        self._node = node
+        self._write(node, ALIASES)
+        yield
+        self._write(node, "http_server_config: {http2: false}\n")
+
+    def is_refused(self, _: Page) -> bool:
+        return self._node is not None and "*a0 is an alias" in self._node.read_log()
+
+    def _file(self, node: Node) -> Path:
+        return node.folder / "web.yml"
+
+    def _write(self, node: Node, text: str) -> None:
+        self._file(node).write_text(text)
+
+
+WEB_CONFIG = Aliases()
 MARKUP = Markup()
 STORM, SLOW, HANDSHAKE, UNREAD = Visit("storm"), Visit("slow"), Visit("handshake"), Visit("unread")
-LONG, RUDE, QUERY = Visit("long"), Visit("rude"), Visit("query")
+CROWD, GUESSING, LONG, RUDE, QUERY = (
+    Visit("polite"),
+    Visit("guessing"),
+    Visit("long"),
+    Visit("rude"),
+    Visit("query"),
+)
 
 PLAYS = (
     Play(
@@ -140,5 +186,29 @@ PLAYS = (
         what="a pod's name is a script",
         fault=MARKUP.fault,
         shows=survived(MARKUP.is_harmless),
+    ),
+    Play(
+        id="G9",
+        what="polite clients of two addresses take all connections",
+        fault=CROWD.fault,
+        shows=CROWD.fared(only("200", more=2 * POLITE)),
+        clients=2 * POLITE,
+    ),
+    Play(
+        id="G11",
+        what="strangers at twelve addresses guess passwords",
+        flags=with_a_login,
+        fault=GUESSING.fault,
+        shows=GUESSING.fared(only("401", "503", more=20)),
+        left_out={Phase.START: "all addresses are new then, and a first login waits for its turn among them"},
+        clients=MANY,
+    ),
+    Play(
+        id="G10",
+        what="the web configuration is a few lines of YAML that stand for 2**40 words",
+        flags=WEB_CONFIG.flags,
+        fault=WEB_CONFIG.fault,
+        shows=survived(WEB_CONFIG.is_refused),
+        left_out={Phase.START: "the agent does not start with such a file; tests/option/test_document.py"},
     ),
 )

@@ -7,8 +7,10 @@ something happened to them is written to the file.
 import asyncio
 import json
 import os
+import random
 import ssl
 import sys
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -16,6 +18,7 @@ from pathlib import Path
 
 MANY = 300
 READERS = 60
+POLITE = 258  # more than --web.max-connections
 TALLY_SECONDS = 0.1
 PAUSE_SECONDS = 0.05
 
@@ -42,6 +45,21 @@ async def storms(wire: Wire, tally: Counter[str]) -> None:
     """Scrape without a pause."""
     for _ in range(50):
         tally[await _ask(wire, _GET.format("/metrics", ""))] += 1
+
+
+async def asks_politely(wire: Wire, tally: Counter[str]) -> None:
+    """Keep the connection, and ask again before it could count as idle."""
+    for _ in range(50):
+        tally[await _ask(wire, _GET.format("/-/healthy", ""))] += 1
+        await asyncio.sleep(0.5)
+
+
+async def guesses(wire: Wire, tally: Counter[str]) -> None:
+    """Try one password after the other."""
+    for _ in range(50):
+        word = b64encode(f"alice:{random.random()}".encode()).decode()
+        tally[await _ask(wire, _GET.format("/metrics", f"Authorization: Basic {word}\r\n"))] += 1
+        await asyncio.sleep(0.1)
 
 
 async def dribbles(wire: Wire, tally: Counter[str]) -> None:
@@ -121,6 +139,8 @@ async def comes_from_elsewhere(wire: Wire, tally: Counter[str]) -> None:
 
 KINDS: dict[str, tuple[int, tuple[Deed, ...]]] = {
     "storm": (64, (storms,)),
+    "polite": (POLITE, (asks_politely,)),
+    "guessing": (24, (guesses,)),
     "slow": (MANY, (dribbles,)),
     "silent": (MANY, (is_silent,)),
     "clinging": (READERS, (clings,)),
@@ -134,11 +154,18 @@ KINDS: dict[str, tuple[int, tuple[Deed, ...]]] = {
 }
 
 
-async def _visit(port: int, deeds: tuple[Deed, ...], tally: Counter[str]) -> None:
+# Where they come from, unless that is where the good clients are.
+SOURCES = {
+    "polite": ("127.0.0.2", "127.0.0.3"),
+    "guessing": tuple(f"127.0.1.{number}" for number in range(1, 13)),
+}
+
+
+async def _visit(port: int, source: str, deeds: tuple[Deed, ...], tally: Counter[str]) -> None:
     while True:
         for deed in deeds:
             with suppress(OSError, asyncio.IncompleteReadError, ssl.SSLError):
-                wire = await asyncio.open_connection("127.0.0.1", port)
+                wire = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
                 try:
                     await deed(wire, tally)
                 finally:
@@ -149,7 +176,11 @@ async def _visit(port: int, deeds: tuple[Deed, ...], tally: Counter[str]) -> Non
 async def main(kind: str, port: int, file: Path) -> None:
     tally: Counter[str] = Counter()
     count, deeds = KINDS[kind]
-    visits = [asyncio.create_task(_visit(port, deeds, tally)) for _ in range(count)]
+    sources = SOURCES.get(kind, ("127.0.0.1",))
+    visits = [
+        asyncio.create_task(_visit(port, sources[number % len(sources)], deeds, tally))
+        for number in range(count)
+    ]
     while not any(one.done() for one in visits):
         part = file.with_suffix(".part")
         part.write_text(json.dumps(tally))

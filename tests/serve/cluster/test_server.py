@@ -1,10 +1,13 @@
 """The cluster's server over real sockets."""
 
+import asyncio
 import gzip
+from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from podgpu.assembly.menu import open_cluster_menu
@@ -17,6 +20,7 @@ from podgpu.serve.cluster.feed import History
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.views.cluster.json import decode
 from tests.cluster.nodes import card, fresh, snapshot, tenant
+from tests.fakeapi.patience import until
 from tests.serve.rig import Answer, connected
 
 A = fresh("gpu-a", card("GPU-a", tenant("ml/train", 0.5)))
@@ -216,3 +220,69 @@ async def test_a_pods_past_comes_from_the_store() -> None:
     assert history.asked == [("ml", "train", 86400)]
     async with serving(StubFeed(CLUSTER)) as server:
         assert b"--prometheus.url" in (await get(server, "/api/v1/history?pod=ml/train")).body
+
+
+class HangingFeed(StubFeed):
+    """Its agents and its store do not answer until they are told to."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.asked: list[object] = []
+        self.answered = asyncio.Event()
+
+    async def full(self, name: str) -> Snapshot:
+        self.asked.append(name)
+        await self.answered.wait()
+        return await super().full(name)
+
+    async def of(self, namespace: str, pod: str, seconds: int) -> dict[str, list[tuple[float, float]]]:
+        self.asked.append((namespace, pod, seconds))
+        await self.answered.wait()
+        if pod == "lost":
+            raise UserError("store_late: no answer")
+        return {"busy": [(1.0, 0.5)]}
+
+
+async def test_who_waits_for_others_takes_no_place_of_a_scrape() -> None:
+    feed = HangingFeed(CLUSTER)
+    async with serving(feed, history=feed) as server, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connected(server)) for _ in range(60)]
+        for number, client in enumerate(clients):
+            asked = f"history?pod=ml/pod-{number}" if number % 2 else f"snapshot?node=gpu-{number}"
+            client.ask(f"/api/v1/{asked}")
+        await until(lambda: len(feed.asked) >= 40)
+        for path in ("/metrics", "/api/v1/cluster", "/-/healthy") * 3:
+            assert (await get(server, path)).status == 200
+        assert (await get(server, "/api/v1/snapshot?node=gpu-a")).status == 503, "they have places too"
+        feed.answered.set()
+        statuses = Counter([(await client.answer()).status for client in clients])
+        assert statuses[503] == 20 and len(feed.asked) == 40
+        assert (await get(server, "/api/v1/snapshot?node=gpu-a")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("snapshot?node=gpu-a", 200),
+        ("snapshot?node=gone", 404),
+        ("history?pod=ml/a", 200),
+        ("history?pod=ml/lost", 502),
+    ],
+)
+async def test_the_same_question_is_asked_once_for_all_who_wait(path: str, status: int) -> None:
+    feed = HangingFeed(CLUSTER)
+    async with serving(feed, history=feed) as server, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connected(server)) for _ in range(20)]
+        for client in clients:
+            client.ask(f"/api/v1/{path}")
+        await until(lambda: feed.asked)
+        clients[0].writer.transport.abort()  # who asked first leaves; the others wait on
+        assert (await get(server, "/-/healthy")).status == 200
+        feed.answered.set()
+        answers = [await client.answer() for client in clients[1:]]
+        assert {answer.status for answer in answers} == {status} and len(
+            {answer.body for answer in answers}
+        ) == 1
+        assert len(feed.asked) == 1
+        assert (await get(server, f"/api/v1/{path}")).status == status
+        assert len(feed.asked) == 2, "an answer is not kept"

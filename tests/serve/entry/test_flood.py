@@ -8,8 +8,10 @@ from contextlib import AsyncExitStack, suppress
 import pytest
 
 from podgpu.option.address import Address
+from podgpu.serve.entry.room import SCRAPERS
 from podgpu.serve.limits import Limits
 from podgpu.serve.server import Server
+from tests.fakeapi.patience import until
 from tests.serve.rig import PATIENCE, StubNode, connected, fetch, serving
 
 PLACES = 16  # for connections; sixteen times as many may wait
@@ -153,17 +155,78 @@ async def probed(server: Server, path: str) -> int:
 
 async def test_the_probe_address_has_places_of_its_own() -> None:
     async with AsyncExitStack() as stack:
+        node = StubNode()
+        node.let_go.clear()
         server = await stack.enter_async_context(
-            serving(
-                StubNode(),
-                max_connections=2,
-                limits=Limits(settle_seconds=60),
-                probe_address=Address("127.0.0.1", 0),
-            )
+            serving(node, max_connections=2, probe_address=Address("127.0.0.1", 0))
         )
         for _ in range(2):
             client = await stack.enter_async_context(connected(server))
-            await client.get("/-/healthy")
+            client.ask("/-/release", "POST")
+        await until(lambda: len(node.released) == 2)
         assert (await fetch(server, "/-/healthy")).status == 503
         paths = ("/-/healthy", "/healthz", "/-/ready", "/metrics", "/", "/api/v1/snapshot", "/-/release")
         assert [await probed(server, path) for path in paths] == [200, 200, 200, 200, 404, 404, 404]
+        node.let_go.set()
+
+
+async def polite(port: int, source: str, path: str, wires: list[socket.socket]) -> None:
+    """Keep a connection, ask on it several times a second, and come back when it is closed."""
+    loop = asyncio.get_running_loop()
+    while True:
+        with suppress(OSError):
+            wires.append(wire := await dial(port, source))
+            while True:
+                await loop.sock_sendall(wire, f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+                if not await loop.sock_recv(wire, 1 << 16):
+                    break
+                await asyncio.sleep(0.1)
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("sources", [("127.0.0.2", "127.0.0.3"), ("127.0.0.1",)])
+@pytest.mark.parametrize("path", ["/-/healthy", "/metrics"])
+async def test_polite_clients_in_great_numbers_keep_out_nobody(sources: tuple[str, ...], path: str) -> None:
+    wires: list[socket.socket] = []
+    async with serving(StubNode(), max_connections=PLACES) as server, asyncio.TaskGroup() as group:
+        port = server.ports[0]
+        crowd = [
+            group.create_task(polite(port, sources[number % len(sources)], path, wires))
+            for number in range(PLACES + 2)
+        ]
+        await until(lambda: server.clients >= PLACES)
+        answers = []
+        for asked in ("/-/healthy", "/metrics") * 10:
+            answers.append((await fetch(server, asked)).status)
+            await asyncio.sleep(0.02)
+        for one in crowd:
+            one.cancel()
+    for wire in wires:
+        wire.close()
+    assert answers == [200] * 20
+
+
+async def test_a_scraper_keeps_its_connection_beside_a_crowd() -> None:
+    async with serving(StubNode(), max_connections=4) as server, AsyncExitStack() as stack:
+        port = server.ports[0]
+        scraper = await stack.enter_async_context(connected(server))
+        assert (await scraper.get("/metrics")).status == 200
+        for number in range(2, 40):  # each from an address of its own: none has more than the scraper
+            stranger = await stack.enter_async_context(
+                connected(server, port, local_addr=(f"127.0.1.{number}", 0))
+            )
+            assert (await stranger.get("/-/healthy")).status == 200
+        assert (await scraper.get("/metrics")).status == 200
+
+
+async def test_who_scrapes_on_many_connections_keeps_a_few_of_them() -> None:
+    async with serving(StubNode(), max_connections=SCRAPERS + 4) as server, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connected(server)) for _ in range(SCRAPERS + 4)]
+        for client in clients:
+            assert (await client.get("/metrics")).status == 200
+        for number in range(2, 5):
+            other = await stack.enter_async_context(connected(server, local_addr=(f"127.0.1.{number}", 0)))
+            assert (await other.get("/-/healthy")).status == 200
+        assert [await client.rest() for client in clients[SCRAPERS : SCRAPERS + 3]] == [b""] * 3
+        for client in clients[:SCRAPERS]:
+            assert (await client.get("/metrics")).status == 200

@@ -238,3 +238,23 @@ async def test_who_is_no_longer_let_in_loses_the_stream(tmp_path: Path) -> None:
         # The page comes again by itself, and goes on where it was.
         async with listening(server, Authorization=ada, Last_Event_ID=his.last):
             pass
+
+
+async def test_an_address_has_a_tenth_of_the_streams_at_most() -> None:
+    async with serving(LiveNode(), max_streams=20) as server, AsyncExitStack() as stack:
+        for _ in range(2):
+            await stack.enter_async_context(listening(server))
+        refused = await fetch(server, PATH)
+        assert (refused.status, "too many event streams" in refused.text) == (503, True)
+        other = await stack.enter_async_context(connected(server, local_addr=("127.0.0.2", 0)))
+        other.ask(PATH)
+        assert b" 200 OK" in await other.reader.readuntil(b"\r\n\r\n")
+
+
+async def test_streams_that_are_asked_for_at_once_share_the_bound() -> None:
+    async with serving(LiveNode(), max_streams=30) as server, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connected(server)) for _ in range(12)]
+        for client in clients:
+            client.ask(PATH)
+        heads = [await client.reader.readuntil(b"\r\n\r\n") for client in clients]
+        assert sum(b" 200 OK" in head for head in heads) == 3

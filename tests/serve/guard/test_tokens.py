@@ -137,8 +137,58 @@ async def test_a_flood_of_tokens_does_not_flood_the_api_server() -> None:
         await asyncio.sleep(0.2)
         assert (await shown(server, GOOD, source="127.0.0.2")).status == 200
         statuses = [(await task).status for task in flood]
-        assert statuses.count(401) == tokens.CHECKS_OF_A_CLIENT
-        assert statuses.count(503) == 40 - tokens.CHECKS_OF_A_CLIENT
+        assert statuses.count(401) == 1, "a new address shows first what it is"
+        assert statuses.count(503) == 39
+
+
+async def test_strangers_cause_few_reviews_and_a_known_token_does_not_wait_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tokens, "ALLOWED_SECONDS", 0.0)
+    async with cluster() as fake, guarded(fake) as server:
+        assert (await shown(server, GOOD)).status == 200
+        before, fake.delay = len(fake.requests), 0.2
+
+        async def stranger(number: int) -> None:
+            for turn in range(20):
+                await shown(server, f"Bearer {number}-{turn}", source=f"127.0.1.{1 + number % 12}")
+
+        began = asyncio.get_running_loop().time()
+        async with asyncio.TaskGroup() as group:
+            flood = [group.create_task(stranger(number)) for number in range(48)]
+            while not all(task.done() for task in flood):
+                assert (await shown(server, GOOD)).status == 200
+        seconds = asyncio.get_running_loop().time() - began
+        asked = [seen.body["spec"]["token"] for seen in fake.requests[before:] if seen.path == TOKENS]
+        assert asked.count("good-token") > 2
+        most = 2 * tokens.BOUNDS.total.burst + seconds * tokens.BOUNDS.total.per_second
+        assert len(asked) - asked.count("good-token") <= min(most, 48 * 20 - 1)
+
+
+async def test_one_token_is_reviewed_once_whatever_it_asks_for() -> None:
+    async with cluster() as fake, guarded(fake) as server:
+        fake.delay = 0.1
+        paths = ("/metrics", "/", "/api/v1/snapshot", "/nowhere")
+        statuses = [
+            one.status for one in await asyncio.gather(*(shown(server, GOOD, path) for path in paths))
+        ]
+        assert statuses == [200, 403, 403, 403]
+    assert [seen.path for seen in fake.requests].count(TOKENS) == 1
+    assert [seen.path for seen in fake.requests].count(ACCESS) == len(paths)
+
+
+@pytest.mark.parametrize(
+    ("answered", "status"),
+    [(["podgpu"], 200), (["podgpu", "other"], 200), (["other"], 401), ([], 401), (None, 401)],
+)
+async def test_a_token_must_be_for_one_of_the_audiences(answered: list[str] | None, status: int) -> None:
+    audiences = ("podgpu", "gpu.example")
+    async with cluster() as fake:
+        fake.reviews[TOKENS] = lambda spec: whose(spec) | {"audiences": answered}
+        guard = Guard(judge=ApiJudge(ApiServer(fake.url), audiences=audiences))
+        async with serving(StubNode(), guard=guard) as server:
+            assert (await shown(server, GOOD)).status == status
+    assert fake.requests[0].body["spec"] == {"token": "good-token", "audiences": list(audiences)}
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 200])

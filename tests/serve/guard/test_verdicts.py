@@ -1,8 +1,10 @@
 import asyncio
+from contextlib import suppress
 
 import pytest
 
-from podgpu.serve.guard.verdicts import MOST_KEPT, Busy, Verdicts
+from podgpu.serve.guard.budget import MOST_ADDRESSES, Budget, Rate
+from podgpu.serve.guard.verdicts import MOST_KEPT, Bounds, Busy, Verdicts
 
 
 class Check:
@@ -18,8 +20,28 @@ class Check:
         return self.verdict
 
 
-def verdicts(most: int = 4, each: int = 2) -> Verdicts[str]:
-    return Verdicts(lambda verdict: 60.0 if verdict == "good" else 5.0, most=most, each=each)
+def verdicts(
+    most: int = 4,
+    each: int = 2,
+    *,
+    familiar: int = 2,
+    rate: float = 1e6,
+    total: float = 1e6,
+    at_once: int = 4,
+) -> Verdicts[str]:
+    bounds = Bounds(
+        most=most,
+        each=each,
+        familiar=familiar,
+        at_once=at_once,
+        rate=Rate(rate, 0.0),
+        total=Rate(total, 0.0),
+    )
+    return Verdicts(_seconds, is_good=lambda verdict: verdict == "good", bounds=bounds)
+
+
+def _seconds(verdict: str) -> float:
+    return {"good": 60.0, "brief": 0.0}.get(verdict, 5.0)
 
 
 async def test_a_flood_of_bad_ones_displaces_no_good_one() -> None:
@@ -35,10 +57,10 @@ async def test_a_flood_of_bad_ones_displaces_no_good_one() -> None:
 async def test_checks_are_bounded_for_one_client_and_for_all() -> None:
     kept, check = verdicts(), Check()
     check.go.clear()
-    shown = [("1", "a"), ("2", "a"), ("3", "b"), ("4", "b")]
+    shown = [("1", "a"), ("2", "b"), ("3", "c"), ("4", "d")]
     running = [asyncio.create_task(kept.on((secret,), client, check)) for secret, client in shown]
     await asyncio.sleep(0)
-    for client in ("a", "c"):
+    for client in ("a", "e"):
         with pytest.raises(Busy):
             await kept.on(("5",), client, check)
     check.go.set()
@@ -48,6 +70,7 @@ async def test_checks_are_bounded_for_one_client_and_for_all() -> None:
 
 async def test_one_client_leaves_room_for_others() -> None:
     kept, check = verdicts(), Check()
+    assert await kept.on(("0",), "a", Check("bad")) == "bad"
     check.go.clear()
     running = [asyncio.create_task(kept.on((secret,), "a", check)) for secret in ("1", "2")]
     await asyncio.sleep(0)
@@ -86,3 +109,78 @@ async def test_a_client_that_leaves_takes_nobody_elses_verdict_along() -> None:
     check.go.set()
     assert await second == "good"
     assert check.calls == 1
+
+
+class Renewed(Verdicts[str]):
+    """Good verdicts hold for no time, so that each is checked anew."""
+
+    def __init__(self, **bounds: int) -> None:
+        usual = {"most": 4, "each": 2, "familiar": 2, "at_once": 1, **bounds}
+        rates = Bounds(rate=Rate(5, 0.0), total=Rate(8, 0.0), **usual)
+        super().__init__(
+            lambda verdict: 0.0 if verdict == "good" else 5.0,
+            is_good=lambda verdict: verdict == "good",
+            bounds=rates,
+        )
+
+
+async def test_what_was_right_before_is_checked_before_all_others() -> None:
+    kept, slow = Renewed(), Check("bad")
+    assert await kept.on(("mine",), "home", Check()) == "good"
+    slow.go.clear()
+    others = [asyncio.create_task(kept.on((str(n),), f"address-{n}", slow)) for n in range(4)]
+    await asyncio.sleep(0)
+    with pytest.raises(Busy):
+        await kept.on(("new",), "elsewhere", Check())  # four are new already
+    async with asyncio.timeout(5):
+        for _ in range(20):
+            assert await kept.on(("mine",), "anywhere", Check()) == "good"
+        assert await kept.on(("changed",), "home", Check()) == "good", "an address that has logged in before"
+    slow.go.set()
+    assert await asyncio.gather(*others) == ["bad"] * 4
+    assert slow.calls == 4
+
+
+async def test_an_address_and_all_strangers_have_a_budget_and_what_is_right_costs_nothing() -> None:
+    kept, bad = Renewed(), Check("bad")
+    for number in range(20):
+        assert await kept.on(("mine", str(number)), "good", Check()) == "good"
+    refused = []
+    for number in range(20):
+        try:
+            await kept.on((str(number),), "a" if number < 10 else "b", bad)
+        except Busy:
+            refused.append(number)
+    assert bad.calls == 10, "five of each address, of which the first is new, and eight of all suspects"
+    assert refused == [*range(5, 10), *range(15, 20)]
+    for number in range(20, 26):
+        with suppress(Busy):
+            await kept.on((str(number),), "c", bad)
+    assert bad.calls == 11, "the first of another address, and no more of suspects"
+    assert await kept.on(("0",), "d", bad) == "bad", "what was refused is known without a check"
+    assert await kept.on(("mine", "new"), "good", Check()) == "good"
+    assert bad.calls == 11
+
+
+async def test_who_comes_for_the_first_time_gets_in_beside_those_who_guess() -> None:
+    kept, bad, slow = Renewed(), Check("bad"), Check("bad")
+    for number in range(4):
+        await kept.on((str(number),), f"address-{number}", bad)
+    slow.go.clear()
+    guessing = [
+        asyncio.create_task(kept.on((f"slow {number}",), f"address-{number}", slow)) for number in range(4)
+    ]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        assert await kept.on(("mine",), "home", Check()) == "good"
+    slow.go.set()
+    assert await asyncio.gather(*guessing) == ["bad"] * 4
+
+
+def test_a_budget_fills_again_and_forgets_addresses() -> None:
+    budget = Budget(Rate(2, 0.5), Rate(100, 100.0))
+    took = [budget.take("a", now, "all") for now in (0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 100.0, 100.0, 100.0)]
+    assert took == [True, True, False, False, True, False, True, True, False]
+    for number in range(2 * MOST_ADDRESSES):
+        budget.take(str(number), 101.0)
+    assert len(budget._addresses) == MOST_ADDRESSES

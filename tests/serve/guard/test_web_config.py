@@ -135,3 +135,9 @@ async def test_headers_are_sent_with_every_page(tmp_path: Path) -> None:
             assert answer.headers["x-frame-options"] == "SAMEORIGIN"
             assert answer.headers["x-xss-protection"] == "0"
             assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_file_that_would_keep_probes_waiting_is_refused(tmp_path: Path) -> None:
+    path = file(tmp_path, "# a comment\n" * 6000)
+    with pytest.raises(UserError, match="larger than 64 KiB"):
+        read(path)

@@ -25,10 +25,18 @@
 {{- end -}}
 {{- end -}}
 
+{{/* dict "values" with a port for probes "into" the options, unless they name an address for it. */}}
+{{- define "podgpu.addProbePort" -}}
+{{- if and .values.probePort (not (hasKey .into "web.probe-address")) -}}
+{{- $_ := set .into "web.probe-address" (printf ":%d" (int .values.probePort)) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* What the user set, as JSON: full key to value. */}}
 {{- define "podgpu.given" -}}
 {{- $into := dict -}}
 {{- include "podgpu.flatten" (dict "from" .Values.config "above" "" "into" $into) -}}
+{{- include "podgpu.addProbePort" (dict "values" .Values "into" $into) -}}
 {{- toJson $into -}}
 {{- end -}}
 

@@ -83,7 +83,7 @@
 {{- $names = append $names (include "podgpu.portName" .) -}}
 {{- end -}}
 {{- if has $port $taken -}}
-{{- fail (printf "%s.web.probe-address=%s: the port is taken twice. Give probes a port of their own." .key $address) -}}
+{{- fail (printf "%s.web.probe-address=%s: the port is taken twice. Give probes a port of their own, with probePort." .key $address) -}}
 {{- end -}}
 {{- if and $port (has "probe" $names) -}}
 {{- fail "listeners: a port is named \"probe\", as that of web.probe-address is. Give it another name." -}}

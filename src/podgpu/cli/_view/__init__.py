@@ -13,6 +13,8 @@ from podgpu.model import Cluster, Snapshot
 from podgpu.option import CLUSTER, TERMINAL, options_of
 from podgpu.sources import Playing, registry
 
+STORE = "store"  # the part that reads it
+_STORE_SECONDS = 15.0  # beyond its own patience, for what Kubernetes says
 HERE = "http://127.0.0.1:19400"
 
 _PLAYED = next(entry for entry in registry.entries().values() if entry.play)
@@ -95,7 +97,10 @@ def _reader(config: Config) -> View:
     from podgpu.cli._view.reader import ReaderView
 
     log.configure("error", config.log_format)  # the view itself shows which node cannot be read
-    return ReaderView(lambda: open_cluster(config))
+    store = config.of(StoreOptions)
+    if store.url is None:
+        return ReaderView(lambda: open_cluster(config))
+    return ReaderView(lambda: open_cluster(config), needs=STORE, patience=store.timeout + _STORE_SECONDS)
 
 
 def _is_cluster_meant(config: Config) -> bool:

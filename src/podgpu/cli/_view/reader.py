@@ -25,6 +25,7 @@ FIRST_SECONDS = 15.0
 FULL_SECONDS = 15.0
 CLOSE_SECONDS = 3.0
 _LOOK_SECONDS = 0.05
+_DOCS = "docs/report.md says what to do"
 
 
 class ReaderView:
@@ -33,7 +34,10 @@ class ReaderView:
     player = None
     is_one_node = False
 
-    def __init__(self, open_reader: Callable[[], OpenCluster]) -> None:
+    def __init__(
+        self, open_reader: Callable[[], OpenCluster], *, needs: str = "", patience: float = FIRST_SECONDS
+    ) -> None:
+        """`needs` is a part without which there is nothing to show. Raises UserError if it gives nothing."""
         self._events = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._events.run_forever, daemon=True)
         self._thread.start()
@@ -42,11 +46,13 @@ class ReaderView:
         except BaseException:
             self._stop()
             raise
-        until = time.monotonic() + FIRST_SECONDS
+        until = time.monotonic() + patience
         try:
             with waiting(self._words):
                 while not self._reader.ready and time.monotonic() < until:
                     time.sleep(_LOOK_SECONDS)
+            if needs:
+                self._check(needs)
         except BaseException:
             self.close()
             raise
@@ -78,6 +84,14 @@ class ReaderView:
             pass  # the process ends anyway
         finally:
             self._stop()
+
+    def _check(self, needs: str) -> None:
+        """Without an answer nobody would seem to hold a GPU, or everybody to use it."""
+        part = next((one for one in self.cluster.parts if one.name == needs), None)
+        if not self._reader.ready or part is None:
+            raise UserError(f"{needs}_late: no answer in time; {_DOCS}")
+        if part.fault is not None and (not part.up or part.fault.reason == f"{needs}_empty"):
+            raise UserError(f"{part.fault.reason}: {part.fault.detail}; {_DOCS}")
 
     def _words(self) -> str:
         known = sum(one.snapshot is not None for one in self.cluster.nodes)

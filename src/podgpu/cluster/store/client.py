@@ -45,6 +45,7 @@ class Store:
         self._context = _trusted(options)
         self._places = asyncio.Semaphore(AT_A_TIME)
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
         self.notices: set[Notice] = set()
 
     def select(self, metric: str, *more: str) -> str:
@@ -60,6 +61,7 @@ class Store:
         return await self._ask(query, at, answer.series)
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._session:
             await self._session.close()
             self._session = None
@@ -76,6 +78,8 @@ class Store:
         return found
 
     async def _answer(self, form: dict[str, str]) -> tuple[int, bytes]:
+        if self._is_closed:  # one of several questions failed, and the others went on
+            raise StoreFault("store_unreachable", f"{self._where} is not asked any more")
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=self._options.timeout, sock_connect=_CONNECT_SECONDS)
             self._session = aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar())

@@ -3,6 +3,10 @@
 from msgspec import Struct
 
 PARTIAL = "store_partial"
+EMPTY = "store_empty"
+NOTHING = (
+    "the store has no samples of podgpu: see whether agents are scraped, and check --prometheus.selector"
+)
 
 
 class StoreFault(Exception):

@@ -4,7 +4,7 @@ import time
 
 from podgpu.cluster.reader import ReadFault
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.fault import StoreFault
+from podgpu.cluster.store.fault import EMPTY, NOTHING, StoreFault
 from podgpu.cluster.store.nodes import NodeReading, StoreReading, read
 from podgpu.cluster.survey import Found, Place
 from podgpu.model import Fault, PartStatus, Snapshot
@@ -58,6 +58,8 @@ class StoreSurvey:
         fault = None
         if self.fault is not None:
             fault = Fault(reason=self.fault.reason, detail=self.fault.detail)
+        elif not self._last.nodes and not self._last.silent:
+            fault = Fault(reason=EMPTY, detail=NOTHING)
         elif self._last.notices:
             first = self._last.notices[0]
             fault = Fault(reason=first.reason, detail=first.detail)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from podgpu.errors import UserError
 from podgpu.kube.api.account import Account, ClientCertificate
+from podgpu.option.document import Malformed, parsed
 from podgpu.option.file import start_of
 
 MOST_BYTES = 1 << 20
@@ -137,16 +138,16 @@ def _entries(document: Entry, kind: str) -> list[Entry]:
 
 
 def _document(path: Path) -> Entry:
-    import yaml
-
     try:
         data = start_of(path, MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise UserError(f"{path} is larger than 1 MiB: no kubeconfig; check --kube.kubeconfig")
-        document = yaml.load(data.decode(), Loader=yaml.BaseLoader)  # noqa: S506 - loads only text, lists and maps
+        document = parsed(data.decode())
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check --kube.kubeconfig") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
+    except (Malformed, UnicodeDecodeError) as error:
+        if isinstance(error, Malformed) and error.is_alias:
+            raise UserError(f"{path}: {error.what}") from None
         # The parser's own message may quote a secret.
         raise UserError(f"{path} is not valid YAML; check --kube.kubeconfig") from None
     if not isinstance(document, dict):

@@ -17,6 +17,7 @@ SOON = 10.0  # the same while no pod is found
 PAGE = 500
 MOST_PAGES = 100
 MOST_PODS = 4  # per node: usually there is a single pod, and a second while it is replaced
+MOST_NAMED = 3
 PORT_NAME = "metrics"
 
 
@@ -39,11 +40,24 @@ class EndpointStatus(msgspec.Struct, rename="camel"):
     pod_ip: str = msgspec.field(default="", name="podIP")
 
 
+class EndpointOwner(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
 class EndpointMetadata(msgspec.Struct, rename="camel"):
     name: Subdomain
     namespace: Label
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
+    owner_references: list[EndpointOwner] | None = None
+
+    @property
+    def daemon_set(self) -> str:
+        """The name of the DaemonSet that runs the pod, if one does."""
+        owners = self.owner_references or ()
+        return next((one.name for one in owners if one.controller and one.kind == "DaemonSet"), "")
 
 
 class EndpointPod(msgspec.Struct):
@@ -55,10 +69,11 @@ class EndpointPod(msgspec.Struct):
 class Endpoints:
     """Lists from time to time. While the API server does not answer, the last list holds.
 
-    Every pod with these labels is believed, so it is better to name the `namespace` they are in. If a node has too
-    many, the oldest are asked: the real exporter usually starts before a pod that pretends to be one. Without a
-    `node`, the pods of all nodes are asked. `port` counts for pods without a port of that name, or with
-    `fixed` for all. With `proxied` the addresses are paths of the API server, which passes requests on to the pods.
+    With a `daemon_set`, only its own pods in the `namespace` are asked. Without, every pod with these labels is
+    believed, so it is better to name the `namespace` they are in. If a node has too many, the oldest are asked: the
+    real exporter usually starts before a pod that pretends to be one. Without a `node`, the pods of all nodes are
+    asked. `port` counts for pods without a port of that name, or with `fixed` for all. With `proxied` the addresses
+    are paths of the API server, which passes requests on to the pods.
     """
 
     def __init__(
@@ -68,6 +83,7 @@ class Endpoints:
         node: str | None,
         selector: str,
         namespace: str = "",
+        daemon_set: str = "",
         port: int,
         path: str,
         port_name: str = PORT_NAME,
@@ -79,6 +95,7 @@ class Endpoints:
         self._node = node
         self._selector = selector
         self._namespace = namespace
+        self._daemon_set = daemon_set
         self._port = port
         self._path = path
         self._port_name = port_name
@@ -101,13 +118,14 @@ class Endpoints:
 
     async def _look(self) -> None:
         try:
-            self._nodes = self._chosen(await self._listed())
-            self._fault = Fault(reason="no_exporter", detail=self._nobody())
+            self._nodes = self._chosen(await self._listed(self._namespace))
+            detail = "" if self._nodes else f"{self._nobody()}{await self._elsewhere()}"
+            self._fault = Fault(reason="no_exporter", detail=detail)
         except ApiFault as fault:
             self._fault = Fault(reason=fault.reason, detail=f"API server: {fault.detail}")
 
-    async def _listed(self) -> list[EndpointPod]:
-        within = f"/namespaces/{self._namespace}" if self._namespace else ""
+    async def _listed(self, namespace: str) -> list[EndpointPod]:
+        within = f"/namespaces/{namespace}" if namespace else ""
         there = "" if self._node is None else f"spec.nodeName={self._node},"
         query = {
             "labelSelector": self._selector,
@@ -142,6 +160,7 @@ class Endpoints:
             self._node in (None, item.spec.node_name)
             and item.status.phase == "Running"
             and item.metadata.deletion_timestamp is None
+            and (not self._daemon_set or item.metadata.daemon_set == self._daemon_set)
         )
 
     def _url(self, item: EndpointPod) -> str:
@@ -167,7 +186,19 @@ class Endpoints:
     def _nobody(self) -> str:
         where = f" in namespace {self._namespace}" if self._namespace else ""
         on = "any node" if self._node is None else f"node {self._node}"
-        return f"no running pod with {self._selector} on {on}{where}"
+        whose = f" of DaemonSet {self._daemon_set}" if self._daemon_set else ""
+        return f"no running pod with {self._selector}{whose} on {on}{where}"
+
+    async def _elsewhere(self) -> str:
+        """Name those that have the labels and are not asked: they may be the user's, or pretend to be."""
+        if not self._daemon_set:
+            return ""
+        others = [item.metadata for item in await self._listed("")]
+        names = sorted({f"{one.namespace}/{one.daemon_set or one.name}" for one in others})
+        if not names:
+            return ""
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return f"; {', '.join(names[:MOST_NAMED])}{more} have these labels and are not asked"
 
 
 def _age(metadata: EndpointMetadata) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ from podgpu.serve.answer import Response
 from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
 from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
+from podgpu.serve.cluster.questions import Questions
 from podgpu.serve.cluster.rows import ClusterRows
 from podgpu.serve.cluster.views import MetricsView
 from podgpu.serve.load import Load
@@ -29,10 +30,12 @@ class ClusterRoutes:
         pages: ClusterPages,
         menu: ClusterMenu,
         history: History | None,
+        questions: Questions[bytes],
         load: Load,
     ) -> None:
         self._feed = feed
         self._history = history
+        self._questions = questions
         self._pages = pages
         self._menu = menu
         self._load = load
@@ -46,9 +49,9 @@ class ClusterRoutes:
         pages = {path: Route(self._page(path)) for path in self._menu.views}
         return {
             **pages,
-            "/api/v1/snapshot": Route(self._snapshot),
+            "/api/v1/snapshot": Route(self._snapshot, waits=True),
             "/api/v1/rows": Route(self._rows),
-            "/api/v1/history": Route(self._past),
+            "/api/v1/history": Route(self._past, waits=True),
             "/metrics": pages[PREFIX + dialect],
             "/healthz": Route(self._alive, vital=True, open=True),
             "/-/healthy": Route(self._healthy, vital=True, open=True),
@@ -89,10 +92,13 @@ class ClusterRoutes:
         if not name:
             return answer.text(400, "name a node, such as /api/v1/snapshot?node=NAME")
         try:
-            found = await self._feed.full(name)
+            found = await self._questions.ask(("node", name), lambda: self._document(name))
         except UserError as error:
             return answer.text(404, str(error))
-        return Response(200, encode(found), "application/json")
+        return Response(200, found, "application/json")
+
+    async def _document(self, name: str) -> bytes:
+        return encode(await self._feed.full(name))
 
     async def _rows(self, request: Request) -> Response:
         by = rows_kind(request)
@@ -113,13 +119,17 @@ class ClusterRoutes:
         ):
             wanted = f"/api/v1/history?pod=NAMESPACE/POD&hours=24, with 1 to {MOST_HOURS} hours"
             return answer.text(400, f"write {wanted}")
-        if self._history is None:
+        history = self._history
+        if history is None:
             return answer.text(404, "there is no store; give one with --prometheus.url")
         try:
-            found = await self._history.of(namespace, pod, int(hours) * 3600)
+            found = await self._questions.ask(
+                ("pod", namespace, pod, int(hours)),
+                lambda: _past_of(history, namespace, pod, int(hours) * 3600),
+            )
         except UserError as error:
             return answer.text(502, str(error))
-        return Response(200, msgspec.json.encode(found), "application/json")
+        return Response(200, found, "application/json")
 
     def _healthy(self, _request: Request) -> Response:
         return answer.text(200, "healthy")
@@ -128,6 +138,10 @@ class ClusterRoutes:
         if self._load.stopping:
             return answer.busy("stopping")
         return answer.text(200, "ready") if self._feed.ready else answer.busy("no node has been read yet")
+
+
+async def _past_of(history: History, namespace: str, pod: str, seconds: int) -> bytes:
+    return msgspec.json.encode(await history.of(namespace, pod, seconds))
 
 
 def _answer(page: ClusterPage, request: Request) -> Response:

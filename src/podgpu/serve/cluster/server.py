@@ -9,6 +9,7 @@ from podgpu.option.address import Address
 from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
 from podgpu.serve.cluster.pages import ClusterPages
+from podgpu.serve.cluster.questions import Questions
 from podgpu.serve.cluster.routes import ClusterRoutes
 from podgpu.serve.cluster.subject import ClusterSubject
 from podgpu.serve.events.journal import Journal
@@ -34,9 +35,10 @@ class ClusterServer(Front):
         history: History | None = None,
     ) -> None:
         self._pages = ClusterPages(feed, menu.views)
+        self._questions: Questions[bytes] = Questions()
         self._keeper: asyncio.Task[None] | None = None
         super().__init__(
-            partial(ClusterRoutes, feed, self._pages, menu, history),
+            partial(ClusterRoutes, feed, self._pages, menu, history, self._questions),
             Journal(ClusterSubject(feed), max_streams),
             max_requests=max_requests,
             max_connections=max_connections,
@@ -56,3 +58,4 @@ class ClusterServer(Front):
         if self._keeper is not None:
             self._keeper.cancel()
         await super().stop()
+        self._questions.close()

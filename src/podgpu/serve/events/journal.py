@@ -15,6 +15,7 @@ from podgpu.serve.events.subject import State, Subject
 HEARTBEAT_SECONDS = 15.0
 LINGER_SECONDS = 60.0  # so that a page that is reloaded can go on where it was
 KEPT = 32
+LARGEST_PART = 10
 # Woken at a time; in between, others get their turn: a scrape must not wait for hundreds of streams.
 BATCH = 8
 
@@ -48,7 +49,7 @@ class Chronicle(Protocol):
 
 
 class Journal(Generic[State]):
-    """Follows the subject while somebody reads. At most `max_streams` may read at a time."""
+    """Follows the subject while somebody reads. At most `max_streams` may read at a time, a tenth from one address."""
 
     def __init__(self, subject: Subject[State], max_streams: int) -> None:
         self._subject = subject
@@ -59,20 +60,21 @@ class Journal(Generic[State]):
         self._writing = asyncio.Lock()
         self._begin()
 
-    @property
-    def is_full(self) -> bool:
-        return len(self._readers) >= self._max_streams
+    def has_place(self, address: str) -> bool:
+        """Whether one more may read from that address."""
+        of_it = sum(reader.address == address for reader in self._readers)
+        return len(self._readers) < self._max_streams and of_it < max(1, self._max_streams // LARGEST_PART)
 
     @property
     def mark(self) -> Mark:
         return self._mark
 
-    async def reader(self, last_id: str, *, packed: bool) -> "Reader":
+    async def reader(self, last_id: str, *, address: str = "", packed: bool) -> "Reader":
         """Open a stream that goes on after the event of that id, if it is still known."""
         if self._writer is None or self._writer.done():
             self._begin()
         await self._document()  # raises here, where it becomes an answer
-        return Reader(self, Mark.of(last_id), packed=packed)
+        return Reader(self, Mark.of(last_id), address=address, packed=packed)
 
     def enter(self, reader: "Reader") -> None:
         self._readers.add(reader)
@@ -161,7 +163,8 @@ class Journal(Generic[State]):
 class Reader:
     """One stream, counted inside its `with`. Nobody waits for it: who is slow misses what was in between."""
 
-    def __init__(self, journal: Chronicle, mark: Mark, *, packed: bool) -> None:
+    def __init__(self, journal: Chronicle, mark: Mark, *, address: str = "", packed: bool) -> None:
+        self.address = address
         self.packed = packed
         self._journal = journal
         self._mark = mark

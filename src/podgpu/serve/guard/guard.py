@@ -6,6 +6,7 @@ from pathlib import Path
 
 from podgpu.serve import answer
 from podgpu.serve.answer import Response
+from podgpu.serve.entry.origin import origin
 from podgpu.serve.guard.hosts import Hosts
 from podgpu.serve.guard.passwords import Passwords
 from podgpu.serve.guard.rule_book import RuleBook
@@ -64,7 +65,8 @@ class Guard:
 
     async def _refusal(self, request: Request) -> Response | None:
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
-        users, client, secret = self._book.rules.users, request.remote or "", shown.strip()
+        users, secret = self._book.rules.users, shown.strip()
+        client = origin((request.remote,)) if request.remote else ""
         match scheme.lower():
             case "basic" if users:
                 right = await self._passwords.right(users, secret, client)

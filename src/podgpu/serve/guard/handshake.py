@@ -30,6 +30,7 @@ class Handshake(asyncio.Protocol):
         self.stalled_since: float | None = None
         self.address = ""
         self.is_proven = False
+        self.scraped_at: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast("asyncio.Transport", transport)

@@ -6,22 +6,24 @@ from binascii import Error as NotBase64
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from podgpu.serve.guard.verdicts import Verdicts
+from podgpu.serve.guard.budget import Rate
+from podgpu.serve.guard.verdicts import Bounds, Verdicts
 
-THREADS = 2
-MOST_CHECKS = 16
-CHECKS_OF_A_CLIENT = 2
-KEPT_SECONDS = 3600.0
+RIGHT_SECONDS = 3600.0
+WRONG_SECONDS = 60.0
+THREADS = 4  # one for each rank
+BOUNDS = Bounds(most=32, each=2, familiar=4, at_once=1, rate=Rate(8, 0.1), total=Rate(32, 2.0))
 
 _BCRYPT_BYTES = 72  # of a password count; Prometheus' own library ignores the rest too
+_COST = slice(4, 6)  # of a hash such as $2b$10$…
 
 
 class Passwords:
-    """Right passwords are remembered: a known client gets in even while others try wrong ones."""
+    """Right passwords are remembered: a known client gets in even while others try wrong ones. So are wrong ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Bounds = BOUNDS) -> None:
         self._verdicts: Verdicts[bool] = Verdicts(
-            lambda right: KEPT_SECONDS if right else 0.0, most=MOST_CHECKS, each=CHECKS_OF_A_CLIENT
+            lambda right: RIGHT_SECONDS if right else WRONG_SECONDS, is_good=bool, bounds=bounds
         )
         self._threads: ThreadPoolExecutor | None = None
 
@@ -30,11 +32,12 @@ class Passwords:
         name, colon, password = _decoded(shown).partition(":")
         if not colon:
             return False
+        dearest = max(users.values(), key=_cost)
         # For a name that nobody has, a check in vain: how long it takes must not tell names apart.
-        hashed = users.get(name) or next(iter(users.values()))
+        hashed = users.get(name) or dearest
 
         async def check() -> bool:
-            return await self._in_thread(password, hashed) and name in users
+            return await self._in_thread(password, hashed, _cost(dearest)) and name in users
 
         return await self._verdicts.on((name, hashed.decode(), password), client, check)
 
@@ -42,18 +45,31 @@ class Passwords:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_thread(self, password: str, hashed: bytes) -> bool:
+    async def _in_thread(self, password: str, hashed: bytes, cost: int) -> bool:
         self._threads = self._threads or ThreadPoolExecutor(THREADS, "password")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, _matches, password, hashed)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, _matches, password, hashed, cost
+        )
 
 
-def _matches(password: str, hashed: bytes) -> bool:
+def _matches(password: str, hashed: bytes, cost: int) -> bool:
+    """Say whether it is right. To say that it is not takes as long as a check of a hash of that cost."""
     import bcrypt
 
+    given = password.encode()[:_BCRYPT_BYTES]
     try:
-        return bcrypt.checkpw(password.encode()[:_BCRYPT_BYTES], hashed)
+        if bcrypt.checkpw(given, hashed):
+            return True
+        # Each step takes twice as long as the one before, so these and the check above take 2**cost together.
+        for step in range(_cost(hashed), cost):
+            bcrypt.checkpw(given, hashed[: _COST.start] + b"%02d" % step + hashed[_COST.stop :])
     except ValueError:  # a password that bcrypt cannot have hashed
-        return False
+        pass
+    return False
+
+
+def _cost(hashed: bytes) -> int:
+    return int(hashed[_COST])
 
 
 def _decoded(shown: str) -> str:

@@ -15,6 +15,7 @@ from podgpu.serve.guard.section import ADVICE, Section
 from podgpu.serve.guard.suites import AUTH_TYPES, SUITES, VERSIONS, Version
 
 LONGEST_COST = 16  # a check takes about four seconds, and twice as long with each step
+MOST_KIB = 64  # some hundred users: it is read again while probes wait, and a MiB would take ten seconds
 HEADER_NAMES = (
     "Content-Security-Policy",
     "Strict-Transport-Security",
@@ -63,7 +64,7 @@ class WebConfig:
 
 def read(path: Path) -> WebConfig:
     """Read the file. Paths in it start from its folder. Raises UserError."""
-    document = yaml_document(path, ADVICE)
+    document = yaml_document(path, ADVICE, kibibytes=MOST_KIB)
     top = Section(path, "", document or {}, ("tls_server_config", "http_server_config", "basic_auth_users"))
     http = top.section("http_server_config", ("headers", "http2"))
     if http.text("http2", _yes_or_no):

@@ -47,7 +47,8 @@ annotations:
 {{- $own := dict
     "web.listen-address" (list (printf ":%d" (int .Values.cluster.port)))
     "cluster.selector" (join "," $selector)
-    "cluster.namespace" (include "podgpu.namespace" .) -}}
+    "cluster.namespace" (include "podgpu.namespace" .)
+    "cluster.daemonset" (include "podgpu.fullname" .) -}}
 {{- range .Values.cluster.listeners -}}
 {{- $_ := set $own "web.listen-address" (append (get $own "web.listen-address") (printf ":%d=%s" (int .port) .dialect)) -}}
 {{- end -}}
@@ -82,6 +83,7 @@ annotations:
 {{- define "podgpu.cluster.given" -}}
 {{- $given := dict -}}
 {{- include "podgpu.flatten" (dict "from" .Values.cluster.config "above" "" "into" $given) -}}
+{{- include "podgpu.addProbePort" (dict "values" .Values.cluster "into" $given) -}}
 {{- toJson $given -}}
 {{- end -}}
 

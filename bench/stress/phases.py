@@ -1,6 +1,7 @@
 """`make stress`: serves a node of 250 pods while others abuse the server, and counts the probes and scrapes that fail.
 
-The server, the attackers and the two good clients each have a process of their own. All come from the same address.
+The server, the attackers and the two good clients each have a process of their own. The first attackers come from the
+address of the good clients, the last ones from others. Words on the command line choose attacks.
 """
 
 import asyncio
@@ -10,25 +11,23 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from base64 import b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
 
+from bench.stress import served
 from podgpu.assembly import collector
-from podgpu.catalog import CATALOG
-from podgpu.catalog.row import Scope
-from podgpu.config import Config
-from podgpu.model import Booking, Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
 from podgpu.option.address import Address
-from podgpu.serve.menu import menu
-from podgpu.serve.server import Server
-from tests.tree import card
+from podgpu.serve.server import Front
 
 SECONDS = float(os.environ.get("PODGPU_STRESS_SECONDS", "30"))
-GPUS, PODS = 8, 250
 SLOW, SILENT_PER_SECOND, UNREAD, DOCUMENTS = 2000, 300, 60, 32
+POLITE, PATIENT, ADDRESSES = 258, 60, 12
 PROBE_SECONDS, SCRAPE_SECONDS = 0.25, 1.0
 PATIENCE = 1.0  # that of a kubelet's probe
 P99_SECONDS = 0.2
@@ -37,57 +36,13 @@ GROWTH_MIB = 64.0
 _GET = "GET {} HTTP/1.1\r\nHost: stress\r\n{}\r\n"
 _PROCESSES = multiprocessing.get_context("spawn")
 Attack = Callable[[int], Awaitable[None]]
+Wire = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Changing:
-    """A node with a new snapshot every second."""
-
-    ready = True
-
-    def __init__(self) -> None:
-        self._current = _snapshot(time.time())
-
-    @property
-    def snapshot(self) -> Snapshot:
-        if (now := time.time()) - self._current.taken_at >= 1:
-            self._current = _snapshot(now)
-        return self._current
-
-    async def changed(self, seen: Snapshot) -> Snapshot:
-        await asyncio.Event().wait()
-        return seen
-
-    async def release(self, seconds: float) -> bool:
-        return seconds > 0
-
-
-def _snapshot(at: float) -> Snapshot:
-    rows = [row for row in CATALOG if row.scope is Scope.GPU and not row.label_names]
-    cards = []
-    for number in range(GPUS):
-        gpu = Gpu(uuid=f"GPU-{number:08x}-0000-4000-8000-000000000000", index=number, model="NVIDIA H200")
-        refs = [ContainerRef("team", f"pod-{n}", "main", f"uid-{n}") for n in range(number, PODS, GPUS)]
-        booking = Booking(method="measured", memory_bytes=1 << 30, sm_ratio=0.01, allocated_ratio=0.03)
-        tenants = [
-            Tenant(container=ref, booking=booking, claims=(Claim(gpu=gpu.uuid, container=ref),))
-            for ref in refs
-        ]
-        readings = tuple(Reading(row.name, at % 1000) for row in rows)
-        cards.append(card(Device(gpu=gpu, readings=readings), tenants=tenants))
-    return Snapshot(node="stress", taken_at=at, interval_seconds=1.0, version="0", cards=tuple(cards))
-
-
-def _serve(report: Connection) -> None:
+def _serve(made: Callable[[], Front], report: Connection) -> None:
     async def main() -> None:
         collector.relax()  # as the agent does
-        server = Server(
-            Changing(),
-            series_limit=20_000,
-            max_requests=40,
-            max_connections=256,
-            max_streams=500,
-            menu=menu(Config().of),
-        )
+        server = made()
         await server.start([Address("127.0.0.1", 0)])
         report.send(server.ports[0])
         await asyncio.Event().wait()
@@ -167,18 +122,103 @@ async def everything(port: int) -> None:
     await asyncio.gather(slow_clients(port), silent_clients(port), unread_answers(port), documents(port))
 
 
-ATTACKS: dict[str, Attack | None] = {
-    "nobody else": None,
-    f"{SILENT_PER_SECOND} silent connections a second": silent_clients,
-    f"{SLOW:,} slow clients": slow_clients,
-    f"{UNREAD} clients that read nothing": unread_answers,
-    f"{DOCUMENTS} clients of documents": documents,
-    "all of them": everything,
+async def polite_clients(port: int) -> None:
+    """Each keeps its connection and asks twice a second: none ever seems idle. They come from two addresses."""
+
+    async def one(number: int) -> None:
+        while True:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                async with _connected(port, f"127.0.0.{2 + number % 2}") as wire:
+                    while True:
+                        await _answered(wire, "/-/healthy")
+                        await asyncio.sleep(0.5)
+            await asyncio.sleep(0.05)
+
+    await asyncio.gather(*map(one, range(POLITE)))
+
+
+async def patient_readers(port: int) -> None:
+    """Each asks for what others must answer first, and they do not."""
+
+    async def one(number: int) -> None:
+        path = f"history?pod=ml/pod-{number}" if number % 2 else f"snapshot?node=gpu-{number % 4}"
+        while True:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                async with _connected(port, "127.0.0.1") as wire:
+                    await _answered(wire, f"/api/v1/{path}")
+            await asyncio.sleep(0.1)
+
+    await asyncio.gather(*map(one, range(PATIENT)))
+
+
+def guesses(login: Callable[[str], str]) -> Attack:
+    """Let strangers at a dozen addresses try one login after the other."""
+
+    async def attack(port: int) -> None:
+        async def one(number: int) -> None:
+            for turn in count():
+                with suppress(OSError, asyncio.IncompleteReadError):
+                    async with _connected(port, f"127.0.1.{1 + number % ADDRESSES}") as wire:
+                        await _answered(wire, "/metrics", login(f"{number}-{turn}"))
+                await asyncio.sleep(0.05)
+
+        await asyncio.gather(*map(one, range(4 * ADDRESSES)))
+
+    return attack
+
+
+@asynccontextmanager
+async def _connected(port: int, source: str) -> AsyncIterator[Wire]:
+    wire = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
+    try:
+        yield wire
+    finally:
+        wire[1].transport.abort()
+
+
+async def _answered(wire: Wire, path: str, fields: str = "") -> None:
+    reader, writer = wire
+    writer.write(_GET.format(path, fields).encode())
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    await reader.readexactly(int(head.partition("Content-Length: ")[2].partition("\r")[0]))
+
+
+def _by_password(word: str) -> str:
+    return f"Authorization: Basic {b64encode(f'{served.USER}:{word}'.encode()).decode()}\r\n"
+
+
+def _by_token(word: str) -> str:
+    return f"Authorization: Bearer {word}\r\n"
+
+
+class Phase(NamedTuple):
+    """An attack on a server, and what the scraper shows it."""
+
+    attack: Attack | None
+    server: Callable[[], Front] = served.node
+    login: str = ""
+
+
+PHASES = {
+    "nobody else": Phase(None),
+    f"{SILENT_PER_SECOND} silent connections a second": Phase(silent_clients),
+    f"{SLOW:,} slow clients": Phase(slow_clients),
+    f"{UNREAD} clients that read nothing": Phase(unread_answers),
+    f"{DOCUMENTS} clients of documents": Phase(documents),
+    "all of them": Phase(everything),
+    f"{POLITE} polite clients of two addresses": Phase(polite_clients),
+    f"{PATIENT} readers of a store and of agents that hang": Phase(patient_readers, served.cluster),
+    f"wrong passwords from {ADDRESSES} addresses": Phase(
+        guesses(_by_password), served.guarded, _by_password(served.PASSWORD)
+    ),
+    f"strangers' tokens from {ADDRESSES} addresses": Phase(
+        guesses(_by_token), served.guarded, _by_token(served.TOKEN)
+    ),
 }
 
 
 def _attack(name: str, port: int) -> None:
-    attack = ATTACKS[name]
+    attack = PHASES[name].attack
     if attack is not None:
         asyncio.run(attack(port))  # type: ignore[arg-type]
 
@@ -194,6 +234,7 @@ class Tally:
     path: str
     every: float
     server: int
+    login: str = ""
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
     work: float = 0.0
@@ -214,7 +255,7 @@ class Tally:
 
     def _ask(self, port: int) -> None:
         with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as wire:
-            wire.sendall(_GET.format(self.path, "Connection: close\r\n").encode())
+            wire.sendall(_GET.format(self.path, f"Connection: close\r\n{self.login}").encode())
             with wire.makefile("rb") as file:
                 if b" 200 " not in file.readline():
                     raise ValueError
@@ -226,7 +267,7 @@ class Tally:
 
 
 def _worked_seconds(pid: int) -> float:
-    """Return the processor time of the server, which has one thread."""
+    """Return the processor time of the server's first thread, which answers."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
@@ -234,15 +275,17 @@ def _resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / (1 << 20)
 
 
-def _phase(name: str) -> tuple[Tally, Tally, float, float]:
+def _played(name: str) -> tuple[Tally, Tally, float, float]:
     """Run one attack against a server of its own."""
     ours, theirs = _PROCESSES.Pipe()
-    server = _PROCESSES.Process(target=_serve, args=(theirs,), daemon=True)
+    phase = PHASES[name]
+    server = _PROCESSES.Process(target=_serve, args=(phase.server, theirs), daemon=True)
     server.start()
     port = ours.recv()
     pid = server.pid or 0
-    Tally("/metrics", SCRAPE_SECONDS, pid).run(port, time.monotonic() + 0.1)
-    probes, scrapes = Tally("/-/healthy", PROBE_SECONDS, pid), Tally("/metrics", SCRAPE_SECONDS, pid)
+    scrapes = Tally("/metrics", SCRAPE_SECONDS, pid, phase.login)
+    Tally("/metrics", SCRAPE_SECONDS, pid, phase.login).run(port, time.monotonic() + 0.1)
+    probes = Tally("/-/healthy", PROBE_SECONDS, pid)
     before = peak = _resident_mib(pid)
     attackers = _PROCESSES.Process(target=_attack, args=(name, port), daemon=True)
     attackers.start()
@@ -263,8 +306,9 @@ def main() -> int:
     passed = True
     of_each = "failed | p99 | slowest, work in it"
     print(f"| attack | probes {of_each} | scrapes {of_each} | memory |\n|---|---|---|---|---|---|---|---|")
-    for name in ATTACKS:
-        probes, scrapes, before, peak = _phase(name)
+    chosen = [name for name in PHASES if not sys.argv[1:] or any(word in name for word in sys.argv[1:])]
+    for name in chosen:
+        probes, scrapes, before, peak = _played(name)
         cells = [name]
         for one in (probes, scrapes):
             cells += [f"{one.failed} of {len(one.seconds) + one.failed}", f"{one.p99 * 1e3:.0f} ms"]
@@ -273,7 +317,3 @@ def main() -> int:
         passed &= peak - before <= GROWTH_MIB
         print(f"| {' | '.join(cells)} | {before:.0f} → {peak:.0f} MiB |", flush=True)
     return 0 if passed else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

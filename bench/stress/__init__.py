@@ -1,0 +1,1 @@
+"""Abuses a server, and counts what good clients miss."""
