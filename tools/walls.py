@@ -21,7 +21,7 @@ _NODE = {
     "option",
     "log",
     "feed",
-    "upkeep",
+    "supervise",
 }
 _PAGES = {"views", "cluster", "serve", "push", "doctor", "config"}
 
@@ -29,20 +29,20 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "errors": set(),
     "log": set(),
     "feed": set(),
-    "upkeep": {"log"},
+    "supervise": {"log", "model"},
     "option": set(),
     "model": set(),
     "catalog": {"model"},
-    "sources": {"model", "catalog", "option", "log"},
-    "kube": {"model", "log", "option", "upkeep"},  # reads its files as options are read
+    "sources": {"model", "catalog", "option", "log", "supervise"},
+    "kube": {"model", "log", "option", "supervise"},  # reads its files as options are read
     "host": {"model"},
     "sharing": {"model", "catalog"},
     "ledger": {"model"},
-    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log", "feed", "upkeep"},
-    "cluster": {"model", "catalog", "sources", "kube", "sharing", "option", "log", "feed"},
+    "agent": {"model", "catalog", "sources", "kube", "host", "sharing", "ledger", "log", "feed", "supervise"},
+    "cluster": {"model", "catalog", "sources", "kube", "sharing", "option", "log", "feed", "supervise"},
     "views": {"model", "catalog", "option"},
     "doctor": {"model", "catalog", "views"},  # its findings use the same words as the views
-    "serve": {"model", "views", "option", "log"},
+    "serve": {"model", "views", "option", "log", "supervise"},
     "push": {"model", "option"},  # reads its variables as options are read
     "config": {"option", "model", "sources", "cluster", "views"},
     "assembly": {*_NODE, *_PAGES},

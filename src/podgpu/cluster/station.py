@@ -3,7 +3,7 @@
 import time
 from urllib.parse import urlsplit
 
-from podgpu import log
+from podgpu.cluster.node_log import NodeLog
 from podgpu.cluster.reader import Reader, ReadFault
 from podgpu.cluster.standing import Look
 from podgpu.cluster.survey import Place
@@ -11,12 +11,13 @@ from podgpu.model import Snapshot
 
 
 class Station:
-    def __init__(self, place: Place, reader: Reader) -> None:
+    def __init__(self, place: Place, reader: Reader, node_log: NodeLog) -> None:
         self.place = place
         self.reader = reader
         self.snapshot: Snapshot | None = None
         self.fault: ReadFault | None = None
         self._new_at = 0.0
+        self._log = node_log
 
     @property
     def name(self) -> str:
@@ -37,7 +38,7 @@ class Station:
             self._failed(ReadFault("failed", repr(error)))
         else:
             if self.fault is not None:
-                log.info("a node is back", node=self.name)
+                self._log.back(self.name)
             self.fault = None
             if snapshot is not self.snapshot:
                 self.snapshot, self._new_at = snapshot, time.monotonic()
@@ -53,5 +54,5 @@ class Station:
 
     def _failed(self, fault: ReadFault) -> None:
         if self.fault is None or self.fault.reason != fault.reason:
-            log.warning("a node cannot be read", node=self.name, reason=fault.reason, detail=fault.detail)
+            self._log.lost(self.name, fault.reason, fault.detail)
         self.fault = fault

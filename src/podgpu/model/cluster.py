@@ -1,9 +1,10 @@
 """Many nodes side by side. Each keeps its own snapshot: there is never one merged book."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.model.pod import Workload
-from podgpu.model.snapshot import PartStatus, Snapshot
+from podgpu.model.snapshot import ErrorCount, PartStatus, Snapshot
 
 CLUSTER_SCHEMA = 1
 
@@ -40,6 +41,12 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     written: Written | None = None  # in no document
 
 
+def set_aside(node: ClusterNode, error: Exception) -> ClusterNode:
+    """Return the node without what it sent, which a view cannot show, and with the reason."""
+    detail = f"What it sent cannot be shown ({type(error).__name__}): look at the log, and report it."
+    return replace(node, state="failed", reason="failed", detail=detail, snapshot=None, written=None)
+
+
 class PendingPod(Struct, frozen=True, kw_only=True):
     """A pod that asks for a GPU and is on no node yet."""
 
@@ -64,3 +71,4 @@ class Cluster(Struct, frozen=True, kw_only=True, weakref=True):
     nodes: tuple[ClusterNode, ...] = ()  # by name
     pending: tuple[PendingPod, ...] = ()  # oldest first
     parts: tuple[PartStatus, ...] = ()  # what the reader of the cluster depends on
+    errors: tuple[ErrorCount, ...] = ()  # counted by part and reason; nodes have their own

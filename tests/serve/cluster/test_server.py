@@ -35,6 +35,8 @@ CLUSTER = Cluster(
 
 class StubFeed(Feed[Cluster]):
     ready = True
+    interval = 5.0
+    seconds_behind = 0.0
 
     @property
     def cluster(self) -> Cluster:

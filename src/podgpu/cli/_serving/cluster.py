@@ -37,6 +37,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         prices=config.of(PriceOptions).price,
         history=reader.history,
         guard=open_guard(config),
+        supervisor=reader.supervisor,
     )
     signals = Signals(at_exit)
     try:

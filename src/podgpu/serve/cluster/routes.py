@@ -1,6 +1,6 @@
 """What each path of a cluster's server answers."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
@@ -9,7 +9,7 @@ from podgpu.serve import answer
 from podgpu.serve.answer import Response
 from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
-from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
+from podgpu.serve.cluster.pages import ClusterPage, ClusterPages, Stale
 from podgpu.serve.cluster.views import MetricsView
 from podgpu.serve.load import Load
 from podgpu.serve.menu import asked, form_of
@@ -57,6 +57,7 @@ class ClusterRoutes:
         if path in self._menu.metrics:
             return self._metrics(path, self._menu.metrics[path])
 
+        @_fresh
         async def page(request: Request) -> Response:
             form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
             if request.query and queried is not None:
@@ -68,6 +69,7 @@ class ClusterRoutes:
         return page
 
     def _metrics(self, path: str, view: MetricsView) -> Handler:
+        @_fresh
         async def metrics(request: Request) -> Response:
             form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
             try:
@@ -98,16 +100,14 @@ class ClusterRoutes:
     async def _past(self, request: Request) -> Response:
         """Answer with a pod's use over hours, from the store."""
         namespace, _, pod = request.query.get("pod", "").partition("/")
-        hours = request.query.get("hours", "24")
-        if not (
-            namespace and pod and hours.isascii() and hours.isdigit() and 1 <= int(hours[:9]) <= MOST_HOURS
-        ):
+        hours = _hours(request.query.get("hours", "24"))
+        if not (namespace and pod and hours):
             wanted = f"/api/v1/history?pod=NAMESPACE/POD&hours=24, with 1 to {MOST_HOURS} hours"
             return answer.text(400, f"write {wanted}")
         if self._history is None:
             return answer.text(404, "there is no store; give one with --prometheus.url")
         try:
-            found = await self._history.of(namespace, pod, int(hours) * 3600)
+            found = await self._history.of(namespace, pod, hours * 3600)
         except UserError as error:
             return answer.text(502, str(error))
         return Response(200, msgspec.json.encode(found), "application/json")
@@ -119,6 +119,24 @@ class ClusterRoutes:
         if self._load.stopping:
             return answer.busy("stopping")
         return answer.text(200, "ready") if self._feed.ready else answer.busy("no node has been read yet")
+
+
+def _fresh(handler: Callable[[Request], Awaitable[Response]]) -> Handler:
+    """Answer 503 rather than with what is too old."""
+
+    async def checked(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except Stale as stale:
+            return answer.busy(str(stale))
+
+    return checked
+
+
+def _hours(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_HOURS))):
+        return None
+    return int(text) if 1 <= int(text) <= MOST_HOURS else None
 
 
 def _answer(page: ClusterPage, request: Request) -> Response:

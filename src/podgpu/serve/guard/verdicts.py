@@ -10,6 +10,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from podgpu.supervise import brief
+
 MOST_KEPT = 256
 
 T = TypeVar("T")
@@ -50,7 +52,7 @@ class Verdicts(Generic[T]):
         if len(self._running) >= self._most or self._clients[client] >= self._each:
             raise Busy
         self._clients[client] += 1
-        self._running[key] = task = asyncio.ensure_future(self._run(key, check))
+        self._running[key] = task = brief(self._run(key, check))
         task.add_done_callback(lambda done: self._end(key, client, done))
 
     async def _run(self, key: bytes, check: Callable[[], Awaitable[T]]) -> T:

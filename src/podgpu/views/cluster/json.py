@@ -10,7 +10,16 @@ from typing import Any
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.model import CLUSTER_SCHEMA, Cluster, ClusterNode, PartStatus, PendingPod, Snapshot, Written
+from podgpu.model import (
+    CLUSTER_SCHEMA,
+    Cluster,
+    ClusterNode,
+    ErrorCount,
+    PartStatus,
+    PendingPod,
+    Snapshot,
+    Written,
+)
 from podgpu.views import json
 
 _PLACE = b'"nodes":[]'
@@ -45,6 +54,7 @@ class _Document(msgspec.Struct):
     replayed: bool = False
     pending: tuple[PendingPod, ...] = ()
     parts: tuple[PartStatus, ...] = ()
+    errors: tuple[ErrorCount, ...] = ()
 
 
 def encode(cluster: Cluster) -> bytes:
