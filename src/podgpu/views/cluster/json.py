@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from podgpu.errors import UserError
 from podgpu.model import (
@@ -20,6 +21,7 @@ from podgpu.model import (
     Snapshot,
     Written,
 )
+from podgpu.model.bounds import Numbers
 from podgpu.views import json
 
 _PLACE = b'"nodes":[]'
@@ -55,6 +57,9 @@ class _Document(msgspec.Struct):
     pending: tuple[PendingPod, ...] = ()
     parts: tuple[PartStatus, ...] = ()
     errors: tuple[ErrorCount, ...] = ()
+
+
+_check_numbers = Numbers().checker(_Document)
 
 
 def encode(cluster: Cluster) -> bytes:
@@ -99,9 +104,12 @@ def decode(data: bytes) -> Cluster:
                 "use matching versions of podgpu."
             )
         document = msgspec.json.decode(data, type=_Document)
+        _check_numbers(data)
         frame = {name: getattr(document, name) for name in Cluster.__struct_fields__ if name != "nodes"}
         return Cluster(**frame, nodes=tuple([_node(one) for one in document.nodes]))
-    except msgspec.MsgspecError as error:
+    except UserError:
+        raise
+    except (ValueError, RecursionError) as error:  # also of text that is not UTF-8
         raise UserError(
             f"This is not a document of a podgpu cluster ({error}): check the address."
         ) from error
@@ -109,4 +117,8 @@ def decode(data: bytes) -> Cluster:
 
 def _node(found: _Row) -> ClusterNode:
     fields = {name: getattr(found, name) for name in found.__struct_fields__ if name != "snapshot"}
-    return ClusterNode(**fields, snapshot=json.decode(found.snapshot) if found.snapshot else None)
+    node = ClusterNode(**fields)
+    try:
+        return replace(node, snapshot=json.decode(found.snapshot)) if found.snapshot else node
+    except UserError as error:  # the others can be shown
+        return replace(node, state="failed", reason="garbage", detail=str(error))
