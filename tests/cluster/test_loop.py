@@ -1,6 +1,7 @@
 """The loop over many agents, of which some hang, refuse, talk nonsense or answer for another node."""
 
 import asyncio
+import gc
 import os
 import socket
 from collections import Counter
@@ -9,7 +10,8 @@ from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.survey import Found, GivenAgents, Place
-from podgpu.model import Cluster
+from podgpu.model import Cluster, Snapshot
+from podgpu.supervise import end
 from tests.cluster.fleet import Fleet, plain
 from tests.cluster.nodes import document, node_name
 
@@ -132,3 +134,74 @@ async def test_two_agents_of_one_node_are_not_added_up() -> None:
         assert reasons(loop.cluster) == {"fresh": 1, "wrong_node": 1}
         (liar,) = (node for node in loop.cluster.nodes if node.state == "failed")
         assert liar.snapshot is None and "which another agent reports already" in liar.detail
+
+
+class Stubborn:
+    """A reader that fails while it is stopped."""
+
+    origin = "agent"
+    written = None
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    async def read(self) -> Snapshot:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise OSError("the connection is closed") from None
+        raise AssertionError
+
+    async def full(self) -> Snapshot:
+        return await self.read()
+
+    async def close(self) -> None: ...
+
+
+async def test_a_stop_in_the_midst_of_a_round_leaves_no_error_behind() -> None:
+    complaints: list[object] = []
+    events = asyncio.get_running_loop()
+    events.set_exception_handler(lambda _, context: complaints.append(context["message"]))
+    reader = Stubborn()
+    loop = ClusterLoop(GivenAgents(["http://a"]), lambda _: reader, interval=15.0)
+    running = loop.supervisor.supervise("nodes", loop.run)
+    async with asyncio.timeout(5):
+        await reader.begun.wait()
+    await end(running)
+    await loop.close()
+    gc.collect()
+    await asyncio.sleep(0)
+    assert not complaints and len(asyncio.all_tasks()) == 1
+
+
+class Broken:
+    """A survey that fails for as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.is_broken = True
+
+    async def find(self) -> Found:
+        if self.is_broken:
+            raise OverflowError("cannot convert float infinity to integer")
+        return Found(())
+
+    async def close(self) -> None: ...
+
+
+async def test_a_round_that_fails_is_a_part_that_is_down_and_comes_back() -> None:
+    survey = Broken()
+    loop = ClusterLoop(survey, lambda _: Stubborn(), interval=0.01)
+    loop.supervisor.first_pause, loop.supervisor.longest_pause = 0.001, 0.01
+    running = loop.supervisor.supervise("nodes", loop.run)
+    try:
+        async with asyncio.timeout(20):
+            while not any(one.count >= 10 for one in loop.cluster.errors):
+                await loop.changed(loop.cluster)
+            assert [(part.name, part.up) for part in loop.cluster.parts] == [("nodes", False)]
+            survey.is_broken = False
+            while not loop.ready or not all(part.up for part in loop.cluster.parts):
+                await loop.changed(loop.cluster)
+    finally:
+        await end(running)
+        await loop.close()

@@ -177,7 +177,11 @@ class ClusterLoop:
         parts = self.supervisor.shown((*self._parts, *(self._given.parts() if self._given else ())))
         last = self.cluster
         self._looked_at = time.monotonic()
-        is_same = _same(nodes, last.nodes) and allocated.pending == last.pending
+        errors = tuple(
+            ErrorCount(source=source, reason=reason, count=count)
+            for (source, reason), count in sorted(self.supervisor.errors.items())
+        )
+        is_same = _same(nodes, last.nodes) and (allocated.pending, errors) == (last.pending, last.errors)
         if self.ready and is_same and list(map(_state, parts)) == list(map(_state, last.parts)):
             return
         self._retired.add(last.nodes, nodes)
@@ -190,10 +194,7 @@ class ClusterLoop:
                 nodes=nodes,
                 pending=allocated.pending,
                 parts=parts,
-                errors=tuple(
-                    ErrorCount(source=source, reason=reason, count=count)
-                    for (source, reason), count in sorted(self.supervisor.errors.items())
-                ),
+                errors=errors,
             )
         )
 

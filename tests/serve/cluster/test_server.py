@@ -213,7 +213,8 @@ async def test_a_pods_past_comes_from_the_store() -> None:
         found = await get(server, "/api/v1/history?pod=ml/train&hours=24")
         assert (found.status, msgspec.json.decode(found.body)) == (200, {"busy": [[1.0, 0.5]]})
         assert (await get(server, "/api/v1/history?pod=ml/lost")).status == 502
-        for query in ("", "pod=train", "pod=ml/a&hours=0", "pod=ml/a&hours=x", "pod=ml/a&hours=9999999999"):
+        hours = ("0", "x", "745", "9999999999", "000000001999999", "٣")
+        for query in ("", "pod=train", *(f"pod=ml/a&hours={each}" for each in hours)):
             assert (await get(server, f"/api/v1/history?{query}")).status == 400
     assert history.asked == [("ml", "train", 86400)]
     async with serving(StubFeed(CLUSTER)) as server:
