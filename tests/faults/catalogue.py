@@ -1,7 +1,7 @@
 """Every fault that podgpu must survive, in every phase: the cells of the matrix.
 
 A to H are kinds of faults: of the driver, the kubelet, the API server, dcgm-exporter, processes and pods, the page,
-HTTP and the agent itself. N are attacks that once succeeded.
+HTTP and the agent itself. K is what other agents do to the reader of a cluster. N are attacks that once succeeded.
 """
 
 import os
@@ -19,9 +19,10 @@ KINDS = {
     "F": "the page's text",
     "G": "HTTP clients",
     "H": "the agent itself",
+    "K": "other agents",
     "N": "attacks",
 }
-COUNTS = {"A": 16, "B": 8, "C": 9, "D": 7, "E": 8, "F": 6, "G": 8, "H": 11, "N": 15}
+COUNTS = {"A": 17, "B": 8, "C": 9, "D": 7, "E": 8, "F": 6, "G": 8, "H": 11, "K": 2, "N": 15}
 
 # What is played every time; all the rest takes `make matrix`. At least one of each kind.
 FEW = {
@@ -33,6 +34,7 @@ FEW = {
     "F1": (Phase.RUNNING,),
     "G6": (Phase.STOP,),
     "H8": (Phase.SCRAPE,),
+    "K1": (Phase.RUNNING,),
     "N4": (Phase.START,),
 }
 

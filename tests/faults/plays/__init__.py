@@ -1,6 +1,18 @@
 """Every fault that is played, one module for each kind. A new fault is one entry in the tuple of its module."""
 
-from tests.faults.plays import api, attacks, dcgm, driver, http, kubelet, labels, own, page, processes
+from tests.faults.plays import (
+    api,
+    attacks,
+    dcgm,
+    driver,
+    http,
+    kubelet,
+    labels,
+    neighbours,
+    own,
+    page,
+    processes,
+)
 
 PLAYS = (
     *driver.PLAYS,
@@ -13,4 +25,5 @@ PLAYS = (
     *http.PLAYS,
     *own.PLAYS,
     *attacks.PLAYS,
+    *neighbours.PLAYS,
 )

@@ -302,4 +302,11 @@ PLAYS = (
         fault=driver_gone(pynvml.NVML_ERROR_DRIVER_NOT_LOADED),
         shows=part_down("nvml", "driver_not_loaded"),
     ),
+    Play(
+        id="A17",
+        what="a card answers every call with an unknown error",
+        fault=driver_faults(FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", device=1)),
+        shows=card_down(1, "unknown_error"),
+        patience=5.0,  # at once: what it answered before is remembered for half a minute
+    ),
 )
