@@ -214,7 +214,9 @@ def agent_with(companion: Companion) -> Agent:
     return agent
 
 
-async def test_on_the_page_a_task_that_fails_ten_times_is_down_counted_and_back() -> None:
+async def test_on_the_page_a_task_that_fails_ten_times_is_down_counted_and_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     companion = Companion()
     companion.is_broken = True
     count = 'podgpu_errors_total{node="n",source="otlp",reason="crashed"}'
@@ -225,6 +227,8 @@ async def test_on_the_page_a_task_that_fails_ten_times_is_down_counted_and_back(
         companion.is_broken = False
         await page_has(client, up, lambda value: value == 1)
         await page_has(client, count, lambda value: value >= 10)
+    warnings = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == ["a part crashed; it is started again"]
 
 
 async def test_a_reading_loop_that_fails_is_shown_at_once_and_goes_on() -> None:

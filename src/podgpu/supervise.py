@@ -129,6 +129,11 @@ class _Task:
         self.causes: set[tuple[str, str]] = set()
 
 
+def is_crash(fault: Fault | None) -> bool:
+    """Whether a supervisor has logged it."""
+    return fault is not None and fault.reason == REASON
+
+
 async def end(*tasks: asyncio.Task[Any]) -> None:
     """Cancel the tasks and wait until they are over."""
     for task in tasks:

@@ -17,7 +17,7 @@ from podgpu.agent.feed import Feed
 from podgpu.agent.join import bare
 from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
 from podgpu.sources import Source
-from podgpu.supervise import Supervisor, Work
+from podgpu.supervise import Supervisor, Work, is_crash
 
 STALE_INTERVALS = 3  # nothing older is served
 
@@ -240,8 +240,8 @@ class Agent:
         )
 
     def _log_changes(self, snapshot: Snapshot) -> None:
-        """One line when a part or GPU goes down, changes its reason, or comes back."""
-        faults = {part.name: part.fault for part in snapshot.parts}
+        """One line when a part or GPU goes down, changes its reason, or comes back. The supervisor has its own."""
+        faults = {part.name: part.fault for part in snapshot.parts if not is_crash(part.fault)}
         cards = {_title(card.gpu): card.fault for card in snapshot.cards}
         for name, fault in (faults | cards).items():
             reason = fault.reason if fault else ""
@@ -249,7 +249,7 @@ class Agent:
                 self._logged[name] = reason
                 _log_change(name, fault)
         # Whoever writes a page may invent new cards in every cycle.
-        kept = {*faults, *cards, *map(_title, self._gpus.values())}
+        kept = {*(part.name for part in snapshot.parts), *cards, *map(_title, self._gpus.values())}
         self._logged = {name: reason for name, reason in self._logged.items() if name in kept and reason}
 
 
