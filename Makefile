@@ -14,7 +14,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST ?= -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deep soak-demo faults matrix check format docs proto bench bench-scale bench-page axe shots stress soak gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
+.PHONY: help demo test fuzz deep soak-demo faults matrix check format docs proto bench bench-scale bench-page axe shots stress soak gpu-wheels gpu-test lock clean dashboards image chart package kubernetes-tools test-kubernetes
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -37,6 +37,10 @@ demo: $(RUNS) ## serve a simulated node on http://127.0.0.1:19400
 
 test: $(READY) ## run all tests, or those that PYTEST="tests/views -q" names
 	$(BIN)/python -m pytest $(PYTEST)
+
+SECONDS_OF_FUZZ ?= 600
+fuzz: $(READY) ## damage documents, store answers, recordings and files for ten minutes of processor time, and see what escapes
+	$(BIN)/python -m tests.fuzz $(SECONDS_OF_FUZZ)
 
 deep: $(READY) ## try the property tests of the core with many more examples, for about a minute
 	PODGPU_TEST_PROFILE=deep $(BIN)/python -m pytest -q -m hypothesis tests/ledger tests/agent tests/views tests/serve

@@ -21,7 +21,7 @@ _NODE = {
     "option",
     "log",
     "feed",
-    "upkeep",
+    "supervise",
     "insight",
     "numbers",
 }
@@ -32,12 +32,12 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "log": set(),
     "feed": set(),
     "numbers": set(),
-    "upkeep": {"log"},
+    "supervise": {"log", "model"},
     "option": set(),
     "model": set(),
     "catalog": {"model"},
-    "sources": {"model", "catalog", "option", "log"},
-    "kube": {"model", "log", "option", "upkeep"},  # reads its files as options are read
+    "sources": {"model", "catalog", "option", "log", "supervise"},
+    "kube": {"model", "log", "option", "supervise"},  # reads its files as options are read
     "host": {"model"},
     "sharing": {"model", "catalog"},
     "ledger": {"model"},
@@ -53,9 +53,20 @@ MAY_IMPORT: Mapping[str, set[str]] = {
         "insight",
         "log",
         "feed",
-        "upkeep",
+        "supervise",
     },
-    "cluster": {"model", "catalog", "sources", "kube", "sharing", "insight", "option", "log", "feed"},
+    "cluster": {
+        "model",
+        "catalog",
+        "sources",
+        "kube",
+        "sharing",
+        "insight",
+        "option",
+        "log",
+        "feed",
+        "supervise",
+    },
     "views": {"model", "catalog", "insight", "numbers", "option"},
     "doctor": {
         "model",
@@ -64,7 +75,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
         "numbers",
         "views",
     },  # its findings use the same words as the views
-    "serve": {"model", "views", "option", "log"},
+    "serve": {"model", "views", "option", "log", "supervise"},
     "push": {"model", "option"},  # reads its variables as options are read
     "config": {"option", "model", "sources", "cluster", "views"},
     "assembly": {*_NODE, *_PAGES},

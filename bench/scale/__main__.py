@@ -9,6 +9,7 @@ from podgpu.assembly.agent import open_agent
 from podgpu.assembly.attribution import open_attribution
 from podgpu.config.precedence import load
 from podgpu.model import Snapshot
+from podgpu.supervise import Supervisor
 from podgpu.views.budget import Choice
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
@@ -33,7 +34,7 @@ async def _snapshots() -> list[Snapshot]:
     config = load({"source": ["simulator"]}, {})
     attribution = open_attribution(config)
     agent = open_agent(config, attribution)
-    watching = asyncio.create_task(attribution.run())
+    watching = asyncio.create_task(attribution.run(Supervisor()))
     found = []
     try:
         for _ in range(CYCLES):

@@ -78,6 +78,8 @@ class Hanging(Feed[Cluster]):
     """A cluster whose agents and whose store do not answer when they are asked for more."""
 
     ready = True
+    interval = 15.0
+    seconds_behind = 0.0
 
     @property
     def cluster(self) -> Cluster:

@@ -25,6 +25,7 @@ from podgpu.model import (
     Workload,
 )
 from podgpu.sources.simulator.kubernetes import Given
+from podgpu.supervise import Supervisor
 from tests.agent.stage import check_card, write_proc
 
 GPU, UID, OTHER = "GPU-1", "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
@@ -305,13 +306,16 @@ async def test_after_a_gap_no_power_is_made_up(tmp_path: Path) -> None:
 async def test_a_source_that_breaks_takes_nothing_down(tmp_path: Path) -> None:
     broken, sound = Pods("pods-api", breaks=True), Pods("apiserver")
     stage = Stage(tmp_path, Kubelet(), broken, sound)
-    running = asyncio.create_task(stage.attribution.run())
+    supervisor = Supervisor()
+    running = asyncio.create_task(stage.attribution.run(supervisor))
     await asyncio.sleep(0.05)
+    shown = supervisor.shown((broken.status(), sound.status()))
     running.cancel()
     (ended,) = await asyncio.gather(running, return_exceptions=True)
     assert isinstance(ended, asyncio.CancelledError)
     assert sound.runs == 1
-    assert stage.attribution.errors["pods-api", "crashed"] == 1
+    assert [part.up for part in shown] == [False, True]
+    assert supervisor.errors["pods-api", "crashed"] == 1
 
 
 class Broken:

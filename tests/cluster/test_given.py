@@ -11,6 +11,7 @@ from podgpu.cluster import given as module
 from podgpu.cluster.given import KubeGiven
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.whole.reader import ClusterReader
+from podgpu.supervise import Supervisor
 from tests.fakeapi.recorded import NODE
 from tests.fakeapi.server import FakeApi
 from tests.fakeapi.whole import recorded_cluster
@@ -21,7 +22,7 @@ async def following(fake: FakeApi) -> AsyncIterator[KubeGiven]:
     async with fake:
         api = ApiServer(fake.url)
         given = KubeGiven(ClusterReader(api, wanted()))
-        running = asyncio.create_task(given.run())
+        running = asyncio.create_task(given.run(Supervisor()))
         try:
             async with asyncio.timeout(5):
                 await given.complete()

@@ -12,7 +12,8 @@ from podgpu.cluster.agents.client import Client
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.survey import Found, GivenAgents, Place
 from podgpu.errors import UserError
-from podgpu.model import Cluster
+from podgpu.model import Cluster, Snapshot
+from podgpu.supervise import end
 from tests.cluster.fleet import Fleet, plain
 from tests.cluster.nodes import document, node_name
 from tests.tree import TERMS
@@ -151,3 +152,68 @@ async def test_an_agent_that_kubernetes_vouches_for_keeps_its_node_wherever_it_i
             (liar,) = (node for node in loop.cluster.nodes if node.state == "failed")
             assert liar.snapshot is None and "which has an agent of its own" in liar.detail
             assert (await loop.full(node_name(0))).node == node_name(0)
+
+
+class Hanging:
+    """A reader that never answers."""
+
+    origin = "agent"
+    written = None
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self._never = asyncio.Event()
+
+    async def read(self) -> Snapshot:
+        self.begun.set()
+        await self._never.wait()
+        raise AssertionError
+
+    async def full(self) -> Snapshot:
+        return await self.read()
+
+    async def close(self) -> None: ...
+
+
+async def test_a_stop_in_the_midst_of_a_round_leaves_no_task_behind() -> None:
+    """What goes on after the stop is cancelled when the process ends, and complains of it in the log."""
+    reader, before = Hanging(), asyncio.all_tasks()
+    loop = ClusterLoop(GivenAgents(["http://a"]), lambda _: reader, interval=15.0, terms=TERMS)
+    running = loop.supervisor.supervise("nodes", loop.run)
+    async with asyncio.timeout(5):
+        await reader.begun.wait()
+    await end(running)
+    await loop.close()
+    assert asyncio.all_tasks() == before
+
+
+class Broken:
+    """A survey that fails for as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.is_broken = True
+
+    async def find(self) -> Found:
+        if self.is_broken:
+            raise OverflowError("cannot convert float infinity to integer")
+        return Found(())
+
+    async def close(self) -> None: ...
+
+
+async def test_a_round_that_fails_is_a_part_that_is_down_and_comes_back() -> None:
+    survey = Broken()
+    loop = ClusterLoop(survey, lambda _: Hanging(), interval=0.01, terms=TERMS)
+    loop.supervisor.first_pause, loop.supervisor.longest_pause = 0.001, 0.01
+    running = loop.supervisor.supervise("nodes", loop.run)
+    try:
+        async with asyncio.timeout(20):
+            while not any(one.count >= 10 for one in loop.cluster.errors):
+                await loop.changed(loop.cluster)
+            assert [(part.name, part.up) for part in loop.cluster.parts] == [("nodes", False)]
+            survey.is_broken = False
+            while not loop.ready or not all(part.up for part in loop.cluster.parts):
+                await loop.changed(loop.cluster)
+    finally:
+        await end(running)
+        await loop.close()

@@ -9,6 +9,7 @@ from podgpu.assembly.whole import wanted
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.whole.reader import NODES, ClusterReader
 from podgpu.model import KubeObjects
+from podgpu.supervise import Supervisor
 from tests.fakeapi.recorded import listed, owners
 from tests.fakeapi.server import FakeApi
 
@@ -30,7 +31,7 @@ async def reading(fake: FakeApi, **options: Any) -> AsyncIterator[ClusterReader]
     async with fake:
         api = ApiServer(fake.url, connect_seconds=1.0, answer_seconds=2.0)
         reader = ClusterReader(api, wanted(), **options)
-        running = asyncio.create_task(reader.run())
+        running = asyncio.create_task(reader.run(Supervisor()))
         try:
             yield reader
         finally:

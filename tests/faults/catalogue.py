@@ -1,7 +1,7 @@
 """Every fault that podgpu must survive, in every phase: the cells of the matrix.
 
 A to H are kinds of faults: of the driver, the kubelet, the API server, dcgm-exporter, processes and pods, the page,
-HTTP and the agent itself. N are attacks that once succeeded.
+HTTP and the agent itself. K is what other agents do to the reader of a cluster. N are attacks that once succeeded.
 """
 
 import os
@@ -19,9 +19,10 @@ KINDS = {
     "F": "the page's text",
     "G": "HTTP clients",
     "H": "the agent itself",
+    "K": "other agents",
     "N": "attacks",
 }
-COUNTS = {"A": 17, "B": 8, "C": 10, "D": 7, "E": 10, "F": 6, "G": 11, "H": 14, "N": 15}
+COUNTS = {"A": 18, "B": 8, "C": 10, "D": 7, "E": 10, "F": 6, "G": 11, "H": 14, "K": 2, "N": 15}
 
 # What is played every time; all the rest takes `make matrix`. At least one of each kind.
 FEW = {
@@ -34,6 +35,7 @@ FEW = {
     "F1": (Phase.RUNNING,),
     "G6": (Phase.STOP,),
     "H8": (Phase.SCRAPE,),
+    "K1": (Phase.RUNNING,),
     "N4": (Phase.START,),
 }
 

@@ -143,3 +143,21 @@ def test_brand_serial_number_and_application_clocks_are_read(stage: Stage) -> No
     device = card_of(stage, h200(0)).read()
     assert (device.gpu.brand, device.gpu.serial) == ("NVIDIA", "1654424000000")
     assert values(device, "clock_application_hertz") == [1_980e6, 3_201e6]
+
+
+def test_a_card_whose_every_call_fails_is_down_at_once(stage: Stage) -> None:
+    """What it answered half a minute ago is remembered, and no sign of life."""
+    card = card_of(stage, h200(0))
+    assert card.read().fault is None
+    change(stage, FakeFault(UNKNOWN_ERROR))
+    fault = card.read().fault
+    assert fault and (fault.reason, fault.detail) == ("unknown_error", "no call answered")
+    change(stage)
+    assert card.read().fault is None
+
+
+def test_a_card_that_answers_a_single_call_is_up(stage: Stage) -> None:
+    card = card_of(stage, h200(0))
+    card.read()
+    change(stage, FakeFault(UNKNOWN_ERROR, "nvmlDeviceGetUtilizationRates"))
+    assert card.read().fault is None

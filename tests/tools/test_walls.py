@@ -17,7 +17,7 @@ BREACHES = {
     "errors": "model",
     "log": "model",
     "feed": "model",
-    "upkeep": "model",
+    "supervise": "views",
     "option": "config",
     "model": "catalog",
     "numbers": "model",

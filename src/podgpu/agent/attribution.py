@@ -46,7 +46,7 @@ from podgpu.model import (
 )
 from podgpu.sharing.inventory import Host, Inventory
 from podgpu.sources.residents import Allocations, Pods, Processes, Workloads
-from podgpu.upkeep import kept_going
+from podgpu.supervise import Supervisor, Work
 
 SAVE_SECONDS = 0.2  # that a cycle waits for the disk
 MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on
@@ -120,13 +120,12 @@ class Attribution:
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
 
-    async def run(self) -> None:
+    async def run(self, supervisor: Supervisor) -> None:
         """Keep the pod lists and the claims fresh until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._roster.run())
-            group.create_task(self._stock.run())
-            if self._recent:
-                group.create_task(kept_going(self._recent))
+        works: list[tuple[str, Work]] = [(source.name, source.run) for source in self._roster.sources]
+        if self._recent:
+            works.append((self._recent.name, self._recent.run))
+        await supervisor.run([*works, *self._stock.works()])
 
     async def close(self) -> None:
         await self._stock.close()

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -17,14 +18,19 @@ from podgpu.agent.join import bare
 from podgpu.insight import Terms, conclude
 from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
 from podgpu.sources import Source
-from podgpu.upkeep import Running, kept_going
+from podgpu.supervise import Supervisor, Work, is_crash
 
 STALE_INTERVALS = 3  # nothing older is served
 
 
-class Companion(Running, Protocol):
+class Companion(Protocol):
     """A part beside the reading, such as a push of what was read. Its state is in each snapshot."""
 
+    @property
+    def name(self) -> str: ...
+    @property
+    def errors(self) -> Counter[str]: ...
+    async def run(self) -> None: ...
     def status(self) -> PartStatus: ...
     async def close(self) -> None: ...
 
@@ -48,6 +54,7 @@ class Agent:
         self._terms = terms
         # What a simulated node did before is known to its simulator.
         self._watched_since = None if source.demo else time.time()
+        self.supervisor = Supervisor(self._show_failure)
         self._address = address
         self._source = source
         self._attribution = attribution
@@ -79,12 +86,10 @@ class Agent:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for companion in self._companions:
-                group.create_task(kept_going(companion))
-            if self._attribution:
-                group.create_task(self._attribution.run())
-            group.create_task(self._beat())
+        works: list[tuple[str, Work]] = [(one.name, one.run) for one in self._companions]
+        if self._attribution:
+            works.append((self.name, partial(self._attribution.run, self.supervisor)))
+        await self.supervisor.run([*works, (self._source.name, self._beat)])
 
     async def _beat(self) -> None:
         """Read once per interval; a release brings the next reading forward."""
@@ -191,9 +196,17 @@ class Agent:
             pods=attributed.pods,
             unclaimed=attributed.unclaimed,
             sharing=attributed.sharing,
-            parts=(status, *report.parts, *attributed.parts, *(one.status() for one in self._companions)),
+            parts=self.supervisor.shown(
+                (status, *report.parts, *attributed.parts, *(one.status() for one in self._companions))
+            ),
         )
         return conclude(snapshot, self._terms)
+
+    def _show_failure(self) -> None:
+        """Say at once that a task has failed: the next reading may never come."""
+        last = self.snapshot
+        parts = self.supervisor.shown(last.parts)
+        self._feed.publish(msgspec.structs.replace(last, parts=parts, errors=self._error_counts()))
 
     def _expire_at(self, when: float) -> None:
         """Set the alarm for the time from which the snapshot must not be served any more."""
@@ -223,7 +236,9 @@ class Agent:
             self._errors.update({(name, reason): count for reason, count in errors.items()})
 
     def _error_counts(self) -> tuple[ErrorCount, ...]:
-        counts = self._errors + (self._attribution.errors if self._attribution else Counter())
+        counts = self._errors + self.supervisor.errors
+        if self._attribution:
+            counts += self._attribution.errors
         for one in self._companions:
             counts.update({(one.name, reason): count for reason, count in one.errors.items()})
         return tuple(
@@ -232,14 +247,21 @@ class Agent:
         )
 
     def _log_changes(self, snapshot: Snapshot) -> None:
-        """One line when a part or GPU goes down, changes its reason, or comes back."""
-        faults = {part.name: part.fault for part in snapshot.parts}
-        faults |= {f"gpu {card.gpu.index} {card.gpu.uuid}": card.fault for card in snapshot.cards}
-        for name, fault in faults.items():
+        """One line when a part or GPU goes down, changes its reason, or comes back. The supervisor has its own."""
+        faults = {part.name: part.fault for part in snapshot.parts if not is_crash(part.fault)}
+        cards = {_title(card.gpu): card.fault for card in snapshot.cards}
+        for name, fault in (faults | cards).items():
             reason = fault.reason if fault else ""
             if self._logged.get(name, "") != reason:
                 self._logged[name] = reason
                 _log_change(name, fault)
+        # Whoever writes a page may invent new cards in every cycle.
+        kept = {*(part.name for part in snapshot.parts), *cards, *map(_title, self._gpus.values())}
+        self._logged = {name: reason for name, reason in self._logged.items() if name in kept and reason}
+
+
+def _title(gpu: Gpu) -> str:
+    return f"gpu {gpu.index} {gpu.uuid}"
 
 
 def _log_change(name: str, fault: Fault | None) -> None:

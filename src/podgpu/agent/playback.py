@@ -8,6 +8,7 @@ from podgpu.agent.feed import Feed
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
 from podgpu.sources import Playing
+from podgpu.supervise import Supervisor
 
 MOST_WAIT_SECONDS = 0.5  # a pause or another speed may come at any time
 
@@ -16,9 +17,11 @@ class Playback:
     """`take` makes a snapshot of a recorded document."""
 
     ready = True
+    name = "playback"
 
     def __init__(self, player: Playing, take: Callable[[bytes], Snapshot]) -> None:
         self.player = player
+        self.supervisor = Supervisor()
         self._take = take
         self._shown = player.number
         self._feed = Feed(self._snapshot())

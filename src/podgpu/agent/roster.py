@@ -1,13 +1,11 @@
 """Who is on the node, by the best list of pods there is."""
 
-import asyncio
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from podgpu.model import Pod
 from podgpu.sources.residents import Pods, Rescans
-from podgpu.upkeep import kept_going
 
 
 class Roster:
@@ -15,12 +13,6 @@ class Roster:
 
     def __init__(self, sources: Sequence[Pods]) -> None:
         self.sources = tuple(sources)
-
-    async def run(self) -> None:
-        """Keep the lists fresh until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for source in self.sources:
-                group.create_task(kept_going(source))
 
     def pods(self) -> tuple[Pod, ...]:
         """Take the list of a source that works, else of one that did.

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from podgpu.model import Fault, PartStatus, Pod, Workload
 from podgpu.sources.residents import Workloads
+from podgpu.supervise import brief
 
 SECONDS = 0.2  # how long a cycle waits; the rest comes with the next
 
@@ -22,7 +23,7 @@ class WorkloadNames:
     async def of(self, pods: Sequence[Pod]) -> Mapping[str, Workload]:
         """Return workloads by the UID of the pod."""
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._workloads.resolve(pods))
+            self._asking = brief(self._workloads.resolve(pods))
         done, _ = await asyncio.wait({self._asking}, timeout=self._patience)
         error = self._asking.exception() if done else None
         self.status = _broken(self._workloads.name, error) if error else None

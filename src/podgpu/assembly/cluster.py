@@ -14,7 +14,7 @@ from podgpu.cluster.agents.login import Login
 from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.agents.proxy import ProxyClient
 from podgpu.cluster.given import KubeGiven
-from podgpu.cluster.loop import AT_ONCE, ClusterLoop
+from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
 from podgpu.cluster.reader import Reader
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.history import StoreHistory
@@ -29,6 +29,7 @@ from podgpu.model import Cluster, Snapshot
 from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PORT
 from podgpu.sources.dcgm.options import Options as DcgmOptions
+from podgpu.supervise import end
 
 
 class Closable(Protocol):
@@ -49,7 +50,9 @@ class OpenCluster:
         self._others = (*others, history) if history else others
         self.history = history
         self._api = api
-        self.running = asyncio.create_task(loop.run())
+        self.supervisor = loop.supervisor
+        self.interval = loop.interval
+        self.running = self.supervisor.supervise(PART, loop.run)
 
     @property
     def ready(self) -> bool:
@@ -59,6 +62,11 @@ class OpenCluster:
     def cluster(self) -> Cluster:
         """The newest one: the same object until there is a newer one. Its nodes come in while `ready` is false."""
         return self._loop.cluster
+
+    @property
+    def seconds_behind(self) -> float:
+        """How long ago it was last looked how the nodes stand."""
+        return self._loop.seconds_behind
 
     async def changed(self, seen: Cluster) -> Cluster:
         """Return the newest cluster once it is another than `seen`."""
@@ -78,8 +86,7 @@ class OpenCluster:
             raise
 
     async def close(self) -> None:
-        self.running.cancel()
-        await asyncio.gather(self.running, return_exceptions=True)
+        await end(self.running)
         await self._loop.close()
         for one in self._others:
             await one.close()

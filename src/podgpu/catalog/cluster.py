@@ -51,6 +51,14 @@ ITSELF: tuple[Metric, ...] = (
         scope=Scope.CLUSTER,
     ),
     _row(
+        "errors_total",
+        ("source", "reason"),
+        "How often a part of the reader of the cluster failed and was started again.",
+        kind=Kind.COUNTER,
+        worth=Worth.VITAL,
+        scope=Scope.CLUSTER,
+    ),
+    _row(
         "node_info",
         ("state", "origin", "reason"),
         "How a node stands, who reported it (agent, dcgm, store or api), and why it is not fresh.",

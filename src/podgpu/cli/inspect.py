@@ -69,19 +69,21 @@ def _show(arguments: Namespace, cluster: Cluster) -> int:
 async def _given(config: Config) -> Cluster:
     """Ask the API server alone, once."""
     import asyncio
+    from functools import partial
 
     from podgpu import __version__
     from podgpu.assembly.access import check, open_access
     from podgpu.assembly.whole import open_reader
     from podgpu.cluster.allocations import allocate
     from podgpu.numbers import duration
+    from podgpu.supervise import Supervisor, end
 
     api = open_access(config)
     reader = open_reader(config, api)
-    running = None
+    supervisor, running = Supervisor(), None
     try:
         await check(api)
-        running = asyncio.create_task(reader.run())
+        running = supervisor.supervise("inspect", partial(reader.run, supervisor))
         async with asyncio.timeout(PATIENCE_SECONDS):
             objects = await reader.complete()
         found = allocate(objects)
@@ -90,7 +92,7 @@ async def _given(config: Config) -> Cluster:
             version=__version__,
             nodes=tuple(found.nodes.values()),
             pending=found.pending,
-            parts=reader.statuses(),
+            parts=supervisor.shown(reader.statuses()),
         )
     except TimeoutError:
         raise UserError(
@@ -98,8 +100,7 @@ async def _given(config: Config) -> Cluster:
         ) from None
     finally:
         if running:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            await end(running)
         await reader.close()
         await api.close()
 

@@ -10,7 +10,9 @@ from podgpu.cluster.allocations import Allocated, allocate
 from podgpu.feed import Feed
 from podgpu.kube.whole.reader import ClusterReader
 from podgpu.model import Fault, KubeObjects, PartStatus, Pod, Workload
+from podgpu.supervise import Supervisor
 
+PART = "allocations"
 FIRST_SECONDS = 10.0  # for the first lists; what is there by then is shown
 PAUSE_SECONDS = 0.5  # between two looks, however often objects change
 
@@ -32,7 +34,7 @@ class KubeGiven:
         return self._feed.newest
 
     def parts(self) -> tuple[PartStatus, ...]:
-        own = PartStatus(name="allocations", up=self._fault is None, fault=self._fault)
+        own = PartStatus(name=PART, up=self._fault is None, fault=self._fault)
         return *self._reader.statuses(), own
 
     def pods_of(self, node: str) -> Sequence[Pod] | None:
@@ -51,10 +53,10 @@ class KubeGiven:
     async def changed(self, seen: Allocated) -> Allocated:
         return await self._feed.changed(seen)
 
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._reader.run())
-            group.create_task(self._follow())
+    async def run(self, supervisor: Supervisor) -> None:
+        """Work until cancelled."""
+        reading = partial(self._reader.run, supervisor)
+        await supervisor.run([(PART, reading), (PART, self._follow)])
 
     async def close(self) -> None:
         await self._reader.close()

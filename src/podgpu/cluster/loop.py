@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from podgpu import __version__
 from podgpu.cluster.allocations import Allocated
 from podgpu.cluster.claims import conflict, holder, looks_by_name
+from podgpu.cluster.node_log import NodeLog
 from podgpu.cluster.reader import REASONS, Reader, ReadFault
 from podgpu.cluster.retired import Retired
 from podgpu.cluster.standing import Look, is_unchanged, stand
@@ -17,10 +18,14 @@ from podgpu.cluster.survey import Place, Survey
 from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.insight import Terms, conclude_cluster, conclude_node
-from podgpu.model import Cluster, ClusterNode, PartStatus, Snapshot
+from podgpu.model import Cluster, ClusterNode, ErrorCount, PartStatus, Snapshot
+from podgpu.supervise import Supervisor, Work, brief, end
 
 AT_ONCE = 64  # nodes that are read at a time
 PUBLISH_SECONDS = 0.5  # at the least, between two clusters
+PART = "nodes"
+
+T = TypeVar("T")
 
 
 class Given(Protocol):
@@ -37,7 +42,7 @@ class Given(Protocol):
     async def changed(self, seen: Allocated) -> Allocated:
         """Return the newest once it is another than `seen`."""
 
-    async def run(self) -> None: ...
+    async def run(self, supervisor: Supervisor) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -57,15 +62,18 @@ class ClusterLoop:
         at_once: int = AT_ONCE,
     ) -> None:
         self.ready = False
+        self.supervisor = Supervisor(self._publish)
+        self.interval = interval
+        self._looked_at = time.monotonic()
         self._survey = survey
         self._open_reader = open_reader
-        self._interval = interval
         self._terms = terms
         self._name = name
         self._given = given
         self._turns = asyncio.Semaphore(at_once)
         self._stations: dict[Place, Station] = {}
         self._parts: tuple[PartStatus, ...] = ()
+        self._log = NodeLog()
         self._known: Mapping[str, ClusterNode] = {}
         self._retired = Retired()
         self._feed = Feed(Cluster(taken_at=time.time(), version=__version__, name=name))
@@ -74,6 +82,11 @@ class ClusterLoop:
     def cluster(self) -> Cluster:
         """The newest one, the same object until there is a newer one."""
         return self._feed.newest
+
+    @property
+    def seconds_behind(self) -> float:
+        """How long ago it was last looked how the nodes stand. Each cluster says how old its nodes are."""
+        return time.monotonic() - self._looked_at
 
     async def changed(self, seen: Cluster) -> Cluster:
         """Return the newest cluster once it is another than `seen`."""
@@ -94,24 +107,21 @@ class ClusterLoop:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            if self._given is not None:
-                group.create_task(self._given.run())
-                group.create_task(self._follow(self._given))
-            group.create_task(self._beat())
+        works: list[tuple[str, Work]] = [(PART, self._beat), (PART, self._look)]
+        if self._given is not None:
+            works.append((PART, partial(self._given.run, self.supervisor)))
+            works.append((PART, partial(self._follow, self._given)))
+        await self.supervisor.run(works)
 
     async def round(self) -> None:
         """Read every node once. What is there already is published while the slow ones are waited for."""
-        found = await self._survey.find()
+        found = await self._while_publishing(self._survey.find())
         self._parts = found.parts
         await self._keep(found.places)
-        reading = asyncio.gather(*(self._read(one) for one in self._stations.values()))
-        while not reading.done():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(reading), PUBLISH_SECONDS)
-            self._publish()
+        await self._while_publishing(self._read_all())
         self.ready = True
         self._publish()
+        self._log.sum_up()
 
     async def close(self) -> None:
         self._retired.close()
@@ -133,9 +143,28 @@ class ClusterLoop:
         if self._given is not None:
             await self._given.complete()
         while True:
-            due = time.monotonic() + self._interval
+            due = time.monotonic() + self.interval
             await self.round()
             await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+    async def _look(self) -> None:
+        """See to it that nodes grow old on the page even if a round hangs or fails."""
+        while True:
+            await asyncio.sleep(self.interval)
+            self._publish()
+
+    async def _while_publishing(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do the work, and show meanwhile what there is already."""
+        task = brief(work)
+        try:
+            while not (await asyncio.wait({task}, timeout=PUBLISH_SECONDS))[0]:
+                self._publish()
+            return task.result()
+        finally:
+            await end(task)
+
+    async def _read_all(self) -> None:
+        await asyncio.gather(*(self._read(one) for one in self._stations.values()))
 
     async def _read(self, station: Station) -> None:
         async with self._turns:
@@ -147,26 +176,32 @@ class ClusterLoop:
             await self._stations.pop(place).reader.close()
         for place in places:
             if place not in self._stations:
-                self._stations[place] = Station(place, self._open_reader(place), self._terms)
+                self._stations[place] = Station(place, self._open_reader(place), self._terms, self._log)
 
     def _publish(self) -> None:
         allocated = self._given.allocated() if self._given else Allocated()
         nodes = self._nodes(allocated.nodes)
-        parts = (*self._parts, *(self._given.parts() if self._given else ()))
+        parts = self.supervisor.shown((*self._parts, *(self._given.parts() if self._given else ())))
         last = self.cluster
-        is_same = _same(nodes, last.nodes) and allocated.pending == last.pending
+        self._looked_at = time.monotonic()
+        errors = tuple(
+            ErrorCount(source=source, reason=reason, count=count)
+            for (source, reason), count in sorted(self.supervisor.errors.items())
+        )
+        is_same = _same(nodes, last.nodes) and (allocated.pending, errors) == (last.pending, last.errors)
         if self.ready and is_same and list(map(_state, parts)) == list(map(_state, last.parts)):
             return
         self._retired.add(last.nodes, nodes)
         cluster = Cluster(
             taken_at=time.time(),
             version=__version__,
-            interval_seconds=self._interval,
+            interval_seconds=self.interval,
             name=self._name,
             demo=any(node.snapshot is not None and node.snapshot.demo for node in nodes),
             nodes=nodes,
             pending=allocated.pending,
             parts=parts,
+            errors=errors,
         )
         self._feed.publish(conclude_cluster(cluster, self._terms))
 
@@ -184,9 +219,9 @@ class ClusterLoop:
     ) -> ClusterNode:
         """Return the node as it was if nothing has changed: whoever rendered it need not do so again."""
         is_known_alike = self._known.get(name) is known.get(name)
-        if before is not None and is_known_alike and is_unchanged(before, look, self._interval):
+        if before is not None and is_known_alike and is_unchanged(before, look, self.interval):
             return before
-        now = conclude_node(stand(name, look, known.get(name), self._interval), self._terms)
+        now = conclude_node(stand(name, look, known.get(name), self.interval), self._terms)
         return before if before is not None and before.snapshot is now.snapshot and before == now else now
 
 

@@ -27,6 +27,7 @@ REASONS = {
     "stopped": "It answers, but takes no new readings: look at its log.",
     "store_failed": "The store gave no answer: check --prometheus.url; docs/report.md lists the reasons.",
     "not_scraped": "The store has no new samples of it: check whether its agent runs and is still scraped.",
+    "implausible": "The store has numbers of it that no node can have: look at its series, and at who writes them.",
     "failed": "Reading it failed: look at the log of podgpu cluster, and report it.",
 }
 

@@ -3,7 +3,7 @@
 import time
 from urllib.parse import urlsplit
 
-from podgpu import log
+from podgpu.cluster.node_log import NodeLog
 from podgpu.cluster.reader import Reader, ReadFault
 from podgpu.cluster.standing import Look
 from podgpu.cluster.survey import Place
@@ -14,7 +14,7 @@ from podgpu.model import Snapshot
 class Station:
     """`snapshot` is concluded; it is the reader's own object where its agent did that on the same terms."""
 
-    def __init__(self, place: Place, reader: Reader, terms: Terms) -> None:
+    def __init__(self, place: Place, reader: Reader, terms: Terms, node_log: NodeLog) -> None:
         self.place = place
         self.reader = reader
         self._terms = terms
@@ -22,6 +22,7 @@ class Station:
         self.snapshot: Snapshot | None = None
         self.fault: ReadFault | None = None
         self._new_at = 0.0
+        self._log = node_log
 
     @property
     def name(self) -> str:
@@ -36,17 +37,18 @@ class Station:
     async def read(self) -> None:
         try:
             snapshot = await self.reader.read()
+            is_new = snapshot is not self._read
+            judged = concluded(snapshot, self._terms) if is_new else self.snapshot
         except ReadFault as fault:
             self._failed(fault)
         except Exception as error:  # one node must not stop the others
             self._failed(ReadFault("failed", repr(error)))
         else:
             if self.fault is not None:
-                log.info("a node is back", node=self.name)
+                self._log.back(self.name)
             self.fault = None
-            if snapshot is not self._read:
-                self.snapshot, self._read = concluded(snapshot, self._terms), snapshot
-                self._new_at = time.monotonic()
+            if is_new:
+                self.snapshot, self._read, self._new_at = judged, snapshot, time.monotonic()
 
     def look(self, now: float) -> Look:
         return Look(
@@ -59,5 +61,5 @@ class Station:
 
     def _failed(self, fault: ReadFault) -> None:
         if self.fault is None or self.fault.reason != fault.reason:
-            log.warning("a node cannot be read", node=self.name, reason=fault.reason, detail=fault.detail)
+            self._log.lost(self.name, fault.reason, fault.detail)
         self.fault = fault

@@ -8,6 +8,7 @@ _BUG = "A bug in podgpu. Please report this with the detail."
 NEXT = {
     "attribution_error": "A bug in podgpu. The cards' own numbers stand; please report this with the detail.",
     "corrupted_inforom": "The card's InfoROM is damaged. Run nvidia-smi; the card may need service.",
+    "crashed": "A bug in podgpu ended this part. It is started again; please report this with the log.",
     "deadline": "It does not answer in time. If this lasts, check whether the node is overloaded.",
     "driver_mismatch": "The driver was upgraded while in use. Drain the node, then reboot it.",
     "driver_not_loaded": "Load the NVIDIA driver on the node; the agent notices by itself.",

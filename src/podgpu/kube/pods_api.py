@@ -21,6 +21,7 @@ from podgpu.kube.kubelet.wire import Walk
 from podgpu.kube.pod_list import PodList
 from podgpu.kube.pod_message import to_pod
 from podgpu.model import Fault, PartStatus, Pod
+from podgpu.supervise import brief
 
 FOLDER = "pods-api"  # in the kubelet's own
 LIST = "/v1alpha1.Pods/ListPods"
@@ -81,7 +82,7 @@ class PodsApi:
         """List and watch, until it is time to list again or something fails."""
         with rpc.connected(self._socket) as channel:
             await self._listed(channel)
-            watch = asyncio.create_task(self._watch(channel))
+            watch = brief(self._watch(channel))
             try:
                 await asyncio.wait({watch}, timeout=RELIST_SECONDS)
                 if watch.done():

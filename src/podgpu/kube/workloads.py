@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from podgpu.kube.api import Api, ApiFault
 from podgpu.kube.pod_object import OwnerEntry, controller
 from podgpu.model import OwnerReference, Pod, Workload
+from podgpu.supervise import brief
 
 DEEPEST = 6
 MOST_REQUESTS = 16  # started per call
@@ -144,7 +145,7 @@ class Workloads:
             for uid, (owner, namespace) in list(unknown.items()):
                 if uid not in self._asking and left and now >= max(self._quiet_until, self._due_at(uid, now)):
                     left -= 1
-                    self._asking[uid] = asyncio.create_task(self._ask(api, owner, namespace))
+                    self._asking[uid] = brief(self._ask(api, owner, namespace))
             waited = [self._asking[uid] for uid in unknown if uid in self._asking]
             if not waited:
                 return

@@ -57,7 +57,7 @@ class Node:
         """Wait until every part has answered, at most ten seconds."""
         if self._loop is not None:
             raise RuntimeError("a Node runs once; make another one")
-        self._loop = asyncio.create_task(self._agent.run())
+        self._loop = self._agent.supervisor.supervise(self._agent.name, self._agent.run)
         try:
             await self._first_snapshot(self._loop)
         except BaseException:

@@ -1,10 +1,11 @@
 """Many nodes side by side. Each keeps its own snapshot: there is never one merged book."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.model.insight import Insight
 from podgpu.model.pod import Workload
-from podgpu.model.snapshot import PartStatus, Snapshot
+from podgpu.model.snapshot import ErrorCount, PartStatus, Snapshot
 
 CLUSTER_SCHEMA = 1
 
@@ -38,15 +39,21 @@ class ClusterNode(Struct, frozen=True, kw_only=True, weakref=True):
     model: str = ""  # of its GPUs, by the node's labels or its snapshot; empty if not known or mixed
     ready: bool | None = None  # whether Kubernetes says that the node is; absent if not known
     address: str = ""  # its internal IP address; empty if not known
-    insight: Insight | None = (
-        None  # what follows, where it is not what the snapshot says: the node is not fresh
-    )
+    insight: Insight | None = None  # what follows, if the node is not fresh; else the snapshot has it
     written: Written | None = None  # in no document
 
     @property
     def concluded(self) -> Insight | None:
         """What follows from what is known of the node now."""
         return self.insight or (self.snapshot.insight if self.snapshot else None)
+
+
+def set_aside(node: ClusterNode, error: Exception) -> ClusterNode:
+    """Return the node without what it sent, which a view cannot show, and with the reason."""
+    detail = f"What it sent cannot be shown ({type(error).__name__}): look at the log, and report it."
+    return replace(
+        node, state="failed", reason="failed", detail=detail, snapshot=None, written=None, insight=None
+    )
 
 
 class PendingPod(Struct, frozen=True, kw_only=True):
@@ -74,6 +81,7 @@ class Cluster(Struct, frozen=True, kw_only=True, weakref=True):
     nodes: tuple[ClusterNode, ...] = ()  # by name
     pending: tuple[PendingPod, ...] = ()  # oldest first
     parts: tuple[PartStatus, ...] = ()  # what the reader of the cluster depends on
+    errors: tuple[ErrorCount, ...] = ()  # counted by part and reason; nodes have their own
     insight: Insight | None = None  # what follows from all this; absent until concluded
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.errors import UserError
+from podgpu.model.bounds import Numbers
 from podgpu.model.card import Card
 from podgpu.model.device import Instance, Reading
 from podgpu.model.snapshot import SCHEMA, Snapshot
@@ -54,13 +55,17 @@ _DOCUMENT: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
 _SCHEMA: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
     msgspec.defstruct("_Schema", [("schema", object, None)])
 )
+# How a document writes what the model has as plain rows.
+NUMBERS = Numbers({Reading: _Reading})
+_check_numbers = NUMBERS.checker(Snapshot)
 
 
 def decode(data: bytes | msgspec.Raw) -> Snapshot:
     """Raises SchemaError for another schema, and UserError for what is not a snapshot at all."""
     try:
         document = _DOCUMENT.decode(data)
-    except msgspec.MsgspecError as error:
+        _check_numbers(data)
+    except (ValueError, RecursionError) as error:  # also of text that is not UTF-8
         _check(_schema(data))
         raise UserError(
             f"This is not a podgpu snapshot ({error}): take one with `podgpu snapshot`."
@@ -78,7 +83,7 @@ def _schema(data: bytes | msgspec.Raw) -> object:
     """Return the schema of a document that is not ours, or None if it names none."""
     try:
         return _SCHEMA.decode(data).schema
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):
         return None
 
 

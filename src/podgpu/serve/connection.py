@@ -13,6 +13,7 @@ from podgpu.serve.entry.origin import origin
 from podgpu.serve.head import Head, Refusal, too_long
 from podgpu.serve.limits import Limits
 from podgpu.serve.request import Request
+from podgpu.supervise import brief
 
 PIECE_BYTES = 64 * 1024
 _SCRAPED = (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED)
@@ -143,7 +144,7 @@ class Connection(asyncio.Protocol):
         request = head.request(peer[0] if isinstance(peer, tuple) else None, certified=certified)
         self._head = self._head_since = self.quiet_since = None
         self.is_proven = True
-        self._serving = self._loop.create_task(self._serve(request, head))
+        self._serving = brief(self._serve(request, head))
 
     async def _serve(self, request: Request, head: Head) -> None:
         async def send(response: Response, *, closing: bool) -> None:

@@ -25,6 +25,7 @@ from podgpu.serve.node import Node
 from podgpu.serve.pages import Pages
 from podgpu.serve.routes import PROBED, Route, Routes
 from podgpu.serve.static import assets
+from podgpu.supervise import Supervisor
 
 # For requests that were sent before the stop to be read and begun.
 LAST_CALL_SECONDS = 0.05
@@ -53,7 +54,9 @@ class Front:
         max_connections: int,
         limits: Limits = DEFAULT,
         guard: Guard | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
+        self._supervisor = supervisor or Supervisor()
         self._limits = limits
         self._guard = guard or Guard()
         self._load = Load(max_requests)
@@ -96,7 +99,7 @@ class Front:
         except BaseException:
             await self.stop()
             raise
-        self._sweeper = asyncio.create_task(self._sweep())
+        self._sweeper = self._supervisor.supervise("server", self._sweep)
 
     async def stop(self) -> None:
         """Accept nothing more, let requests in progress finish, then close."""
@@ -167,13 +170,16 @@ class Server(Front):
         limits: Limits = DEFAULT,
         menu: Menu = NATIVE_ALONE,
         guard: Guard | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
+        supervisor = supervisor or Supervisor()
         pages, guard = Pages(series_limit, menu), guard or Guard()
         super().__init__(
             partial(Routes, agent, pages, hosts=guard.hosts),
-            Journal(NodeSubject(agent, pages), max_streams),
+            Journal(NodeSubject(agent, pages), max_streams, supervisor),
             max_requests=max_requests,
             max_connections=max_connections,
             limits=limits,
             guard=guard,
+            supervisor=supervisor,
         )

@@ -14,6 +14,7 @@ import msgspec
 from podgpu.catalog import profiling
 from podgpu.model import Device, Fault, Instance, MigInstance, PartStatus, Reading, Report
 from podgpu.sources import Source
+from podgpu.supervise import brief
 
 PATIENCE = 0.5  # seconds to wait for the second after the first; a later answer counts for the next cycle
 FRESH_CYCLES = 2  # an older answer is not merged
@@ -40,7 +41,7 @@ class Merged:
         """Return the first source's report even if the second fails. The second is shown as a part."""
         self._began.append(time.monotonic())
         self._listen()
-        asking = self._asking = self._asking or asyncio.create_task(self._second.read())
+        asking = self._asking = self._asking or brief(self._second.read())
         report = await self._first.read()
         await asyncio.wait({asking}, timeout=PATIENCE)
         self._listen()

@@ -25,6 +25,15 @@ def clean(value: str | bytes) -> str:
     return safe.encode()[:MAX_BYTES].decode("utf-8", "ignore")
 
 
+def printable(value: str) -> str:
+    """Make it one line that no terminal takes for a command. It keeps its length."""
+    if value.isascii() and value.isprintable():
+        return value
+    return (
+        _UNPRINTABLE.sub(_REPLACEMENT, value).replace("\n", " ").replace("\u2028", " ").replace("\u2029", " ")
+    )
+
+
 def line(value: str | bytes) -> str:
     """Like `clean`, on one line."""
     return clean(value).replace("\n", " ")

@@ -10,6 +10,7 @@ from podgpu.kube.api.server import ApiServer
 from podgpu.kube.podresources import Allocated
 from podgpu.kube.resource_claims import ClaimTiming, ResourceClaims
 from podgpu.model import Allocation, DynamicAllocation, PartStatus, Pod
+from podgpu.supervise import Supervisor
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, dynamic_resources
 from tests.fakeapi.server import FakeApi
@@ -53,7 +54,7 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
         api = ApiServer(fake.url)
         claims = ResourceClaims(api, NODE, timing=ClaimTiming(refresh=0.05))
         stock = Stock(patience=1.0, systems=(), allocations=Kubelet(), dynamics=claims)
-        running = asyncio.create_task(stock.run())
+        running = asyncio.create_task(Supervisor().run(stock.works()))
         try:
             await stock.take((), (pod,))
             await until(lambda: bool(claims.claims()))

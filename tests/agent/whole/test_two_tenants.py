@@ -24,6 +24,7 @@ from podgpu.host.recent import RecentProcesses
 from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
 from podgpu.sharing import kai
 from podgpu.sharing.hami.note import NOTE
+from podgpu.supervise import Supervisor
 from tests.agent.stage import StillPods, check_card
 from tests.agent.test_attribution import Kubelet
 from tests.faults.props.traced import TRACED
@@ -152,7 +153,7 @@ async def billed(
         recent=recent,
         state=state,
     )
-    running = asyncio.create_task(attribution.run())
+    running = asyncio.create_task(attribution.run(Supervisor()))
     end = time.monotonic() if read_at is None else read_at
     for cycle in range(CYCLES + 1):
         at = end - (CYCLES - cycle) * SECONDS

@@ -9,6 +9,7 @@ from tests.faults.plays import (
     http,
     kubelet,
     labels,
+    neighbours,
     own,
     page,
     processes,
@@ -28,4 +29,5 @@ PLAYS = (
     *own.PLAYS,
     *cluster.PLAYS,
     *attacks.PLAYS,
+    *neighbours.PLAYS,
 )

@@ -367,4 +367,11 @@ PLAYS = (
         shows=survived(says_unheard),
         recovers=LISTED,
     ),
+    Play(
+        id="A18",
+        what="a card answers every call with an unknown error",
+        fault=driver_faults(FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", device=1)),
+        shows=card_down(1, "unknown_error"),
+        patience=5.0,  # at once: what it answered before is remembered for half a minute
+    ),
 )

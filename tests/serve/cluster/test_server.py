@@ -39,6 +39,8 @@ CLUSTER = Cluster(
 
 class StubFeed(Feed[Cluster]):
     ready = True
+    interval = 5.0
+    seconds_behind = 0.0
 
     @property
     def cluster(self) -> Cluster:
@@ -215,7 +217,8 @@ async def test_a_pods_past_comes_from_the_store() -> None:
         found = await get(server, "/api/v1/history?pod=ml/train&hours=24")
         assert (found.status, msgspec.json.decode(found.body)) == (200, {"busy": [[1.0, 0.5]]})
         assert (await get(server, "/api/v1/history?pod=ml/lost")).status == 502
-        for query in ("", "pod=train", "pod=ml/a&hours=0", "pod=ml/a&hours=x", "pod=ml/a&hours=9999999999"):
+        hours = ("0", "x", "745", "9999999999", "000000001999999", "٣")
+        for query in ("", "pod=train", *(f"pod=ml/a&hours={each}" for each in hours)):
             assert (await get(server, f"/api/v1/history?{query}")).status == 400
     assert history.asked == [("ml", "train", 86400)]
     async with serving(StubFeed(CLUSTER)) as server:

@@ -1,5 +1,8 @@
+import pytest
+
 from podgpu.model import ClusterNode
 from podgpu.serve.cluster.shelf import Shelf
+from tests.cluster.nodes import fresh
 
 
 def node(name: str) -> ClusterNode:
@@ -32,3 +35,18 @@ async def test_it_follows_the_order_of_the_nodes_and_keeps_none_that_is_gone() -
     now = [node("a"), kept[0]]
     await shelf.update(now)
     assert list(shelf.made) == ["a", "b"] and shelf.version > version
+
+
+async def test_a_node_that_cannot_be_rendered_is_one_with_a_reason(caplog: pytest.LogCaptureFixture) -> None:
+    def render(one: ClusterNode) -> str:
+        if one.name == "b" and one.snapshot is not None:
+            raise OverflowError("too large")
+        return f"{one.name} {one.state} {one.reason}".strip()
+
+    shelf = Shelf(render)
+    for _ in range(3):  # a node changes in each interval
+        await shelf.update([node("a"), fresh("b"), node("c")])
+        assert list(shelf.made) == ["a fresh", "b failed failed", "c fresh"]
+    assert len(caplog.records) == 1
+    await shelf.update([node("a"), node("b"), node("c")])
+    assert list(shelf.made) == ["a fresh", "b fresh", "c fresh"]

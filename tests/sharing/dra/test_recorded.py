@@ -13,6 +13,7 @@ from podgpu.kube.podresources import PodResources
 from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.model import Device, Gpu, Instance, MigInstance
+from podgpu.supervise import Supervisor
 from tests.agent.stage import pod_resources, pods_api
 from tests.fakeapi.recorded import NODE, dynamic_resources, listed
 from tests.fakeapi.server import FakeApi
@@ -96,7 +97,7 @@ async def test_every_container_is_on_the_device_of_its_request(
                 pod_sources=[PodWatch(api, NODE) if source == "api" else PodsApi(root)],
                 to_close=[allocations, api],
             )
-            running = asyncio.create_task(attribution.run())
+            running = asyncio.create_task(attribution.run(Supervisor()))
             try:
                 snapshot = await attributed(attribution, all_up)
             finally:

@@ -1,5 +1,6 @@
 """Recordings: read whole, read after a crash, and refused if they are none."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,16 @@ def test_a_loop_begins_again(tmp_path: Path, clock: Clock) -> None:
     player = Player(recorded(tmp_path, *FRAMES), is_loop=True, clock=clock)
     clock.now += 25 + 6
     assert (player.number, player.is_over) == (1, False)
+
+
+def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    found = recorded(tmp_path, FRAMES[0], frame(101.0, b" " * (1 << 28)))
+    assert found.document(0) == b"moment 100"
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match="is damaged after 1 moments"):
+            found.document(1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 27, "256 MiB would take twice as much"

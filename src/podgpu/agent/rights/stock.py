@@ -29,7 +29,7 @@ from podgpu.model import (
 from podgpu.sharing import inventory
 from podgpu.sharing.inventory import Host, Inventory, Observation
 from podgpu.sources.residents import Allocations
-from podgpu.upkeep import kept_going
+from podgpu.supervise import Work, brief
 
 MAP_SECONDS = 600.0  # how long the last map is believed while the kubelet is away
 T = TypeVar("T")
@@ -156,10 +156,9 @@ class Stock:
             self._inventory = found.inventory(devices, self._ratios, self._namespaces)
         return self._inventory
 
-    async def run(self) -> None:
-        """Keep what comes by itself fresh until cancelled."""
-        if self._dynamics:
-            await kept_going(self._dynamics)
+    def works(self) -> list[tuple[str, Work]]:
+        """What keeps fresh by itself while it runs."""
+        return [(self._dynamics.name, self._dynamics.run)] if self._dynamics else []
 
     async def close(self) -> None:
         for latest in (self._allocated, self._observed):
@@ -200,7 +199,7 @@ class Latest(Generic[T]):
 
     async def get(self) -> T | None:
         if self._asking is None:
-            self._asking = asyncio.create_task(self._ask())
+            self._asking = brief(self._ask())
         done, _ = await asyncio.wait({self._asking}, timeout=self._patience)
         if done:
             asked, self._asking = self._asking, None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from podgpu.views.text import fitted
+from podgpu.views.text import fitted, printable
 
 R = TypeVar("R")
 GAP = 2
@@ -23,7 +23,7 @@ class Column(Generic[R]):
 
 def lines(rows: Sequence[R], columns: Sequence[Column[R]], width: int | None, *, headers: bool) -> list[str]:
     """Write each column as wide as it must be. Only the first gives way if the lines are wider than `width`."""
-    table = [[column.text(row) for column in columns] for row in rows]
+    table = [[printable(column.text(row)) for column in columns] for row in rows]
     heads = [column.title for column in columns]
     shown = [heads, *table] if headers else table
     sizes = [max((len(line[number]) for line in shown), default=0) for number in range(len(columns))]

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from podgpu.cli._form.column import Column, lines
+from podgpu.views.text import printable
 
 R = TypeVar("R", bound=msgspec.Struct)
 SCHEMA = 1
@@ -88,15 +89,17 @@ def _markdown(sheet: Sheet[R], _: Namespace) -> str:
     """A table for a document: what a person would see, with whole names."""
     heads = [column.title for column in sheet.columns]
     ruler = ["---:" if column.number else "---" for column in sheet.columns]
-    table = [[column.text(row) for column in sheet.columns] for row in sheet.rows]
+    table = [[printable(column.text(row)) for column in sheet.columns] for row in sheet.rows]
     escaped = ([cell.replace("|", r"\|") for cell in cells] for cells in (heads, ruler, *table))
     return "".join(f"| {' | '.join(cells)} |\n" for cells in escaped)
 
 
 def _cell(value: object) -> object:
-    """Write text so that no spreadsheet takes it for a formula."""
+    """Write text so that no spreadsheet takes it for a formula, and no terminal for a command."""
     if isinstance(value, tuple):
         value = " ".join(map(str, value))
+    if isinstance(value, str):
+        value = printable(value)
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@")):
         return f"'{value}"
     return "" if value is None else value

@@ -46,13 +46,14 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         max_streams=config.web_max_streams,
         menu=open_menu(config),
         guard=open_guard(config),
+        supervisor=agent.supervisor,
     )
     signals = Signals(at_exit, release=partial(agent.release, RELEASE_SECONDS))
     if isinstance(agent, Playback):
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, agent.pause)
     # Serve before the first reading: with a slow driver the agent would look dead.
     await server.start(config.web_listen_address, config.web_probe_address)
-    loop = asyncio.create_task(agent.run())
+    loop = agent.supervisor.supervise(agent.name, agent.run)
     try:
         _announce(config, server.addresses)
         greet(server.addresses, server.scheme)

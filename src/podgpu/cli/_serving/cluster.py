@@ -35,6 +35,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
         max_streams=config.web_max_streams,
         history=reader.history,
         guard=open_guard(config),
+        supervisor=reader.supervisor,
     )
     signals = Signals(at_exit)
     try:

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 from podgpu import log
+from podgpu.supervise import brief
 
 # For the server to stop, and for what reads the GPUs or the nodes to close; together less than the last resort.
 SERVER_SECONDS, READER_SECONDS = 2.4, 2.2
@@ -20,7 +21,7 @@ Release = Callable[[], Coroutine[Any, Any, bool]]
 
 async def until_stopped(signals: "Signals", loop: asyncio.Task[None]) -> int:
     """Wait for a signal, or for the end of the loop, which only an error can bring. Return the exit code."""
-    stopped = asyncio.create_task(signals.stopped.wait())
+    stopped = brief(signals.stopped.wait())
     await asyncio.wait({stopped, loop}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
     if loop.done() and (error := loop.exception()):
@@ -74,6 +75,6 @@ class Signals:
     def _begin_release(self) -> None:
         if self._release is None:
             return
-        task = asyncio.create_task(self._release())
+        task = brief(self._release())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

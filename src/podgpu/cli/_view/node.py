@@ -2,11 +2,13 @@
 
 import asyncio
 import time
+from functools import partial
 
 from podgpu.assembly.agent import open_agent
 from podgpu.assembly.attribution import open_attribution
 from podgpu.config import Config
 from podgpu.model import Snapshot
+from podgpu.supervise import end
 
 # A driver takes seconds to answer first if no process keeps it loaded.
 PATIENCE_SECONDS = 10.0
@@ -17,7 +19,7 @@ async def read_node(config: Config, *, cycles: int, pause: float) -> Snapshot:
     """Read until every part has answered, and then `cycles - 1` more times, `pause` seconds apart."""
     attribution = open_attribution(config)
     agent = open_agent(config, attribution)
-    watching = asyncio.create_task(attribution.run())
+    watching = agent.supervisor.supervise(agent.name, partial(attribution.run, agent.supervisor))
     until = time.monotonic() + PATIENCE_SECONDS
     try:
         await agent.cycle()
@@ -29,7 +31,7 @@ async def read_node(config: Config, *, cycles: int, pause: float) -> Snapshot:
             await agent.cycle()
         return agent.snapshot
     finally:
-        watching.cancel()
+        await end(watching)
         await agent.close()
 
 

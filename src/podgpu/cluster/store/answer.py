@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.cluster.store.fault import PARTIAL, Notice, StoreFault
+from podgpu.model.bounds import is_moment, is_sound
 
 Sample = tuple[float, float]  # when, and the value
 
@@ -33,10 +34,11 @@ class Point(Struct, frozen=True, gc=False):
 
 
 class Series(Struct, frozen=True, gc=False):
-    """Samples as they were scraped, in order of time."""
+    """Samples as they were scraped, in order of time. `unsound` counts those that no card and no clock can show."""
 
     labels: dict[str, str]
     samples: list[Sample]
+    unsound: int = 0
 
 
 class _Row(Struct, gc=False):
@@ -67,7 +69,7 @@ def points(status: int, body: bytes) -> tuple[list[Point], list[Notice]]:
     with _sound(status, body):
         rows, notices = _read(status, body, "vector")
         known = ((row.metric, float(row.value[1])) for row in rows if row.value)
-        return [Point(labels, value) for labels, value in known if not math.isnan(value)], notices
+        return [Point(labels, value) for labels, value in known if is_sound(value)], notices
 
 
 def series(status: int, body: bytes) -> tuple[list[Series], list[Notice]]:
@@ -77,14 +79,14 @@ def series(status: int, body: bytes) -> tuple[list[Series], list[Notice]]:
     """
     with _sound(status, body):
         rows, notices = _read(status, body, "matrix")
-        return [Series(row.metric, _samples(row.values)) for row in rows], notices
+        return [_series(row) for row in rows], notices
 
 
 @contextmanager
 def _sound(status: int, body: bytes) -> Iterator[None]:
     try:
         yield
-    except ValueError as error:  # msgspec's errors and those of text that is not UTF-8 are subclasses
+    except (ValueError, RecursionError) as error:  # msgspec's errors and those of text that is not UTF-8, too
         if status == 200:
             raise StoreFault(
                 "store_garbage", f"the answer does not follow Prometheus' API ({error})"
@@ -134,6 +136,8 @@ def short(text: str) -> str:
     return line if len(line) <= LONGEST_TEXT else f"{line[: LONGEST_TEXT - 1]}…"
 
 
-def _samples(values: list[tuple[float, str]]) -> list[Sample]:
-    numbers = ((at, float(text)) for at, text in values)
-    return [(at, value) for at, value in numbers if not math.isnan(value)]
+def _series(row: _Row) -> Series:
+    numbers = [(at, float(text)) for at, text in row.values]
+    known = [(at, value) for at, value in numbers if not math.isnan(value)]
+    samples = [(at, value) for at, value in known if is_sound(value) and is_moment(at)]
+    return Series(row.metric, samples, len(known) - len(samples))

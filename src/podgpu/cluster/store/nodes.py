@@ -14,6 +14,7 @@ from podgpu.cluster.store.labels import own
 from podgpu.cluster.store.rows import NodeRows
 from podgpu.cluster.store.tree import snapshot
 from podgpu.model import Snapshot
+from podgpu.model.document import NUMBERS
 
 # Far enough to see two scrapes of nearly every configuration; a store itself forgets a series after five minutes.
 RECENT = "[5m]"
@@ -51,11 +52,13 @@ class NodeReading(Struct, frozen=True):
 class StoreReading(Struct, frozen=True):
     """Nodes by name, and what the store said beside its answers.
 
-    `silent` are those that were scraped within the last minutes and are no longer, and for how many seconds.
+    `silent` are those that were scraped within the last minutes and are no longer, and for how many seconds. `broken`
+    are those of whose numbers no snapshot can be made, and why.
     """
 
     nodes: dict[str, NodeReading]
     silent: dict[str, float] = {}
+    broken: dict[str, str] = {}
     notices: tuple[Notice, ...] = ()
 
 
@@ -82,13 +85,20 @@ async def read(store: Store, now: float) -> StoreReading:
     scrapes, doubtful = _last_scrapes(clocks)
     gone = _gone(scrapes, [*cards, *tenants])
     rows = await asyncio.to_thread(_sorted, scrapes, gone, points)
-    nodes = {node: _node(one, scrapes[node], now) for node, one in rows.items()}
-    silent = {node: max(now - one.at, 0.0) for node, one in scrapes.items() if node not in nodes}
-    return StoreReading(nodes, silent, tuple(sorted({*store.notices, *doubtful})))
+    nodes: dict[str, NodeReading] = {}
+    broken = {node: "its clock shows no time" for node in _without_time(clocks) if node not in scrapes}
+    for node, one in rows.items():
+        try:
+            nodes[node] = _node(one, scrapes[node], now)
+        except Exception as error:  # whatever a store has of one node, the others are shown
+            broken[node] = str(error) or repr(error)
+    silent = {node: max(now - one.at, 0.0) for node, one in scrapes.items() if node not in rows}
+    return StoreReading(nodes, silent, broken, tuple(sorted({*store.notices, *doubtful})))
 
 
 def _node(rows: NodeRows, scrape: _Scrape, now: float) -> NodeReading:
     made = snapshot(rows, taken_at=scrape.taken_at, interval=scrape.interval)
+    NUMBERS.check(made)
     return NodeReading(made, scrape.at, max(now - scrape.at, 0.0), scrape.interval)
 
 
@@ -118,6 +128,10 @@ def _last_scrapes(clocks: Iterable[Series]) -> tuple[dict[str, _Scrape], list[No
         node: max(some, key=lambda one: one.at) for node, some in found.items() if len(clusters[node]) == 1
     }
     return last, notices
+
+
+def _without_time(clocks: Iterable[Series]) -> set[str]:
+    return {own(one.labels).get("node", "") for one in clocks if one.unsound and not one.samples} - {""}
 
 
 def _interval(times: list[float]) -> float:

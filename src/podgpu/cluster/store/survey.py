@@ -32,15 +32,19 @@ class StoreSurvey:
             self._last = StoreReading(
                 {name: _kept(self._last.nodes.get(name), one) for name, one in found.nodes.items()},
                 found.silent,
+                found.broken,
                 found.notices,
             )
-        places = (Place(PART, (self._url,), name) for name in sorted({*self._last.nodes, *self._last.silent}))
+        names = sorted({*self._last.nodes, *self._last.silent, *self._last.broken})
+        places = (Place(PART, (self._url,), name) for name in names)
         return Found(tuple(places), (self._part(time.monotonic() - began),))
 
     def node(self, name: str) -> Snapshot:
         """Return the node's newest snapshot. Raises ReadFault."""
         if self.fault is not None:
             raise ReadFault("store_failed", f"{self.fault.reason}: {self.fault.detail}")
+        if name in self._last.broken:
+            raise ReadFault("implausible", self._last.broken[name])
         found = self._last.nodes.get(name)
         if found is None or found.is_stale:
             seconds = found.seconds if found else self._last.silent.get(name, 0.0)

@@ -31,6 +31,7 @@ from podgpu.model import (
 )
 
 SOURCE = "store"
+LONGEST_NUMBER = 9  # digits of a card's number
 _LABEL = "label_"
 _DEVICE = {row.name: row.label_names for row in catalog.device_rows()}
 
@@ -101,11 +102,10 @@ def _card(rows: CardRows, made_for: Mapping[tuple[str, str], Workload | None]) -
 
 def _gpu(rows: CardRows) -> Gpu:
     info: Mapping[str, str] = next((labels for labels, _ in rows.gpu["info"]), {})
-    minor = info.get("minor", "")
     return Gpu(
         uuid=rows.uuid,
-        index=int(rows.index) if rows.index.isdigit() else UNKNOWN,
-        minor=int(minor) if minor.isdigit() else None,
+        index=UNKNOWN if (index := _number(rows.index)) is None else index,
+        minor=_number(info.get("minor", "")),
         model=info.get("model", ""),
         pci_bus_id=info.get("pci_bus_id", ""),
         architecture=info.get("architecture", ""),
@@ -233,6 +233,10 @@ def _balance(values: Values) -> Balance | None:
         busy_us=_micro(named(values, "booked_busy_seconds_total")),
         energy_mj=_milli(named(values, "booked_energy_joules_total")),
     )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else None
 
 
 def _whole(value: float | None) -> int | None:

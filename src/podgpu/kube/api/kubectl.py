@@ -21,6 +21,7 @@ import aiohttp
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
 from podgpu.kube.api.server import ApiServer, Asked
+from podgpu.supervise import Supervisor, end
 
 START_SECONDS = 15.0
 LOOK_SECONDS = 0.02
@@ -108,7 +109,7 @@ class _Child:
         self._process = process
         self._folder = folder
         self._lines: deque[str] = deque(maxlen=LINES_KEPT)
-        self._listening = asyncio.create_task(self._listen())
+        self._listening = Supervisor().supervise("kubectl", self._listen)
 
     @property
     def is_alive(self) -> bool:
@@ -139,7 +140,8 @@ class _Child:
             with suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
-        await self._listening
+        await asyncio.wait({self._listening}, timeout=STOP_SECONDS)
+        await end(self._listening)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _listen(self) -> None:

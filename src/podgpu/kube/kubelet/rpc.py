@@ -1,6 +1,5 @@
 """A gRPC call over one of the kubelet's sockets, and a short reason when it fails."""
 
-import asyncio
 import contextlib
 import struct
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +15,7 @@ from grpclib.metadata import decode_metadata
 
 from podgpu.kube.kubelet.channel import GuardedChannel
 from podgpu.model import Fault
+from podgpu.supervise import brief
 
 LARGEST_ANSWER = 16 * 1024 * 1024  # what the kubelet's own clients accept
 _DETAIL_CHARACTERS = 200
@@ -115,7 +115,7 @@ async def answer(channel: Channel, method: str) -> bytes:
 
     The call is a task of its own, because grpclib wakes a waiting call by cancelling its task.
     """
-    return await asyncio.create_task(_only_answer(channel, method))
+    return await brief(_only_answer(channel, method))
 
 
 async def _only_answer(channel: Channel, method: str) -> bytes:

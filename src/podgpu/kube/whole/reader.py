@@ -14,7 +14,7 @@ from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.whole.books import ClaimBook, NodeBook, SliceBook
 from podgpu.kube.workloads import UNKNOWN_SECONDS, Workloads
 from podgpu.model import KubeObjects, PartStatus, Pod, Workload
-from podgpu.upkeep import kept_going
+from podgpu.supervise import Supervisor, Work
 
 NODES = "/api/v1/nodes"
 DYNAMIC = [f"/apis/resource.k8s.io/{version}" for version in ("v1", "v1beta2", "v1beta1")]
@@ -126,12 +126,10 @@ class ClusterReader:
             await asyncio.sleep(FIRST_LOOK_SECONDS)
         return self.objects()
 
-    async def run(self) -> None:
+    async def run(self, supervisor: Supervisor) -> None:
         """Work until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for watch in self._watches:
-                group.create_task(kept_going(watch))
-            group.create_task(self._keep_owners())
+        watches: list[tuple[str, Work]] = [(one.name, one.run) for one in self._watches]
+        await supervisor.run([*watches, (self._workloads.name, self._keep_owners)])
 
     async def close(self) -> None:
         await self._workloads.close()

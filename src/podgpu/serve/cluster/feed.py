@@ -15,6 +15,14 @@ class ClusterFeed(Protocol):
     def cluster(self) -> Cluster:
         """The newest one published: the same object until there is a newer one."""
 
+    @property
+    def interval(self) -> float:
+        """Seconds between two readings of a node."""
+
+    @property
+    def seconds_behind(self) -> float:
+        """How long ago it was last looked how the nodes stand."""
+
     async def full(self, name: str) -> Snapshot:
         """Fetch a node's snapshot with everything in it. Raises UserError."""
 

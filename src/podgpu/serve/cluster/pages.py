@@ -4,20 +4,32 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import ReferenceType, ref
 
+from podgpu.model import Cluster
 from podgpu.serve.cluster.feed import ClusterFeed
 from podgpu.serve.cluster.views import MetricsView, View
 from podgpu.views.budget import Asked
 from podgpu.views.exposition import Format
 
+STALE_INTERVALS = 3  # what is older is not served
 WANTED_SECONDS = 300.0  # for so long after a request a page is kept ready
 
 
 class _Form(NamedTuple):
     form: Format
     gzipped: bool
+
+
+class _Made(NamedTuple):
+    """Of which cluster a page was last made, when, and how long that took."""
+
+    cluster: ReferenceType[Cluster]
+    at: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +40,16 @@ class ClusterPage:
     gzipped: bool
 
 
+class Stale(Exception):
+    """What is there is too old to be shown. The text says why."""
+
+
 class ClusterPages:
     def __init__(self, feed: ClusterFeed, views: Mapping[str, View]) -> None:
         self._feed = feed
         self._views = views
         self._wanted: dict[str, dict[_Form, float]] = {}
-        self._ready: set[str] = set()
+        self._ready: dict[str, _Made] = {}
         self._joined: dict[tuple[str, _Form], tuple[int, ClusterPage]] = {}
         self._rendering = asyncio.Lock()
         self._mark = secrets.token_hex(4)  # another process has other ETags
@@ -43,17 +59,25 @@ class ClusterPages:
         while True:
             seen = self._feed.cluster
             await self.prepare()
-            await self._feed.changed(seen)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._feed.interval):
+                    await self._feed.changed(seen)
 
     async def prepare(self) -> None:
         """Render what has changed, for the pages that were asked for of late."""
         self._forget()
+        failures: list[Exception] = []
         async with self._rendering:
             for path, forms in list(self._wanted.items()):
-                await self._update(path, packing=any(form.gzipped for form in forms))
+                try:
+                    await self._update(path, packing=any(form.gzipped for form in forms))
+                except Exception as error:  # the other pages do not wait for this one
+                    failures.append(error)
+        if failures:
+            raise failures[0]
 
     async def page(self, path: str, form: Format, *, gzipped: bool) -> ClusterPage:
-        """Join the page from what is ready; only the first request for it has to wait."""
+        """Join the page from what is ready; only the first request for it has to wait. Raises Stale."""
         shape, view = _Form(form, gzipped), self._views[path]
         await self._make_ready(path, shape)
         version, page = self._joined.get((path, shape), (-1, None))
@@ -66,14 +90,15 @@ class ClusterPages:
     async def some(
         self, path: str, view: MetricsView, asked: Asked, form: Format, *, gzipped: bool
     ) -> ClusterPage:
-        """Join a part of the page for one request alone."""
+        """Join a part of the page for one request alone. Raises Stale."""
         shape = _Form(form, gzipped)
         await self._make_ready(path, shape)
         body = await view.some(asked, form, gzipped=gzipped)
         return self._named(body, view, shape, secrets.randbits(32))
 
     async def once(self, view: View, form: Format, *, gzipped: bool) -> ClusterPage:
-        """Make a page for one request alone."""
+        """Make a page for one request alone. Raises Stale."""
+        self._check_feed()
         await view.update(self._feed.cluster, packing=False)
         return await self._page(view, _Form(form, gzipped), secrets.randbits(32))
 
@@ -87,16 +112,29 @@ class ClusterPages:
 
     async def _make_ready(self, path: str, shape: _Form) -> None:
         self._wanted.setdefault(path, {})[shape] = time.monotonic()
+        self._check_feed()
         if path not in self._ready:
             async with self._rendering:
                 await self._update(path, packing=shape.gzipped)
+        made = self._ready[path]
+        age = time.monotonic() - made.at
+        if age > STALE_INTERVALS * max(self._feed.interval, made.seconds):
+            raise Stale(f"this page could not be made for {age:.0f} s; look at the log of podgpu cluster")
+
+    def _check_feed(self) -> None:
+        behind = self._feed.seconds_behind
+        if self._feed.ready and behind > STALE_INTERVALS * self._feed.interval:
+            raise Stale(f"the nodes were not looked at for {behind:.0f} s; look at the log of podgpu cluster")
 
     async def _update(self, path: str, *, packing: bool) -> None:
-        # What was joined would keep the old parts in memory.
-        for key in [key for key in self._joined if key[0] == path]:
-            del self._joined[key]
-        await self._views[path].update(self._feed.cluster, packing=packing)
-        self._ready.add(path)
+        began, cluster, made = time.monotonic(), self._feed.cluster, self._ready.get(path)
+        if made is None or made.cluster() is not cluster:
+            # What was joined would keep the old parts in memory.
+            for key in [key for key in self._joined if key[0] == path]:
+                del self._joined[key]
+            await self._views[path].update(cluster, packing=packing)
+            made = _Made(ref(cluster), began, time.monotonic() - began)
+        self._ready[path] = made._replace(at=time.monotonic())
 
     def _forget(self) -> None:
         """Keep no page ready that nobody has asked for in a while."""
@@ -106,5 +144,5 @@ class ClusterPages:
                 del forms[shape]
             if not forms:
                 del self._wanted[path]
-                self._ready.discard(path)
+                self._ready.pop(path, None)
                 self._views[path].forget()

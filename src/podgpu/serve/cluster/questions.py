@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from podgpu.supervise import brief
+
 T = TypeVar("T")
 
 
@@ -15,7 +17,7 @@ class Questions(Generic[T]):
         """Wait for the answer to this question, and ask it if nobody else waits for it. Raises what `asking` raises."""
         task = self._open.get(key)
         if task is None:
-            task = self._open[key] = asyncio.ensure_future(_answer(asking))
+            task = self._open[key] = brief(_answer(asking))
             task.add_done_callback(lambda done: self._end(key, done))
         # Others may wait for the same, so a client that leaves does not end it.
         return await asyncio.shield(task)

@@ -1,6 +1,6 @@
 """What each path of a cluster's server answers."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
@@ -9,7 +9,7 @@ from podgpu.serve import answer
 from podgpu.serve.answer import Response
 from podgpu.serve.cluster.feed import ClusterFeed, History
 from podgpu.serve.cluster.menu import ClusterMenu
-from podgpu.serve.cluster.pages import ClusterPage, ClusterPages
+from podgpu.serve.cluster.pages import ClusterPage, ClusterPages, Stale
 from podgpu.serve.cluster.questions import Questions
 from podgpu.serve.cluster.rows import ClusterRows
 from podgpu.serve.cluster.views import MetricsView
@@ -63,6 +63,7 @@ class ClusterRoutes:
         if path in self._menu.metrics:
             return self._metrics(path, self._menu.metrics[path])
 
+        @_fresh
         async def page(request: Request) -> Response:
             form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
             if request.query and queried is not None:
@@ -74,6 +75,7 @@ class ClusterRoutes:
         return page
 
     def _metrics(self, path: str, view: MetricsView) -> Handler:
+        @_fresh
         async def metrics(request: Request) -> Response:
             form, gzipped = form_of(path, request.headers.get("accept")), wants_gzip(request)
             try:
@@ -113,10 +115,8 @@ class ClusterRoutes:
     async def _past(self, request: Request) -> Response:
         """Answer with a pod's use over hours, from the store."""
         namespace, _, pod = request.query.get("pod", "").partition("/")
-        hours = request.query.get("hours", "24")
-        if not (
-            namespace and pod and hours.isascii() and hours.isdigit() and 1 <= int(hours[:9]) <= MOST_HOURS
-        ):
+        hours = _hours(request.query.get("hours", "24"))
+        if not (namespace and pod and hours):
             wanted = f"/api/v1/history?pod=NAMESPACE/POD&hours=24, with 1 to {MOST_HOURS} hours"
             return answer.text(400, f"write {wanted}")
         history = self._history
@@ -124,8 +124,7 @@ class ClusterRoutes:
             return answer.text(404, "there is no store; give one with --prometheus.url")
         try:
             found = await self._questions.ask(
-                ("pod", namespace, pod, int(hours)),
-                lambda: _past_of(history, namespace, pod, int(hours) * 3600),
+                ("pod", namespace, pod, hours), lambda: _past_of(history, namespace, pod, hours * 3600)
             )
         except UserError as error:
             return answer.text(502, str(error))
@@ -142,6 +141,24 @@ class ClusterRoutes:
 
 async def _past_of(history: History, namespace: str, pod: str, seconds: int) -> bytes:
     return msgspec.json.encode(await history.of(namespace, pod, seconds))
+
+
+def _fresh(handler: Callable[[Request], Awaitable[Response]]) -> Handler:
+    """Answer 503 rather than with what is too old."""
+
+    async def checked(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except Stale as stale:
+            return answer.busy(str(stale))
+
+    return checked
+
+
+def _hours(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_HOURS))):
+        return None
+    return int(text) if 1 <= int(text) <= MOST_HOURS else None
 
 
 def _answer(page: ClusterPage, request: Request) -> Response:

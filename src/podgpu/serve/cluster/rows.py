@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from podgpu.model import Cluster
 from podgpu.serve.pages import Page
+from podgpu.supervise import brief
 from podgpu.views import rows
 
 _FASTEST = 1
@@ -33,7 +34,7 @@ class ClusterRows:
         asked_at = time.monotonic()
         while (made := self._fitting(by, asked_at)) is None:
             if by not in self._making:
-                task = self._making[by] = asyncio.create_task(self._make(by))
+                task = self._making[by] = brief(self._make(by))
                 task.add_done_callback(lambda _: self._making.pop(by))
             # Others wait for it too, so it goes on when one of them leaves.
             await asyncio.shield(self._making[by])

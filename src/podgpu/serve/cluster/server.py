@@ -16,6 +16,7 @@ from podgpu.serve.events.journal import Journal
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.limits import DEFAULT, Limits
 from podgpu.serve.server import Front
+from podgpu.supervise import Supervisor
 
 # The document of a thousand nodes takes a slow line a while.
 LIMITS = replace(DEFAULT, write_seconds=60.0)
@@ -33,22 +34,25 @@ class ClusterServer(Front):
         limits: Limits = LIMITS,
         guard: Guard | None = None,
         history: History | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
+        supervisor = supervisor or Supervisor()
         self._pages = ClusterPages(feed, menu.views)
         self._questions: Questions[bytes] = Questions()
         self._keeper: asyncio.Task[None] | None = None
         super().__init__(
             partial(ClusterRoutes, feed, self._pages, menu, history, self._questions),
-            Journal(ClusterSubject(feed), max_streams),
+            Journal(ClusterSubject(feed), max_streams, supervisor),
             max_requests=max_requests,
             max_connections=max_connections,
             limits=limits,
             guard=guard,
+            supervisor=supervisor,
         )
 
     async def start(self, addresses: Sequence[Address], probe_address: Address | None = None) -> None:
         await super().start(addresses, probe_address)
-        self._keeper = asyncio.create_task(self._pages.run())
+        self._keeper = self._supervisor.supervise("pages", self._pages.run)
 
     async def prepare(self) -> None:
         """Make the wanted pages of the newest cluster."""

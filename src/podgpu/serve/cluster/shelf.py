@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 from weakref import ReferenceType, ref
 
+from podgpu import log
 from podgpu.model import ClusterNode
+from podgpu.model.cluster import set_aside
 
 BREATH_SECONDS = 0.005  # after so much work, others get their turn
 
@@ -36,6 +38,7 @@ class Shelf(Generic[T]):
         self._make = make
         self._kept: dict[str, tuple[ReferenceType[ClusterNode], T]] = {}
         self.version = 0
+        self._unfit: set[str] = set()
 
     @property
     def made(self) -> Collection[T]:
@@ -51,9 +54,22 @@ class Shelf(Generic[T]):
         for node in nodes:
             before = self._kept.get(node.name)
             if before is None or before[0]() is not node:
-                self._kept[node.name] = ref(node), self._make(node)
+                self._kept[node.name] = ref(node), self._made(node)
                 self.version += 1
                 await pace.breathe()
         if list(self._kept) != [node.name for node in nodes]:
             self._kept = {node.name: self._kept[node.name] for node in nodes}
+            self._unfit &= self._kept.keys()
             self.version += 1
+
+    def _made(self, node: ClusterNode) -> T:
+        """Whatever is in a node's document, the others are shown."""
+        try:
+            made = self._make(node)
+        except Exception as error:
+            if node.name not in self._unfit:
+                self._unfit.add(node.name)
+                log.error("a node cannot be shown; please report this", node=node.name, error=error)
+            return self._make(set_aside(node, error))
+        self._unfit.discard(node.name)
+        return made

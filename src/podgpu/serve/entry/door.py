@@ -10,6 +10,7 @@ from podgpu.serve.entry.first_words import are_whole
 from podgpu.serve.entry.lobby import Caller, Lobby
 from podgpu.serve.entry.origin import origin
 from podgpu.serve.limits import Limits
+from podgpu.supervise import brief
 
 AT_ONCE = 64  # accepted before others get their turn
 PAUSE_SECONDS = 0.1
@@ -67,7 +68,7 @@ class Door:
             self._loop.add_reader(self._listening, self._accept)
 
     def _welcome(self, wire: socket.socket) -> None:
-        task = self._loop.create_task(self._enter(wire))
+        task = brief(self._enter(wire))
         self._entering.add(task)
         task.add_done_callback(self._entering.discard)
 

@@ -7,10 +7,10 @@ from secrets import token_hex
 from time import monotonic
 from typing import Generic, NamedTuple, Protocol
 
-from podgpu import log
 from podgpu.serve.events import message
 from podgpu.serve.events.message import Message
 from podgpu.serve.events.subject import State, Subject
+from podgpu.supervise import Supervisor
 
 HEARTBEAT_SECONDS = 15.0
 LINGER_SECONDS = 60.0  # so that a page that is reloaded can go on where it was
@@ -51,7 +51,10 @@ class Chronicle(Protocol):
 class Journal(Generic[State]):
     """Follows the subject while somebody reads. At most `max_streams` may read at a time, a tenth from one address."""
 
-    def __init__(self, subject: Subject[State], max_streams: int) -> None:
+    def __init__(
+        self, subject: Subject[State], max_streams: int, supervisor: Supervisor | None = None
+    ) -> None:
+        self._supervisor = supervisor or Supervisor()
         self._subject = subject
         self._max_streams = max_streams
         self._readers: set[Reader] = set()
@@ -79,7 +82,7 @@ class Journal(Generic[State]):
     def enter(self, reader: "Reader") -> None:
         self._readers.add(reader)
         if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write())
+            self._writer = self._supervisor.supervise("events", self._write)
 
     def leave(self, reader: "Reader") -> None:
         self._readers.discard(reader)
@@ -120,10 +123,10 @@ class Journal(Generic[State]):
                 await self._note(state)
             except TimeoutError:
                 pass  # waking them without news makes a heartbeat
-            except Exception as error:
-                log.error("events failed; their readers have to come again", error=error)
+            except Exception:  # its readers have to come again, and then begin with the whole document
                 self.dismiss()
-                return
+                self._begin()
+                raise
             await self._wake()
         self._kept.clear()
         self._subject.forget()

@@ -7,6 +7,7 @@ from typing import cast
 from podgpu.serve.crowd import Crowd
 from podgpu.serve.entry.origin import origin
 from podgpu.serve.limits import Limits
+from podgpu.supervise import brief
 
 
 class Handshake(asyncio.Protocol):
@@ -41,7 +42,7 @@ class Handshake(asyncio.Protocol):
             return
         self.quiet_since = loop.time()
         self._raw.pause_reading()
-        self._task = loop.create_task(self._shake(self._raw))
+        self._task = brief(self._shake(self._raw))
 
     def data_received(self, data: bytes) -> None:
         self._early += data

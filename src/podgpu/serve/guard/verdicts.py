@@ -14,6 +14,7 @@ import msgspec
 
 from podgpu.serve.entry.origin import Standing
 from podgpu.serve.guard.budget import Budget, Rate
+from podgpu.supervise import brief
 
 MOST_KEPT = 1024
 MOST_KNOWN = 1024
@@ -115,7 +116,7 @@ class Verdicts(Generic[T]):
                 raise Busy
             self._clients[client] += 1
         self._ranks[rank] += 1
-        self._running[key] = task = asyncio.ensure_future(self._run(key, client, rank, check))
+        self._running[key] = task = brief(self._run(key, client, rank, check))
         task.add_done_callback(lambda done: self._end(key, client, rank, done))
 
     def _most_of(self, rank: Rank) -> int:

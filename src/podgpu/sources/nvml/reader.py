@@ -1,6 +1,7 @@
 """Reads a GPU: its facts once, its readings each cycle."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from math import inf
 from typing import Any
@@ -135,9 +136,13 @@ class GpuReader:
 
     def _read(self, *, windows: bool) -> Device:
         self._refresh_facts()
-        readings = tuple(self._readings())
+        before = Counter(self._journal.errors)
+        quick = tuple(self._quick_readings())
+        failed = self._journal.errors - before
+        # Values of half a minute ago say nothing about a card whose every call fails now.
+        readings = () if failed and not quick else (*quick, *self._slow_readings())
         if not readings:
-            errors = self._handle.journal.errors.most_common(1)
+            errors = (failed or self._journal.errors).most_common(1)
             self.fault = Fault(reason=errors[0][0] if errors else "no_data", detail="no call answered")
             return Device(gpu=self.gpu, fault=self.fault)
         if self.gpu.mig_enabled:
@@ -176,14 +181,16 @@ class GpuReader:
                 call=call.removeprefix("nvmlDeviceGet").removeprefix("nvml"), reason=failure.reason(code)
             )
 
-    def _readings(self) -> Iterator[Reading]:
+    def _quick_readings(self) -> Iterator[Reading]:
         yield from plan.read(plan.EVERY_CYCLE, self._handle)
         if self._profiler:
             yield from self._profiler.read()
+
+    def _slow_readings(self) -> tuple[Reading, ...]:
         if (now := time.monotonic()) >= self._slow_due:
             self._slow = tuple(plan.read(plan.SLOW, self._handle))
             self._slow_due = now + SLOW_SECONDS
-        yield from self._slow
+        return self._slow
 
     def _close(self) -> None:
         self._instances.close()

@@ -19,6 +19,7 @@ from podgpu import log
 from podgpu.model import Fault, Report
 from podgpu.sources import parent
 from podgpu.sources.nvml import NAME, wire
+from podgpu.supervise import brief
 
 LONGEST_READ = 2.0  # seconds until the sampler answers with what it has
 SHORTEST_READ = 0.5
@@ -145,7 +146,7 @@ class Sampler:
         fine = tuple(card for card, is_fine in cards.items() if is_fine)
         parent.send(self._process, wire.Read(self._budget, windows=tuple(cards), watched=fine))
         self._asked_at = time.monotonic()
-        self._answer = asyncio.create_task(self._receive(self._process))
+        self._answer = brief(self._receive(self._process))
         # Retrieve the exception, even if nobody awaits the answer any more: asyncio would log it.
         self._answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
 

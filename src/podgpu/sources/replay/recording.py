@@ -12,7 +12,10 @@ from typing import BinaryIO, NamedTuple
 from podgpu.errors import UserError
 
 MAGIC = b"podgpu recording 1\n"
-LARGEST_BYTES = 512 * 2**20
+# A document is mostly names that come again and again. What unpacks to more than this is made to fill the memory.
+LARGEST_BYTES = 192 * 2**20
+LARGEST_RATIO = 200
+LEAST_LARGEST = 2**20
 _HEAD = struct.Struct(">IId")
 _TIME = struct.Struct(">d")
 
@@ -54,12 +57,16 @@ class Recording:
         try:
             if zlib.crc32(packed, zlib.crc32(_TIME.pack(one.at))) != one.checksum:
                 raise zlib.error
-            document = unpack.decompress(packed, LARGEST_BYTES)
+            document = unpack.decompress(packed, _largest(len(packed)))
         except zlib.error:
             document = b""
         if not document or unpack.unconsumed_tail:
             raise UserError(f"{self._path} is damaged after {number} moments; record again")
         return document
+
+
+def _largest(packed: int) -> int:
+    return min(max(LARGEST_RATIO * packed, LEAST_LARGEST), LARGEST_BYTES)
 
 
 def _frames(file: BinaryIO, size: int) -> list[_Frame]:

@@ -17,6 +17,7 @@ from podgpu import log
 from podgpu.model import Fault, PartStatus, SwitchLog
 from podgpu.sources import parent
 from podgpu.sources.switches import NAME, wire
+from podgpu.supervise import brief
 
 PATIENCE = 1.0  # seconds to wait for an answer; one that comes later counts for the next cycle
 KILL_AFTER = 30.0
@@ -89,7 +90,7 @@ class Watcher:
         if self._answer is None:
             parent.send(self._process, wire.Watch(dict(cards)))
             self._asked_at = time.monotonic()
-            self._answer = asyncio.create_task(_receive(self._process))
+            self._answer = brief(_receive(self._process))
         # One that is stuck must not hold up every cycle.
         patience = max(0.0, self._asked_at + PATIENCE - time.monotonic())
         done, _ = await asyncio.wait({self._answer}, timeout=patience)

@@ -8,18 +8,21 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from podgpu.errors import UserError
 from podgpu.model import (
     CLUSTER_SCHEMA,
     Cluster,
     ClusterNode,
+    ErrorCount,
     Insight,
     PartStatus,
     PendingPod,
     Snapshot,
     Written,
 )
+from podgpu.model.bounds import Numbers
 from podgpu.views import json
 
 _PLACE = b'"nodes":[]'
@@ -57,6 +60,10 @@ class _Document(msgspec.Struct):
     pending: tuple[PendingPod, ...] = ()
     parts: tuple[PartStatus, ...] = ()
     insight: Insight | None = None
+    errors: tuple[ErrorCount, ...] = ()
+
+
+_check_numbers = Numbers().checker(_Document)
 
 
 def encode(cluster: Cluster) -> bytes:
@@ -101,9 +108,12 @@ def decode(data: bytes) -> Cluster:
                 "use matching versions of podgpu."
             )
         document = msgspec.json.decode(data, type=_Document)
+        _check_numbers(data)
         frame = {name: getattr(document, name) for name in Cluster.__struct_fields__ if name != "nodes"}
         return Cluster(**frame, nodes=tuple([_node(one) for one in document.nodes]))
-    except msgspec.MsgspecError as error:
+    except UserError:
+        raise
+    except (ValueError, RecursionError) as error:  # also of text that is not UTF-8
         raise UserError(
             f"This is not a document of a podgpu cluster ({error}): check the address."
         ) from error
@@ -111,4 +121,8 @@ def decode(data: bytes) -> Cluster:
 
 def _node(found: _Row) -> ClusterNode:
     fields = {name: getattr(found, name) for name in found.__struct_fields__ if name != "snapshot"}
-    return ClusterNode(**fields, snapshot=json.decode(found.snapshot) if found.snapshot else None)
+    node = ClusterNode(**fields)
+    try:
+        return replace(node, snapshot=json.decode(found.snapshot)) if found.snapshot else node
+    except UserError as error:  # the others can be shown
+        return replace(node, state="failed", reason="garbage", detail=str(error))

@@ -57,6 +57,8 @@ def of_cluster(cluster: Cluster) -> list[Family]:
         page.put("nodes", (state,), float(states[state]))
     for part in cluster.parts:
         page.put("source_up", (part.name,), float(part.up))
+    for one in cluster.errors:
+        page.put("errors_total", (one.source, one.reason), float(one.count))
     _add_pending(page, cluster.pending)
     return page.all()
 

@@ -24,11 +24,13 @@ from podgpu.views.cluster.inspect.holdings import (
     used,
 )
 from podgpu.views.cluster.inspect.tabstops import aligned
+from podgpu.views.text import printable
 
 GIB, MIB = 1 << 30, 1 << 20
 SCHEMA = 1
 NO_ADDRESS = "unknown"
 UNKNOWN = "?"
+USUAL_CARDS = 16
 IN_CLUSTER = "Allocated/Total GPU Memory In Cluster:"
 # By how much the line of dashes is longer than what it is measured by.
 LINE_BEYOND_ROW, LINE_BEYOND_PODS = 20, 10
@@ -62,17 +64,20 @@ class Layout(Struct, frozen=True, kw_only=True):
     """What the columns of a table are: numbered cards, those without a number, and what is on no card."""
 
     unit: Unit
-    numbers: int
+    numbers: tuple[int, ...]
     nameless: bool
     pending: bool
     with_use: bool = False
 
     def row(self, cell: Callable[[Sequence[CardHolding]], str], node: NodeHolding) -> list[str]:
-        cells = [cell(_numbered(node, number)) for number in range(self.numbers)]
+        numbered: dict[int | None, list[CardHolding]] = {}
+        for card in node.cards:
+            numbered.setdefault(card.index, []).append(card)
+        cells = [cell(numbered.get(number, ())) for number in self.numbers]
         return [*cells, cell(_nameless(node))] if self.nameless else cells
 
     def heads(self, what: str) -> list[str]:
-        numbered = [f"GPU{number}({what})" for number in range(self.numbers)]
+        numbered = [f"GPU{number}({what})" for number in self.numbers]
         return [*numbered, f"GPU?({what})"] if self.nameless else numbered
 
 
@@ -144,24 +149,22 @@ def waiting(found: Holdings) -> str:
     for pod in found.waiting:
         asks = " ".join((*(f"{name}={text}" for name, text in pod.asks.items()), *pod.claims))
         reason = " ".join(pod.reason.split())
-        rows.append(f"{pod.name}\t{pod.namespace}\t{asks}\t{reason}\n")
+        rows.append("\t".join(map(printable, (pod.name, pod.namespace, asks, reason))) + "\n")
     return aligned("".join(rows))
 
 
 def _layout(nodes: Iterable[NodeHolding], unit: Unit, *, with_use: bool) -> Layout:
     nodes = tuple(nodes)
-    indices = [card.index for node in nodes for card in node.cards if card.index is not None]
+    indices = {card.index for node in nodes for card in node.cards if card.index is not None}
+    # An agent may number its cards as it likes; columns without any card are for the usual ones alone.
+    usual = range(min(max(indices, default=-1) + 1, USUAL_CARDS))
     return Layout(
         unit=unit,
-        numbers=max(indices, default=-1) + 1,
+        numbers=tuple(sorted({*usual, *indices})),
         nameless=any(_nameless(node) for node in nodes),
         pending=any(node.pending for node in nodes),
         with_use=with_use,
     )
-
-
-def _numbered(node: NodeHolding, number: int) -> list[CardHolding]:
-    return [card for card in node.cards if card.index == number]
 
 
 def _nameless(node: NodeHolding) -> list[CardHolding]:

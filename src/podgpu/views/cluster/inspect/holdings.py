@@ -20,6 +20,7 @@ from podgpu.model import (
     Snapshot,
     Tenant,
 )
+from podgpu.views.text import printable
 
 TOTAL, USED = "memory_total_bytes", "memory_used_bytes"
 GIB = 1 << 30
@@ -98,8 +99,8 @@ def used(cards: Iterable[CardHolding]) -> Amount:
 
 def _node(node: ClusterNode, snapshot: Snapshot) -> NodeHolding:
     return NodeHolding(
-        name=node.name,
-        address=node.address,
+        name=printable(node.name),
+        address=printable(node.address),
         cards=tuple(_card(card) for card in snapshot.cards),
         pending=tuple(_joined(_pending(snapshot))),
     )
@@ -166,8 +167,8 @@ def _joined(found: Iterable[PodHolding]) -> Iterator[PodHolding]:
         by_pod.setdefault((one.namespace, one.name, one.uid), []).append(one)
     for (namespace, name, uid), parts in sorted(by_pod.items()):
         yield PodHolding(
-            namespace=namespace,
-            name=name,
+            namespace=printable(namespace),
+            name=printable(name),
             uid=uid,
             allocated_bytes=_sum([one.allocated_bytes for one in parts]),
             used_bytes=_sum([one.used_bytes for one in parts]),

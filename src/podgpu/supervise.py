@@ -1,0 +1,153 @@
+"""Keeps long tasks going: one that fails is counted, logged once for each cause, shown as down, and started again.
+
+Only this module makes tasks. Long ones are supervised; `brief` is for work that ends by itself.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from podgpu import log
+from podgpu.model import Fault, PartStatus
+
+FIRST_PAUSE = 1.0  # before a task that failed is started again; twice as long each time
+LONGEST_PAUSE = 30.0
+DETAIL_LENGTH = 300
+REASON = "crashed"
+
+T = TypeVar("T")
+Work = Callable[[], Awaitable[object]]
+
+
+def brief(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Begin what ends by itself, such as a question or a connection. Whoever begins it keeps it and sees its fault."""
+    return asyncio.get_running_loop().create_task(work)
+
+
+class Supervisor:
+    """The long tasks of one owner. Each has the name of the part that is down while the task is.
+
+    `failed` is called after each failure, so that the owner can show it at once.
+    """
+
+    def __init__(
+        self,
+        failed: Callable[[], None] = lambda: None,
+        *,
+        first_pause: float = FIRST_PAUSE,
+        longest_pause: float = LONGEST_PAUSE,
+    ) -> None:
+        self.errors: Counter[tuple[str, str]] = Counter()
+        self._failed = failed
+        self.first_pause = first_pause
+        self.longest_pause = longest_pause
+        self._down: dict[_Task, Fault] = {}
+
+    def supervise(self, name: str, work: Work) -> asyncio.Task[None]:
+        """Run the work until it ends or is cancelled. However often it fails, it is started again."""
+        return asyncio.get_running_loop().create_task(self._keep(_Task(name), work))
+
+    async def run(self, works: Iterable[tuple[str, Work]]) -> None:
+        """Supervise all of them until cancelled."""
+        tasks = [self.supervise(name, work) for name, work in works]
+        try:
+            if tasks:
+                await asyncio.wait(tasks)
+        finally:
+            await end(*tasks)
+
+    def shown(self, parts: Iterable[PartStatus]) -> tuple[PartStatus, ...]:
+        """Show what failed as down. A task without a part of its own becomes one when it first fails."""
+        faults = {task.name: fault for task, fault in self._down.items()}
+        found = tuple(_judged(part, faults.get(part.name)) for part in parts)
+        others = sorted({name for name, _ in self.errors} - {part.name for part in found})
+        return *found, *(
+            PartStatus(name=name, up=name not in faults, fault=faults.get(name)) for name in others
+        )
+
+    async def _keep(self, task: "_Task", work: Work) -> None:
+        loop, ran = asyncio.get_running_loop(), 0.0
+        try:
+            while True:
+                began = time.monotonic()
+                # What fails again takes about as long as the last time to do so.
+                settled = min(self.first_pause + ran, self.longest_pause)
+                proof = loop.call_later(settled, self._recovered, task)
+                try:
+                    await work()
+                    return
+                except Exception as error:
+                    ran = time.monotonic() - began
+                    self._note(task, error, ran)
+                finally:
+                    proof.cancel()
+                await asyncio.sleep(self._pause(task))
+        finally:
+            self._down.pop(task, None)
+
+    def _note(self, task: "_Task", error: Exception, ran: float) -> None:
+        if ran > self.longest_pause:
+            task.begin_anew()
+        self.errors[task.name, REASON] += 1
+        self._down[task] = Fault(reason=REASON, detail=repr(error)[:DETAIL_LENGTH])
+        cause = (type(error).__name__, _place(error))
+        if cause not in task.causes:
+            task.causes.add(cause)
+            task.is_told = True
+            log.error("a part crashed; it is started again", part=task.name, error=error, at=cause[1])
+        try:
+            self._failed()
+        except Exception as trouble:  # showing it must not end what would start it again
+            log.error("a failure cannot be shown; please report this", part=task.name, error=trouble)
+
+    def _pause(self, task: "_Task") -> float:
+        task.failures += 1
+        doubled: float = self.first_pause * 2.0 ** min(task.failures - 1, 30)
+        return min(doubled, self.longest_pause)
+
+    def _recovered(self, task: "_Task") -> None:
+        if self._down.pop(task, None) and task.is_told:
+            task.is_told = False
+            log.info("back", part=task.name)
+
+
+class _Task:
+    """What is known of a task since it last ran for long."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_told = False
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        self.failures = 0
+        self.causes: set[tuple[str, str]] = set()
+
+
+def is_crash(fault: Fault | None) -> bool:
+    """Whether a supervisor has logged it."""
+    return fault is not None and fault.reason == REASON
+
+
+async def end(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel the tasks and wait until they are over."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _judged(part: PartStatus, fault: Fault | None) -> PartStatus:
+    return part if fault is None else replace(part, up=False, fault=fault)
+
+
+def _place(error: Exception) -> str:
+    """Where it was raised: messages may differ each time."""
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    return f"{PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""
