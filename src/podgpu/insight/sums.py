@@ -63,7 +63,10 @@ def of_placements(own: Iterable[Placement]) -> Sums:
     fresh = [place for place in places if place.on.is_fresh and place.on.card.fault is None]
     uses = [place.tenant.use for place in fresh]
     busy = [use.ratio for use in uses if use is not None and use.ratio is not None]
-    memory = [memory_used(place.tenant) for place in fresh]
+    memory = [place.tenant.booking.memory_bytes for place in fresh]
+    missing = [
+        place for place in fresh if place.tenant.booking.memory_bytes is None and not place.tenant.idle
+    ]
     watts = [use.watts if use else None for use in uses]
     return replace(
         held.sums(),
@@ -72,7 +75,7 @@ def of_placements(own: Iterable[Placement]) -> Sums:
         busy_gpus=_rounded(sum(busy)) if busy else None,
         unknown_busy=len(fresh) - len(busy),
         memory_used_bytes=_whole(memory),
-        unknown_memory=memory.count(None),
+        unknown_memory=len(missing),
         memory_total_bytes=_whole(memory_room(place.tenant, place.on.card) for place in fresh),
         power_watts=_total(watts),
         unknown_power=watts.count(None),
@@ -99,12 +102,6 @@ def added(parts: Iterable[Sums]) -> Sums:
     del columns["free_instances"]
     fields = {name: _added(values) for name, values in columns.items() if values}
     return Sums(**fields, free_instances=_listed(instances))  # type: ignore[arg-type]
-
-
-def memory_used(tenant: Tenant) -> int | None:
-    """Who certainly has no process on the card has no memory there."""
-    size = tenant.booking.memory_bytes
-    return 0 if size is None and tenant.idle else size
 
 
 def memory_room(tenant: Tenant, card: Card) -> float | None:

@@ -15,8 +15,13 @@ _KILOWATT = 1000.0  # a millijoule in a microsecond
 
 
 def with_use(card: Card) -> Card:
-    if card.fault is not None:
-        return card
+    if card.fault is not None:  # nobody knows, whatever was known before
+        return replace(
+            card,
+            use=None,
+            tenants=tuple([replace(tenant, use=None) for tenant in card.tenants]),
+            rest=tuple([replace(rest, use=None) for rest in card.rest]),
+        )
     is_minute = _is_minute(card)
     return replace(
         card,

@@ -55,7 +55,7 @@ def _used(place: Labels, up: list[NodeCard]) -> Iterator[Series]:
         if namespace:
             sums, key = of_placements(own), (*place, namespace)
             yield "used_gpus", key, None if sums.unknown_busy else sums.busy_gpus
-            yield "used_memory_bytes", key, None if sums.unknown_memory else sums.memory_used_bytes
+            yield "used_memory_bytes", key, None if sums.unknown_memory else sums.memory_used_bytes or 0
     yield from _outside(place, up)
 
 

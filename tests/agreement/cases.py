@@ -1,0 +1,81 @@
+"""What is held still: each scenario's node, the demo, a recording of it, and a cluster with faults."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from podgpu.assembly.agent import open_agent
+from podgpu.config import Config
+from podgpu.insight import reconclude
+from podgpu.model import Booking, Cluster, ClusterNode, Fault, PartStatus, PendingPod, Snapshot, of_one
+from podgpu.views import json as node_json
+from podgpu.views.cluster import json
+from podgpu.views.cluster.slim import slim
+from tests.fakekubelet.kubelet import kubelet_root
+from tests.scenarios.play import play
+from tests.scenarios.script import read
+from tests.tree import TERMS
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+OTHERS = ("demo", "recording", "cluster")
+
+
+def names() -> list[str]:
+    return [*sorted(path.parent.name for path in SCENARIOS.glob("*/node.yaml")), *OTHERS]
+
+
+async def held_still(wanted: Iterable[str]) -> AsyncIterator[tuple[str, Cluster]]:
+    for name in wanted:
+        yield name, await _cluster(name)
+
+
+async def _cluster(name: str) -> Cluster:
+    if name in OTHERS:
+        demo = await _demo()
+        return {"demo": of_one(demo), "recording": _recorded(demo), "cluster": _faulty(demo)}[name]
+    with tempfile.TemporaryDirectory() as folder, kubelet_root() as kubelet:
+        return of_one(await play(read(SCENARIOS / name / "node.yaml"), Path(folder), kubelet))
+
+
+async def _demo() -> Snapshot:
+    agent = open_agent(Config(source="simulator", node_name="demo", interval=0.1))
+    try:
+        for _ in range(4):
+            await agent.cycle()
+            await asyncio.sleep(0.1)
+        return agent.snapshot
+    finally:
+        await agent.close()
+
+
+def _recorded(demo: Snapshot) -> Cluster:
+    """As it comes back from a recording, which is as slim as a cluster's document."""
+    return replace(json.decode(json.encode(of_one(slim(demo)))), replayed=True)
+
+
+def _faulty(demo: Snapshot) -> Cluster:
+    """Three nodes: one as it is, one with a lost card and a part that is down, and one that does not answer."""
+    first, second = replace(demo, node="gpu-1"), replace(_renamed(demo), node="gpu-2")
+    fault = Fault(reason="lost", detail="it fell off the bus")
+    held = [replace(tenant, booking=Booking(), processes=(), idle=None) for tenant in second.cards[0].tenants]
+    lost = replace(second.cards[0], fault=fault, readings=(), rest=(), balance=None, tenants=tuple(held))
+    down = PartStatus(name="podresources", up=False, fault=Fault(reason="no_socket"))
+    second = replace(second, cards=(lost, *second.cards[1:]), parts=(*demo.parts, down), insight=None)
+    nodes = (
+        ClusterNode(name="gpu-1", state="fresh", origin="agent", snapshot=first),
+        ClusterNode(name="gpu-2", state="fresh", origin="agent", snapshot=second),
+        ClusterNode(name="gpu-3", state="failed", reason="timeout", detail="No answer in time."),
+    )
+    waiting = PendingPod(namespace="ml", name="waits", asks={"nvidia.com/gpu": "1"})
+    cluster = Cluster(
+        taken_at=demo.taken_at, version=demo.version, demo=True, nodes=nodes, pending=(waiting,)
+    )
+    return reconclude(cluster, TERMS)
+
+
+def _renamed(snapshot: Snapshot) -> Snapshot:
+    """The same in other namespaces: no two nodes have the same pod."""
+    return node_json.decode(node_json.encode(snapshot).replace(b'"namespace":"', b'"namespace":"b-'))

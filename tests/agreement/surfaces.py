@@ -1,0 +1,395 @@
+"""What each surface says, taken out of its text as a reader would. None of them looks at what was concluded."""
+
+import html as markup
+import io
+import json as plain_json
+import re
+from argparse import Namespace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+from podgpu import numbers
+from podgpu.cli._form import show
+from podgpu.cli._report.idle import sheet as idle_sheet
+from podgpu.cli._top.board import Board
+from podgpu.cli._top.frame import frame
+from podgpu.cli._top.once import once
+from podgpu.cli._top.state import VIEWS, State, press
+from podgpu.doctor import Machine, examine, sheet
+from podgpu.insight.idle import idlers
+from podgpu.insight.selection import EVERYTHING
+from podgpu.model import Cluster, Snapshot
+from podgpu.views import exposition, json, native, page, rows
+from podgpu.views.cluster import inspect as inspected
+from podgpu.views.cluster import json as cluster_json
+from podgpu.views.cluster import metrics
+from podgpu.views.cluster import page as cluster_page
+from podgpu.views.cluster.inspect.holdings import holdings
+from podgpu.views.dialects import dcgm
+from podgpu.views.exposition import Format
+from podgpu.views.otlp import series as otlp
+from podgpu.views.table import table
+from podgpu.views.why import pod_names, why
+from tests.agreement.facts import (
+    ADVICE,
+    BUSY,
+    GPUS,
+    HELD,
+    POWER,
+    PROBLEMS,
+    UNUSED,
+    UNUSED_PODS,
+    Facts,
+    gpus,
+    listed,
+    of_pod,
+)
+
+WIDTH = 220
+UNNAMED = "problems that doctor does not name"
+_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_STATES = ("idle", "waiting", "unknown")
+
+
+def all_of(cluster: Cluster) -> dict[str, Facts]:
+    """Every surface that is text. A browser is asked elsewhere."""
+    said = {
+        "cluster JSON": cluster_document(cluster),
+        "cluster metrics": cluster_metrics(cluster),
+        "cluster page": without_scripts(cluster),
+        "idle": idle(cluster),
+        "inspect": inspect(cluster),
+        "top header": top_header(cluster),
+        "top problems": top_problems(cluster),
+        **{f"top {view}": top(cluster, view) for view in VIEWS},
+        **{f"rows by {by}": of_rows(cluster, by) for by in rows.KINDS},
+    }
+    for node in cluster.nodes:
+        if node.snapshot is not None and node.state == "fresh":
+            for name, surface in _OF_NODE.items():
+                said[f"{node.name} {name}"] = _on(node.name, surface(node.snapshot), len(cluster.nodes) > 1)
+    return said
+
+
+def _on(node: str, facts: Facts, are_many: bool) -> Facts:
+    """What a node says of itself is about itself alone, unless it is the only one."""
+    return {
+        f"{node}: {fact}" if are_many and "/" not in fact else fact: value for fact, value in facts.items()
+    }
+
+
+def _sums(found: Mapping[str, Any]) -> Facts:
+    facts = {
+        GPUS: str(found["gpus"]),
+        HELD: gpus(found["allocated_gpus"]),
+        UNUSED: gpus(found["unused_gpus"]),
+        UNUSED_PODS: str(found["unused_pods"]),
+    }
+    if "busy_gpus" in found and not found["unknown_busy"]:
+        facts[BUSY] = gpus(found["busy_gpus"])
+    if "power_watts" in found and not found["unknown_power"]:
+        facts[POWER] = numbers.watts(found["power_watts"])
+    return facts
+
+
+def _problems(problems: Iterable[Mapping[str, Any]]) -> Facts:
+    said = [(_sentence(one["text"], one["more"]), one["next_step"]) for one in problems]
+    return {PROBLEMS: listed(text for text, _ in said), ADVICE: listed(map(" ".join, said)), UNNAMED: ""}
+
+
+def _sentence(text: str, more: int) -> str:
+    return f"{text} And {numbers.integer(more)} more like it." if more else text
+
+
+def _tenants(cards: Iterable[Mapping[str, Any]]) -> Facts:
+    """Only those of one place: elsewhere a pod is the sum of several."""
+    facts: Facts = {}
+    places: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for card in cards:
+        for tenant in card["tenants"]:
+            places[_name(tenant["container"])].append(tenant)
+    for pod, own in places.items():
+        if len(own) == 1:
+            facts |= _tenant(pod, own[0])
+    return facts
+
+
+def _tenant(pod: str, tenant: Mapping[str, Any]) -> Facts:
+    use, booking = tenant.get("use", {}), tenant["booking"]
+    facts = {of_pod(pod, "use"): numbers.use(use.get("ratio"), use.get("least"), use.get("most"))}
+    facts[of_pod(pod, "power")] = numbers.watts(use.get("watts"))
+    facts[of_pod(pod, "memory")] = numbers.gib(booking.get("memory_bytes"))
+    if "holding" in tenant:
+        state = tenant["holding"]["state"]
+        facts[of_pod(pod, "state")] = state if state in _STATES else ""
+    return facts
+
+
+def _name(container: Mapping[str, str]) -> str:
+    return f"{container['namespace']}/{container['pod']}" if container["pod"] else container["container"]
+
+
+def document(snapshot: Snapshot) -> Facts:
+    found = plain_json.loads(json.encode(snapshot))
+    return {
+        **_sums(found["insight"]["sums"]),
+        **_problems(found["insight"]["problems"]),
+        **_tenants(found["cards"]),
+    }
+
+
+def cluster_document(cluster: Cluster) -> Facts:
+    found = plain_json.loads(cluster_json.encode(cluster))
+    return {**_sums(found["insight"]["sums"]), **_problems(found["insight"]["problems"])}
+
+
+def _samples(text: str) -> list[tuple[str, dict[str, str], float]]:
+    return [
+        (name, dict(_LABEL.findall(labels)), float(value)) for name, labels, value in _SAMPLE.findall(text)
+    ]
+
+
+def cluster_metrics(cluster: Cluster) -> Facts:
+    families = [
+        *metrics.of_cluster(cluster),
+        *(family for node in cluster.nodes for family in metrics.of_node(node)),
+    ]
+    totals: dict[str, float] = defaultdict(float)
+    for family in families:
+        for name, _, value in _samples(exposition.lines(family)):
+            totals[name.removeprefix("podgpu_cluster_")] += value
+    shown = {GPUS: "gpus", HELD: "allocated_gpus", UNUSED: "idle_gpus", BUSY: "busy_gpus"}
+    facts = {fact: gpus(totals[name]) for fact, name in shown.items() if name in totals}
+    sums = cluster.insight.sums if cluster.insight else None
+    if sums and (sums.unknown_busy or sums.unknown_shares):
+        facts.pop(BUSY, None)  # absent where a part is unknown, so that the others are no sum of all
+        facts.pop(HELD, None)
+    return facts
+
+
+def native_page(snapshot: Snapshot) -> Facts:
+    samples = _samples(exposition.render(native.families(snapshot, {}), Format.TEXT).decode())
+    by_name: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for name, labels, _ in samples:
+        by_name[name].append(labels)
+    idle = {
+        (one["namespace"], one["pod"]) for one in by_name["podgpu_container_idle_since_timestamp_seconds"]
+    }
+    return {GPUS: str(len(by_name["podgpu_gpu_up"])), UNUSED_PODS: str(len(idle))}
+
+
+def otlp_series(snapshot: Snapshot) -> Facts:
+    families = {family.name: family for family in otlp.families(snapshot)}
+    facts = {GPUS: str(len(families["podgpu_gpu_up"].samples))} if "podgpu_gpu_up" in families else {}
+    idle = families.get("podgpu_container_idle_since_timestamp_seconds")
+    pods = {labels[0].pairs()["pod_uid"] for labels in idle.samples} if idle else set()
+    return {**facts, UNUSED_PODS: str(len(pods))}
+
+
+def dcgm_page(snapshot: Snapshot) -> Facts:
+    pages = dcgm.PAGES
+    text = exposition.render(next(iter(pages.values()))(snapshot, dcgm.Options()), Format.TEXT).decode()
+    power = [value for name, _, value in _samples(text) if name == "DCGM_FI_DEV_POWER_USAGE"]
+    return {"cards that report power": str(len(power))} if power else {}
+
+
+def snapshot_table(snapshot: Snapshot) -> Facts:
+    return _of_table(table(snapshot, WIDTH, colour=False))
+
+
+def page_without_scripts(snapshot: Snapshot) -> Facts:
+    (text,) = re.findall(r"<pre[^>]*>(.*?)</pre>", page.html(snapshot, 0.0).decode(), re.DOTALL)
+    return _of_table(markup.unescape(text), names_are_whole=False)
+
+
+def _of_table(text: str, *, names_are_whole: bool = True) -> Facts:
+    lines = text.splitlines()
+    count = re.search(r"([0-9,]+) GPUs?\b", lines[0])
+    facts = {GPUS: count[1]} if count else {}
+    facts[ADVICE] = listed(_told(lines))
+    head = next((line for line in lines if line.startswith("GPU ")), "")
+    if not head or not names_are_whole:
+        return facts
+    ends = {title: head.index(title) + len(title) for title in ("UTIL", "MEMORY GiB", "POWER")}
+    rows_of: dict[str, list[Facts]] = defaultdict(list)
+    for line in lines:
+        found = re.match(r" {3,5}(\S+/\S+)/\S+ ", line)
+        if found:
+            cells = {title: line[:end].rstrip().rsplit("  ", 1)[-1].strip() for title, end in ends.items()}
+            method = line[ends["POWER"] :].split()
+            rows_of[found[1]].append(_row(found[1], cells, method[0] if method else ""))
+    for own in rows_of.values():
+        if len(own) == 1:
+            facts |= own[0]
+    return facts
+
+
+def _row(pod: str, cells: Mapping[str, str], method: str) -> Facts:
+    return {
+        of_pod(pod, "use"): cells["UTIL"],
+        of_pod(pod, "memory"): cells["MEMORY GiB"].split(" / ")[0],
+        of_pod(pod, "power"): cells["POWER"],
+        of_pod(pod, "state"): method if method in _STATES else "",
+    }
+
+
+def _told(lines: list[str]) -> list[str]:
+    """The problems of a table, each with what to do."""
+    found: list[str] = []
+    for line in lines:
+        if line.startswith("! "):
+            found.append(line[2:])
+        elif found:
+            found[-1] += f" {line}"
+    return found
+
+
+def without_scripts(cluster: Cluster) -> Facts:
+    before, after = cluster_page.frame(cluster)
+    text = markup.unescape((before + b"".join(map(cluster_page.row, cluster.nodes)) + after).decode())
+    (line,) = [line for line in text.splitlines() if "all nodes " in line] or [""]
+    if not line:
+        return {}
+    cells = line[line.index("all nodes") + len("all nodes") :].split()
+    facts = {GPUS: cells[0], HELD: cells[1], UNUSED: cells[3]}
+    sums = cluster.insight.sums if cluster.insight else None
+    return facts | ({BUSY: cells[2]} if sums and not sums.unknown_busy else {})
+
+
+def top_header(cluster: Cluster) -> Facts:
+    text = " ".join(
+        "".join(part for part, _ in line)
+        for line in frame(Board(cluster, EVERYTHING), State(), WIDTH, 20).lines[:2]
+    )
+    facts: Facts = {}
+    wanted = {GPUS: r"([0-9,]+) GPUs?\b", HELD: r"([0-9.,]+) held\s", BUSY: r"([0-9.,]+) busy\b"}
+    for fact, pattern in wanted.items():
+        if found := re.search(pattern, text):
+            facts[fact] = found[1]
+    idle = re.search(r"([0-9.,]+) held by ([0-9,]+) pods? and not used", text)
+    facts[UNUSED], facts[UNUSED_PODS] = (idle[1], idle[2]) if idle else ("0", "0")
+    sums = cluster.insight.sums if cluster.insight else None
+    return {name: value for name, value in facts.items() if name != BUSY or (sums and not sums.unknown_busy)}
+
+
+def top_problems(cluster: Cluster) -> Facts:
+    shown = frame(Board(cluster, EVERYTHING), press(State(), "w", 10), WIDTH, 400).lines[3:]
+    lines = ["".join(part for part, _ in line) for line in shown]
+    found: list[str] = []
+    for line in lines:
+        if line.startswith("  ! "):
+            found.append(line[4:])
+        elif line.startswith("    ") and found:
+            found[-1] += f" {line.strip()}"
+    node = "|".join(re.escape(node.name) for node in cluster.nodes) if len(cluster.nodes) > 1 else "(?!)"
+    return {PROBLEMS: listed(re.sub(f"^(?:{node}): ", "", one) for one in found)}
+
+
+def top(cluster: Cluster, view: str) -> Facts:
+    arguments = Namespace(view=view, output="wide", no_headers=False)
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
+        once(EVERYTHING, arguments, cluster)
+    table_of = _columns(out.getvalue())
+    if view == "nodes":
+        return {GPUS: str(sum(int(row["GPUS"]) for row in table_of))}
+    if view != "pods":
+        return {}
+    facts = {}
+    for row in table_of:
+        pod, state = row["NAMESPACE/POD"], row["STATE"].split()
+        if "," in row["GPU"] or (not state and not row["HELD"].strip("-")):
+            continue
+        facts[of_pod(pod, "use")] = row["USE"]
+        facts[of_pod(pod, "power")] = row["POWER"]
+        facts[of_pod(pod, "memory")] = row["MEM GiB"]
+        facts[of_pod(pod, "state")] = state[0] if state and state[0] in _STATES else ""
+    return facts
+
+
+def _columns(text: str) -> list[dict[str, str]]:
+    """Read a table whose columns are two blanks or more apart, by where its headings stand."""
+    lines = text.splitlines()
+    if not lines:
+        return []
+    heads = [(found.group(), found.start(), found.end()) for found in re.finditer(r"\S+(?: \S+)*", lines[0])]
+    rows_ = []
+    for line in lines[1:]:
+        cells = [(found.group(), found.start(), found.end()) for found in re.finditer(r"\S+(?: \S+)*", line)]
+        row = {head: "" for head, _, _ in heads}
+        for text_, start, end in cells:
+            near = min(heads, key=lambda head: min(abs(head[1] - start), abs(head[2] - end)))
+            row[near[0]] = text_
+        rows_.append(row)
+    return rows_
+
+
+def idle(cluster: Cluster) -> Facts:
+    arguments = Namespace(output="wide", no_headers=False)
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
+        show(idle_sheet(idlers(cluster), cluster, "", arguments), arguments)
+    listed_rows = _columns(out.getvalue())
+    total = next((row for row in listed_rows if row["NAMESPACE/POD"] == "total"), None)
+    pods = [row for row in listed_rows if row is not total]
+    facts = {UNUSED_PODS: str(len(pods)), UNUSED: total["HELD"] if total else "0"}
+    return facts | {of_pod(row["NAMESPACE/POD"], "state"): "idle" for row in pods}
+
+
+def of_rows(cluster: Cluster, by: str) -> Facts:
+    found = plain_json.loads(rows.document(cluster, by))["rows"]
+    if by == "idle":
+        return {UNUSED_PODS: str(len(found)), UNUSED: gpus(sum(row.get("held_gpus", 0.0) for row in found))}
+    held = sum(row.get("held_gpus") or 0.0 for row in found)
+    unused = sum(row.get("unused_gpus", 0.0) for row in found)
+    return {HELD: gpus(held), UNUSED: gpus(unused)}
+
+
+def inspect(cluster: Cluster) -> Facts:
+    found = plain_json.loads(inspected.document(holdings(cluster)))
+    return {GPUS: str(sum(len(node.get("cards", ())) for node in found["nodes"]))}
+
+
+def doctor(snapshot: Snapshot) -> Facts:
+    """Every problem has a check that warns or fails."""
+    machine = Machine(now=snapshot.taken_at)
+    text = " ".join(sheet.text(snapshot, examine(snapshot, machine), WIDTH, colour=False).split())
+    problems = snapshot.insight.problems if snapshot.insight else ()
+    missing = [one.kind for one in problems if " ".join(one.text.split()) not in text]
+    return {UNNAMED: listed(missing)}
+
+
+def evidence(snapshot: Snapshot) -> Facts:
+    facts: Facts = {}
+    for pod in pod_names(snapshot):
+        namespace, _, name = pod.partition("/")
+        text = " ".join((why(snapshot, namespace, name, WIDTH) or "").split())
+        busy = re.findall(r" Busy (.+?) of the GPU's time(?:, (\S+ [kM]?W))?, ", text)
+        if text.count(" Booked ") != 1 or len(busy) != 1:
+            continue
+        facts[of_pod(pod, "use")] = busy[0][0]
+        if busy[0][1]:
+            facts[of_pod(pod, "power")] = busy[0][1]
+        facts[of_pod(pod, "state")] = (
+            "idle"
+            if " Note Idle since" in text
+            else "waiting"
+            if " Note Waiting for its first use" in text
+            else "unknown"
+            if " Note Not known whether it uses" in text
+            else ""
+        )
+    return facts
+
+
+_OF_NODE: Mapping[str, Callable[[Snapshot], Facts]] = {
+    "JSON": document,
+    "native page": native_page,
+    "OTLP": otlp_series,
+    "dcgm page": dcgm_page,
+    "snapshot": snapshot_table,
+    "page without scripts": page_without_scripts,
+    "doctor": doctor,
+    "why": evidence,
+}

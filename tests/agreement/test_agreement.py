@@ -1,0 +1,45 @@
+"""Every surface says the same of one moment. `python -m tests.agreement` prints each fact."""
+
+import pytest
+from msgspec.structs import replace
+
+from podgpu.insight.placement import cards_of, placements
+from podgpu.model import Cluster
+from tests.agreement import surfaces
+from tests.agreement.cases import held_still, names
+from tests.agreement.compare import lines_of
+from tests.agreement.facts import UNUSED, compared
+from tests.browser.chromium import PROGRAM, browser
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs chromium")
+
+
+async def still(name: str) -> Cluster:
+    return [cluster async for _, cluster in held_still([name])][0]
+
+
+@pytest.mark.parametrize("name", names())
+async def test_all_surfaces_agree(name: str) -> None:
+    async with browser() as chromium:
+        lines = await lines_of(await still(name), chromium)
+    assert [str(line) for line in lines if line.differs] == []
+    assert max(len(line.said) for line in lines) >= 8
+
+
+async def test_a_surface_that_lies_is_found() -> None:
+    """One card's holder is called busy on the node alone, and the cluster's totals still count it as idle."""
+    cluster = await still("demo")
+    place = next(
+        one
+        for one in placements(cards_of(cluster))
+        if one.tenant.holding and one.tenant.holding.state == "idle"
+    )
+    (node,) = cluster.nodes
+    assert node.snapshot and place.tenant.holding
+    liar = replace(place.tenant, holding=replace(place.tenant.holding, state="working", since=None))
+    card = place.on.card
+    lying = replace(card, tenants=tuple(liar if one is place.tenant else one for one in card.tenants))
+    cards = tuple(lying if one is card else one for one in node.snapshot.cards)
+    told = replace(cluster, nodes=(replace(node, snapshot=replace(node.snapshot, cards=cards)),))
+    assert not [line.fact for line in compared(surfaces.all_of(cluster)) if line.differs]
+    assert UNUSED in [line.fact for line in compared(surfaces.all_of(told)) if line.differs]
