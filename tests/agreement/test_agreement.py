@@ -15,7 +15,8 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs chromium")
 
 
 async def still(name: str) -> Cluster:
-    return [cluster async for _, cluster in held_still([name])][0]
+    (cluster,) = [cluster async for _, cluster in held_still([name])]
+    return cluster
 
 
 @pytest.mark.parametrize("name", names())
