@@ -15,7 +15,7 @@ from podgpu.cluster.station import Station
 from podgpu.cluster.survey import Place, Survey
 from podgpu.errors import UserError
 from podgpu.feed import Feed
-from podgpu.insight import Terms, conclude_cluster, conclude_node
+from podgpu.insight import Terms, conclude_cluster, conclude_node, concluded
 from podgpu.model import Cluster, ClusterNode, PartStatus, Snapshot
 
 AT_ONCE = 64  # nodes that are read at a time
@@ -84,7 +84,7 @@ class ClusterLoop:
         if reading is None:
             raise UserError(f"nobody reads the GPUs of a node {name!r}; /api/v1/cluster lists the nodes")
         try:
-            return await reading.reader.full()
+            return concluded(await reading.reader.full(), self._terms, has_books=True)
         except ReadFault as fault:
             raise UserError(f"{name}: {fault.detail}; {REASONS[fault.reason]}") from None
 

@@ -23,9 +23,11 @@ _OWN = frozenset(Scope.CONTAINER.labels)
 # What snapshots of many nodes are shown by. The rest of a hundred families would only cost time.
 _WANTED = "|".join(
     (
-        "podgpu_(build_info|interval_seconds|source_.+|pod_info)",
+        "podgpu_(build_info|interval_seconds|watched_since_timestamp_seconds|source_.+|pod_info)",
         "podgpu_gpu_(up|info|problem|processes|busy_ratio|booked_.+|utilization_ratio|power_watts|power_limit_watts)",
         "podgpu_gpu_(memory_(total|used)_bytes|temperature_celsius|(sm|tensor|dram)_active_ratio)",
+        "podgpu_gpu_(clock_event|recovery_action|xid_last_.+|row_remap_(pending|failed)|retired_pages_pending)",
+        "podgpu_gpu_ecc_errors_total",
         "podgpu_mig_(memory_(total|used)_bytes|(sm|tensor|dram)_active_ratio)",
         "podgpu_container_(info|.+_ratio|.+_bytes|power_watts|processes|.+_timestamp_seconds)",
         "podgpu_container_(busy_seconds|energy_joules|allocated_seconds)_total",
