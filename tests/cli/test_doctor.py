@@ -96,7 +96,10 @@ async def test_an_id_that_nobody_knows_is_shown(fake: list[str], capfd: pytest.C
     found = checks(capfd.readouterr().out)
     assert found["kubelet.socket"]["status"] == "PASS"
     assert found["sharing.exclusive"]["detail"] == "1 claim"
-    assert found["sharing.unknown-ids"]["detail"] == "n/p: no sharing system knows the device odd-1 of nvidia.com/gpu."
+    assert (
+        found["sharing.unknown-ids"]["detail"]
+        == "n/p: no sharing system knows the device odd-1 of nvidia.com/gpu."
+    )
     assert found["pods.source"]["status"] == "FAIL"  # no part lists pods here
 
 

@@ -10,7 +10,7 @@ from podgpu import __version__
 from podgpu.cluster.allocations import Allocated
 from podgpu.cluster.reader import REASONS, Reader, ReadFault
 from podgpu.cluster.retired import Retired
-from podgpu.cluster.standing import Look, is_unchanged, stand
+from podgpu.cluster.standing import Look, is_fresh, is_unchanged, stand
 from podgpu.cluster.station import Station
 from podgpu.cluster.survey import Place, Survey
 from podgpu.errors import UserError
@@ -80,11 +80,13 @@ class ClusterLoop:
 
     async def full(self, name: str) -> Snapshot:
         """Fetch a node's snapshot with everything in it. Raises UserError."""
-        reading = next((one for one in self._stations.values() if one.name == name), None)
-        if reading is None:
+        now = time.monotonic()
+        stations = [station for station in self._in_order() if station.name == name]
+        if not stations:
             raise UserError(f"nobody reads the GPUs of a node {name!r}; /api/v1/cluster lists the nodes")
+        chosen = next((one for one in stations if is_fresh(one.look(now), self._interval)), stations[0])
         try:
-            return concluded(await reading.reader.full(), self._terms, has_books=True)
+            return concluded(await chosen.reader.full(), self._terms, has_books=True)
         except ReadFault as fault:
             raise UserError(f"{name}: {fault.detail}; {REASONS[fault.reason]}") from None
 
@@ -166,12 +168,21 @@ class ClusterLoop:
         )
         self._feed.publish(conclude_cluster(cluster, self._terms))
 
+    def _in_order(self) -> list[Station]:
+        """Those that stand in come last."""
+        return sorted(self._stations.values(), key=lambda station: station.place.stands_in)
+
     def _nodes(self, known: Mapping[str, ClusterNode]) -> tuple[ClusterNode, ...]:
         now = time.monotonic()
         looks: dict[str, Look | None] = dict.fromkeys(known)
-        for station in self._stations.values():
+        for station in self._in_order():
             look, name = station.look(now), station.name
-            if looks.get(name) is not None:
+            before_it = looks.get(name)
+            if before_it is not None and station.place.stands_in:
+                if not is_fresh(before_it, self._interval) and is_fresh(look, self._interval):
+                    looks[name] = look
+                continue
+            if before_it is not None:
                 what = f"it reports node {name!r}, which another agent reports already"
                 look, name = Look(fault=ReadFault("wrong_node", what)), station.address
             looks[name] = look
