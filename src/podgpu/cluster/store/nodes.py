@@ -28,8 +28,7 @@ WANTED = re.compile(
             "podgpu_(build_info|interval_seconds|watched_since_timestamp_seconds|source_.+|pod_info)",
             "podgpu_gpu_(up|info|problem|processes|busy_ratio|booked_.+|utilization_ratio|power_watts|power_limit_watts)",
             "podgpu_gpu_(memory_(total|used)_bytes|temperature_celsius|(sm|tensor|dram)_active_ratio)",
-            "podgpu_gpu_(clock_event|recovery_action|xid_last_.+|row_remap_(pending|failed)|retired_pages_pending)",
-            "podgpu_gpu_ecc_errors_total",
+            "podgpu_gpu_(recovery_action|xid_last_.+|row_remap_(pending|failed)|retired_pages_pending)",
             "podgpu_mig_(memory_(total|used)_bytes|(sm|tensor|dram)_active_ratio)",
             "podgpu_container_(info|.+_ratio|.+_bytes|power_watts|processes|.+_timestamp_seconds)",
             "podgpu_container_(busy_seconds|energy_joules|allocated_seconds)_total",
@@ -78,15 +77,18 @@ async def read(store: Store, now: float) -> StoreReading:
     store.notices.clear()
     clock = store.select("podgpu_snapshot_timestamp_seconds")
     chosen = store.select("", f'__name__=~"{WANTED.pattern}"')
-    clocks, points, cards, tenants = await asyncio.gather(
+    clocks, cards, tenants, points, events, errors = await asyncio.gather(
         store.series(f"{clock}{RECENT}", now),
-        store.points(chosen, now),
         store.points(f"timestamp({store.select('podgpu_gpu_up')})", now),
         store.points(f"timestamp({store.select('podgpu_container_info')})", now),
+        store.points(chosen, now),
+        # A card has dozens of these, of which nearly all are 0.
+        store.points(f"{store.select('podgpu_gpu_clock_event')} > 0", now),
+        store.points(f"{store.select('podgpu_gpu_ecc_errors_total')} > 0", now),
     )
     scrapes, doubtful = _last_scrapes(clocks)
     gone = _gone(scrapes, [*cards, *tenants])
-    rows = await asyncio.to_thread(_sorted, scrapes, gone, points)
+    rows = await asyncio.to_thread(_sorted, scrapes, gone, [*points, *events, *errors])
     nodes = {node: _node(one, scrapes[node], now) for node, one in rows.items()}
     silent = {node: max(now - one.at, 0.0) for node, one in scrapes.items() if node not in nodes}
     return StoreReading(nodes, silent, tuple(sorted({*store.notices, *doubtful})))

@@ -36,7 +36,8 @@ METHODS = {
 }
 STORED = (
     "This is read from a store. It keeps numbers, and no processes, claims or other evidence. To see those, ask the "
-    "pod's node with `podgpu why {name} --url http://{node}:19400`, or leave out --prometheus.url."
+    "pod's node with `podgpu why {name} --url http://{node}:19400`, or name the agents too: with --kube.context, or "
+    "with --cluster.agents."
 )
 STORED_NOTHING = "The store has no series of it on a GPU."
 STORED_IDLE = "its series count 0 processes on the card"
