@@ -8,6 +8,7 @@ from pathlib import Path
 from podgpu.catalog import listing
 from podgpu.config import reference
 from podgpu.doctor import listing as checks
+from podgpu.insight import listing as problems
 from tools import schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,6 +20,7 @@ PAGES: tuple[Page, ...] = (
     ("docs/metrics.md", listing.markdown),
     ("docs/configuration.md", reference.markdown),
     ("docs/doctor.md", checks.markdown),
+    ("docs/problems.md", problems.markdown),
     ("docs/snapshot.md", schema.markdown),
 )
 

@@ -48,7 +48,7 @@ def test_without_a_driver_it_fails_and_says_what_to_do(capfd: pytest.CaptureFixt
     assert main(["doctor", "-o", "json", f"--nvml.library={Path(__file__)}"]) == 1
     library = checks(capfd.readouterr().out)["nvml.library"]
     assert library["status"] == "FAIL"
-    assert library["detail"].startswith("library_not_found in dlopen")
+    assert library["detail"].startswith("library not found in dlopen")
     assert "nvidia runtime class" in library["advice"]
 
 
@@ -63,7 +63,7 @@ def test_a_missing_socket_fails(fake: list[str], tmp_path: Path, capfd: pytest.C
     (tmp_path / "kubelet").mkdir()
     assert main(["doctor", "-o", "json", *fake]) == 1
     socket = checks(capfd.readouterr().out)["kubelet.socket"]
-    assert socket["detail"].startswith("no_socket in List")
+    assert socket["detail"].startswith("no socket in List")
     assert "the directory and not the socket" in socket["advice"]
 
 
@@ -96,7 +96,10 @@ async def test_an_id_that_nobody_knows_is_shown(fake: list[str], capfd: pytest.C
     found = checks(capfd.readouterr().out)
     assert found["kubelet.socket"]["status"] == "PASS"
     assert found["sharing.exclusive"]["detail"] == "1 claim"
-    assert found["sharing.unknown-ids"]["detail"] == "n/p/c: odd-1 of nvidia.com/gpu"
+    assert (
+        found["sharing.unknown-ids"]["detail"]
+        == "n/p: no sharing system knows the device odd-1 of nvidia.com/gpu."
+    )
     assert found["pods.source"]["status"] == "FAIL"  # no part lists pods here
 
 

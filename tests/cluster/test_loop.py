@@ -111,6 +111,29 @@ async def test_a_node_that_has_not_changed_is_the_same_object() -> None:
         assert [a is b for a, b in zip(before.nodes, loop.cluster.nodes, strict=True)] == [True, False, True]
 
 
+def stand_in(url: str, number: int) -> Place:
+    return Place("store", (url,), node_name(number), stands_in=True)
+
+
+async def test_who_stands_in_is_shown_only_where_the_agent_cannot_be_read() -> None:
+    """The agent's pod may be newer than the place that stands in for it."""
+    async with Fleet(2, document) as fleet:
+        agent, other = fleet.urls
+        pods = Pods((stand_in(agent, 0), stand_in(other, 1)))
+        async with Watched(pods, timeout=0.5) as loop:
+            await loop.round()
+            assert [node.origin for node in loop.cluster.nodes] == ["store", "store"]
+            pods.places = (
+                Place("agent", (agent,), node_name(0)),
+                Place("agent", (closed_address(),), node_name(1)),
+                *pods.places,
+            )
+            await loop.round()
+            shown = [(node.name, node.state, node.origin) for node in loop.cluster.nodes]
+            assert (await loop.full(node_name(1))).node == node_name(1)
+    assert shown == [(node_name(0), "fresh", "agent"), (node_name(1), "fresh", "store")]
+
+
 async def test_a_node_that_is_gone_leaves_and_its_connection_is_closed() -> None:
     async with Fleet(2, document) as fleet:
         survey = Pods(placed(fleet.urls))

@@ -1,11 +1,15 @@
 """A node on which every check passes, and the same node with something wrong."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
+from podgpu import doctor
 from podgpu.agent.join import bare
-from podgpu.doctor import Finding, Machine, examine
+from podgpu.doctor import CHECKS, Finding, Machine
+from podgpu.doctor.verdict import Check
+from podgpu.insight import Terms, conclude
 from podgpu.model import (
     Booking,
     Card,
@@ -30,6 +34,7 @@ from tests.tree import card
 
 GIB = 2**30
 NOW = 1_700_000_000.0
+TERMS = Terms(idle_after=1800.0)
 CARD, CUT = "GPU-00000000-0000-4000-8000-000000000000", "GPU-00000001-0000-4000-8000-000000000000"
 LLAMA = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000001")
 
@@ -39,12 +44,14 @@ TENANT = Tenant(
     container=LLAMA,
     claims=(Claim(gpu=CARD, container=LLAMA, system="exclusive", resource="nvidia.com/gpu"),),
     processes=(PROCESS,),
-    booking=Booking(processes=1, memory_bytes=20 * GIB, allocated_ratio=1.0, busy_us=5, energy_mj=70),
+    booking=Booking(
+        processes=1, memory_bytes=20 * GIB, allocated_ratio=1.0, busy_us=5, energy_mj=70, sm_ratio=0.5
+    ),
     idle=False,
 )
 REST = Rest(reason="unknown", memory_bytes=0, busy_us=0, energy_mj=1)
 
-WHOLE = card(
+_WHOLE = card(
     Device(
         gpu=Gpu(uuid=CARD, index=0, model="NVIDIA H200", compute_capability="9.0"),
         readings=(
@@ -59,6 +66,8 @@ WHOLE = card(
     tenants=(TENANT,),
     rest=(REST,),
 )
+assert _WHOLE.balance
+WHOLE = replace(_WHOLE, balance=replace(_WHOLE.balance, switching_ratio=0.0))
 SPLIT = bare(
     Device(
         gpu=Gpu(uuid=CUT, index=1, model="NVIDIA H200", compute_capability="9.0", mig_enabled=True),
@@ -115,6 +124,11 @@ def held_by(*holders: Holder) -> tuple[Card, ...]:
     processes = tuple(Process(pid=one.pid, kinds=("compute",), holder=one) for one in holders)
     tenant = replace(TENANT, processes=())
     return replace(WHOLE, tenants=(tenant,), rest=(replace(REST, processes=processes),)), SPLIT
+
+
+def examine(snapshot: Snapshot, machine: Machine, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
+    """What is wrong is concluded first, as an agent does."""
+    return doctor.examine(conclude(snapshot, TERMS), machine, checks)
 
 
 def found(check: str, snapshot: Snapshot = SOUND, machine: Machine = HERE, **changes: Any) -> Finding:

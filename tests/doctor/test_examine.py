@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from podgpu.doctor import CHECKS, Finding, Machine, Status, examine, sheet
+from podgpu.doctor import CHECKS, Finding, Machine, Status, sheet
 from podgpu.doctor.listing import markdown
 from podgpu.doctor.look import named, number
 from podgpu.doctor.verdict import Check, Verdict, passed, warned
 from podgpu.model import Snapshot
-from tests.doctor.sound_node import HERE, SOUND, WHOLE, with_readings
+from tests.doctor.sound_node import HERE, SOUND, WHOLE, examine, with_readings
 
 
 def breaks(_: Snapshot, __: Machine) -> Verdict:

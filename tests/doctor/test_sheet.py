@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from podgpu.doctor import Finding, Status, examine, sheet
+from podgpu.doctor import Finding, Status, sheet
 from tests.conftest import Golden
-from tests.doctor.sound_node import HERE, SOUND, with_down
+from tests.doctor.sound_node import HERE, SOUND, examine, with_down
 
 FINDINGS = examine(with_down("podresources", "no_socket", "no such file"), HERE)
 

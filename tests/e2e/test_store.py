@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import pytest
@@ -20,6 +19,7 @@ from podgpu.cluster.store.history import LEAST_STEP, METRICS
 from tests.e2e import prometheus, victoria
 from tests.e2e.kubernetes import kubernetes, whole_cards
 from tests.e2e.prometheus import Job
+from tests.e2e.recorder import Recorder
 from tests.e2e.rig import Demo, demo, eventually, get, logged, running
 
 pytestmark = pytest.mark.skipif(
@@ -48,35 +48,6 @@ GAUGES = (
 T = TypeVar("T")
 Tenant = tuple[str, str, str, str, str]
 Series = tuple[Mapping[str, str], list[tuple[float, float]]]
-
-
-class Recorder:
-    """Keeps every snapshot that the agents publish, by node and time."""
-
-    def __init__(self, agents: Mapping[str, Demo]) -> None:
-        self._agents = agents
-        self.found: dict[tuple[str, float], Any] = {}
-        self._over = Event()
-        self._thread = Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def at(self, node: str, taken_at: float) -> Any | None:
-        """VictoriaMetrics rounds long numbers, so times are only nearly the same."""
-        times = [at for name, at in list(self.found) if name == node and abs(at - taken_at) < 1e-3]
-        return self.found[node, times[0]] if times else None
-
-    def _run(self) -> None:
-        while not self._over.wait(0.15):
-            for node, agent in self._agents.items():
-                snapshot = agent.snapshot()
-                self.found[node, snapshot["taken_at"]] = snapshot
 
 
 @dataclass(frozen=True)
@@ -143,7 +114,9 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         options["dcgm"] = f"--kube.api={stack.enter_context(kubernetes(snapshots, pages))}"
         options["api"] = f"--kube.api={stack.enter_context(kubernetes(snapshots, {}))}"
         options["agents"] = f"--cluster.agents={','.join(addresses.values())}"
-        clusters = side_by_side({name: cluster(folder / f"of-{name}", one) for name, one in options.items()})
+        given = {name: [one] for name, one in options.items()}
+        given["both"] = [f"--cluster.agents={addresses['alpha']}", options["prometheus"]]
+        clusters = side_by_side({name: cluster(folder / f"of-{name}", *some) for name, some in given.items()})
         here = Rig(agents, stack.enter_context(Recorder(agents)), urls, clusters)
         assert eventually(lambda: all(here.is_filled(store) for store in urls))
         yield here
@@ -223,12 +196,49 @@ def _found_different(shown: Any, agents: Any) -> Iterator[tuple[Any, ...]]:
             **dict.fromkeys(("idle", "held_since", "workload"), (one, other)),
             "pod_uid": (one["container"], other["container"]),
         }
+        for field in ("state", "evidence", "since"):
+            pairs[field] = (one["holding"], other["holding"])
         for field, (have, want) in pairs.items():
             if have.get(field) != _nearly(want.get(field)):
                 yield key, field, have.get(field), want.get(field)
+    told = [_problems(each) for each in (shown, agents)]
+    if told[0] != told[1]:
+        yield "problems", *told
     energy = [[card["balance"]["energy_mj"] for card in each["cards"]] for each in (shown, agents)]
     if energy[0] != energy[1]:
         yield "energy", *energy
+
+
+def test_agents_give_the_present_and_a_store_the_nodes_without_one_and_the_past(rig: Rig) -> None:
+    origins = {"alpha": "agent", "beta": "store", "gamma": "store"}
+    found = eventually(
+        lambda: {name: one["origin"] for name, one in _nodes(rig, "both").items()}, lambda now: now == origins
+    )
+    assert found == origins
+    url = rig.clusters["both"]
+    assert [part["name"] for part in get(f"{url}/api/v1/cluster").json()["parts"]] == ["store"]
+    for name in NODES:
+        whole = get(f"{url}/api/v1/snapshot?node={name}").json()
+        has_evidence = any(one["processes"] for card in whole["cards"] for one in card["tenants"])
+        assert (whole["stored"], has_evidence) == (name != "alpha", name == "alpha")
+    assert get(f"{url}/api/v1/history?pod=research/pretrain-0&hours=1").json().keys() == METRICS.keys()
+
+
+def _problems(snapshot: Any) -> list[tuple[str, str]]:
+    """Of context switches a store has the sum, and not those of the last reading."""
+    found = snapshot["insight"]["problems"]
+    return [(one["kind"], one["text"]) for one in found if one["kind"] != "switching"]
+
+
+@pytest.mark.parametrize("origin", STORES)
+def test_why_says_what_a_store_does_not_keep_and_denies_no_process(
+    rig: Rig, origin: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why", "research/pretrain-0", f"--prometheus.url={rig.urls[origin]}"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.count("This is read from a store.") == len(NODES)
+    assert "podgpu why research/pretrain-0 --url http://beta:19400" in text
+    assert "no process" not in text.replace("and no processes, claims", "").lower()
 
 
 @pytest.mark.parametrize(("origin", "state"), [("dcgm", "fresh"), ("api", "allocation")])

@@ -192,3 +192,16 @@ def test_every_pod_that_is_named_has_a_report_without_codes_for_the_terminal(sna
 def test_on_a_wide_terminal_numbers_stay_near_their_names() -> None:
     report = why(SNAPSHOT, "ml", "llama-0", 200) or ""
     assert max(len(one) for one in report.splitlines() if one.startswith(("  sum", "  no pod"))) <= 110
+
+
+@pytest.mark.parametrize(("idle", "processes"), [(False, 2), (True, 0), (None, None)])
+def test_a_store_is_not_blamed_for_what_it_cannot_hold(idle: bool | None, processes: int | None) -> None:
+    """It has numbers. That there is no process in it says nothing about the node."""
+    booking = replace(BUSY.tenants[0].booking, processes=processes)
+    card = with_first(processes=(), idle=idle, booking=booking)
+    text = told(LLAMA.namespace, LLAMA.pod, replace(node(card), stored=True))
+    assert "This is read from a store. It keeps numbers, and no processes, claims or other evidence." in text
+    assert f"`podgpu why {LLAMA.namespace}/{LLAMA.pod} --url http://{SNAPSHOT.node}:19400`" in text
+    assert ("2 processes" in text) == (processes == 2)
+    for denial in ("no process on", "No process", "has no process", "No use is booked", "Device id"):
+        assert denial not in text or (denial == "No use is booked" and idle)

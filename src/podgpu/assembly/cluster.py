@@ -20,7 +20,7 @@ from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.history import StoreHistory
 from podgpu.cluster.store.options import Options as StoreOptions
 from podgpu.cluster.store.survey import StoreSurvey
-from podgpu.cluster.survey import GivenAgents, Place, PodSurvey
+from podgpu.cluster.survey import BackedSurvey, GivenAgents, Place, PodSurvey
 from podgpu.config import ClusterOptions, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
@@ -94,46 +94,60 @@ class OpenCluster:
 
 def open_cluster(config: Config) -> OpenCluster:
     """Begin to read the cluster. Comes within a running event loop. Raises UserError."""
-    chosen = config.of(ClusterOptions)
-    if url := config.of(StoreOptions).url:
-        return _of_store(config, chosen, url)
+    chosen, store = config.of(ClusterOptions), _open_store(config)
     if chosen.agents:
-        return _of_addresses(config, chosen)
-    return _of_kubernetes(config, chosen)
+        return _of_addresses(config, chosen, store)
+    if store is None or config.kube_kubeconfig or config.kube_context:
+        return _of_kubernetes(config, chosen, open_access(config), store)
+    api = machine.open_api_server(config)
+    return _of_kubernetes(config, chosen, api, store) if api else _of_store(config, chosen, store)
 
 
-def _of_store(config: Config, chosen: ClusterOptions, url: str) -> OpenCluster:
-    """With a store nobody else is asked for the use of GPUs. Who was given them, Kubernetes says where there is one."""
-    survey = StoreSurvey(Store(config.of(StoreOptions)), url)
-    is_named = config.kube_kubeconfig or config.kube_context
-    api = open_access(config) if is_named else machine.open_api_server(config)
+def _open_store(config: Config) -> StoreSurvey | None:
+    url = config.of(StoreOptions).url
+    return StoreSurvey(Store(config.of(StoreOptions)), url) if url else None
+
+
+def _history(config: Config, store: StoreSurvey | None) -> StoreHistory | None:
+    return StoreHistory(Store(config.of(StoreOptions))) if store else None
+
+
+def _of_store(config: Config, chosen: ClusterOptions, store: StoreSurvey) -> OpenCluster:
+    """Nothing else can be asked: there are neither agents nor an API server."""
     loop = ClusterLoop(
-        survey,
-        survey.open_reader,
+        store,
+        store.open_reader,
         interval=chosen.interval,
         terms=open_terms(config),
         name=chosen.name or "",
-        given=_given(config, api) if api else None,
     )
-    history = StoreHistory(Store(config.of(StoreOptions)))
-    return OpenCluster(loop, *((api,) if api else ()), api=api, history=history)
+    return OpenCluster(loop, history=_history(config, store))
 
 
-def _of_addresses(config: Config, chosen: ClusterOptions) -> OpenCluster:
+def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreSurvey | None) -> OpenCluster:
     login = Login(config.of(LoginOptions), chosen.agents)
     client, turn = Client(timeout=chosen.timeout, login=login), asyncio.Lock()
+
+    def open_reader(place: Place) -> Reader:
+        if store is not None and place.stands_in:
+            return store.open_reader(place)
+        return AgentReader(client, place.urls[0], turn=turn)
+
+    agents = GivenAgents(chosen.agents)
     loop = ClusterLoop(
-        GivenAgents(chosen.agents),
-        lambda place: AgentReader(client, place.urls[0], turn=turn),
+        BackedSurvey(agents, store) if store else agents,
+        open_reader,
         interval=chosen.interval,
         terms=open_terms(config),
         name=chosen.name or "",
     )
-    return OpenCluster(loop, client)
+    return OpenCluster(loop, client, history=_history(config, store))
 
 
-def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
-    api = open_access(config)
+def _of_kubernetes(
+    config: Config, chosen: ClusterOptions, api: Api, store: StoreSurvey | None
+) -> OpenCluster:
+    """Agents give the present and the evidence, a store the past, and nodes that no agent tells of."""
     given = _given(config, api)
     is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
     login = _login_to_pods(config.of(LoginOptions), chosen.scheme, proxied=is_proxied)
@@ -144,19 +158,22 @@ def _of_kubernetes(config: Config, chosen: ClusterOptions) -> OpenCluster:
     turn = asyncio.Lock()
 
     def open_reader(place: Place) -> Reader:
+        if store is not None and place.stands_in:
+            return store.open_reader(place)
         if place.origin == DCGM:
             return open_exporter(config, place, given, proxy)
         return AgentReader(client, place.urls[0], place.node, turn=turn)
 
+    pods = _survey(config, chosen, api, proxied=is_proxied)
     loop = ClusterLoop(
-        _survey(config, chosen, api, proxied=is_proxied),
+        BackedSurvey(pods, store) if store else pods,
         open_reader,
         interval=chosen.interval,
         terms=open_terms(config),
         name=chosen.name or "",
         given=given,
     )
-    return OpenCluster(loop, client, api, api=api)
+    return OpenCluster(loop, client, api, api=api, history=_history(config, store))
 
 
 def _login_to_pods(chosen: LoginOptions, scheme: str, *, proxied: bool) -> Login:

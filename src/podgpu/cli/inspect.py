@@ -120,7 +120,9 @@ def _only(cluster: Cluster, name: str) -> Cluster:
 
 def _complaints(cluster: Cluster) -> int:
     """Say on stderr what could not be read: the table may lack it."""
+    from podgpu.insight.problems import fault_words
+
     faults = [(part.name, part.fault) for part in cluster.parts if part.fault]
     for name, fault in faults:
-        print(f"{name}: {fault.reason}: {fault.detail}", file=sys.stderr)
+        print(f"{name}: {fault_words(fault)}.", file=sys.stderr)
     return FAULTY if faults else 0

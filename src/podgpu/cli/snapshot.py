@@ -18,6 +18,7 @@ OPTIONS = tuple(
 )
 
 FAULTY = 1
+UNREAD = ("gpu_unreadable", "part_down", "part_degraded")
 BETWEEN_READINGS = 1.0  # seconds; measuring energy and busy time takes two readings
 
 
@@ -64,12 +65,15 @@ def _elsewhere(config: Config, node: str | None) -> Snapshot:
 
 
 def _reasons(snapshot: Snapshot) -> list[str]:
-    from podgpu.insight.advice import next_step
-    from podgpu.views.glance import problem
+    """What could not be read. What is wrong with a card that can be read, the snapshot itself says."""
+    from podgpu.views.problem import sentence
 
-    faults = [(part.name, part.fault) for part in snapshot.parts]
-    faults += [(f"GPU {card.gpu.index}", card.fault) for card in snapshot.cards]
-    return [f"{name}: {problem(fault)}. {next_step(fault, name)}" for name, fault in faults if fault]
+    problems = snapshot.insight.problems if snapshot.insight else ()
+    return [
+        f"{sentence(problem, with_node=False)} {problem.next_step}".rstrip()
+        for problem in problems
+        if problem.kind in UNREAD
+    ]
 
 
 def _json(snapshot: Snapshot) -> str:

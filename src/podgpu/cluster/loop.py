@@ -12,12 +12,12 @@ from podgpu.cluster.claims import conflict, holder, looks_by_name
 from podgpu.cluster.node_log import NodeLog
 from podgpu.cluster.reader import REASONS, Reader, ReadFault
 from podgpu.cluster.retired import Retired
-from podgpu.cluster.standing import Look, is_unchanged, stand
+from podgpu.cluster.standing import Look, is_fresh, is_unchanged, stand
 from podgpu.cluster.station import Station
 from podgpu.cluster.survey import Place, Survey
 from podgpu.errors import UserError
 from podgpu.feed import Feed
-from podgpu.insight import Terms, conclude_cluster, conclude_node
+from podgpu.insight import Terms, conclude_cluster, conclude_node, concluded
 from podgpu.model import Cluster, ClusterNode, ErrorCount, PartStatus, Snapshot
 from podgpu.supervise import Supervisor, Work, brief, end
 
@@ -94,14 +94,17 @@ class ClusterLoop:
 
     async def full(self, name: str) -> Snapshot:
         """Fetch a node's snapshot with everything in it. Raises UserError."""
-        claims = [station for station in self._stations.values() if station.name == name]
-        reading = holder(name, claims)
-        if reading is None and claims:
-            raise UserError(f"{name}: {conflict(name, claims).detail}; {REASONS['conflict']}")
-        if reading is None:
+        agents, others = self._claims(name)
+        reading = holder(name, agents)
+        if reading is None and agents:
+            raise UserError(f"{name}: {conflict(name, agents).detail}; {REASONS['conflict']}")
+        stations = [*([reading] if reading else []), *others]
+        now = time.monotonic()
+        if not stations:
             raise UserError(f"nobody reads the GPUs of a node {name!r}; /api/v1/cluster lists the nodes")
+        chosen = next((one for one in stations if is_fresh(one.look(now), self.interval)), stations[0])
         try:
-            return await reading.reader.full()
+            return concluded(await chosen.reader.full(), self._terms, has_books=True)
         except ReadFault as fault:
             raise UserError(f"{name}: {fault.detail}; {REASONS[fault.reason]}") from None
 
@@ -205,10 +208,30 @@ class ClusterLoop:
         )
         self._feed.publish(conclude_cluster(cluster, self._terms))
 
+    def _claims(self, name: str) -> tuple[list[Station], list[Station]]:
+        """Return who reports the node, and who stands in for them."""
+        found = [station for station in self._stations.values() if station.name == name]
+        return [one for one in found if not one.place.stands_in], [
+            one for one in found if one.place.stands_in
+        ]
+
+    def _backed(self, look: Look | None, other: Look) -> Look:
+        """Choose what is shown of a node that somebody stands in for. A dispute stays one."""
+        if look is None:
+            return other
+        is_disputed = look.fault is not None and look.fault.reason == "conflict"
+        if is_disputed or is_fresh(look, self.interval) or not is_fresh(other, self.interval):
+            return look
+        return other
+
     def _nodes(self, known: Mapping[str, ClusterNode]) -> tuple[ClusterNode, ...]:
         now = time.monotonic()
         looks: dict[str, Look | None] = dict.fromkeys(known)
-        looks |= looks_by_name(self._stations.values(), now)
+        agents = [station for station in self._stations.values() if not station.place.stands_in]
+        looks |= looks_by_name(agents, now)
+        for station in self._stations.values():
+            if station.place.stands_in:
+                looks[station.name] = self._backed(looks.get(station.name), station.look(now))
         before = {one.name: one for one in self.cluster.nodes}
         nodes = tuple([self._node(name, looks[name], known, before.get(name)) for name in sorted(looks)])
         self._known = known

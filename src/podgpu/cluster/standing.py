@@ -37,7 +37,7 @@ def stand(name: str, look: Look | None, known: ClusterNode | None, interval: flo
         written=look.written,
         model=_model(snapshot) or bare.model,
     )
-    if _is_fresh(snapshot, look.seconds, interval):
+    if is_fresh(look, interval):
         return replace(read, state="fresh", reason="", detail="")
     fault = look.fault or ReadFault("stopped", "")
     return _with_reason(read, "stale", fault.reason, fault.detail)
@@ -48,14 +48,16 @@ def is_unchanged(node: ClusterNode, look: Look | None, interval: float) -> bool:
     return (
         node.state == "fresh"
         and look is not None
-        and look.snapshot is not None
         and look.snapshot is node.snapshot
-        and _is_fresh(look.snapshot, look.seconds, interval)
+        and is_fresh(look, interval)
     )
 
 
-def _is_fresh(snapshot: Snapshot, seconds: float, interval: float) -> bool:
-    return seconds <= STALE_INTERVALS * max(interval, snapshot.interval_seconds)
+def is_fresh(look: Look, interval: float) -> bool:
+    """Whether it was new not long ago, by the interval of whoever made it."""
+    if look.snapshot is None:
+        return False
+    return look.seconds <= STALE_INTERVALS * max(interval, look.snapshot.interval_seconds)
 
 
 def _with_reason(node: ClusterNode, state: str, reason: str, what: str = "") -> ClusterNode:

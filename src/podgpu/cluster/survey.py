@@ -1,13 +1,17 @@
 """Where the nodes can be read: at addresses that the user gave, or at those of pods that the API server knows."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podgpu.model import Fault, PartStatus
 from podgpu.sources import Whereabouts
 from podgpu.sources.dcgm import NAME as DCGM
+
+NONE_FOUND = "no_exporter"
 
 
 class Place(Struct, frozen=True):
@@ -16,6 +20,7 @@ class Place(Struct, frozen=True):
     origin: str  # one of ORIGINS
     urls: tuple[str, ...]  # several only for dcgm-exporters
     node: str = ""
+    stands_in: bool = False  # shown only where nobody before it has fresh numbers of the node
 
 
 class Found(Struct, frozen=True):
@@ -69,7 +74,37 @@ class PodSurvey:
         await self._exporters.close()
 
 
+class BackedSurvey:
+    """Agents, and a store for the nodes whose agent cannot be read, or that have none.
+
+    Exporters are asked only about nodes that the store does not know either.
+    """
+
+    def __init__(self, agents: Survey, store: Survey) -> None:
+        self._agents = agents
+        self._store = store
+
+    async def find(self) -> Found:
+        found, stored = await asyncio.gather(self._agents.find(), self._store.find())
+        known = {place.node for place in stored.places}
+        agents = [place for place in found.places if place.origin == "agent"]
+        exporters = [place for place in found.places if place.origin != "agent" and place.node not in known]
+        others = [replace(place, stands_in=True) for place in stored.places]
+        parts = (*map(_without_lack, found.parts), *stored.parts)
+        return Found((*agents, *others, *exporters), parts)
+
+    async def close(self) -> None:
+        await self._agents.close()
+        await self._store.close()
+
+
+def _without_lack(part: PartStatus) -> PartStatus:
+    """Beside a store, nothing is missing where there is none of them."""
+    is_lack = part.fault is not None and part.fault.reason == NONE_FOUND
+    return replace(part, fault=None) if is_lack else part
+
+
 def _part(name: str, fault: Fault | None) -> PartStatus:
     """Having none of them is no failure: nobody needs both."""
-    is_up = fault is None or fault.reason == "no_exporter"
+    is_up = fault is None or fault.reason == NONE_FOUND
     return PartStatus(name=name, up=is_up, fault=fault)

@@ -55,6 +55,24 @@ CHECKS: tuple[Check, ...] = (
         hardware.xid,
     ),
     Check(
+        "gpu.ecc",
+        "No card has had memory errors that could not be corrected.",
+        "If the count grows, drain the node and run NVIDIA's field diagnostics.",
+        hardware.ecc,
+    ),
+    Check(
+        "gpu.throttled",
+        "Neither heat nor power slows a card down.",
+        "Check the cooling and the power supply of the node.",
+        hardware.throttled,
+    ),
+    Check(
+        "gpu.switching",
+        "No card spends much of its time on context switches.",
+        "Let the tenants run side by side, with MPS or MIG, or give each of them more work at a time.",
+        hardware.switching,
+    ),
+    Check(
         "gpu.link",
         "Each PCIe link is as wide as the card and the slot allow.",
         "Reseat the card, or check the riser and the slot.",
@@ -164,6 +182,12 @@ CHECKS: tuple[Check, ...] = (
         "podgpu knows no system with such ids. Please report the resource and the id. Of two pods with one device,"
         " one has ended: nothing is booked by it until the kubelet forgets that pod.",
         claimants.unknown_ids,
+    ),
+    Check(
+        "holders.idle",
+        "Nobody holds a share of a GPU without using it for the time of --idle.after.",
+        "Ask its owner, or scale it down. `podgpu idle` lists them all, with what that costs.",
+        claimants.idle,
     ),
     Check("books.balance", "Containers and the rest add up to the GPU.", _REPORT, accounting.balance),
     Check(

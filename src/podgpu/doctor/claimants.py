@@ -1,7 +1,7 @@
 """Whether it is understood who was given a GPU: claims, and the systems that share cards."""
 
 from podgpu.catalog.parts import PODRESOURCES, RESOURCE_CLAIMS
-from podgpu.doctor.look import claims
+from podgpu.doctor.look import claims, wrong
 from podgpu.doctor.verdict import (
     Machine,
     Verdict,
@@ -13,9 +13,10 @@ from podgpu.doctor.verdict import (
     warned,
     works,
 )
-from podgpu.model import Allocation, SharingStatus, Snapshot
+from podgpu.insight.holding import UNKNOWN
+from podgpu.model import SharingStatus, Snapshot
 from podgpu.numbers import count
-from podgpu.views.tenant import excuses, full_name
+from podgpu.views.tenant import excuses
 from podgpu.views.text import line
 
 MOST_EXCUSED = 16
@@ -32,15 +33,7 @@ def rights(snapshot: Snapshot, _: Machine) -> Verdict:
 def missing(snapshot: Snapshot, _: Machine) -> Verdict:
     if not works(PODRESOURCES, snapshot):
         return skipped("needs kubelet.socket")
-    users = [
-        f"{full_name(tenant.container)} on GPU {card.gpu.index}"
-        for card in snapshot.cards
-        for tenant in card.tenants
-        if tenant.running and not tenant.claims and tenant.container.namespace
-    ]
-    if users:
-        return warned(f"using a GPU without a claim: {several(users)}")
-    return passed("everybody on a GPU was given it")
+    return wrong(snapshot, "not_given") or passed("everybody on a GPU was given it")
 
 
 def excused(snapshot: Snapshot, _: Machine) -> Verdict:
@@ -54,19 +47,23 @@ def systems(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:
 
 
 def unknown_ids(snapshot: Snapshot, _: Machine) -> Verdict:
-    found = [f"{full_name(one)}: {_device(one)}" for one in snapshot.unclaimed]
-    if found:
-        return warned(several(found))
-    return (
+    return wrong(snapshot, "unclaimed") or (
         passed("every device id is understood")
         if any(claims(snapshot))
         else skipped("no device was given out")
     )
 
 
-def _device(one: Allocation) -> str:
-    named = f"{line(one.device_id)} of {line(one.resource)}"
-    return f"{named}, which another pod has too" if one.disputed else named
+def idle(snapshot: Snapshot, _: Machine) -> Verdict:
+    if found := wrong(snapshot, "idle"):
+        return found
+    held = [tenant.holding for card in snapshot.cards for tenant in card.tenants if tenant.holding]
+    if not held:
+        return skipped("nobody holds a GPU")
+    unknown = sum(holding.state == UNKNOWN for holding in held)
+    if unknown:
+        return skipped(f"not known of {count(unknown, 'holder')}")
+    return passed("whoever holds a GPU uses it, or has not held it for long")
 
 
 def _system(status: SharingStatus) -> Verdict:

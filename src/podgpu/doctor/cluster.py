@@ -5,11 +5,16 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from podgpu.doctor.look import wrong
 from podgpu.doctor.verdict import Finding, Verdict, failed, finding, passed, several, skipped, warned
+from podgpu.insight.problems import cards, holders
 from podgpu.model import Cluster
 from podgpu.numbers import count
-from podgpu.views.glance import problem
 from podgpu.views.text import line
+
+NO_NODE = skipped("no node")
+_OF_CARDS = tuple(kind.name for kind in cards.KINDS)
+_OF_HOLDERS = tuple(kind.name for kind in holders.KINDS)
 
 
 class ClusterCheck(Struct, frozen=True):
@@ -20,27 +25,33 @@ class ClusterCheck(Struct, frozen=True):
 
 
 def _parts(cluster: Cluster) -> Verdict:
-    down = [f"{line(one.name)}: {problem(one.fault)}" for one in cluster.parts if not one.up and one.fault]
-    return failed(several(down)) if down else passed("everything that the reader needs works")
+    found = wrong(cluster, "view_lost", "part_down", "part_degraded")
+    return found or passed("every part of the reader and of the agents works")
 
 
 def _read(cluster: Cluster) -> Verdict:
-    bad = [one for one in cluster.nodes if one.state in ("stale", "failed")]
-    words = [f"{line(one.name)}: {line(one.reason) or one.state}" for one in bad]
-    if bad:
-        return failed(
-            f"{len(bad)} of {count(len(cluster.nodes), 'node')}: {several(words)}", line(bad[0].detail)
-        )
-    return (
-        passed(f"{count(len(cluster.nodes), 'node')} read in time") if cluster.nodes else skipped("no node")
-    )
+    if found := wrong(cluster, "node_silent"):
+        return found
+    nodes = count(len(cluster.nodes), "node")
+    return passed(f"{nodes} read in time") if cluster.nodes else NO_NODE
 
 
 def _agents(cluster: Cluster) -> Verdict:
     without = [line(one.name) for one in cluster.nodes if one.state == "allocation"]
     if without:
         return warned(f"nobody reads the GPUs of {count(len(without), 'node')}: {several(without)}")
-    return passed("every node's GPUs are read") if cluster.nodes else skipped("no node")
+    return passed("every node's GPUs are read") if cluster.nodes else NO_NODE
+
+
+def _gpus(cluster: Cluster) -> Verdict:
+    return wrong(cluster, *_OF_CARDS) or (passed("no GPU has a problem") if cluster.nodes else NO_NODE)
+
+
+def _holders(cluster: Cluster) -> Verdict:
+    found = wrong(cluster, *_OF_HOLDERS)
+    return found or (
+        passed("everybody uses what was given to them, and nothing else") if cluster.nodes else NO_NODE
+    )
 
 
 def _versions(cluster: Cluster) -> Verdict:
@@ -63,7 +74,7 @@ def _demo(cluster: Cluster) -> Verdict:
 CLUSTER_CHECKS = (
     ClusterCheck(
         "cluster.parts",
-        "The API server and whatever else the reader of the cluster needs can be reached.",
+        "The API server and whatever else the reader of the cluster and the agents need can be reached.",
         "Do what the reason says; the other parts work meanwhile.",
         _parts,
     ),
@@ -78,6 +89,18 @@ CLUSTER_CHECKS = (
         "Somebody reads the GPUs of every node that has some.",
         "Let the agent's DaemonSet run there: check its node selector and tolerations.",
         _agents,
+    ),
+    ClusterCheck(
+        "cluster.gpus",
+        "No card is lost, broken, throttled, or busy with context switches.",
+        "See the checks of its node, below.",
+        _gpus,
+    ),
+    ClusterCheck(
+        "cluster.holders",
+        "Nobody uses a GPU that it was not given, or holds one without using it for the time of --idle.after.",
+        "`podgpu idle` lists who holds GPUs and does not use them.",
+        _holders,
     ),
     ClusterCheck(
         "cluster.versions",

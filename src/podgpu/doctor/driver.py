@@ -3,7 +3,7 @@
 from collections import Counter
 
 from podgpu.catalog.parts import DCGM, NVML
-from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number
+from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number, wrong
 from podgpu.doctor.verdict import (
     Machine,
     Verdict,
@@ -18,7 +18,6 @@ from podgpu.doctor.verdict import (
 from podgpu.insight.advice import next_step
 from podgpu.model import Card, Fault, Snapshot
 from podgpu.numbers import count, memory
-from podgpu.views.glance import problem
 from podgpu.views.text import line
 
 HOPPER = 9
@@ -56,10 +55,8 @@ def gpus(snapshot: Snapshot, _: Machine) -> Verdict:
         return skipped(f"needs part.{DCGM.name}")
     if not snapshot.cards:
         return failed("no GPU was found")
-    silent = [(card.gpu.index, card.fault) for card in snapshot.cards if card.fault]
-    if silent:
-        problems = several([f"GPU {index}: {problem(fault)}" for index, fault in silent])
-        return failed(problems, next_step(silent[0][1]))
+    if found := wrong(snapshot, "gpu_unreadable"):
+        return found
     models = Counter(line(card.gpu.model) or "unnamed" for card in snapshot.cards)
     return passed(", ".join(f"{number} {model}" for model, number in models.items()))
 

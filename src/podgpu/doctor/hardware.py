@@ -1,45 +1,46 @@
 """The health of the cards, and their MIG instances."""
 
-from podgpu.catalog import xids
-from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number
-from podgpu.doctor.verdict import Machine, Verdict, failed, passed, several, skipped, warned
-from podgpu.insight.advice import ACTIONS
-from podgpu.model import Card, Snapshot
+from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number, wrong
+from podgpu.doctor.verdict import Machine, Verdict, passed, several, skipped, warned
+from podgpu.model import Snapshot
 from podgpu.numbers import count, integer
 
 NO_MIG = skipped("no GPU is in MIG mode")
 
 
 def recovery(snapshot: Snapshot, _: Machine) -> Verdict:
-    asked = {card.gpu.index: number(card.readings, "recovery_action") for card in answering(snapshot)}
-    known = {index: action for index, action in asked.items() if action is not None}
-    if not known:
-        return skipped("the driver does not report it") if asked else NO_GPU
-    wanted = [f"GPU {index}: {_action(action)}" for index, action in known.items() if action]
-    return (
-        failed(f"the driver asks for: {several(wanted)}") if wanted else passed("the driver asks for nothing")
-    )
+    if found := wrong(snapshot, "recovery"):
+        return found
+    cards = answering(snapshot)
+    if any(number(card.readings, "recovery_action") is not None for card in cards):
+        return passed("the driver asks for nothing")
+    return skipped("the driver does not report it") if cards else NO_GPU
 
 
 def memory(snapshot: Snapshot, _: Machine) -> Verdict:
-    cards = answering(snapshot)
-    if broken := _with(cards, "row_remap_failed"):
-        return failed(
-            f"{named(broken)}: a bad row of memory could not be replaced",
-            "Drain the node, run NVIDIA's field diagnostics, and have the card replaced.",
-        )
-    pending = _with(cards, "row_remap_pending", "retired_pages_pending")
-    if pending:
-        return warned(f"{named(pending)}: bad memory will be replaced at the next reset")
-    return passed("no bad memory is waiting to be replaced") if cards else NO_GPU
+    return wrong(snapshot, "memory_failed", "memory_pending") or _if_read(
+        snapshot, "no bad memory is waiting to be replaced"
+    )
 
 
 def xid(snapshot: Snapshot, _: Machine) -> Verdict:
-    codes = {card.gpu.index: number(card.readings, "xid_last_code") for card in answering(snapshot)}
-    raised = [f"GPU {index}: last {xids.named(code)}" for index, code in codes.items() if code is not None]
-    if raised:
-        return warned(several(raised))
-    return passed("none since podgpu began to listen") if codes else NO_GPU
+    return wrong(snapshot, "xid") or _if_read(snapshot, "none since podgpu began to listen")
+
+
+def ecc(snapshot: Snapshot, _: Machine) -> Verdict:
+    return wrong(snapshot, "ecc") or _if_read(snapshot, "no memory error that could not be corrected")
+
+
+def throttled(snapshot: Snapshot, _: Machine) -> Verdict:
+    return wrong(snapshot, "throttled") or _if_read(snapshot, "neither heat nor power slows a GPU down")
+
+
+def switching(snapshot: Snapshot, _: Machine) -> Verdict:
+    if found := wrong(snapshot, "switching"):
+        return found
+    if any(card.balance and card.balance.switching_ratio is not None for card in snapshot.cards):
+        return passed("context switches take little of the GPUs' time")
+    return skipped("nothing measures it: see proc.switches")
 
 
 def link(snapshot: Snapshot, _: Machine) -> Verdict:
@@ -80,9 +81,5 @@ def instance_profiling(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed(f"GPM answers on {count(sum(len(card.instances) for card in cards), 'instance')}")
 
 
-def _action(code: float) -> str:
-    return ACTIONS.get(int(code), f"action {int(code)}")
-
-
-def _with(cards: list[Card], *metrics: str) -> list[Card]:
-    return [one for one in cards if any(number(one.readings, metric) for metric in metrics)]
+def _if_read(snapshot: Snapshot, words: str) -> Verdict:
+    return passed(words) if answering(snapshot) else NO_GPU

@@ -1,15 +1,32 @@
-"""What several checks look at: the cards that answer, what they read, and whose their processes are."""
+"""What several checks look at: the cards that answer, what they read, whose their processes are, what is wrong."""
 
 from collections.abc import Iterator
 from math import isfinite
 
-from podgpu.doctor.verdict import skipped
-from podgpu.model import Card, Claim, Holder, Reading, Snapshot
+from podgpu.doctor.verdict import Verdict, failed, skipped, warned
+from podgpu.insight.problems import CRITICAL
+from podgpu.model import Card, Claim, Cluster, Holder, Problem, Reading, Snapshot
 from podgpu.numbers import integer
+from podgpu.views.problem import sentences
+from podgpu.views.text import line
 
 PROFILED = "sm_active_ratio"  # reported wherever there is any profiling
 NO_GPU = skipped("no GPU answers")
 SECOND_HAND = skipped("the values come from a page of metrics")
+
+
+def wrong(seen: Snapshot | Cluster, *kinds: str) -> Verdict | None:
+    """Judge by the problems of these kinds, in the words of every screen; None if there are none."""
+    if seen.insight is None:
+        raise ValueError("nothing was concluded from the snapshot")
+    found = [problem for problem in seen.insight.problems if problem.kind in kinds]
+    return _told(found, with_node=isinstance(seen, Cluster)) if found else None
+
+
+def _told(found: list[Problem], *, with_node: bool) -> Verdict:
+    say = failed if any(problem.severity == CRITICAL for problem in found) else warned
+    steps = dict.fromkeys(line(problem.next_step) for problem in found if problem.next_step)
+    return say(" ".join(sentences(found, with_node=with_node)), " ".join(steps))
 
 
 def answering(snapshot: Snapshot) -> list[Card]:

@@ -3,7 +3,7 @@
 from podgpu.catalog.parts import NVML, PODRESOURCES, PROCFS, RESOURCE_CLAIMS, SWITCHES
 from podgpu.doctor.kubernetes import SOURCES
 from podgpu.doctor.verdict import Machine, Verdict, down, passed, several, skipped, warned
-from podgpu.model import Snapshot
+from podgpu.model import PartStatus, Snapshot
 from podgpu.numbers import duration
 from podgpu.views.dialects.dcgm import unnamed
 from podgpu.views.text import line
@@ -47,7 +47,14 @@ def shared_pods(snapshot: Snapshot, machine: Machine) -> Verdict:
 
 
 def parts(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:
-    return {line(one.name): down(one) for one in snapshot.parts if one.name not in CHECKED and not one.up}
+    """Those that are down, and those that work and miss something, unless another check says so."""
+    return {line(part.name): down(part) for part in snapshot.parts if _is_untold(part)}
+
+
+def _is_untold(part: PartStatus) -> bool:
+    if part.up:
+        return part.fault is not None and part.name != SWITCHES.name
+    return part.name not in CHECKED
 
 
 def _compared(snapshot: Snapshot, machine: Machine) -> Verdict:

@@ -7,12 +7,10 @@ from msgspec import Struct
 
 from podgpu.catalog.parts import Part
 from podgpu.insight.advice import next_step
+from podgpu.insight.problems import CRITICAL, fault_words, severity_of_part
 from podgpu.model import Fault, PartStatus, Snapshot
 from podgpu.numbers import integer
-from podgpu.views.glance import problem
-
-# These go away by themselves, or somebody asked for them.
-_PASSING = frozenset({"starting", "released", "not_synced", "not_ready", "throttled", "rate_limited"})
+from podgpu.views.text import line
 
 
 class Status(StrEnum):
@@ -91,10 +89,10 @@ def skipped(detail: str) -> Verdict:
 
 
 def down(part: PartStatus) -> Verdict:
-    """Judge a part that does not work by its reason."""
+    """Judge a part that does not work, or not fully, by its reason."""
     fault = part.fault or Fault(reason="no_reason", detail="it is down and gives no reason")
-    say = warned if fault.reason in _PASSING else failed
-    return say(problem(fault), next_step(fault, part.name))
+    say = failed if severity_of_part(part) == CRITICAL else warned
+    return say(line(fault_words(fault)), next_step(fault, part.name))
 
 
 def state_of(part: Part, snapshot: Snapshot) -> PartStatus | None:

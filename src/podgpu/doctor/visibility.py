@@ -16,7 +16,6 @@ from podgpu.doctor.verdict import (
 from podgpu.insight.advice import next_step
 from podgpu.model import Fault, Holder, Snapshot
 from podgpu.numbers import count
-from podgpu.views.glance import problem
 from podgpu.views.text import line
 
 # Reasons for an unknown process that another check reports, or that go away by themselves.
@@ -60,7 +59,7 @@ def switches(snapshot: Snapshot, _: Machine) -> Verdict:
     if not state.up:
         return down(state)
     if state.fault:
-        return warned(problem(state.fault), next_step(state.fault, state.name))
+        return down(state)
     read = [card for card in snapshot.cards if card.balance and card.balance.switching_ratio is not None]
     return passed(f"read on {count(len(read), 'GPU')}" if read else "no GPU is shared now")
 

@@ -33,12 +33,14 @@ def conclude(snapshot: Snapshot, terms: Terms, *, has_books: bool = True) -> Sna
     return replace(titled, insight=_insight(cards_of_snapshot(titled), found, terms))
 
 
-def concluded(snapshot: Snapshot, terms: Terms) -> Snapshot:
-    """Conclude from what others sent. What they concluded on the same terms stands as it is: the same object."""
+def concluded(snapshot: Snapshot, terms: Terms, *, has_books: bool = False) -> Snapshot:
+    """Conclude from what others sent. What they concluded on the same terms stands as it is: the same object.
+
+    A document for many nodes leaves out those that ended, and so does a store: their books say nothing.
+    """
     if _is_concluded(snapshot, terms):
         return snapshot
-    # A document for many nodes leaves out those that ended, so its books say nothing.
-    return conclude(snapshot, terms, has_books=False)
+    return conclude(snapshot, terms, has_books=has_books and not snapshot.stored)
 
 
 def conclude_node(node: ClusterNode, terms: Terms) -> ClusterNode:

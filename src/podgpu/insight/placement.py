@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
+from math import isfinite
 
 from msgspec import Struct
 
@@ -104,7 +105,7 @@ def held_share(tenant: Tenant, card: Card) -> Fraction | None:
 
 def reading(readings: Iterable[Reading], metric: str) -> float | None:
     """Of several readings of one name, such as a card's temperatures, the first speaks for the card."""
-    return next((one.value for one in readings if one.metric == metric), None)
+    return next((one.value for one in readings if one.metric == metric and isfinite(one.value)), None)
 
 
 @lru_cache(maxsize=4096)

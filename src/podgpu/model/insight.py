@@ -30,7 +30,7 @@ class Holding(Struct, frozen=True, kw_only=True, gc=False):
     """Whether somebody uses what it holds, and how that is known."""
 
     state: str  # one of HOLDING_STATES
-    evidence: str  # why; one of those in snapshot.md
+    evidence: str  # why; one of those in problems.md
     since: float | None = None  # seconds since 1970: idle or waiting since then; absent in other states
     cost_per_hour: float | None = None  # of what it holds; absent without a price or a known share
 
@@ -86,7 +86,7 @@ class Group(Struct, frozen=True, kw_only=True):
 class Problem(Struct, frozen=True, kw_only=True):
     """Something that is wrong, or wasteful, and what to do about it."""
 
-    kind: str  # one of those in snapshot.md, in their order
+    kind: str  # one of those in problems.md, in their order
     severity: str  # one of SEVERITIES
     title: str  # in one or two words, such as `XID 79`
     text: str  # one sentence, which names the subject

@@ -49,6 +49,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     version: str  # of podgpu
     demo: bool = False  # true if the numbers are made up
     replayed: bool = False  # true if it is played back from a recording: `taken_at` is long past
+    stored: bool = False  # true if it is read from a store: no processes, claims or other evidence are in it
     driver_version: str = ""  # empty if not known
     nvml_version: str = ""  # empty if not known
     cards: tuple[Card, ...] = ()  # every GPU, and who is on it

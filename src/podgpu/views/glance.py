@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from podgpu import numbers
 from podgpu.insight.problems.cards import LEAST_SWITCHING
-from podgpu.model import Card, CardUse, Fault, Reading, Sampling, Use
-from podgpu.views.text import line
+from podgpu.model import Card, CardUse, Reading, Sampling, Use
 
 LEAST_SHOWN = 0.005  # of the card's time
 
@@ -33,17 +32,6 @@ def glance(readings: Iterable[Reading]) -> Glance:
         if reading.metric in Glance.__struct_fields__ and isfinite(reading.value):
             values.setdefault(reading.metric, reading.value)
     return Glance(**values)
-
-
-def problem(fault: Fault) -> str:
-    """One line: the reason, the call it is stuck in, for how long, and what the source said."""
-    words = [line(fault.reason)]
-    if fault.call:
-        words.append(f"in {line(fault.call)}")
-    if fault.seconds > 0:
-        words.append(f"for {numbers.duration(fault.seconds)}")
-    text = " ".join(words)
-    return f"{text}: {line(fault.detail)}" if fault.detail else text
 
 
 def use_text(use: Use | CardUse | None) -> str:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from podgpu.cli._view.progress import waiting
 from podgpu.cli._view.wire import Wire
 from podgpu.errors import UserError
-from podgpu.insight import Terms, ensured
+from podgpu.insight import Terms, conclude, ensured
 from podgpu.insight.problems.parts import VIEW
 from podgpu.model import Cluster, Fault, PartStatus, Snapshot, of_one
 from podgpu.views import json
@@ -75,7 +75,7 @@ class WebView:
         if answer.status != 200 or answer.body is None:
             reason = (answer.body or b"").decode(errors="replace").strip()
             raise UserError(reason or f"nothing is known of the GPUs of node {node}; see `podgpu top nodes`")
-        return json.decode(answer.body)
+        return self._concluded(answer.body)
 
     def _first(self) -> Cluster:
         answer = self._wire.get(self._path)
@@ -105,12 +105,19 @@ class WebView:
             found, pause = cluster_json.decode(body), SLOWEST_SECONDS
             cluster = found if found.insight else ensured(found, self._terms)
         else:
-            cluster = ensured(of_one(json.decode(body)), self._terms)
+            cluster = ensured(of_one(self._concluded(body)), self._terms)
             pause = min(max(_interval(cluster) / 2, QUICKEST_SECONDS), SLOWEST_SECONDS)
         self._asked_at = time.monotonic()
         self._pause = max(pause, REST * (self._asked_at - begun))
         self._etag = etag
         return cluster
+
+    def _concluded(self, body: bytes) -> Snapshot:
+        """Older agents conclude nothing."""
+        snapshot = json.decode(body)
+        return (
+            snapshot if snapshot.insight else conclude(snapshot, self._terms, has_books=not snapshot.stored)
+        )
 
 
 def _interval(cluster: Cluster) -> float:

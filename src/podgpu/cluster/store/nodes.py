@@ -1,6 +1,7 @@
 """Reads all nodes from a store, as they were at their last scrape."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
@@ -22,15 +23,18 @@ STALE_SCRAPES = 3
 _SAME_SCRAPE_SECONDS = 0.5
 _OWN = frozenset(Scope.CONTAINER.labels)
 # What snapshots of many nodes are shown by. The rest of a hundred families would only cost time.
-_WANTED = "|".join(
-    (
-        "podgpu_(build_info|interval_seconds|source_.+|pod_info)",
-        "podgpu_gpu_(up|info|problem|processes|busy_ratio|booked_.+|utilization_ratio|power_watts|power_limit_watts)",
-        "podgpu_gpu_(memory_(total|used)_bytes|temperature_celsius|(sm|tensor|dram)_active_ratio)",
-        "podgpu_mig_(memory_(total|used)_bytes|(sm|tensor|dram)_active_ratio)",
-        "podgpu_container_(info|.+_ratio|.+_bytes|power_watts|processes|.+_timestamp_seconds)",
-        "podgpu_container_(busy_seconds|energy_joules|allocated_seconds)_total",
-        "podgpu_(unattributed|ended)_.+",
+WANTED = re.compile(
+    "|".join(
+        (
+            "podgpu_(build_info|interval_seconds|watched_since_timestamp_seconds|source_.+|pod_info)",
+            "podgpu_gpu_(up|info|problem|processes|busy_ratio|booked_.+|utilization_ratio|power_watts|power_limit_watts)",
+            "podgpu_gpu_(memory_(total|used)_bytes|temperature_celsius|(sm|tensor|dram)_active_ratio)",
+            "podgpu_gpu_(recovery_action|xid_last_.+|row_remap_(pending|failed)|retired_pages_pending)",
+            "podgpu_mig_(memory_(total|used)_bytes|(sm|tensor|dram)_active_ratio)",
+            "podgpu_container_(info|.+_ratio|.+_bytes|power_watts|processes|.+_timestamp_seconds)",
+            "podgpu_container_(busy_seconds|energy_joules|allocated_seconds)_total",
+            "podgpu_(unattributed|ended)_.+",
+        )
     )
 )
 
@@ -75,16 +79,19 @@ async def read(store: Store, now: float) -> StoreReading:
     """Raises StoreFault."""
     store.notices.clear()
     clock = store.select("podgpu_snapshot_timestamp_seconds")
-    chosen = store.select("", f'__name__=~"{_WANTED}"')
-    clocks, points, cards, tenants = await asyncio.gather(
+    chosen = store.select("", f'__name__=~"{WANTED.pattern}"')
+    clocks, cards, tenants, points, events, errors = await asyncio.gather(
         store.series(f"{clock}{RECENT}", now),
-        store.points(chosen, now),
         store.points(f"timestamp({store.select('podgpu_gpu_up')})", now),
         store.points(f"timestamp({store.select('podgpu_container_info')})", now),
+        store.points(chosen, now),
+        # A card has dozens of these, of which nearly all are 0.
+        store.points(f"{store.select('podgpu_gpu_clock_event')} > 0", now),
+        store.points(f"{store.select('podgpu_gpu_ecc_errors_total')} > 0", now),
     )
     scrapes, doubtful = _last_scrapes(clocks)
     gone = _gone(scrapes, [*cards, *tenants])
-    rows = await asyncio.to_thread(_sorted, scrapes, gone, points)
+    rows = await asyncio.to_thread(_sorted, scrapes, gone, [*points, *events, *errors])
     nodes: dict[str, NodeReading] = {}
     broken = {node: "its clock shows no time" for node in _without_time(clocks) if node not in scrapes}
     for node, one in rows.items():

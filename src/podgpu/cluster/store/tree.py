@@ -45,6 +45,8 @@ def snapshot(rows: NodeRows, *, taken_at: float, interval: float) -> Snapshot:
         node=rows.node,
         taken_at=taken_at,
         interval_seconds=max(interval, rows.value("interval_seconds") or 0.0),
+        watched_since=rows.value("watched_since_timestamp_seconds"),
+        stored=True,
         version=build.get("version", ""),
         demo=build.get("demo") == "true",
         driver_version=build.get("driver_version", ""),

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from podgpu.insight.holding import Terms
 from podgpu.insight.placement import cards_of_snapshot
 from podgpu.insight.problems import cards, holders, parts
-from podgpu.insight.problems.kind import Kind
+from podgpu.insight.problems.kind import CRITICAL, WARNING, Kind, fault_words
+from podgpu.insight.problems.parts import severity_of_part
 from podgpu.model import SEVERITIES, Cluster, ClusterNode, Problem, Snapshot
 
 KINDS: tuple[Kind, ...] = tuple(
@@ -17,7 +18,17 @@ _RANKS: Mapping[str, int] = {kind.name: kind.rank for kind in KINDS}
 _LAST = 1000  # a kind of another version
 _ALIKE = 2  # of one kind, so many are listed one by one
 
-__all__ = ["KINDS", "Kind", "all_of_snapshot", "folded", "of_cluster"]
+__all__ = [
+    "CRITICAL",
+    "KINDS",
+    "WARNING",
+    "Kind",
+    "all_of_snapshot",
+    "fault_words",
+    "folded",
+    "of_cluster",
+    "severity_of_part",
+]
 
 
 def all_of_snapshot(snapshot: Snapshot, terms: Terms, *, has_books: bool) -> list[Problem]:

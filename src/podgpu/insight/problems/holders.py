@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from podgpu.catalog.parts import PODRESOURCES
 from podgpu.insight.holding import EVIDENCE, IDLE, Terms, idle_seconds
 from podgpu.insight.placement import (
     NOTHING,
@@ -9,13 +10,14 @@ from podgpu.insight.placement import (
     Placement,
     cards_of_snapshot,
     held_share,
+    is_holder,
     is_outsider,
     placements,
     pod_name,
 )
 from podgpu.insight.problems.kind import WARNING, Kind
 from podgpu.insight.sums import SECONDS_PER_HOUR, grouped
-from podgpu.model import Allocation, Problem, Snapshot
+from podgpu.model import Allocation, ContainerRef, Problem, Snapshot, Tenant
 from podgpu.model.quantity import total
 from podgpu.numbers import duration, gpus, money, percent
 
@@ -23,10 +25,12 @@ NOT_GIVEN = "Look for a privileged container, NVIDIA_VISIBLE_DEVICES=all, or a d
 
 
 def _not_given(on: NodeCard) -> Iterator[Problem]:
-    if on.card.fault is not None:
+    if on.card.fault is not None or not _lists_given(on.snapshot):
         return
     for tenant in on.card.tenants:
-        if tenant.claims or is_outsider(tenant.container) or tenant.booking.allocated_ratio is not None:
+        if is_holder(tenant) or is_outsider(tenant.container) or not _has_process(tenant):
+            continue
+        if _serves(tenant) or _is_init(tenant.container, on.snapshot):
             continue
         name = pod_name(tenant.container)
         yield Problem(
@@ -40,6 +44,31 @@ def _not_given(on: NodeCard) -> Iterator[Problem]:
             uuid=on.card.gpu.uuid,
             pod=name,
         )
+
+
+def _lists_given(snapshot: Snapshot) -> bool:
+    """Without the kubelet's list nobody can say that somebody was given nothing."""
+    return any(part.up for part in snapshot.parts if part.name == PODRESOURCES.name)
+
+
+def _serves(tenant: Tenant) -> bool:
+    """Whether it is an MPS server, which works for others."""
+    return any(process.holder is not None and process.holder.serves for process in tenant.running)
+
+
+def _is_init(container: ContainerRef, snapshot: Snapshot) -> bool:
+    """The kubelet does not list what init containers are given. They may use what the pod was."""
+    return any(
+        one.is_init and one.name == container.container
+        for pod in snapshot.pods
+        if pod.uid == container.pod_uid
+        for one in pod.containers
+    )
+
+
+def _has_process(tenant: Tenant) -> bool:
+    """A store knows how many, and not which."""
+    return bool(tenant.running or (tenant.booking.processes and not tenant.processes))
 
 
 def _unclaimed(snapshot: Snapshot, _: Terms) -> Iterator[Problem]:

@@ -9,6 +9,8 @@ from podgpu.model import Cluster, ClusterNode, PartStatus, Problem, Snapshot
 from podgpu.numbers import duration
 
 VIEW = "view"
+# These go away by themselves, or somebody asked for them.
+PASSING = frozenset({"starting", "released", "not_synced", "not_ready", "throttled", "rate_limited"})
 
 
 def _silent(node: ClusterNode, now: float) -> Iterator[Problem]:
@@ -36,6 +38,12 @@ def _silent(node: ClusterNode, now: float) -> Iterator[Problem]:
         )
 
 
+def severity_of_part(part: PartStatus) -> str:
+    """Of a part that does not work, or not fully."""
+    is_passing = part.fault is not None and part.fault.reason in PASSING
+    return WARNING if part.up or part.outgoing or is_passing else CRITICAL
+
+
 def _part_problems(parts: Iterable[PartStatus], node: str, *, down: bool) -> Iterator[Problem]:
     for part in parts:
         if part.up == down or (part.up and part.fault is None):
@@ -43,7 +51,7 @@ def _part_problems(parts: Iterable[PartStatus], node: str, *, down: bool) -> Ite
         said = fault_words(part.fault) if part.fault else "it does not work"
         yield Problem(
             kind="part_down" if down else "part_degraded",
-            severity=CRITICAL if down and not part.outgoing else WARNING,
+            severity=severity_of_part(part),
             title="Down" if down else "Degraded",
             text=f"{part.name}: {said}.",
             next_step=next_step(part.fault, part.name) if part.fault else "",

@@ -29,12 +29,13 @@ class Case:
     """Everything in a snapshot that concerns one pod, by its namespace and name.
 
     One outside Kubernetes has empty ones, and a title. `cards` are those that it holds or uses, with its chains.
-    `numbers` are the indices of all cards, by UUID.
+    `numbers` are the indices of all cards, by UUID. `is_stored`: there is no evidence, since a store keeps none.
     """
 
     def __init__(self, snapshot: Snapshot, namespace: str, pod: str, title: str = "") -> None:
         self._name = (namespace, pod)
         self._title = title
+        self.is_stored = snapshot.stored
         self.pods = {one.uid: one for one in snapshot.pods if (one.namespace, one.name) == self._name}
         self.unclaimed = [one for one in snapshot.unclaimed if self._owns(one)]
         refs = [one for card in snapshot.cards for one in _containers(card) if self._owns(one)]

@@ -19,6 +19,7 @@ def evidence(snapshot: Snapshot, name: str) -> Object | None:
     return {
         "node": snapshot.node,
         "taken_at": snapshot.taken_at,
+        **({"stored": True} if snapshot.stored else {}),
         "pods": [plain(one) | {"annotations": {}} for one in case.pods.values()],
         "cards": [_card(card, chains) for card, chains in case.cards],
         "unclaimed": [plain(one) for one in case.unclaimed],

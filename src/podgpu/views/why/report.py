@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from podgpu.insight.holding import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
+from podgpu.insight.problems import fault_words
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot, Tenant
-from podgpu.numbers import bounds, exact, memory, moment, percent, watts
-from podgpu.views.glance import evasion, problem, switching, use_text
+from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
+from podgpu.views.glance import evasion, switching, use_text
 from podgpu.views.outsider import is_outsider, outsider_names
 from podgpu.views.rest import REASONS
 from podgpu.views.text import line
@@ -34,7 +35,7 @@ def why(snapshot: Snapshot, namespace: str, pod: str, width: int) -> str | None:
     head = [*fact("Pod", f"{line(namespace)}/{line(pod)}", width), *_head(snapshot, case, width)]
     if f"{namespace}/{pod}" in outsider_names(snapshot):
         head += fact("Note", words.NAMESAKE, width)
-    return _report(case, head, width)
+    return _report(case, [*head, *_stored(snapshot, f"{namespace}/{pod}", width)], width)
 
 
 def why_outsider(snapshot: Snapshot, title: str, width: int) -> str | None:
@@ -48,6 +49,7 @@ def why_outsider(snapshot: Snapshot, title: str, width: int) -> str | None:
     if known_by := words.OUTSIDERS.get(system):
         head += fact("Known by", known_by, width)
     head += [*fact("Node", line(snapshot.node), width), *_recorded(snapshot, width)]
+    head += _stored(snapshot, title, width)
     return _report(case, head, width)
 
 
@@ -56,7 +58,7 @@ def _report(case: Case, head: list[str], width: int) -> str:
     for card, chains in case.cards:
         lines += ["", *_card(case, card, chains, width)]
     if not case.cards and not case.unclaimed:
-        lines += ["", words.NOTHING]
+        lines += ["", words.STORED_NOTHING if case.is_stored else words.NOTHING]
     return "\n".join([*lines, *_unclaimed(case, width)]) + "\n"
 
 
@@ -76,11 +78,17 @@ def _recorded(snapshot: Snapshot, width: int) -> list[str]:
     return fact("REPLAY", f"as it was at {moment(snapshot.taken_at)}", width) if snapshot.replayed else []
 
 
+def _stored(snapshot: Snapshot, name: str, width: int) -> list[str]:
+    if not snapshot.stored:
+        return []
+    return fact("Note", words.STORED.format(name=line(name), node=line(snapshot.node)), width)
+
+
 def _card(case: Case, card: Card, chains: Sequence[Chain], width: int) -> Iterator[str]:
     gpu = card.gpu
     yield "  ".join(filter(None, (f"GPU {gpu.index}", line(gpu.model), line(gpu.uuid))))
     if card.fault is not None:
-        yield from fact("Down", problem(card.fault), width, 2)
+        yield from fact("Down", line(fault_words(card.fault)), width, 2)
     if lost := switching(card):
         yield from fact("Switching", f"{lost} {words.SWITCHING}", width, 2)
     for chain in chains:
@@ -88,10 +96,10 @@ def _card(case: Case, card: Card, chains: Sequence[Chain], width: int) -> Iterat
         if len(case.uids) > 1 and chain.container is not None:
             yield from fact("UID", line(chain.container.pod_uid), width, _INDENT)
         period = card.use.period if card.use else ""
-        yield from _chain(chain, width, period, is_silent=card.fault is not None)
+        yield from _chain(case, chain, width, period, is_silent=card.fault is not None)
         for sentence in (*_findings(case, chain, card), *_sampled(chain)):
             yield from fact("Note", sentence, width, _INDENT)
-    books = sheet(card, width, 2)
+    books = sheet(card, width, 2, has_books=not case.is_stored)
     if books:
         yield from ("", "  Everybody on this GPU, since the agent started", *books)
 
@@ -111,34 +119,42 @@ def _chain_name(chain: Chain) -> str:
     return name if is_outsider(chain.container) else f"Container {name}"
 
 
-def _chain(chain: Chain, width: int, period: str, *, is_silent: bool) -> Iterator[str]:
+def _chain(case: Case, chain: Chain, width: int, period: str, *, is_silent: bool) -> Iterator[str]:
     for claim in chain.claims:
-        yield from _claim(claim, width)
+        yield from () if case.is_stored else _device(claim, width)
+        yield from _given(claim, width)
     for process in chain.processes:
         yield from _process(process, process.holder, width)
     if chain.tenant is not None:
         booking = chain.tenant.booking
         is_past = is_silent or chain.has_ended
         if not is_past:
-            yield from _now(booking, width)
+            yield from _now(booking, width, with_processes=case.is_stored)
             yield from _busy(chain.tenant, period, width)
         yield from _booked(booking, width)
         if not is_past and booking.bookable:
-            uses = bool(chain.processes) or chain.tenant.idle is None
+            uses = (
+                bool(chain.processes)
+                or chain.tenant.idle is None
+                or (case.is_stored and not chain.tenant.idle)
+            )
             yield from _method(booking.method, width, uses=uses)
 
 
-def _claim(claim: Claim, width: int) -> Iterator[str]:
+def _device(claim: Claim, width: int) -> Iterator[str]:
     device = f"{line(claim.device_id) or 'unknown'}, resource {line(claim.resource) or 'unknown'}"
     yield from fact("Device id", device, width, _INDENT)
     source = f"{line(claim.system) or 'unknown'}, reported by {line(claim.source) or 'unknown'}"
     yield from fact("Shared by", source, width, _INDENT)
+
+
+def _given(claim: Claim, width: int) -> list[str]:
     parts = [f"{percent(claim.share)} of {'the instance' if claim.mig else 'the GPU'}"]
     if claim.memory_limit_bytes is not None:
         parts.append(f"at most {memory(claim.memory_limit_bytes)}")
     if claim.core_limit_ratio is not None:
         parts.append(f"at most {percent(claim.core_limit_ratio)} of its SMs")
-    yield from fact("Given", ", ".join(parts), width, _INDENT)
+    return fact("Given", ", ".join(parts), width, _INDENT)
 
 
 def _process(process: Process, holder: Holder | None, width: int) -> Iterator[str]:
@@ -159,8 +175,9 @@ def _process(process: Process, holder: Holder | None, width: int) -> Iterator[st
         yield from path(line(holder.cgroup), width, _INDENT)
 
 
-def _now(booking: Booking, width: int) -> list[str]:
-    now = []
+def _now(booking: Booking, width: int, *, with_processes: bool) -> list[str]:
+    """`with_processes`: how many there are, where they are not listed one by one."""
+    now = [count(booking.processes, "process")] if with_processes and booking.processes else []
     if booking.memory_bytes is not None:
         now.append(memory(booking.memory_bytes))
     if booking.instance_ratio is not None:
@@ -209,24 +226,26 @@ def _findings(case: Case, chain: Chain, card: Card) -> Iterator[str]:
         yield _homeless(chain.processes[0].holder)
     elif chain.processes and not chain.claims and not is_outsider(chain.container):
         yield _not_given(case, chain)
-    elif tenant is not None and tenant.idle is None:
+    elif tenant is not None and tenant.idle is None and not case.is_stored:
         yield words.UNSURE if card.ability.knows_owners else words.BLIND
     if tenant is None or chain.has_ended:
         return
-    yield from _holding(tenant)
+    yield from _holding(tenant, is_stored=case.is_stored)
     if tenant.held_since is not None:
         yield f"Its pod has held this since {moment(tenant.held_since)}."
     if tenant.booking.last_active_at is not None and not chain.processes:
         yield f"Last active {moment(tenant.booking.last_active_at)}."
 
 
-def _holding(tenant: Tenant) -> Iterator[str]:
+def _holding(tenant: Tenant, *, is_stored: bool) -> Iterator[str]:
     """Whether it uses what it holds, in the words of every other screen."""
     held = tenant.holding
     if held is None or held.state == WORKING:
         return
     since = f" since {moment(held.since)}" if held.since is not None else ""
-    yield f"{_STATES[held.state]}{since}: {EVIDENCE.get(held.evidence, held.evidence)}."
+    is_counted = is_stored and held.evidence == "no_process"
+    how = words.STORED_IDLE if is_counted else EVIDENCE.get(held.evidence, held.evidence)
+    yield f"{_STATES[held.state]}{since}: {how}."
 
 
 def _sampled(chain: Chain) -> Iterator[str]:

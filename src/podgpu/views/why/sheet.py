@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from podgpu.model import ENDED, Balance, Card, Rest, Tenant
+from podgpu.insight.books import adds_up
+from podgpu.model import ENDED, Card, Rest, Tenant
 from podgpu.numbers import UNKNOWN, exact
 from podgpu.views.rest import REASONS
 from podgpu.views.tenant import full_name
@@ -21,7 +22,7 @@ class _Row(Struct, frozen=True):
     energy_mj: int
 
 
-def sheet(card: Card, width: int, indent: int) -> list[str]:
+def sheet(card: Card, width: int, indent: int, *, has_books: bool) -> list[str]:
     profiles, balance = _profiles(card), card.balance
     rows = [_tenant(one, profiles) for one in card.tenants]
     rows += [_tenant(one, profiles, "ended:") for one in card.ended]
@@ -36,7 +37,8 @@ def sheet(card: Card, width: int, indent: int) -> list[str]:
     margin = " " * indent
     head = " " * name_width + "".join(f"{heading:>{_COLUMN}}" for heading in _HEADINGS)
     written = [_written(row, name_width) for row in (*rows, total, booked)]
-    return [f"{margin}{text}" for text in (head, *written, _verdict(total, balance))]
+    verdict = [_verdict(card)] if has_books else []
+    return [f"{margin}{text}" for text in (head, *written, *verdict)]
 
 
 def profile(card: Card, mig: str) -> str:
@@ -70,8 +72,7 @@ def _written(row: _Row, name_width: int) -> str:
     return f"{name:<{name_width}}" + "".join(f"{number:>{_COLUMN}}" for number in numbers)
 
 
-def _verdict(total: _Row, balance: Balance) -> str:
-    memory_fits = balance.memory_bytes is None or (total.memory or 0) == balance.memory_bytes
-    if memory_fits and (total.busy_us, total.energy_mj) == (balance.busy_us, balance.energy_mj):
+def _verdict(card: Card) -> str:
+    if adds_up(card):
         return "The books balance."
     return "The books do NOT balance. Please report this with the JSON snapshot."

@@ -34,6 +34,13 @@ METHODS = {
     ),
     "": "No use is booked to it now. It is charged for the idle energy of the share that it was given.",
 }
+STORED = (
+    "This is read from a store. It keeps numbers, and no processes, claims or other evidence. To see those, ask the "
+    "pod's node with `podgpu why {name} --url http://{node}:19400`, or name the agents too: with --kube.context, or "
+    "with --cluster.agents."
+)
+STORED_NOTHING = "The store has no series of it on a GPU."
+STORED_IDLE = "its series count 0 processes on the card"
 BLIND = "No process can be seen, so the holder of the claim is taken for the user."
 UNSURE = "Not every process on this GPU could be listed, or traced to its container."
 UNSIZED = "nothing: the size of its MIG instance is not known, so no part of the GPU can be booked to it"

@@ -1,0 +1,51 @@
+"""docs/problems.md, written from the kinds of problems and the states of holders."""
+
+from collections.abc import Iterable
+
+from podgpu.insight.holding import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
+from podgpu.insight.problems import KINDS, Kind
+
+_STATES = {
+    WORKING: "it used what it holds within the time of --idle.after",
+    IDLE: "it has not used what it holds for that time, or longer",
+    WAITING: "it was given something not long ago, and has not used it yet",
+    UNKNOWN: "nobody can say",
+}
+_PAGE = """\
+# States and problems
+
+<!-- Generated from src/podgpu/insight by `make docs`. Do not edit. -->
+
+podgpu concludes once who uses what it holds, and what is wrong. The documents carry it ([snapshot.md](snapshot.md)),
+and the page, `podgpu top`, `idle`, `snapshot`, `why`, `doctor` and the alerts show it in the same words.
+
+## States
+
+Whoever holds a share of a card is in one of these states. `--idle.after` is the only threshold; it is 30 minutes unless
+you choose another.
+
+| state | meaning |
+|---|---|
+"""
+_EVIDENCE = """
+A state comes with the evidence for it:
+
+| evidence | meaning |
+|---|---|
+"""
+_PROBLEMS = """
+## Problems
+
+The most pressing come first, in this order. Of many alike the first is shown, with how many more there are.
+
+| kind | meaning |
+|---|---|
+"""
+
+
+def markdown(kinds: Iterable[Kind] = KINDS) -> str:
+    """Write docs/problems.md."""
+    states = "".join(f"| `{state}` | {means} |\n" for state, means in _STATES.items())
+    evidence = "".join(f"| `{name}` | {words} |\n" for name, words in EVIDENCE.items())
+    problems = "".join(f"| `{kind.name}` | {kind.means} |\n" for kind in kinds)
+    return f"{_PAGE}{states}{_EVIDENCE}{evidence}{_PROBLEMS}{problems}"

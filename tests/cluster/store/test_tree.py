@@ -1,0 +1,71 @@
+"""A node's series as its snapshot."""
+
+import pytest
+
+from podgpu import insight
+from podgpu.cluster.store.nodes import WANTED
+from podgpu.cluster.store.rows import NodeRows
+from podgpu.cluster.store.tree import snapshot
+from podgpu.model import Snapshot
+from tests.tree import TERMS
+
+NOW = 1_800_000_000.0
+CARD = {"node": "a", "gpu": "0", "uuid": "GPU-1"}
+POD = {**CARD, "mig": "", "namespace": "ml", "pod": "train-0", "container": "main"}
+
+
+def read(**values: float) -> Snapshot:
+    """A pod that holds a card and does nothing, with these series of it and of its agent."""
+    rows = NodeRows("a")
+    rows.add("podgpu_gpu_up", CARD, 1.0)
+    rows.add("podgpu_container_info", POD, 1.0)
+    series = {
+        "podgpu_container_allocated_ratio": 1.0,
+        "podgpu_container_processes": 1.0,
+        "podgpu_container_sm_utilization_ratio": 0.0,
+        "podgpu_container_held_since_timestamp_seconds": NOW - 10 * TERMS.idle_after,
+        **values,
+    }
+    for name, value in series.items():
+        rows.add(name, POD if "container" in name else CARD, value)
+        assert WANTED.fullmatch(name), f"nobody asks the store for {name}"
+    return insight.conclude(snapshot(rows, taken_at=NOW, interval=5.0), TERMS)
+
+
+def test_it_says_that_it_comes_from_a_store() -> None:
+    assert read().stored
+
+
+@pytest.mark.parametrize(
+    ("series", "state", "evidence"),
+    [
+        ({}, "idle", "never_used"),
+        ({"podgpu_container_processes": 0.0}, "idle", "no_process"),
+        ({"podgpu_container_sm_utilization_ratio": 0.5}, "working", "active"),
+        ({"podgpu_container_last_active_timestamp_seconds": NOW - 1}, "working", "active"),
+        ({"podgpu_container_held_since_timestamp_seconds": NOW - 1}, "waiting", "never_used"),
+        ({"podgpu_watched_since_timestamp_seconds": NOW - 1}, "unknown", "watched_briefly"),
+    ],
+)
+def test_whether_it_uses_what_it_holds_is_known_by_its_series(
+    series: dict[str, float], state: str, evidence: str
+) -> None:
+    holding = read(**series).cards[0].tenants[0].holding
+    assert holding is not None
+    assert (holding.state, holding.evidence) == (state, evidence)
+
+
+@pytest.mark.parametrize(
+    ("series", "kind"),
+    [
+        ("podgpu_gpu_recovery_action", "recovery"),
+        ("podgpu_gpu_row_remap_failed", "memory_failed"),
+        ("podgpu_gpu_row_remap_pending", "memory_pending"),
+        ("podgpu_gpu_retired_pages_pending", "memory_pending"),
+        ("podgpu_gpu_xid_last_code", "xid"),
+    ],
+)
+def test_what_is_wrong_with_a_card_is_known_by_its_series(series: str, kind: str) -> None:
+    found = read(**{series: 1.0}).insight
+    assert found is not None
+    assert kind in [problem.kind for problem in found.problems]

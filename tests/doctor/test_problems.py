@@ -1,0 +1,47 @@
+"""What is wrong is concluded elsewhere. The checks tell it, all of it, and conclude nothing again."""
+
+from msgspec.structs import replace
+
+from podgpu import doctor
+from podgpu.doctor import Status
+from podgpu.insight import conclude
+from podgpu.insight.problems import KINDS
+from podgpu.model import Allocation, Booking, ContainerRef, Fault, PartStatus, Reading, Tenant
+from tests.doctor.sound_node import HERE, NOW, PROCESS, SOUND, SPLIT, TENANT, TERMS, WHOLE, examine
+
+
+def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
+    hot = Reading("clock_event", 1.0, ("hardware_thermal",))
+    errors = Reading("ecc_errors_total", 2.0, ("uncorrected", "volatile", "dram"))
+    assert WHOLE.balance
+    idle = replace(TENANT, idle=True, held_since=NOW - 7200, booking=Booking(allocated_ratio=1.0))
+    sick = replace(
+        WHOLE,
+        readings=(*WHOLE.readings, hot, errors, Reading("xid_last_code", 79), Reading("recovery_action", 1)),
+        tenants=(idle, Tenant(container=ContainerRef("ml", "sly-0", "c"), processes=(PROCESS,))),
+        balance=replace(WHOLE.balance, switching_ratio=0.3),
+    )
+    sick = replace(sick, readings=tuple(one for one in sick.readings if one != Reading("recovery_action", 0)))
+    lost = replace(SPLIT, fault=Fault(reason="lost"))
+    late = PartStatus(name="workloads", up=True, fault=Fault(reason="too_many"))
+    unknown = Allocation(namespace="ml", pod="p", container="c", resource="example.com/gpu", device_id="X")
+    snapshot = conclude(
+        replace(SOUND, cards=(sick, lost), parts=(*SOUND.parts, late), unclaimed=(unknown,)), TERMS
+    )
+    assert snapshot.insight
+    kinds = {problem.kind for problem in snapshot.insight.problems}
+    assert kinds == {kind.name for kind in KINDS if kind.of_card or kind.of_snapshot} - {
+        "memory_failed",
+        "memory_pending",
+        "part_down",
+    }
+    told = examine(snapshot, HERE)
+    for problem in snapshot.insight.problems:
+        words = problem.text.removeprefix("workloads: ").rstrip(".")
+        statuses = {one.status for one in told if words in one.detail}
+        assert statuses == {Status.FAIL if problem.severity == "critical" else Status.WARN}, problem
+
+
+def test_a_snapshot_without_conclusions_is_not_called_sound() -> None:
+    findings = doctor.examine(SOUND, HERE)
+    assert Status.FAIL in {one.status for one in findings if one.id == "gpu.xid"}
