@@ -20,7 +20,7 @@ from podgpu.cli._top.state import VIEWS, State, press
 from podgpu.doctor import Machine, examine, sheet
 from podgpu.insight.idle import idlers
 from podgpu.insight.selection import EVERYTHING
-from podgpu.model import Cluster, Snapshot
+from podgpu.model import Cluster, Problem, Snapshot
 from podgpu.views import exposition, json, native, page, rows
 from podgpu.views.cluster import inspect as inspected
 from podgpu.views.cluster import json as cluster_json
@@ -305,7 +305,8 @@ def top(cluster: Cluster, view: str) -> Facts:
         facts[of_pod(pod, "use")] = row["USE"]
         facts[of_pod(pod, "power")] = row["POWER"]
         facts[of_pod(pod, "memory")] = row["MEM GiB"]
-        facts[of_pod(pod, "state")] = state[0] if state and state[0] in _STATES else ""
+        if not state or state[0] in _STATES:  # else something else is worth knowing, such as a lost card
+            facts[of_pod(pod, "state")] = state[0] if state else ""
     return facts
 
 
@@ -356,8 +357,14 @@ def doctor(snapshot: Snapshot) -> Facts:
     machine = Machine(now=snapshot.taken_at)
     text = " ".join(sheet.text(snapshot, examine(snapshot, machine), WIDTH, colour=False).split())
     problems = snapshot.insight.problems if snapshot.insight else ()
-    missing = [one.kind for one in problems if " ".join(one.text.split()) not in text]
+    missing = [one.kind for one in problems if _gist(one) not in text]
     return {UNNAMED: listed(missing)}
+
+
+def _gist(problem: Problem) -> str:
+    """A part is named by its check, which has the name of what it checks."""
+    text = " ".join(problem.text.split())
+    return text.partition(": ")[2].rstrip(".") if problem.kind.startswith("part_") else text
 
 
 def evidence(snapshot: Snapshot) -> Facts:

@@ -63,7 +63,7 @@ def test_a_missing_socket_fails(fake: list[str], tmp_path: Path, capfd: pytest.C
     (tmp_path / "kubelet").mkdir()
     assert main(["doctor", "-o", "json", *fake]) == 1
     socket = checks(capfd.readouterr().out)["kubelet.socket"]
-    assert socket["detail"].startswith("no socket in List")
+    assert socket["detail"].startswith("no_socket in List")
     assert "the directory and not the socket" in socket["advice"]
 
 

@@ -86,7 +86,7 @@ def test_a_part_that_is_down_fails_its_check_with_its_reason_and_advice(
 ) -> None:
     finding = found(check, with_down(part, reason, "as told"))
     assert finding.status is Status.FAIL
-    assert finding.detail == f"{reason.replace('_', ' ')}: as told"
+    assert finding.detail == f"{reason}: as told"
     assert finding.advice == next_step(Fault(reason=reason), part)
 
 

@@ -30,7 +30,7 @@ def test_parts_of_the_reader_and_of_agents_are_told() -> None:
     sick = replace(FRESH, snapshot=with_down("podresources", "no_socket"))
     status, words = judged(sick, parts=(store,))["cluster.parts"]
     assert status is Status.FAIL
-    assert words == "store: store late: no answer in 30 s. gpu-node-1: podresources: no socket."
+    assert words == "store: store_late: no answer in 30 s. gpu-node-1: podresources: no_socket."
 
 
 def test_of_many_cards_alike_one_is_named_and_the_others_are_counted() -> None:

@@ -332,6 +332,7 @@ SNAPSHOT = conclude(
     Snapshot(
         node="gpu-node-1",
         taken_at=1760000000.25,
+        watched_since=1759800000.0,
         interval_seconds=5.0,
         version="0.1.0",
         driver_version="580.159.04",

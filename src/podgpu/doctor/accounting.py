@@ -8,12 +8,10 @@ from podgpu.doctor.verdict import Machine, Verdict, passed, skipped, warned
 from podgpu.insight.advice import next_step
 from podgpu.model import Balance, Card, Fault, Snapshot
 from podgpu.numbers import count, percent
-from podgpu.views.glance import evasion
 from podgpu.views.tenant import full_name
 from podgpu.views.text import line
 
 MUCH = 0.1  # of the cards' memory, busy time or energy
-_BY_LOG = "Ask the owner. It is booked by the log of context switches for as long as this lasts."
 NOT_YET = skipped("nothing is booked yet")
 
 
@@ -53,9 +51,8 @@ def sampling(snapshot: Snapshot, _: Machine) -> Verdict:
     tenants = [(full_name(one.container), one.booking) for card in shared for one in card.tenants]
     if not tenants:
         return passed("no GPU is shared by several containers")
-    evading = [(name, found) for name, one in tenants if (found := evasion(one.sampling))]
-    if evading:
-        return warned("; ".join(f"{line(name)} has {found}" for name, found in evading), _BY_LOG)
+    if evading := wrong(snapshot, "evades_sampling"):
+        return evading
     doubtful = [line(name) for name, one in tenants if one.band and one.band.undersampled]
     if doubtful:
         return warned(f"named far less often than their processor time suggests: {', '.join(doubtful)}")

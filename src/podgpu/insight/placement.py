@@ -97,6 +97,8 @@ def held_share(tenant: Tenant, card: Card) -> Fraction | None:
     if not tenant.claims:
         return NOTHING
     share = min(WHOLE, sum((exact(claim.share) for claim in tenant.claims), NOTHING))
+    if not share:  # a claim of 0 is one of unknown size
+        return None
     if not tenant.mig:
         return share
     own = next((one.mig.multiprocessors for one in card.instances if one.mig.uuid == tenant.mig), None)

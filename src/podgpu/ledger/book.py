@@ -145,7 +145,8 @@ def _describe(
             entry.claims = rights.claims[party]
             entry.memory_limit_bytes = rights.memory_limits.get(party)
         if isinstance(party, Account) and party in rights.shares:
-            entry.share = rights.shares[party] / PARTS
+            # A claim of 0 is one of unknown size.
+            entry.share = rights.shares[party] / PARTS or None
             # Nobody knows who held it while nobody watched.
             held_us = 0 if interval.is_gap else interval.elapsed_us
             entry.allocated_us = rights.shares[party] * held_us // PARTS

@@ -11,7 +11,7 @@ class Claim(Struct, frozen=True, kw_only=True, gc=False):
     gpu: str  # UUID of the card
     container: ContainerRef  # who holds it
     mig: str = ""  # UUID of the MIG instance; empty for the card itself
-    share: float = 1.0  # 0 to 1, of the card or instance
+    share: float = 1.0  # 0 to 1, of the card or instance; 0 if not known
     memory_limit_bytes: int | None = None  # absent without a limit
     core_limit_ratio: float | None = None  # 0 to 1, of the multiprocessors; absent without a limit
     resource: str = ""  # the Kubernetes resource, such as `nvidia.com/gpu`; empty if not known

@@ -14,6 +14,7 @@ from podgpu.assembly.menu import open_cluster_menu
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.feed import Feed
+from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, PendingPod, Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.cluster.feed import History
@@ -22,18 +23,22 @@ from podgpu.views.cluster.json import decode
 from tests.cluster.nodes import card, fresh, snapshot, tenant
 from tests.fakeapi.patience import until
 from tests.serve.rig import Answer, connected
+from tests.tree import TERMS
 
 A = fresh("gpu-a", card("GPU-a", tenant("ml/train", 0.5)))
 B = fresh("gpu-b", card("GPU-b", tenant("web/serve")))
 LOST = ClusterNode(
     name="gpu-c", state="failed", reason="timeout", detail="No answer within 5 s. <b>Look</b>."
 )
-CLUSTER = Cluster(
-    taken_at=1_700_000_000.0,
-    version="1.0",
-    name="east",
-    nodes=(A, B, LOST),
-    pending=(PendingPod(namespace="ml", name="waits", asks={"nvidia.com/gpu": "2"}),),
+CLUSTER = reconclude(
+    Cluster(
+        taken_at=1_700_000_000.0,
+        version="1.0",
+        name="east",
+        nodes=(A, B, LOST),
+        pending=(PendingPod(namespace="ml", name="waits", asks={"nvidia.com/gpu": "2"}),),
+    ),
+    TERMS,
 )
 
 
@@ -173,7 +178,7 @@ async def test_the_page_lists_every_node_and_escapes_what_others_say() -> None:
         page = await get(server, "/")
     assert page.headers["content-type"].startswith("text/html")
     assert all(f"\n{name} " in page.text for name in ("gpu-a", "gpu-b", "gpu-c"))
-    assert "&lt;b&gt;Look&lt;/b&gt;" in page.text and "1 pod waiting for a GPU: ml/waits" in page.text
+    assert "&lt;b&gt;Look&lt;/b&gt;" in page.text and "1 pod waits for a GPU: ml/waits" in page.text
 
 
 async def test_the_snapshot_of_a_node_is_passed_on() -> None:

@@ -82,14 +82,14 @@ async def test_who_holds_the_card_alone_is_taken_for_its_user() -> None:
     assert (tenant.idle, booking.processes) == (None, None)
 
 
-async def test_those_who_share_a_card_are_booked_by_what_they_were_given() -> None:
+async def test_those_who_share_a_card_in_unknown_parts_are_booked_equally() -> None:
     async with FakeExporter(page("a", "b")) as exporter, agent_over(exporter) as agent:
         snapshot = await two_cycles(agent, exporter, page("a", "b", joules=8))
     [card] = snapshot.cards
     found = {(one.container.pod, one.booking.method, one.booking.energy_mj) for one in card.tenants}
     assert found == {
-        ("a", "reserved", 4000),
-        ("b", "reserved", 4000),
+        ("a", "equal", 4000),
+        ("b", "equal", 4000),
     }
 
 
