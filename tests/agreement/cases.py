@@ -63,7 +63,8 @@ def _faulty(demo: Snapshot) -> Cluster:
     held = [replace(tenant, booking=Booking(), processes=(), idle=None) for tenant in second.cards[0].tenants]
     lost = replace(second.cards[0], fault=fault, readings=(), rest=(), balance=None, tenants=tuple(held))
     down = PartStatus(name="podresources", up=False, fault=Fault(reason="no_socket"))
-    second = replace(second, cards=(lost, *second.cards[1:]), parts=(*demo.parts, down), insight=None)
+    parts = tuple([down if part.name == down.name else part for part in demo.parts])
+    second = replace(second, cards=(lost, *second.cards[1:]), parts=parts, insight=None)
     nodes = (
         ClusterNode(name="gpu-1", state="fresh", origin="agent", snapshot=first),
         ClusterNode(name="gpu-2", state="fresh", origin="agent", snapshot=second),

@@ -364,7 +364,7 @@ def doctor(snapshot: Snapshot) -> Facts:
 def _gist(problem: Problem) -> str:
     """A part is named by its check, which has the name of what it checks."""
     text = " ".join(problem.text.split())
-    return text.partition(": ")[2].rstrip(".") if problem.kind.startswith("part_") else text
+    return text.partition(": ")[2].partition(":")[0].rstrip(".") if problem.kind.startswith("part_") else text
 
 
 def evidence(snapshot: Snapshot) -> Facts:

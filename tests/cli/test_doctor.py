@@ -48,7 +48,7 @@ def test_without_a_driver_it_fails_and_says_what_to_do(capfd: pytest.CaptureFixt
     assert main(["doctor", "-o", "json", f"--nvml.library={Path(__file__)}"]) == 1
     library = checks(capfd.readouterr().out)["nvml.library"]
     assert library["status"] == "FAIL"
-    assert library["detail"].startswith("library not found in dlopen")
+    assert library["detail"].startswith("library_not_found in dlopen")
     assert "nvidia runtime class" in library["advice"]
 
 

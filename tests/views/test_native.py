@@ -175,7 +175,7 @@ BOOKINGS = st.builds(
     allocated_ratio=RATIOS,
     busy_us=AMOUNTS,
     energy_mj=AMOUNTS,
-    last_active_at=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    last_active_at=st.none() | st.floats(0, 1e11),
 )
 TENANTS = several(
     st.builds(
@@ -229,9 +229,9 @@ SNAPSHOTS = st.builds(
         st.builds(Allocation, namespace=NAMES, pod=NAMES, container=NAMES, resource=NAMES, device_id=NAMES)
     ),
     parts=st.lists(st.builds(PartStatus, name=NAMES, up=st.booleans()), max_size=2).map(tuple),
-    errors=st.lists(st.builds(ErrorCount, source=NAMES, reason=NAMES, count=st.integers(0)), max_size=2).map(
-        tuple
-    ),
+    errors=st.lists(
+        st.builds(ErrorCount, source=NAMES, reason=NAMES, count=st.integers(0, 2**63 - 1)), max_size=2
+    ).map(tuple),
 )
 
 

@@ -54,8 +54,8 @@ async def test_an_honest_tenant_is_not_accused_and_the_log_is_seldom_open(tmp_pa
         assert {one.resident_us for one in bookings(found)} == {None}
     assert all(one.sampling for one in bookings(found))
     opened = card.reader.opened
-    assert len(opened) in (29, 30)
-    assert sum(end - begin for begin, end in opened) <= card.seconds / 12
+    assert len(opened) in (15, 16), "in the first minute, and once in two"
+    assert sum(end - begin for begin, end in opened) <= card.seconds / 22
 
 
 async def test_once_nobody_hides_any_more_looks_decide_again(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -73,15 +72,12 @@ async def test_a_log_is_read_only_while_a_card_is_shared(monkeypatch: pytest.Mon
     assert reader.asked == [{}, {GPU: 0}, {}]
 
 
-async def test_a_log_is_read_for_a_minute_after_a_card_was_last_shared(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = iter((1000.0, 1000.0, 1059.9, 1060.0))
-    monkeypatch.setattr(lookout, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+async def test_a_log_is_read_for_a_minute_after_a_card_was_last_shared() -> None:
+    now = 1000.0
     reader = Reader()
-    one = Lookout(reader, always=False)
+    one = Lookout(reader, always=False, clock=lambda: now)
     one.note([sheet("host", "container")])
-    for _ in range(3):
+    for now in (1000.0, 1059.9, 1060.0):  # noqa: B007 - the clock shows it
         await one.watch([Device(gpu=CARD)])
     assert reader.asked == [{GPU: 0}, {GPU: 0}, {}]
 

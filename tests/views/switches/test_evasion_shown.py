@@ -55,7 +55,7 @@ def test_doctor() -> None:
 
     status, detail, _ = judged(EVADES)
     assert status is Status.WARN
-    assert f"{POD.pod}/{POD.container} has 52% of the GPU's busy time, samples name it 0%" in detail
+    assert f"{POD.namespace}/{POD.pod} has 52% of the busy time of GPU 0" in detail
     status, detail, advice = judged(None, undersampled=True)
     assert status is Status.WARN
     assert POD.pod in detail

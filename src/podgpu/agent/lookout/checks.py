@@ -1,9 +1,9 @@
 """Short readings of the log at random times, to find out who evades the driver's samples.
 
-Once a minute each shared card's log is open for a cycle, two seconds at least. Nobody can know when: the times come
-from the system's source of secrets. Where the samples of the same seconds leave a suspicion, the check goes on until it
-is settled. Where they name somebody less often than chance allows, the log stays open and decides, for as long as that
-lasts.
+In the first minute, and then once in two, each shared card's log is open for a cycle, two seconds at least. Nobody can
+know when: the times come from the system's source of secrets. Where the samples of the same seconds leave a suspicion,
+the check goes on until it is settled. Where they name somebody less often than chance allows, the log stays open and
+decides, for as long as that lasts.
 """
 
 import time
@@ -20,9 +20,10 @@ from podgpu.model import Sampling
 CHECK_SECONDS = 2.0  # at least; a reading is never cut short
 LONGEST_SECONDS = 30.0  # of a check that leaves a suspicion
 EARLY = 0.9  # a cycle may be a little shorter than the interval
-EVERY_SECONDS = 60.0
-LARGEST_PART = 12  # long cycles are checked less often: the log is open for a twelfth of the time at most
-MOST_SAMPLES = 1500.0  # remembered: an hour of checks, or five minutes of an open log
+FIRST_SECONDS = 60.0  # within these a card that is newly shared is checked
+EVERY_SECONDS = 120.0  # with cycles of 5 s the log is open for 2.5 s of each minute
+LARGEST_PART = 24  # long cycles are checked less often: the log is open for this part of the time at most
+MOST_SAMPLES = 1500.0  # remembered: two hours of checks, or five minutes of an open log
 RECENT_SAMPLES = 300.0  # say whether it still goes on: a minute of an open log
 FEWEST_SAMPLES = 20.0  # to call anybody honest
 UNKNOWN = "unknown"  # hidden processes and those that ended: nobody to accuse
@@ -38,7 +39,7 @@ class CardChecks(Struct):
     """
 
     due: float
-    next_minute: float
+    next_period: float
     begun: float | None = None
     is_new: bool = False
     suspicious: bool = False
@@ -110,14 +111,14 @@ class Checks:
 
     def _plan_next(self, state: CardChecks, now: float) -> None:
         lasted = now - (state.begun or now)
-        minute = max(state.next_minute, now)
-        length = EVERY_SECONDS if state.suspicious else max(EVERY_SECONDS, LARGEST_PART * lasted)
-        state.begun, state.next_minute = None, minute + length
-        state.due = minute + self._chance() * (length - CHECK_SECONDS)
+        start = max(state.next_period, now)
+        length = FIRST_SECONDS if state.suspicious else max(EVERY_SECONDS, LARGEST_PART * lasted)
+        state.begun, state.next_period = None, start + length
+        state.due = start + self._chance() * (length - CHECK_SECONDS)
 
     def _planned(self, now: float) -> CardChecks:
         return CardChecks(
-            due=now + self._chance() * (EVERY_SECONDS - CHECK_SECONDS), next_minute=now + EVERY_SECONDS
+            due=now + self._chance() * (FIRST_SECONDS - CHECK_SECONDS), next_period=now + FIRST_SECONDS
         )
 
 
