@@ -269,7 +269,7 @@ def top_header(cluster: Cluster) -> Facts:
     for fact, pattern in wanted.items():
         if found := re.search(pattern, text):
             facts[fact] = found[1]
-    idle = re.search(r"([0-9.,]+) held by ([0-9,]+) pods? and not used", text)
+    idle = re.search(r"([0-9.,]+) idle in ([0-9,]+) pods?", text)
     facts[UNUSED], facts[UNUSED_PODS] = (idle[1], idle[2]) if idle else ("0", "0")
     sums = cluster.insight.sums if cluster.insight else None
     return {name: value for name, value in facts.items() if name != BUSY or (sums and not sums.unknown_busy)}

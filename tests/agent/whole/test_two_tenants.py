@@ -111,7 +111,7 @@ class Met(Procfs):
     """
 
     def mps(self, pid: int) -> str | None:
-        return "/run/nvidia/mps" if pid in self.meeting else None
+        return "/run/nvidia/mps" if pid in self.meeting else super().mps(pid)
 
     meeting: frozenset[int] = frozenset()
 

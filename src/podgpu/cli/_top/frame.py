@@ -79,7 +79,7 @@ def _summary(board: Board, mode: str, width: int) -> Line:
     words += [f"{gpu_number(sums.busy_gpus)} busy"] * (sums.busy_gpus is not None)
     words += [f"{gpu_number(sums.allocated_gpus)} held", count(sums.pods, "pod")]
     words += [f"{integer(len(cluster.pending))} pending"] * bool(cluster.pending)
-    idle = f"{gpu_number(sums.unused_gpus)} held by {count(sums.unused_pods, 'pod')} and not used"
+    idle = f"{gpu_number(sums.unused_gpus)} idle in {count(sums.unused_pods, 'pod')}"
     marks: Line = [(f" {mark} ", MARKED) for mark in (mode, "DEMO" if cluster.demo else "") if mark]
     known = sums.gpus - sums.lost_gpus - sums.unknown_busy
     whole = Use(sums.busy_gpus / known if sums.busy_gpus is not None and known > 0 else None)
@@ -87,7 +87,7 @@ def _summary(board: Board, mode: str, width: int) -> Line:
         [
             *[piece for mark in marks for piece in (mark, (" ", PLAIN))],
             (f"{name}  " if name else "", BOLD),
-            *bar(whole, 12),
+            *bar(whole, 8),
             ("  " + "  ".join(words), PLAIN),
             (f"  {idle}" if sums.unused_pods else "", YELLOW),
         ],
