@@ -46,12 +46,12 @@ from tests.agreement.facts import (
     listed,
     of_pod,
 )
+from tests.agreement.tables import STATES, columns, facts_of_table
 
 WIDTH = 220
 UNNAMED = "problems that doctor does not name"
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-_STATES = ("idle", "waiting", "unknown")
 
 
 def all_of(cluster: Cluster) -> dict[str, Facts]:
@@ -124,7 +124,7 @@ def _tenant(pod: str, tenant: Mapping[str, Any]) -> Facts:
     facts[of_pod(pod, "memory")] = numbers.gib(booking.get("memory_bytes"))
     if "holding" in tenant:
         state = tenant["holding"]["state"]
-        facts[of_pod(pod, "state")] = state if state in _STATES else ""
+        facts[of_pod(pod, "state")] = state if state in STATES else ""
     return facts
 
 
@@ -197,54 +197,12 @@ def dcgm_page(snapshot: Snapshot) -> Facts:
 
 
 def snapshot_table(snapshot: Snapshot) -> Facts:
-    return _of_table(table(snapshot, WIDTH, colour=False))
+    return facts_of_table(table(snapshot, WIDTH, colour=False))
 
 
 def page_without_scripts(snapshot: Snapshot) -> Facts:
     (text,) = re.findall(r"<pre[^>]*>(.*?)</pre>", page.html(snapshot, 0.0).decode(), re.DOTALL)
-    return _of_table(markup.unescape(text), names_are_whole=False)
-
-
-def _of_table(text: str, *, names_are_whole: bool = True) -> Facts:
-    lines = text.splitlines()
-    count = re.search(r"([0-9,]+) GPUs?\b", lines[0])
-    facts = {GPUS: count[1]} if count else {}
-    facts[ADVICE] = listed(_told(lines))
-    head = next((line for line in lines if line.startswith("GPU ")), "")
-    if not head or not names_are_whole:
-        return facts
-    ends = {title: head.index(title) + len(title) for title in ("UTIL", "MEMORY GiB", "POWER")}
-    rows_of: dict[str, list[Facts]] = defaultdict(list)
-    for line in lines:
-        found = re.match(r" {3,5}(\S+/\S+)/\S+ ", line)
-        if found:
-            cells = {title: line[:end].rstrip().rsplit("  ", 1)[-1].strip() for title, end in ends.items()}
-            method = line[ends["POWER"] :].split()
-            rows_of[found[1]].append(_row(found[1], cells, method[0] if method else ""))
-    for own in rows_of.values():
-        if len(own) == 1:
-            facts |= own[0]
-    return facts
-
-
-def _row(pod: str, cells: Mapping[str, str], method: str) -> Facts:
-    return {
-        of_pod(pod, "use"): cells["UTIL"],
-        of_pod(pod, "memory"): cells["MEMORY GiB"].split(" / ")[0],
-        of_pod(pod, "power"): cells["POWER"],
-        of_pod(pod, "state"): method if method in _STATES else "",
-    }
-
-
-def _told(lines: list[str]) -> list[str]:
-    """The problems of a table, each with what to do."""
-    found: list[str] = []
-    for line in lines:
-        if line.startswith("! "):
-            found.append(line[2:])
-        elif found:
-            found[-1] += f" {line}"
-    return found
+    return facts_of_table(markup.unescape(text), names_are_whole=False)
 
 
 def without_scripts(cluster: Cluster) -> Facts:
@@ -292,7 +250,7 @@ def top(cluster: Cluster, view: str) -> Facts:
     arguments = Namespace(view=view, output="wide", no_headers=False)
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
         once(EVERYTHING, arguments, cluster)
-    table_of = _columns(out.getvalue())
+    table_of = columns(out.getvalue())
     if view == "nodes":
         return {GPUS: str(sum(int(row["GPUS"]) for row in table_of))}
     if view != "pods":
@@ -305,33 +263,16 @@ def top(cluster: Cluster, view: str) -> Facts:
         facts[of_pod(pod, "use")] = row["USE"]
         facts[of_pod(pod, "power")] = row["POWER"]
         facts[of_pod(pod, "memory")] = row["MEM GiB"]
-        if not state or state[0] in _STATES:  # else something else is worth knowing, such as a lost card
+        if not state or state[0] in STATES:  # else something else is worth knowing, such as a lost card
             facts[of_pod(pod, "state")] = state[0] if state else ""
     return facts
-
-
-def _columns(text: str) -> list[dict[str, str]]:
-    """Read a table whose columns are two blanks or more apart, by where its headings stand."""
-    lines = text.splitlines()
-    if not lines:
-        return []
-    heads = [(found.group(), found.start(), found.end()) for found in re.finditer(r"\S+(?: \S+)*", lines[0])]
-    rows_ = []
-    for line in lines[1:]:
-        cells = [(found.group(), found.start(), found.end()) for found in re.finditer(r"\S+(?: \S+)*", line)]
-        row = {head: "" for head, _, _ in heads}
-        for text_, start, end in cells:
-            near = min(heads, key=lambda head: min(abs(head[1] - start), abs(head[2] - end)))
-            row[near[0]] = text_
-        rows_.append(row)
-    return rows_
 
 
 def idle(cluster: Cluster) -> Facts:
     arguments = Namespace(output="wide", no_headers=False)
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
         show(idle_sheet(idlers(cluster), cluster, "", arguments), arguments)
-    listed_rows = _columns(out.getvalue())
+    listed_rows = columns(out.getvalue())
     total = next((row for row in listed_rows if row["NAMESPACE/POD"] == "total"), None)
     pods = [row for row in listed_rows if row is not total]
     facts = {UNUSED_PODS: str(len(pods)), UNUSED: total["HELD"] if total else "0"}
