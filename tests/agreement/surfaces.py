@@ -19,6 +19,7 @@ from podgpu.cli._top.once import once
 from podgpu.cli._top.state import VIEWS, State, press
 from podgpu.doctor import Machine, examine, sheet
 from podgpu.insight.idle import idlers
+from podgpu.insight.placement import cards_of, placements, pod_name
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, Problem, Snapshot
 from podgpu.views import exposition, json, native, page, rows
@@ -71,7 +72,19 @@ def all_of(cluster: Cluster) -> dict[str, Facts]:
         if node.snapshot is not None and node.state == "fresh":
             for name, surface in _OF_NODE.items():
                 said[f"{node.name} {name}"] = _on(node.name, surface(node.snapshot), len(cluster.nodes) > 1)
-    return said
+    twice = _on_several(cluster)
+    return {
+        name: {fact: value for fact, value in facts.items() if fact.split(" ")[0] not in twice}
+        for name, facts in said.items()
+    }
+
+
+def _on_several(cluster: Cluster) -> set[str]:
+    """Pods of the same name on several nodes: nothing that is said of one is about the other."""
+    nodes: dict[str, set[str]] = defaultdict(set)
+    for place in placements(cards_of(cluster)):
+        nodes[pod_name(place.tenant.container)].add(place.on.node_name)
+    return {pod for pod, own in nodes.items() if len(own) > 1}
 
 
 def _on(node: str, facts: Facts, are_many: bool) -> Facts:

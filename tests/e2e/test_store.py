@@ -16,6 +16,10 @@ import pytest
 
 from podgpu.cli.main import main
 from podgpu.cluster.store.history import LEAST_STEP, METRICS
+from podgpu.model import of_one
+from podgpu.views.cluster import json as cluster_json
+from tests.agreement import surfaces
+from tests.agreement.facts import compared
 from tests.e2e import prometheus, victoria
 from tests.e2e.kubernetes import kubernetes, whole_cards
 from tests.e2e.prometheus import Job
@@ -382,3 +386,13 @@ def _difference(samples: list[tuple[float, float]], start: float, unit: float) -
     """The last sample until the end, less the last until the start."""
     before = [value for at, value in samples if at <= start]
     return round(samples[-1][1] * unit) - round(before[-1] * unit)
+
+
+@pytest.mark.parametrize("name", [*STORES, "agents", "both"])
+def test_every_surface_says_the_same_of_what_was_read(rig: Rig, name: str) -> None:
+    document = get(f"{rig.clusters[name]}/api/v1/cluster").body
+    whole = cluster_json.decode(document)
+    snapshots = [node.snapshot for node in whole.nodes if node.snapshot]
+    assert len(snapshots) == len(NODES)
+    for held in (whole, *map(of_one, snapshots)):
+        assert [str(line) for line in compared(surfaces.all_of(held)) if line.differs] == []
