@@ -1,8 +1,14 @@
-"""Checks the walls between the rooms of podgpu. The table says what each room may import; other imports are errors."""
+"""Checks the walls between the rooms of podgpu. The table says what each room may import; other imports are errors.
 
+A pure room may not open a file or read a clock either, by whatever name.
+"""
+
+import ast
 import sys
 from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
+from importlib.util import find_spec
+from pathlib import Path
 
 import grimp
 
@@ -87,9 +93,13 @@ MAY_IMPORT: Mapping[str, set[str]] = {
 # Rooms that do no I/O and read no clock, and the modules that they may not import.
 PURE = {"model", "catalog", "sharing", "ledger", "insight", "numbers", "views", "doctor"}
 IO = {
-    "aiohttp", "asyncio", "ctypes", "grpclib", "http", "os", "pathlib", "pynvml", "select", "shutil", "signal",
-    "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "yaml",
+    "aiohttp", "asyncio", "ctypes", "fcntl", "grpclib", "http", "importlib", "mmap", "multiprocessing", "os",
+    "pathlib", "pynvml", "random", "secrets", "select", "shutil", "signal", "socket", "ssl", "subprocess", "sys",
+    "tempfile", "threading", "time", "urllib", "yaml",
 }  # fmt: skip
+
+# What else reads a file or a clock.
+IMPURE_CALLS = {"open", "__import__", "now", "utcnow", "today"}
 
 # Rooms with modules that must not import each other. The sets name the modules that all of them may import.
 STRANGERS: Mapping[str, set[str]] = {
@@ -101,7 +111,10 @@ STRANGERS: Mapping[str, set[str]] = {
 EXCEPTIONS = {
     ("podgpu.sharing.hami.cache", "os"),  # opens a tenant's file, with care
     ("podgpu.sharing.inventory", "pathlib"),  # has the path of the host's root, but opens nothing
+    ("podgpu.sharing.hami.cache", "open()"),
 }
+# Packages that find their own modules. The modules themselves may not.
+FINDERS = {"podgpu.sharing", "podgpu.views.dialects"}
 
 
 def violations(graph: grimp.ImportGraph) -> Iterator[str]:
@@ -143,16 +156,36 @@ def _room(module: str) -> str:
 
 
 def _is_exception(module: str, imported: str) -> bool:
-    return any(
+    return (imported == "importlib" and module in FINDERS) or any(
         f"{module}.".startswith(f"{one}.") and f"{imported}.".startswith(f"{other}.")
         for one, other in EXCEPTIONS
     )
 
 
+def impure_calls(package: Path) -> Iterator[str]:
+    """Find calls in pure rooms that no import gives away."""
+    for path in sorted(package.rglob("*.py")):
+        module = ".".join((ROOT, *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
+        if _room(module) not in PURE:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = _called(node)
+            if name in IMPURE_CALLS and not _is_exception(module, f"{name}()"):
+                yield f"{module} calls {name}(): {_room(module)} does no I/O and reads no clock"
+
+
+def _called(node: ast.AST) -> str:
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
 def main() -> int:
     TopologicalSorter(MAY_IMPORT).prepare()  # raises if the table has a cycle
     graph = grimp.build_graph(ROOT, include_external_packages=True, cache_dir=None)
-    found = list(violations(graph))
+    spec = find_spec(ROOT)
+    (folder,) = spec.submodule_search_locations if spec and spec.submodule_search_locations else ("",)
+    found = [*violations(graph), *impure_calls(Path(folder))]
     sys.stdout.writelines(f"{line}\n" for line in found)
     return 1 if found else 0
 

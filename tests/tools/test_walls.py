@@ -40,6 +40,13 @@ BREACHES = {
     "cli": "library",
     "__main__": "agent",
 }
+# What a pure room must not call, without an import that would give it away.
+CALLS = {
+    "ledger": "open('/proc/stat')",
+    "insight": "datetime.datetime.now()",
+    "views": "date.today()",
+    "doctor": "__import__('socket')",
+}
 STRANGERS = {
     "podgpu.sources.dcgm.parse": "podgpu.sources.nvml.wire",
     "podgpu.sharing.kai": "podgpu.sharing.gke",
@@ -95,6 +102,10 @@ def test_every_breach_is_seen(package: Path) -> None:
         name, file = module(package, room)
         add(file, "import socket")
         expected.append(f"{name} imports socket: {room} does no I/O")
+    for room, call in CALLS.items():
+        name, file = module(package, room)
+        add(file, call)
+        expected.append(f"{name} calls {call.split('(')[0].rpartition('.')[2]}(): {room} does no I/O")
     for name, other in STRANGERS.items():
         add(package.parent / f"{name.replace('.', '/')}.py", f"import {other}")
         expected.append(f"{name} imports {other}: modules of ")
