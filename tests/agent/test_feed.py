@@ -5,7 +5,7 @@ import asyncio
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.feed import Feed
 from podgpu.agent.loop import STALE_INTERVALS, Agent
-from podgpu.model import Device, Gpu, Report, Snapshot
+from podgpu.model import Device, Fault, Gpu, PartStatus, Report, Snapshot
 from tests.agent.stage import StillPods
 from tests.tree import TERMS
 
@@ -107,6 +107,23 @@ async def test_what_grew_too_old_goes_without_anybody_asking() -> None:
     assert source.age_seconds is not None and source.age_seconds >= (STALE_INTERVALS - 0.5) * INTERVAL
     assert (pods.name, pods.up) == ("pods", True)
     assert [(one.source, one.reason, one.count) for one in seen.errors] == [("nvml", "gpm_sample", 2)]
+
+
+async def test_a_part_that_is_down_stays_a_problem_when_readings_grow_old() -> None:
+    down = StillPods(())
+    down.status = lambda: PartStatus(name="pods", up=False, fault=Fault(reason="forbidden"))  # type: ignore[method-assign]
+    attribution = Attribution(interval=INTERVAL, pod_sources=[down])
+    agent = Agent(Hangs(), node="n", interval=INTERVAL, terms=TERMS, attribution=attribution)
+    running, seen = asyncio.create_task(agent.run()), agent.snapshot
+    while not seen.cards:
+        seen = await asyncio.wait_for(agent.changed(seen), 5.0)
+    while seen.cards:
+        seen = await asyncio.wait_for(agent.changed(seen), 5.0)
+    running.cancel()
+    await agent.close()
+    assert seen.insight
+    told = " ".join(problem.text for problem in seen.insight.problems)
+    assert "nvml: stale" in told and "pods: forbidden" in told
 
 
 async def test_a_closed_agent_publishes_nothing_more() -> None:

@@ -206,7 +206,8 @@ class Agent:
         """Say at once that a task has failed: the next reading may never come."""
         last = self.snapshot
         parts = self.supervisor.shown(last.parts)
-        self._feed.publish(msgspec.structs.replace(last, parts=parts, errors=self._error_counts()))
+        shown = msgspec.structs.replace(last, parts=parts, errors=self._error_counts())
+        self._feed.publish(conclude(shown, self._terms))
 
     def _expire_at(self, when: float) -> None:
         """Set the alarm for the time from which the snapshot must not be served any more."""
@@ -221,9 +222,8 @@ class Agent:
             stale = self._snapshot(Report(fault=Fault(reason="stale")), Attributed())
             fresh = {part.name for part in stale.parts}
             others = [part for part in last.parts if part.name not in fresh]
-            self._feed.publish(
-                msgspec.structs.replace(stale, parts=(*stale.parts, *others), errors=last.errors)
-            )
+            shown = msgspec.structs.replace(stale, parts=(*stale.parts, *others), errors=last.errors)
+            self._feed.publish(conclude(shown, self._terms))
 
     def _count_errors(self, report: Report, attributed: Attributed) -> None:
         """Count what nobody else does: the parts of attribution keep their own counts."""
