@@ -3,11 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
+from podgpu import numbers
 from podgpu.errors import UserError
 from podgpu.insight import reconclude
 from podgpu.insight.rows import VIEWS, Row
 from podgpu.insight.selection import EVERYTHING, Selection, label_tests
 from podgpu.model import Cluster, ClusterNode
+from tests.cluster.nodes import card, fresh, tenant
 from tests.tree import TERMS
 from tests.views.quirks import IDLER, LLAMA, SNAPSHOT
 
@@ -103,3 +105,12 @@ def test_a_thousand_silent_nodes_are_one_problem() -> None:
     assert found.insight
     (problem,) = found.insight.problems
     assert (problem.text, problem.more) == ("n0 gives no numbers: deadline.", 999)
+
+
+def test_a_number_near_the_middle_is_written_as_its_tenant_s() -> None:
+    """20.499996% is 20%: rounded to 20.5% first, it would be 21%."""
+    alone = tenant("ml/a")
+    busy = replace(alone, booking=replace(alone.booking, sm_ratio=0.20499996, power_watts=99.9499999))
+    cluster = Cluster(taken_at=1.0, version="1", nodes=(fresh("n", card("GPU-1", busy)),))
+    (row,) = rows("pods", cluster)
+    assert (numbers.percent(row.use.ratio), numbers.watts(row.power_watts)) == ("20%", "100 W")

@@ -21,7 +21,7 @@ from podgpu.insight.placement import (
 from podgpu.model import Card, FreeInstances, Sums, Tenant
 from podgpu.model.quantity import total_of_known
 
-DIGITS = 6  # more would be noise
+DIGITS = 12  # enough to cut the noise of binary fractions, and too many to change what is written
 SECONDS_PER_HOUR = 3600.0
 K = TypeVar("K", bound=Hashable)
 
