@@ -75,11 +75,9 @@ class Sums(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Group(Struct, frozen=True, kw_only=True):
-    """What one namespace, workload or team has."""
+    """What one namespace has."""
 
-    name: str  # of the namespace, the workload or the team; empty outside Kubernetes
-    namespace: str = ""  # of the workload
-    kind: str = ""  # of the workload
+    name: str  # of the namespace; empty outside Kubernetes
     sums: Sums = Sums()  # over its places
 
 
