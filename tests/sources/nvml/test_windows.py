@@ -125,12 +125,17 @@ def test_they_are_read_only_if_somebody_asks(stage: Stage) -> None:
     assert reader.read(windows=True).windows
 
 
-def test_those_that_nobody_asked_for_in_time_are_left_out(stage: Stage) -> None:
+def test_those_that_nobody_asked_for_in_time_are_left_out(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     card = h200(0)
-    reader = GpuReader(stage.play(card), card.uuid, 0, Journal())
-    reader._windows._last_stamp -= 1_000_000
+    raw = stage.play(card)
+    samples = Samples(PlayedClock(monkeypatch), monkeypatch)
+    reader = GpuReader(raw, card.uuid, 0, Journal())
+    samples.run(1, busy=50)
     assert reader.read().windows == ()
-    assert len(reader.read(windows=True).windows) <= 1
+    samples.run(0.4, busy=50)
+    assert len(reader.read(windows=True).windows) == 2
 
 
 def test_a_card_in_instances_has_none(stage: Stage) -> None:
