@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from podgpu import __version__
+from podgpu.cli import _commands as commands
 from podgpu.cli import main
-from podgpu.cli._line import command as commands
 from podgpu.config import OPTIONS, Config
 
 
@@ -114,13 +114,13 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_overview_names_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(argv) == 0
     out = capsys.readouterr().out
-    assert {"agent", "demo", "metrics", "snapshot"} <= set(commands.names())
-    for name in commands.names():
+    assert {"agent", "demo", "metrics", "snapshot"} <= set(commands.command_names())
+    for name in commands.command_names():
         assert f"\n  {name} " in out
     assert max(map(len, out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("name", commands.names())
+@pytest.mark.parametrize("name", commands.command_names())
 def test_the_help_of_a_command_fits_80_columns_and_names_its_options(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +128,7 @@ def test_the_help_of_a_command_fits_80_columns_and_names_its_options(
     assert main.main([name, "--help"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
-    command = commands.find(name)
+    command = commands.find_command(name)
     assert command.help in out
     for option in OPTIONS.values():
         offered = option in [OPTIONS[each] for each in command.options]

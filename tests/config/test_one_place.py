@@ -105,7 +105,7 @@ podgpu.views.dialects.__path__.append(sys.argv[2])
 
 from podgpu.assembly.menu import open_menu
 from podgpu.assembly.source import open_source
-from podgpu.cli._line.command import find
+from podgpu.cli._commands import find_command
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import load
 from podgpu.config.reference import markdown
@@ -120,7 +120,7 @@ print(
     json.dumps(
         {
             "choices": OPTIONS["source"].choices,
-            "flags": [OPTIONS[name].flag for name in find("agent").options],
+            "flags": [OPTIONS[name].flag for name in find_command("agent").options],
             "docs": markdown(),
             "opened": open_source(config).seen,
             "dialects": menu.dialects,

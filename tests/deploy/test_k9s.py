@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from podgpu.cli._line import command as commands
-from podgpu.cli._line import parser
+from podgpu.cli import _commands as commands
 
 FILE = Path(__file__).parents[2] / "deploy" / "k9s" / "plugins.yaml"
 PLUGINS: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text())["plugins"]
@@ -29,7 +28,7 @@ def typed(plugin: dict[str, Any]) -> list[str]:
 def test_a_plugin_asks_for_what_was_chosen(name: str) -> None:
     plugin = PLUGINS[name]
     command, *rest = typed(plugin)
-    flags, own = parser.parse(f"kubectl podgpu {command}", commands.find(command), rest)
+    flags, own = command.parse(f"kubectl podgpu {command}", commands.find_command(command), rest)
     assert plugin.keys() >= REQUIRED
     assert {"search/score-0", "score-0"} & {value for value in vars(own).values() if isinstance(value, str)}
     assert flags["kube_context"] == ["staging"]

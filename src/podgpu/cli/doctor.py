@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from podgpu.cli._line.output import add_output
+from podgpu.cli._commands import add_output
 from podgpu.cli._view import LOOKING, is_elsewhere
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config

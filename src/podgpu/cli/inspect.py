@@ -2,7 +2,7 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
-from podgpu.cli._line.output import add_output
+from podgpu.cli._commands import add_output
 from podgpu.cli._view import LOOKING
 from podgpu.cluster.store.options import Options as StoreOptions
 from podgpu.config import OPTIONS as ALL

@@ -7,8 +7,7 @@ from io import TextIOWrapper
 from pathlib import PurePath
 
 from podgpu import __version__
-from podgpu.cli._line import command as commands
-from podgpu.cli._line import parser
+from podgpu.cli._commands import command_names, find_command, overview, parse
 from podgpu.errors import UserError
 from podgpu.option.spelling import did_you_mean
 
@@ -58,7 +57,7 @@ def _program(path: str) -> str:
 def _dispatch(program: str, argv: list[str]) -> int:
     first = argv[0] if argv else "--help"
     if first in ("-h", "--help", "help"):
-        print(parser.overview(program))
+        print(overview(program))
         return 0
     if first in ("-V", "--version", "version"):
         print(f"podgpu {__version__}")
@@ -71,11 +70,11 @@ def _run(program: str, name: str, argv: list[str]) -> int:
         raise UserError(
             f"{name} comes before the command; write {program} COMMAND {name}, see {program} --help"
         )
-    names = commands.names()
+    names = command_names()
     if name not in names:
         raise UserError(f"unknown command {name!r}; {did_you_mean(name, names, f'see {program} --help')}")
-    command = commands.find(name)
-    arguments = parser.parse(f"{program} {name}", command, argv)
+    command = find_command(name)
+    arguments = parse(f"{program} {name}", command, argv)
 
     from podgpu import log
     from podgpu.config.precedence import load

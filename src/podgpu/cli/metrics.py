@@ -1,6 +1,6 @@
 from argparse import ArgumentParser, Namespace
 
-from podgpu.cli._line.output import add_output
+from podgpu.cli._commands import add_output
 from podgpu.config import Config
 
 HELP = "List every metric, its type, its meaning and its other names."

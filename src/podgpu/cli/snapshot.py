@@ -2,7 +2,7 @@ import shutil
 import sys
 from argparse import ArgumentParser, Namespace
 
-from podgpu.cli._line.output import add_output
+from podgpu.cli._commands import add_output
 from podgpu.cli._view import LOOKING, is_elsewhere, open_view
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config

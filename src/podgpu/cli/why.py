@@ -3,7 +3,7 @@ import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from podgpu.cli._line.output import add_output
+from podgpu.cli._commands import add_output
 from podgpu.cli._view import LOOKING, open_view
 from podgpu.config import Config
 from podgpu.errors import UserError

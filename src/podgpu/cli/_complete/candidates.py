@@ -5,8 +5,7 @@ import threading
 from argparse import SUPPRESS, Action, ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 
-from podgpu.cli._line import command as commands
-from podgpu.cli._line.parser import built
+from podgpu.cli._commands import build_parser, command_names, find_command
 from podgpu.cli._view import LOOKING, open_view
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import load
@@ -20,10 +19,10 @@ def candidates(words: Sequence[str]) -> list[str]:
     """`words` are those after the program's name; the last is the one to complete, and may be empty."""
     *before, current = words or [""]
     if not before:
-        return _fitting(commands.names(), current)
-    if before[0] not in commands.names():
+        return _fitting(command_names(), current)
+    if before[0] not in command_names():
         return []
-    parser = built("podgpu", commands.find(before[0]))
+    parser = build_parser("podgpu", find_command(before[0]))
     flag, equals, value = current.partition("=")
     if current.startswith("-") and equals:
         return [f"{flag}={one}" for one in _fitting(_values(parser, flag, before), value)]

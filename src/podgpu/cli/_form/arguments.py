@@ -2,14 +2,14 @@
 
 from argparse import ArgumentParser, Namespace
 
+from podgpu.cli import _commands
 from podgpu.cli._form.output import FORMS
-from podgpu.cli._line import output
 from podgpu.errors import UserError
 from podgpu.insight.selection import Selection, label_tests
 
 
 def add_output(parser: ArgumentParser) -> None:
-    output.add_output(parser, FORMS)
+    _commands.add_output(parser, FORMS)
     parser.add_argument("--no-headers", action="store_true", help="print no line of headings")
 
 

@@ -1,16 +1,51 @@
-"""Flags and help texts, derived from the options and the commands."""
+"""Finds the commands, and parses their flags. Each command is a module of podgpu.cli without a leading underscore."""
 
+import pkgutil
 from argparse import SUPPRESS, ArgumentParser, HelpFormatter, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
-from podgpu.cli._line.command import Command, find, names
-from podgpu.config import OPTIONS
+import podgpu.cli
+from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
-from podgpu.option import Option
+from podgpu.option import NOT_AN_AGENTS, Option
 from podgpu.option.spelling import did_you_mean
 
 WIDTH = 80
+SERVING = tuple(name for name, option in OPTIONS.items() if option.group not in NOT_AN_AGENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command's file holds HELP and `run`, and may hold `arguments` and OPTIONS.
+
+    `arguments(parser)` adds the command's own arguments. OPTIONS lists the Python names of the options that it offers
+    as flags; without it, the command offers all that an agent can have.
+    """
+
+    name: str
+    help: str
+    run: Callable[[Config, Namespace], int]
+    arguments: Callable[[ArgumentParser], None]
+    options: Collection[str]
+
+
+def command_names() -> list[str]:
+    found = (module.name for module in pkgutil.iter_modules(podgpu.cli.__path__))
+    return [name.replace("_", "-") for name in found if name != "main" and not name.startswith("_")]
+
+
+def find_command(name: str) -> Command:
+    module = import_module(f"podgpu.cli.{name.replace('-', '_')}")
+    return Command(
+        name,
+        module.HELP,
+        module.run,
+        getattr(module, "arguments", lambda _: None),
+        getattr(module, "OPTIONS", SERVING),
+    )
 
 
 class Arguments(NamedTuple):
@@ -37,7 +72,7 @@ class _Parser(ArgumentParser):
 
 
 def parse(program: str, command: Command, argv: Sequence[str]) -> Arguments:
-    parser = built(program, command)
+    parser = build_parser(program, command)
     own, unknown = parser.parse_known_args(argv)
     if unknown:
         raise UserError(_unknown(unknown[0], parser))
@@ -48,7 +83,7 @@ def parse(program: str, command: Command, argv: Sequence[str]) -> Arguments:
 
 def overview(program: str) -> str:
     """List the commands."""
-    commands = [find(name) for name in names()]
+    commands = [find_command(name) for name in command_names()]
     column = max(len(command.name) for command in commands) + 4
     rows = [f"  {command.name:<{column}}{command.help}" for command in commands]
     return "\n".join(
@@ -66,7 +101,7 @@ def overview(program: str) -> str:
     )
 
 
-def built(program: str, command: Command) -> ArgumentParser:
+def build_parser(program: str, command: Command) -> ArgumentParser:
     parser = _Parser(
         prog=program,
         description=command.help,
@@ -110,3 +145,17 @@ def _unknown(word: str, parser: ArgumentParser) -> str:
     flag = word.partition("=")[0]
     known = [name for action in parser._actions for name in action.option_strings]  # noqa: SLF001
     return f"unknown option {flag}; {did_you_mean(flag, known, f'see {parser.prog} --help')}"
+
+
+def add_output(parser: ArgumentParser, forms: Sequence[str]) -> None:
+    """`forms` are two or more; the first is the default."""
+    first, *more, last = forms
+    others = f"{', '.join(more)} or {last}" if more else f"or {last}"
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FORM",
+        choices=tuple(forms),
+        default=first,
+        help=f"{first}, the default, {others}",
+    )

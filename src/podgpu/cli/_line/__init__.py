@@ -1,1 +1,0 @@
-"""What a user types: commands, arguments and options."""
