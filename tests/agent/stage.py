@@ -15,8 +15,8 @@ from podgpu.kube.api.server import ApiServer
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Balance, Booking, Card, Claim, PartStatus, Pod, Rest, Snapshot
+from podgpu.model.ports import PodSource
 from podgpu.sources.nvml.sampler import Sampler
-from podgpu.sources.residents import Pods
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.fake_node import FakeNode, environment
@@ -84,7 +84,7 @@ async def agent_over(
     monkeypatch: pytest.MonkeyPatch,
     *,
     kubelet: FakeKubelet,
-    pod_sources: list[Pods],
+    pod_sources: list[PodSource],
     api: ApiServer | None = None,
 ) -> AsyncIterator[Agent]:
     node.write(folder / "script")

@@ -14,7 +14,7 @@ from podgpu.kube import pods_api
 from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, PodStatus, WatchEvent
 from podgpu.kube.pods_api import LIST, WATCH, PodsApi
 from podgpu.model import Pod, PodContainer
-from podgpu.sources.residents import Pods
+from podgpu.model.ports import PodSource
 from tests.fakekubelet.kubelet import PODS_API, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import Clock, reason, recorded
 
@@ -121,7 +121,7 @@ async def test_a_recorded_watch_ends_with_the_pod_deleted(kubelet: FakeKubelet, 
     kubelet.replies[LIST] = Reply(recorded("kubernetes-1.36.4-dra", "podsapi-list"))
     kubelet.replies[WATCH] = watch = Reply(*events[:synced], hangs=True)
     async with running(kubelet, sleeper) as part:
-        source: Pods = part
+        source: PodSource = part
         assert source.pods() is None
         assert part.status().age_seconds is None
         await until(lambda: part.status().age_seconds == 0.0)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from podgpu.agent.rights.stock import Dynamics
 from podgpu.kube import resource_claims
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.kube.resource_claims import MOST_CLAIMS, ClaimTiming, ResourceClaims
 from podgpu.model import ClaimUse, Pod, PodContainer
+from podgpu.model.ports import ResourceClaimSource
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, dynamic_resources, listed
 from tests.fakeapi.server import FakeApi, Seen
@@ -28,7 +28,7 @@ FAST = {"refresh": 0.05, "first_pause": 0.02, "longest_pause": 0.05, "forbidden_
 async def following(fake: FakeApi, *pods: Pod, **timing: float) -> AsyncIterator[ResourceClaims]:
     api = ApiServer(fake.url, connect_seconds=1.0, answer_seconds=2.0)
     claims = ResourceClaims(api, NODE, timing=ClaimTiming(**{**FAST, **timing}))
-    part: Dynamics = claims
+    part: ResourceClaimSource = claims
     part.follow(pods, ())
     task = asyncio.create_task(part.run())
     try:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,14 +20,13 @@ from podgpu.agent.join import Join
 from podgpu.agent.lookout import Lookout
 from podgpu.agent.lookout.processor_time import ProcessorTime
 from podgpu.agent.meter import Meter
-from podgpu.agent.owners import Outsiders, Owners
+from podgpu.agent.owners import Owners
 from podgpu.agent.rights import Rights, excused, found
 from podgpu.agent.rights.remembered import Remembered
-from podgpu.agent.rights.stock import Dynamics, Latest, Stock
+from podgpu.agent.rights.stock import Latest, Stock
 from podgpu.agent.rights.witness import Witness
 from podgpu.agent.roster import Roster
 from podgpu.agent.workload_names import WorkloadNames
-from podgpu.host.recent import RecentProcesses
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.book import book
 from podgpu.ledger.mps import servers
@@ -44,16 +42,21 @@ from podgpu.model import (
     SharingStatus,
     Workload,
 )
+from podgpu.model.ports import (
+    AllocationSource,
+    Closable,
+    EndedProcessSource,
+    OutsiderNames,
+    PodSource,
+    ProcessSource,
+    ResourceClaimSource,
+    WorkloadSource,
+)
 from podgpu.sharing.inventory import Host, Inventory
-from podgpu.sources.residents import Allocations, Pods, Processes, Workloads
 from podgpu.supervise import Supervisor, Work
 
 SAVE_SECONDS = 0.2  # that a cycle waits for the disk
 MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on
-
-
-class Closable(Protocol):
-    async def close(self) -> None: ...
 
 
 class Attributed(Struct, frozen=True, kw_only=True):
@@ -71,20 +74,20 @@ class Attribution:
         self,
         *,
         interval: float,
-        allocations: Allocations | None = None,
-        dynamics: Dynamics | None = None,
+        allocations: AllocationSource | None = None,
+        dynamics: ResourceClaimSource | None = None,
         host: Host | None = None,
         ratios: Sequence[float] = (),
         namespaces: Sequence[str] = (),
         state: Path | None = None,
-        pod_sources: Sequence[Pods] = (),
-        processes: Processes | None = None,
-        outsiders: Outsiders | None = None,
+        pod_sources: Sequence[PodSource] = (),
+        processes: ProcessSource | None = None,
+        outsiders: OutsiderNames | None = None,
         books_outsiders: bool = False,
-        workloads: Workloads | None = None,
+        workloads: WorkloadSource | None = None,
         pod_labels: Sequence[str] = (),
         lookout: Lookout | None = None,
-        recent: RecentProcesses | None = None,
+        recent: EndedProcessSource | None = None,
         processor_time: ProcessorTime | None = None,
         to_close: Sequence[Closable] = (),
     ) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import is_not
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -11,27 +10,9 @@ from podgpu.host.kubepods import QOS, CgroupStyle, style_of
 from podgpu.ledger.mps import CLIENT, may_serve
 from podgpu.ledger.names import Directory
 from podgpu.model import ContainerRef, Device, Holder, PartStatus, Pod
-from podgpu.sources.residents import Processes
+from podgpu.model.ports import EndedProcessSource, OutsiderNames, ProcessSource
 
 OUTSIDE = ("host", "container")
-
-
-class Outsiders(Protocol):
-    """Who is on the node besides pods."""
-
-    def title(self, holder: Holder) -> str:
-        """Name a process's owner: `docker/web`, `slurm/1234`, `user/alice`."""
-
-
-class Recent(Protocol):
-    """Whose the processes were that ended between two readings."""
-
-    def expect(self) -> None:
-        """Be told that there are some."""
-
-    def holder(self, pid: int, seen_at: float) -> Holder | None: ...
-    def is_disputed(self, pid: int) -> bool:
-        """Say whether processes of different owners had the PID one after the other."""
 
 
 class Owners:
@@ -39,11 +20,11 @@ class Owners:
 
     def __init__(
         self,
-        processes: Processes | None,
-        outsiders: Outsiders | None,
+        processes: ProcessSource | None,
+        outsiders: OutsiderNames | None,
         *,
         books_outsiders: bool,
-        recent: Recent | None = None,
+        recent: EndedProcessSource | None = None,
     ) -> None:
         self._processes = processes
         self._recent = recent
@@ -124,7 +105,9 @@ class Owners:
             self._lists, self._directory = lists, Directory(pods, others)
         return self._directory
 
-    def _remembered(self, recent: Recent, holder: Holder, seen_at: float, *, is_listed: bool) -> Holder:
+    def _remembered(
+        self, recent: EndedProcessSource, holder: Holder, seen_at: float, *, is_listed: bool
+    ) -> Holder:
         """Return whose it was, if it came after the last reading and has ended since."""
         if not is_listed and recent.is_disputed(holder.pid):
             self._last.pop(holder.pid, None)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from podgpu.model import Pod
-from podgpu.sources.residents import Pods, Rescans
+from podgpu.model.ports import PodSource, Rescannable
 
 
 class Roster:
     """`sources` come best first."""
 
-    def __init__(self, sources: Sequence[Pods]) -> None:
+    def __init__(self, sources: Sequence[PodSource]) -> None:
         self.sources = tuple(sources)
 
     def pods(self) -> tuple[Pod, ...]:
@@ -34,7 +34,7 @@ class Roster:
     def look_again(self) -> None:
         """Ask those that look only now and then to look soon: somebody runs here whom nobody has listed."""
         for source in self.sources:
-            if isinstance(source, Rescans):
+            if isinstance(source, Rescannable):
                 source.look_again()
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from podgpu.model import Fault, PartStatus, Pod, Workload
-from podgpu.sources.residents import Workloads
+from podgpu.model.ports import WorkloadSource
 from podgpu.supervise import brief
 
 SECONDS = 0.2  # how long a cycle waits; the rest comes with the next
@@ -13,7 +13,7 @@ SECONDS = 0.2  # how long a cycle waits; the rest comes with the next
 class WorkloadNames:
     """Remembers the last answer, which counts until the next one comes. `status` is there after a failure."""
 
-    def __init__(self, workloads: Workloads, patience: float) -> None:
+    def __init__(self, workloads: WorkloadSource, patience: float) -> None:
         self.status: PartStatus | None = None
         self._workloads = workloads
         self._patience = min(SECONDS, patience)

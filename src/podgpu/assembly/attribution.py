@@ -20,8 +20,8 @@ from podgpu.kube.podresources import PodResources
 from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.kube.workloads import Workloads
+from podgpu.model.ports import NodeSources, PodSource
 from podgpu.sharing.inventory import Host
-from podgpu.sources.residents import Pods, Residents
 from podgpu.sources.switches.watcher import Watcher
 
 
@@ -39,7 +39,7 @@ def misses_kubelet(config: Config) -> bool:
     return not (source.residents or source.names_holders or machine.has_kubelet(config))
 
 
-def _brought_along(config: Config, residents: Residents) -> Attribution:
+def _brought_along(config: Config, residents: NodeSources) -> Attribution:
     return Attribution(
         interval=config.interval,
         allocations=residents.allocations,
@@ -91,9 +91,9 @@ def _lookout(config: Config) -> Lookout | None:
     return Lookout(Watcher(), always=config.switches == "on", checks_only=config.switches == "check")
 
 
-def _pod_sources(config: Config, api: Api | None) -> list[Pods]:
+def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
     """List the best first. A part that this machine does not have is left out rather than shown as broken."""
-    sources: list[Pods] = []
+    sources: list[PodSource] = []
     notes = sharing.notes_of(sharing.systems())
     if machine.has_pods_api(config):
         sources.append(PodsApi(config.path_kubelet, notes=notes))

@@ -1,7 +1,6 @@
 """Opens what reads a whole cluster."""
 
 import asyncio
-from typing import Protocol
 
 from podgpu.assembly import machine
 from podgpu.assembly.access import check, open_access
@@ -26,14 +25,11 @@ from podgpu.errors import UserError
 from podgpu.kube.api import Api
 from podgpu.kube.endpoints import Endpoints
 from podgpu.model import Cluster, Snapshot
+from podgpu.model.ports import Closable
 from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PORT
 from podgpu.sources.dcgm.options import Options as DcgmOptions
 from podgpu.supervise import end
-
-
-class Closable(Protocol):
-    async def close(self) -> None: ...
 
 
 class OpenCluster:

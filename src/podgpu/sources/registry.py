@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Any
 
 import podgpu.sources
+from podgpu.model.ports import NodeSources
 from podgpu.option import OptionsOf
 from podgpu.sources import Playing, Site, Source
-from podgpu.sources.residents import Residents
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Entry:
     sees_processes: bool = True
     lends_profiling: bool = False
     borrows_profiling: bool = False
-    residents: Callable[[], Residents] | None = None
+    residents: Callable[[], NodeSources] | None = None
     play: Callable[[OptionsOf], Playing] | None = None
 
 

@@ -11,7 +11,7 @@ from podgpu.agent.lookout.desk import Desk
 from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.residency import Evidence
 from podgpu.model import BusyWindow, Device, PartStatus, Process, SwitchLog
-from podgpu.sources.residents import SwitchReader
+from podgpu.model.ports import SwitchLogSource
 
 LINGER_SECONDS = 60.0  # after a card was last shared: opening a log is not for every other cycle
 NOBODY = frozenset({"overhead", "idle"})
@@ -25,7 +25,7 @@ class Lookout:
 
     def __init__(
         self,
-        reader: SwitchReader,
+        reader: SwitchLogSource,
         *,
         always: bool,
         checks_only: bool = False,

@@ -6,9 +6,9 @@ last answer will do meanwhile.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -26,27 +26,13 @@ from podgpu.model import (
     ResourceClaim,
     VirtualGpu,
 )
+from podgpu.model.ports import AllocationSource, ResourceClaimSource
 from podgpu.sharing import inventory
 from podgpu.sharing.inventory import Host, Inventory, Observation
-from podgpu.sources.residents import Allocations
 from podgpu.supervise import Work, brief
 
 MAP_SECONDS = 600.0  # how long the last map is believed while the kubelet is away
 T = TypeVar("T")
-
-
-class Dynamics(Protocol):
-    """Resource claims and the devices behind them. `status` is None as long as no pod has a claim."""
-
-    name: str
-
-    async def run(self) -> None: ...
-    def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation]) -> None: ...
-    def claims(self) -> tuple[ResourceClaim, ...]: ...
-    def devices(self) -> tuple[PoolDevice, ...]: ...
-    def status(self) -> PartStatus | None: ...
-    @property
-    def errors(self) -> Counter[str]: ...
 
 
 class CardFacts(Struct, frozen=True):
@@ -106,8 +92,8 @@ class Stock:
         *,
         patience: float,
         systems: Sequence[sharing.SharingSystem],
-        allocations: Allocations | None = None,
-        dynamics: Dynamics | None = None,
+        allocations: AllocationSource | None = None,
+        dynamics: ResourceClaimSource | None = None,
         host: Host | None = None,
         ratios: Sequence[float] = (),
         namespaces: Sequence[str] = (),
@@ -172,7 +158,9 @@ class Stock:
 
     @property
     def errors(self) -> Counter[tuple[str, str]]:
-        parts: list[Allocations | Dynamics] = [one for one in (self._allocations, self._dynamics) if one]
+        parts: list[AllocationSource | ResourceClaimSource] = [
+            one for one in (self._allocations, self._dynamics) if one
+        ]
         counts = {(part.name, reason): count for part in parts for reason, count in part.errors.items()}
         return Counter(
             counts | {(sharing.PART, reason): count for reason, count in self._host_errors.items()}

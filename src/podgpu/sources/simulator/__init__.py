@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from podgpu.model.ports import NodeSources
 from podgpu.sources import Site, Source
-from podgpu.sources.residents import Residents
 
 if TYPE_CHECKING:
     from podgpu.sources.simulator.options import Options
@@ -19,12 +19,12 @@ def open(options: "Options", _: Site) -> Source:  # noqa: A001 - read as simulat
     return Simulator(seed=options.seed)
 
 
-def residents() -> Residents:
+def residents() -> NodeSources:
     from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, DemoProcesses
     from podgpu.sources.simulator.turns import DemoSwitches
 
     pods = DemoPods()
-    return Residents(
+    return NodeSources(
         allocations=DemoKubelet(),
         pods=pods,
         processes=DemoProcesses(),

@@ -1,0 +1,156 @@
+"""What the agent asks about its node besides readings. `kube`, `host` and `sources` fulfil these protocols."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from podgpu.model import (
+    Allocation,
+    DynamicAllocation,
+    Fault,
+    Holder,
+    PartStatus,
+    Pod,
+    PoolDevice,
+    ResourceClaim,
+    SwitchLog,
+    Workload,
+)
+
+
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+class AllocationLists(Protocol):
+    @property
+    def devices(self) -> tuple[Allocation, ...]: ...
+    @property
+    def dynamic(self) -> tuple[DynamicAllocation, ...]: ...
+    @property
+    def allocatable(self) -> tuple[tuple[str, str], ...]: ...
+
+
+class AllocationSource(Protocol):
+    """What the kubelet gave out. A failure returns what was known last."""
+
+    name: str
+
+    async def read(self) -> AllocationLists: ...
+    def status(self) -> PartStatus: ...
+    @property
+    def errors(self) -> Counter[str]: ...
+
+
+class PodSource(Protocol):
+    """Keeps a list of the node's pods up to date. A failure keeps the last list and shows in `status`."""
+
+    name: str
+
+    async def run(self) -> None:
+        """Work until cancelled. Failures of the outside world are not raised."""
+
+    def pods(self) -> tuple[Pod, ...] | None:
+        """Return the newest list, or None before the first.
+
+        It is the same tuple for as long as nothing changes.
+        """
+
+    def status(self) -> PartStatus: ...
+    @property
+    def errors(self) -> Counter[str]:
+        """Count what went wrong or was skipped, by reason."""
+
+
+@runtime_checkable
+class Rescannable(Protocol):
+    """A list of pods that is made again only now and then."""
+
+    def look_again(self) -> None:
+        """Make it soon."""
+
+
+class ResourceClaimSource(Protocol):
+    """DRA: resource claims and the devices behind them. `status` is None as long as no pod has a claim."""
+
+    name: str
+
+    async def run(self) -> None: ...
+    def follow(self, pods: Iterable[Pod], listed: Iterable[DynamicAllocation]) -> None: ...
+    def claims(self) -> tuple[ResourceClaim, ...]: ...
+    def devices(self) -> tuple[PoolDevice, ...]: ...
+    def status(self) -> PartStatus | None: ...
+    @property
+    def errors(self) -> Counter[str]: ...
+
+
+class ProcessSource(Protocol):
+    """The owner of a process, by its PID."""
+
+    name: str
+
+    def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
+        """`seen_at` is when a PID was last seen on a card, in monotonic seconds.
+
+        A process that began later only reuses the PID.
+        """
+
+    def mps(self, pid: int) -> str | None:
+        """Return the host's MPS pipe directory of the process, or `root` if root's daemon runs it there."""
+
+    def fault(self) -> Fault | None: ...
+
+
+class EndedProcessSource(Protocol):
+    """The owners of processes that ended between two readings."""
+
+    name: str
+    errors: Counter[str]
+
+    async def run(self) -> None: ...
+    def expect(self) -> None:
+        """Watch for new processes: the samples name some that /proc no longer shows."""
+
+    def holder(self, pid: int, seen_at: float) -> Holder | None: ...
+    def is_disputed(self, pid: int) -> bool:
+        """Say whether processes of different owners had the PID one after the other."""
+
+
+class OutsiderNames(Protocol):
+    """Names of what runs on the node besides pods."""
+
+    def title(self, holder: Holder) -> str:
+        """Name a process's owner: `docker/web`, `slurm/1234`, `user/alice`."""
+
+
+class WorkloadSource(Protocol):
+    name: str
+
+    async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]: ...
+
+
+class SwitchLogSource(Protocol):
+    name: str
+    errors: Counter[str]
+
+    async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
+        """Return the logs of these cards, each with its minor number. Those of others are closed."""
+
+    def shut(self, cards: Iterable[str]) -> None:
+        """Close the logs of these cards, and stay ready to open them again."""
+
+    def status(self) -> PartStatus: ...
+    async def release(self, seconds: float) -> bool: ...
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSources:
+    """What a source brings along if it knows the node's pods and processes itself."""
+
+    allocations: AllocationSource
+    pods: PodSource
+    processes: ProcessSource
+    workloads: WorkloadSource
+    switches: SwitchLogSource
