@@ -25,7 +25,7 @@ from podgpu.serve.routes import Route, under_policy
 from podgpu.serve.server import Front
 from podgpu.views import json, rows
 from podgpu.views.cluster import json as cluster_json
-from podgpu.views.page.shell import document
+from podgpu.views.page import html_parts
 from tests.tree import TERMS
 
 Document = dict[str, Any]
@@ -120,7 +120,7 @@ class _Tables:
         )
 
     def _page(self, _request: Request) -> Response:
-        before, after = document("podgpu", "<p>table</p>", refresh_seconds=5)
+        before, after = html_parts("podgpu", "<p>table</p>", refresh_seconds=5)
         return under_policy(Response(200, (before + after).encode(), "text/html; charset=utf-8"))
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from podgpu import numbers
 from podgpu.numbers.table import QUANTITIES
-from podgpu.views.page import words
+from podgpu.views.page import words_script
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "src" / "podgpu"
@@ -58,7 +58,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         pytest.skip("needs node, which Debian's npm brings; .ci/run installs it")
     folder = tmp_path_factory.mktemp("page")
     (folder / "package.json").write_text('{"type": "module"}')
-    (folder / "words.js").write_bytes(words.script())
+    (folder / "words.js").write_bytes(words_script())
     for source in (SOURCES / "web" / "numbers.js", HERE / "written.js"):
         (folder / source.name).write_bytes(source.read_bytes())
     command = [NODE, str(folder / "written.js")]

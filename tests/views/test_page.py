@@ -9,8 +9,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.model import Snapshot, Tenant
-from podgpu.views.page import POLICY
-from podgpu.views.page.document import COLUMNS
+from podgpu.views.page import COLUMNS, POLICY
 from tests.views.concluded import html, table
 from tests.views.quirks import BUSY, SNAPSHOT, band
 from tests.views.test_native import SNAPSHOTS

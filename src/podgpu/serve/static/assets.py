@@ -10,7 +10,7 @@ from pathlib import PurePath
 from podgpu.serve.answer import Response
 from podgpu.serve.request import Request
 from podgpu.serve.routes import Route, is_known, wants_gzip
-from podgpu.views.page import words
+from podgpu.views.page import words_script
 
 PREFIX = "/page/"
 
@@ -53,7 +53,7 @@ def assets() -> Mapping[str, Asset]:
     """Read all of them, by path."""
     folder = files("podgpu") / "web"
     found = {one.name: one.read_bytes() for one in folder.iterdir() if PurePath(one.name).suffix in _TYPES}
-    found["words.js"] = words.script()
+    found["words.js"] = words_script()
     return {PREFIX + name: Asset(name, content) for name, content in sorted(found.items())}
 
 

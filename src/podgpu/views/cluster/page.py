@@ -4,7 +4,7 @@ from html import escape
 
 from podgpu.model import Cluster, ClusterNode, Sums
 from podgpu.numbers import count, gib_of, gpu_number, integer, moment, watts
-from podgpu.views.page.shell import document
+from podgpu.views.page import html_parts
 from podgpu.views.problem import sentence
 from podgpu.views.text import fitted, line
 
@@ -40,7 +40,7 @@ def frame(cluster: Cluster) -> tuple[bytes, bytes]:
         f'<pre tabindex="0">{_line("NODE", [title for title, _ in _COLUMNS])}{sums}'
     )
     footer = "".join(f'<a href="{path}">{path}</a>' for path in _LINKS)
-    before, after = document(title, body, refresh_seconds=REFRESH_SECONDS)
+    before, after = html_parts(title, body, refresh_seconds=REFRESH_SECONDS)
     return before.encode(), f"</pre><footer>{footer}</footer>{after}".encode()
 
 
