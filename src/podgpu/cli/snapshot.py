@@ -66,11 +66,11 @@ def _elsewhere(config: Config, node: str | None) -> Snapshot:
 
 def _reasons(snapshot: Snapshot) -> list[str]:
     """What could not be read. What is wrong with a card that can be read, the snapshot itself says."""
-    from podgpu.views.problem import sentence
+    from podgpu.views.format import problem_text
 
     problems = snapshot.insight.problems if snapshot.insight else ()
     return [
-        f"{sentence(problem, with_node=False)} {problem.next_step}".rstrip()
+        f"{problem_text(problem, with_node=False)} {problem.next_step}".rstrip()
         for problem in problems
         if problem.kind in UNREAD
     ]

@@ -41,7 +41,7 @@ def run(config: Config, arguments: Namespace) -> int:
 
 def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list[str]]:
     """Return the full name, and the nodes that know it: more than one if the pod has just moved."""
-    from podgpu.views.outsider import outsider_names
+    from podgpu.views.tenants import outsider_names
     from podgpu.views.why import pod_names, workload_names
 
     snapshots = [one.snapshot for one in cluster.nodes if one.snapshot]

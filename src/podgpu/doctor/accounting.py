@@ -8,7 +8,7 @@ from podgpu.doctor.verdict import Machine, Verdict, passed, skipped, warned
 from podgpu.insight.advice import next_step
 from podgpu.model import Balance, Card, Fault, Snapshot
 from podgpu.numbers import count, percent
-from podgpu.views.tenant import full_name
+from podgpu.views.tenants import full_name
 from podgpu.views.text import line
 
 MUCH = 0.1  # of the cards' memory, busy time or energy

@@ -16,7 +16,7 @@ from podgpu.doctor.verdict import (
 from podgpu.insight.holding import UNKNOWN
 from podgpu.model import SharingStatus, Snapshot
 from podgpu.numbers import count
-from podgpu.views.tenant import excuses
+from podgpu.views.tenants import excused_texts
 from podgpu.views.text import line
 
 MOST_EXCUSED = 16
@@ -38,7 +38,7 @@ def missing(snapshot: Snapshot, _: Machine) -> Verdict:
 
 def excused(snapshot: Snapshot, _: Machine) -> Verdict:
     """Nothing that is listed here pays, so everybody may see why."""
-    found = excuses(snapshot.cards)
+    found = excused_texts(snapshot.cards)
     return passed(several(found, MOST_EXCUSED)) if found else passed("nobody is excused")
 
 

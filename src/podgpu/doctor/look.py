@@ -7,7 +7,7 @@ from podgpu.doctor.verdict import Verdict, failed, skipped, warned
 from podgpu.insight.problems import CRITICAL
 from podgpu.model import Card, Claim, Cluster, Holder, Problem, Reading, Snapshot
 from podgpu.numbers import integer
-from podgpu.views.problem import sentences
+from podgpu.views.format import problem_texts
 from podgpu.views.text import line
 
 PROFILED = "sm_active_ratio"  # reported wherever there is any profiling
@@ -26,7 +26,7 @@ def wrong(seen: Snapshot | Cluster, *kinds: str) -> Verdict | None:
 def _told(found: list[Problem], *, with_node: bool) -> Verdict:
     say = failed if any(problem.severity == CRITICAL for problem in found) else warned
     steps = dict.fromkeys(line(problem.next_step) for problem in found if problem.next_step)
-    return say(" ".join(sentences(found, with_node=with_node)), " ".join(steps))
+    return say(" ".join(problem_texts(found, with_node=with_node)), " ".join(steps))
 
 
 def answering(snapshot: Snapshot) -> list[Card]:

@@ -13,7 +13,7 @@ from podgpu.insight.holding import EVIDENCE
 from podgpu.model import Snapshot
 from podgpu.numbers import duration, moment
 from podgpu.numbers.table import TABLE
-from podgpu.views.rest import MEANINGS, REASONS
+from podgpu.views.format import MEANINGS, REASONS
 from podgpu.views.table import table
 from podgpu.views.text import line
 from podgpu.views.why.words import METHODS, NOT_GIVEN

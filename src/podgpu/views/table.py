@@ -8,11 +8,16 @@ from podgpu.insight.holding import UNKNOWN as NOT_KNOWN
 from podgpu.insight.use import MINUTE
 from podgpu.model import Card, Instance, Rest, Snapshot, Tenant
 from podgpu.numbers import UNKNOWN, age, celsius, count, gib, gib_of, integer, moment, percent, watts
-from podgpu.views.glance import glance, shows, switching, use_text
-from podgpu.views.outsider import is_outsider, named
-from podgpu.views.problem import sentence
-from podgpu.views.rest import REASONS, present
-from podgpu.views.tenant import by_instance, excuses, full_name, pids
+from podgpu.views.format import (
+    REASONS,
+    is_visible,
+    key_readings,
+    problem_text,
+    switching_text,
+    use_text,
+    visible_rest,
+)
+from podgpu.views.tenants import by_instance, excused_texts, full_name, is_outsider, owner_titles, pids
 from podgpu.views.text import fitted, line, shortened
 
 MAX_PIDS = 3
@@ -60,10 +65,10 @@ def table(snapshot: Snapshot, width: int, *, colour: bool) -> str:
         console.print("No GPU found.")
     for note in _legend(snapshot, has_bounds=has_bounds):
         console.print(note, style="dim")
-    for text in _few(excuses(snapshot.cards)):
+    for text in _few(excused_texts(snapshot.cards)):
         console.print(f"Not charged: {text}.", style="dim")
     for problem in snapshot.insight.problems if snapshot.insight else ():
-        text = f"{sentence(problem, with_node=False)} {problem.next_step}".rstrip()
+        text = f"{problem_text(problem, with_node=False)} {problem.next_step}".rstrip()
         console.print(f"! {text}", style="red" if problem.severity == "critical" else "yellow")
     return "\n".join(text.rstrip() for text in out.getvalue().splitlines()) + "\n"
 
@@ -125,10 +130,10 @@ class _Grid:
         if card.fault is not None:
             self._add(f"{name}  {line(card.fault.reason)}", style=_RED)
             return
-        seen = glance(card.readings)
+        seen = key_readings(card.readings)
         facts = ["MIG"] * gpu.mig_enabled
         facts += [] if seen.temperature_celsius is None else [celsius(seen.temperature_celsius)]
-        facts += [f"switching {lost}"] if (lost := switching(card)) else []
+        facts += [f"switching {lost}"] if (lost := switching_text(card)) else []
         held = gib_of(seen.memory_used_bytes, seen.memory_total_bytes)
         numbers = ("", use_text(card.use), held, watts(card.use.watts if card.use else None))
         self._add("  ".join([name, *facts]), *numbers, style=_BOLD)
@@ -136,11 +141,11 @@ class _Grid:
         for instance in card.instances:
             self._add_instance(instance, tenants.get(instance.mig.uuid, ()))
         self._add_tenants(tenants.get("", ()), indent=3)
-        for rest in present(card):
+        for rest in visible_rest(card):
             self._add_rest(rest)
 
     def _add_instance(self, instance: Instance, tenants: Sequence[Tenant]) -> None:
-        mig, seen = instance.mig, glance(instance.readings)
+        mig, seen = instance.mig, key_readings(instance.readings)
         name = f"   {line(mig.profile) or UNKNOWN}  {mig.gpu_instance_id}/{mig.compute_instance_id}"
         held = gib_of(seen.memory_used_bytes, seen.memory_total_bytes)
         self._add(name, "", percent(seen.sm_active_ratio), held)
@@ -170,10 +175,10 @@ class _Grid:
     def _add_rest(self, rest: Rest) -> None:
         running = rest.running
         many = f"({integer(len(running))})" if running else ""
-        words = (REASONS.get(rest.reason, line(rest.reason)), many, named(running, MAX_NAMED))
+        words = (REASONS.get(rest.reason, line(rest.reason)), many, owner_titles(running, MAX_NAMED))
         name = "   " + " ".join(filter(None, words))
         used = gib(rest.memory_bytes) if rest.memory_bytes else ""
-        util = use_text(rest.use) if shows(rest.use) else ""
+        util = use_text(rest.use) if is_visible(rest.use) else ""
         power = "" if rest.use is None or rest.use.watts is None else watts(rest.use.watts)
         self._add(name, "", util, used, power, "", pids(running, MAX_PIDS), style=_DIM)
 

@@ -5,7 +5,7 @@ from podgpu.cli._top.state import State
 from podgpu.insight.rows import VIEWS, Entry
 from podgpu.insight.selection import Selection
 from podgpu.model import Cluster
-from podgpu.views.problem import sentences
+from podgpu.views.format import problem_texts
 
 
 class Board:
@@ -29,7 +29,7 @@ class Board:
     def wrongs(self) -> list[str]:
         if self._wrongs is None:
             found = self.cluster.insight.problems if self.cluster.insight else ()
-            self._wrongs = sentences(found, with_node=len(self.cluster.nodes) > 1)
+            self._wrongs = problem_texts(found, with_node=len(self.cluster.nodes) > 1)
         return self._wrongs
 
     def all(self, view: str) -> list[Entry]:

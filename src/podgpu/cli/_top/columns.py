@@ -7,7 +7,7 @@ from podgpu.cli._form import Column
 from podgpu.insight.holding import IDLE
 from podgpu.insight.rows import Row
 from podgpu.numbers import UNKNOWN, age, celsius, gib, gpu_number, integer, watts
-from podgpu.views.glance import use_text
+from podgpu.views.format import use_text
 from podgpu.views.text import line
 
 USE = "USE"

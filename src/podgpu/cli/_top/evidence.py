@@ -7,9 +7,8 @@ from podgpu.insight.placement import Placement
 from podgpu.insight.rows import Entry, gpus_of, pods_of
 from podgpu.model import Process, Rest, Use
 from podgpu.numbers import gib, memory, percent, watts
-from podgpu.views.glance import switching, use_text
-from podgpu.views.outsider import is_outsider, named
-from podgpu.views.rest import REASONS, present
+from podgpu.views.format import REASONS, switching_text, use_text, visible_rest
+from podgpu.views.tenants import is_outsider, owner_titles
 from podgpu.views.text import fitted, line
 
 MOST_LINES = 200
@@ -81,16 +80,16 @@ def _gpu(entry: Entry) -> Iterator[Line]:
         yield [(_INDENT + line(entry.row.detail), RED)]
     yield from _members(entry)
     for on in entry.cards:
-        if lost := switching(on.card):
+        if lost := switching_text(on.card):
             yield [
                 (f"{_INDENT}{lost} of its time goes into switching between tenants: use MPS or MIG", YELLOW)
             ]
-        for rest in present(on.card):
+        for rest in visible_rest(on.card):
             yield _rest(rest)
 
 
 def _rest(rest: Rest) -> Line:
-    whose = named(rest.running, 2)
+    whose = owner_titles(rest.running, 2)
     name = REASONS.get(rest.reason, line(rest.reason)) + (f" ({whose})" if whose else "")
     return [
         (text, DIM)

@@ -9,14 +9,14 @@ from podgpu.cli._top.columns import HEADINGS, SORTED_BY
 from podgpu.insight.rows import VIEWS, Row
 from podgpu.insight.selection import Selection
 from podgpu.model import Cluster
-from podgpu.views.problem import sentences
+from podgpu.views.format import problem_texts
 
 
 def once(chosen: Selection, arguments: Namespace, cluster: Cluster) -> int:
     entries = VIEWS[arguments.view](cluster, chosen)
     rows = [entry.row for entry in ordered(entries, arguments.view, SORTED_BY[arguments.view])]
     problems = cluster.insight.problems if cluster.insight else ()
-    found = sentences(problems, with_node=len(cluster.nodes) > 1)
+    found = problem_texts(problems, with_node=len(cluster.nodes) > 1)
     headings = HEADINGS[arguments.view]
     if len(cluster.nodes) <= 1:
         headings = tuple(one for one in headings if one.title != "NODE" or one is headings[0])

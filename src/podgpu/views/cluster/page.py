@@ -4,8 +4,8 @@ from html import escape
 
 from podgpu.model import Cluster, ClusterNode, Sums
 from podgpu.numbers import count, gib_of, gpu_number, integer, moment, watts
+from podgpu.views.format import problem_text
 from podgpu.views.page import html_parts
-from podgpu.views.problem import sentence
 from podgpu.views.text import fitted, line
 
 REFRESH_SECONDS = 15
@@ -79,7 +79,7 @@ def _banner(cluster: Cluster) -> str:
 
 def _problems(cluster: Cluster) -> str:
     problems = cluster.insight.problems if cluster.insight else ()
-    lines = [f"! {sentence(one, with_node=True)} {line(one.next_step)}".rstrip() for one in problems]
+    lines = [f"! {problem_text(one, with_node=True)} {line(one.next_step)}".rstrip() for one in problems]
     return f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
 
 

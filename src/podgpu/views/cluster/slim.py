@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from podgpu.model import Card, Holder, Instance, Process, Reading, Rest, Snapshot, Tenant
 from podgpu.views.dialects import container_json
-from podgpu.views.glance import Glance
+from podgpu.views.format import KeyReadings
 
 _XIDS = ("xid_last_code", "xid_last_timestamp_seconds")
-_METRICS = frozenset({*Glance.__struct_fields__, "power_limit_watts", *_XIDS})
+_METRICS = frozenset({*KeyReadings.__struct_fields__, "power_limit_watts", *_XIDS})
 # Worth a word where they are not 0.
 _ALARMS = frozenset(
     {"recovery_action", "row_remap_failed", "row_remap_pending", "retired_pages_pending", "ecc_errors_total"}

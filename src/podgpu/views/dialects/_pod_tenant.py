@@ -7,7 +7,7 @@ from math import isfinite
 from msgspec import Struct
 
 from podgpu.model import Card, Claim, ContainerRef, Gpu, Instance, Reading, Snapshot, Tenant
-from podgpu.views.outsider import is_outsider
+from podgpu.views.tenants import is_outsider
 
 
 class PodTenant(Struct, frozen=True):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from podgpu.model import Allocation, Card, Claim, ContainerRef, Holder, Process, Snapshot, Tenant
-from podgpu.views.outsider import is_outsider
+from podgpu.views.tenants import is_outsider
 
 # The UUID of a MIG instance, or nothing, and a container, or None for a process whose container is not known.
 _Key = tuple[str, ContainerRef | None]

@@ -6,9 +6,8 @@ from podgpu.insight.holding import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 from podgpu.insight.problems import fault_words
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot, Tenant
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
-from podgpu.views.glance import evasion, switching, use_text
-from podgpu.views.outsider import is_outsider, outsider_names
-from podgpu.views.rest import REASONS
+from podgpu.views.format import REASONS, evasion_text, switching_text, use_text
+from podgpu.views.tenants import is_outsider, outsider_names
 from podgpu.views.text import line
 from podgpu.views.why import words
 from podgpu.views.why.chain import Case, Chain
@@ -89,7 +88,7 @@ def _card(case: Case, card: Card, chains: Sequence[Chain], width: int) -> Iterat
     yield "  ".join(filter(None, (f"GPU {gpu.index}", line(gpu.model), line(gpu.uuid))))
     if card.fault is not None:
         yield from fact("Down", line(fault_words(card.fault)), width, 2)
-    if lost := switching(card):
+    if lost := switching_text(card):
         yield from fact("Switching", f"{lost} {words.SWITCHING}", width, 2)
     for chain in chains:
         yield from ("", f"  {_subject(chain, card)}")
@@ -253,7 +252,7 @@ def _sampled(chain: Chain) -> Iterator[str]:
     if chain.tenant is None or chain.has_ended:
         return
     booking = chain.tenant.booking
-    if missed := evasion(booking.sampling):
+    if missed := evasion_text(booking.sampling):
         yield f"{words.EVADES} {missed}."
     elif booking.band and booking.band.undersampled and booking.sampling is None:
         yield words.UNDERSAMPLED

@@ -5,8 +5,8 @@ from msgspec import Struct
 from podgpu.insight.books import adds_up
 from podgpu.model import ENDED, Card, Rest, Tenant
 from podgpu.numbers import UNKNOWN, exact
-from podgpu.views.rest import REASONS
-from podgpu.views.tenant import full_name
+from podgpu.views.format import REASONS
+from podgpu.views.tenants import full_name
 from podgpu.views.text import line, shortened
 
 _HEADINGS = ("memory bytes", "busy seconds", "energy joules")

@@ -11,7 +11,7 @@ from podgpu.catalog.units import MIB
 from podgpu.model import UNKNOWN, Card, Instance, Reading, Snapshot, Tenant
 from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, is_fraction
 from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, is_dynamic, occupants, only_pod
-from podgpu.views.outsider import is_outsider
+from podgpu.views.tenants import is_outsider
 
 # DCGM repeats a card's value for each of its instances, but not these.
 _CARD_ALONE = frozenset(

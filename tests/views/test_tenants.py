@@ -5,8 +5,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.model import Booking, ContainerRef, Holder, Process, Rest, Snapshot, Tenant
-from podgpu.views.outsider import named, outsider_names
-from podgpu.views.tenant import full_name
+from podgpu.views.tenants import full_name, outsider_names, owner_titles
 from podgpu.views.why import pod_names
 from tests.tree import held
 from tests.views.concluded import html, table, why, why_outsider
@@ -64,8 +63,8 @@ def test_whose_processes_are_is_told_once_each_and_bounded() -> None:
         held(Process(pid=pid, kinds=("compute",)), Holder(pid=pid, kind="host", title=f"user/{pid // 2}"))
         for pid in range(1000, 1010)
     ]
-    assert named(processes, 2) == "user/500, user/501 +3 more"
-    assert named([Process(pid=1), held(Process(pid=2), Holder(pid=2, kind="host"))], 2) == ""
+    assert owner_titles(processes, 2) == "user/500, user/501 +3 more"
+    assert owner_titles([Process(pid=1), held(Process(pid=2), Holder(pid=2, kind="host"))], 2) == ""
 
 
 def test_the_table_shows_an_outsider_without_a_share() -> None:

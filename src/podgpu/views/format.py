@@ -1,0 +1,105 @@
+"""Short texts about cards, problems and what is booked to no container, for terminals and pages."""
+
+from collections.abc import Iterable
+from math import isfinite
+
+from msgspec import Struct
+
+from podgpu import numbers
+from podgpu.insight.problems.cards import LEAST_SWITCHING
+from podgpu.model import ENDED, UNATTRIBUTED, Card, CardUse, Problem, Reading, Rest, Sampling, Use
+from podgpu.views.text import line
+
+REASONS = {
+    "idle": "idle",
+    "overhead": "overhead",
+    "host": "host processes",
+    "container": "other containers",
+    "unknown": "unknown",
+    ENDED: "ended pods",
+}
+MEANINGS = {
+    "idle": "power of a card, or a part of it, that nobody was given",
+    "overhead": "memory of the driver, of MPS servers and of no process",
+    "host": "processes outside any container",
+    "container": "containers outside Kubernetes",
+    "unknown": "the owner could not be found",
+    ENDED: "what pods used before they ended",
+}
+
+LEAST_SHOWN = 0.005  # of the card's time
+_LEAST_WATTS = 0.5  # less is not worth a line
+_ORDER = {reason: number for number, reason in enumerate(UNATTRIBUTED)}
+
+
+class KeyReadings(Struct, frozen=True, kw_only=True):
+    """What a person wants to see of a card first. A field is named after its reading; unknown is None."""
+
+    utilization_ratio: float | None = None
+    memory_used_bytes: float | None = None
+    memory_total_bytes: float | None = None
+    power_watts: float | None = None
+    temperature_celsius: float | None = None
+    sm_active_ratio: float | None = None
+    tensor_active_ratio: float | None = None
+    dram_active_ratio: float | None = None
+
+
+def key_readings(readings: Iterable[Reading]) -> KeyReadings:
+    """Of several readings of one name, such as a card's temperatures, take the first."""
+    values: dict[str, float] = {}
+    for reading in readings:
+        if reading.metric in KeyReadings.__struct_fields__ and isfinite(reading.value):
+            values.setdefault(reading.metric, reading.value)
+    return KeyReadings(**values)
+
+
+def use_text(use: Use | CardUse | None) -> str:
+    """Write `23% (12–34)`."""
+    if isinstance(use, Use):
+        return numbers.use(use.ratio, use.least, use.most)
+    return numbers.percent(use.ratio if use else None)
+
+
+def is_visible(use: Use | None) -> bool:
+    """Whether it would not be written as 0."""
+    return use is not None and use.ratio is not None and use.ratio >= LEAST_SHOWN
+
+
+def switching_text(card: Card) -> str:
+    """How much of the card's time goes into context switches; empty where that is negligible."""
+    lost = card.balance.switching_ratio if card.balance else None
+    return numbers.percent(lost) if lost is not None and lost >= LEAST_SWITCHING else ""
+
+
+def evasion_text(sampling: Sampling | None) -> str:
+    """Write `52% of the GPU's busy time, samples name it 0%` of a container that evades them; else nothing."""
+    if sampling is None or not sampling.evades:
+        return ""
+    resident, named = numbers.percent(sampling.resident_ratio), numbers.percent(sampling.named_ratio)
+    return f"{resident} of the GPU's busy time, samples name it {named}"
+
+
+def visible_rest(card: Card) -> list[Rest]:
+    """List what is on the card now and booked to no container, as far as it shows; counters alone are history."""
+    found = [
+        rest
+        for rest in card.rest
+        if rest.memory_bytes
+        or rest.running
+        or (rest.power_watts or 0) >= _LEAST_WATTS
+        or is_visible(rest.use)
+    ]
+    return sorted(found, key=lambda rest: _ORDER.get(rest.reason, len(_ORDER)))
+
+
+def problem_text(problem: Problem, *, with_node: bool) -> str:
+    """Write a problem on one line. `with_node`: there are several nodes, so the line names its own."""
+    is_named = with_node and problem.node and problem.node not in problem.text
+    node = f"{line(problem.node)}: " if is_named else ""
+    more = f" And {numbers.integer(problem.more)} more like it." if problem.more else ""
+    return f"{node}{line(problem.text)}{more}"
+
+
+def problem_texts(problems: Iterable[Problem], *, with_node: bool) -> list[str]:
+    return [problem_text(problem, with_node=with_node) for problem in problems]

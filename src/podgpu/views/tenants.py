@@ -1,0 +1,75 @@
+"""Tenants and processes for a screen: their order and their names. A tenant without a pod is outside Kubernetes."""
+
+from collections.abc import Iterable, Iterator
+
+from podgpu.model import Allocation, Card, ContainerRef, Excused, Process, Snapshot, Tenant
+from podgpu.numbers import integer
+from podgpu.views.text import line
+
+
+def is_outsider(container: ContainerRef | Allocation) -> bool:
+    """Whether it is outside Kubernetes. Its container is then its title, such as `docker/web`."""
+    return not container.namespace and not container.pod
+
+
+def outsider_names(snapshot: Snapshot) -> list[str]:
+    """List the titles of all owners outside Kubernetes that have a booking or a process on a GPU."""
+    return sorted({name for card in snapshot.cards for name in _outsiders(card)} - {""})
+
+
+def by_instance(card: Card) -> dict[str, list[Tenant]]:
+    """Group the tenants by MIG instance, largest memory first; those on no listed instance are under ""."""
+    listed = {instance.mig.uuid for instance in card.instances}
+    groups: dict[str, list[Tenant]] = {}
+    for tenant in sorted(card.tenants, key=_rank):
+        groups.setdefault(tenant.mig if tenant.mig in listed else "", []).append(tenant)
+    return groups
+
+
+def full_name(container: ContainerRef | Allocation) -> str:
+    """`namespace/pod/container`; an owner outside Kubernetes has the last part alone, a nameless container none."""
+    return "/".join(line(part) for part in (container.namespace, container.pod, container.container) if part)
+
+
+def pids(processes: Iterable[Process], most: int) -> str:
+    """Write `424, 425 +3 more`."""
+    return _listed([str(process.pid) for process in processes], most)
+
+
+def owner_titles(processes: Iterable[Process], most: int) -> str:
+    """Write `user/alice, docker/web +3 more`; nothing where no title is known."""
+    titles = (process.holder.title for process in processes if process.holder and process.holder.title)
+    return _listed([line(title) for title in dict.fromkeys(titles)], most)
+
+
+def excused_texts(cards: Iterable[Card]) -> list[str]:
+    """Name the processes that hold a card for others and are charged nothing, with the proof."""
+    return [
+        f"{line(process.role)} {_excused(process)} on GPU {card.gpu.index}: {line(process.proof)}"
+        for card in cards
+        for process in card.excused
+    ]
+
+
+def _excused(process: Excused) -> str:
+    pid = [] if process.pid is None else [f"PID {process.pid}"]
+    return " in ".join([*pid, *([full_name(process.container)] if process.container else [])])
+
+
+def _listed(names: list[str], most: int) -> str:
+    more = f" +{integer(len(names) - most)} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _rank(tenant: Tenant) -> tuple[int, float, ContainerRef]:
+    booking = tenant.booking
+    return -(booking.memory_bytes or 0), -(booking.sm_ratio or 0.0), tenant.container
+
+
+def _outsiders(card: Card) -> Iterator[str]:
+    for tenant in (*card.tenants, *card.ended):
+        if is_outsider(tenant.container):
+            yield tenant.container.container
+    for holder in (process.holder for rest in card.rest for process in rest.processes):
+        if holder is not None and (holder.container is None or is_outsider(holder.container)):
+            yield holder.container.container if holder.container else holder.title
