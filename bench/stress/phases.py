@@ -1,26 +1,28 @@
 """`make stress`: serves a node of 250 pods while others abuse the server, and counts the probes and scrapes that fail.
 
 The server, the attackers and the two good clients each have a process of their own. The first attackers come from the
-address of the good clients, the last ones from others. Words on the command line choose attacks.
+address of the good clients, the last ones from others. Words on the command line choose attacks, and `--server` another
+server for the same pages.
 """
 
+import argparse
 import asyncio
 import multiprocessing
 import os
 import socket
-import sys
 import threading
 import time
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bench.stress import served
+from bench.stress.peers import SERVERS
 from podgpu.assembly import collector
 from podgpu.option.address import Address
 from podgpu.serve.server import Front
@@ -39,7 +41,13 @@ Attack = Callable[[int], Awaitable[None]]
 Wire = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def _serve(made: Callable[[], Front], report: Connection) -> None:
+class Startable(Protocol):
+    ports: tuple[int, ...]
+
+    async def start(self, addresses: Sequence[Address], /) -> None: ...
+
+
+def _serve(made: Callable[[], Startable | Front], report: Connection) -> None:
     async def main() -> None:
         collector.relax()  # as the agent does
         server = made()
@@ -275,11 +283,12 @@ def _resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / (1 << 20)
 
 
-def _played(name: str) -> tuple[Tally, Tally, float, float]:
-    """Run one attack against a server of its own."""
+def _played(name: str, peer: str | None) -> tuple[Tally, Tally, float, float]:
+    """Run one attack against a server of its own: podgpu's, or the peer's."""
     ours, theirs = _PROCESSES.Pipe()
     phase = PHASES[name]
-    server = _PROCESSES.Process(target=_serve, args=(phase.server, theirs), daemon=True)
+    made = phase.server if peer is None else SERVERS[peer]
+    server = _PROCESSES.Process(target=_serve, args=(made, theirs), daemon=True)
     server.start()
     port = ours.recv()
     pid = server.pid or 0
@@ -306,9 +315,16 @@ def main() -> int:
     passed = True
     of_each = "failed | p99 | slowest, work in it"
     print(f"| attack | probes {of_each} | scrapes {of_each} | memory |\n|---|---|---|---|---|---|---|---|")
-    chosen = [name for name in PHASES if not sys.argv[1:] or any(word in name for word in sys.argv[1:])]
-    for name in chosen:
-        probes, scrapes, before, peak = _played(name)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("words", nargs="*", help="attacks whose names contain one of them")
+    parser.add_argument("--server", choices=SERVERS, help="in place of podgpu's own")
+    chosen = parser.parse_args()
+    for name, phase in PHASES.items():
+        if chosen.words and not any(word in name for word in chosen.words):
+            continue
+        if chosen.server and phase.server is not served.node:
+            continue
+        probes, scrapes, before, peak = _played(name, chosen.server)
         cells = [name]
         for one in (probes, scrapes):
             cells += [f"{one.failed} of {len(one.seconds) + one.failed}", f"{one.p99 * 1e3:.0f} ms"]
