@@ -5,8 +5,7 @@ import asyncio
 from msgspec.structs import replace
 
 from bench.scale import apiserver, pages, prometheus
-from podgpu.assembly.agent import open_agent
-from podgpu.assembly.attribution import open_attribution
+from podgpu.assembly.agent import open_agent, open_attribution
 from podgpu.config.precedence import load
 from podgpu.model import Snapshot
 from podgpu.supervise import Supervisor

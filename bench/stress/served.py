@@ -9,7 +9,7 @@ from typing import TypedDict
 
 import bcrypt
 
-from podgpu.assembly.menu import open_cluster_menu
+from podgpu.assembly.server import open_cluster_pages
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Scope
 from podgpu.config import Config
@@ -113,7 +113,7 @@ def cluster() -> Front:
         for number in range(NODES)
     )
     feed = Hanging(Cluster(taken_at=time.time(), version="0", name="stress", nodes=known))
-    return ClusterServer(feed, open_cluster_menu(Config()), history=feed, **CAPS)
+    return ClusterServer(feed, open_cluster_pages(Config()), history=feed, **CAPS)
 
 
 def _snapshot(at: float) -> Snapshot:

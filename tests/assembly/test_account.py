@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.assembly.account import chosen_account
-from podgpu.assembly.machine import open_api_server
+from podgpu.assembly.api_server import chosen_account, open_api_server
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.kube.api.account import Account

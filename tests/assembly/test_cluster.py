@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from podgpu.assembly.cluster import OpenCluster, open_cluster
+from podgpu.assembly.cluster import OpenCluster, open_cluster, wanted_objects
 from podgpu.assembly.exporter import open_exporter
-from podgpu.assembly.whole import wanted
 from podgpu.cluster.given import KubeGiven
 from podgpu.cluster.reader import ReadFault
 from podgpu.cluster.survey import Place
@@ -187,7 +186,7 @@ async def test_a_node_without_an_agent_is_read_from_its_exporters_page() -> None
         recorded_cluster() as fake,
     ):
         api = ApiServer(fake.url)
-        given = KubeGiven(ClusterReader(api, wanted()))
+        given = KubeGiven(ClusterReader(api, wanted_objects()))
         reader = open_exporter(config(fake), Place("dcgm", (exporter.url,), NODE), given)
         found = await reader.read()
         exporter.status = 500

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.assembly import machine
-from podgpu.assembly.attribution import open_attribution
+from podgpu.assembly.agent import open_attribution
 from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.errors import UserError

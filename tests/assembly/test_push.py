@@ -4,8 +4,7 @@ import sys
 import pytest
 
 from podgpu.agent.loop import Agent
-from podgpu.assembly.agent import open_agent
-from podgpu.assembly.push import open_push
+from podgpu.assembly.agent import open_agent, open_push
 from podgpu.config import Config
 
 DEMO = Config(source="simulator")

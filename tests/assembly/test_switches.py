@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.assembly.attribution import open_attribution
+from podgpu.assembly.agent import open_attribution
 from podgpu.config import Config
 
 

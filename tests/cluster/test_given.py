@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from podgpu.assembly.whole import wanted
+from podgpu.assembly.cluster import wanted_objects
 from podgpu.cluster import given as module
 from podgpu.cluster.given import KubeGiven
 from podgpu.kube.api.server import ApiServer
@@ -21,7 +21,7 @@ from tests.fakeapi.whole import recorded_cluster
 async def following(fake: FakeApi) -> AsyncIterator[KubeGiven]:
     async with fake:
         api = ApiServer(fake.url)
-        given = KubeGiven(ClusterReader(api, wanted()))
+        given = KubeGiven(ClusterReader(api, wanted_objects()))
         running = asyncio.create_task(given.run(Supervisor()))
         try:
             async with asyncio.timeout(5):

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from podgpu.agent.loop import Agent
 from podgpu.assembly.agent import open_agent
-from podgpu.assembly.menu import open_cluster_menu
+from podgpu.assembly.server import open_cluster_pages
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
 from podgpu.cluster.loop import ClusterLoop
@@ -93,7 +93,7 @@ async def good_agent(name: str) -> AsyncIterator[str]:
 async def served(loop: ClusterLoop) -> AsyncIterator[ClusterServer]:
     server = ClusterServer(
         loop,
-        open_cluster_menu(load({}, {})),
+        open_cluster_pages(load({}, {})),
         max_requests=40,
         max_connections=40,
         max_streams=4,

@@ -103,8 +103,8 @@ import podgpu.views.dialects
 podgpu.sources.__path__.append(sys.argv[1])
 podgpu.views.dialects.__path__.append(sys.argv[2])
 
-from podgpu.assembly.menu import open_menu
-from podgpu.assembly.source import open_source
+from podgpu.assembly.server import open_pages
+from podgpu.assembly.agent import open_source
 from podgpu.cli._commands import find_command
 from podgpu.config import OPTIONS
 from podgpu.config.precedence import load
@@ -113,7 +113,7 @@ from podgpu.model import Snapshot
 
 flags = {"source": ["crystal"], "node_name": ["n"], "crystal_depth": ["7"]}
 config = load(flags, {"PODGPU_DIALECT_NOBODY_VOICE": "loud"})
-menu = open_menu(config)
+menu = open_pages(config)
 snapshot = Snapshot(node="n", taken_at=0.0, interval_seconds=1.0, version="")
 (family,) = menu.pages["/metrics/nobody"](snapshot, {})
 print(

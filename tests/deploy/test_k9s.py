@@ -28,7 +28,7 @@ def typed(plugin: dict[str, Any]) -> list[str]:
 def test_a_plugin_asks_for_what_was_chosen(name: str) -> None:
     plugin = PLUGINS[name]
     command, *rest = typed(plugin)
-    flags, own = command.parse(f"kubectl podgpu {command}", commands.find_command(command), rest)
+    flags, own = commands.parse(f"kubectl podgpu {command}", commands.find_command(command), rest)
     assert plugin.keys() >= REQUIRED
     assert {"search/score-0", "score-0"} & {value for value in vars(own).values() if isinstance(value, str)}
     assert flags["kube_context"] == ["staging"]

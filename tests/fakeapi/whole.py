@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from podgpu.assembly.whole import wanted
+from podgpu.assembly.cluster import wanted_objects
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.whole.reader import NODES, ClusterReader
 from podgpu.model import KubeObjects
@@ -30,7 +30,7 @@ def recorded_cluster(pods: str = "kubernetes-1.36.4") -> FakeApi:
 async def reading(fake: FakeApi, **options: Any) -> AsyncIterator[ClusterReader]:
     async with fake:
         api = ApiServer(fake.url, connect_seconds=1.0, answer_seconds=2.0)
-        reader = ClusterReader(api, wanted(), **options)
+        reader = ClusterReader(api, wanted_objects(), **options)
         running = asyncio.create_task(reader.run(Supervisor()))
         try:
             yield reader

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
-from podgpu.assembly.menu import open_cluster_menu, open_menu
+from podgpu.assembly.server import open_cluster_pages, open_pages
 from podgpu.cli._form import show
 from podgpu.cli._form.output import FORMS
 from podgpu.cli._report.idle import sheet
@@ -35,7 +35,7 @@ from podgpu.views.why.chain import pod_names
 from podgpu.views.why.report import why
 
 _CONFIG = Config()
-_PAGES = open_menu(_CONFIG)
+_PAGES = open_pages(_CONFIG)
 _TERMS = Terms(idle_after=60.0, prices=Prices(currency="EUR", gpu_hour={"NVIDIA H200": 3.5}))
 NOW = 1_700_000_100.0
 
@@ -131,7 +131,7 @@ def _check_printable(text: str) -> None:
 
 
 async def _served(cluster: Cluster) -> None:
-    for view in open_cluster_menu(_CONFIG).views.values():
+    for view in open_cluster_pages(_CONFIG).views.values():
         await view.update(cluster, packing=False)
         for form in Format:
             await view.body(form, gzipped=False)

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from podgpu import library
-from podgpu.assembly.menu import open_menu
+from podgpu.assembly.server import open_pages
 from podgpu.option.address import Address
 from podgpu.serve.server import Server
 from tests.serve.rig import Answer, fetch
@@ -40,7 +40,7 @@ async def served(node: library.Node) -> AsyncIterator[Server]:
         max_requests=40,
         max_connections=9,
         max_streams=9,
-        menu=open_menu(node.config),
+        menu=open_pages(node.config),
     )
     await server.start([Address("127.0.0.1", 0)])
     try:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from podgpu.assembly.menu import open_menu
+from podgpu.assembly.server import open_pages
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.model import Reading
@@ -17,7 +17,7 @@ async def asked(path: str, **flags: list[str]) -> Answer:
     node = StubNode()
     card = replace(BUSY, readings=(*BUSY.readings, Reading("compute_mode", 0.0)))
     node.current = replace(SNAPSHOT, cards=(card,))
-    async with serving(node, menu=open_menu(load(flags, {}))) as server:
+    async with serving(node, menu=open_pages(load(flags, {}))) as server:
         return await fetch(server, path)
 
 
@@ -76,7 +76,7 @@ async def test_groups_choose_families_of_every_page(path: str, group: str, some:
 def test_every_page_of_an_agent_is_tested_here() -> None:
     tested = {path for path, _, _ in test_groups_choose_families_of_every_page.pytestmark[0].args[1]}  # type: ignore[attr-defined]
     same = {"/metrics/native", "/metrics/gpu-manager"}
-    assert open_menu(load({}, {})).pages.keys() - same == tested
+    assert open_pages(load({}, {})).pages.keys() - same == tested
 
 
 async def test_an_unknown_group_is_refused_with_advice() -> None:

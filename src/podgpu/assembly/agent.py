@@ -1,13 +1,38 @@
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from msgspec.structs import replace
+
+from podgpu import sharing
 from podgpu.agent.attribution import Attribution
-from podgpu.agent.loop import Agent
+from podgpu.agent.lookout import Lookout
+from podgpu.agent.lookout.processor_time import ProcessorTime
+from podgpu.agent.loop import Agent, Companion
 from podgpu.agent.playback import Playback
-from podgpu.assembly import machine
-from podgpu.assembly.attribution import open_attribution
-from podgpu.assembly.replay import open_playback
-from podgpu.assembly.source import open_source
-from podgpu.assembly.terms import open_terms
+from podgpu.assembly import insight_terms, machine
+from podgpu.assembly.api_server import open_api_server
 from podgpu.config import Config
-from podgpu.kube.workloads import SPREAD_SECONDS
+from podgpu.errors import UserError
+from podgpu.host.outsiders import Outsiders
+from podgpu.host.processor_time import processor_time_us
+from podgpu.host.procfs import Procfs
+from podgpu.host.recent import RecentProcesses
+from podgpu.insight import Terms, conclude
+from podgpu.kube.api import Api
+from podgpu.kube.log_dirs import LogDirs
+from podgpu.kube.pod_watch import PodWatch
+from podgpu.kube.podresources import PodResources
+from podgpu.kube.pods_api import PodsApi
+from podgpu.kube.resource_claims import ResourceClaims
+from podgpu.kube.workloads import SPREAD_SECONDS, Workloads
+from podgpu.model import Snapshot
+from podgpu.model.ports import NodeSources, PodSource
+from podgpu.push.environment import destination
+from podgpu.sharing.inventory import Host
+from podgpu.sources import FindPods, Site, Source, Whereabouts, registry
+from podgpu.sources.switches.watcher import Watcher
+from podgpu.views.cluster import json
 
 
 def open_agent(config: Config, attribution: Attribution | None = None) -> Agent | Playback:
@@ -20,7 +45,163 @@ def open_agent(config: Config, attribution: Attribution | None = None) -> Agent 
         source,
         node=machine.node_name(config),
         interval=config.interval,
-        terms=open_terms(config),
+        terms=insight_terms(config),
         attribution=attribution,
         address="" if source.demo else machine.address(),
     )
+
+
+def open_playback(config: Config) -> Playback | None:
+    """Return None unless the chosen source is a recording. Of several nodes, --node-name says which is meant."""
+    play = _source_entry(config).play
+    if play is None:
+        return None
+
+    terms = insight_terms(config)
+
+    def take(document: bytes) -> Snapshot:
+        return _of_node(document, config.node_name, terms)
+
+    return Playback(play(config.of), take)
+
+
+def _of_node(document: bytes, wanted: str | None, terms: Terms) -> Snapshot:
+    found = {one.name: one.snapshot for one in json.decode(document).nodes if one.snapshot}
+    if wanted is None and len(found) == 1:
+        (snapshot,) = found.values()
+    elif wanted in found:
+        snapshot = found[wanted]
+    else:
+        names = ", ".join(sorted(found)[:5]) or "none at this moment"
+        raise UserError(f"the recording has these nodes: {names}; choose one with --node-name")
+    return replace(
+        snapshot if snapshot.insight else conclude(snapshot, terms, has_books=False), replayed=True
+    )
+
+
+def open_source(config: Config, watched: Callable[[], Mapping[str, bool]] | None = None) -> Source:
+    """Open the source. `watched` names the cards whose log of context switches is read, None if none ever is."""
+    site = Site(
+        node=config.node_name or "",
+        interval=config.interval,
+        find_pods=_pod_finder(config),
+        watched=watched,
+    )
+    return _source_entry(config).open(config.of, site)
+
+
+def _source_entry(config: Config) -> registry.Entry:
+    return registry.entries()[config.source]
+
+
+def _pod_finder(config: Config) -> FindPods:
+    """Look for pods through the API server, if there is one."""
+
+    def find(selector: str, *, namespace: str, port: int, fixed: bool, path: str) -> Whereabouts | None:
+        from podgpu.kube.endpoints import Endpoints
+
+        api, node = open_api_server(config), machine.node_name(config)
+        if api is None:
+            return None
+        return Endpoints(
+            api, node=node, selector=selector, namespace=namespace, port=port, fixed=fixed, path=path
+        )
+
+    return find
+
+
+def open_attribution(config: Config, *, spread: float = 0.0) -> Attribution:
+    """`spread` is over how many seconds an agent spreads its first requests for owners: it is one of many."""
+    residents = _source_entry(config).residents
+    if residents:
+        return _attribution_by_source(config, residents())
+    return _attribution_on_machine(config, spread)
+
+
+def misses_kubelet(config: Config) -> bool:
+    """Whether the kubelet should say which container was given which device, and cannot be asked."""
+    source = _source_entry(config)
+    return not (source.residents or source.names_holders or machine.has_kubelet(config))
+
+
+def _attribution_by_source(config: Config, residents: NodeSources) -> Attribution:
+    return Attribution(
+        interval=config.interval,
+        allocations=residents.allocations,
+        pod_sources=[residents.pods],
+        processes=residents.processes,
+        workloads=residents.workloads,
+        pod_labels=config.kube_pod_labels,
+        lookout=Lookout(residents.switches, always=False),
+    )
+
+
+def _attribution_on_machine(config: Config, spread: float) -> Attribution:
+    processes, root = Procfs(machine.procfs(config)), machine.root(config)
+    has_kubelet = machine.has_kubelet(config)
+    api = open_api_server(config)
+    allocations = PodResources(config.path_kubelet) if has_kubelet else None
+    nearest = config.kube_workload_owner == "nearest"
+    workloads = Workloads(api, name_labels=config.kube_workload_labels, nearest=nearest, spread=spread)
+    sees_processes = _source_entry(config).sees_processes
+    # A pod that cannot see the kubelet's folder still runs in a cluster.
+    books_outsiders = not has_kubelet and api is None
+    return Attribution(
+        interval=config.interval,
+        allocations=allocations,
+        dynamics=ResourceClaims(api, machine.node_name(config)) if api else None,
+        pod_sources=_pod_sources(config, api),
+        # If the source lists no processes, there are none to look up.
+        processes=processes if sees_processes else None,
+        recent=RecentProcesses(processes, interval=config.interval, only_pods=not books_outsiders)
+        if sees_processes
+        else None,
+        outsiders=Outsiders(root),
+        books_outsiders=books_outsiders,
+        host=Host(root=root, pod_uid=processes.pod_uid),
+        ratios=machine.ratios(config),
+        namespaces=config.sharing_namespaces,
+        state=config.path_state,
+        workloads=workloads,
+        pod_labels=config.kube_pod_labels,
+        lookout=_lookout(config),
+        processor_time=ProcessorTime(partial(processor_time_us, machine.procfs(config))),
+        to_close=[part for part in (allocations, workloads, api) if part],
+    )
+
+
+def _lookout(config: Config) -> Lookout | None:
+    if config.switches == "off":
+        return None
+    return Lookout(Watcher(), always=config.switches == "on", checks_only=config.switches == "check")
+
+
+def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
+    """List the best first. A part that this machine does not have is left out rather than shown as broken."""
+    sources: list[PodSource] = []
+    notes = sharing.notes_of(sharing.systems())
+    if machine.has_pods_api(config):
+        sources.append(PodsApi(config.path_kubelet, notes=notes))
+    if api:
+        sources.append(PodWatch(api, machine.node_name(config), notes=notes))
+    if machine.has_pod_logs(config):
+        sources.append(LogDirs(config.path_logs))
+    return sources
+
+
+def open_push(config: Config, agent: Agent) -> Companion | None:
+    to = destination(machine.environment())
+    if to is None:
+        return None
+    if not machine.has_package("opentelemetry.proto"):
+        raise UserError(
+            "the environment asks for an OTLP push, which needs one more package; run pip install 'podgpu[otlp]', "
+            "or set OTEL_METRICS_EXPORTER=none"
+        )
+    # Loaded only where there is a collector to push to: the client takes 12 MiB, the messages 2.
+    from podgpu.push.collector import Collector
+    from podgpu.push.loop import Push
+    from podgpu.views.otlp.message import complaint, encode
+
+    written = partial(encode, resource=to.resource, started_at=time.time(), series_limit=config.series_limit)
+    return Push(agent, to, written, Collector(to, complaint))

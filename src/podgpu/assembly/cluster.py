@@ -1,12 +1,14 @@
 """Opens what reads a whole cluster."""
 
 import asyncio
+from collections.abc import Collection
 
-from podgpu.assembly import machine
-from podgpu.assembly.access import check, open_access
+from msgspec.structs import replace
+
+from podgpu import sharing
+from podgpu.assembly import insight_terms, machine
+from podgpu.assembly.api_server import check_access, open_api_server, open_cluster_api
 from podgpu.assembly.exporter import open_exporter
-from podgpu.assembly.terms import open_terms
-from podgpu.assembly.whole import open_reader as open_objects
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
 from podgpu.cluster.agents.login import Login
@@ -24,12 +26,16 @@ from podgpu.config import ClusterOptions, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
 from podgpu.kube.endpoints import Endpoints
-from podgpu.model import Cluster, Snapshot
+from podgpu.kube.whole.reader import ClusterReader, Wanted
+from podgpu.model import Cluster, Pod, Snapshot
 from podgpu.model.ports import Closable
 from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PORT
 from podgpu.sources.dcgm.options import Options as DcgmOptions
 from podgpu.supervise import end
+
+NODE_LABELS = "nvidia.com/"  # NVIDIA's discovery describes a node's GPUs by these
+HASHES = ("pod-template-hash", "rollouts-pod-template-hash")  # stand in for an owner that cannot be read
 
 
 class OpenCluster:
@@ -76,7 +82,7 @@ class OpenCluster:
         """Close it and raise a UserError if there is no access to the cluster."""
         try:
             if self._api:
-                await check(self._api)
+                await check_access(self._api)
         except UserError:
             await self.close()
             raise
@@ -94,8 +100,8 @@ def open_cluster(config: Config) -> OpenCluster:
     if chosen.agents:
         return _of_addresses(config, chosen, store)
     if store is None or config.kube_kubeconfig or config.kube_context:
-        return _of_kubernetes(config, chosen, open_access(config), store)
-    api = machine.open_api_server(config)
+        return _of_kubernetes(config, chosen, open_cluster_api(config), store)
+    api = open_api_server(config)
     return _of_kubernetes(config, chosen, api, store) if api else _of_store(config, chosen, store)
 
 
@@ -114,7 +120,7 @@ def _of_store(config: Config, chosen: ClusterOptions, store: StoreSurvey) -> Ope
         store,
         store.open_reader,
         interval=chosen.interval,
-        terms=open_terms(config),
+        terms=insight_terms(config),
         name=chosen.name or "",
     )
     return OpenCluster(loop, history=_history(config, store))
@@ -134,7 +140,7 @@ def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreSurvey | N
         BackedSurvey(agents, store) if store else agents,
         open_reader,
         interval=chosen.interval,
-        terms=open_terms(config),
+        terms=insight_terms(config),
         name=chosen.name or "",
     )
     return OpenCluster(loop, client, history=_history(config, store))
@@ -148,7 +154,7 @@ def _of_kubernetes(
     is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
     login = _login_to_pods(config.of(LoginOptions), chosen.scheme, proxied=is_proxied)
     # Not the one with the watches: agents that hang would keep its connections busy.
-    proxy = open_access(config, connections=AT_ONCE) if is_proxied else None
+    proxy = open_cluster_api(config, connections=AT_ONCE) if is_proxied else None
     timeout = chosen.timeout
     client = ProxyClient(proxy, timeout=timeout) if proxy else Client(timeout=timeout, login=login)
     turn = asyncio.Lock()
@@ -165,7 +171,7 @@ def _of_kubernetes(
         BackedSurvey(pods, store) if store else pods,
         open_reader,
         interval=chosen.interval,
-        terms=open_terms(config),
+        terms=insight_terms(config),
         name=chosen.name or "",
         given=given,
     )
@@ -214,4 +220,34 @@ def _survey(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) 
 
 
 def _given(config: Config, api: Api) -> KubeGiven:
-    return KubeGiven(open_objects(config, api), config.kube_pod_labels, config.sharing_namespaces)
+    return KubeGiven(open_object_reader(config, api), config.kube_pod_labels, config.sharing_namespaces)
+
+
+def open_object_reader(config: Config, api: Api) -> ClusterReader:
+    labels = config.kube_workload_labels
+    return ClusterReader(
+        api,
+        wanted_objects((*config.kube_pod_labels, *labels)),
+        workload_labels=labels,
+        nearest_owner=config.kube_workload_owner == "nearest",
+    )
+
+
+def wanted_objects(pod_labels: Collection[str] = ()) -> Wanted:
+    """`pod_labels` are kept besides those that sharing systems look at."""
+    systems = sharing.systems()
+    signs, shown = sharing.signs_of(systems), {*pod_labels, *HASHES}
+    of_nodes = (NODE_LABELS, *sharing.node_labels_of(systems))
+
+    def trimmed(pod: Pod) -> Pod | None:
+        if pod.finished or not sharing.concerns(pod, signs):
+            return None
+        labels = {key: one for key, one in pod.labels.items() if key in shown or key.startswith(signs)}
+        return replace(pod, labels=labels)
+
+    return Wanted(
+        pod=trimmed,
+        notes=sharing.notes_of(systems),
+        node_annotations=sharing.registers_of(systems),
+        node_label=lambda name: name.startswith(of_nodes),
+    )

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from podgpu.assembly.account import chosen_account
 from podgpu.config import OPTIONS, Config
 from podgpu.config.ratio import RATIO_FILE, ratio_file
 from podgpu.errors import UserError
 from podgpu.host.interfaces import own_address
-from podgpu.kube.api import Api
 from podgpu.kube.pods_api import FOLDER
 
 _TIMEX_BYTES = 512  # more than the size of the kernel's struct timex; all zero means: read, set nothing
@@ -45,17 +43,6 @@ def has_pods_api(config: Config) -> bool:
 
 def has_pod_logs(config: Config) -> bool:
     return (config.path_logs / "pods").is_dir()
-
-
-def open_api_server(config: Config, *, connections: int | None = None) -> Api | None:
-    """`connections` is how many may be open at a time."""
-    account = chosen_account(config, os.environ)
-    if account is None:
-        return None
-    # Loaded only where there is a server to talk to: the client takes 12 MiB.
-    from podgpu.kube.api.server import CONNECTIONS, open_server
-
-    return open_server(account, connections or CONNECTIONS)
 
 
 def ratios(config: Config) -> tuple[float, ...]:

@@ -75,10 +75,10 @@ def _show(
 
 def _terms(config: Config, least: float | None, cluster: "Cluster") -> "Terms":
     """What the user asks for counts; else what the agents, or the cluster, concluded on."""
-    from podgpu.assembly.terms import open_terms
+    from podgpu.assembly import insight_terms
     from podgpu.insight import Terms, terms_of
 
-    own = open_terms(config)
+    own = insight_terms(config)
     theirs = terms_of(cluster.insight) if cluster.insight else own
     return Terms(idle_after=theirs.idle_after if least is None else least, prices=own.prices or theirs.prices)
 

@@ -72,17 +72,17 @@ async def _given(config: Config) -> Cluster:
     from functools import partial
 
     from podgpu import __version__
-    from podgpu.assembly.access import check, open_access
-    from podgpu.assembly.whole import open_reader
+    from podgpu.assembly.api_server import check_access, open_cluster_api
+    from podgpu.assembly.cluster import open_object_reader
     from podgpu.cluster.allocations import allocate
     from podgpu.numbers import duration
     from podgpu.supervise import Supervisor, end
 
-    api = open_access(config)
-    reader = open_reader(config, api)
+    api = open_cluster_api(config)
+    reader = open_object_reader(config, api)
     supervisor, running = Supervisor(), None
     try:
-        await check(api)
+        await check_access(api)
         running = supervisor.supervise("inspect", partial(reader.run, supervisor))
         async with asyncio.timeout(PATIENCE_SECONDS):
             objects = await reader.complete()

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from podgpu.assembly.menu import open_menu
+from podgpu.assembly.server import open_pages
 from podgpu.library.node import Node
 from podgpu.library.record import GpuMetric, as_document
 from podgpu.option.address import NATIVE
@@ -48,7 +48,7 @@ def routes(node: Node, *, prefix: str = "") -> "list[web.RouteDef]":
     from aiohttp import web
 
     config = node.config
-    pages = Pages(config.series_limit, open_menu(config))
+    pages = Pages(config.series_limit, open_pages(config))
     found = Routes(node, pages, Load(config.web_max_requests)).pages(NATIVE)
     # Take every method, so that a wrong one gets the answer of podgpu's own server.
     return [web.route("*", prefix.rstrip("/") + path, _handler(route)) for path, route in found.items()]

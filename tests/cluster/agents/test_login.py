@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podgpu.assembly.cluster import open_cluster
-from podgpu.assembly.guard import ApiJudge
+from podgpu.assembly.server import TokenReviewer
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import Client
 from podgpu.cluster.agents.login import Login
@@ -77,7 +77,7 @@ async def test_a_token_of_kubernetes_opens_an_agent_and_a_new_one_is_taken_from_
     token.write_text("nobody's")
     async with (
         api_server() as api,
-        agent(authority, tmp_path, judge=ApiJudge(ApiServer(api.url))) as url,
+        agent(authority, tmp_path, judge=TokenReviewer(ApiServer(api.url))) as url,
     ):
         login = LoginOptions(ca_file=authority.cert, token_file=token)
         client = Client(timeout=5.0, login=Login(login, [url]))
@@ -134,7 +134,7 @@ async def test_the_cluster_logs_in_with_what_the_options_name(authority: Authori
     (tmp_path / "token").write_text("first")
     async with (
         api_server() as api,
-        agent(authority, tmp_path, judge=ApiJudge(ApiServer(api.url))) as url,
+        agent(authority, tmp_path, judge=TokenReviewer(ApiServer(api.url))) as url,
     ):
         flags = {
             "cluster_agents": [url],
@@ -166,7 +166,7 @@ async def test_the_pod_of_an_agent_is_logged_in_to_by_the_name_in_its_certificat
     reviewer, kubernetes = api_server(), cluster_of(agent_pod())
     file = web_config(tmp_path, authority.sign("server"))
     async with reviewer, kubernetes:
-        guard = Guard(file, ApiJudge(ApiServer(reviewer.url)))
+        guard = Guard(file, TokenReviewer(ApiServer(reviewer.url)))
         node = StubNode()
         node.current = make_snapshot(RECORDED_NODE)
         async with serving(node, Address(address, 0), guard=guard) as server:

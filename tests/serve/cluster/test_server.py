@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from podgpu.assembly.menu import open_cluster_menu
+from podgpu.assembly.server import open_cluster_pages
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.feed import Feed
@@ -63,7 +63,7 @@ async def serving(
 ) -> AsyncIterator[ClusterServer]:
     server = ClusterServer(
         feed,
-        open_cluster_menu(load(flags, {})),
+        open_cluster_pages(load(flags, {})),
         max_requests=40,
         max_connections=100,
         max_streams=10,

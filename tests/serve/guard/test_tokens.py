@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podgpu.assembly.guard import ApiJudge
+from podgpu.assembly.server import TokenReviewer
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.reviews import ACCESS, TOKENS
 from podgpu.serve.guard import tokens
@@ -44,7 +44,7 @@ def cluster() -> FakeApi:
 
 @asynccontextmanager
 async def guarded(fake: FakeApi, patience: float = 5.0) -> AsyncIterator[Server]:
-    guard = Guard(judge=ApiJudge(ApiServer(fake.url), patience))
+    guard = Guard(judge=TokenReviewer(ApiServer(fake.url), patience))
     async with serving(StubNode(), guard=guard) as server:
         yield server
 
@@ -185,7 +185,7 @@ async def test_a_token_must_be_for_one_of_the_audiences(answered: list[str] | No
     audiences = ("podgpu", "gpu.example")
     async with cluster() as fake:
         fake.reviews[TOKENS] = lambda spec: whose(spec) | {"audiences": answered}
-        guard = Guard(judge=ApiJudge(ApiServer(fake.url), audiences=audiences))
+        guard = Guard(judge=TokenReviewer(ApiServer(fake.url), audiences=audiences))
         async with serving(StubNode(), guard=guard) as server:
             assert (await shown(server, GOOD)).status == status
     assert fake.requests[0].body["spec"] == {"token": "good-token", "audiences": list(audiences)}
@@ -242,7 +242,7 @@ async def test_either_a_password_or_a_token_opens_the_pages(tmp_path: Any) -> No
     path = tmp_path / "web-config.yml"
     path.write_text(f"basic_auth_users: {{alice: {hashed('secret')}}}")
     async with cluster() as fake:
-        guard = Guard(path, ApiJudge(ApiServer(fake.url)))
+        guard = Guard(path, TokenReviewer(ApiServer(fake.url)))
         async with serving(StubNode(), guard=guard) as server:
             answers = [await shown(server, one) for one in (basic("alice:secret"), GOOD, None)]
     assert [answer.status for answer in answers] == [200, 200, 401]

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from podgpu.agent.loop import Agent
-from podgpu.assembly.attribution import open_attribution
+from podgpu.assembly.agent import open_attribution
 from podgpu.config import Config
 from podgpu.model import Card, Snapshot
 from podgpu.sources.simulator.source import Simulator

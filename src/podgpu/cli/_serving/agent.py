@@ -10,11 +10,8 @@ from podgpu import __version__, log
 from podgpu.agent.loop import Agent
 from podgpu.agent.playback import Playback
 from podgpu.assembly import collector, machine
-from podgpu.assembly.agent import open_agent
-from podgpu.assembly.attribution import misses_kubelet
-from podgpu.assembly.guard import open_guard
-from podgpu.assembly.menu import open_menu
-from podgpu.assembly.push import open_push
+from podgpu.assembly.agent import misses_kubelet, open_agent, open_push
+from podgpu.assembly.server import open_guard, open_pages
 from podgpu.cli._serving import buffers
 from podgpu.cli._serving.stopping import READER_SECONDS, SERVER_SECONDS, Signals, until_stopped, within
 from podgpu.config import Config
@@ -44,7 +41,7 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
         max_streams=config.web_max_streams,
-        menu=open_menu(config),
+        menu=open_pages(config),
         guard=open_guard(config),
         supervisor=agent.supervisor,
     )

@@ -7,8 +7,7 @@ from contextlib import ExitStack
 from podgpu import __version__, log
 from podgpu.assembly import collector
 from podgpu.assembly.cluster import open_cluster
-from podgpu.assembly.guard import open_guard
-from podgpu.assembly.menu import open_cluster_menu
+from podgpu.assembly.server import open_cluster_pages, open_guard
 from podgpu.cli._serving import buffers
 from podgpu.cli._serving.stopping import READER_SECONDS, SERVER_SECONDS, Signals, until_stopped, within
 from podgpu.config import Config
@@ -29,7 +28,7 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
     await reader.check()
     server = ClusterServer(
         reader,
-        open_cluster_menu(config),
+        open_cluster_pages(config),
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
         max_streams=config.web_max_streams,

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
-from podgpu.assembly.terms import open_terms
+from podgpu.assembly import insight_terms
 from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.store.options import Options as StoreOptions
 from podgpu.config import OPTIONS, ClusterOptions, Config, Terminal
@@ -68,7 +68,7 @@ def open_view(config: Config) -> View:
     if play is not None:
         from podgpu.cli._view.replay import ReplayView
 
-        return ReplayView(play(config.of), open_terms(config))
+        return ReplayView(play(config.of), insight_terms(config))
     url = config.of(Terminal).url
     if url is not None:
         return _web(config, url)
@@ -88,7 +88,7 @@ def _web(config: Config, url: str) -> View:
     from podgpu.cli._view.web import WebView
     from podgpu.cli._view.wire import Wire
 
-    return WebView(Wire(url, config.of(LoginOptions)), open_terms(config))
+    return WebView(Wire(url, config.of(LoginOptions)), insight_terms(config))
 
 
 def _reader(config: Config) -> View:

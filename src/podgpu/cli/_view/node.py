@@ -4,8 +4,7 @@ import asyncio
 import time
 from functools import partial
 
-from podgpu.assembly.agent import open_agent
-from podgpu.assembly.attribution import open_attribution
+from podgpu.assembly.agent import open_agent, open_attribution
 from podgpu.config import Config
 from podgpu.model import Snapshot
 from podgpu.supervise import end

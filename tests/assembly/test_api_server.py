@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.assembly.access import open_access
+from podgpu.assembly.api_server import open_cluster_api
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.kube.api.kubectl import KubectlApi
@@ -42,32 +42,32 @@ def kubectl(home: Path) -> None:
 async def test_kubectl_comes_first(no_kubectl: Path) -> None:
     kubectl(no_kubectl)
     path = kubeconfig(no_kubectl / ".kube/config")
-    assert isinstance(open_access(load({}, {})), KubectlApi)
-    assert isinstance(open_access(load({"kube_kubeconfig": [str(path)]}, {})), KubectlApi)
-    assert isinstance(open_access(load({"kube_context": ["prod"]}, {})), KubectlApi)
+    assert isinstance(open_cluster_api(load({}, {})), KubectlApi)
+    assert isinstance(open_cluster_api(load({"kube_kubeconfig": [str(path)]}, {})), KubectlApi)
+    assert isinstance(open_cluster_api(load({"kube_context": ["prod"]}, {})), KubectlApi)
 
 
 async def test_a_given_address_needs_no_kubectl(no_kubectl: Path) -> None:
     kubectl(no_kubectl)
-    found = open_access(load({"kube_api": ["https://10.0.0.1:6443"]}, {}))
+    found = open_cluster_api(load({"kube_api": ["https://10.0.0.1:6443"]}, {}))
     assert isinstance(found, ApiServer) and not isinstance(found, KubectlApi)
 
 
 async def test_without_kubectl_a_plain_kubeconfig_will_do(no_kubectl: Path) -> None:
     kubeconfig(no_kubectl / ".kube/config")
-    assert isinstance(open_access(load({}, {})), ApiServer)
+    assert isinstance(open_cluster_api(load({}, {})), ApiServer)
 
 
 async def test_without_kubectl_the_variable_names_the_file(
     no_kubectl: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(no_kubectl / "k/mine")))
-    assert isinstance(open_access(load({}, {})), ApiServer)
+    assert isinstance(open_cluster_api(load({}, {})), ApiServer)
 
 
 @pytest.mark.usefixtures("no_kubectl")
 async def test_with_neither_there_is_advice() -> None:
     with pytest.raises(UserError, match=r"install kubectl, or give --kube\.kubeconfig"):
-        open_access(load({}, {}))
+        open_cluster_api(load({}, {}))
     with pytest.raises(UserError, match=r"--kube\.api=off leaves nobody to ask"):
-        open_access(load({"kube_api": ["off"]}, {}))
+        open_cluster_api(load({"kube_api": ["off"]}, {}))

@@ -1,65 +1,68 @@
-"""Who may read the pages of this agent."""
+"""Opens what a server needs: its pages, and the guard that says who may read them."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 from podgpu import log
-from podgpu.assembly import machine
+from podgpu.assembly.api_server import open_api_server
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.kube import reviews
 from podgpu.kube.api import Api, ApiFault
 from podgpu.kube.reviews import User
+from podgpu.serve.cluster.menu import ClusterMenu, cluster_menu
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.guard.tokens import Unavailable
+from podgpu.serve.menu import Menu, menu
+from podgpu.views.budget import Choice
 
 T = TypeVar("T")
-PATIENCE_SECONDS = 5.0  # less than a scrape waits
+TIMEOUT_SECONDS = 5.0  # less than a scrape waits
 
 
 def open_guard(config: Config) -> Guard:
     """Read the web configuration file, and find the API server if tokens are to be checked. Raises UserError."""
-    guard = Guard(config.web_config_file, _judge(config), config.web_allowed_hosts)
+    guard = Guard(config.web_config_file, _token_reviewer(config), config.web_allowed_hosts)
     if guard.asks_for_secrets and guard.context is None:
         log.warning("passwords and tokens travel unencrypted; set tls_server_config in --web.config.file")
     return guard
 
 
-def _judge(config: Config) -> "ApiJudge | None":
+def _token_reviewer(config: Config) -> "TokenReviewer | None":
     if config.web_kube_auth == "off":
         return None
-    api = machine.open_api_server(config)
+    api = open_api_server(config)
     if api is None:
         raise UserError(
             "--web.kube-auth=on needs an API server, and there is no service account here; give --kube.api a URL"
         )
-    return ApiJudge(api, audiences=config.web_kube_audiences)
+    return TokenReviewer(api, audiences=config.web_kube_audiences)
 
 
-class ApiJudge:
-    """Asks the API server about tokens. Without an answer nobody gets in."""
+class TokenReviewer:
+    """Asks the API server about tokens. Without an answer, access is denied."""
 
-    def __init__(self, api: Api, patience: float = PATIENCE_SECONDS, audiences: Sequence[str] = ()) -> None:
+    def __init__(self, api: Api, timeout: float = TIMEOUT_SECONDS, audiences: Sequence[str] = ()) -> None:
         self._api = api
-        self._patience = patience
+        self._timeout = timeout
         self._audiences = audiences
 
     async def holder(self, token: str) -> User | None:
-        return await self._asked(reviews.holder(self._api, token, self._audiences), token)
+        return await self._answered(reviews.holder(self._api, token, self._audiences), token)
 
     async def may(self, holder: object, token: str, verb: str, path: str) -> bool:
-        return isinstance(holder, User) and await self._asked(
+        return isinstance(holder, User) and await self._answered(
             reviews.may(self._api, holder, verb, path), token
         )
 
     async def close(self) -> None:
         await self._api.close()
 
-    async def _asked(self, asking: Awaitable[T], token: str) -> T:
+    async def _answered(self, answer: Awaitable[T], token: str) -> T:
         try:
-            async with asyncio.timeout(self._patience):
-                return await asking
+            async with asyncio.timeout(self._timeout):
+                return await answer
         except TimeoutError:
             fault = ApiFault("unreachable", "no answer in time")
         except ApiFault as error:
@@ -67,3 +70,21 @@ class ApiJudge:
         detail = "" if token in fault.detail else fault.detail
         log.warning("a token cannot be checked", reason=fault.reason, status=fault.status, detail=detail)
         raise Unavailable
+
+
+def open_pages(config: Config) -> Menu:
+    """List all pages and documents, set up according to the configuration."""
+    return menu(config.of, _choice(config))
+
+
+def open_cluster_pages(config: Config) -> ClusterMenu:
+    return cluster_menu(config.of, config.series_limit, _choice(config))
+
+
+def _choice(config: Config) -> Choice:
+    return Choice(
+        level=config.series_level,
+        detail=config.series_detail == "on",
+        allow=config.series_allow,
+        deny=config.series_deny,
+    )
