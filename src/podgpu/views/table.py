@@ -18,7 +18,7 @@ from podgpu.views.format import (
     visible_rest,
 )
 from podgpu.views.tenants import by_instance, excused_texts, full_name, is_outsider, owner_titles, pids
-from podgpu.views.text import fitted, line, shortened
+from podgpu.views.text import GAP, line, shortened, table_row
 
 MAX_PIDS = 3
 MAX_NAMED = 2
@@ -27,9 +27,8 @@ MAX_EXCUSED = 3
 WIDE = 110
 
 _SHARE, _UTIL, _UTIL_BOUNDED, _MEMORY, _POWER = 5, 4, 13, 13, 7
-_NUMBERS = 4  # columns of numbers, after the name
+_NUMBERS = range(1, 5)  # columns after the name
 _METHOD, _PIDS = 9, 24
-_GAP = 2
 _NAME_MOST = 60
 _BOUNDS = (
     "23% (12–34): what it was at least and at most. On such a card, UTIL and POWER are of the last full minute; "
@@ -113,7 +112,7 @@ class _Grid:
         wide = (("PIDS", _PIDS),) if width >= WIDE else ()
         after = (*numbers, ("METHOD", _METHOD), *wide)
         self._now = now
-        self._name_width = min(max(width - sum(size + _GAP for _, size in after), 12), _NAME_MOST)
+        self._name_width = min(max(width - sum(size + GAP for _, size in after), 12), _NAME_MOST)
         self._sizes = (self._name_width, *(size for _, size in after))
         self._colour = colour
         self._lines: list[str] = []
@@ -183,10 +182,7 @@ class _Grid:
         self._add(name, "", util, used, power, "", pids(running, MAX_PIDS), style=_DIM)
 
     def _add(self, *cells: str, style: str = "") -> None:
-        sizes = zip(cells, self._sizes, strict=False)
-        row = (" " * _GAP).join(
-            [fitted(cell, size, right=0 < n <= _NUMBERS) for n, (cell, size) in enumerate(sizes)]
-        )
+        row = table_row(cells, self._sizes, _NUMBERS)
         self._lines.append(f"{style}{row}{_PLAIN}\n" if style and self._colour else f"{row}\n")
 
 

@@ -1,9 +1,12 @@
-"""Names from the hardware and from users, made safe to print."""
+"""Names from the hardware and from users, made safe to print; and tables of text."""
 
 import re
+from collections.abc import Container, Iterable, Sequence
 
 MAX_BYTES = 256
 SHORTEST = 5  # characters of a pod's name that still say something
+GAP = 2  # between the columns of a table
+LEAST_FIRST = 16  # characters of a table's first column
 TAIL = 6  # a dash and the five characters that Kubernetes adds to the name of a pod
 
 # A newline is left for the caller: each format has its own way to write one.
@@ -69,3 +72,18 @@ def fitted(cell: str, size: int, *, right: bool = False) -> str:
     elif length > size:
         cell, length = f"{cell[: size - 1]}…", size
     return " " * (size - length) + cell if right else cell + " " * (size - length)
+
+
+def table_row(cells: Iterable[str], sizes: Iterable[int], numbers: Container[int] = ()) -> str:
+    """Write cells side by side. Those at the positions `numbers` are aligned right."""
+    sized = enumerate(zip(cells, sizes, strict=False))
+    return (" " * GAP).join([fitted(cell, size, right=at in numbers) for at, (cell, size) in sized])
+
+
+def table_lines(rows: Sequence[Sequence[str]], numbers: Container[int], width: int | None) -> list[str]:
+    """Make each column as wide as its widest cell. Only the first is cut if the lines are wider than `width`."""
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    gaps = GAP * (len(sizes) - 1)
+    if width is not None and sum(sizes) + gaps > width:
+        sizes[0] = max(width - sum(sizes[1:]) - gaps, min(LEAST_FIRST, sizes[0]))
+    return [table_row(cells, sizes, numbers).rstrip() for cells in rows]

@@ -6,7 +6,7 @@ from podgpu.model import Cluster, ClusterNode, Sums
 from podgpu.numbers import count, gib_of, gpu_number, integer, moment, watts
 from podgpu.views.format import problem_text
 from podgpu.views.page import html_parts
-from podgpu.views.text import fitted, line
+from podgpu.views.text import line, table_row
 
 REFRESH_SECONDS = 15
 MAX_PENDING = 12
@@ -56,9 +56,8 @@ def _cells(sums: Sums) -> list[str]:
 
 
 def _line(name: str, cells: list[str]) -> str:
-    sized = zip(cells, (size for _, size in _COLUMNS), strict=True)
-    text = "  ".join([fitted(name, _NAME), *(fitted(cell, size, right=True) for cell, size in sized)])
-    return f"{escape(text.rstrip())}\n"
+    sizes = (_NAME, *(size for _, size in _COLUMNS))
+    return f"{escape(table_row((name, *cells), sizes, range(1, len(sizes))).rstrip())}\n"
 
 
 def _counts(cluster: Cluster) -> str:
