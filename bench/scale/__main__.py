@@ -9,9 +9,9 @@ from podgpu.assembly.agent import open_agent, open_attribution
 from podgpu.config.precedence import load
 from podgpu.model import Snapshot
 from podgpu.supervise import Supervisor
-from podgpu.views.budget import Choice
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
+from podgpu.views.series_filter import SeriesFilter
 
 CYCLES = 15
 PAUSE = 0.5
@@ -48,7 +48,7 @@ async def _snapshots() -> list[Snapshot]:
 
 def _page(snapshot: Snapshot) -> bytes:
     named = replace(snapshot, node=prometheus.NODE)
-    text = render(families(named, {}, choice=Choice()), Format.TEXT)
+    text = render(families(named, {}, choice=SeriesFilter()), Format.TEXT)
     return text.replace(b'uuid="GPU-', b'uuid="GPU-' + prometheus.NODE.encode())
 
 

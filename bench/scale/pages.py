@@ -9,20 +9,20 @@ from msgspec.structs import replace
 from bench.figure import Figure
 from podgpu.catalog.row import Worth
 from podgpu.model import Card, Cluster, ClusterNode, Snapshot
-from podgpu.views.budget import Choice
 from podgpu.views.cluster.metrics import of_cluster, of_node
 from podgpu.views.cluster.slim import slim
 from podgpu.views.exposition import Format, render
 from podgpu.views.json import encode
 from podgpu.views.native import families
 from podgpu.views.series import Family
+from podgpu.views.series_filter import SeriesFilter
 
-DEFAULT = Choice()
+DEFAULT = SeriesFilter()
 CHOICES = {
-    "detail on": Choice(detail=True),
-    "level node": Choice(level="node"),
-    "level pod": Choice(level="pod"),
-    "level process": Choice(level="process"),
+    "detail on": SeriesFilter(detail=True),
+    "level node": SeriesFilter(level="node"),
+    "level pod": SeriesFilter(level="pod"),
+    "level process": SeriesFilter(level="process"),
 }
 
 
@@ -59,7 +59,7 @@ def tenants_of(node: Snapshot) -> int:
 class Size:
     """Series, bytes and compressed bytes of a page, and series by how important they are."""
 
-    def __init__(self, snapshot: Snapshot, choice: Choice = DEFAULT) -> None:
+    def __init__(self, snapshot: Snapshot, choice: SeriesFilter = DEFAULT) -> None:
         made = families(snapshot, {}, choice=choice)
         page = render(made, Format.TEXT)
         self.series = float(sum(len(one.samples) for one in made))

@@ -9,8 +9,8 @@ from podgpu.model import Snapshot
 from podgpu.option.address import Address
 from podgpu.serve.menu import menu
 from podgpu.views import native
-from podgpu.views.budget import Choice
 from podgpu.views.dialects import Answers
+from podgpu.views.series_filter import SeriesFilter
 from tests.serve.rig import StubNode, connected, make_snapshot, serving
 
 
@@ -59,7 +59,7 @@ def test_every_dialect_is_on_the_menu_and_no_path_twice() -> None:
 
 
 def test_processes_are_on_the_native_page_if_they_are_wanted() -> None:
-    choice = Choice(level="process")
+    choice = SeriesFilter(level="process")
     wanted = menu(Config().of, choice).pages["/metrics/native"]
     snapshot = make_snapshot()
     assert wanted(snapshot, {}) == native.families(snapshot, {}, choice=choice)

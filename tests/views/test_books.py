@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from podgpu.catalog import families as catalog_families
 from podgpu.catalog.row import Kind, Scope
 from podgpu.model import UNATTRIBUTED, Booking, Card, ContainerRef, Fault, Pod, Rest, Snapshot, Tenant
-from podgpu.views.budget import Choice
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
+from podgpu.views.series_filter import SeriesFilter
 from tests.tree import balanced
 from tests.views.quirks import BUSY, EVIL, HOSTILE, LLAMA, SLICE, SNAPSHOT, SPLIT
 from tests.views.test_exposition import PARSERS
@@ -31,7 +31,9 @@ def series(
 ) -> dict[str, dict[frozenset[tuple[str, str]], float]]:
     """Family → labels → value, as another program reads the page."""
     page = render(
-        families(snapshot, {}, choice=Choice(level="process" if processes else "container", detail=True)),
+        families(
+            snapshot, {}, choice=SeriesFilter(level="process" if processes else "container", detail=True)
+        ),
         Format.TEXT,
     ).decode()
     found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}

@@ -32,15 +32,15 @@ from podgpu.model import (
     VirtualGpu,
     Workload,
 )
-from podgpu.views.budget import Choice
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
 from podgpu.views.series import Family, Key, Labels, count
+from podgpu.views.series_filter import SeriesFilter
 from tests.conftest import Golden
 from tests.views.quirks import BUSY, DROPPED, SNAPSHOT, STUCK
 from tests.views.test_exposition import PARSERS
 
-ALL = Choice(level="process", detail=True)
+ALL = SeriesFilter(level="process", detail=True)
 PROMTOOL = shutil.which("promtool")
 
 

@@ -15,7 +15,7 @@ from podgpu.serve.cluster.menu import ClusterMenu, cluster_menu
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.guard.tokens import Unavailable
 from podgpu.serve.menu import Menu, menu
-from podgpu.views.budget import Choice
+from podgpu.views.series_filter import SeriesFilter
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = 5.0  # less than a scrape waits
@@ -81,8 +81,8 @@ def open_cluster_pages(config: Config) -> ClusterMenu:
     return cluster_menu(config.of, config.series_limit, _choice(config))
 
 
-def _choice(config: Config) -> Choice:
-    return Choice(
+def _choice(config: Config) -> SeriesFilter:
+    return SeriesFilter(
         level=config.series_level,
         detail=config.series_detail == "on",
         allow=config.series_allow,

@@ -12,7 +12,7 @@ from podgpu.option.address import Address
 from podgpu.option.file import existing_file
 from podgpu.option.value import OneOf, api_server, duration, whole
 from podgpu.sources import registry
-from podgpu.views.budget import LEVELS
+from podgpu.views.series_filter import LEVELS
 
 T = TypeVar("T")
 

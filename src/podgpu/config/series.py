@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from podgpu.errors import UserError
 from podgpu.option.spelling import did_you_mean
 from podgpu.option.value import OneOf
-from podgpu.views.budget import NAMES
+from podgpu.views.series_filter import NAMES
 
 OWN = "podgpu_"
 _NAME = re.compile(r"[a-zA-Z_:*][a-zA-Z0-9_:*]{0,255}")

@@ -11,7 +11,6 @@ from podgpu.option.address import NATIVE
 from podgpu.option.spelling import did_you_mean
 from podgpu.serve.request import Request
 from podgpu.views import native
-from podgpu.views.budget import EVERYTHING, GROUPS, Asked, Choice
 from podgpu.views.dialects import (
     PREFIX,
     Answers,
@@ -25,6 +24,7 @@ from podgpu.views.dialects import (
 from podgpu.views.exposition import Format
 from podgpu.views.negotiate import page_format
 from podgpu.views.series import Family
+from podgpu.views.series_filter import EVERYTHING, GROUPS, FamilyQuery, SeriesFilter
 
 # The mapping says how many series were cut from all pages so far, by family.
 MetricsView = Callable[[Snapshot, Mapping[str, int]], Sequence[Family]]
@@ -59,7 +59,7 @@ COLLECT, NAME = "collect[]", "name[]"
 NATIVE_ALONE = Menu({OWN: native.families})
 
 
-def menu(options: OptionsOf, choice: Choice = EVERYTHING) -> Menu:
+def menu(options: OptionsOf, choice: SeriesFilter = EVERYTHING) -> Menu:
     """List everything this version can serve. Of `choice`, dialects heed only the names."""
     pages: dict[str, MetricsView] = {OWN: partial(native.families, choice=choice)}
     whole: dict[str, MetricsView] = {OWN: partial(native.families, choice=replace(choice, detail=True))}
@@ -72,7 +72,7 @@ def menu(options: OptionsOf, choice: Choice = EVERYTHING) -> Menu:
     return Menu(pages, documents, whole)
 
 
-def asked(request: Request) -> Asked | None:
+def asked(request: Request) -> FamilyQuery | None:
     """Read what a client asks for by `?collect[]=GROUP` and `?name[]=NAME`; None if it wants the page.
 
     Raises UserError. A group that a page has nothing of is no mistake: one job can scrape several pages.
@@ -82,7 +82,7 @@ def asked(request: Request) -> Asked | None:
         if one not in GROUPS:
             advice = did_you_mean(one, GROUPS, f"choose from: {', '.join(GROUPS)}")
             raise UserError(f"there is no group {one!r}; {advice}")
-    return Asked(frozenset(names), frozenset(groups)) if groups or names else None
+    return FamilyQuery(frozenset(names), frozenset(groups)) if groups or names else None
 
 
 def _chosen(dialect: Dialect, options: OptionsOf) -> object:
@@ -90,8 +90,8 @@ def _chosen(dialect: Dialect, options: OptionsOf) -> object:
     return options(section) if section else None
 
 
-def _metrics(view: Families, options: object, choice: Choice) -> MetricsView:
-    return lambda snapshot, _dropped: choice.of(view(snapshot, options))
+def _metrics(view: Families, options: object, choice: SeriesFilter) -> MetricsView:
+    return lambda snapshot, _dropped: choice.apply(view(snapshot, options))
 
 
 def _document(view: Document, options: object) -> DocumentView:

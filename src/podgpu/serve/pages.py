@@ -9,12 +9,12 @@ from typing import NamedTuple
 from podgpu import log
 from podgpu.model import Snapshot, of_one
 from podgpu.serve.menu import NATIVE_ALONE, Menu
-from podgpu.views import budget, exposition, json, page, rows
-from podgpu.views.budget import Asked
+from podgpu.views import exposition, json, page, rows, series_filter
 from podgpu.views.cluster.slim import slim as slimmed
 from podgpu.views.dialects import Answers
 from podgpu.views.exposition import Format
 from podgpu.views.series import Family
+from podgpu.views.series_filter import FamilyQuery
 
 _FASTEST = 1
 PACKED_EACH_TIME = 64 * 1024  # bytes; takes about a millisecond
@@ -59,15 +59,15 @@ class Pages:
 
         return self._page(snapshot, _Key(path, form, gzipped), render)
 
-    def some(self, snapshot: Snapshot, path: str, asked: Asked, form: Format, *, gzipped: bool) -> Page:
+    def some(self, snapshot: Snapshot, path: str, asked: FamilyQuery, form: Format, *, gzipped: bool) -> Page:
         """Render what a client asks for, for this request alone, also what the page leaves out."""
         self._turn_to(snapshot)
         key = f"whole {path}"
         if key not in self._families:
             view = self.menu.whole.get(path) or self.menu.pages[path]
             self._families[key] = view(snapshot, dict(self._dropped))
-        found = [one for one in self._families[key] if asked.takes(one)]
-        plain = Page(exposition.render(budget.fit(found, self._series_limit)[0], form), form.value)
+        found = [one for one in self._families[key] if asked.matches(one)]
+        plain = Page(exposition.render(series_filter.fit(found, self._series_limit)[0], form), form.value)
         return _gzip(plain) if gzipped else plain
 
     def document(self, snapshot: Snapshot, path: str, query: Mapping[str, str], *, gzipped: bool) -> Page:
@@ -133,7 +133,7 @@ class Pages:
         """Cut a page's families to the budget. The native page of the next snapshot says how much was cut."""
         if path not in self._families:
             families = self.menu.pages[path](snapshot, dict(self._dropped))
-            self._families[path], dropped = budget.fit(families, self._series_limit)
+            self._families[path], dropped = series_filter.fit(families, self._series_limit)
             if dropped:
                 self._count(path, dropped)
         return self._families[path]

@@ -14,8 +14,8 @@ from podgpu.catalog.renames import Rename, in_force
 from podgpu.catalog.row import Scope, Worth
 from podgpu.model import Card, Instance, PartStatus, Reading, Snapshot
 from podgpu.views import books
-from podgpu.views.budget import EVERYTHING, NODE, POD, Choice
 from podgpu.views.series import Family, Labels, count
+from podgpu.views.series_filter import EVERYTHING, NODE, POD, SeriesFilter
 
 _ROWS = catalog.families()
 _SILENT = (SHARING, ATTRIBUTION)  # parts that have no state to show
@@ -34,7 +34,7 @@ _DETAIL_SERIES = frozenset(
 class _Page:
     """Families being filled."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: SeriesFilter) -> None:
         self._detail = choice.detail
         self.families = {
             name: Family(name, rows[0].kind, rows[0].help, worth, group=group)
@@ -67,7 +67,7 @@ class _Page:
 
 
 def families(
-    snapshot: Snapshot, series_dropped: Mapping[str, int], *, choice: Choice = EVERYTHING
+    snapshot: Snapshot, series_dropped: Mapping[str, int], *, choice: SeriesFilter = EVERYTHING
 ) -> list[Family]:
     """`series_dropped` is what the budget has cut so far, by family."""
     page = _Page(choice)
@@ -87,7 +87,7 @@ def families(
             page.families[books.POD_INFO].put(1.0, labels)
     page.add(Scope.AGENT, node, [Reading("series", 0.0)])
     old = under_old_names(page.filled(), in_force(snapshot.version))
-    found = choice.of([*page.filled(), *old])
+    found = choice.apply([*page.filled(), *old])
     # The number counts itself.
     page.add(Scope.AGENT, node, [Reading("series", float(count(found)))])
     return found

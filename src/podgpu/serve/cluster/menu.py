@@ -8,11 +8,11 @@ from podgpu.model import Cluster, ClusterNode
 from podgpu.option import OptionsOf
 from podgpu.option.address import NATIVE
 from podgpu.serve.cluster.views import ListView, MetricsView, View
-from podgpu.views.budget import EVERYTHING, Choice
 from podgpu.views.cluster import dialects, json, metrics, page
 from podgpu.views.cluster.part import part
 from podgpu.views.dialects import PREFIX, container_json, pod_gpu_map
 from podgpu.views.series import Family
+from podgpu.views.series_filter import EVERYTHING, SeriesFilter
 
 # Makes a document for one request alone.
 Queried = Callable[[Mapping[str, str]], View]
@@ -34,7 +34,7 @@ class ClusterMenu:
         return {path: view for path, view in self.views.items() if isinstance(view, MetricsView)}
 
 
-def cluster_menu(options: OptionsOf, series_limit: int, choice: Choice = EVERYTHING) -> ClusterMenu:
+def cluster_menu(options: OptionsOf, series_limit: int, choice: SeriesFilter = EVERYTHING) -> ClusterMenu:
     """`series_limit` is how many series a single node may have on a page. Of `choice`, only the names are heeded."""
     metrics_view = partial(_metrics, series_limit, choice)
     maps = options(pod_gpu_map.Options)
@@ -56,13 +56,13 @@ def cluster_menu(options: OptionsOf, series_limit: int, choice: Choice = EVERYTH
 
 def _metrics(
     limit: int,
-    choice: Choice,
+    choice: SeriesFilter,
     of_node: Callable[[ClusterNode], Sequence[Family]],
     of_cluster: Callable[[Cluster], Sequence[Family]],
 ) -> View:
     return MetricsView(
-        lambda node: part(choice.of(of_node(node)), limit),
-        lambda cluster: part(choice.of(of_cluster(cluster)), limit),
+        lambda node: part(choice.apply(of_node(node)), limit),
+        lambda cluster: part(choice.apply(of_cluster(cluster)), limit),
     )
 
 

@@ -12,8 +12,8 @@ from weakref import ReferenceType, ref
 from podgpu.model import Cluster
 from podgpu.serve.cluster.feed import ClusterFeed
 from podgpu.serve.cluster.views import MetricsView, View
-from podgpu.views.budget import Asked
 from podgpu.views.exposition import Format
+from podgpu.views.series_filter import FamilyQuery
 
 STALE_INTERVALS = 3  # what is older is not served
 WANTED_SECONDS = 300.0  # for so long after a request a page is kept ready
@@ -88,7 +88,7 @@ class ClusterPages:
         return page
 
     async def some(
-        self, path: str, view: MetricsView, asked: Asked, form: Format, *, gzipped: bool
+        self, path: str, view: MetricsView, asked: FamilyQuery, form: Format, *, gzipped: bool
     ) -> ClusterPage:
         """Join a part of the page for one request alone. Raises Stale."""
         shape = _Form(form, gzipped)

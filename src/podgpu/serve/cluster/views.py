@@ -8,10 +8,10 @@ from typing import Protocol
 from podgpu.model import Cluster, ClusterNode
 from podgpu.serve.cluster.shelf import Pace, Shelf
 from podgpu.serve.events.piece import Piece, gzip_stream
-from podgpu.views.budget import Asked
 from podgpu.views.cluster import part
 from podgpu.views.cluster.part import Part
 from podgpu.views.exposition import Format
+from podgpu.views.series_filter import FamilyQuery
 
 _FASTEST = 1
 
@@ -121,7 +121,7 @@ class MetricsView:
     async def body(self, form: Format, *, gzipped: bool) -> Sequence[bytes]:
         return await self.some(None, form, gzipped=gzipped)
 
-    async def some(self, asked: Asked | None, form: Format, *, gzipped: bool) -> Sequence[bytes]:
+    async def some(self, asked: FamilyQuery | None, form: Format, *, gzipped: bool) -> Sequence[bytes]:
         """Join what a client asks for."""
         plain = part.join([self._whole, *self._shelf.made], form, asked)
         return [await asyncio.to_thread(_gzip, plain)] if gzipped else [plain]

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from msgspec import Struct
 
-from podgpu.views import budget, exposition
-from podgpu.views.budget import Asked
+from podgpu.views import exposition, series_filter
 from podgpu.views.exposition import Format
 from podgpu.views.series import Family
+from podgpu.views.series_filter import FamilyQuery
 
 
 class Part(Struct, frozen=True, gc=False):
@@ -19,12 +19,12 @@ class Part(Struct, frozen=True, gc=False):
 
 def part(families: Sequence[Family], limit: int) -> Part:
     """Write the lines. Beyond the limit the least valuable families go: no node can fill the whole page."""
-    fitting, _ = budget.fit(families, limit)
+    fitting, _ = series_filter.fit(families, limit)
     written = ((family, exposition.lines(family)) for family in fitting)
     return Part(tuple((replace(family, samples={}), lines.encode()) for family, lines in written if lines))
 
 
-def join(parts: Iterable[Part], form: Format, asked: Asked | None = None) -> bytes:
+def join(parts: Iterable[Part], form: Format, asked: FamilyQuery | None = None) -> bytes:
     """Families stand in the order in which they first appear; the first one's help and type count.
 
     `asked` is what the client wants of the page, if not all of it.
@@ -32,7 +32,7 @@ def join(parts: Iterable[Part], form: Format, asked: Asked | None = None) -> byt
     found: dict[str, tuple[Family, list[bytes]]] = {}
     for one in parts:
         for family, lines in one.families:
-            if asked is not None and not asked.takes(family):
+            if asked is not None and not asked.matches(family):
                 continue
             kept = found.get(family.name)
             if kept is None:

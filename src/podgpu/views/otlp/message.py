@@ -20,10 +20,10 @@ from podgpu import catalog
 from podgpu.catalog import row as catalog_row
 from podgpu.catalog.row import Kind
 from podgpu.model import Snapshot
-from podgpu.views.budget import fit
 from podgpu.views.otlp import names
 from podgpu.views.otlp.series import families
 from podgpu.views.series import Family, Key, Labels
+from podgpu.views.series_filter import fit
 
 _ROWS = catalog.families()
 _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE

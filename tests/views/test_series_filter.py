@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from podgpu import catalog
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Booking, ContainerRef, Reading, Tenant
-from podgpu.views.budget import EVERYTHING, Choice, fit
 from podgpu.views.native import families
 from podgpu.views.series import Family, Labels, count
+from podgpu.views.series_filter import EVERYTHING, SeriesFilter, fit
 from tests.views.quirks import BUSY, SNAPSHOT
 
 
@@ -69,13 +69,13 @@ def test_the_budget_is_never_exceeded_and_nothing_is_lost_uncounted(page: list[F
     assert all(worth[name] <= lowest_kept for name in dropped)
 
 
-def page(choice: Choice) -> dict[str, Family]:
+def page(choice: SeriesFilter) -> dict[str, Family]:
     return {one.name: one for one in families(SNAPSHOT, {}, choice=choice)}
 
 
 def with_readings(*readings: Reading) -> dict[str, Family]:
     card = replace(BUSY, readings=(*BUSY.readings, *readings))
-    found = families(replace(SNAPSHOT, cards=(card,)), {}, choice=Choice())
+    found = families(replace(SNAPSHOT, cards=(card,)), {}, choice=SeriesFilter())
     return {one.name: one for one in found}
 
 
@@ -83,7 +83,7 @@ def test_details_are_left_out_unless_they_are_asked_for() -> None:
     assert all(row.is_detail for row in catalog.families()["podgpu_gpu_compute_mode"])
     card = replace(BUSY, readings=(*BUSY.readings, Reading("compute_mode", 0.0)))
     snapshot = replace(SNAPSHOT, cards=(card,))
-    names = [{one.name for one in families(snapshot, {}, choice=one)} for one in (EVERYTHING, Choice())]
+    names = [{one.name for one in families(snapshot, {}, choice=one)} for one in (EVERYTHING, SeriesFilter())]
     assert names[0] - names[1] == {"podgpu_gpu_compute_mode"}
 
 
@@ -102,14 +102,14 @@ def test_an_error_counter_is_there_before_the_first_error() -> None:
         readings=tuple(one for one in BUSY.readings if not one.metric.startswith("xid")),
         ability=replace(BUSY.ability, hears_xids=True),
     )
-    found = {one.name: one for one in families(replace(SNAPSHOT, cards=(quiet,)), {}, choice=Choice())}
+    found = {one.name: one for one in families(replace(SNAPSHOT, cards=(quiet,)), {}, choice=SeriesFilter())}
     assert list(found["podgpu_gpu_xids_total"].samples.values()) == [0.0]
     deaf = replace(quiet, ability=replace(quiet.ability, hears_xids=False))
-    found = {one.name: one for one in families(replace(SNAPSHOT, cards=(deaf,)), {}, choice=Choice())}
+    found = {one.name: one for one in families(replace(SNAPSHOT, cards=(deaf,)), {}, choice=SeriesFilter())}
     assert "podgpu_gpu_xids_total" not in found
     twice = (Reading("xid_errors_total", 2.0, ("79",)), Reading("xid_errors_total", 1.0, ("13",)))
     raised = replace(SNAPSHOT, cards=(replace(quiet, readings=twice),))
-    found = {one.name: one for one in families(raised, {}, choice=Choice())}
+    found = {one.name: one for one in families(raised, {}, choice=SeriesFilter())}
     assert list(found["podgpu_gpu_xids_total"].samples.values()) == [3.0]
 
 
@@ -123,7 +123,7 @@ def test_an_error_counter_is_there_before_the_first_error() -> None:
     ],
 )
 def test_a_level_says_how_far_down_series_go(level: str, parts: set[str]) -> None:
-    found = {name.split("_")[1] for name in page(Choice(level=level))}
+    found = {name.split("_")[1] for name in page(SeriesFilter(level=level))}
     assert found & {"container", "pod", "process"} == parts
     assert "gpu" in found
 
@@ -136,21 +136,21 @@ def test_a_pod_s_containers_are_one_on_the_level_of_pods() -> None:
         for size, ref in enumerate(refs, 1)
     )
     snapshot = replace(SNAPSHOT, cards=(replace(BUSY, tenants=tenants, ended=()),))
-    found = {one.name: one for one in families(snapshot, {}, choice=Choice(level="pod"))}
+    found = {one.name: one for one in families(snapshot, {}, choice=SeriesFilter(level="pod"))}
     [(labels, memory)] = found["podgpu_container_memory_used_bytes"].samples.items()
     assert (labels[0].pairs()["pod"], labels[0].pairs()["container"], memory) == ("train", "", 30.0)
     assert list(found["podgpu_container_sm_utilization_ratio"].samples.values()) == [0.5]
 
 
 def test_names_are_allowed_and_denied() -> None:
-    chosen = page(Choice(allow=("podgpu_gpu_memory_*", "podgpu_up"), deny=("*_free_bytes",)))
+    chosen = page(SeriesFilter(allow=("podgpu_gpu_memory_*", "podgpu_up"), deny=("*_free_bytes",)))
     assert {"podgpu_up", "podgpu_gpu_memory_used_bytes"} <= chosen.keys()
     assert "podgpu_gpu_memory_free_bytes" not in chosen
     assert all(name.startswith(("podgpu_gpu_memory_", "podgpu_up")) for name in chosen)
 
 
 def test_the_page_counts_what_it_has() -> None:
-    for choice in (Choice(), EVERYTHING, Choice(level="node", deny=("podgpu_gpu_*",))):
+    for choice in (SeriesFilter(), EVERYTHING, SeriesFilter(level="node", deny=("podgpu_gpu_*",))):
         found = page(choice)
         [written] = found["podgpu_series"].samples.values()
         assert written == sum(len(one.samples) for one in found.values())

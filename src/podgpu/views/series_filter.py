@@ -1,4 +1,4 @@
-"""Which series a page has: those that the user chose, and of these those that fit its budget."""
+"""Which series a page has: those that the user chose, and of these those within its limit."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ NODE, POD, CONTAINER, PROCESS = LEVELS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """`level` is how far down series go, and `detail` whether those of little worth are there.
+class SeriesFilter:
+    """`level` is how far down series go, and `detail` whether those of little worth are included.
 
-    `allow` and `deny` are names of families, in which `*` stands for anything. What is denied is never there.
+    `allow` and `deny` are names of families, in which `*` stands for anything. `deny` takes precedence.
     """
 
     level: str = CONTAINER
@@ -31,27 +31,27 @@ class Choice:
             return self.level == PROCESS
         return scope is not Scope.CONTAINER or self.level != NODE
 
-    def of(self, families: Iterable[Family]) -> list[Family]:
+    def apply(self, families: Iterable[Family]) -> list[Family]:
         if not (self.allow or self.deny):
             return list(families)
-        return [one for one in families if self._takes(one.name)]
+        return [family for family in families if self._is_chosen(family.name)]
 
-    def _takes(self, name: str) -> bool:
-        is_allowed = not self.allow or any(fnmatchcase(name, one) for one in self.allow)
-        return is_allowed and not any(fnmatchcase(name, one) for one in self.deny)
+    def _is_chosen(self, name: str) -> bool:
+        is_allowed = not self.allow or any(fnmatchcase(name, pattern) for pattern in self.allow)
+        return is_allowed and not any(fnmatchcase(name, pattern) for pattern in self.deny)
 
 
-EVERYTHING = Choice(detail=True)
+EVERYTHING = SeriesFilter(detail=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FamilyQuery:
     """What a client asks for: families by name, or by the group that they are in."""
 
     names: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
 
-    def takes(self, family: Family) -> bool:
+    def matches(self, family: Family) -> bool:
         return family.name in self.names or family.group in self.groups
 
 
