@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.figure import Figure
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.api.watch import WatchTiming
+from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.workloads import Workloads
 from tests.fakeapi.server import FakeApi

@@ -20,9 +20,9 @@ from podgpu.kube._gen.podresources_pb2 import ContainerEntry, DeviceEntry, PodEn
 from podgpu.kube._gen.podresources_pb2 import ListResponse as DeviceList
 from podgpu.kube._gen.pods_pb2 import ContainerSpec, ListResponse, Metadata, PodMessage, PodSpec, WatchEvent
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.api.watch import WatchTiming
 from podgpu.kube.bounds import MOST_CONTAINERS, MOST_PODS
 from podgpu.kube.kubelet import device_lists
+from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import LIST as DEVICES
 from podgpu.kube.podresources import PodResources

@@ -9,7 +9,7 @@ import pytest
 
 from podgpu.kube.api import ApiFault
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.api.watch import WatchTiming
+from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.model.ports import PodSource
 from tests.fakeapi.patience import until

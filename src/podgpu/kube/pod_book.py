@@ -6,15 +6,15 @@ import msgspec
 from msgspec.structs import replace
 
 from podgpu.kube.api import POD_BYTES
-from podgpu.kube.api.book import MOST_ITEMS, Book, Known, number
 from podgpu.kube.bounds import MOST_PODS
 from podgpu.kube.bounds.notes import Names
+from podgpu.kube.object_cache import MOST_ITEMS, CachedObject, ObjectCache, number
 from podgpu.kube.pod_list import place
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.model import Pod
 
 
-class PodBook(Book[Pod]):
+class PodBook(ObjectCache[Pod]):
     """Without a `node`, the pods of all nodes. `trim` cuts off what nobody needs, or returns None.
 
     `notes` are prefixes of the annotations to keep.
@@ -37,7 +37,7 @@ class PodBook(Book[Pod]):
     def place(self, item: Pod) -> tuple[str, ...]:
         return place(item)
 
-    def decoded(self, data: bytes | msgspec.Raw) -> Known[Pod] | None:
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[Pod] | None:
         item = decode_pod(data)
         if self._node not in (None, item.spec.node_name):
             return None
@@ -45,4 +45,4 @@ class PodBook(Book[Pod]):
         if self._node is None:
             pod = replace(pod, node=item.spec.node_name)
         kept = self._trim(pod) if self._trim else pod
-        return Known(number(item.metadata.resource_version), pod.uid, kept)
+        return CachedObject(number(item.metadata.resource_version), pod.uid, kept)

@@ -3,16 +3,16 @@
 from collections.abc import Callable
 
 from podgpu.kube.api import Api
-from podgpu.kube.api.watch import Watch, WatchTiming
 from podgpu.kube.bounds import containers
 from podgpu.kube.bounds.notes import Names
+from podgpu.kube.object_watch import ObjectWatch, WatchTiming
 from podgpu.kube.pod_book import PodBook
 from podgpu.model import PartStatus, Pod
 
 PODS = "/api/v1/pods"
 
 
-class PodWatch(Watch[Pod]):
+class PodWatch(ObjectWatch[Pod]):
     """Without a `node`, the pods of all nodes. `trim` cuts off what nobody needs, or returns None.
 
     `notes` are prefixes of the annotations to keep.

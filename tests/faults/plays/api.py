@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from podgpu.kube.api.watch import WatchTiming
+from podgpu.kube.object_watch import WatchTiming
 from tests.fakeapi.certificate import certificate
 from tests.fakekubelet.kubelet import POD_RESOURCES, Reply
 from tests.fakekubelet.rig import given

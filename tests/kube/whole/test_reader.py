@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from podgpu.kube.api.watch import WatchTiming
+from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.whole.reader import NODES
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import changed, listed

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.kube.api import MALFORMED
-from podgpu.kube.api.book import Book, Known, number
+from podgpu.kube.object_cache import CachedObject, ObjectCache, number
 from podgpu.kube.pod_object import Subdomain, Uid
 from podgpu.kube.resource_objects import (
     ClaimObject,
@@ -73,7 +73,7 @@ _decode_identity = msgspec.json.Decoder(Identified).decode
 _decode_slice = msgspec.json.Decoder(IdentifiedSlice).decode
 
 
-class NodeBook(Book[KubeNode]):
+class NodeBook(ObjectCache[KubeNode]):
     """Keeps the annotations with these names, and the labels that `wants_label` accepts."""
 
     def __init__(self, annotations: Collection[str], wants_label: Callable[[str], bool]) -> None:
@@ -84,7 +84,7 @@ class NodeBook(Book[KubeNode]):
     def place(self, item: KubeNode) -> tuple[str, ...]:
         return (item.name,)
 
-    def decoded(self, data: bytes | msgspec.Raw) -> Known[KubeNode] | None:
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[KubeNode] | None:
         item = _decode_node(data)
         metadata, status = item.metadata, item.status or NodeStatus()
         labels, annotations = metadata.labels or {}, metadata.annotations or {}
@@ -97,7 +97,7 @@ class NodeBook(Book[KubeNode]):
             allocatable=_extended(status.allocatable),
             capacity=_extended(status.capacity),
         )
-        return Known(number(metadata.resource_version), metadata.uid, node)
+        return CachedObject(number(metadata.resource_version), metadata.uid, node)
 
 
 def _ready(status: NodeStatus) -> bool | None:
@@ -109,16 +109,16 @@ def _extended(resources: dict[str, str | int] | None) -> dict[str, str]:
     return {name: str(value) for name, value in (resources or {}).items() if "/" in name}
 
 
-class ClaimBook(Book[ResourceClaim]):
+class ClaimBook(ObjectCache[ResourceClaim]):
     def place(self, item: ResourceClaim) -> tuple[str, ...]:
         return item.namespace, item.name
 
-    def decoded(self, data: bytes | msgspec.Raw) -> Known[ResourceClaim] | None:
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[ResourceClaim] | None:
         who, item = _decode_identity(data).metadata, _decode_claim(data)
-        return Known(number(who.resource_version), who.uid, to_claim(item) or waiting_claim(item))
+        return CachedObject(number(who.resource_version), who.uid, to_claim(item) or waiting_claim(item))
 
 
-class SliceBook(Book[SliceSpec]):
+class SliceBook(ObjectCache[SliceSpec]):
     def __init__(self) -> None:
         super().__init__()
         self._slices: tuple[SliceSpec, ...] = ()
@@ -127,12 +127,12 @@ class SliceBook(Book[SliceSpec]):
     def place(self, item: SliceSpec) -> tuple[str, ...]:
         return item.driver, item.pool.name, item.node_name or ""
 
-    def decoded(self, data: bytes | msgspec.Raw) -> Known[SliceSpec] | None:
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[SliceSpec] | None:
         item = _decode_slice(data)
         # A Raw is a view into the whole page; a copy lets go of it.
         devices = [one.copy() for one in item.spec.devices or ()]
         spec = msgspec.structs.replace(item.spec, devices=devices)
-        return Known(number(item.metadata.resource_version), item.metadata.uid, spec)
+        return CachedObject(number(item.metadata.resource_version), item.metadata.uid, spec)
 
     def devices(self) -> tuple[PoolDevice, ...]:
         """Return the same tuple for as long as nothing changes."""

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from podgpu.kube.api import Api
-from podgpu.kube.api.book import Book
-from podgpu.kube.api.watch import Watch, WatchTiming
+from podgpu.kube.object_cache import ObjectCache
+from podgpu.kube.object_watch import ObjectWatch, WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.whole.books import ClaimBook, NodeBook, SliceBook
 from podgpu.kube.workloads import UNKNOWN_SECONDS, Workloads
@@ -78,13 +78,13 @@ class ClusterReader:
         self._made: KubeObjects | None = None
 
     def _watch(
-        self, book: Book[T], paths: Sequence[str], plural: str, group: str, timing: WatchTiming
-    ) -> Watch[T]:
+        self, book: ObjectCache[T], paths: Sequence[str], plural: str, group: str, timing: WatchTiming
+    ) -> ObjectWatch[T]:
         rule = grant(group, plural)
-        return Watch(self._api, paths, book, name=plural, timing=timing, grant=rule, from_cache=False)
+        return ObjectWatch(self._api, paths, book, name=plural, timing=timing, grant=rule, from_cache=False)
 
     @property
-    def _watches(self) -> tuple[Watch[Any], ...]:
+    def _watches(self) -> tuple[ObjectWatch[Any], ...]:
         return self.pods, self.nodes, *self._dynamic
 
     def statuses(self) -> tuple[PartStatus, ...]:

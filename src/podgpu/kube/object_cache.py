@@ -14,7 +14,7 @@ MOST_ITEMS = 500_000  # of a cluster
 T = TypeVar("T")
 
 
-class Event(msgspec.Struct):
+class WatchedEvent(msgspec.Struct):
     type: str
     object: msgspec.Raw
 
@@ -27,7 +27,7 @@ class Bookmark(msgspec.Struct):
     metadata: BookmarkMetadata
 
 
-class Known(msgspec.Struct, Generic[T], frozen=True):
+class CachedObject(msgspec.Struct, Generic[T], frozen=True):
     """`version` is 0 if it could not be read: then the order of arrival counts. `item` is None if nobody wants it."""
 
     version: int
@@ -35,12 +35,12 @@ class Known(msgspec.Struct, Generic[T], frozen=True):
     item: T | None
 
 
-_decode_event = msgspec.json.Decoder(Event).decode
+_decode_event = msgspec.json.Decoder(WatchedEvent).decode
 _decode_bookmark = msgspec.json.Decoder(Bookmark).decode
 _decode_status = msgspec.json.Decoder(ApiStatus).decode
 
 
-class Book(ABC, Generic[T]):
+class ObjectCache(ABC, Generic[T]):
     """Takes no more than `most` items, each of at most `largest` bytes. `excess` counts those left out since a list."""
 
     most = MOST_ITEMS
@@ -58,7 +58,7 @@ class Book(ABC, Generic[T]):
         self._graves: dict[str, None] = {}
 
     @abstractmethod
-    def decoded(self, data: bytes | msgspec.Raw) -> Known[T] | None:
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[T] | None:
         """Decode an object. Return None for one that does not belong here. May raise what MALFORMED lists."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Book(ABC, Generic[T]):
             self._is_changed = False
         return self._ordered
 
-    def read(self, data: bytes | msgspec.Raw) -> Known[T] | None:
+    def read(self, data: bytes | msgspec.Raw) -> CachedObject[T] | None:
         """Decode an object. Return None if it is malformed, too large or does not belong here."""
         if memoryview(data).nbytes > self.largest:
             self.errors["too_large"] += 1
@@ -86,7 +86,7 @@ class Book(ABC, Generic[T]):
             self.errors["garbage"] += 1
         return known
 
-    def replace(self, listed: list[Known[T]], version: str, excess: int = 0) -> None:
+    def replace(self, listed: list[CachedObject[T]], version: str, excess: int = 0) -> None:
         """Take a list as the truth: what is not in it is gone. `excess` are those that it leaves out."""
         self.excess = excess
         self._items = {known.uid: known.item for known in listed if known.item is not None}
@@ -114,7 +114,7 @@ class Book(ABC, Generic[T]):
         self._news(event)
         return None
 
-    def _news(self, event: Event) -> None:
+    def _news(self, event: WatchedEvent) -> None:
         if event.type not in ("ADDED", "MODIFIED", "DELETED"):
             self.errors["garbage"] += 1
             return
@@ -127,7 +127,7 @@ class Book(ABC, Generic[T]):
             self._keep(known)
         self._advance(str(known.version))
 
-    def _keep(self, new: Known[T]) -> None:
+    def _keep(self, new: CachedObject[T]) -> None:
         uid = new.uid
         is_late = uid in self._versions and 0 < new.version <= self._versions[uid]
         if is_late or uid in self._graves:

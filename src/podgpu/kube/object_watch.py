@@ -15,11 +15,11 @@ from typing import Generic, TypeVar
 import msgspec
 
 from podgpu.kube.api import Api, ApiFault
-from podgpu.kube.api.book import Book, Known
 from podgpu.kube.api.pages import Page, pages
 from podgpu.kube.backoff import Backoff, spread
 from podgpu.kube.bounds.pace import Pace
 from podgpu.kube.condition import Condition
+from podgpu.kube.object_cache import CachedObject, ObjectCache
 from podgpu.model import Fault, PartStatus
 
 PAGE = 500
@@ -46,7 +46,7 @@ class WatchTiming:
     relist: float = 600.0
 
 
-class Watch(Generic[T]):
+class ObjectWatch(Generic[T]):
     """`paths` are the versions of the kind, the best first: a server that has none of several has no such objects.
 
     `grant` is what to do if the right is missing. A list may come `from_cache`, which spares the server most work.
@@ -57,7 +57,7 @@ class Watch(Generic[T]):
         self,
         api: Api,
         paths: Sequence[str],
-        book: Book[T],
+        book: ObjectCache[T],
         *,
         name: str,
         selector: Mapping[str, str] | None = None,
@@ -147,9 +147,9 @@ class Watch(Generic[T]):
         self._page = min(PAGE, 2 * self._page)
         return True
 
-    async def _pages(self, freshness: dict[str, str]) -> tuple[list[Known[T]], str, int]:
+    async def _pages(self, freshness: dict[str, str]) -> tuple[list[CachedObject[T]], str, int]:
         """Return what is listed and its version, and how much of it was left out."""
-        found: list[Known[T]] = []
+        found: list[CachedObject[T]] = []
         version = ""
         excess = 0
         async for page in pages(
@@ -170,8 +170,8 @@ class Watch(Generic[T]):
             raise ApiFault("garbage", "a list without a version")
         return found, version, excess
 
-    async def _read(self, items: Sequence[msgspec.Raw]) -> list[Known[T]]:
-        found: list[Known[T]] = []
+    async def _read(self, items: Sequence[msgspec.Raw]) -> list[CachedObject[T]]:
+        found: list[CachedObject[T]] = []
         for item in items:
             with self._pace.work():
                 if known := self._book.read(item):
