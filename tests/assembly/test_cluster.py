@@ -18,7 +18,7 @@ from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.whole.reader import ClusterReader
+from podgpu.kube.cluster_watch import ClusterWatch
 from podgpu.model import ClusterNode
 from podgpu.views.json import encode
 from tests.cluster.fleet import Fleet
@@ -186,7 +186,7 @@ async def test_a_node_without_an_agent_is_read_from_its_exporters_page() -> None
         recorded_cluster() as fake,
     ):
         api = ApiServer(fake.url)
-        given = KubeGiven(ClusterReader(api, wanted_objects()))
+        given = KubeGiven(ClusterWatch(api, wanted_objects()))
         reader = open_exporter(config(fake), Place("dcgm", (exporter.url,), NODE), given)
         found = await reader.read()
         exporter.status = 500

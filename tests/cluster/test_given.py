@@ -10,7 +10,7 @@ from podgpu.assembly.cluster import wanted_objects
 from podgpu.cluster import given as module
 from podgpu.cluster.given import KubeGiven
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.whole.reader import ClusterReader
+from podgpu.kube.cluster_watch import ClusterWatch
 from podgpu.supervise import Supervisor
 from tests.fakeapi.recorded import NODE
 from tests.fakeapi.server import FakeApi
@@ -21,7 +21,7 @@ from tests.fakeapi.whole import recorded_cluster
 async def following(fake: FakeApi) -> AsyncIterator[KubeGiven]:
     async with fake:
         api = ApiServer(fake.url)
-        given = KubeGiven(ClusterReader(api, wanted_objects()))
+        given = KubeGiven(ClusterWatch(api, wanted_objects()))
         running = asyncio.create_task(given.run(Supervisor()))
         try:
             async with asyncio.timeout(5):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
-from podgpu.kube.whole.reader import NODES
+from podgpu.kube.cluster_watch import NODES
 from tests.fakeapi.server import FakeApi
 
 EXPORTER = {"app.kubernetes.io/name": "dcgm-exporter"}

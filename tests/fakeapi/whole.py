@@ -7,7 +7,7 @@ from typing import Any
 
 from podgpu.assembly.cluster import wanted_objects
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.whole.reader import NODES, ClusterReader
+from podgpu.kube.cluster_watch import NODES, ClusterWatch
 from podgpu.model import KubeObjects
 from podgpu.supervise import Supervisor
 from tests.fakeapi.recorded import listed, owners
@@ -27,10 +27,10 @@ def recorded_cluster(pods: str = "kubernetes-1.36.4") -> FakeApi:
 
 
 @asynccontextmanager
-async def reading(fake: FakeApi, **options: Any) -> AsyncIterator[ClusterReader]:
+async def reading(fake: FakeApi, **options: Any) -> AsyncIterator[ClusterWatch]:
     async with fake:
         api = ApiServer(fake.url, connect_seconds=1.0, answer_seconds=2.0)
-        reader = ClusterReader(api, wanted_objects(), **options)
+        reader = ClusterWatch(api, wanted_objects(), **options)
         running = asyncio.create_task(reader.run(Supervisor()))
         try:
             yield reader

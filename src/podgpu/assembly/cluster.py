@@ -25,8 +25,8 @@ from podgpu.cluster.survey import BackedSurvey, GivenAgents, Place, PodSurvey
 from podgpu.config import ClusterOptions, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
+from podgpu.kube.cluster_watch import ClusterWatch, ObjectFilter
 from podgpu.kube.endpoints import Endpoints
-from podgpu.kube.whole.reader import ClusterReader, Wanted
 from podgpu.model import Cluster, Pod, Snapshot
 from podgpu.model.ports import Closable
 from podgpu.sources.dcgm import NAME as DCGM
@@ -223,9 +223,9 @@ def _given(config: Config, api: Api) -> KubeGiven:
     return KubeGiven(open_object_reader(config, api), config.kube_pod_labels, config.sharing_namespaces)
 
 
-def open_object_reader(config: Config, api: Api) -> ClusterReader:
+def open_object_reader(config: Config, api: Api) -> ClusterWatch:
     labels = config.kube_workload_labels
-    return ClusterReader(
+    return ClusterWatch(
         api,
         wanted_objects((*config.kube_pod_labels, *labels)),
         workload_labels=labels,
@@ -233,7 +233,7 @@ def open_object_reader(config: Config, api: Api) -> ClusterReader:
     )
 
 
-def wanted_objects(pod_labels: Collection[str] = ()) -> Wanted:
+def wanted_objects(pod_labels: Collection[str] = ()) -> ObjectFilter:
     """`pod_labels` are kept besides those that sharing systems look at."""
     systems = sharing.systems()
     signs, shown = sharing.signs_of(systems), {*pod_labels, *HASHES}
@@ -245,7 +245,7 @@ def wanted_objects(pod_labels: Collection[str] = ()) -> Wanted:
         labels = {key: one for key, one in pod.labels.items() if key in shown or key.startswith(signs)}
         return replace(pod, labels=labels)
 
-    return Wanted(
+    return ObjectFilter(
         pod=trimmed,
         notes=sharing.notes_of(systems),
         node_annotations=sharing.registers_of(systems),

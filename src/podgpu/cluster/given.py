@@ -8,7 +8,7 @@ from functools import partial
 from podgpu import log
 from podgpu.cluster.allocations import Allocated, allocate
 from podgpu.feed import Feed
-from podgpu.kube.whole.reader import ClusterReader
+from podgpu.kube.cluster_watch import ClusterWatch
 from podgpu.model import Fault, KubeObjects, PartStatus, Pod, Workload
 from podgpu.supervise import Supervisor
 
@@ -19,7 +19,7 @@ PAUSE_SECONDS = 0.5  # between two looks, however often objects change
 
 class KubeGiven:
     def __init__(
-        self, reader: ClusterReader, pod_labels: Collection[str] = (), namespaces: Collection[str] = ()
+        self, reader: ClusterWatch, pod_labels: Collection[str] = (), namespaces: Collection[str] = ()
     ) -> None:
         """`pod_labels` are the labels of pods that may be shown, `namespaces` those of sharing systems themselves."""
         self._reader = reader

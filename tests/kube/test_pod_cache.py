@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from podgpu.kube.api.server import Lines
-from podgpu.kube.pod_book import PodBook
+from podgpu.kube.pod_watch import PodCache
 from podgpu.model import Pod
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines
 from tests.fakeapi.server import bookmark, error, event
@@ -20,18 +20,18 @@ RECORDED_UIDS = {item["metadata"]["uid"] for item in LIST["items"]} | {
 JUNK: list[Any] = [None, True, -1, 1e308, "", "\n", "../x", "\ud800", [], [[]], {}, {"": None}]
 
 
-def book_of(*items: dict[str, Any], version: int = 10) -> PodBook:
-    book = PodBook(NODE)
+def book_of(*items: dict[str, Any], version: int = 10) -> PodCache:
+    book = PodCache(NODE)
     known = [book.read(json.dumps(item).encode()) for item in items]
     book.replace([each for each in known if each], str(version))
     return book
 
 
-def recorded_book() -> PodBook:
+def recorded_book() -> PodCache:
     return book_of(*LIST["items"], version=int(LIST["metadata"]["resourceVersion"]))
 
 
-def uids(book: PodBook) -> list[str]:
+def uids(book: PodCache) -> list[str]:
     return [each.uid for each in book.pods()]
 
 
@@ -173,7 +173,7 @@ def test_the_recorded_watch_gives_one_result_in_any_chunks(cuts: list[int]) -> N
 
 
 def test_a_book_of_all_nodes_keeps_where_each_pod_runs() -> None:
-    book = PodBook(None)
+    book = PodCache(None)
     known = book.read(json.dumps(LIST["items"][0]).encode())
     assert known is not None and known.item is not None
     assert known.item.node == NODE

@@ -2,18 +2,29 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
-from podgpu.kube.api import Api
-from podgpu.kube.object_cache import ObjectCache
+from podgpu.kube.api import MALFORMED, Api
+from podgpu.kube.object_cache import CachedObject, ObjectCache, number
 from podgpu.kube.object_watch import ObjectWatch, WatchTiming
+from podgpu.kube.pod_object import Subdomain, Uid
 from podgpu.kube.pod_watch import PodWatch
-from podgpu.kube.whole.books import ClaimBook, NodeBook, SliceBook
+from podgpu.kube.resource_objects import (
+    ClaimObject,
+    SliceSpec,
+    decode_device,
+    newest,
+    to_claim,
+    to_device,
+    waiting_claim,
+)
 from podgpu.kube.workloads import UNKNOWN_SECONDS, Workloads
-from podgpu.model import KubeObjects, PartStatus, Pod, Workload
+from podgpu.model import KubeNode, KubeObjects, PartStatus, Pod, PoolDevice, ResourceClaim, Workload
 from podgpu.supervise import Supervisor, Work
 
 NODES = "/api/v1/nodes"
@@ -33,7 +44,7 @@ def grant(group: str, resource: str) -> str:
     return f"add this rule to a ClusterRole of the account: {rule}"
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class ObjectFilter(Struct, frozen=True, kw_only=True):
     """What of the objects is needed. `pod` cuts off what is not, or returns None for a pod that nobody needs.
 
     `notes` are prefixes of the annotations of pods to keep.
@@ -45,13 +56,13 @@ class Wanted(Struct, frozen=True, kw_only=True):
     node_label: Callable[[str], bool]
 
 
-class ClusterReader:
+class ClusterWatch:
     """A failure keeps the last lists and shows in `statuses`."""
 
     def __init__(
         self,
         api: Api,
-        wanted: Wanted,
+        wanted: ObjectFilter,
         *,
         workload_labels: Collection[str] = (),
         nearest_owner: bool = False,
@@ -59,9 +70,9 @@ class ClusterReader:
     ) -> None:
         self._api = api
         self._nodes, self._claims, self._slices = (
-            NodeBook(wanted.node_annotations, wanted.node_label),
-            ClaimBook(),
-            SliceBook(),
+            NodeCache(wanted.node_annotations, wanted.node_label),
+            ClaimCache(),
+            SliceCache(),
         )
         self.pods = PodWatch(
             api, None, trim=wanted.pod, notes=wanted.notes, timing=timing, grant=grant(CORE, "pods")
@@ -149,3 +160,134 @@ class ClusterReader:
 
 def _has_failed(status: PartStatus) -> bool:
     return status.fault is not None and status.fault.reason != "starting"
+
+
+INTERNAL = "InternalIP"
+
+
+class NodeMetadata(Struct, rename="camel"):
+    name: Subdomain
+    uid: Uid
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class NodeAddress(Struct):
+    type: str = ""
+    address: str = ""
+
+
+class NodeCondition(Struct):
+    type: str = ""
+    status: str = ""
+
+
+class NodeStatus(Struct):
+    addresses: list[NodeAddress] | None = None
+    conditions: list[NodeCondition] | None = None
+    allocatable: dict[str, str | int] | None = None
+    capacity: dict[str, str | int] | None = None
+
+
+class NodeObject(Struct):
+    metadata: NodeMetadata
+    status: NodeStatus | None = None
+
+
+class Identity(Struct, rename="camel"):
+    uid: Uid
+    resource_version: str = ""
+
+
+class Identified(Struct):
+    metadata: Identity
+
+
+class IdentifiedSlice(Struct):
+    metadata: Identity
+    spec: SliceSpec
+
+
+_decode_node = msgspec.json.Decoder(NodeObject).decode
+_decode_claim = msgspec.json.Decoder(ClaimObject).decode
+_decode_identity = msgspec.json.Decoder(Identified).decode
+_decode_slice = msgspec.json.Decoder(IdentifiedSlice).decode
+
+
+class NodeCache(ObjectCache[KubeNode]):
+    """Keeps the annotations with these names, and the labels that `wants_label` accepts."""
+
+    def __init__(self, annotations: Collection[str], wants_label: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._annotations = annotations
+        self._wants_label = wants_label
+
+    def place(self, item: KubeNode) -> tuple[str, ...]:
+        return (item.name,)
+
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[KubeNode] | None:
+        item = _decode_node(data)
+        metadata, status = item.metadata, item.status or NodeStatus()
+        labels, annotations = metadata.labels or {}, metadata.annotations or {}
+        node = KubeNode(
+            name=metadata.name,
+            address=next((one.address for one in status.addresses or () if one.type == INTERNAL), ""),
+            ready=_ready(status),
+            labels={name: value for name, value in labels.items() if self._wants_label(name)},
+            annotations={name: value for name, value in annotations.items() if name in self._annotations},
+            allocatable=_extended(status.allocatable),
+            capacity=_extended(status.capacity),
+        )
+        return CachedObject(number(metadata.resource_version), metadata.uid, node)
+
+
+def _ready(status: NodeStatus) -> bool | None:
+    said = next((one.status for one in status.conditions or () if one.type == "Ready"), "")
+    return {"True": True, "False": False}.get(said)
+
+
+def _extended(resources: dict[str, str | int] | None) -> dict[str, str]:
+    return {name: str(value) for name, value in (resources or {}).items() if "/" in name}
+
+
+class ClaimCache(ObjectCache[ResourceClaim]):
+    def place(self, item: ResourceClaim) -> tuple[str, ...]:
+        return item.namespace, item.name
+
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[ResourceClaim] | None:
+        who, item = _decode_identity(data).metadata, _decode_claim(data)
+        return CachedObject(number(who.resource_version), who.uid, to_claim(item) or waiting_claim(item))
+
+
+class SliceCache(ObjectCache[SliceSpec]):
+    def __init__(self) -> None:
+        super().__init__()
+        self._slices: tuple[SliceSpec, ...] = ()
+        self._devices: tuple[PoolDevice, ...] = ()
+
+    def place(self, item: SliceSpec) -> tuple[str, ...]:
+        return item.driver, item.pool.name, item.node_name or ""
+
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[SliceSpec] | None:
+        item = _decode_slice(data)
+        # A Raw is a view into the whole page; a copy lets go of it.
+        devices = [one.copy() for one in item.spec.devices or ()]
+        spec = msgspec.structs.replace(item.spec, devices=devices)
+        return CachedObject(number(item.metadata.resource_version), item.metadata.uid, spec)
+
+    def devices(self) -> tuple[PoolDevice, ...]:
+        """Return the same tuple for as long as nothing changes."""
+        slices = self.items()
+        if slices is not self._slices:
+            self._slices, self._devices = slices, tuple(_pool_devices(slices, self.errors))
+        return self._devices
+
+
+def _pool_devices(slices: tuple[SliceSpec, ...], errors: Counter[str]) -> Iterator[PoolDevice]:
+    for spec in newest(slices):
+        for raw in spec.devices or ():
+            try:
+                yield to_device(spec, decode_device(raw))
+            except MALFORMED:
+                errors["garbage"] += 1

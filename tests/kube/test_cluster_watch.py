@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from podgpu.kube.cluster_watch import NODES
 from podgpu.kube.object_watch import WatchTiming
-from podgpu.kube.whole.reader import NODES
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import changed, listed
 from tests.fakeapi.server import FakeApi, Seen
