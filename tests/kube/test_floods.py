@@ -20,8 +20,8 @@ from podgpu.kube._gen.podresources_pb2 import ContainerEntry, DeviceEntry, PodEn
 from podgpu.kube._gen.podresources_pb2 import ListResponse as DeviceList
 from podgpu.kube._gen.pods_pb2 import ContainerSpec, ListResponse, Metadata, PodMessage, PodSpec, WatchEvent
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.bounds import MOST_CONTAINERS, MOST_PODS
 from podgpu.kube.kubelet import device_lists
+from podgpu.kube.limits import MOST_CONTAINERS, MOST_PODS
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.podresources import LIST as DEVICES
@@ -85,7 +85,7 @@ async def kubelet(*sockets: str) -> AsyncIterator[FakeKubelet]:
 
 @asynccontextmanager
 async def pods_of(root: Path) -> AsyncIterator[PodsApi]:
-    part = PodsApi(root, notes=NOTES)
+    part = PodsApi(root, annotations=NOTES)
     task = asyncio.create_task(part.run())
     try:
         yield part
@@ -97,7 +97,7 @@ async def pods_of(root: Path) -> AsyncIterator[PodsApi]:
 @asynccontextmanager
 async def watching(fake: FakeApi) -> AsyncIterator[PodWatch]:
     api = ApiServer(fake.url)
-    watch = PodWatch(api, NODE, timing=WatchTiming(first_pause=0.02, longest_pause=0.05), notes=NOTES)
+    watch = PodWatch(api, NODE, timing=WatchTiming(first_pause=0.02, longest_pause=0.05), annotations=NOTES)
     task = asyncio.create_task(watch.run())
     try:
         yield watch

@@ -32,8 +32,7 @@ from podgpu.kube._gen.pods_pb2 import (
     State,
     Time,
 )
-from podgpu.kube.bounds import MOST_CONTAINERS
-from podgpu.kube.bounds.notes import NOTE_BYTES
+from podgpu.kube.limits import ANNOTATION_BYTES, MOST_CONTAINERS
 from podgpu.kube.pod_message import to_pod
 from podgpu.model import OwnerReference, PodContainer
 from tests.fakekubelet.rig import RECORDED, recorded
@@ -47,7 +46,7 @@ def test_each_container_has_its_own_request_of_a_claim() -> None:
     pods = {
         pod.name: pod
         for pod in map(
-            partial(to_pod, names=("ALIYUN_",)),
+            partial(to_pod, prefixes=("ALIYUN_",)),
             ListResponse.FromString(recorded("kubernetes-1.36.4-dra", "podsapi-list")).pods,
         )
     }
@@ -143,7 +142,7 @@ def test_a_pod_cannot_pass_for_a_static_one() -> None:
 
 
 def test_only_notes_are_kept_and_no_huge_ones() -> None:
-    annotations = {"note/small": "x", "note/huge": "x" * NOTE_BYTES, "other": "x"}
+    annotations = {"note/small": "x", "note/huge": "x" * ANNOTATION_BYTES, "other": "x"}
     message = PodMessage(metadata=Metadata(namespace="n", name="p", uid="u", annotations=annotations))
     errors: Counter[str] = Counter()
     assert to_pod(message, ("note/",), errors).annotations == {"note/small": "x"}

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from podgpu.kube.api import MALFORMED
-from podgpu.kube.bounds import MOST_CONTAINERS
-from podgpu.kube.bounds.notes import LABEL_BYTES, NOTE_BYTES
+from podgpu.kube.limits import ANNOTATION_BYTES, LABEL_BYTES, MOST_CONTAINERS
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer
 from tests.fakeapi.recorded import listed, pod
@@ -101,9 +100,9 @@ def test_only_annotations_that_somebody_reads_are_kept() -> None:
 def test_a_note_that_is_too_large_is_counted_and_the_pod_stays() -> None:
     item = pod("p", UID)
     item["metadata"]["annotations"] = {
-        "note/a": "x" * (NOTE_BYTES - 6),
+        "note/a": "x" * (ANNOTATION_BYTES - 6),
         "note/b": "x" * 7,
-        "note/c": "x" * NOTE_BYTES,
+        "note/c": "x" * ANNOTATION_BYTES,
     }
     errors: Counter[str] = Counter()
     found = to_pod(decode_pod(json.dumps(item).encode()), ("note/",), errors)

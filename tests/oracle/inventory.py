@@ -84,7 +84,7 @@ def _order(pod: Pod) -> tuple[str, str, str]:
 
 
 async def _streamed(root: Path) -> tuple[Pod, ...]:
-    api = PodsApi(root, deadline=SECONDS, notes=NOTES)
+    api = PodsApi(root, deadline=SECONDS, annotations=NOTES)
     task = asyncio.create_task(api.run())
     try:
         async with asyncio.timeout(SECONDS):

@@ -181,9 +181,9 @@ def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
     sources: list[PodSource] = []
     notes = sharing.notes_of(sharing.systems())
     if machine.has_pods_api(config):
-        sources.append(PodsApi(config.path_kubelet, notes=notes))
+        sources.append(PodsApi(config.path_kubelet, annotations=notes))
     if api:
-        sources.append(PodWatch(api, machine.node_name(config), notes=notes))
+        sources.append(PodWatch(api, machine.node_name(config), annotations=notes))
     if machine.has_pod_logs(config):
         sources.append(LogDirs(config.path_logs))
     return sources

@@ -47,11 +47,11 @@ def grant(group: str, resource: str) -> str:
 class ObjectFilter(Struct, frozen=True, kw_only=True):
     """What of the objects is needed. `pod` cuts off what is not, or returns None for a pod that nobody needs.
 
-    `notes` are prefixes of the annotations of pods to keep.
+    `pod_annotations` are prefixes of those to keep.
     """
 
     pod: Callable[[Pod], Pod | None]
-    notes: tuple[str, ...]
+    pod_annotations: tuple[str, ...]
     node_annotations: Collection[str]
     node_label: Callable[[str], bool]
 
@@ -75,7 +75,12 @@ class ClusterWatch:
             SliceCache(),
         )
         self.pods = PodWatch(
-            api, None, trim=wanted.pod, notes=wanted.notes, timing=timing, grant=grant(CORE, "pods")
+            api,
+            None,
+            trim=wanted.pod,
+            annotations=wanted.pod_annotations,
+            timing=timing,
+            grant=grant(CORE, "pods"),
         )
         self.nodes = self._watch(self._nodes, [NODES], "nodes", CORE, timing)
         self._dynamic = tuple(

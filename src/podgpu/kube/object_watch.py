@@ -16,10 +16,9 @@ import msgspec
 
 from podgpu.kube.api import Api, ApiFault
 from podgpu.kube.api.pages import Page, pages
-from podgpu.kube.backoff import Backoff, spread
-from podgpu.kube.bounds.pace import Pace
 from podgpu.kube.condition import Condition
 from podgpu.kube.object_cache import CachedObject, ObjectCache
+from podgpu.kube.throttle import Backoff, CpuThrottle, spread
 from podgpu.model import Fault, PartStatus
 
 PAGE = 500
@@ -80,7 +79,7 @@ class ObjectWatch(Generic[T]):
         self._list_due = 0.0
         self._from_cache = self._cache_will_do = from_cache
         self._gone_at = -math.inf
-        self._pace = Pace()
+        self._throttle = CpuThrottle()
         self._condition = Condition(self.name, errors=self._book.errors)
         self.errors = self._condition.errors
 
@@ -173,10 +172,10 @@ class ObjectWatch(Generic[T]):
     async def _read(self, items: Sequence[msgspec.Raw]) -> list[CachedObject[T]]:
         found: list[CachedObject[T]] = []
         for item in items:
-            with self._pace.work():
+            with self._throttle.work():
                 if known := self._book.read(item):
                     found.append(known)
-            await self._pace.rest()
+            await self._throttle.rest()
         return found
 
     async def _watch(self) -> None:
@@ -194,10 +193,10 @@ class ObjectWatch(Generic[T]):
         async with self._api.stream(self._path, query, silence=self._timing.silence) as lines:
             self._recovered()
             async for line in lines:
-                with self._pace.work():
+                with self._throttle.work():
                     self._take(line)
                     self._judge()
-                await self._pace.rest()
+                await self._throttle.rest()
                 if time.monotonic() >= self._list_due:
                     return
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from podgpu.kube.bounds import MOST_PODS
+from podgpu.kube.limits import MOST_PODS
 from podgpu.model import Pod
 
 

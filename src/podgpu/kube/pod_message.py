@@ -14,8 +14,7 @@ from podgpu.kube._gen.pods_pb2 import (
     PodMessage,
     Time,
 )
-from podgpu.kube.bounds import containers
-from podgpu.kube.bounds.notes import Names, labels, notes
+from podgpu.kube.limits import Prefixes, limited_annotations, limited_containers, limited_labels
 from podgpu.kube.pod_object import (
     CLUSTER_NAME,
     CONFIG_HASH,
@@ -29,10 +28,10 @@ from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContaine
 _DEVICE_ID = re.compile(r"[\x21-\x7e]{1,512}")  # of a dynamic resource: driver, pool and device
 
 
-def to_pod(message: bytes | PodMessage, names: Names = (), errors: Counter[str] | None = None) -> Pod:
+def to_pod(message: bytes | PodMessage, prefixes: Prefixes = (), errors: Counter[str] | None = None) -> Pod:
     """Raise ValueError for bytes that are no pod, or a pod without an identity.
 
-    `names` are prefixes of the annotations to keep. What was too large to keep is counted in `errors`.
+    `prefixes` are those of the annotations to keep. What was too large to keep is counted in `errors`.
     """
     errors = Counter() if errors is None else errors
     if isinstance(message, bytes):
@@ -40,7 +39,7 @@ def to_pod(message: bytes | PodMessage, names: Names = (), errors: Counter[str] 
     metadata = message.metadata
     if not (metadata.uid and metadata.name and metadata.namespace):
         raise ValueError("a pod without UID, name or namespace")
-    listed, left_out = containers.within(_containers(message), errors)
+    listed, left_out = limited_containers(_containers(message), errors)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -50,8 +49,8 @@ def to_pod(message: bytes | PodMessage, names: Names = (), errors: Counter[str] 
         host_ip=message.status.host_ip,
         qos=message.status.qos_class.lower(),
         static_hash=_static_hash(metadata),
-        labels=labels(metadata.labels.items(), names, errors),
-        annotations=notes(metadata.annotations.items(), names, errors),
+        labels=limited_labels(metadata.labels.items(), prefixes, errors),
+        annotations=limited_annotations(metadata.annotations.items(), prefixes, errors),
         submitter=submitter(message.spec.containers),
         cluster=metadata.annotations.get(CLUSTER_NAME, "")[:LONGEST_NAME],
         owner=_owner(metadata),

@@ -8,8 +8,7 @@ from typing import Annotated, Protocol
 from msgspec import Meta, MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
 
-from podgpu.kube.bounds import containers
-from podgpu.kube.bounds.notes import Names, labels, notes
+from podgpu.kube.limits import Prefixes, limited_annotations, limited_containers, limited_labels
 from podgpu.model import ClaimUse, ExtendedUse, OwnerReference, Pod, PodContainer, Waiting
 
 LONGEST_DEVICE_ID = 512
@@ -146,14 +145,16 @@ decode_pod = Decoder(PodObject).decode
 _decode_text = Decoder(str).decode
 
 
-def to_pod(item: PodObject, names: Names = (), errors: Counter[str] | None = None) -> Pod:
-    """`names` are prefixes of the annotations to keep. What was too large to keep is counted in `errors`."""
+def to_pod(item: PodObject, prefixes: Prefixes = (), errors: Counter[str] | None = None) -> Pod:
+    """`prefixes` are those of the annotations to keep. What was too large to keep is counted in `errors`."""
     metadata = item.metadata
     errors = Counter() if errors is None else errors
     annotations = metadata.annotations or {}
-    wanted = ((name, _text(annotations[name])) for name in annotations if names and name.startswith(names))
+    wanted = (
+        (name, _text(annotations[name])) for name in annotations if prefixes and name.startswith(prefixes)
+    )
     extended_claim, extended = _extended(item.status.extended_resource_claim_status)
-    listed, left_out = containers.within(_containers(item), errors)
+    listed, left_out = limited_containers(_containers(item), errors)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -163,8 +164,8 @@ def to_pod(item: PodObject, names: Names = (), errors: Counter[str] | None = Non
         host_ip=item.status.host_ip,
         qos=item.status.qos_class.lower(),
         static_hash=_static_hash(annotations),
-        labels=labels((metadata.labels or {}).items(), names, errors),
-        annotations=notes(wanted, names, errors),
+        labels=limited_labels((metadata.labels or {}).items(), prefixes, errors),
+        annotations=limited_annotations(wanted, prefixes, errors),
         submitter=submitter(item.spec.containers or ()),
         cluster=_text(annotations.get(CLUSTER_NAME))[:LONGEST_NAME],
         owner=controller(metadata.owner_references or ()),

@@ -6,8 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podgpu.kube.api import POD_BYTES, Api
-from podgpu.kube.bounds import MOST_PODS, containers
-from podgpu.kube.bounds.notes import Names
+from podgpu.kube.limits import MOST_PODS, Prefixes, name_crowded_pod
 from podgpu.kube.object_cache import MOST_ITEMS, CachedObject, ObjectCache, number
 from podgpu.kube.object_watch import ObjectWatch, WatchTiming
 from podgpu.kube.pod_list import place
@@ -20,7 +19,7 @@ PODS = "/api/v1/pods"
 class PodWatch(ObjectWatch[Pod]):
     """Without a `node`, the pods of all nodes. `trim` cuts off what nobody needs, or returns None.
 
-    `notes` are prefixes of the annotations to keep.
+    `annotations` are prefixes of those to keep.
     """
 
     def __init__(
@@ -31,9 +30,9 @@ class PodWatch(ObjectWatch[Pod]):
         timing: WatchTiming | None = None,
         trim: Callable[[Pod], Pod | None] | None = None,
         grant: str = "",
-        notes: Names = (),
+        annotations: Prefixes = (),
     ) -> None:
-        self._own = PodCache(node, trim, notes=notes)
+        self._own = PodCache(node, trim, annotations=annotations)
         selector = {} if node is None else {"fieldSelector": f"spec.nodeName={node}"}
         super().__init__(
             api,
@@ -47,7 +46,7 @@ class PodWatch(ObjectWatch[Pod]):
         )
 
     def status(self) -> PartStatus:
-        return containers.named(super().status(), self.pods())
+        return name_crowded_pod(super().status(), self.pods())
 
     def pods(self) -> tuple[Pod, ...] | None:
         return self._own.pods() if self._own.version else None
@@ -56,17 +55,17 @@ class PodWatch(ObjectWatch[Pod]):
 class PodCache(ObjectCache[Pod]):
     """Without a `node`, the pods of all nodes. `trim` cuts off what nobody needs, or returns None.
 
-    `notes` are prefixes of the annotations to keep.
+    `annotations` are prefixes of those to keep.
     """
 
     largest = POD_BYTES
 
     def __init__(
-        self, node: str | None, trim: Callable[[Pod], Pod | None] | None = None, *, notes: Names = ()
+        self, node: str | None, trim: Callable[[Pod], Pod | None] | None = None, *, annotations: Prefixes = ()
     ) -> None:
         self.most = MOST_ITEMS if node is None else MOST_PODS
         self._node = node
-        self._notes = notes
+        self._annotations = annotations
         self._trim = trim
         super().__init__()
 
@@ -80,7 +79,7 @@ class PodCache(ObjectCache[Pod]):
         item = decode_pod(data)
         if self._node not in (None, item.spec.node_name):
             return None
-        pod = to_pod(item, self._notes, self.errors)
+        pod = to_pod(item, self._annotations, self.errors)
         if self._node is None:
             pod = replace(pod, node=item.spec.node_name)
         kept = self._trim(pod) if self._trim else pod

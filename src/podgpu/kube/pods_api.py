@@ -10,16 +10,14 @@ from pathlib import Path
 from grpclib.client import Channel
 
 from podgpu.kube._gen.pods_pb2 import WatchEvent
-from podgpu.kube.backoff import Backoff
-from podgpu.kube.bounds import MOST_LISTED, MOST_PODS, containers
-from podgpu.kube.bounds.notes import Names
-from podgpu.kube.bounds.pace import Pace
 from podgpu.kube.condition import Condition
 from podgpu.kube.kubelet import rpc
 from podgpu.kube.kubelet.rpc import Call, Refused
 from podgpu.kube.kubelet.wire import Walk
+from podgpu.kube.limits import MOST_LISTED, MOST_PODS, Prefixes, name_crowded_pod
 from podgpu.kube.pod_list import PodList
 from podgpu.kube.pod_message import to_pod
+from podgpu.kube.throttle import Backoff, CpuThrottle
 from podgpu.model import Fault, PartStatus, Pod
 from podgpu.supervise import brief
 
@@ -37,7 +35,7 @@ _ADDED, _MODIFIED, _DELETED, _SYNCED = 1, 2, 3, 4
 class PodsApi:
     """Lists, then watches, and lists again whenever the watch is lost. A watch alone will do: it begins with all pods.
 
-    `notes` are prefixes of the annotations to keep.
+    `annotations` are prefixes of those to keep.
     """
 
     name = "pods-api"
@@ -46,13 +44,13 @@ class PodsApi:
         self,
         kubelet: Path,
         *,
-        notes: Names = (),
+        annotations: Prefixes = (),
         deadline: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._socket = kubelet / FOLDER / "pods-api.sock"
-        self._notes = notes
+        self._annotations = annotations
         self._deadline = deadline
         self._clock = clock
         self._sleep = sleep
@@ -62,7 +60,7 @@ class PodsApi:
         self._asked = LIST
         self._oddity: Fault | None = None
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
-        self._pace = Pace()
+        self._throttle = CpuThrottle()
 
     async def run(self) -> None:
         while True:
@@ -76,7 +74,7 @@ class PodsApi:
         return self._pods.ordered() if self._condition.has_worked else None
 
     def status(self) -> PartStatus:
-        return containers.named(self._condition.status(), self.pods())
+        return name_crowded_pod(self._condition.status(), self.pods())
 
     async def _session(self) -> None:
         """List and watch, until it is time to list again or something fails."""
@@ -115,9 +113,9 @@ class PodsApi:
         pods: list[Pod | None] = []
         listed = Walk(MOST_LISTED).named(memoryview(answer), 1)
         for data in islice(listed, MOST_PODS):
-            with self._pace.work():
+            with self._throttle.work():
                 pods.append(self._pod(bytes(data)))
-            await self._pace.rest()
+            await self._throttle.rest()
         self._publish((pod for pod in pods if pod), excess=sum(1 for _ in islice(listed, MOST_PODS)))
         self._condition.seconds = self._clock() - started
 
@@ -128,10 +126,10 @@ class PodsApi:
             self._backoff.reset()
             with self._condition.kept_current():
                 async for data in events:
-                    with self._pace.work():
+                    with self._throttle.work():
                         self._apply(WatchEvent.FromString(data))
                         self._judge()
-                    await self._pace.rest()
+                    await self._throttle.rest()
         raise Refused("unavailable", "the kubelet ended the watch")
 
     async def _sync(self, events: Call) -> None:
@@ -142,9 +140,9 @@ class PodsApi:
                 event = WatchEvent.FromString(data)
                 if event.type == _SYNCED:
                     break
-                with self._pace.work():
+                with self._throttle.work():
                     seen.add(self._apply(event))
-                await self._pace.rest()
+                await self._throttle.rest()
             else:
                 raise Refused("unavailable", "the watch ended before it had sent all pods")
         self._publish((pod for pod in self._pods.ordered() if pod.uid in seen), self._pods.excess)
@@ -165,7 +163,7 @@ class PodsApi:
 
     def _pod(self, data: bytes) -> Pod | None:
         try:
-            return to_pod(data, self._notes, self.errors)
+            return to_pod(data, self._annotations, self.errors)
         except ValueError:
             self.errors["bad_pod"] += 1
             return None

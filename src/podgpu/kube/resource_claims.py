@@ -17,7 +17,6 @@ import msgspec
 
 from podgpu.kube.api import MALFORMED, Api, ApiFault
 from podgpu.kube.api.pages import Page, pages
-from podgpu.kube.backoff import Backoff
 from podgpu.kube.condition import Condition
 from podgpu.kube.resource_objects import (
     decode_claim,
@@ -27,6 +26,7 @@ from podgpu.kube.resource_objects import (
     to_claim,
     to_device,
 )
+from podgpu.kube.throttle import Backoff
 from podgpu.model import DynamicAllocation, Fault, PartStatus, Pod, PoolDevice, ResourceClaim
 
 GROUP = "/apis/resource.k8s.io"

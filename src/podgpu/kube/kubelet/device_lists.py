@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple, TypeVar
 
-from podgpu.kube.bounds import MOST_CONTAINERS, MOST_IDS, MOST_LISTED
 from podgpu.kube.kubelet.wire import Fields, Walk
+from podgpu.kube.limits import MOST_CONTAINERS, MOST_IDS, MOST_LISTED
 from podgpu.model import Allocation, DynamicAllocation
 
 PIECE = 10_000
