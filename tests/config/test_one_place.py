@@ -71,15 +71,13 @@ from podgpu.views.series import Family, Labels
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    voice: str = option.one(
-        option.Option(
-            flag="--dialect.nobody.voice",
+    voice: str = option.single(
+            "--dialect.nobody.voice",
             group=option.DIALECTS,
             help="How loud /metrics/nobody is.",
             parse=OneOf(("low", "loud")),
             default="low",
         )
-    )
 
 
 def families(snapshot, options):

@@ -2,109 +2,85 @@
 
 from dataclasses import dataclass
 
-from podgpu.option import CLUSTER, Option, at_most_one, many, one
+from podgpu.option import CLUSTER, optional, repeatable, single
 from podgpu.option.value import OneOf, base_address, duration, whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions:
-    name: str | None = at_most_one(
-        Option(
-            flag="--cluster.name",
-            group=CLUSTER,
-            help="Name of the cluster, shown on its page and in its documents.",
-            parse=str,
-            value_name="NAME",
-            default_note="none",
-        )
+    name: str | None = optional(
+        "--cluster.name",
+        group=CLUSTER,
+        help="Name of the cluster, shown on its page and in its documents.",
+        parse=str,
+        value_name="NAME",
     )
-    agents: tuple[str, ...] = many(
-        Option(
-            flag="--cluster.agents",
-            group=CLUSTER,
-            help="Addresses of agents to read, in place of those that the API server knows; may be repeated.",
-            parse=base_address,
-            value_name="URL",
-            default_note="found through the API server",
-        )
+    agents: tuple[str, ...] = repeatable(
+        "--cluster.agents",
+        group=CLUSTER,
+        help="Addresses of agents to read, in place of those that the API server knows; may be repeated.",
+        parse=base_address,
+        default_note="found through the API server",
     )
-    selector: str = one(
-        Option(
-            flag="--cluster.selector",
-            group=CLUSTER,
-            help="Labels of the agents' pods.",
-            parse=str,
-            value_name="SELECTOR",
-            default="app.kubernetes.io/name=podgpu,app.kubernetes.io/component=agent",
-        )
+    selector: str = single(
+        "--cluster.selector",
+        group=CLUSTER,
+        help="Labels of the agents' pods.",
+        parse=str,
+        value_name="SELECTOR",
+        default="app.kubernetes.io/name=podgpu,app.kubernetes.io/component=agent",
     )
-    namespace: str = one(
-        Option(
-            flag="--cluster.namespace",
-            group=CLUSTER,
-            help="The namespace of the agents' DaemonSet. A pod elsewhere is no agent, whatever its labels are.",
-            parse=str,
-            value_name="NAME",
-            default="podgpu",
-        )
+    namespace: str = single(
+        "--cluster.namespace",
+        group=CLUSTER,
+        help="The namespace of the agents' DaemonSet. A pod elsewhere is no agent, whatever its labels are.",
+        parse=str,
+        value_name="NAME",
+        default="podgpu",
     )
-    daemonset: str = one(
-        Option(
-            flag="--cluster.daemonset",
-            group=CLUSTER,
-            help="The DaemonSet that runs the agents. A pod that it does not run is no agent, whatever its labels are.",
-            parse=str,
-            value_name="NAME",
-            default="podgpu",
-        )
+    daemonset: str = single(
+        "--cluster.daemonset",
+        group=CLUSTER,
+        help="The DaemonSet that runs the agents. A pod that it does not run is no agent, whatever its labels are.",
+        parse=str,
+        value_name="NAME",
+        default="podgpu",
     )
-    port: int = one(
-        Option(
-            flag="--cluster.port-number",  # Kubernetes sets …_PORT for a Service of that name
-            group=CLUSTER,
-            help="The agents' port, where their pods have none with the name http.",
-            parse=whole(1, 65535),
-            value_name="PORT",
-            default="19400",
-        )
+    port: int = single(
+        "--cluster.port-number",  # Kubernetes sets …_PORT for a Service of that name
+        group=CLUSTER,
+        help="The agents' port, where their pods have none with the name http.",
+        parse=whole(1, 65535),
+        value_name="PORT",
+        default="19400",
     )
-    via: str = one(
-        Option(
-            flag="--cluster.via",
-            group=CLUSTER,
-            help="How to reach pods: at their own addresses (direct), through the API server (proxy), or, with auto, "
-            "directly from within the cluster and through the API server from elsewhere.",
-            parse=OneOf(("auto", "direct", "proxy")),
-            default="auto",
-        )
+    via: str = single(
+        "--cluster.via",
+        group=CLUSTER,
+        help="How to reach pods: at their own addresses (direct), through the API server (proxy), or, with auto, "
+        "directly from within the cluster and through the API server from elsewhere.",
+        parse=OneOf(("auto", "direct", "proxy")),
+        default="auto",
     )
-    scheme: str = one(
-        Option(
-            flag="--cluster.scheme",
-            group=CLUSTER,
-            help="How the agents that the API server knows are served: https where they have a web configuration file "
-            "with a certificate.",
-            parse=OneOf(("http", "https")),
-            default="http",
-        )
+    scheme: str = single(
+        "--cluster.scheme",
+        group=CLUSTER,
+        help="How the agents that the API server knows are served: https where they have a web configuration file "
+        "with a certificate.",
+        parse=OneOf(("http", "https")),
+        default="http",
     )
-    interval: float = one(
-        Option(
-            flag="--cluster.interval",
-            group=CLUSTER,
-            help="Time between two readings of every node, from 1s to 10m.",
-            parse=duration("1s", "10m"),
-            value_name="DURATION",
-            default="15s",
-        )
+    interval: float = single(
+        "--cluster.interval",
+        group=CLUSTER,
+        help="Time between two readings of every node, from 1s to 10m.",
+        parse=duration("1s", "10m"),
+        default="15s",
     )
-    timeout: float = one(
-        Option(
-            flag="--cluster.timeout",
-            group=CLUSTER,
-            help="How long a node may take to answer, from 100ms to 1m.",
-            parse=duration("100ms", "1m"),
-            value_name="DURATION",
-            default="5s",
-        )
+    timeout: float = single(
+        "--cluster.timeout",
+        group=CLUSTER,
+        help="How long a node may take to answer, from 100ms to 1m.",
+        parse=duration("100ms", "1m"),
+        default="5s",
     )

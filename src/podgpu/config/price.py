@@ -6,7 +6,7 @@ from pathlib import Path
 
 from podgpu.errors import UserError
 from podgpu.model import Prices
-from podgpu.option import STORE, Option, at_most_one
+from podgpu.option import STORE, optional
 from podgpu.option.document import yaml_document
 from podgpu.option.spelling import did_you_mean
 
@@ -44,13 +44,10 @@ def _price(path: Path, model: str, entry: object) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceOptions:
-    price: Prices | None = at_most_one(
-        Option(
-            flag="--price",
-            group=STORE,
-            help="YAML or JSON file with what an hour of each model of GPU costs.",
-            parse=prices,
-            value_name="PATH",
-            default_note="none",
-        )
+    price: Prices | None = optional(
+        "--price",
+        group=STORE,
+        help="YAML or JSON file with what an hour of each model of GPU costs.",
+        parse=prices,
+        value_name="PATH",
     )

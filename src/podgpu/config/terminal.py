@@ -2,19 +2,16 @@
 
 from dataclasses import dataclass
 
-from podgpu.option import TERMINAL, Option, at_most_one
+from podgpu.option import TERMINAL, optional
 from podgpu.option.value import base_address
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terminal:
-    url: str | None = at_most_one(
-        Option(
-            flag="--url",
-            group=TERMINAL,
-            help="The agent or `podgpu cluster` to look at.",
-            parse=base_address,
-            value_name="URL",
-            default_note="the agent on this machine, else the cluster of the kubeconfig",
-        )
+    url: str | None = optional(
+        "--url",
+        group=TERMINAL,
+        help="The agent or `podgpu cluster` to look at.",
+        parse=base_address,
+        default_note="the agent on this machine, else the cluster of the kubeconfig",
     )

@@ -15,10 +15,10 @@ from podgpu.option.declaration import (
     Environ,
     Option,
     OptionsOf,
-    at_most_one,
-    many,
-    one,
+    optional,
     options_of,
+    repeatable,
+    single,
 )
 
 __all__ = [
@@ -36,8 +36,8 @@ __all__ = [
     "Environ",
     "Option",
     "OptionsOf",
-    "at_most_one",
-    "many",
-    "one",
+    "optional",
     "options_of",
+    "repeatable",
+    "single",
 ]

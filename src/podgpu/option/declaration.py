@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from podgpu.errors import UserError
-from podgpu.option.value import OneOf
+from podgpu.option.value import OneOf, Parser
 
 GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
 WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
@@ -15,6 +15,7 @@ TERMINAL = "Terminal"  # for commands that look at an agent or a cluster; those 
 GROUPS = (GENERAL, SOURCE, KUBERNETES, WEB, DIALECTS, LOG, CLUSTER, STORE, TERMINAL)
 NOT_AN_AGENTS = (CLUSTER, STORE, TERMINAL)  # groups that mean nothing to the agent of one node
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Environ = Mapping[str, str]
 
@@ -25,7 +26,7 @@ class OptionsOf(Protocol):
     def __call__(self, section: type[T], /) -> T: ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Option(Generic[T]):
     """`default` is text as a user would write it. `default_note` describes a default that is not a fixed text.
 
@@ -73,11 +74,12 @@ class Option(Generic[T]):
 
     @property
     def placeholder(self) -> str:
-        return self.value_name or "|".join(self.choices)
+        own = self.parse.value_name if isinstance(self.parse, Parser) else "|".join(self.choices)
+        return self.value_name or own
 
     @property
     def default_text(self) -> str:
-        own = self.default_note or self.default or ""
+        own = self.default_note or self.default or "none"
         others = " or ".join(f"${name}" for name in self.also_from)
         return f"{others}, else {own}" if others else own
 
@@ -94,22 +96,33 @@ class Option(Generic[T]):
         return self.value([self.default])
 
 
-def one(option: Option[T]) -> T:
-    return cast("T", _field(option))
+def _declaring(declare: Callable[P, Option[T]]) -> Callable[P, T]:
+    """Return a function that takes what `declare` takes, and returns a field of a dataclass."""
+
+    def declared(*args: P.args, **kwargs: P.kwargs) -> T:
+        option = declare(*args, **kwargs)
+        return cast("T", field(default_factory=option.default_value, metadata={"option": option}))
+
+    return declared
 
 
-def at_most_one(option: Option[T]) -> T | None:
-    return cast("T | None", _field(option))
+def _optional(declare: Callable[P, Option[T]]) -> Callable[P, Option[T | None]]:
+    return cast("Callable[P, Option[T | None]]", declare)
 
 
-def many(option: Option[T]) -> tuple[T, ...]:
-    return cast("tuple[T, ...]", _field(replace(option, repeatable=True)))
+def _repeatable(declare: Callable[P, Option[T]]) -> Callable[P, Option[tuple[T, ...]]]:
+    def declared(*args: P.args, **kwargs: P.kwargs) -> Option[tuple[T, ...]]:
+        return cast("Option[tuple[T, ...]]", replace(declare(*args, **kwargs), repeatable=True))
+
+    return declared
 
 
-def _field(option: Option[T]) -> object:
-    return field(default_factory=option.default_value, metadata={"option": option})
+# How a field declares its option: always with a value, with a value or None, or with any number of values.
+single = _declaring(Option)
+optional = _declaring(_optional(Option))
+repeatable = _declaring(_repeatable(Option))
 
 
 def options_of(section: type) -> dict[str, Option[Any]]:
     """Return the options of a class by field name, in the order of declaration."""
-    return {one.name: one.metadata["option"] for one in fields(section) if "option" in one.metadata}
+    return {field.name: field.metadata["option"] for field in fields(section) if "option" in field.metadata}

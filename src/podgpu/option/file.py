@@ -8,25 +8,29 @@ from pathlib import Path
 from typing import TypeVar
 
 from podgpu.errors import UserError
+from podgpu.option.value import Parser
 
 T = TypeVar("T")
 _KIB = 1 << 10
 
 
-def existing_file(text: str) -> Path:
+def _existing_file(text: str) -> Path:
     path = Path(text)
     if not path.is_file():
         raise UserError(f"there is no file {text!r}; give the path of one that exists")
     return path.absolute()  # the system's loader looks for a bare name elsewhere
 
 
-def text_file(parse: Callable[[str, str], T], *, kibibytes: int, advice: str) -> Callable[[str], T]:
+existing_file = Parser("PATH", _existing_file)
+
+
+def text_file(parse: Callable[[str, str], T], *, kibibytes: int, advice: str) -> Parser[T]:
     """Turn the text of a file into a value. `parse` gets the path, for its messages, and the text."""
 
     def read(path: str) -> T:
         return parse(path, text_of(path, kibibytes=kibibytes, advice=advice))
 
-    return read
+    return Parser("PATH", read)
 
 
 def text_of(path: str, *, kibibytes: int, advice: str) -> str:

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from podgpu.errors import UserError
 from podgpu.option.spelling import did_you_mean
@@ -11,6 +12,7 @@ from podgpu.option.spelling import did_you_mean
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
+T = TypeVar("T")
 _DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|h)?")
 _SIZE = re.compile(r"([0-9]{1,18})(KiB|MiB|GiB)?")
 _FACTOR = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -20,7 +22,21 @@ _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def duration(shortest: str, longest: str) -> Callable[[str], float]:
+@dataclass(frozen=True, slots=True)
+class Parser(Generic[T]):
+    """Parses a kind of value, which help texts call `value_name`."""
+
+    value_name: str
+    parse: Callable[[str], T]
+
+    def __call__(self, text: str) -> T:
+        return self.parse(text)
+
+
+path = Parser("PATH", Path)
+
+
+def duration(shortest: str, longest: str) -> Parser[float]:
     """Parse to seconds. The bounds are text as a user would write it."""
 
     def parse(text: str) -> float:
@@ -29,7 +45,7 @@ def duration(shortest: str, longest: str) -> Callable[[str], float]:
             raise UserError(f"{text} is out of range; choose {shortest} to {longest}")
         return seconds
 
-    return parse
+    return Parser("DURATION", parse)
 
 
 def _seconds(text: str) -> float:
@@ -48,13 +64,13 @@ def factor(least: float, most: float) -> Callable[[str], float]:
     return parse
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
+def whole(least: int, most: int) -> Parser[int]:
     def parse(text: str) -> int:
         if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
             raise UserError(f"{text!r} does not fit; write a whole number from {least} to {most}")
         return int(text)
 
-    return parse
+    return Parser("NUMBER", parse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +116,7 @@ def absolute_path(text: str) -> str:
     return text
 
 
-def base_address(text: str) -> str:
+def _base_address(text: str) -> str:
     """Parse a URL that paths are added to. It holds no secret: others see the command line."""
     advice = "the address of an agent or a cluster; write it like http://127.0.0.1:19400"
     address = _address(text, advice)
@@ -111,6 +127,9 @@ def base_address(text: str) -> str:
     if address.query or address.fragment:
         raise UserError(f"{text!r} is not {advice}")
     return text.rstrip("/")
+
+
+base_address = Parser("URL", _base_address)
 
 
 def _address(text: str, wanted: str) -> "SplitResult":
@@ -127,7 +146,7 @@ def _address(text: str, wanted: str) -> "SplitResult":
     return address
 
 
-def size(least: str, most: str) -> Callable[[str], int]:
+def size(least: str, most: str) -> Parser[int]:
     """Parse to bytes. The bounds are text as a user would write it."""
 
     def parse(text: str) -> int:
@@ -136,7 +155,7 @@ def size(least: str, most: str) -> Callable[[str], int]:
             raise UserError(f"{text} is out of range; choose {least} to {most}")
         return found
 
-    return parse
+    return Parser("SIZE", parse)
 
 
 def _bytes(text: str) -> int:

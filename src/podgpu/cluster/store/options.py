@@ -5,82 +5,59 @@ from pathlib import Path
 
 from podgpu.cluster.store.login import store_address
 from podgpu.cluster.store.selector import matchers
-from podgpu.option import STORE, Option, at_most_one, one
+from podgpu.option import STORE, optional, single
 from podgpu.option.file import existing_file
 from podgpu.option.value import duration
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    url: str | None = at_most_one(
-        Option(
-            flag="--prometheus.url",
-            group=STORE,
-            help="Prometheus, or a store that answers like it: Thanos, VictoriaMetrics, Mimir. With a path, such as "
-            "/prometheus, if it has one.",
-            parse=store_address,
-            value_name="URL",
-            default_note="none",
-        )
+    url: str | None = optional(
+        "--prometheus.url",
+        group=STORE,
+        help="Prometheus, or a store that answers like it: Thanos, VictoriaMetrics, Mimir. With a path, such as "
+        "/prometheus, if it has one.",
+        parse=store_address,
+        value_name="URL",
     )
-    selector: str | None = at_most_one(
-        Option(
-            flag="--prometheus.selector",
-            group=STORE,
-            help="Which of the store's series to read, where it has those of other clusters too, such as "
-            'cluster="prod".',
-            parse=matchers,
-            value_name="MATCHERS",
-            default_note="all",
-        )
+    selector: str | None = optional(
+        "--prometheus.selector",
+        group=STORE,
+        help="Which of the store's series to read, where it has those of other clusters too, such as "
+        'cluster="prod".',
+        parse=matchers,
+        value_name="MATCHERS",
+        default_note="all",
     )
-    token_file: Path | None = at_most_one(
-        Option(
-            flag="--prometheus.token-file",
-            group=STORE,
-            help="File with a bearer token for the store; read again for every request.",
-            parse=existing_file,
-            value_name="PATH",
-            default_note="none",
-        )
+    token_file: Path | None = optional(
+        "--prometheus.token-file",
+        group=STORE,
+        help="File with a bearer token for the store; read again for every request.",
+        parse=existing_file,
     )
-    password_file: Path | None = at_most_one(
-        Option(
-            flag="--prometheus.password-file",
-            group=STORE,
-            help="File with USER:PASSWORD for the store; read again for every request.",
-            parse=existing_file,
-            value_name="PATH",
-            default_note="none",
-        )
+    password_file: Path | None = optional(
+        "--prometheus.password-file",
+        group=STORE,
+        help="File with USER:PASSWORD for the store; read again for every request.",
+        parse=existing_file,
     )
-    ca_file: Path | None = at_most_one(
-        Option(
-            flag="--prometheus.ca-file",
-            group=STORE,
-            help="Certificate authority of the store.",
-            parse=existing_file,
-            value_name="PATH",
-            default_note="the system's",
-        )
+    ca_file: Path | None = optional(
+        "--prometheus.ca-file",
+        group=STORE,
+        help="Certificate authority of the store.",
+        parse=existing_file,
+        default_note="the system's",
     )
-    headers_file: Path | None = at_most_one(
-        Option(
-            flag="--prometheus.headers-file",
-            group=STORE,
-            help="File with more headers for the store, a line for each, such as 'X-Scope-OrgID: team-a' for Mimir.",
-            parse=existing_file,
-            value_name="PATH",
-            default_note="none",
-        )
+    headers_file: Path | None = optional(
+        "--prometheus.headers-file",
+        group=STORE,
+        help="File with more headers for the store, a line for each, such as 'X-Scope-OrgID: team-a' for Mimir.",
+        parse=existing_file,
     )
-    timeout: float = one(
-        Option(
-            flag="--prometheus.timeout",
-            group=STORE,
-            help="How long the store may take for an answer, from 1s to 10m.",
-            parse=duration("1s", "10m"),
-            value_name="DURATION",
-            default="30s",
-        )
+    timeout: float = single(
+        "--prometheus.timeout",
+        group=STORE,
+        help="How long the store may take for an answer, from 1s to 10m.",
+        parse=duration("1s", "10m"),
+        default="30s",
     )

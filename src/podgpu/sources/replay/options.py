@@ -1,39 +1,31 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from podgpu.option import SOURCE, Option, at_most_one, one
+from podgpu.option import SOURCE, optional, single
 from podgpu.option.file import existing_file
 from podgpu.option.value import OneOf, factor
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    file: Path | None = at_most_one(
-        Option(
-            flag="--replay.file",
-            group=SOURCE,
-            help="A recording to play, made by `podgpu record`.",
-            parse=existing_file,
-            value_name="PATH",
-            default_note="none",
-        )
+    file: Path | None = optional(
+        "--replay.file",
+        group=SOURCE,
+        help="A recording to play, made by `podgpu record`.",
+        parse=existing_file,
     )
-    speed: float = one(
-        Option(
-            flag="--replay.speed",
-            group=SOURCE,
-            help="How many times as fast as it was recorded, from 0.1 to 1000.",
-            parse=factor(0.1, 1000.0),
-            value_name="NUMBER",
-            default="1",
-        )
+    speed: float = single(
+        "--replay.speed",
+        group=SOURCE,
+        help="How many times as fast as it was recorded, from 0.1 to 1000.",
+        parse=factor(0.1, 1000.0),
+        value_name="NUMBER",
+        default="1",
     )
-    loop: str = one(
-        Option(
-            flag="--replay.loop",
-            group=SOURCE,
-            help="Whether to begin again at the end; else the last moment stays.",
-            parse=OneOf(("on", "off")),
-            default="off",
-        )
+    loop: str = single(
+        "--replay.loop",
+        group=SOURCE,
+        help="Whether to begin again at the end; else the last moment stays.",
+        parse=OneOf(("on", "off")),
+        default="off",
     )

@@ -1,18 +1,15 @@
 from dataclasses import dataclass
 
-from podgpu.option import SOURCE, Option, one
+from podgpu.option import SOURCE, single
 from podgpu.option.value import whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    seed: int = one(
-        Option(
-            flag="--simulator.seed",
-            group=SOURCE,
-            help="The same seed gives the same simulated numbers.",
-            parse=whole(0, 2**32 - 1),
-            value_name="NUMBER",
-            default="1",
-        )
+    seed: int = single(
+        "--simulator.seed",
+        group=SOURCE,
+        help="The same seed gives the same simulated numbers.",
+        parse=whole(0, 2**32 - 1),
+        default="1",
     )

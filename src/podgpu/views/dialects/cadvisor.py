@@ -21,14 +21,12 @@ MAKE = "nvidia"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    values: str = option.one(
-        option.Option(
-            flag="--dialect.cadvisor.values",
-            group=option.DIALECTS,
-            help="Whose use /metrics/cadvisor shows: the container's own, or the whole card's as cAdvisor did.",
-            parse=OneOf(("container", "card")),
-            default="container",
-        )
+    values: str = option.single(
+        "--dialect.cadvisor.values",
+        group=option.DIALECTS,
+        help="Whose use /metrics/cadvisor shows: the container's own, or the whole card's as cAdvisor did.",
+        parse=OneOf(("container", "card")),
+        default="container",
     )
 
 

@@ -41,25 +41,21 @@ LATER = Wording(
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    node_ip: str | None = option.at_most_one(
-        option.Option(
-            flag="--node-ip",
-            group=option.DIALECTS,
-            help="Address of this node, for pages that show one.",
-            parse=str,
-            value_name="ADDRESS",
-            default_note="what Kubernetes says, else that of the first Ethernet interface",
-            also_from=("HOST_IP", "hostIP"),
-        )
+    node_ip: str | None = option.optional(
+        "--node-ip",
+        group=option.DIALECTS,
+        help="Address of this node, for pages that show one.",
+        parse=str,
+        value_name="ADDRESS",
+        default_note="what Kubernetes says, else that of the first Ethernet interface",
+        also_from=("HOST_IP", "hostIP"),
     )
-    labels: str = option.one(
-        option.Option(
-            flag="--dialect.gpu-mem-monitor.labels",
-            group=option.DIALECTS,
-            help="Labels of /metrics/gpu-mem-monitor: those of its README, or those its later versions had.",
-            parse=OneOf(("readme", "later")),
-            default="readme",
-        )
+    labels: str = option.single(
+        "--dialect.gpu-mem-monitor.labels",
+        group=option.DIALECTS,
+        help="Labels of /metrics/gpu-mem-monitor: those of its README, or those its later versions had.",
+        parse=OneOf(("readme", "later")),
+        default="readme",
     )
 
 

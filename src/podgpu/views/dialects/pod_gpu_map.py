@@ -41,14 +41,12 @@ class MapRow(Struct, frozen=True, order=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    deprecated: str = option.one(
-        option.Option(
-            flag="--dialect.pod-gpu-map.deprecated",
-            group=option.DIALECTS,
-            help="Whether /metrics/pod-gpu-map also has a POD_GPU_MAP_INFO_N for each row.",
-            parse=OneOf(("on", "off")),
-            default="off",
-        )
+    deprecated: str = option.single(
+        "--dialect.pod-gpu-map.deprecated",
+        group=option.DIALECTS,
+        help="Whether /metrics/pod-gpu-map also has a POD_GPU_MAP_INFO_N for each row.",
+        parse=OneOf(("on", "off")),
+        default="off",
     )
 
 

@@ -48,33 +48,27 @@ class PodRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    gpu_id: str = option.one(
-        option.Option(
-            flag="--dialect.vgpu-monitor.gpu-id",
-            group=option.DIALECTS,
-            help="What gpu_id is on /metrics/vgpu-monitor: the GPU's index, or its place among the pod's own.",
-            parse=OneOf(("index", "slot")),
-            default="index",
-        )
+    gpu_id: str = option.single(
+        "--dialect.vgpu-monitor.gpu-id",
+        group=option.DIALECTS,
+        help="What gpu_id is on /metrics/vgpu-monitor: the GPU's index, or its place among the pod's own.",
+        parse=OneOf(("index", "slot")),
+        default="index",
     )
-    utilization: str = option.one(
-        option.Option(
-            flag="--dialect.vgpu-monitor.utilization",
-            group=option.DIALECTS,
-            help="Utilization on /metrics/vgpu-monitor: of the whole GPU, or of the pod's share of it.",
-            parse=OneOf(("physical", "multiplied")),
-            default="physical",
-        )
+    utilization: str = option.single(
+        "--dialect.vgpu-monitor.utilization",
+        group=option.DIALECTS,
+        help="Utilization on /metrics/vgpu-monitor: of the whole GPU, or of the pod's share of it.",
+        parse=OneOf(("physical", "multiplied")),
+        default="physical",
     )
-    namespace: str = option.one(
-        option.Option(
-            flag="--dialect.vgpu-monitor.namespace",
-            group=option.DIALECTS,
-            help="Whether every pod on /metrics/vgpu-monitor has a namespace label. Without it, only a pod that came "
-            "after another of its name has one.",
-            parse=OneOf(("on", "off")),
-            default="off",
-        )
+    namespace: str = option.single(
+        "--dialect.vgpu-monitor.namespace",
+        group=option.DIALECTS,
+        help="Whether every pod on /metrics/vgpu-monitor has a namespace label. Without it, only a pod that came "
+        "after another of its name has one.",
+        parse=OneOf(("on", "off")),
+        default="off",
     )
 
 

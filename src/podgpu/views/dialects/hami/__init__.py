@@ -128,14 +128,12 @@ MIG = Naming(
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    names: str = option.one(
-        option.Option(
-            flag="--dialect.hami.names",
-            group=option.DIALECTS,
-            help="Names on /metrics/hami: those since HAMi 2.9, those before, or both.",
-            parse=OneOf(("new", "legacy", "both")),
-            default="new",
-        )
+    names: str = option.single(
+        "--dialect.hami.names",
+        group=option.DIALECTS,
+        help="Names on /metrics/hami: those since HAMi 2.9, those before, or both.",
+        parse=OneOf(("new", "legacy", "both")),
+        default="new",
     )
 
 
