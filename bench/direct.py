@@ -4,16 +4,15 @@ import sys
 from statistics import median
 from time import monotonic, sleep
 
-from podgpu.sources.nvml.event import EventListener
-from podgpu.sources.nvml.handle import Journal
+from podgpu.sources.nvml.handle import CallTracker
 from podgpu.sources.nvml.reader import GpuReader
-from podgpu.sources.nvml.session import Session
+from podgpu.sources.nvml.session import EventListener, Session
 
 
 def main() -> None:
     cycles, pause = int(sys.argv[1]), float(sys.argv[2])
-    for found in Session(None, Journal(), EventListener()).refresh():
-        card = GpuReader(found.raw, found.uuid, found.index, Journal())
+    for found in Session(None, CallTracker(), EventListener()).refresh():
+        card = GpuReader(found.raw, found.uuid, found.index, CallTracker())
         card.read()
         print(median(_seconds(card, pause) for _ in range(cycles)))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.figure import Figure
-from podgpu.sources.nvml.sampler import Sampler
+from podgpu.sources.nvml.source import NvmlSource
 from tests.fakenvml.build import build
 from tests.fakenvml.fake_node import eight_gpu_node, environment, h200_delays
 
@@ -63,7 +63,7 @@ def _cycle(fake: dict[str, str]) -> float:
 
 
 async def _read_often() -> float:
-    sampler = Sampler(interval=5, library=None)
+    sampler = NvmlSource(interval=5, library=None)
     await sampler.read()  # the first also loads the library
     seconds = []
     for _ in range(CYCLES):

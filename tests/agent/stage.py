@@ -16,7 +16,7 @@ from podgpu.kube.podresources import PodResources
 from podgpu.kube.workloads import Workloads
 from podgpu.model import Balance, Booking, Card, Claim, PartStatus, Pod, Rest, Snapshot
 from podgpu.model.ports import PodSource
-from podgpu.sources.nvml.sampler import Sampler
+from podgpu.sources.nvml.source import NvmlSource
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.fake_node import FakeNode, environment
@@ -99,7 +99,7 @@ async def agent_over(
         workloads=workloads,
         to_close=[allocations, workloads, *([api] if api else [])],
     )
-    source = Sampler(interval=INTERVAL, library=None)
+    source = NvmlSource(interval=INTERVAL, library=None)
     agent = Agent(source, node=NODE, interval=INTERVAL, terms=TERMS, attribution=attribution)
     running = asyncio.create_task(agent.run())
     try:

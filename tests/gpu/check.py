@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "src"))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
 
-from podgpu.sources.nvml.sampler import Sampler  # noqa: E402 - the path is set above
+from podgpu.sources.nvml.source import NvmlSource  # noqa: E402 - the path is set above
 
 LOAD = ROOT / "tests" / "gpu" / "load.py"
 NOBODY = 65534
@@ -187,7 +187,7 @@ def pcie_bytes() -> list[Check]:
 
 
 async def _copy_and_count(process: subprocess.Popen[str]) -> tuple[int, float]:
-    sampler = Sampler(interval=1, library=None)
+    sampler = NvmlSource(interval=1, library=None)
     assert process.stdin and process.stdout
     process.stdout.readline()  # memory is allocated, nothing copied yet
     before = await _received(sampler)
@@ -201,7 +201,7 @@ async def _copy_and_count(process: subprocess.Popen[str]) -> tuple[int, float]:
     return int(process.stdout.readline()), after - before
 
 
-async def _received(sampler: Sampler) -> float:
+async def _received(sampler: NvmlSource) -> float:
     while not (report := await sampler.read()).devices:
         continue  # the driver may be busy with the other process
     readings = report.devices[0].readings
@@ -250,7 +250,7 @@ async def _release_side_by_side() -> int:
 
 
 async def _release_often(times: int) -> int:
-    sampler = Sampler(interval=5, library=None)
+    sampler = NvmlSource(interval=5, library=None)
     bad = 0
     for _ in range(times):
         report = await sampler.read()

@@ -35,7 +35,7 @@ from podgpu.host.processor_time import processor_time_us  # noqa: E402
 from podgpu.host.procfs import Procfs  # noqa: E402
 from podgpu.kube.log_dirs import LogDirs  # noqa: E402
 from podgpu.model import Booking, Card, Snapshot  # noqa: E402
-from podgpu.sources.nvml.sampler import Sampler  # noqa: E402
+from podgpu.sources.nvml.source import NvmlSource  # noqa: E402
 from podgpu.sources.switches.watcher import Watcher  # noqa: E402
 from tests.gpu.switching.listening import Check, Listening  # noqa: E402
 from tests.gpu.work import Load, Tenant, at_work, balances, booked  # noqa: E402
@@ -58,7 +58,7 @@ RESTS = Tenant("evasion-b", "tensor", 0.18, 0.02, 0.5)  # as often, but whenever
 class Running:
     agent: Agent
     watcher: Watcher | None
-    sampler: Sampler
+    sampler: NvmlSource
 
     def cpu_ms(self) -> tuple[float, float]:
         """Return the processor time of the sampler and of the reading process so far."""
@@ -82,7 +82,7 @@ async def running(folder: Path, *, checks: bool) -> AsyncIterator[Running]:
         lookout=Lookout(watcher, always=False, checks_only=True) if watcher else None,
         processor_time=ProcessorTime(partial(processor_time_us, Path("/proc"))),
     )
-    sampler = Sampler(interval=INTERVAL, library=None, watched=attribution.watched)
+    sampler = NvmlSource(interval=INTERVAL, library=None, watched=attribution.watched)
     agent = Agent(sampler, node="bench", interval=INTERVAL, terms=TERMS, attribution=attribution)
     task = asyncio.create_task(agent.run())
     try:

@@ -26,7 +26,7 @@ from podgpu.host.procfs import Procfs
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.podresources import Allocated
 from podgpu.model import Allocation, PartStatus, Snapshot
-from podgpu.sources.nvml.sampler import Sampler
+from podgpu.sources.nvml.source import NvmlSource
 from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked, fresh, memory_of_nvidia_smi
 from tests.tree import TERMS
 
@@ -91,7 +91,7 @@ async def observe(loads: list[Load], folder: Path) -> tuple[Snapshot, Snapshot]:
         processes=Procfs(Path("/proc")),
     )
     agent = Agent(
-        Sampler(interval=INTERVAL, library=None),
+        NvmlSource(interval=INTERVAL, library=None),
         node="bench",
         interval=INTERVAL,
         terms=TERMS,

@@ -29,7 +29,7 @@ from podgpu.agent.loop import Agent  # noqa: E402
 from podgpu.host.procfs import Procfs  # noqa: E402
 from podgpu.kube.log_dirs import LogDirs  # noqa: E402
 from podgpu.model import Card  # noqa: E402
-from podgpu.sources.nvml.sampler import Sampler  # noqa: E402
+from podgpu.sources.nvml.source import NvmlSource  # noqa: E402
 from tests.gpu.looks import Looks  # noqa: E402
 from tests.gpu.work import (  # noqa: E402
     INTERVAL,
@@ -79,7 +79,7 @@ async def watched(folder: Path) -> tuple[list[Minute], dict[int, int]]:
         interval=INTERVAL, pod_sources=[LogDirs(folder)], processes=Procfs(Path("/proc"))
     )
     agent = Agent(
-        Sampler(interval=INTERVAL, library=None),
+        NvmlSource(interval=INTERVAL, library=None),
         node="bench",
         interval=INTERVAL,
         terms=TERMS,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podgpu.sources.nvml.gpm.tenths import DELAYS, TENTH, Glimpse
+from podgpu.sources.nvml.window_split import DELAYS, TENTH, BusySample
 from tests.looks.switches import by_looks, glimpsed
 
 STEP = 2_000_000
@@ -49,13 +49,13 @@ def _stamp(stamps: Sequence[int]) -> int:
 
 
 def _fit(
-    glimpses: Sequence[Glimpse], phase: int, work: Callable[[float], float], scale: float
+    glimpses: Sequence[BusySample], phase: int, work: Callable[[float], float], scale: float
 ) -> tuple[float, int]:
     return min((_error(glimpses, delay, phase, work, scale), delay) for delay in DELAYS)
 
 
 def _error(
-    glimpses: Sequence[Glimpse], delay: int, phase: int, work: Callable[[float], float], scale: float
+    glimpses: Sequence[BusySample], delay: int, phase: int, work: Callable[[float], float], scale: float
 ) -> float:
     found = []
     for one in glimpses:
@@ -65,7 +65,9 @@ def _error(
     return _mean(found)
 
 
-def _constant(glimpses: Sequence[Glimpse], lag: int, work: Callable[[float], float], scale: float) -> float:
+def _constant(
+    glimpses: Sequence[BusySample], lag: int, work: Callable[[float], float], scale: float
+) -> float:
     return _mean(
         [
             abs(

@@ -19,7 +19,7 @@ from podgpu.ledger.book import book
 from podgpu.ledger.residency import Evidence
 from podgpu.model import BusyWindow, ContainerRef, Device, Holder, Process, Slice, Span, SwitchLog
 from podgpu.model.card import Band
-from podgpu.sources.nvml.gpm.tenths import Glimpse, Tenths
+from podgpu.sources.nvml.window_split import BusySample, WindowSplitter
 from tests.looks.replay import ABLE, CARD, true_shares
 
 RECORDED = Path(__file__).parent / "recorded" / "h200-switches.json.xz"
@@ -51,20 +51,21 @@ def slices(recorded: dict[str, Any]) -> tuple[Slice, ...]:
     )
 
 
-def glimpsed(recorded: dict[str, Any]) -> list[Glimpse]:
+def glimpsed(recorded: dict[str, Any]) -> list[BusySample]:
     return [
-        Glimpse(round(begin * 1e9), round(end * 1e9), busy / 100) for begin, end, busy in recorded["gpm"][1:]
+        BusySample(round(begin * 1e9), round(end * 1e9), busy / 100)
+        for begin, end, busy in recorded["gpm"][1:]
     ]
 
 
 def by_tenths(recorded: dict[str, Any], cycle_ns: int = CYCLE_NS) -> list[BusyWindow]:
     """The windows that the sampler makes of the driver's and GPM's, cycle by cycle."""
-    cutter, windows, found = Tenths(), by_looks(recorded), list[BusyWindow]()
+    cutter, windows, found = WindowSplitter(), by_looks(recorded), list[BusyWindow]()
     glimpses = glimpsed(recorded)
     begin, end = windows[0].begin_ns, max(windows[-1].end_ns, glimpses[-1].end_ns)
     for now in range(begin + cycle_ns, end + 2 * cycle_ns, cycle_ns):
         fresh = [one for one in windows if now - cycle_ns < one.end_ns <= now]
-        found += cutter.cut(fresh, [one for one in glimpses if now - cycle_ns < one.end_ns <= now])
+        found += cutter.split(fresh, [one for one in glimpses if now - cycle_ns < one.end_ns <= now])
     return found
 
 

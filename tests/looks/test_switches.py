@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from podgpu.model import BusyWindow, Span
-from podgpu.sources.nvml.gpm.tenths import AHEAD, TENTH
+from podgpu.sources.nvml.window_split import AHEAD, TENTH
 from tests.looks.lag import measured
 from tests.looks.switches import by_cycle, by_looks, by_tenths, findings, recording, sheets, slices
 

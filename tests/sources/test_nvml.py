@@ -8,7 +8,7 @@ import pytest
 
 from podgpu.model import Device
 from podgpu.sources.nvml import process, reader
-from podgpu.sources.nvml.handle import Handle, Journal
+from podgpu.sources.nvml.handle import CallTracker, Handle
 from podgpu.sources.nvml.process import Utilization
 from podgpu.sources.nvml.reader import GpuReader
 from tests.fakenvml.fake_node import FakeFault, FakeGpu, FakeProcess, h200, refused
@@ -19,7 +19,7 @@ HOUR = 3600 * 1_000_000
 
 
 def card_of(stage: Stage, gpu: FakeGpu, *faults: FakeFault) -> GpuReader:
-    return GpuReader(stage.play(gpu, faults=list(faults)), gpu.uuid, 0, Journal())
+    return GpuReader(stage.play(gpu, faults=list(faults)), gpu.uuid, 0, CallTracker())
 
 
 def values(device: Device, metric: str) -> list[float]:
@@ -60,7 +60,7 @@ def test_a_list_that_cannot_be_read_counts_no_processes(stage: Stage, kind: str)
 def test_a_clock_set_back_hides_use_for_one_reading_only(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handle = Handle(stage.play(busy_card()), Journal())
+    handle = Handle(stage.play(busy_card()), CallTracker())
     right = process._now
     with monkeypatch.context() as ahead:
         ahead.setattr(process, "_now", lambda: right() + HOUR)
@@ -75,7 +75,7 @@ def test_a_clock_set_back_between_two_readings_hides_use_although_time_went_on(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Set back by three of five seconds, it seems that two have passed."""
-    handle = Handle(stage.play(busy_card()), Journal())
+    handle = Handle(stage.play(busy_card()), CallTracker())
     utilization, listed = Utilization(handle), process.running(handle, None).processes
     right, second = process._now, 1_000_000
     began = time.monotonic_ns()

@@ -4,7 +4,7 @@ import pynvml
 import pytest
 
 from podgpu.model import Device
-from podgpu.sources.nvml.handle import Journal
+from podgpu.sources.nvml.handle import CallTracker
 from podgpu.sources.nvml.reader import GpuReader
 from tests.fakenvml.fake_node import UNKNOWN, FakeFault, FakeGpu, FakeMig
 from tests.fakenvml.stage import Stage, mig_card
@@ -12,9 +12,9 @@ from tests.fakenvml.stage import Stage, mig_card
 CALLS = ["nvmlDeviceGetGpuInstanceById", "nvmlGpuInstanceGetInfo"]
 
 
-def card_of(stage: Stage, gpu: FakeGpu, *faults: FakeFault) -> tuple[GpuReader, Journal]:
-    journal = Journal()
-    return GpuReader(stage.play(gpu, faults=list(faults)), gpu.uuid, 0, journal), journal
+def card_of(stage: Stage, gpu: FakeGpu, *faults: FakeFault) -> tuple[GpuReader, CallTracker]:
+    tracker = CallTracker()
+    return GpuReader(stage.play(gpu, faults=list(faults)), gpu.uuid, 0, tracker), tracker
 
 
 def starts(device: Device) -> dict[str, int | None]:
@@ -45,19 +45,19 @@ def test_a_new_cut_is_asked_again(stage: Stage) -> None:
 @pytest.mark.parametrize("call", CALLS)
 def test_who_may_not_ask_has_instances_without_their_place(stage: Stage, call: str) -> None:
     refusal = FakeFault(f"return {pynvml.NVML_ERROR_NO_PERMISSION}", call)
-    card, journal = card_of(stage, mig_card(), refusal)
+    card, tracker = card_of(stage, mig_card(), refusal)
     device = card.read()
     assert starts(device) == {"MIG-a": None, "MIG-b": None}
     assert device.fault is None
-    assert journal.errors["no_permission"] == 0
+    assert tracker.errors["no_permission"] == 0
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_failure_costs_the_place_and_is_counted(stage: Stage, call: str) -> None:
     failure = FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", call, times=1)
-    card, journal = card_of(stage, mig_card(), failure)
+    card, tracker = card_of(stage, mig_card(), failure)
     assert starts(card.read()) == {"MIG-a": None, "MIG-b": 2}
-    assert journal.errors["unknown_error"] == 1
+    assert tracker.errors["unknown_error"] == 1
 
 
 def test_a_place_that_is_no_figure_is_not_known(stage: Stage) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric
-from podgpu.sources.nvml.handle import Journal
+from podgpu.sources.nvml.handle import CallTracker
 from podgpu.sources.nvml.plan import SENTINELS, reading
 
 BLANKS = [first + step for first in (2**31 - 16, 2**63 - 16) for step in range(4)]
@@ -19,8 +19,8 @@ def widest() -> Metric:
 
 def outcome(row: Metric, value: int) -> tuple[int, int]:
     """Return how many readings and how many errors the value makes."""
-    journal = Journal()
-    return len(list(reading(row, value, journal))), journal.errors["implausible_value"]
+    tracker = CallTracker()
+    return len(list(reading(row, value, tracker))), tracker.errors["implausible_value"]
 
 
 @pytest.mark.parametrize("value", NOT_AVAILABLE, ids=hex)

@@ -48,7 +48,7 @@ CALLS = {
     "doctor": "__import__('socket')",
 }
 STRANGERS = {
-    "podgpu.sources.dcgm.parse": "podgpu.sources.nvml.wire",
+    "podgpu.sources.dcgm.parse": "podgpu.sources.nvml.handle",
     "podgpu.sharing.kai": "podgpu.sharing.gke",
     "podgpu.views.dialects.hami": "podgpu.views.dialects.cadvisor",
 }

@@ -42,11 +42,10 @@ def kill(process: Process) -> None:
         process.kill()
 
 
-async def stop(process: Process, request: Struct) -> bool:
-    """Ask it to stop, then use growing force. Return False if it is still there: it holds the driver."""
+async def stop(process: Process) -> bool:
+    """Close its stdin, then use growing force. Return False if it is still there: it holds the driver."""
     assert process.stdin  # noqa: S101 - started with pipes
     with suppress(ConnectionError, RuntimeError):
-        send(process, request)
         process.stdin.close()
     for force in (process.terminate, process.kill, lambda: None):
         try:

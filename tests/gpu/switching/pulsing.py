@@ -6,17 +6,17 @@ from typing import Self
 
 import pynvml
 
-from podgpu.sources.nvml.child import BEAT_SECONDS
-from podgpu.sources.nvml.gpm.pulse import Pulse
-from podgpu.sources.nvml.gpm.tenths import Glimpse
-from podgpu.sources.nvml.handle import Handle, Journal
+from podgpu.sources.nvml.child import BUSY_SAMPLE_SECONDS
+from podgpu.sources.nvml.gpm import BusySampler
+from podgpu.sources.nvml.handle import CallTracker, Handle
+from podgpu.sources.nvml.window_split import BusySample
 
 
 class Pulsing:
     """Records from entering to leaving."""
 
     def __init__(self) -> None:
-        self.glimpses: list[Glimpse] = []
+        self.glimpses: list[BusySample] = []
         self.cpu_ms = 0.0  # for each second
         self._over = Event()
         self._thread = Thread(target=self._run)
@@ -32,11 +32,11 @@ class Pulsing:
         pynvml.nvmlShutdown()
 
     def _run(self) -> None:
-        pulse = Pulse(Handle(pynvml.nvmlDeviceGetHandleByIndex(0), Journal()))
+        busy_sampler = BusySampler(Handle(pynvml.nvmlDeviceGetHandleByIndex(0), CallTracker()))
         began = due = time.monotonic()
         while not self._over.wait(max(0.0, due - time.monotonic())):
-            pulse.beat()
-            self.glimpses += pulse.taken()
-            due += BEAT_SECONDS
-        pulse.close()
+            busy_sampler.sample()
+            self.glimpses += busy_sampler.drain()
+            due += BUSY_SAMPLE_SECONDS
+        busy_sampler.close()
         self.cpu_ms = 1000 * time.thread_time() / (time.monotonic() - began)

@@ -11,7 +11,7 @@ from podgpu.agent.loop import Agent
 from podgpu.host.procfs import Procfs
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.model import Card, Snapshot
-from podgpu.sources.nvml.sampler import Sampler
+from podgpu.sources.nvml.source import NvmlSource
 from podgpu.sources.switches.watcher import Watcher
 from tests.gpu.switching.listening import Check
 from tests.gpu.tenants import band_of, truth
@@ -42,7 +42,7 @@ async def _watched(folder: Path) -> tuple[Snapshot, bool, float]:
         processes=Procfs(Path("/proc")),
         lookout=Lookout(Watcher(), always=False),
     )
-    sampler = Sampler(interval=INTERVAL, library=None, watched=attribution.watched)
+    sampler = NvmlSource(interval=INTERVAL, library=None, watched=attribution.watched)
     agent = Agent(sampler, node="bench", interval=INTERVAL, terms=TERMS, attribution=attribution)
     running = asyncio.create_task(agent.run())
     snapshot, deadline = agent.snapshot, time.monotonic() + LONGEST

@@ -12,7 +12,7 @@ from typing import Any
 
 import pynvml
 
-from podgpu.sources.nvml.gpm.tenths import AHEAD, TENTH
+from podgpu.sources.nvml.window_split import AHEAD, TENTH
 from tests.gpu.looks import Looks
 from tests.gpu.switching.listening import Check, Heard, Listening
 from tests.gpu.switching.pulsing import Pulsing

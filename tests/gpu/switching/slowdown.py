@@ -36,7 +36,12 @@ def _busy(name: str, kind: str) -> Tenant:
 CASES = (
     Case("a tenant alone, products", (_busy("cost-0", "tensor"),), "on", 0.2),
     Case("a tenant alone, copies", (_busy("cost-1", "mem"),), "on", 0.2),
-    Case("two in contention, GPM too", (_busy("cost-2", "tensor"), _busy("cost-3", "tensor")), "pulse", 2.0),
+    Case(
+        "two in contention, GPM too",
+        (_busy("cost-2", "tensor"), _busy("cost-3", "tensor")),
+        "busy_sampler",
+        2.0,
+    ),
 )
 
 

@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import pynvml
 
-from podgpu.sources.nvml.child import BEAT_SECONDS
-from podgpu.sources.nvml.gpm.pulse import Pulse
-from podgpu.sources.nvml.handle import Handle, Journal
+from podgpu.sources.nvml.child import BUSY_SAMPLE_SECONDS
+from podgpu.sources.nvml.gpm import BusySampler
+from podgpu.sources.nvml.handle import CallTracker, Handle
 from podgpu.sources.switches.child import DRAIN_SECONDS, Reader
 from tests.gpu.switching.listening import MINOR
 
@@ -57,19 +57,19 @@ class Reading:
         self._switches = self._lost = 0
         self._pulse = _pulse() if with_pulse else None
         self._drain_due = self._began + DRAIN_SECONDS
-        self._beat_due = self._began
+        self._sample_due = self._began
 
     def turn(self) -> float:
         """Do what is due. Return for how long nothing is."""
         now = time.monotonic()
-        if self._pulse and now >= self._beat_due:
-            self._pulse.beat()
-            self._pulse.taken()
-            self._beat_due += BEAT_SECONDS
+        if self._pulse and now >= self._sample_due:
+            self._pulse.sample()
+            self._pulse.drain()
+            self._sample_due += BUSY_SAMPLE_SECONDS
         if now >= self._drain_due:
             self._answer()
             self._drain_due += DRAIN_SECONDS
-        due = min(self._drain_due, self._beat_due) if self._pulse else self._drain_due
+        due = min(self._drain_due, self._sample_due) if self._pulse else self._drain_due
         return max(0.0, due - time.monotonic())
 
     def close(self) -> dict[str, float]:
@@ -87,8 +87,8 @@ class Reading:
             self._switches += answer.log.switches
 
 
-def _pulse() -> Pulse:
-    return Pulse(Handle(pynvml.nvmlDeviceGetHandleByIndex(0), Journal()))
+def _pulse() -> BusySampler:
+    return BusySampler(Handle(pynvml.nvmlDeviceGetHandleByIndex(0), CallTracker()))
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import pynvml
 import pytest
 
 from podgpu.model import Process
-from podgpu.sources.nvml.handle import Handle, Journal
+from podgpu.sources.nvml.handle import CallTracker, Handle
 from podgpu.sources.nvml.process import running
 from tests.fakenvml.build import build
 from tests.fakenvml.drivers import FORMS, LACKS
@@ -71,7 +71,7 @@ def test_an_older_form_that_fails_makes_the_list_incomplete(stage: Stage, kind: 
         FakeFault(f"return {pynvml.NVML_ERROR_NOT_SUPPORTED}", f"{lists}_v3"),
         FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", f"{lists}_v2"),
     ]
-    handle = Handle(stage.play(h200(0), faults=faults), Journal())
+    handle = Handle(stage.play(h200(0), faults=faults), CallTracker())
     assert not running(handle, None).is_complete
 
 
@@ -80,10 +80,10 @@ def test_an_error_of_the_first_form_is_counted_and_no_list(library: Path, stage:
     gpu = h200(0)
     gpu.processes = [FakeProcess(70, 1 << 30)]
     handle = Handle(
-        stage.play(gpu, faults=[FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", LIST)]), Journal()
+        stage.play(gpu, faults=[FakeFault(f"return {pynvml.NVML_ERROR_UNKNOWN}", LIST)]), CallTracker()
     )
     assert running(handle, None) == ((), False)
-    assert handle.journal.errors["unknown_error"] == 1
+    assert handle.tracker.errors["unknown_error"] == 1
     stage.node.faults = []
     stage.rewrite()
     assert running(handle, None) == (

@@ -5,9 +5,8 @@ from msgspec.structs import replace
 
 from podgpu.agent.counters import Counters
 from podgpu.model import Device, Gpu, Reading
-from podgpu.sources.nvml.event import EventListener
-from podgpu.sources.nvml.handle import Journal
-from podgpu.sources.nvml.session import Session
+from podgpu.sources.nvml.handle import CallTracker
+from podgpu.sources.nvml.session import EventListener, Session
 from tests.fakenvml.fake_node import FakeFault, h200
 from tests.fakenvml.stage import Stage, mig_card
 from tests.sources.test_nvml import card_of, values
@@ -19,15 +18,15 @@ def test_a_uuid_that_is_no_text_costs_its_own_card_alone(stage: Stage) -> None:
     odd = h200(1)
     odd.uuid = GARBLED
     stage.play(h200(0), odd)
-    journal = Journal()
-    found = Session(None, journal, EventListener()).refresh()
+    tracker = CallTracker()
+    found = Session(None, tracker, EventListener()).refresh()
     assert [(one.uuid != "", one.reason) for one in found] == [(True, ""), (False, "not_text")]
-    assert journal.errors["not_text"] == 1
+    assert tracker.errors["not_text"] == 1
 
 
 def test_a_version_that_is_no_text_costs_nothing_else(stage: Stage) -> None:
     stage.play(h200(0), driver="580.\udcff")
-    session = Session(None, Journal(), EventListener())
+    session = Session(None, CallTracker(), EventListener())
     assert [one.reason for one in session.refresh()] == [""]
     assert session.driver_version == ""
 
@@ -37,7 +36,7 @@ def test_more_instances_than_a_card_can_have_are_none(stage: Stage) -> None:
     device = card.read()
     assert device.fault is None
     assert device.instances == ()
-    assert card._handle.journal.errors["implausible_value"] >= 1
+    assert card._handle.tracker.errors["implausible_value"] >= 1
 
 
 def test_a_negative_activity_is_absent_and_takes_nothing_from_a_counter(stage: Stage) -> None:

@@ -6,7 +6,7 @@ import pytest
 from podgpu.model import Refused
 from podgpu.sources.nvml import failure, reader
 from podgpu.sources.nvml.failure import Refusals
-from podgpu.sources.nvml.handle import Journal
+from podgpu.sources.nvml.handle import CallTracker
 from podgpu.sources.nvml.reader import GpuReader
 from tests.fakenvml.fake_node import FakeFault, FakeGpu, h200, refused
 from tests.fakenvml.stage import Stage
@@ -28,26 +28,26 @@ def test_pauses_grow_to_an_hour_and_start_over_after_an_answer() -> None:
     refusals = Refusals(clock)
     pauses = []
     for _ in range(20):
-        refusals.note(KEY, UNSUPPORTED)
+        refusals.record_refusal(KEY, UNSUPPORTED)
         began = clock.now
-        while refusals.rests(KEY):
+        while refusals.is_paused(KEY):
             clock.now += 1.0
         pauses.append(clock.now - began)
     assert pauses[:4] == [1.0, 2.0, 4.0, 8.0]
     assert pauses[-1] == failure.LONGEST_PAUSE
-    refusals.lift(KEY)
-    assert not refusals.holds(KEY)
-    refusals.note(KEY, UNSUPPORTED)
+    refusals.record_answer(KEY)
+    assert not refusals.is_refused(KEY)
+    refusals.record_refusal(KEY, UNSUPPORTED)
     clock.now += 1.0
-    assert not refusals.rests(KEY)
+    assert not refusals.is_paused(KEY)
 
 
 def test_what_the_library_lacks_is_never_asked_again() -> None:
     clock = Clock()
     refusals = Refusals(clock)
-    refusals.note(KEY, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, forever=True)
+    refusals.record_refusal(KEY, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, forever=True)
     clock.now += 1e9
-    assert refusals.rests(KEY)
+    assert refusals.is_paused(KEY)
 
 
 @pytest.fixture
@@ -95,10 +95,10 @@ CALLS = (
 @pytest.mark.usefixtures("asks_at_once")
 def test_one_refusal_hides_nothing(stage: Stage, call: str, code: int) -> None:
     raw = stage.play(h200(0), faults=[FakeFault(f"return {code}", call, times=1)])
-    card = GpuReader(raw, "GPU-0", 0, Journal())
+    card = GpuReader(raw, "GPU-0", 0, CallTracker())
     card.read()
     device = card.read()
-    whole = GpuReader(raw, "GPU-0", 0, Journal()).read()
+    whole = GpuReader(raw, "GPU-0", 0, CallTracker()).read()
     assert {one.metric for one in device.readings} == {one.metric for one in whole.readings}
     assert (device.gpu.model, device.gpu.minor) == (whole.gpu.model, whole.gpu.minor)
     assert device.ability == whole.ability

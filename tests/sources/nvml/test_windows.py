@@ -9,15 +9,15 @@ import pytest
 
 from podgpu.model import BusyWindow
 from podgpu.sources.nvml import process
-from podgpu.sources.nvml.handle import Handle, Journal
-from podgpu.sources.nvml.process import Windows
+from podgpu.sources.nvml.handle import CallTracker, Handle
+from podgpu.sources.nvml.process import DriverWindows
 from podgpu.sources.nvml.reader import GpuReader
 from tests.fakenvml.fake_node import FakeFault, h200
 from tests.fakenvml.stage import Stage, mig_card
 
 
-def windows_of(stage: Stage, *faults: FakeFault) -> Windows:
-    return Windows(Handle(stage.play(h200(0), faults=list(faults)), Journal()))
+def windows_of(stage: Stage, *faults: FakeFault) -> DriverWindows:
+    return DriverWindows(Handle(stage.play(h200(0), faults=list(faults)), CallTracker()))
 
 
 def test_every_window_comes_once(stage: Stage) -> None:
@@ -86,7 +86,7 @@ def test_windows_of_before_the_clock_was_set_back_are_never_taken_for_new_ones(
     raw = stage.play(h200(0))
     clock = PlayedClock(monkeypatch)
     samples = Samples(clock, monkeypatch)
-    windows = Windows(Handle(raw, Journal()))
+    windows = DriverWindows(Handle(raw, CallTracker()))
     for _ in range(6):
         samples.run(interval, busy=90)
         assert len(windows.read()) == 5 * interval
@@ -104,7 +104,7 @@ def test_a_clock_that_is_set_forward_costs_no_window(stage: Stage, monkeypatch: 
     raw = stage.play(h200(0))
     clock = PlayedClock(monkeypatch)
     samples = Samples(clock, monkeypatch)
-    windows = Windows(Handle(raw, Journal()))
+    windows = DriverWindows(Handle(raw, CallTracker()))
     clock.set_by = 3600 * SECOND
     samples.run(1, busy=50)
     assert len(windows.read()) == 5
@@ -119,7 +119,7 @@ def test_a_card_that_refuses_them_is_left_alone(stage: Stage) -> None:
 
 def test_they_are_read_only_if_somebody_asks(stage: Stage) -> None:
     card = h200(0)
-    reader = GpuReader(stage.play(card), card.uuid, 0, Journal())
+    reader = GpuReader(stage.play(card), card.uuid, 0, CallTracker())
     assert reader.read().windows == ()
     reader._windows._last_stamp -= 1_000_000
     assert reader.read(windows=True).windows
@@ -131,7 +131,7 @@ def test_those_that_nobody_asked_for_in_time_are_left_out(
     card = h200(0)
     raw = stage.play(card)
     samples = Samples(PlayedClock(monkeypatch), monkeypatch)
-    reader = GpuReader(raw, card.uuid, 0, Journal())
+    reader = GpuReader(raw, card.uuid, 0, CallTracker())
     samples.run(1, busy=50)
     assert reader.read().windows == ()
     samples.run(0.4, busy=50)
@@ -140,5 +140,5 @@ def test_those_that_nobody_asked_for_in_time_are_left_out(
 
 def test_a_card_in_instances_has_none(stage: Stage) -> None:
     card = mig_card()
-    reader = GpuReader(stage.play(card), card.uuid, 0, Journal())
+    reader = GpuReader(stage.play(card), card.uuid, 0, CallTracker())
     assert reader.read(windows=True).windows == ()

@@ -3,23 +3,22 @@
 All calls happen in the sampler, a child process of the agent. A hung call, a lost GPU or a crash in the driver's
 library affects that process only, and the pages stay up.
 
-    sampler  the source as the agent sees it: starts and supervises the child process
-    child    the child process: answers the agent's requests in time
-    session  the library: opened once per process; lists the GPUs
-    worker   a thread that makes NVML calls and shows which call it is in
+    source   the source as the agent sees it: starts and supervises the child process
+    child    the child process, called the sampler: answers the agent's requests in time
+    session  the library: opened once per process; lists the GPUs and hears of XIDs
     reader   reads a GPU: facts, readings, instances and processes
     handle   an NVML handle: counts failures, remembers refused calls
     plan     groups the catalog's rows into as few calls as possible
     gpm      profiling counters, and how busy a card is in each tenth of a second
-    process  the processes on a card and their utilisation
-    process_list_v1  the lists of processes of drivers before R460
+    window_split  splits the driver's windows by these tenths
+    process  the processes on a card and their utilization
     mig      MIG instances
-    event    XIDs
     failure  NVML's return codes as reasons
-    wire     the messages between the agent and the sampler
 """
 
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from podgpu.sources import Site, Source
 
@@ -32,8 +31,20 @@ IS_DEFAULT = True
 BORROWS_PROFILING = True  # NVML has no profiling counters for cards older than Hopper
 
 
+class ReadRequest(Struct, frozen=True):
+    """Read all GPUs and answer with a Report within `seconds`, even if some have not answered.
+
+    Of the cards in `windows`, read the busy time of each of the driver's windows too. Until the next request, take ten
+    busy samples a second of those in `sampled`, to split their windows in halves.
+    """
+
+    seconds: float
+    windows: tuple[str, ...] = ()
+    sampled: tuple[str, ...] = ()
+
+
 def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as nvml.open
-    from podgpu.sources.nvml.sampler import Sampler
+    from podgpu.sources.nvml.source import NvmlSource
 
     library = str(options.library) if options.library else None
-    return Sampler(interval=site.interval, library=library, watched=site.watched)
+    return NvmlSource(interval=site.interval, library=library, watched=site.watched)

@@ -47,12 +47,12 @@ FOREVER = frozenset({pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, pynvml.NVML_ERROR_ARG
 REFUSED = FOREVER | {pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_NO_PERMISSION}
 
 # The card has failed, not just the call.
-CARD_GONE = frozenset(
+CARD_LOST = frozenset(
     {pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED, pynvml.NVML_ERROR_GPU_NOT_FOUND}
 )
 
 # The library or the driver has failed, and this process cannot go on.
-SESSION_GONE = frozenset(
+SESSION_LOST = frozenset(
     {
         pynvml.NVML_ERROR_UNINITIALIZED,
         pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
@@ -61,21 +61,18 @@ SESSION_GONE = frozenset(
 )
 
 
-class Gone(Exception):
-    """The card or the whole session is lost, as `call` found out."""
-
-    def __init__(self, code: int, call: str) -> None:
-        super().__init__(f"{call}: {reason(code)}")
-        self.reason = reason(code)
-        self.call = call
+class NvmlFailure(Exception):
+    def __init__(self, reason: str, call: str, detail: str = "") -> None:
+        super().__init__(f"{call}: {reason}")
+        self.fault = Fault(reason=reason, call=call, detail=detail)
 
 
-class CardGone(Gone):
-    pass
+class CardLost(NvmlFailure):
+    """The card has failed, not just the call."""
 
 
-class SessionGone(Gone):
-    pass
+class SessionFailed(NvmlFailure):
+    """The library cannot be opened, or the driver has failed."""
 
 
 def reason(code: int) -> str:
@@ -91,17 +88,17 @@ def unforeseen(error: Exception) -> Fault:
     return Fault(reason="sampler_error", detail=f"{error!r} at {file}:{place.lineno}")
 
 
-def raise_if_gone(code: int, call: str) -> None:
-    if code in CARD_GONE:
-        raise CardGone(code, call)
-    if code in SESSION_GONE:
-        raise SessionGone(code, call)
+def raise_if_lost(code: int, call: str) -> None:
+    if code in CARD_LOST:
+        raise CardLost(reason(code), call)
+    if code in SESSION_LOST:
+        raise SessionFailed(reason(code), call)
 
 
 Key = tuple[str, tuple[int, ...]]  # a call's name and its numbers
 
 
-class _Refused(Struct):
+class _RefusedCall(Struct):
     code: int
     due: float
     pause: float
@@ -112,36 +109,33 @@ class Refusals:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._refused: dict[Key, _Refused] = {}
+        self._refused: dict[Key, _RefusedCall] = {}
         self._answered: set[Key] = set()
 
-    def holds(self, key: Key) -> bool:
-        """Whether it was refused the last time, so that there is no answer to expect."""
+    def is_refused(self, key: Key) -> bool:
+        """Whether the call was refused the last time, so that there is no answer to expect."""
         return key in self._refused
 
-    def rests(self, key: Key) -> bool:
+    def is_paused(self, key: Key) -> bool:
         """Whether it is too early to ask again."""
-        one = self._refused.get(key)
-        return one is not None and self._clock() < one.due
+        call = self._refused.get(key)
+        return call is not None and self._clock() < call.due
 
-    def note(self, key: Key, code: int, *, forever: bool = False) -> bool:
-        """It was refused; `forever` if no later answer can be another one. Return whether it had been answered."""
+    def record_refusal(self, key: Key, code: int, *, forever: bool = False) -> bool:
+        """Remember a refusal, `forever` if no later answer can differ. Return whether the call was answered before."""
         last = self._refused.get(key)
         pause = min(2 * last.pause, LONGEST_PAUSE) if last else FIRST_PAUSE
-        self._refused[key] = _Refused(code, inf if forever else self._clock() + pause, pause)
+        self._refused[key] = _RefusedCall(code, inf if forever else self._clock() + pause, pause)
         return last is None and key in self._answered
 
-    def lift(self, key: Key) -> None:
-        """It was answered."""
+    def record_answer(self, key: Key) -> None:
         self._refused.pop(key, None)
         self._answered.add(key)
 
-    def lost(self) -> Iterator[tuple[Key, int]]:
-        """Yield what is refused and was answered before, with NVML's code."""
-        for key, one in self._refused.items():
-            if key in self._answered:
-                yield key, one.code
+    def withdrawn(self) -> Iterator[tuple[Key, int]]:
+        """Yield the calls that are refused now and were answered before, with NVML's code."""
+        return ((key, call.code) for key, call in self._refused.items() if key in self._answered)
 
     def code(self, key: Key) -> int | None:
-        one = self._refused.get(key)
-        return one.code if one else None
+        call = self._refused.get(key)
+        return call.code if call else None

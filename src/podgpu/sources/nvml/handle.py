@@ -1,47 +1,46 @@
 """An NVML handle. Every call on a device goes through here.
 
 A call that the device refuses is repeated at once and, if it is refused again, made again only after a pause. Any other
-failure is counted, and the value is absent. A lost card or driver raises. The journal shows other threads which call a
+failure is counted, and the value is absent. A lost card or driver raises. The tracker shows other threads which call a
 thread is in.
 """
 
-import time
+import ctypes
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import pynvml
 
-from podgpu.sources.nvml import failure, process_list_v1
+from podgpu.sources.nvml import failure
 
 # The names in older libraries. The first version of MemoryInfo counts reserved memory as used.
 OLDER = {
     ("MemoryInfo", (pynvml.nvmlMemory_v2,)): ("MemoryInfo", ()),
     ("CurrentClocksEventReasons", ()): ("CurrentClocksThrottleReasons", ()),
-    ("ComputeRunningProcesses_v3", ()): ("ComputeRunningProcesses_v2", ()),
-    ("ComputeRunningProcesses_v2", ()): ("ComputeRunningProcesses", ()),
-    ("GraphicsRunningProcesses_v3", ()): ("GraphicsRunningProcesses_v2", ()),
-    ("GraphicsRunningProcesses_v2", ()): ("GraphicsRunningProcesses", ()),
-    ("MPSComputeRunningProcesses_v3", ()): ("MPSComputeRunningProcesses_v2", ()),
-    ("MPSComputeRunningProcesses_v2", ()): ("MPSComputeRunningProcesses", ()),
+} | {
+    (f"{kind}RunningProcesses{newer}", ()): (f"{kind}RunningProcesses{older}", ())
+    for kind in ("Compute", "Graphics", "MPSCompute")
+    for newer, older in (("_v3", "_v2"), ("_v2", ""))
 }
-
 
 TRIES = 3  # of a call that is refused for the first time: a mistake of the driver is seldom made three times
 
 
-class Journal:
-    """What a thread is doing. That thread writes it and others read it, so each write replaces a whole tuple."""
+class CallTracker:
+    """Which call a thread is in, and the errors it counted. That thread writes it and others read it."""
 
     def __init__(self) -> None:
-        self.entry: tuple[str, float] = ("", 0.0)
+        self.call = ""
         self.errors: Counter[str] = Counter()
 
-    def begin(self, call: str) -> None:
-        self.entry = (call, time.monotonic())
-
-    def end(self) -> None:
-        self.entry = ("", 0.0)
+    def run(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        self.call = name
+        try:
+            return function(*args)
+        finally:
+            self.call = ""
 
     def take_errors(self) -> Counter[str]:
         taken, self.errors = self.errors, Counter()
@@ -49,9 +48,9 @@ class Journal:
 
 
 class Handle:
-    def __init__(self, raw: Any, journal: Journal) -> None:
+    def __init__(self, raw: Any, tracker: CallTracker) -> None:
         self.raw = raw
-        self.journal = journal
+        self.tracker = tracker
         self.refusals = failure.Refusals()
 
     def get(self, function: str, *args: Any) -> Any | None:
@@ -70,46 +69,40 @@ class Handle:
     def call(self, name: str, *args: Any) -> Any | None:
         """Call any function that takes this handle first. Return None if there is no answer."""
         key = _key(name, args)
-        if self.refusals.rests(key):
+        if self.refusals.is_paused(key):
             return None
-        for _ in range(1 if self.refusals.holds(key) else TRIES):
+        for _ in range(1 if self.refusals.is_refused(key) else TRIES):
             try:
-                answer = self._made(name, *args)
+                answer = self._run(name, *args)
             except pynvml.NVMLError as error:
                 self.fail(error.value, name, *args)
-                if not self.refusals.holds(key):
+                if not self.refusals.is_refused(key):
                     return None
             except UnicodeDecodeError:  # the bindings raise it for a name that is not UTF-8
-                self.journal.errors["not_text"] += 1
+                self.tracker.errors["not_text"] += 1
                 return None
             else:
-                self.refusals.lift(key)
+                self.refusals.record_answer(key)
                 return answer
         return None
 
     def fail(self, code: int, name: str, *args: Any) -> None:
         """Raise, remember or count a failed call. NOT_FOUND is an answer, not a failure."""
-        failure.raise_if_gone(code, name)
+        failure.raise_if_lost(code, name)
         if code in failure.REFUSED:
-            if self.refusals.note(_key(name, args), code, forever=code in failure.FOREVER):
-                self.journal.errors["refused"] += 1
+            if self.refusals.record_refusal(_key(name, args), code, forever=code in failure.FOREVER):
+                self.tracker.errors["refused"] += 1
         elif code != pynvml.NVML_ERROR_NOT_FOUND:
-            self.journal.errors[failure.reason(code)] += 1
+            self.tracker.errors[failure.reason(code)] += 1
 
     def refuses(self, name: str, *args: Any) -> bool:
-        return self.refusals.holds(_key(name, args))
+        return self.refusals.is_refused(_key(name, args))
 
-    def _made(self, name: str, *args: Any) -> Any:
-        function: Callable[..., Any] | None = process_list_v1.FUNCTIONS.get(name) or getattr(
-            pynvml, name, None
-        )
+    def _run(self, name: str, *args: Any) -> Any:
+        function = FIRST_LISTS.get(name) or getattr(pynvml, name, None)
         if function is None:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
-        self.journal.begin(name)
-        try:
-            return function(self.raw, *args)
-        finally:
-            self.journal.end()
+        return self.tracker.run(name, function, self.raw, *args)
 
 
 def _forms(function: str, args: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -123,3 +116,49 @@ def _forms(function: str, args: tuple[Any, ...]) -> Iterator[tuple[str, tuple[An
 def _key(name: str, args: tuple[Any, ...]) -> tuple[str, tuple[int, ...]]:
     """A refusal is for a function with certain numbers. Buffers and lists differ from call to call."""
     return name, tuple(arg for arg in args if isinstance(arg, int))
+
+
+SPARE_ENTRIES = 5  # room for processes that start between the two calls
+NO_MEMORY_FIGURE = 2**64 - 1
+
+
+class _ProcessInfoV1(ctypes.Structure):
+    _fields_ = (("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong))
+
+
+class ProcessInfo(NamedTuple):
+    """A process, in the words of the bindings. Memory is None if the driver has no figure for it."""
+
+    pid: int
+    usedGpuMemory: int | None  # noqa: N815
+
+
+def _list_v1(symbol: str, raw: Any) -> list[ProcessInfo]:
+    """Read the first form of a process list, the only one before R460: an entry has no MIG instance.
+
+    The bindings do not have it. Under its name they ask for the third form.
+    """
+    function = getattr(pynvml.nvmlLib, symbol, None)
+    if function is None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+    count = ctypes.c_uint(0)
+    code = function(raw, ctypes.byref(count), None)
+    if code == pynvml.NVML_SUCCESS:
+        return []
+    if code != pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+        raise pynvml.NVMLError(code)
+    count.value = 2 * count.value + SPARE_ENTRIES
+    entries = (_ProcessInfoV1 * count.value)()
+    code = function(raw, ctypes.byref(count), entries)
+    if code != pynvml.NVML_SUCCESS:
+        raise pynvml.NVMLError(code)
+    return [
+        ProcessInfo(entry.pid, None if entry.used == NO_MEMORY_FIGURE else entry.used)
+        for entry in entries[: count.value]
+    ]
+
+
+FIRST_LISTS: dict[str, Callable[[Any], list[ProcessInfo]]] = {
+    symbol: partial(_list_v1, symbol)
+    for symbol in (f"nvmlDeviceGet{kind}RunningProcesses" for kind in ("Compute", "Graphics", "MPSCompute"))
+}

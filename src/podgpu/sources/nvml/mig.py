@@ -16,17 +16,18 @@ MOST_INSTANCES = 64  # a card has seven GPU instances at most
 class InstanceReader:
     """Reads a MIG device. The first compute instance of a GPU instance reports its memory and activity."""
 
-    def __init__(self, parent: Handle, handle: Handle, mig: MigInstance, *, speaks: bool) -> None:
+    def __init__(
+        self, parent: Handle, handle: Handle, mig: MigInstance, *, reports_gpu_instance: bool
+    ) -> None:
         self.mig = mig
         self._handle = handle
-        self._speaks = speaks
+        self._reports_gpu_instance = reports_gpu_instance
         self._profiler: Profiler | None = None
-        if speaks and Profiler.supported(parent):
-            profiler = Profiler(parent, mig.gpu_instance_id)
-            self._profiler = profiler if profiler.open() else None
+        if reports_gpu_instance and Profiler.supported(parent):
+            self._profiler = Profiler.opened(parent, mig.gpu_instance_id)
 
     def read(self) -> tuple[Instance, Listing]:
-        readings = tuple(self._readings()) if self._speaks else ()
+        readings = tuple(self._readings()) if self._reports_gpu_instance else ()
         return Instance(mig=self.mig, readings=readings), self._processes()
 
     def _readings(self) -> Iterator[Reading]:
@@ -41,7 +42,7 @@ class InstanceReader:
         }
         listing = running(self._handle, None)
         return listing._replace(
-            processes=tuple(msgspec.structs.replace(one, **ids) for one in listing.processes)
+            processes=tuple(msgspec.structs.replace(process, **ids) for process in listing.processes)
         )
 
     def close(self) -> None:
@@ -58,7 +59,7 @@ class InstanceReaders:
         self._readers: dict[str, InstanceReader] = {}
 
     def read(self) -> tuple[tuple[Instance, ...], Listing]:
-        """Read all. The list of processes is not complete if an instance does not say which one it is."""
+        """Read all. The list of processes is not complete if an instance does not report its ids."""
         handles = {handle.get("UUID") or "": handle for handle in self._listed()}
         is_complete = handles.pop("", None) is None
         if list(handles) != list(self._handles):
@@ -83,26 +84,26 @@ class InstanceReaders:
         self._handles, self._readers = {}, {}
 
     def _identify(self) -> None:
-        """Make the readers that are missing. An instance that does not say which one it is is asked again each time."""
+        """Make the missing readers. An instance that does not report its ids is asked again in each cycle."""
         for uuid, handle in self._handles.items():
             mig = None if uuid in self._readers else _instance(uuid, handle, self._parent)
             if mig:
-                spoken = {reader.mig.gpu_instance_id for reader in self._readers.values()}
-                speaks = mig.gpu_instance_id not in spoken
-                self._readers[uuid] = InstanceReader(self._parent, handle, mig, speaks=speaks)
+                reported = {reader.mig.gpu_instance_id for reader in self._readers.values()}
+                is_first = mig.gpu_instance_id not in reported
+                self._readers[uuid] = InstanceReader(self._parent, handle, mig, reports_gpu_instance=is_first)
 
     def _listed(self) -> Iterator[Handle]:
         for index in range(self._count()):
             raw = self._parent.get("MigDeviceHandleByIndex", index)
             if raw is not None:
-                yield Handle(raw, self._parent.journal)
+                yield Handle(raw, self._parent.tracker)
 
     def _count(self) -> int:
-        """A number that no card has is a mistake of the driver, and a loop that would never end."""
+        """An implausible number is a mistake of the driver, and would make a loop that never ends."""
         count = self._parent.get("MaxMigDeviceCount") or 0
         if 0 <= count <= MOST_INSTANCES:
             return int(count)
-        self._parent.journal.errors["implausible_value"] += 1
+        self._parent.tracker.errors["implausible_value"] += 1
         return 0
 
 
@@ -125,6 +126,6 @@ def _instance(uuid: str, handle: Handle, parent: Handle) -> MigInstance | None:
 def _start(parent: Handle, gpu_instance: int) -> int | None:
     """Return the first memory slice of a GPU instance. Some drivers do not report it, or not to every user."""
     raw = parent.get("GpuInstanceById", gpu_instance)
-    info = Handle(raw, parent.journal).call("nvmlGpuInstanceGetInfo") if raw else None
+    info = Handle(raw, parent.tracker).call("nvmlGpuInstanceGetInfo") if raw else None
     start = info.placement.start if info else None
     return None if start == NO_FIGURE else start

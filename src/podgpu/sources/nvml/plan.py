@@ -12,7 +12,7 @@ from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Cadence, Call, Field, Gpm, Metric, Scope
 from podgpu.model import Reading
 from podgpu.sources.nvml import failure
-from podgpu.sources.nvml.handle import Handle, Journal
+from podgpu.sources.nvml.handle import CallTracker, Handle
 
 # How NVML writes "not available" in each width of number, and DCGM's blank values.
 SENTINELS = frozenset({2**32 - 1, 2**64 - 1, *range(2**31 - 16, 2**31 - 12), *range(2**63 - 16, 2**63 - 12)})
@@ -60,24 +60,24 @@ def read(plan: Plan, handle: Handle) -> Iterator[Reading]:
         answer = handle.get(function, *args)
         if answer is not None:
             for row in rows:
-                yield from reading(row, picked(row, answer), handle.journal)
+                yield from reading(row, picked(row, answer), handle.tracker)
     yield from _read_fields(plan, handle)
 
 
 def _read_fields(plan: Plan, handle: Handle) -> Iterator[Reading]:
-    rows = [row for row in plan.fields if not handle.refusals.rests(_field(row))]
+    rows = [row for row in plan.fields if not handle.refusals.is_paused(_field(row))]
     wanted = tuple((row.read.id, row.read.scope) for row in rows if isinstance(row.read, Field))
     answers = handle.get("FieldValues", wanted) if wanted else None
     for row, answer in zip(rows, answers if answers is not None else (), strict=False):
         if answer.nvmlReturn == pynvml.NVML_SUCCESS:
-            handle.refusals.lift(_field(row))
-            yield from reading(row, getattr(answer.value, FIELD_VALUE[answer.valueType]), handle.journal)
+            handle.refusals.record_answer(_field(row))
+            yield from reading(row, getattr(answer.value, FIELD_VALUE[answer.valueType]), handle.tracker)
         elif answer.nvmlReturn in failure.REFUSED or answer.nvmlReturn == pynvml.NVML_ERROR_INVALID_ARGUMENT:
-            if handle.refusals.note(_field(row), answer.nvmlReturn):
-                handle.journal.errors["refused"] += 1
+            if handle.refusals.record_refusal(_field(row), answer.nvmlReturn):
+                handle.tracker.errors["refused"] += 1
         else:
-            failure.raise_if_gone(answer.nvmlReturn, FIELD_CALL)
-            handle.journal.errors[failure.reason(answer.nvmlReturn)] += 1
+            failure.raise_if_lost(answer.nvmlReturn, FIELD_CALL)
+            handle.tracker.errors[failure.reason(answer.nvmlReturn)] += 1
 
 
 def _field(row: Metric) -> tuple[str, tuple[int, ...]]:
@@ -101,12 +101,12 @@ def picked(row: Metric, answer: Any) -> float | None:
     return value
 
 
-def reading(row: Metric, value: float | None, journal: Journal) -> Iterator[Reading]:
+def reading(row: Metric, value: float | None, tracker: CallTracker) -> Iterator[Reading]:
     """Yield the value in base units, or nothing if it is unknown or impossible."""
     if value is None or value in SENTINELS or row.read is None:
         return
     base = row.read.unit.base(value)
     if not math.isfinite(base) or not row.read.unit.floor <= base <= row.read.unit.ceiling:
-        journal.errors["implausible_value"] += 1
+        tracker.errors["implausible_value"] += 1
         return
     yield Reading(row.name, base, row.label_values)

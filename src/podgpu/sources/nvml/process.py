@@ -1,4 +1,4 @@
-"""The processes on a card: compute, graphics and MPS clients, their memory and their utilisation."""
+"""The processes on a card: compute, graphics and MPS clients, their memory and their utilization."""
 
 import time
 from collections.abc import Iterable
@@ -18,12 +18,12 @@ LISTS = {
 }
 LARGEST_PID = 4_194_304
 NO_INSTANCE = NO_FIGURE = 2**32 - 1
-AGAIN = failure.REFUSED | {pynvml.NVML_ERROR_INSUFFICIENT_SIZE}  # the list may grow, a refusal be a mistake
+AGAIN = failure.REFUSED | {
+    pynvml.NVML_ERROR_INSUFFICIENT_SIZE
+}  # the list may grow, and a refusal may be a mistake
 WINDOW = 200_000  # microseconds that the driver measures in
 KEPT_SECONDS = 15.0  # for which the driver keeps a window, and a little more
-LARGEST_DRIFT = (
-    100_000  # microseconds by which a clock may lag behind from one reading to the next without being set
-)
+LARGEST_DRIFT = 100_000  # microseconds that a clock may lag behind between two readings without being set
 NEWEST_WINDOW = 1_000_000  # microseconds; the driver has certainly reported a window this old
 
 
@@ -44,7 +44,7 @@ def running(handle: Handle, memory_total: float | None) -> Listing:
             # Every card lists compute processes. Many cannot list graphics or MPS clients.
             is_complete &= kind != "compute" and handle.lacks(f"nvmlDeviceGet{function}")
         elif not _plausible(entries, memory_total):
-            handle.journal.errors["process_list_layout"] += 1
+            handle.tracker.errors["process_list_layout"] += 1
             entries, is_complete = None, False
         for entry in entries or ():
             process = _process(entry, kind)
@@ -75,27 +75,27 @@ def _process(entry: Any, kind: str) -> Process:
     )
 
 
-def _merged(one: Process, other: Process) -> Process:
-    known = [memory for memory in (one.memory_bytes, other.memory_bytes) if memory is not None]
+def _merged(first: Process, second: Process) -> Process:
+    known = [process.memory_bytes for process in (first, second) if process.memory_bytes is not None]
     return msgspec.structs.replace(
-        one, kinds=(*one.kinds, *other.kinds), memory_bytes=max(known) if known else None
+        first, kinds=(*first.kinds, *second.kinds), memory_bytes=max(known, default=None)
     )
 
 
 class NodeClock:
-    """The clock that the driver stamps by, which somebody may set."""
+    """The wall clock, by which the driver stamps. It may be set."""
 
     def __init__(self) -> None:
         self._ahead = _ahead()
 
     def was_set_back(self) -> bool:
-        """Whether it was, since the last time that somebody asked."""
+        """Whether it was set back since the last call."""
         before, self._ahead = self._ahead, _ahead()
         return before - self._ahead > LARGEST_DRIFT
 
 
 class Utilization:
-    """The utilisation of processes, read in such a way that it adds up over time.
+    """The utilization of processes, read in such a way that it adds up over time.
 
     The driver measures windows of 200 ms. Given its newest timestamp, it returns the mean of each process since then,
     and leaves out a process that did nothing. Given 0, it would count the past again.
@@ -107,7 +107,7 @@ class Utilization:
         self._last_stamp = _now() - NEWEST_WINDOW
 
     def apply(self, processes: tuple[Process, ...]) -> tuple[Process, ...]:
-        """Fill in the utilisation, and add processes that worked but have ended. It is None if the device has none."""
+        """Fill in the utilization, and add processes that worked but have ended. It is None if the device has none."""
         before, now = self._last_stamp, _now()
         if self._clock.was_set_back() or before > now:  # so the length of the window is unknown
             self._last_stamp = now
@@ -119,7 +119,7 @@ class Utilization:
         listed = {process.pid for process in processes}
         ended = tuple(Process(pid=pid) for pid in sorted(by_pid) if pid not in listed)
         window = self._last_stamp - before
-        return tuple(_with_use(one, by_pid.get(one.pid), window) for one in (*processes, *ended))
+        return tuple(_with_use(process, by_pid.get(process.pid), window) for process in (*processes, *ended))
 
     def _samples(self) -> list[Any] | None:
         answer = self._ask("nvmlDeviceGetProcessUtilization")
@@ -133,34 +133,30 @@ class Utilization:
     def _ask(self, name: str) -> list[Any] | None:
         """NOT_FOUND or an empty list means that no process was active. The list may grow between two calls."""
         handle, key = self._handle, (name, ())
-        if handle.refusals.rests(key):
+        if handle.refusals.is_paused(key):
             return None
         code = pynvml.NVML_ERROR_INSUFFICIENT_SIZE
         for _ in range(TRIES):
-            handle.journal.begin(name)
             try:
-                samples = list(pynvml.nvmlDeviceGetProcessUtilization(handle.raw, self._last_stamp))
+                samples = handle.tracker.run(name, getattr(pynvml, name), handle.raw, self._last_stamp)
             except pynvml.NVMLError as error:
-                code = error.value
+                code, samples = error.value, ()
             else:
-                handle.refusals.lift(key)
-                return samples
-            finally:
-                handle.journal.end()
+                code = pynvml.NVML_SUCCESS
             if code in (pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND):
-                handle.refusals.lift(key)
-                return []
+                handle.refusals.record_answer(key)
+                return list(samples)
             if code not in AGAIN:
                 break
         handle.fail(code, name)
         return None
 
 
-class Windows:
+class DriverWindows:
     """The card's own busy time in each of the driver's windows of 200 ms, all that are new in one call.
 
-    These are the figures that the looks carry too, but here each window is reported by itself. The driver keeps those
-    of the last 14 seconds, and stamps them by the node's clock.
+    The utilization of processes is made of the same windows, but here each is reported by itself. The driver keeps
+    those of the last 14 seconds, and stamps them by the node's clock.
     """
 
     def __init__(self, handle: Handle) -> None:
@@ -174,39 +170,40 @@ class Windows:
             # Until the driver forgets the older windows, they look like new ones.
             self._last_stamp = _now()
             self._mixed_until = time.monotonic() + KEPT_SECONDS
-        samples = [one for one in self._asked() if self._last_stamp < one.timeStamp <= _now()]
-        self._last_stamp = max((one.timeStamp for one in samples), default=self._last_stamp)
+        samples = [sample for sample in self._ask() if self._last_stamp < sample.timeStamp <= _now()]
+        self._last_stamp = max((sample.timeStamp for sample in samples), default=self._last_stamp)
         if time.monotonic() < self._mixed_until:
             return ()
         return tuple(
             BusyWindow(
-                (one.timeStamp - WINDOW) * 1000,
-                one.timeStamp * 1000,
-                WINDOW * 10 * min(one.sampleValue.uiVal, 100),
+                (sample.timeStamp - WINDOW) * 1000,
+                sample.timeStamp * 1000,
+                WINDOW * 10 * min(sample.sampleValue.uiVal, 100),
             )
-            for one in samples
+            for sample in samples
         )
 
     def skip(self) -> None:
-        """Nobody asks for those so far."""
+        """Leave out the windows so far."""
         self._last_stamp = _now()
 
-    def _asked(self) -> list[Any]:
+    def _ask(self) -> list[Any]:
         name = "nvmlDeviceGetSamples"
         handle, key = self._handle, (name, ())
-        if handle.refusals.rests(key):
+        if handle.refusals.is_paused(key):
             return []
-        handle.journal.begin(name)
         try:
-            _, samples = pynvml.nvmlDeviceGetSamples(
-                handle.raw, pynvml.NVML_GPU_UTILIZATION_SAMPLES, self._last_stamp
+            _, samples = handle.tracker.run(
+                name,
+                pynvml.nvmlDeviceGetSamples,
+                handle.raw,
+                pynvml.NVML_GPU_UTILIZATION_SAMPLES,
+                self._last_stamp,
             )
         except pynvml.NVMLError as error:
             handle.fail(error.value, name)
             return []
-        finally:
-            handle.journal.end()
-        handle.refusals.lift(key)
+        handle.refusals.record_answer(key)
         return list(samples)
 
 
@@ -232,5 +229,5 @@ def _now() -> int:
 
 
 def _ahead() -> int:
-    """By how many microseconds the node's clock is ahead of one that nobody sets."""
+    """By how many microseconds the wall clock is ahead of the monotonic clock."""
     return _now() - time.monotonic_ns() // 1000

@@ -9,15 +9,14 @@ from typing import Any
 import msgspec
 import pynvml
 
-from podgpu.model import SEES_ALL, BusyWindow, Device, Fault, Gpu, Reading, Refused
+from podgpu.model import SEES_ALL, Device, Fault, Gpu, Reading, Refused
 from podgpu.sources.child import sees_node
 from podgpu.sources.nvml import failure, plan
-from podgpu.sources.nvml.gpm import Profiler
-from podgpu.sources.nvml.gpm.pulse import Pulse
-from podgpu.sources.nvml.gpm.tenths import Tenths
-from podgpu.sources.nvml.handle import Handle, Journal
+from podgpu.sources.nvml.gpm import BusySampler, Profiler
+from podgpu.sources.nvml.handle import CallTracker, Handle
 from podgpu.sources.nvml.mig import InstanceReaders
-from podgpu.sources.nvml.process import Utilization, Windows, running
+from podgpu.sources.nvml.process import DriverWindows, Utilization, running
+from podgpu.sources.nvml.window_split import WindowSplitter
 
 SLOW_SECONDS = 30.0  # between two readings of slow values: together they cost more than a cycle
 MIG_MODE_SECONDS = 5.0  # between two checks of the MIG mode
@@ -71,24 +70,24 @@ BRANDS = {
 
 
 class GpuReader:
-    """Reads a GPU. Only `read` and `beat` call NVML, and they run in the GPU's own thread."""
+    """Reads a GPU. Only `read` and `sample_busy` call NVML, and they run in the GPU's own thread."""
 
-    def __init__(self, raw: Any, uuid: str, index: int, journal: Journal) -> None:
+    def __init__(self, raw: Any, uuid: str, index: int, tracker: CallTracker) -> None:
         self.gpu = Gpu(uuid=uuid, index=index)
         self.fault: Fault | None = None
-        self._journal = journal
+        self._tracker = tracker
         self._adopt(raw)
 
     def _adopt(self, raw: Any) -> None:
         self._fresh: Any = None
-        self._handle = Handle(raw, self._journal)
+        self._handle = Handle(raw, self._tracker)
         self._facts_due = 0.0
         self._utilization = Utilization(self._handle)
-        self._windows = Windows(self._handle)
+        self._windows = DriverWindows(self._handle)
         self._instances = InstanceReaders(self._handle)
         self._profiler: Profiler | None = None
-        self._pulse = Pulse(self._handle)
-        self._tenths = Tenths()
+        self._busy_sampler = BusySampler(self._handle)
+        self._splitter = WindowSplitter()
         self._slow: tuple[Reading, ...] = ()
         self._slow_due = 0.0
         self._mig_mode_due = 0.0
@@ -98,17 +97,17 @@ class GpuReader:
         self.gpu = msgspec.structs.replace(self.gpu, index=index)
         self._fresh = raw
 
-    def beat(self) -> None:
-        """Take a glimpse of how busy the card is, if it can be profiled. Windows are cut in halves by these."""
+    def sample_busy(self) -> None:
+        """Sample how busy the card is, if it can be profiled. Windows are split by these samples."""
         if self._profiler is None or self._fresh is not None or self.gpu.mig_enabled:
             return
         try:
-            self._pulse.beat()
-        except failure.Gone:  # the next reading says so
-            self._pulse.close()
+            self._busy_sampler.sample()
+        except failure.NvmlFailure:  # the next reading reports it
+            self._busy_sampler.close()
 
-    def read(self, *, windows: bool = False, glimpses: bool = False) -> Device:
-        """Read everything, the driver's windows only if asked for. Without `glimpses`, nobody wants a beat any more.
+    def read(self, *, windows: bool = False, busy_samples: bool = False) -> Device:
+        """Read everything, the driver's windows only with `windows`. Without `busy_samples`, sampling has ended.
 
         A card that cannot be read gives a device with a fault; a lost session raises.
         """
@@ -117,16 +116,16 @@ class GpuReader:
         if self._fresh is not None:
             self._close()
             self._adopt(self._fresh)
-        if not glimpses:
-            self._pulse.close()
+        if not busy_samples:
+            self._busy_sampler.close()
         if not windows:
             self._windows.skip()
-            self._tenths = Tenths()
+            self._splitter = WindowSplitter()
         try:
             device = self._read(windows=windows)
-        except failure.CardGone as gone:
-            self.fault = Fault(reason=gone.reason, call=gone.call)
-        except failure.SessionGone:
+        except failure.CardLost as lost:
+            self.fault = lost.fault
+        except failure.SessionFailed:
             raise
         except Exception as error:  # a bug must not cost the other cards
             self.fault = failure.unforeseen(error)
@@ -136,20 +135,22 @@ class GpuReader:
 
     def _read(self, *, windows: bool) -> Device:
         self._refresh_facts()
-        before = Counter(self._journal.errors)
+        before = Counter(self._tracker.errors)
         quick = tuple(self._quick_readings())
-        failed = self._journal.errors - before
+        failed = self._tracker.errors - before
         # Values of half a minute ago say nothing about a card whose every call fails now.
         readings = () if failed and not quick else (*quick, *self._slow_readings())
         if not readings:
-            errors = (failed or self._journal.errors).most_common(1)
+            errors = (failed or self._tracker.errors).most_common(1)
             self.fault = Fault(reason=errors[0][0] if errors else "no_data", detail="no call answered")
             return Device(gpu=self.gpu, fault=self.fault)
         if self.gpu.mig_enabled:
             instances, listing = self._instances.read()
             processes = listing.processes
         else:
-            total = next((one.value for one in readings if one.metric == "memory_total_bytes"), None)
+            total = next(
+                (reading.value for reading in readings if reading.metric == "memory_total_bytes"), None
+            )
             instances, listing = (), running(self._handle, total)
             processes = self._utilization.apply(listing.processes)
         # The driver hides the processes of other PID namespaces, so an empty list may not mean that there are none.
@@ -162,16 +163,17 @@ class GpuReader:
             processes=processes,
             ability=SEES_ALL if listing.is_complete else SEES_SOME,
             refused=tuple(self._refused()),
-            windows=self._busy_windows() if windows and not self.gpu.mig_enabled else (),
+            windows=(
+                self._splitter.split(self._windows.read(), self._busy_sampler.drain())
+                if windows and not self.gpu.mig_enabled
+                else ()
+            ),
         )
 
-    def _busy_windows(self) -> tuple[BusyWindow, ...]:
-        return self._tenths.cut(self._windows.read(), self._pulse.taken())
-
     def _refused(self) -> Iterator[Refused]:
-        """What a card refuses and people miss: what it answered before, or what every card should answer."""
+        """List refused calls that matter: those answered before, and those that every card should answer."""
         refusals = self._handle.refusals
-        missed = dict(refusals.lost())
+        missed = dict(refusals.withdrawn())
         for call in () if self.gpu.mig_enabled else EXPECTED:
             code = refusals.code((call, ()))
             if code is not None and self._handle.lacks(call):
@@ -194,7 +196,7 @@ class GpuReader:
 
     def _close(self) -> None:
         self._instances.close()
-        self._pulse.close()
+        self._busy_sampler.close()
         if self._profiler:
             self._profiler.close()
 
@@ -219,8 +221,7 @@ class GpuReader:
         """Profile the card if it can be profiled. Return False if it did not say whether it can."""
         can = Profiler.supported(self._handle)
         if can and self._profiler is None:
-            profiler = Profiler(self._handle)
-            self._profiler = profiler if profiler.open() else None
+            self._profiler = Profiler.opened(self._handle)
         return can is not None and bool(self._profiler) == can
 
     def _mig_enabled(self) -> bool:

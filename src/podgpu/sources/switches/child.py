@@ -119,9 +119,9 @@ def serve(readers: Readers | Blind, requests: BinaryIO, answers: BinaryIO) -> No
             readers.drain()
             continue
         message = pipe.next_request(requests)
-        request = wire.decode_request(message) if message else wire.Stop()
-        if isinstance(request, wire.Stop):
+        if message is None:
             return
+        request = wire.decode_request(message)
         if isinstance(request, wire.Shut):
             readers.shut(request.cards)
             continue

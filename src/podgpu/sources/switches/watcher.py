@@ -139,7 +139,7 @@ class Watcher:
 
     async def _dismiss(self) -> bool:
         """Stop the child. One that stays holds the driver, and no other may start."""
-        if self._process and not await parent.stop(self._process, wire.Stop()):
+        if self._process and not await parent.stop(self._process):
             return False
         self._process = None
         if self._answer:

@@ -18,10 +18,6 @@ class Shut(Struct, frozen=True, tag="shut"):
     cards: list[str]
 
 
-class Stop(Struct, frozen=True, tag="stop"):
-    """Let go of all cards and exit."""
-
-
 class CardAnswer(Struct, frozen=True, kw_only=True):
     """A card's log since the previous answer, None if there is none; then `reason` says why, or it has just begun."""
 
@@ -36,6 +32,6 @@ class Answer(Struct, frozen=True):
     cards: dict[str, CardAnswer] = {}
 
 
-Request = Watch | Shut | Stop
+Request = Watch | Shut
 decode_request = msgspec.msgpack.Decoder(Request).decode
 decode_answer = msgspec.msgpack.Decoder(Answer).decode

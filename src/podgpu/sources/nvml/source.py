@@ -18,7 +18,7 @@ import msgspec
 from podgpu import log
 from podgpu.model import Fault, Report
 from podgpu.sources import parent
-from podgpu.sources.nvml import NAME, wire
+from podgpu.sources.nvml import NAME, ReadRequest
 from podgpu.supervise import brief
 
 LONGEST_READ = 2.0  # seconds until the sampler answers with what it has
@@ -31,7 +31,7 @@ LONGEST_FAREWELL = 4.0  # the same for a sampler that keeps exiting by itself, t
 decode_report = msgspec.msgpack.Decoder(Report).decode
 
 
-class Sampler:
+class NvmlSource:
     name = NAME
     demo = False
 
@@ -144,7 +144,7 @@ class Sampler:
         assert self._process  # noqa: S101 - the caller started it
         cards = self._watched() if self._watched else {}
         fine = tuple(card for card, is_fine in cards.items() if is_fine)
-        parent.send(self._process, wire.Read(self._budget, windows=tuple(cards), watched=fine))
+        parent.send(self._process, ReadRequest(self._budget, windows=tuple(cards), sampled=fine))
         self._asked_at = time.monotonic()
         self._answer = brief(self._receive(self._process))
         # Retrieve the exception, even if nobody awaits the answer any more: asyncio would log it.
@@ -192,7 +192,7 @@ class Sampler:
         """Stop the sampler. If it stays, it holds the driver, and no other may start."""
         if self._process is None:
             return True
-        is_gone = await parent.stop(self._process, wire.Stop())
+        is_gone = await parent.stop(self._process)
         if is_gone:
             self._process = None
         self._is_dismissed = not is_gone

@@ -14,7 +14,7 @@ import pytest
 from podgpu.agent.loop import Agent
 from podgpu.model import Report
 from podgpu.sources import parent
-from podgpu.sources.nvml.sampler import Sampler
+from podgpu.sources.nvml.source import NvmlSource
 from tests.fakeapi.patience import until
 from tests.fakenvml.fake_node import FakeFault, FakeNode, environment, h200, make_processes
 from tests.tree import TERMS
@@ -23,7 +23,7 @@ MISMATCH = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
 HANG = FakeFault("hang", call="nvmlDeviceGetUtilizationRates", device=1)
 LOST = f"return {pynvml.NVML_ERROR_GPU_IS_LOST}"
 
-Stage = Callable[[FakeNode], Sampler]
+Stage = Callable[[FakeNode], NvmlSource]
 
 
 @pytest.fixture
@@ -32,13 +32,13 @@ async def stage(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     A test that fails leaves no sampler behind for the next one to stumble over.
     """
-    opened: list[Sampler] = []
+    opened: list[NvmlSource] = []
 
-    def begin(node: FakeNode) -> Sampler:
+    def begin(node: FakeNode) -> NvmlSource:
         node.write(tmp_path / "script")
         for name, value in environment(library, tmp_path / "script").items():
             monkeypatch.setenv(name, value)
-        opened.append(Sampler(interval=1.0, library=None))
+        opened.append(NvmlSource(interval=1.0, library=None))
         return opened[-1]
 
     yield begin
@@ -63,7 +63,7 @@ def _command(pid: int) -> bytes:
         return b""
 
 
-def stop(sampler: Sampler) -> None:
+def stop(sampler: NvmlSource) -> None:
     assert sampler.pid
     os.kill(sampler.pid, signal.SIGSTOP)
 
@@ -273,14 +273,11 @@ async def test_a_sampler_that_somebody_stopped_is_replaced_within_two_intervals(
 
 
 PARENT = """
-import asyncio, os, sys
-from podgpu.sources import parent
-from podgpu.sources.nvml.sampler import Sampler
-from tests.fakeapi.patience import until
-from tests.tree import TERMS
+import asyncio, os
+from podgpu.sources.nvml.source import NvmlSource
 
 async def main():
-    sampler = Sampler(interval=1.0, library=None)
+    sampler = NvmlSource(interval=1.0, library=None)
     await sampler.read()
     os.kill(sampler.pid, 19)  # stopped, it cannot see the end of its input
     print(sampler.pid, flush=True)
@@ -297,11 +294,7 @@ async def test_a_sampler_dies_with_its_agent(stage: Stage) -> None:
     pid = int(await agent.stdout.readline())
     agent.kill()
     await agent.wait()
-    for _ in range(500):
-        if not _lives(pid):
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it lives on")
+    await until(lambda: not _lives(pid))
 
 
 def _lives(pid: int) -> bool:

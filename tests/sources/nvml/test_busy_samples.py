@@ -1,0 +1,187 @@
+"""Ten busy samples a second of a card: which calls that takes, read through the fake library."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pynvml
+import pytest
+
+from podgpu.sources.nvml import ReadRequest, child
+from podgpu.sources.nvml.child import Sampler
+from podgpu.sources.nvml.gpm import MOST_BUSY_SAMPLES, BusySampler
+from podgpu.sources.nvml.handle import CallTracker, Handle
+from podgpu.sources.nvml.source import NvmlSource
+from podgpu.sources.nvml.window_split import TENTH
+from tests.fakenvml.fake_node import FakeFault, FakeNode, environment, h200
+from tests.fakenvml.stage import Stage, mig_card
+
+SAMPLE, METRICS = "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
+CARDS = (h200(0).uuid, h200(1).uuid)
+LOST = f"return {pynvml.NVML_ERROR_GPU_IS_LOST}"
+
+
+def sampler_of(stage: Stage, *watched: str, node: FakeNode | None = None) -> Sampler:
+    stage.load(node or FakeNode([h200(0), h200(1)]))
+    sampler = Sampler(None)
+    sampler.report(ReadRequest(2.0, windows=CARDS, sampled=watched))
+    return sampler
+
+
+def test_a_busy_sample_takes_two_calls_and_only_for_a_card_that_is_watched(stage: Stage) -> None:
+    sampler = sampler_of(stage, h200(1).uuid)
+    sampler.sample_busy()  # the first has nothing to compare with
+    samples, metrics = stage.calls(SAMPLE), stage.calls(METRICS)
+    for _ in range(5):
+        sampler.sample_busy()
+    assert stage.calls(SAMPLE) - samples == 5
+    assert stage.calls(METRICS) - metrics == 5
+    assert not sampler.is_finished
+
+
+def test_no_busy_samples_are_taken_where_no_card_is_watched(stage: Stage) -> None:
+    sampler = sampler_of(stage)
+    assert sampler.seconds_to_sample is None
+    samples = stage.calls(SAMPLE)
+    sampler.sample_busy()
+    assert stage.calls(SAMPLE) == samples
+
+
+def test_busy_samples_come_ten_times_a_second_and_are_not_made_up_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = sampler_of(stage, h200(0).uuid)
+    now = time.monotonic() + 5  # the agent was away
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    assert sampler.seconds_to_sample == 0
+    sampler._sample_due = 0.0
+    due = []
+    for _ in range(3):
+        sampler.sample_busy()
+        due.append(round((sampler.seconds_to_sample or 0) + now, 3))
+        now += 0.11  # each time a little late
+    assert due == [round(due[0] + step, 3) for step in (0, 0.1, 0.2)]
+    assert child.BUSY_SAMPLE_SECONDS == 0.1
+
+
+def test_the_counters_of_the_page_are_the_same_with_and_without_busy_samples(stage: Stage) -> None:
+    sampler = sampler_of(stage, h200(0).uuid)
+    for _ in range(3):
+        sampler.sample_busy()
+    watched, other = sampler.report(ReadRequest(2.0, windows=CARDS, sampled=(h200(0).uuid,))).devices
+    profiled = [
+        {one.metric: one.value for one in device.readings if one.metric.endswith("_active_ratio")}
+        for device in (watched, other)
+    ]
+    assert profiled[0] == profiled[1]
+    assert len(profiled[0]) > 3
+
+
+def test_a_card_that_is_lost_during_a_busy_sample_is_reported_by_the_next_reading(stage: Stage) -> None:
+    sampler = sampler_of(stage, h200(0).uuid)
+    sampler.sample_busy()
+    stage.node.faults.append(FakeFault(LOST, device=0))
+    stage.rewrite()
+    sampler.sample_busy()
+    assert not sampler.is_finished
+    lost, other = sampler.report(ReadRequest(2.0, windows=CARDS, sampled=(h200(0).uuid,))).devices
+    assert lost.fault
+    assert lost.fault.reason == "lost"
+    assert other.fault is None
+
+
+def slow_sample(stage: Stage, fault: str) -> Sampler:
+    """Let a busy sample of the first card run when the next report begins."""
+    sampler = sampler_of(stage, h200(0).uuid)
+    sampler.sample_busy()
+    stage.node.faults.append(FakeFault(fault, SAMPLE, device=0))
+    stage.rewrite()
+    sampler.sample_busy()
+    assert sampler._slots[h200(0).uuid].worker.busy
+    return sampler
+
+
+def test_a_card_whose_busy_sample_runs_when_a_report_begins_does_not_hang(stage: Stage) -> None:
+    sampler = slow_sample(stage, "delay 300000")
+    for _ in range(3):
+        devices = sampler.report(ReadRequest(20.0, windows=(h200(0).uuid,), sampled=(h200(0).uuid,))).devices
+        assert [device.fault for device in devices] == [None, None]
+        assert all(device.readings for device in devices)
+        sampler.sample_busy()
+
+
+def test_a_busy_sample_that_does_not_return_is_named_and_a_reading_follows_it_once(stage: Stage) -> None:
+    sampler = slow_sample(stage, "hang")
+    for _ in range(2):
+        hung, other = sampler.report(
+            ReadRequest(2.0, windows=(h200(0).uuid,), sampled=(h200(0).uuid,))
+        ).devices
+        assert hung.fault
+        assert (hung.fault.reason, hung.fault.call) == ("hung", SAMPLE)
+        assert other.fault is None
+        sampler.sample_busy()
+    assert hung.fault
+    assert hung.fault.seconds > 2.0  # since the sample began
+    assert sampler._slots[h200(0).uuid].worker.tasks == 2
+    stage.node.faults.clear()
+    stage.rewrite()
+    deadline = time.monotonic() + 20
+    while sampler.report(ReadRequest(2.0)).devices[0].fault:
+        assert time.monotonic() < deadline
+    assert not sampler._slots[h200(0).uuid].worker.busy
+
+
+@pytest.mark.parametrize("what", ["instances", "no profiling"])
+def test_a_card_without_tenths_keeps_the_drivers_windows(stage: Stage, what: str) -> None:
+    card = mig_card() if what == "instances" else h200(0)
+    if what == "no profiling":
+        card.values["gpm_supported"] = 0
+    sampler = sampler_of(stage, card.uuid, node=FakeNode([card]))
+    samples = stage.calls(SAMPLE)
+    sampler.sample_busy()
+    assert stage.calls(SAMPLE) == samples
+
+
+def test_what_nobody_takes_does_not_pile_up(stage: Stage) -> None:
+    busy_sampler = BusySampler(Handle(stage.play(h200(0)), CallTracker()))
+    for _ in range(MOST_BUSY_SAMPLES + 20):
+        busy_sampler.sample()
+    assert len(busy_sampler.drain()) == MOST_BUSY_SAMPLES
+    assert busy_sampler.drain() == []
+    busy_sampler.close()
+
+
+def test_a_busy_sample_is_how_busy_the_whole_card_was(stage: Stage) -> None:
+    busy_sampler = BusySampler(Handle(stage.play(h200(0)), CallTracker()))
+    busy_sampler.sample()
+    busy_sampler.sample()
+    (one,) = busy_sampler.drain()
+    assert one.busy == pytest.approx(0.96, abs=0.02)
+    assert one.begin_ns < one.end_ns
+    busy_sampler.close()
+
+
+async def test_the_windows_of_a_watched_card_are_cut_in_halves_while_it_is_watched(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole sampler, as the agent has it."""
+    FakeNode([h200(0), h200(1)]).write(tmp_path / "script")
+    for name, value in environment(library, tmp_path / "script").items():
+        monkeypatch.setenv(name, value)
+    watched = dict.fromkeys(CARDS, False) | {h200(0).uuid: True}
+    sampler = NvmlSource(interval=1.0, library=None, watched=lambda: watched)
+    halved: dict[str, set[int]] = {}
+    deadline = time.monotonic() + 20
+    while TENTH not in halved.get(h200(0).uuid, ()) and time.monotonic() < deadline:
+        await asyncio.sleep(0.4)
+        for device in (await sampler.read()).devices:
+            lengths = halved.setdefault(device.gpu.uuid, set())
+            lengths.update(one.end_ns - one.begin_ns for one in device.windows)
+    watched[h200(0).uuid] = False
+    await sampler.read()  # what was under way
+    await asyncio.sleep(0.3)
+    after = (await sampler.read()).devices[0].windows
+    await sampler.close()
+    assert halved[h200(0).uuid] == {TENTH, 2 * TENTH}  # whole as long as there is too little to judge by
+    assert halved[h200(1).uuid] == {2 * TENTH}
+    assert {one.end_ns - one.begin_ns for one in after} == {2 * TENTH}
