@@ -9,7 +9,7 @@ from podgpu.option import OptionsOf
 from podgpu.option.address import NATIVE
 from podgpu.serve.cluster.views import ListView, MetricsView, View
 from podgpu.views.cluster import dialects, json, metrics, page
-from podgpu.views.cluster.part import part
+from podgpu.views.cluster.metrics import rendered
 from podgpu.views.dialects import PREFIX, container_json, pod_gpu_map
 from podgpu.views.series import Family
 from podgpu.views.series_filter import EVERYTHING, SeriesFilter
@@ -61,8 +61,8 @@ def _metrics(
     of_cluster: Callable[[Cluster], Sequence[Family]],
 ) -> View:
     return MetricsView(
-        lambda node: part(choice.apply(of_node(node)), limit),
-        lambda cluster: part(choice.apply(of_cluster(cluster)), limit),
+        lambda node: rendered(choice.apply(of_node(node)), limit),
+        lambda cluster: rendered(choice.apply(of_cluster(cluster)), limit),
     )
 
 

@@ -8,8 +8,8 @@ from typing import Protocol
 from podgpu.model import Cluster, ClusterNode
 from podgpu.serve.cluster.shelf import Pace, Shelf
 from podgpu.serve.events.piece import Piece, gzip_stream
-from podgpu.views.cluster import part
-from podgpu.views.cluster.part import Part
+from podgpu.views.cluster import metrics
+from podgpu.views.cluster.metrics import RenderedFamilies
 from podgpu.views.exposition import Format
 from podgpu.views.series_filter import FamilyQuery
 
@@ -100,10 +100,12 @@ class ListView:
 class MetricsView:
     """A page of metrics. `whole` gives what is about the cluster itself."""
 
-    def __init__(self, of_node: Callable[[ClusterNode], Part], whole: Callable[[Cluster], Part]) -> None:
+    def __init__(
+        self, of_node: Callable[[ClusterNode], RenderedFamilies], whole: Callable[[Cluster], RenderedFamilies]
+    ) -> None:
         self._shelf = Shelf(of_node)
         self._make_whole = whole
-        self._whole = Part()
+        self._whole = RenderedFamilies()
         self._wholes = 0
 
     @property
@@ -123,7 +125,7 @@ class MetricsView:
 
     async def some(self, asked: FamilyQuery | None, form: Format, *, gzipped: bool) -> Sequence[bytes]:
         """Join what a client asks for."""
-        plain = part.join([self._whole, *self._shelf.made], form, asked)
+        plain = metrics.join([self._whole, *self._shelf.made], form, asked)
         return [await asyncio.to_thread(_gzip, plain)] if gzipped else [plain]
 
     def forget(self) -> None:

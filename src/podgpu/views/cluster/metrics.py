@@ -1,14 +1,28 @@
-"""The cluster as metric families: those of each node, and those about the cluster itself."""
+"""The cluster as metric families, and pages joined from the lines that each node rendered.
+
+The sums of a node are by model and namespace. A sum of which a part is unknown is absent, never smaller.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from msgspec import Struct
 
 from podgpu import catalog
 from podgpu.catalog.row import Scope
+from podgpu.insight.holding import IDLE, UNKNOWN
+from podgpu.insight.placement import NodeCard, Placement, cards_of_node, placements
+from podgpu.insight.sums import grouped, of_cards, of_placements
 from podgpu.model import NODE_STATES, Cluster, ClusterNode, PendingPod
 from podgpu.model.quantity import amount
-from podgpu.views.cluster import capacity
+from podgpu.views import exposition
+from podgpu.views.exposition import Format
 from podgpu.views.series import Family, Labels
+from podgpu.views.series_filter import FamilyQuery, fit
+
+# The name of a row without its prefix, label values, and a value or None if it is unknown.
+Series = tuple[str, Sequence[str], float | None]
 
 _ROWS = {
     name.removeprefix(Scope.CLUSTER.prefix): rows[0]
@@ -17,53 +31,71 @@ _ROWS = {
 }
 
 
-class _Families:
-    def __init__(self) -> None:
-        self._found: dict[str, Family] = {}
+class RenderedFamilies(Struct, frozen=True, gc=False):
+    """Families without their samples, each with its lines."""
 
-    def put(self, name: str, values: Sequence[str], number: float | None) -> None:
-        if number is None:
-            return
-        row = _ROWS[name]
-        family = self._found.get(name)
-        if family is None:
-            family = self._found[name] = Family(
-                row.family, row.kind, row.help, row.worth, group=catalog.group_of(row)
-            )
-        family.put(number, Labels((*row.scope.labels, *row.own_labels), values))
+    families: tuple[tuple[Family, bytes], ...] = ()
 
-    def all(self) -> list[Family]:
-        """In the order of the catalog."""
-        return [self._found[name] for name in _ROWS if name in self._found]
+
+def rendered(families: Sequence[Family], limit: int) -> RenderedFamilies:
+    """Write the lines. Beyond the limit the least valuable families go: no node can fill the whole page."""
+    fitting, _ = fit(families, limit)
+    written = ((family, exposition.lines(family)) for family in fitting)
+    return RenderedFamilies(
+        tuple((replace(family, samples={}), lines.encode()) for family, lines in written if lines)
+    )
+
+
+def join(parts: Iterable[RenderedFamilies], form: Format, query: FamilyQuery | None = None) -> bytes:
+    """Families stand in the order in which they first appear; the first one's help and type count.
+
+    `query` is what the client wants of the page, if not all of it.
+    """
+    found: dict[str, tuple[Family, list[bytes]]] = {}
+    for family, lines in (rendered for part in parts for rendered in part.families):
+        if query is None or query.matches(family):
+            found.setdefault(family.name, (family, []))[1].append(lines)
+    pieces: list[bytes] = []
+    for family, lines_of_all in found.values():
+        pieces.append(exposition.metadata(family, form).encode())
+        pieces += lines_of_all
+    return b"".join([*pieces, exposition.end(form)])
 
 
 def of_node(node: ClusterNode) -> list[Family]:
-    page = _Families()
-    page.put("node_info", (node.name, node.state, node.origin, node.reason), 1.0)
-    for resource, text in node.allocatable.items():
-        page.put("allocatable", (node.name, resource), amount(text))
-    if node.snapshot is not None:
-        page.put("snapshot_timestamp_seconds", (node.name,), node.snapshot.taken_at)
-        for name, labels, number in capacity.of_node(node):
-            page.put(name, labels, number)
-    return page.all()
+    return _families(_of_node(node))
 
 
 def of_cluster(cluster: Cluster) -> list[Family]:
-    page = _Families()
-    page.put("build_info", (cluster.name, cluster.version, "true" if cluster.demo else "false"), 1.0)
+    return _families(_of_cluster(cluster))
+
+
+def _families(series: Iterable[Series]) -> list[Family]:
+    """Return the families with a series, in the order of the catalog."""
+    page = {
+        name: Family(row.family, row.kind, row.help, row.worth, group=catalog.group_of(row))
+        for name, row in _ROWS.items()
+    }
+    for name, values, number in series:
+        row = _ROWS[name]
+        if number is not None:
+            page[name].put(number, Labels((*row.scope.labels, *row.own_labels), values))
+    return [family for family in page.values() if family.samples]
+
+
+def _of_cluster(cluster: Cluster) -> Iterator[Series]:
+    yield "build_info", (cluster.name, cluster.version, "true" if cluster.demo else "false"), 1.0
     states = Counter(node.state for node in cluster.nodes)
     for state in NODE_STATES:
-        page.put("nodes", (state,), float(states[state]))
+        yield "nodes", (state,), float(states[state])
     for part in cluster.parts:
-        page.put("source_up", (part.name,), float(part.up))
-    for one in cluster.errors:
-        page.put("errors_total", (one.source, one.reason), float(one.count))
-    _add_pending(page, cluster.pending)
-    return page.all()
+        yield "source_up", (part.name,), float(part.up)
+    for error in cluster.errors:
+        yield "errors_total", (error.source, error.reason), float(error.count)
+    yield from _pending(cluster.pending)
 
 
-def _add_pending(page: _Families, pending: Iterable[PendingPod]) -> None:
+def _pending(pending: Iterable[PendingPod]) -> Iterator[Series]:
     pods: Counter[tuple[str, str]] = Counter()
     asked: dict[tuple[str, str], float | None] = {}
     for pod in pending:
@@ -73,5 +105,76 @@ def _add_pending(page: _Families, pending: Iterable[PendingPod]) -> None:
             before = asked.get(key, 0.0)
             asked[key] = None if before is None or number is None else before + number
     for key, count in pods.items():
-        page.put("pending_pods", key, float(count))
-        page.put("pending_requests", key, asked[key])
+        yield "pending_pods", key, float(count)
+        yield "pending_requests", key, asked[key]
+
+
+def _of_node(node: ClusterNode) -> Iterator[Series]:
+    """Yield a node's series. If it is not fresh, only its capacity and its allocations count."""
+    yield "node_info", (node.name, node.state, node.origin, node.reason), 1.0
+    for resource, text in node.allocatable.items():
+        yield "allocatable", (node.name, resource), amount(text)
+    if node.snapshot is None:
+        return
+    yield "snapshot_timestamp_seconds", (node.name,), node.snapshot.taken_at
+    models: dict[str, list[NodeCard]] = {}
+    for on in cards_of_node(node):
+        models.setdefault(on.card.gpu.model, []).append(on)
+    for model, cards in models.items():
+        place = (node.name, model)
+        yield from _capacity(place, cards)
+        yield from _allocated(place, cards)
+        up = [on for on in cards if on.is_fresh and on.card.fault is None and on.card.readings]
+        yield from _used(place, up)
+
+
+def _capacity(place: tuple[str, ...], cards: list[NodeCard]) -> Iterator[Series]:
+    sums = of_cards(cards)
+    yield "gpus", place, sums.gpus
+    yield "faulty_gpus", place, sums.lost_gpus
+    if sums.lost_gpus == sums.gpus:
+        return
+    unknown = of_cards(on for on in cards if on.card.fault is None).unknown_shares
+    yield "free_gpus", place, None if unknown else sums.free_gpus
+    yield "fragmented_gpus", place, None if unknown else sums.fragmented_gpus
+    if any(on.is_fresh and on.card.readings for on in cards):
+        yield "busy_gpus", place, None if sums.unknown_busy else sums.busy_gpus
+        yield "memory_total_bytes", place, sums.memory_total_bytes
+        yield "memory_used_bytes", place, None if sums.unknown_memory else sums.memory_used_bytes
+        yield "power_watts", place, None if sums.unknown_power else sums.power_watts
+
+
+def _allocated(place: tuple[str, ...], cards: list[NodeCard]) -> Iterator[Series]:
+    claimed = [placement for placement in placements(cards) if placement.tenant.claims]
+    for (namespace, resource), own in grouped(claimed, _by_resource).items():
+        sums, key = of_placements(own), (*place, namespace, resource)
+        yield "allocated_gpus", key, None if sums.unknown_shares else sums.allocated_gpus
+        if own[0].on.is_fresh and any(_state(placement) != UNKNOWN for placement in own):
+            idle = of_placements(placement for placement in own if _state(placement) == IDLE)
+            yield "idle_gpus", key, None if idle.unknown_shares else idle.unused_gpus
+
+
+def _used(place: tuple[str, ...], up: list[NodeCard]) -> Iterator[Series]:
+    by_namespace = grouped(placements(up), lambda placement: placement.tenant.container.namespace)
+    for namespace, own in by_namespace.items():
+        if namespace:
+            sums, key = of_placements(own), (*place, namespace)
+            yield "used_gpus", key, None if sums.unknown_busy else sums.busy_gpus
+            yield "used_memory_bytes", key, None if sums.unknown_memory else sums.memory_used_bytes or 0
+    # What belongs to no pod: tenants outside Kubernetes, and what is booked to no container.
+    sums = of_placements(by_namespace.get("", ()))
+    rests = [rest for on in up for rest in on.card.rest]
+    ratios = [rest.use.ratio for rest in rests if rest.use and rest.use.ratio is not None]
+    sizes = [rest.memory_bytes for rest in rests if rest.memory_bytes is not None]
+    if (ratios or sums.busy_gpus is not None) and not sums.unknown_busy:
+        yield "used_gpus", (*place, ""), sum(ratios) + (sums.busy_gpus or 0.0)
+    if (sizes or sums.memory_used_bytes is not None) and not sums.unknown_memory:
+        yield "used_memory_bytes", (*place, ""), sum(sizes) + (sums.memory_used_bytes or 0)
+
+
+def _by_resource(placement: Placement) -> tuple[str, str]:
+    return placement.tenant.container.namespace, placement.tenant.claims[0].resource
+
+
+def _state(placement: Placement) -> str:
+    return placement.tenant.holding.state if placement.tenant.holding else UNKNOWN
