@@ -8,7 +8,7 @@ from podgpu.model import Cluster, ClusterNode
 from podgpu.option import OptionsOf
 from podgpu.option.address import NATIVE
 from podgpu.serve.cluster.views import ListView, MetricsView, View
-from podgpu.views.cluster import dialects, json, metrics, page
+from podgpu.views.cluster import json, metrics, page
 from podgpu.views.cluster.metrics import rendered
 from podgpu.views.dialects import PREFIX, container_json, pod_gpu_map
 from podgpu.views.series import Family
@@ -46,8 +46,8 @@ def cluster_menu(options: OptionsOf, series_limit: int, choice: SeriesFilter = E
                 json.row, json.frame, separator=b",", content_type="application/json"
             ),
             PREFIX + NATIVE: metrics_view(metrics.of_node, metrics.of_cluster),
-            "/metrics/pod-gpu-map": metrics_view(dialects.map_of_node, dialects.map_of_cluster(maps)),
-            "/metrics/nodes": metrics_view(dialects.nodes_of_node, lambda _: []),
+            "/metrics/pod-gpu-map": metrics_view(pod_gpu_map.of_node, pod_gpu_map.of_cluster(maps)),
+            "/metrics/nodes": metrics_view(pod_gpu_map.by_node, lambda _: []),
             **dict.fromkeys(container_json.DOCUMENTS, containers({})),
         },
         dict.fromkeys(container_json.DOCUMENTS, containers),
@@ -68,9 +68,9 @@ def _metrics(
 
 def _containers(options: OptionsOf, query: Mapping[str, str]) -> View:
     return ListView(
-        dialects.containers_of_node(options(container_json.Options), query),
-        dialects.containers_frame,
-        separator=dialects.BETWEEN_CONTAINERS,
+        container_json.of_node(options(container_json.Options), query),
+        lambda _: (container_json.OPEN, container_json.CLOSE),
+        separator=container_json.SEPARATOR,
         content_type="application/json",
-        empty=dialects.NO_CONTAINERS,
+        empty=container_json.NO_CONTAINERS,
     )

@@ -3,7 +3,7 @@
 There is a row for each container and each card or GPU instance that it holds or uses, with the values of the latter.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ import msgspec
 
 from podgpu import catalog
 from podgpu.catalog.parts import DCGM, NVML
-from podgpu.model import ContainerRef, Snapshot
+from podgpu.model import ClusterNode, ContainerRef, Snapshot
 from podgpu.views.dialects import Answers, Document, Families, UnreadableError
 from podgpu.views.dialects._dcgm.counters import field
 from podgpu.views.dialects._dcgm.derived import event_mask
@@ -26,7 +26,8 @@ Object = dict[str, str | float | None]
 _FILTERS = {"pod": "pod", "namespace": "namespace", "container": "container", "node": "node_name"}
 _SOURCES = frozenset({NVML.name, DCGM.name})
 _NOBODY = ContainerRef("", "", "")
-_OPEN, _CLOSE = b"[\n", b"\n]"
+OPEN, SEPARATOR, CLOSE = b"[\n", b",\n", b"\n]\n"
+NO_CONTAINERS = b"[]\n"
 
 _CLOCKS = "clocks_event_reasons"
 FIELDS = {
@@ -111,6 +112,18 @@ def document(snapshot: Snapshot, options: Options, query: Mapping[str, str]) -> 
     return answers(snapshot, options)(query)
 
 
+def of_node(options: Options, query: Mapping[str, str]) -> Callable[[ClusterNode], bytes]:
+    """Return a function that writes a node's objects without the brackets around them."""
+
+    def objects(node: ClusterNode) -> bytes:
+        if node.snapshot is None or node.state != "fresh":  # old numbers would pass for new ones
+            return b""
+        written = document(node.snapshot, options, query)
+        return written.removeprefix(OPEN).removesuffix(CLOSE) if written != NO_CONTAINERS else b""
+
+    return objects
+
+
 def answers(snapshot: Snapshot, options: Options) -> Answers:
     rows = _rows(snapshot, split=options.per_container == "on")
     sheets: dict[float | None, Sheet] = {}
@@ -147,11 +160,11 @@ class Sheet:
 
 def _written(one: Object) -> bytes:
     """Write an object as it stands in the list."""
-    return msgspec.json.format(msgspec.json.encode([one]), indent=2)[len(_OPEN) : -len(_CLOSE)]
+    return msgspec.json.format(msgspec.json.encode([one]), indent=2).removeprefix(OPEN).removesuffix(b"\n]")
 
 
 def _listed(written: Sequence[bytes]) -> bytes:
-    return b"".join((_OPEN, b",\n".join(written), _CLOSE, b"\n")) if written else b"[]\n"
+    return b"".join((OPEN, SEPARATOR.join(written), CLOSE)) if written else NO_CONTAINERS
 
 
 def _rows(snapshot: Snapshot, *, split: bool) -> list[ContainerRow]:

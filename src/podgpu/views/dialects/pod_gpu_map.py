@@ -1,14 +1,14 @@
 """pod-gpu-exporter: a series for each pod and GPU, whose value is always 1."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from msgspec import Struct
 
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
-from podgpu.model import Snapshot
+from podgpu.model import Cluster, ClusterNode, Snapshot
 from podgpu.option.value import OneOf
 from podgpu.views.dialects import Document, Families
 from podgpu.views.dialects._pod_tenant import pod_tenants
@@ -93,6 +93,30 @@ def metric_name(node: str) -> str:
     """`gpu-node.1` becomes `gpu_node_1_info`, `1node` becomes `_1node_info`."""
     name = _NOT_IN_A_NAME.sub("_", node[:253])
     return f"{name}_info" if name and not name[0].isdigit() else f"_{name}_info"
+
+
+def of_node(node: ClusterNode) -> list[Family]:
+    """A node's series on the page of a whole cluster."""
+    return [map_family(_rows_of_node(node))]
+
+
+def of_cluster(options: Options) -> Callable[[Cluster], list[Family]]:
+    """The deprecated families, which are numbered over all nodes."""
+
+    def families(cluster: Cluster) -> list[Family]:
+        if options.deprecated == "off":
+            return []
+        return deprecated_families(row for node in cluster.nodes for row in _rows_of_node(node))
+
+    return families
+
+
+def by_node(node: ClusterNode) -> list[Family]:
+    return node_families(_rows_of_node(node))
+
+
+def _rows_of_node(node: ClusterNode) -> list[MapRow]:
+    return rows(node.snapshot) if node.snapshot else []
 
 
 def _map(snapshot: Snapshot, options: Options) -> list[Family]:
