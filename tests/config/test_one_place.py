@@ -40,21 +40,18 @@ def open(options, site):
 OPTIONS = """
 from dataclasses import dataclass
 
-from podgpu.option import SOURCE, Option, one
+from podgpu.option import SOURCE, single
 from podgpu.option.value import whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    depth: int = one(
-        Option(
-            flag="--crystal.depth",
-            group=SOURCE,
-            help="How deep to look.",
-            parse=whole(1, 9),
-            value_name="NUMBER",
-            default="3",
-        )
+    depth: int = single(
+        "--crystal.depth",
+        group=SOURCE,
+        help="How deep to look.",
+        parse=whole(1, 9),
+        default="3",
     )
 """
 
@@ -72,12 +69,12 @@ from podgpu.views.series import Family, Labels
 @dataclass(frozen=True, kw_only=True)
 class Options:
     voice: str = option.single(
-            "--dialect.nobody.voice",
-            group=option.DIALECTS,
-            help="How loud /metrics/nobody is.",
-            parse=OneOf(("low", "loud")),
-            default="low",
-        )
+        "--dialect.nobody.voice",
+        group=option.DIALECTS,
+        help="How loud /metrics/nobody is.",
+        parse=OneOf(("low", "loud")),
+        default="low",
+    )
 
 
 def families(snapshot, options):
