@@ -5,9 +5,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from podgpu.catalog import listing
-from podgpu.config import reference
-from podgpu.doctor import listing as checks
+from podgpu.catalog import reference as metrics
+from podgpu.config import reference as options
+from podgpu.doctor import reference as checks
 from podgpu.insight import listing as problems
 from tools import schema
 
@@ -17,8 +17,8 @@ Page = tuple[str, Callable[[], str]]
 
 
 PAGES: tuple[Page, ...] = (
-    ("docs/metrics.md", listing.markdown),
-    ("docs/configuration.md", reference.markdown),
+    ("docs/metrics.md", metrics.markdown),
+    ("docs/configuration.md", options.markdown),
     ("docs/doctor.md", checks.markdown),
     ("docs/problems.md", problems.markdown),
     ("docs/snapshot.md", schema.markdown),

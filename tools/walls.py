@@ -104,14 +104,14 @@ IMPURE_CALLS = {"open", "__import__", "now", "utcnow", "today"}
 # Rooms with modules that must not import each other. The sets name the modules that all of them may import.
 STRANGERS: Mapping[str, set[str]] = {
     "podgpu.sources": {"child", "merged", "parent", "pipe", "registry"},
-    "podgpu.sharing": {"alternatives", "folders", "inventory", "quantity", "sighting"},
+    "podgpu.sharing": {"ambiguity", "folders", "inventory", "kube_cards", "quantity"},
     "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
 }
 
 EXCEPTIONS = {
-    ("podgpu.sharing.hami.cache", "os"),  # opens a tenant's file, with care
+    ("podgpu.sharing.hami.cache_files", "os"),  # opens a tenant's file, with care
     ("podgpu.sharing.inventory", "pathlib"),  # has the path of the host's root, but opens nothing
-    ("podgpu.sharing.hami.cache", "open()"),
+    ("podgpu.sharing.hami.cache_files", "open()"),
 }
 # Packages that find their own modules. The modules themselves may not.
 FINDERS = {"podgpu.sharing", "podgpu.views.dialects"}

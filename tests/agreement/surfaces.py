@@ -17,7 +17,7 @@ from podgpu.cli._top.board import Board
 from podgpu.cli._top.frame import frame
 from podgpu.cli._top.once import once
 from podgpu.cli._top.state import VIEWS, State, press
-from podgpu.doctor import Machine, examine, sheet
+from podgpu.doctor import Machine, examine, rendering
 from podgpu.insight.idle import idlers
 from podgpu.insight.placement import cards_of, placements, pod_name
 from podgpu.insight.selection import EVERYTHING
@@ -309,7 +309,7 @@ def inspect(cluster: Cluster) -> Facts:
 def doctor(snapshot: Snapshot) -> Facts:
     """Every problem has a check that warns or fails."""
     machine = Machine(now=snapshot.taken_at)
-    text = " ".join(sheet.text(snapshot, examine(snapshot, machine), WIDTH, colour=False).split())
+    text = " ".join(rendering.text(snapshot, examine(snapshot, machine), WIDTH, colour=False).split())
     problems = snapshot.insight.problems if snapshot.insight else ()
     missing = [one.kind for one in problems if _gist(one) not in text]
     return {UNNAMED: listed(missing)}

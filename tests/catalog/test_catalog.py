@@ -6,7 +6,7 @@ from itertools import groupby
 import pytest
 
 from podgpu.catalog import CATALOG, TOPICS, device_rows, families, instance_rows
-from podgpu.catalog.listing import BASE_UNITS
+from podgpu.catalog.reference import BASE_UNITS
 from podgpu.catalog.row import Call, Kind, Metric, Scope, Worth
 
 # Words for a quantity that is not in a base unit, or for a share that is not between 0 and 1.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from podgpu.catalog.parts import PARTS, Part
+from podgpu.catalog.agent_parts import PARTS, AgentPart
 from podgpu.kube.api import REASONS as API_REASONS
 from podgpu.model import ErrorCount, PartStatus, Snapshot
 from podgpu.sources.nvml.failure import REASONS as NVML_REASONS
@@ -59,7 +59,7 @@ def test_rare_codes_of_the_driver_alone_are_not_expected() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
-def test_every_reason_is_explained(part: Part) -> None:
+def test_every_reason_is_explained(part: AgentPart) -> None:
     written = "".join((DOCS / name).read_text() for name in ("operations.md", "sources.md", "switches.md"))
     for reason in part.errors:
         assert f"`{reason}`" in written, reason

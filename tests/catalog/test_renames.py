@@ -4,7 +4,7 @@ import pytest
 
 from podgpu.catalog.renames import Rename, in_force
 from podgpu.doctor import Status
-from podgpu.doctor.names import judged
+from podgpu.doctor.environment import judged
 from podgpu.views.native import families, under_old_names
 from tests.views.quirks import SNAPSHOT
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from podgpu import doctor
 from podgpu.agent.join import bare
 from podgpu.doctor import CHECKS, Finding, Machine
-from podgpu.doctor.verdict import Check
+from podgpu.doctor.check import Check
 from podgpu.insight import Terms, conclude
 from podgpu.model import (
     Booking,

@@ -3,15 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
-from podgpu.doctor import CHECKS, Finding, Machine, Status, sheet
-from podgpu.doctor.listing import markdown
-from podgpu.doctor.look import named, number
-from podgpu.doctor.verdict import Check, Verdict, passed, warned
+from podgpu.doctor import CHECKS, Finding, Machine, Status, rendering
+from podgpu.doctor.check import Check, CheckResult, named, number, passed, warned
+from podgpu.doctor.reference import markdown
 from podgpu.model import Snapshot
 from tests.doctor.sound_node import HERE, SOUND, WHOLE, examine, with_readings
 
 
-def breaks(_: Snapshot, __: Machine) -> Verdict:
+def breaks(_: Snapshot, __: Machine) -> CheckResult:
     raise ZeroDivisionError("nine\x1b[31m lives\n")
 
 
@@ -37,7 +36,7 @@ def test_one_that_breaks_halfway_through_its_names_is_one_failure() -> None:
     assert [(one.id, one.status) for one in examine(SOUND, HERE, [nonsense])] == [("part.*", Status.FAIL)]
 
 
-def heat(snapshot: Snapshot, _: Machine) -> Verdict:
+def heat(snapshot: Snapshot, _: Machine) -> CheckResult:
     hot = [card for card in snapshot.cards if (number(card.readings, "temperature_celsius") or 0) > 90]
     return warned(f"{named(hot)}: too hot") if hot else passed("all are cool")
 
@@ -51,5 +50,5 @@ def test_a_new_check_is_one_function_and_one_row() -> None:
     )
     finding = examine(hot, HERE, checks)[-1]
     assert (finding.detail, finding.advice) == ("GPU 0: too hot", "Look at the fans.")
-    assert "gpu.heat" in sheet.text(hot, (finding,), 80, colour=False)
+    assert "gpu.heat" in rendering.text(hot, (finding,), 80, colour=False)
     assert "| `gpu.heat` | No card is too hot. | Look at the fans. |" in markdown(checks)

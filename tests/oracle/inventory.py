@@ -36,7 +36,7 @@ from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.oracle.case import Case, device
 from tests.oracle.pod_bytes import encoded
 
-NOTES = sharing.notes_of(sharing.systems())
+NOTES = sharing.annotations_of(sharing.systems())
 SECONDS = 30.0  # there may be thousands of ids, and the machine may be busy
 
 

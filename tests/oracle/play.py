@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podgpu import sharing
 from podgpu.agent.rights.witness import Witness
 from podgpu.model import Claim, ContainerRef, Holder, Process
-from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing.ambiguity import AmbiguousClaims
 from podgpu.sharing.inventory import Inventory
 from tests.oracle import dynamic
 from tests.oracle.case import Case, read
@@ -51,7 +51,7 @@ def _judged(case: Case, claims: Iterable[Claim]) -> tuple[Difference, ...]:
 
 def _settled(
     case: Case, node: Inventory, systems: Sequence[sharing.SharingSystem]
-) -> dict[Alternatives, int]:
+) -> dict[AmbiguousClaims, int]:
     """Return what processes show that run where the truth says."""
     places = list(enumerate(case.truth or (), 100))
     holders = {
@@ -67,7 +67,7 @@ def _settled(
         )
         for device in node.devices
     ]
-    return Witness().settle(sharing.alternatives(node, systems), devices, holders)
+    return Witness().settle(sharing.ambiguous_claims(node, systems), devices, holders)
 
 
 def cases(path: Path) -> Iterator[Case]:

@@ -9,7 +9,7 @@ from hypothesis import given as chosen
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
-from podgpu.sharing import alternatives, claims, gpushare, statuses, system_of, unclaimed
+from podgpu.sharing import ambiguous_claims, claims, gpushare, statuses, system_of, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO = "GPU-minor-3", "GPU-minor-2"
@@ -85,7 +85,7 @@ def test_where_index_and_number_in_dev_are_two_cards_it_is_not_decided() -> None
     cards = permuted((ONE, 0, 1), (TWO, 1, 0))
     node = Inventory(cards, given(5), (), [noted({gpushare.NUMBER: "0", gpushare.UNITS_OF_CARD: "20"})])
     assert list(gpushare.claims(node)) == []
-    (either,) = alternatives(node, [system_of(gpushare)])
+    (either,) = ambiguous_claims(node, [system_of(gpushare)])
     assert either.usual is None
     assert [[(one.gpu, one.share) for one in reading] for reading in either.readings] == [
         [(TWO, 0.25)],
@@ -101,7 +101,7 @@ def test_where_index_and_number_in_dev_are_two_cards_it_is_not_decided() -> None
 def test_what_processes_settled_is_claimed_and_no_longer_in_doubt(right: int, card: str, other: str) -> None:
     cards = permuted((ONE, 0, 1), (TWO, 1, 0))
     node = Inventory(cards, given(5), (), [noted({gpushare.NUMBER: "0", gpushare.UNITS_OF_CARD: "20"})])
-    (either,) = alternatives(node, [system_of(gpushare)])
+    (either,) = ambiguous_claims(node, [system_of(gpushare)])
     (claim,) = claims(node, [system_of(gpushare)], {either: right})
     assert (claim.gpu, claim.share, claim.ruled_out) == (card, 0.25, (other,))
     (status,) = statuses(node, (claim,), [system_of(gpushare)])
@@ -119,7 +119,7 @@ def test_what_processes_settled_is_claimed_and_no_longer_in_doubt(right: int, ca
 def test_a_number_that_can_be_only_one_cards_is_decided(cards: list[Device]) -> None:
     node = Inventory(cards, given(5), (), [noted({gpushare.NUMBER: "0"})])
     assert [claim.gpu for claim in gpushare.claims(node)] == [ONE]
-    assert list(gpushare.alternatives(node)) == []
+    assert list(gpushare.ambiguous_claims(node)) == []
 
 
 def test_a_container_may_be_spread_over_cards() -> None:
@@ -271,5 +271,5 @@ def test_no_note_claims_more_than_the_kubelet_gave(
         assert sum(shares) <= count / 140 + 1e-9
     assert all(claim.gpu in (ONE, TWO) for claim in claims)
     placed = {claim.container.container for claim in claims}
-    placed |= {one.container.container for one in gpushare.alternatives(seen)}
+    placed |= {one.container.container for one in gpushare.ambiguous_claims(seen)}
     assert {one.container for one in allocations if gpushare.explains(one, seen)} == placed

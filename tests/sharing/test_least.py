@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
-from podgpu.sharing import claims, notes_of, systems, unclaimed
+from podgpu.sharing import annotations_of, claims, systems, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(2))
@@ -212,7 +212,7 @@ def test_who_strikes_his_note_out_keeps_the_card_that_it_named(
 
 
 def test_systems_that_go_by_notes_say_which() -> None:
-    names = notes_of(systems())
+    names = annotations_of(systems())
     assert {HAMI, VGPU, SPREAD, ALLOCATED, "runai-gpu-group", "tencent.com/predicate-gpu-idx-"} <= set(names)
 
 

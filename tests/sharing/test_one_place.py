@@ -24,15 +24,7 @@ ELSEWHERE = sorted(
     path for path in SOURCE.rglob("*.py") if ROOM not in path.parents and not DIALECTS & {path, *path.parents}
 )
 SYSTEMS = sharing.systems()
-SHARED = {
-    "__init__.py",
-    "alternatives.py",
-    "folders.py",
-    "inventory.py",
-    "quantity.py",
-    "sighting.py",
-    "__pycache__",
-}
+SHARED = {"__init__.py", "__pycache__", *(f"{name}.py" for name in sharing.SHARED)}
 # Names that others use too: NVIDIA's for parts of a GPU and kinds of process, Kubernetes' own, a method of booking.
 ORDINARY = {"mig", "mps", "dra", "exclusive", "ratio", "replicas"}
 WRITTEN = {

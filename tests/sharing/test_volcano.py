@@ -7,7 +7,7 @@ from hypothesis import given as chosen
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
-from podgpu.sharing import alternatives, statuses, system_of, systems, unclaimed, volcano
+from podgpu.sharing import ambiguous_claims, statuses, system_of, systems, unclaimed, volcano
 from podgpu.sharing import claims as all_claims
 from podgpu.sharing.inventory import Inventory
 
@@ -193,7 +193,7 @@ def test_whole_cards_may_also_be_those_that_the_ids_name() -> None:
     """Then nothing is claimed by the note."""
     held = allocated(ONE, TWO, resource=volcano.NUMBER)
     seen = inventory(held, {volcano.INDICES: "2,0"}, [])
-    (either,) = alternatives(seen, systems())
+    (either,) = ambiguous_claims(seen, systems())
     assert [sorted(cards) for cards in either.cards] == [[ONE, THREE], [ONE, TWO]]
     assert either.usual == 0
     claims = all_claims(seen, systems(), {either: 1})
@@ -207,7 +207,7 @@ def test_whole_cards_may_also_be_those_that_the_ids_name() -> None:
 @pytest.mark.parametrize("note", ["1,0", "0", "0,9", ""])
 def test_a_note_that_agrees_or_is_not_believed_leaves_no_alternative(note: str) -> None:
     seen = inventory(allocated(ONE, TWO, resource=volcano.NUMBER), {volcano.INDICES: note}, [])
-    assert alternatives(seen, systems()) == ()
+    assert ambiguous_claims(seen, systems()) == ()
 
 
 @pytest.mark.parametrize("note", ["0", "0,0", "0,9", "0,1,2"])

@@ -212,7 +212,7 @@ class Attribution:
         """Return the same rights as before, unless the inventory has changed or what processes show of it."""
         last = self._rights
         is_new = inventory is not last.inventory
-        asked = sharing.alternatives(inventory, self._systems) if is_new else last.alternatives
+        asked = sharing.ambiguous_claims(inventory, self._systems) if is_new else last.alternatives
         settled = self._witness.settle(asked, devices, holders)
         if is_new or settled != last.settled:
             before = self._remembered.before(last.claims)

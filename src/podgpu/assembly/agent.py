@@ -179,7 +179,7 @@ def _lookout(config: Config) -> Lookout | None:
 def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
     """List the best first. A part that this machine does not have is left out rather than shown as broken."""
     sources: list[PodSource] = []
-    notes = sharing.notes_of(sharing.systems())
+    notes = sharing.annotations_of(sharing.systems())
     if machine.has_pods_api(config):
         sources.append(PodsApi(config.path_kubelet, annotations=notes))
     if api:

@@ -247,7 +247,7 @@ def wanted_objects(pod_labels: Collection[str] = ()) -> ObjectFilter:
 
     return ObjectFilter(
         pod=trimmed,
-        pod_annotations=sharing.notes_of(systems),
-        node_annotations=sharing.registers_of(systems),
+        pod_annotations=sharing.annotations_of(systems),
+        node_annotations=sharing.node_annotations_of(systems),
         node_label=lambda name: name.startswith(of_nodes),
     )

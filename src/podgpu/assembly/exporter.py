@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.assembly import insight_terms
-from podgpu.catalog.parts import APISERVER
+from podgpu.catalog.agent_parts import APISERVER
 from podgpu.cluster.given import KubeGiven
 from podgpu.cluster.pages import ProxyPages
 from podgpu.cluster.reader import ReadFault

@@ -100,22 +100,22 @@ class _Case:
 
     def text(self) -> str:
         from podgpu.cli._form import has_colour
-        from podgpu.doctor import sheet
+        from podgpu.doctor import rendering
 
         width, colour = shutil.get_terminal_size().columns, has_colour()
         if self._whole is None:
             ((snapshot, findings),) = self._nodes
-            return sheet.text(snapshot, findings, width, colour=colour)
+            return rendering.text(snapshot, findings, width, colour=colour)
         nodes = {snapshot.node: findings for snapshot, findings in self._nodes}
-        return sheet.cluster_text(self.cluster.name, self._whole, nodes, width, colour=colour)
+        return rendering.cluster_text(self.cluster.name, self._whole, nodes, width, colour=colour)
 
     def json(self) -> str:
-        from podgpu.doctor import sheet
+        from podgpu.doctor import rendering
 
         if self._whole is None:
             ((snapshot, findings),) = self._nodes
-            return sheet.json(snapshot, findings)
-        return sheet.cluster_json(self.cluster, self._whole, self._nodes)
+            return rendering.json(snapshot, findings)
+        return rendering.cluster_json(self.cluster, self._whole, self._nodes)
 
 
 def _here(config: Config) -> _Case:

@@ -12,7 +12,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(_: Config, arguments: Namespace) -> int:
-    from podgpu.catalog.listing import rows_as_json, rows_as_text
+    from podgpu.catalog.reference import rows_as_json, rows_as_text
 
     print((rows_as_json() if arguments.output == "json" else rows_as_text()).rstrip())
     return 0

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from podgpu.doctor.look import NO_GPU, holders, wrong
-from podgpu.doctor.verdict import Machine, Verdict, passed, skipped, warned
+from podgpu.doctor.check import NO_GPU, CheckResult, Machine, holders, passed, skipped, warned, wrong
 from podgpu.insight.advice import next_step
 from podgpu.model import Balance, Card, Fault, Snapshot
 from podgpu.numbers import count, percent
@@ -15,7 +14,7 @@ MUCH = 0.1  # of the cards' memory, busy time or energy
 NOT_YET = skipped("nothing is booked yet")
 
 
-def balance(snapshot: Snapshot, _: Machine) -> Verdict:
+def balance(snapshot: Snapshot, _: Machine) -> CheckResult:
     booked = _booked(snapshot)
     if not booked:
         return NOT_YET if snapshot.cards else NO_GPU
@@ -24,7 +23,7 @@ def balance(snapshot: Snapshot, _: Machine) -> Verdict:
     return wrong(snapshot, "books") or passed(f"exactly, on {count(len(booked), 'GPU')}")
 
 
-def unattributed(snapshot: Snapshot, _: Machine) -> Verdict:
+def unattributed(snapshot: Snapshot, _: Machine) -> CheckResult:
     booked = _booked(snapshot)
     if not booked:
         return NOT_YET if snapshot.cards else NO_GPU
@@ -45,7 +44,7 @@ def unattributed(snapshot: Snapshot, _: Machine) -> Verdict:
     return warned(found, advice)
 
 
-def sampling(snapshot: Snapshot, _: Machine) -> Verdict:
+def sampling(snapshot: Snapshot, _: Machine) -> CheckResult:
     """Whether whoever shares a card is named by samples as often as it is there, as far as anybody knows."""
     shared = [card for card in snapshot.cards if len([one for one in card.tenants if one.running]) > 1]
     tenants = [(full_name(one.container), one.booking) for card in shared for one in card.tenants]

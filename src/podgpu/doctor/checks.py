@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from podgpu.doctor import accounting, claimants, driver, hardware, kubernetes, names, surroundings, visibility
-from podgpu.doctor.verdict import Check, Finding, Machine, Status, Verdict, finding
+from podgpu.doctor import accounting, claims, driver, environment, hardware, kubernetes, processes
+from podgpu.doctor.check import Check, CheckResult, Finding, Machine, Status, finding
 from podgpu.model import Snapshot
 from podgpu.views.text import line
 
@@ -94,25 +94,25 @@ CHECKS: tuple[Check, ...] = (
         "proc.host-pid",
         "podgpu is in the node's PID namespace, so that it and the driver use the same PIDs.",
         "Set hostPID: true on the agent's pod.",
-        visibility.host_pid,
+        processes.host_pid,
     ),
     Check(
         "proc.hidepid",
         "/proc shows the processes of other users.",
         "Run the agent as root, or mount /proc without hidepid.",
-        visibility.hidden,
+        processes.hidden,
     ),
     Check(
         "proc.owners",
         "The owner of each process on a GPU can be read from its cgroup.",
         "docs/operations.md explains each reason. Please report a cgroup that podgpu does not know.",
-        visibility.owners,
+        processes.owners,
     ),
     Check(
         "proc.switches",
         "The driver's log of context switches can be read, where it is asked for, and hides nobody.",
         "docs/switches.md says what it takes.",
-        visibility.switches,
+        processes.switches,
     ),
     Check("kubelet.socket", "The kubelet's pod-resources socket answers.", _BY_REASON, kubernetes.socket),
     Check(
@@ -156,38 +156,38 @@ CHECKS: tuple[Check, ...] = (
         "claims.rights",
         "The API server lets podgpu read resource claims, if pods have any.",
         "Allow the agent's service account to get resourceclaims and to list resourceslices.",
-        claimants.rights,
+        claims.rights,
     ),
     Check(
         "claims.missing",
         "No pod uses a GPU that it was not given.",
         "Look for a privileged container or NVIDIA_VISIBLE_DEVICES=all. `podgpu why POD` shows what is known.",
-        claimants.missing,
+        claims.missing,
     ),
     Check(
         "claims.excused",
         "Whoever has a card for others, and pays for none of it, is known by something that no tenant can write.",
         "A pod that holds cards for others is one by its namespace: see --sharing.namespaces.",
-        claimants.excused,
+        claims.excused,
     ),
     Check(
         "sharing.*",
         "Each way to share GPUs that this node shows signs of yields claims, and nothing about them is in doubt.",
         "Make sure that podgpu gets what the system needs: mostly the kubelet's list and the pods' annotations.",
-        claimants.systems,
+        claims.systems,
     ),
     Check(
         "sharing.unknown-ids",
         "Every device id that the kubelet gave out is understood.",
         "podgpu knows no system with such ids. Please report the resource and the id. Of two pods with one device,"
         " one has ended: nothing is booked by it until the kubelet forgets that pod.",
-        claimants.unknown_ids,
+        claims.unknown_ids,
     ),
     Check(
         "holders.idle",
         "Nobody holds a share of a GPU without using it for the time of --idle.after.",
         "Ask its owner, or scale it down. `podgpu idle` lists them all, with what that costs.",
-        claimants.idle,
+        claims.idle,
     ),
     Check("books.balance", "Containers and the rest add up to the GPU.", _REPORT, accounting.balance),
     Check(
@@ -206,28 +206,28 @@ CHECKS: tuple[Check, ...] = (
         "node.clock",
         "NTP or the like keeps the clock right; the clock of a remote agent agrees with this machine's.",
         "Start chrony or systemd-timesyncd on the node. A wrong clock breaks TLS and shifts every sample.",
-        surroundings.clock,
+        environment.clock,
     ),
     Check(
         "dialect.dcgm-fields",
         "Every counter of --dcgm.collectors is available without DCGM.",
         "Remove the field from the list, or read dcgm-exporter's own page: docs/compatibility.md.",
-        surroundings.dcgm_fields,
+        environment.dcgm_fields,
     ),
     Check(
         "dialect.shared-pods",
         "On a dcgm page, a query for a pod finds it, also on a GPU that several pods share.",
         "If OpenCost, KEDA or the like ask for pods, set --dcgm.per-container=on. Queries about cards then need "
         "max by (UUID): docs/migration.md has the figures.",
-        surroundings.shared_pods,
+        environment.shared_pods,
     ),
     Check(
         "names.renamed",
         "No metric that this version serves is about to lose its name.",
         "Use the new name in queries, alerts and dashboards: docs/stability.md.",
-        names.renamed,
+        environment.renamed,
     ),
-    Check("part.*", "Every other part of podgpu works.", _BY_REASON, surroundings.parts),
+    Check("part.*", "Every other part of podgpu works.", _BY_REASON, environment.parts),
 )
 
 
@@ -239,7 +239,7 @@ def _findings(check: Check, snapshot: Snapshot, machine: Machine) -> list[Findin
     """A check that breaks must not take the others with it."""
     try:
         judged = check.judge(snapshot, machine)
-        verdicts = {"": judged} if isinstance(judged, Verdict) else judged
+        verdicts = {"": judged} if isinstance(judged, CheckResult) else judged
         return [
             finding(check.id.replace("*", name), check.remedy, verdict) for name, verdict in verdicts.items()
         ]

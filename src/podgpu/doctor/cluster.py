@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from podgpu.doctor.look import wrong
-from podgpu.doctor.verdict import Finding, Verdict, failed, finding, passed, several, skipped, warned
+from podgpu.doctor.check import CheckResult, Finding, failed, finding, passed, several, skipped, warned, wrong
 from podgpu.insight.problems import cards, holders
 from podgpu.model import Cluster
 from podgpu.numbers import count
@@ -21,40 +20,40 @@ class ClusterCheck(Struct, frozen=True):
     id: str
     meaning: str
     remedy: str
-    judge: Callable[[Cluster], Verdict]
+    judge: Callable[[Cluster], CheckResult]
 
 
-def _parts(cluster: Cluster) -> Verdict:
+def _parts(cluster: Cluster) -> CheckResult:
     found = wrong(cluster, "view_lost", "part_down", "part_degraded")
     return found or passed("every part of the reader and of the agents works")
 
 
-def _read(cluster: Cluster) -> Verdict:
+def _read(cluster: Cluster) -> CheckResult:
     if found := wrong(cluster, "node_silent"):
         return found
     nodes = count(len(cluster.nodes), "node")
     return passed(f"{nodes} read in time") if cluster.nodes else NO_NODE
 
 
-def _agents(cluster: Cluster) -> Verdict:
+def _agents(cluster: Cluster) -> CheckResult:
     without = [line(one.name) for one in cluster.nodes if one.state == "allocation"]
     if without:
         return warned(f"nobody reads the GPUs of {count(len(without), 'node')}: {several(without)}")
     return passed("every node's GPUs are read") if cluster.nodes else NO_NODE
 
 
-def _gpus(cluster: Cluster) -> Verdict:
+def _gpus(cluster: Cluster) -> CheckResult:
     return wrong(cluster, *_OF_CARDS) or (passed("no GPU has a problem") if cluster.nodes else NO_NODE)
 
 
-def _holders(cluster: Cluster) -> Verdict:
+def _holders(cluster: Cluster) -> CheckResult:
     found = wrong(cluster, *_OF_HOLDERS)
     return found or (
         passed("everybody uses what was given to them, and nothing else") if cluster.nodes else NO_NODE
     )
 
 
-def _versions(cluster: Cluster) -> Verdict:
+def _versions(cluster: Cluster) -> CheckResult:
     found = Counter(
         line(one.snapshot.version) for one in cluster.nodes if one.snapshot and one.origin == "agent"
     )
@@ -64,7 +63,7 @@ def _versions(cluster: Cluster) -> Verdict:
     return passed(words) if len(found) == 1 else warned(words)
 
 
-def _demo(cluster: Cluster) -> Verdict:
+def _demo(cluster: Cluster) -> CheckResult:
     made_up = [line(one.name) for one in cluster.nodes if one.snapshot and one.snapshot.demo]
     if made_up and len(made_up) < len(cluster.nodes):
         return failed(f"the numbers of {several(made_up)} are made up")

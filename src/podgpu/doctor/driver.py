@@ -2,18 +2,25 @@
 
 from collections import Counter
 
-from podgpu.catalog.parts import DCGM, NVML
-from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number, wrong
-from podgpu.doctor.verdict import (
+from podgpu.catalog.agent_parts import DCGM, NVML
+from podgpu.doctor.check import (
+    NO_GPU,
+    PROFILED,
+    SECOND_HAND,
+    CheckResult,
     Machine,
-    Verdict,
+    answering,
     down,
     failed,
+    first_hand,
+    named,
+    number,
     passed,
     several,
     skipped,
     state_of,
     warned,
+    wrong,
 )
 from podgpu.insight.advice import next_step
 from podgpu.model import Card, Fault, Snapshot
@@ -37,7 +44,7 @@ LOSSES = frozenset(
 )
 
 
-def library(snapshot: Snapshot, _: Machine) -> Verdict:
+def library(snapshot: Snapshot, _: Machine) -> CheckResult:
     if snapshot.demo:
         return skipped("simulated: no driver is asked")
     state = state_of(NVML, snapshot)
@@ -48,7 +55,7 @@ def library(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed(f"driver {line(snapshot.driver_version)}, NVML {line(snapshot.nvml_version)}")
 
 
-def gpus(snapshot: Snapshot, _: Machine) -> Verdict:
+def gpus(snapshot: Snapshot, _: Machine) -> CheckResult:
     if _is_down(NVML.name, snapshot):
         return skipped("needs nvml.library")
     if not snapshot.cards and _is_down(DCGM.name, snapshot):
@@ -61,7 +68,7 @@ def gpus(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed(", ".join(f"{number} {model}" for model, number in models.items()))
 
 
-def processes(snapshot: Snapshot, _: Machine) -> Verdict:
+def processes(snapshot: Snapshot, _: Machine) -> CheckResult:
     if not answering(snapshot):
         return NO_GPU
     cards = first_hand(snapshot)
@@ -79,7 +86,7 @@ def processes(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed(f"{count(total, 'process')} on {count(len(cards), 'GPU')}")
 
 
-def profiling(snapshot: Snapshot, _: Machine) -> Verdict:
+def profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
     if answering(snapshot) and not first_hand(snapshot):
         return SECOND_HAND
     cards = [card for card in first_hand(snapshot) if not card.gpu.mig_enabled]
@@ -94,7 +101,7 @@ def profiling(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed(f"GPM answers on {count(len(able), 'GPU')}")
 
 
-def values(snapshot: Snapshot, _: Machine) -> Verdict:
+def values(snapshot: Snapshot, _: Machine) -> CheckResult:
     refused = [
         f"GPU {card.gpu.index}: {line(one.call)} {one.reason}"
         for card in snapshot.cards

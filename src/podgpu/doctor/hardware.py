@@ -1,14 +1,28 @@
 """The health of the cards, and their MIG instances."""
 
-from podgpu.doctor.look import NO_GPU, PROFILED, SECOND_HAND, answering, first_hand, named, number, wrong
-from podgpu.doctor.verdict import Machine, Verdict, passed, several, skipped, warned
+from podgpu.doctor.check import (
+    NO_GPU,
+    PROFILED,
+    SECOND_HAND,
+    CheckResult,
+    Machine,
+    answering,
+    first_hand,
+    named,
+    number,
+    passed,
+    several,
+    skipped,
+    warned,
+    wrong,
+)
 from podgpu.model import Snapshot
 from podgpu.numbers import count, integer
 
 NO_MIG = skipped("no GPU is in MIG mode")
 
 
-def recovery(snapshot: Snapshot, _: Machine) -> Verdict:
+def recovery(snapshot: Snapshot, _: Machine) -> CheckResult:
     if found := wrong(snapshot, "recovery"):
         return found
     cards = answering(snapshot)
@@ -17,25 +31,25 @@ def recovery(snapshot: Snapshot, _: Machine) -> Verdict:
     return skipped("the driver does not report it") if cards else NO_GPU
 
 
-def memory(snapshot: Snapshot, _: Machine) -> Verdict:
+def memory(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "memory_failed", "memory_pending") or _if_read(
         snapshot, "no bad memory is waiting to be replaced"
     )
 
 
-def xid(snapshot: Snapshot, _: Machine) -> Verdict:
+def xid(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "xid") or _if_read(snapshot, "none since podgpu began to listen")
 
 
-def ecc(snapshot: Snapshot, _: Machine) -> Verdict:
+def ecc(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "ecc") or _if_read(snapshot, "no memory error that could not be corrected")
 
 
-def throttled(snapshot: Snapshot, _: Machine) -> Verdict:
+def throttled(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "throttled") or _if_read(snapshot, "neither heat nor power slows a GPU down")
 
 
-def switching(snapshot: Snapshot, _: Machine) -> Verdict:
+def switching(snapshot: Snapshot, _: Machine) -> CheckResult:
     if found := wrong(snapshot, "switching"):
         return found
     if any(card.balance and card.balance.switching_ratio is not None for card in snapshot.cards):
@@ -43,7 +57,7 @@ def switching(snapshot: Snapshot, _: Machine) -> Verdict:
     return skipped("nothing measures it: see proc.switches")
 
 
-def link(snapshot: Snapshot, _: Machine) -> Verdict:
+def link(snapshot: Snapshot, _: Machine) -> CheckResult:
     widths = {
         card.gpu.index: (now, most)
         for card in answering(snapshot)
@@ -60,7 +74,7 @@ def link(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed("every link has its full width") if widths else skipped("no GPU reports its link")
 
 
-def instances(snapshot: Snapshot, _: Machine) -> Verdict:
+def instances(snapshot: Snapshot, _: Machine) -> CheckResult:
     cards = [card for card in answering(snapshot) if card.gpu.mig_enabled]
     empty = [card for card in cards if not card.instances]
     if empty:
@@ -69,7 +83,7 @@ def instances(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed(f"{count(found, 'instance')} on {count(len(cards), 'GPU')}") if cards else NO_MIG
 
 
-def instance_profiling(snapshot: Snapshot, _: Machine) -> Verdict:
+def instance_profiling(snapshot: Snapshot, _: Machine) -> CheckResult:
     if answering(snapshot) and not first_hand(snapshot):
         return SECOND_HAND
     cards = [card for card in first_hand(snapshot) if card.instances]
@@ -81,5 +95,5 @@ def instance_profiling(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed(f"GPM answers on {count(sum(len(card.instances) for card in cards), 'instance')}")
 
 
-def _if_read(snapshot: Snapshot, words: str) -> Verdict:
+def _if_read(snapshot: Snapshot, words: str) -> CheckResult:
     return passed(words) if answering(snapshot) else NO_GPU

@@ -1,13 +1,15 @@
 """Whether the kubelet and the API server report who is on the node."""
 
-from podgpu.catalog.parts import APISERVER, DCGM, LOG_DIRS, PODRESOURCES, PODS_API
-from podgpu.doctor.look import claims, first_hand, holders
-from podgpu.doctor.verdict import (
+from podgpu.catalog.agent_parts import APISERVER, DCGM, LOG_DIRS, PODRESOURCES, PODS_API
+from podgpu.doctor.check import (
+    CheckResult,
     Machine,
     Status,
-    Verdict,
+    claims,
     down,
     failed,
+    first_hand,
+    holders,
     passed,
     skipped,
     state_of,
@@ -24,7 +26,7 @@ OF_KUBERNETES = frozenset(part.name for part in (PODRESOURCES, PODS_API, APISERV
 NO_KUBERNETES = skipped("no sign of Kubernetes here")
 
 
-def socket(snapshot: Snapshot, machine: Machine) -> Verdict:
+def socket(snapshot: Snapshot, machine: Machine) -> CheckResult:
     state = state_of(PODRESOURCES, snapshot)
     if state is not None:
         return passed(f"answers in {duration(state.duration_seconds)}") if state.up else down(state)
@@ -38,7 +40,7 @@ def socket(snapshot: Snapshot, machine: Machine) -> Verdict:
     return failed(where, next_step(Fault(reason="no_socket")))
 
 
-def allocations(snapshot: Snapshot, machine: Machine) -> Verdict:
+def allocations(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if not works(PODRESOURCES, snapshot):
         return skipped("needs kubelet.socket") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
     found = list(claims(snapshot))
@@ -48,7 +50,7 @@ def allocations(snapshot: Snapshot, machine: Machine) -> Verdict:
     return passed(f"{count(len(found), 'claim')} of {count(len(containers), 'container')}")
 
 
-def pods_api(snapshot: Snapshot, machine: Machine) -> Verdict:
+def pods_api(snapshot: Snapshot, machine: Machine) -> CheckResult:
     state = state_of(PODS_API, snapshot)
     if state is not None:
         return passed("answers") if state.up else _unless_replaced(state, snapshot)
@@ -57,7 +59,7 @@ def pods_api(snapshot: Snapshot, machine: Machine) -> Verdict:
     return skipped("there is no pods-api folder; it comes with Kubernetes 1.37")
 
 
-def api_access(snapshot: Snapshot, machine: Machine) -> Verdict:
+def api_access(snapshot: Snapshot, machine: Machine) -> CheckResult:
     state = state_of(APISERVER, snapshot)
     if state is not None:
         return passed("pods can be listed and watched") if state.up else _unless_replaced(state, snapshot)
@@ -66,7 +68,7 @@ def api_access(snapshot: Snapshot, machine: Machine) -> Verdict:
     return skipped("the agent asks none" if machine.is_remote else "no service account here")
 
 
-def source(snapshot: Snapshot, machine: Machine) -> Verdict:
+def source(snapshot: Snapshot, machine: Machine) -> CheckResult:
     working = [part.name for part in SOURCES if works(part, snapshot)]
     if working:
         return passed(f"by {working[0]}" + (f", else {', '.join(working[1:])}" if working[1:] else ""))
@@ -75,14 +77,14 @@ def source(snapshot: Snapshot, machine: Machine) -> Verdict:
     )
 
 
-def log_dirs(snapshot: Snapshot, machine: Machine) -> Verdict:
+def log_dirs(snapshot: Snapshot, machine: Machine) -> CheckResult:
     state = state_of(LOG_DIRS, snapshot)
     if state is not None:
         return passed("can be read") if state.up else _unless_replaced(state, snapshot)
     return skipped("not mounted") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
 
 
-def annotations(snapshot: Snapshot, machine: Machine) -> Verdict:
+def annotations(snapshot: Snapshot, machine: Machine) -> CheckResult:
     working = [part.name for part in WITH_ANNOTATIONS if works(part, snapshot)]
     if working:
         return passed(f"by {working[0]}")
@@ -91,7 +93,7 @@ def annotations(snapshot: Snapshot, machine: Machine) -> Verdict:
     return warned("no source reports the pods' labels, owners and annotations")
 
 
-def names(snapshot: Snapshot, machine: Machine) -> Verdict:
+def names(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if not any(works(part, snapshot) for part in SOURCES):
         return skipped("needs pods.source") if is_kubernetes(snapshot, machine) else NO_KUBERNETES
     nameless = {one.owner.pod_uid for one in holders(snapshot) if one.owner and _is_nameless(one)}
@@ -118,8 +120,8 @@ def _is_nameless(holder: Holder) -> bool:
     return holder.kind == "pod" and holder.container is None and not holder.reason
 
 
-def _unless_replaced(state: PartStatus, snapshot: Snapshot) -> Verdict:
+def _unless_replaced(state: PartStatus, snapshot: Snapshot) -> CheckResult:
     """A source that is down costs little while another one reports as much."""
     verdict = down(state)
     is_replaced = any(works(part, snapshot) for part in WITH_ANNOTATIONS)
-    return Verdict(Status.WARN, verdict.detail, verdict.advice) if is_replaced else verdict
+    return CheckResult(Status.WARN, verdict.detail, verdict.advice) if is_replaced else verdict

@@ -1,6 +1,6 @@
 """What to do next about a fault, by its reason."""
 
-from podgpu.catalog.parts import PARTS
+from podgpu.catalog.agent_parts import PARTS
 from podgpu.model import Fault
 
 _OFF_THE_BUS = "The card fell off the bus. Look for Xid 79 in the kernel log, then drain and reboot the node."

@@ -14,13 +14,13 @@ from types import ModuleType
 from msgspec.structs import replace
 
 from podgpu.model import Allocation, Claim, Device, Excused, Pod, SharingStatus
-from podgpu.sharing.alternatives import Alternatives, Unplaced, among_cards, placed
+from podgpu.sharing.ambiguity import AmbiguousClaims, Unplaced, among_cards, placed
 from podgpu.sharing.inventory import Host, Inventory, Observation
-from podgpu.sharing.quantity import Least, at_least, raised
+from podgpu.sharing.quantity import MinimumClaim, minimum_of, raised
 
 PART = "sharing"  # under which its errors are counted
 # Modules that are no system.
-SHARED = ("alternatives", "folders", "inventory", "quantity", "sighting")
+SHARED = ("ambiguity", "folders", "inventory", "kube_cards", "quantity")
 MANY_CLAIMS = 4096
 NOTED = "annotation"
 WRITTEN_BY_TENANTS = (NOTED, "cache")  # sources that anyone who may edit the pod can write
@@ -32,11 +32,11 @@ class SharingSystem:
 
     `signs` are prefixes of names that give the system away: of resources, of drivers, of annotations and labels on
     pods. `needs` says what podgpu needs to book by it. `explains` says whether an allocation has one of the system's
-    own ids. `alternatives` are the containers that may have other cards than the system claims for them. A system that
-    `yields` makes no claim for a container that another system's note or file covers. `cards` are those that its marks
-    in Kubernetes show, where nobody looks at the node itself: the inventory has no devices then. `registers` are the
-    annotations in which a plugin notes the cards of its node, `node_labels` what it says about them all. `memory_of`
-    is the memory that an allocation of the system's stands for, whichever card it is of.
+    own ids. `ambiguous_claims` are of the containers that may have other cards than the system claims for them. A
+    system that `yields` makes no claim for a container that another system's note or file covers. `cards` are those
+    that its marks in Kubernetes show, where nobody looks at the node itself: the inventory has no devices then.
+    `registers` are the annotations in which a plugin notes the cards of its node, `node_labels` what it says about
+    them all. `memory_of` is the memory that an allocation of the system's stands for, whichever card it is of.
 
     `notes` are prefixes of the annotations and labels of pods that the system reads; no others are kept. A system with
     notes says what holds without them: `least` is what a claim is at least, by the container's spec and ids, and
@@ -55,13 +55,13 @@ class SharingSystem:
     observe: Callable[[Host], Observation] | None = None
     doubts: Callable[[Inventory], Iterable[str]] | None = None
     cards: Callable[[Inventory], Iterable[Device]] | None = None
-    alternatives: Callable[[Inventory], Iterable[Alternatives]] | None = None
+    ambiguous_claims: Callable[[Inventory], Iterable[AmbiguousClaims]] | None = None
     yields: bool = False
     memory_of: Callable[[Allocation, Inventory], int | None] | None = None
     node_labels: tuple[str, ...] = ()
     registers: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    least: Callable[[Claim, Inventory], Least | None] | None = None
+    least: Callable[[Claim, Inventory], MinimumClaim | None] | None = None
     unplaced: Callable[[Inventory], Iterable[Allocation]] | None = None
     lasts: bool = False
     excused: Callable[[Inventory], Iterable[tuple[str, Excused]]] | None = None
@@ -88,7 +88,7 @@ def system_of(module: ModuleType) -> SharingSystem:
         observe=getattr(module, "observe", None),
         doubts=getattr(module, "doubts", None),
         cards=getattr(module, "cards", None),
-        alternatives=getattr(module, "alternatives", None),
+        ambiguous_claims=getattr(module, "ambiguous_claims", None),
         yields=getattr(module, "YIELDS", False),
         memory_of=getattr(module, "memory_of", None),
         node_labels=getattr(module, "NODE_LABELS", ()),
@@ -101,9 +101,9 @@ def system_of(module: ModuleType) -> SharingSystem:
     )
 
 
-def alternatives(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[Alternatives, ...]:
+def ambiguous_claims(inventory: Inventory, known: Iterable[SharingSystem]) -> tuple[AmbiguousClaims, ...]:
     known = tuple(known)
-    able = [system.alternatives for system in known if system.alternatives]
+    able = [system.ambiguous_claims for system in known if system.ambiguous_claims]
     found = [one for find in able for one in find(inventory)]
     return (*found, *among_cards(inventory, _unplaced(known)))
 
@@ -115,10 +115,10 @@ def _unplaced(known: Iterable[SharingSystem]) -> dict[str, Unplaced]:
 def claims(
     inventory: Inventory,
     known: Iterable[SharingSystem],
-    settled: Mapping[Alternatives, int] | None = None,
+    settled: Mapping[AmbiguousClaims, int] | None = None,
     before: Iterable[Claim] = (),
 ) -> tuple[Claim, ...]:
-    """`settled` has the right reading of alternatives, as far as it is known. `before` is what was found last."""
+    """`settled` has the right reading of ambiguous claims, as far as it is known. `before` is what was found last."""
     known, settled = tuple(known), settled or {}
     found = _corrected([claim for system in known for claim in system.claims(inventory)], settled)
     found = list(_lasting(found, before, inventory, known))
@@ -132,7 +132,7 @@ def claims(
     return tuple(_together(list(_within_what_was_given(left))))
 
 
-def _corrected(found: list[Claim], settled: Mapping[Alternatives, int]) -> list[Claim]:
+def _corrected(found: list[Claim], settled: Mapping[AmbiguousClaims, int]) -> list[Claim]:
     """Put what is right in the place of what is usual."""
     changed = {one: right for one, right in settled.items() if right != one.usual and not one.is_floor}
     if not changed:
@@ -156,7 +156,7 @@ def _lasting(
     had = {(one.container.pod_uid, one.gpu): one for one in noted if one.system in lasting}
     for claim in found:
         last = had.get((claim.container.pod_uid, claim.gpu)) if claim.system in lasting else None
-        yield raised(claim, at_least(last)) if last else claim
+        yield raised(claim, minimum_of(last)) if last else claim
     present = {claim.container.pod_uid for claim in found}
     # What only a process has shown is in doubt again with another note.
     struck_out = [one for one in noted if one.container.pod_uid not in present and one.ruled_out is None]
@@ -243,7 +243,7 @@ def statuses(
     inventory: Inventory,
     claims: Iterable[Claim],
     known: Iterable[SharingSystem],
-    undecided: Iterable[Alternatives] = (),
+    undecided: Iterable[AmbiguousClaims] = (),
 ) -> tuple[SharingStatus, ...]:
     """List the systems that were found, with what is missing where there is a sign but neither a claim nor a doubt.
 
@@ -272,7 +272,7 @@ def statuses(
 
 
 def _doubts(
-    inventory: Inventory, known: Iterable[SharingSystem], undecided: Iterable[Alternatives]
+    inventory: Inventory, known: Iterable[SharingSystem], undecided: Iterable[AmbiguousClaims]
 ) -> dict[str, list[str]]:
     """Collect by system what cannot be known, of its claims in general and of single containers."""
     found = {system.name: list(system.doubts(inventory)) for system in known if system.doubts}
@@ -300,11 +300,11 @@ def node_labels_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
     return tuple(name for system in known for name in system.node_labels)
 
 
-def registers_of(known: Iterable[SharingSystem]) -> frozenset[str]:
+def node_annotations_of(known: Iterable[SharingSystem]) -> frozenset[str]:
     return frozenset(name for system in known for name in system.registers)
 
 
-def notes_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
+def annotations_of(known: Iterable[SharingSystem]) -> tuple[str, ...]:
     """Return prefixes of all annotations that are read or are a sign."""
     return tuple(sorted({name for system in known for name in (*system.notes, *system.signs)}))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from podgpu.model import Allocation, Claim, Device
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 
 NAME = "aws-vgpu"
@@ -37,7 +37,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 def cards(inventory: Inventory) -> Iterator[Device]:
     found = (_ID.fullmatch(one.device_id) for one in inventory.allocations if one.resource == RESOURCE)
     named = dict.fromkeys(one["card"] for one in found if one)
-    yield from (sighting.card(one) for one in named if sighting.UUID.fullmatch(one))
+    yield from (kube_cards.card(one) for one in named if kube_cards.UUID.fullmatch(one))
 
 
 def _part(inventory: Inventory, resource: str, device_id: str) -> tuple[str, int] | None:

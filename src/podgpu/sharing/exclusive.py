@@ -6,7 +6,7 @@ Where cards have no names of their own, it is `all` (WSL: every card) or `tegra`
 from collections.abc import Iterator
 
 from podgpu.model import Allocation, Claim, Device
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 
 NAME = "exclusive"
@@ -28,7 +28,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 def cards(inventory: Inventory) -> Iterator[Device]:
     named = dict.fromkeys(one.device_id for one in inventory.allocations)
-    yield from (sighting.card(one) for one in named if sighting.UUID.fullmatch(one))
+    yield from (kube_cards.card(one) for one in named if kube_cards.UUID.fullmatch(one))
 
 
 def _cards(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:

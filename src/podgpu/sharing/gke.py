@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from podgpu.model import Allocation, Claim, Device
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 
 NAME = "gke"
@@ -57,8 +57,8 @@ def cards(inventory: Inventory) -> Iterator[Device]:
     found = (_ID.fullmatch(one.device_id) for one in inventory.allocations if one.resource == RESOURCE)
     for one in filter(None, found):
         name, place = f"nvidia{one['minor']}/gi{one['gi']}", (int(one["gi"] or 0), COMPUTE_INSTANCE)
-        instances = [sighting.instance(name, place=place)] if one["gi"] else []
-        yield sighting.card(number=int(one["minor"]), instances=instances)
+        instances = [kube_cards.instance(name, place=place)] if one["gi"] else []
+        yield kube_cards.card(number=int(one["minor"]), instances=instances)
 
 
 def _given(inventory: Inventory) -> Iterator[tuple[str, list[Allocation]]]:

@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, Device, Pod
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import Least
+from podgpu.sharing.quantity import MinimumClaim
 
 NAME = "gpu-manager"
 CORE = "tencent.com/vcuda-core"
@@ -42,7 +42,7 @@ _NOTE = re.compile(rf"{re.escape(CARDS)}[0-9]+")
 Notes: TypeAlias = Mapping[str, tuple[str, ...]]  # cards, by the place or the name of a container
 
 
-class Holding(Struct, frozen=True, kw_only=True):
+class HeldCores(Struct, frozen=True, kw_only=True):
     """What one container holds. `allocation` is one of its cores."""
 
     allocation: Allocation
@@ -58,8 +58,8 @@ class Holding(Struct, frozen=True, kw_only=True):
         return self.cores >= CORES_OF_CARD
 
 
-class Place(Struct, frozen=True):
-    holding: Holding
+class PlacedCores(Struct, frozen=True):
+    holding: HeldCores
     cards: tuple[str, ...]
 
 
@@ -85,23 +85,23 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 def cards(inventory: Inventory) -> Iterator[Device]:
     """A card counts as 100 of the node's cores, and its memory in blocks, rounded down."""
-    count = sighting.offered(inventory.node.capacity, CORE) // CORES_OF_CARD
-    blocks = sighting.offered(inventory.node.capacity, MEMORY)
-    yield from sighting.numbered(count, blocks // count * BLOCK if count else None)
+    count = kube_cards.offered(inventory.node.capacity, CORE) // CORES_OF_CARD
+    blocks = kube_cards.offered(inventory.node.capacity, MEMORY)
+    yield from kube_cards.numbered(count, blocks // count * BLOCK if count else None)
 
 
 def memory_of(allocation: Allocation, _: Inventory) -> int | None:
     return allocation.units * BLOCK if allocation.resource == MEMORY else None
 
 
-def least(claim: Claim, inventory: Inventory) -> Least | None:
+def least(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the ids alone. A pod's own limit raises what it may use while others are idle, and lowers nothing."""
     holder = claim.container
     held = inventory.once(_held).get((holder.namespace, holder.pod, holder.container))
     if held is None:
         return None
     part = held.cores / CORES_OF_CARD / held.cards
-    return Least(share=part, memory=0 if held.is_whole else held.blocks * BLOCK, cores=part)
+    return MinimumClaim(share=part, memory=0 if held.is_whole else held.blocks * BLOCK, cores=part)
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
@@ -112,7 +112,7 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
             yield held.allocation
 
 
-def _core_limit(held: Holding, inventory: Inventory) -> float | None:
+def _core_limit(held: HeldCores, inventory: Inventory) -> float | None:
     pod = inventory.pod(held.allocation)
     text = pod.annotations.get(CORE_LIMIT, "") if pod else ""
     if not text:
@@ -130,12 +130,12 @@ def _container(allocation: Allocation) -> tuple[str, str, str]:
     return allocation.namespace, allocation.pod, allocation.container
 
 
-def _held(inventory: Inventory) -> dict[tuple[str, str, str], Holding]:
+def _held(inventory: Inventory) -> dict[tuple[str, str, str], HeldCores]:
     return {_container(holding.allocation): holding for holding in _holdings(inventory)}
 
 
-def _places(inventory: Inventory) -> dict[tuple[str, str, str], Place]:
-    by_pod: dict[tuple[str, str], list[Holding]] = {}
+def _places(inventory: Inventory) -> dict[tuple[str, str, str], PlacedCores]:
+    by_pod: dict[tuple[str, str], list[HeldCores]] = {}
     for holding in inventory.once(_held).values():
         by_pod.setdefault((holding.allocation.namespace, holding.allocation.pod), []).append(holding)
     return {
@@ -145,7 +145,7 @@ def _places(inventory: Inventory) -> dict[tuple[str, str, str], Place]:
     }
 
 
-def _holdings(inventory: Inventory) -> Iterator[Holding]:
+def _holdings(inventory: Inventory) -> Iterator[HeldCores]:
     """Yield what counts as a GPU for gpu-manager: whole cards, or a part with some memory."""
     own = [one for one in inventory.allocations if _is_own(one)]
     held: Counter[tuple[str, ...]] = Counter()
@@ -153,14 +153,14 @@ def _holdings(inventory: Inventory) -> Iterator[Holding]:
         held[*_container(one), one.resource] += one.units
     one_core = {_container(one): one for one in own if one.resource == CORE}
     for container, allocation in one_core.items():
-        holding = Holding(
+        holding = HeldCores(
             allocation=allocation, cores=held[*container, CORE], blocks=held[*container, MEMORY]
         )
         if holding.is_whole or holding.blocks:
             yield holding
 
 
-def _placed(holdings: list[Holding], inventory: Inventory) -> Iterator[Place]:
+def _placed(holdings: list[HeldCores], inventory: Inventory) -> Iterator[PlacedCores]:
     """Place the containers of one pod, if its notes are just as many and as long as they must be."""
     pod = inventory.pod(holdings[0].allocation)
     notes = _notes(pod, inventory) if pod else {}
@@ -168,12 +168,12 @@ def _placed(holdings: list[Holding], inventory: Inventory) -> Iterator[Place]:
         return
     ordered = _by_order(pod, notes)
     if all(len(ordered.get(one.allocation.container, ())) == one.cards for one in holdings):
-        yield from (Place(one, ordered[one.allocation.container]) for one in holdings)
+        yield from (PlacedCores(one, ordered[one.allocation.container]) for one in holdings)
         return
     for holding in holdings:
         fitting = {cards for cards in notes.values() if len(cards) == holding.cards}
         if len(fitting) == 1:
-            yield Place(holding, *fitting)
+            yield PlacedCores(holding, *fitting)
 
 
 def _by_order(pod: Pod, notes: Notes) -> Notes:

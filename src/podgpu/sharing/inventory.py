@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from msgspec import Struct, field
 
-from podgpu.catalog.parts import PODRESOURCES
+from podgpu.catalog.agent_parts import PODRESOURCES
 from podgpu.model import (
     Allocation,
     Claim,
@@ -24,7 +24,7 @@ from podgpu.model import (
     VirtualGpu,
 )
 from podgpu.sharing.folders import rightly_named
-from podgpu.sharing.sighting import parts_of_each
+from podgpu.sharing.kube_cards import parts_of_each
 
 CLIENT, SHARER = "mps", "compute"  # kinds of processes
 MODE, ONE_PROCESS = "compute_mode", 3.0

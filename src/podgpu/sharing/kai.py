@@ -21,7 +21,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Pod
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 
 NAME = "kai"
@@ -47,7 +47,7 @@ _WHOLE = re.compile(r"[0-9]{1,8}")
 PodName: TypeAlias = tuple[str, str]  # namespace, name
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class FractionRequest(Struct, frozen=True, kw_only=True):
     """What a pod asked for of each card, as a part of it or in bytes."""
 
     name: str
@@ -91,7 +91,7 @@ def cards(inventory: Inventory) -> Iterator[Device]:
     """Yield the cards that reservation pods noted, where tenants can write nothing."""
     usual = [pod for pod in inventory.pods if _is_own(pod.namespace, inventory) and not pod.finished]
     noted = dict.fromkeys(pod.annotations.get(RESERVED_CARD, "") for pod in usual)
-    yield from (sighting.card(one) for one in noted if sighting.UUID.fullmatch(one))
+    yield from (kube_cards.card(one) for one in noted if kube_cards.UUID.fullmatch(one))
 
 
 def _is_own(namespace: str, inventory: Inventory) -> bool:
@@ -149,13 +149,13 @@ def _groups(pod: Pod) -> set[str]:
     }
 
 
-def _request(pod: Pod) -> Request | None:
+def _request(pod: Pod) -> FractionRequest | None:
     fraction = pod.annotations.get(FRACTION, "")
     share = min(1.0, float(fraction)) if _FRACTION.fullmatch(fraction) else 0.0
     if share:
-        return Request(name=FRACTION, share=share)
+        return FractionRequest(name=FRACTION, share=share)
     mib = _number(pod, MEMORY, otherwise=0)
-    return Request(name=MEMORY, size=mib * MIB) if mib else None
+    return FractionRequest(name=MEMORY, size=mib * MIB) if mib else None
 
 
 def _number(pod: Pod, annotation: str, *, otherwise: int) -> int:
@@ -163,7 +163,7 @@ def _number(pod: Pod, annotation: str, *, otherwise: int) -> int:
     return int(text) if _WHOLE.fullmatch(text) else 0
 
 
-def _claim(pod: Pod, group: str, card: str, request: Request, inventory: Inventory) -> Claim:
+def _claim(pod: Pod, group: str, card: str, request: FractionRequest, inventory: Inventory) -> Claim:
     total = inventory.memory.get(card, 0)
     container = _container(pod)
     return Claim(

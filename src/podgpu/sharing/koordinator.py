@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, PodContainer
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import Least, quantity, size
+from podgpu.sharing.quantity import MinimumClaim, quantity, size
 
 NAME = "koordinator"
 ANNOTATION = "scheduling.koordinator.sh/device-allocated"
@@ -35,7 +35,7 @@ MOST_CARDS = 256  # no note has as many
 REMEMBERED = 512  # notes that need not be read again
 
 
-class Entry(Struct):
+class AllocatedCard(Struct):
     """`id` is the card's UUID, or something of no use here."""
 
     minor: Annotated[int, Meta(ge=0, lt=1 << 16)] | None = None
@@ -43,11 +43,11 @@ class Entry(Struct):
     resources: dict[str, str | int] = {}
 
 
-class Note(Struct):
-    gpu: list[Entry] = []
+class DeviceAllocated(Struct):
+    gpu: list[AllocatedCard] = []
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class CardShare(Struct, frozen=True, kw_only=True):
     """What the note gives of one card."""
 
     name: str
@@ -57,7 +57,7 @@ class Part(Struct, frozen=True, kw_only=True):
     core_limit_ratio: float | None
 
 
-_decode = msgspec.json.Decoder(Note).decode
+_decode = msgspec.json.Decoder(DeviceAllocated).decode
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
@@ -88,12 +88,12 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 def cards(inventory: Inventory) -> Iterator[Device]:
     """A card counts as 100 of the node's cores."""
-    count = sighting.offered(inventory.node.capacity, CORE) // PERCENT
+    count = kube_cards.offered(inventory.node.capacity, CORE) // PERCENT
     memory = size(inventory.node.capacity.get(MEMORY, ""))
-    yield from sighting.numbered(count, memory // count if count and memory else None)
+    yield from kube_cards.numbered(count, memory // count if count and memory else None)
 
 
-def least(claim: Claim, inventory: Inventory) -> Least | None:
+def least(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the spec, which asks for all cards together, in per cent. Of several containers the largest limit counts."""
     pod = inventory.by_uid.get(claim.container.pod_uid)
     if pod is None or not pod.phase:
@@ -105,7 +105,7 @@ def least(claim: Claim, inventory: Inventory) -> Least | None:
     ratio = int(_asked(pod, MEMORY_RATIO) / cards) / PERCENT
     memory, of_card = int(_asked(pod, MEMORY) / cards), inventory.memory.get(claim.gpu, 0)
     of_memory = int(memory * PERCENT / of_card) / PERCENT if of_card else 0.0
-    return Least(share=cores or ratio or of_memory, memory=memory, cores=cores)
+    return MinimumClaim(share=cores or ratio or of_memory, memory=memory, cores=cores)
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
@@ -169,7 +169,7 @@ def _is_gpu(resource: str) -> bool:
     return resource.startswith(GPUS) or resource == WHOLE_GPU
 
 
-def _parts(pod: Pod, inventory: Inventory) -> dict[str, Part]:
+def _parts(pod: Pod, inventory: Inventory) -> dict[str, CardShare]:
     """Return what the note gives, by the card's UUID. No scheduler names a card twice, so such a card is skipped."""
     entries = _entries(pod.annotations.get(ANNOTATION, ""))
     cards = [_card(entry, inventory) for entry in entries]
@@ -182,14 +182,14 @@ def _parts(pod: Pod, inventory: Inventory) -> dict[str, Part]:
 
 
 @lru_cache(REMEMBERED)
-def _entries(text: str) -> list[Entry]:
+def _entries(text: str) -> list[AllocatedCard]:
     try:
         return _decode(text).gpu[:MOST_CARDS] if text else []
     except (ValueError, RecursionError):  # what is no note, or no text, or nested without end
         return []
 
 
-def _card(entry: Entry, inventory: Inventory) -> str | None:
+def _card(entry: AllocatedCard, inventory: Inventory) -> str | None:
     """Return the card, if this node has it and the note does not contradict itself."""
     by_minor = None if entry.minor is None else inventory.by_minor.get(str(entry.minor))
     if not entry.id.startswith("GPU-"):
@@ -197,7 +197,7 @@ def _card(entry: Entry, inventory: Inventory) -> str | None:
     return entry.id if entry.id in inventory.gpus and by_minor in (None, entry.id) else None
 
 
-def _part(entry: Entry, pod: Pod) -> Part | None:
+def _part(entry: AllocatedCard, pod: Pod) -> CardShare | None:
     """Read a share: of the cores, else of the memory.
 
     Koordinator counts in whole per cent, rounded down. So a share may be 0, and the bytes beside it are the limit.
@@ -208,7 +208,7 @@ def _part(entry: Entry, pod: Pod) -> Part | None:
     if named is None and not (memory and MEMORY_RATIO in entry.resources):
         return None
     percent = percents.get(named or "") or Fraction(0)
-    return Part(
+    return CardShare(
         name=entry.id if entry.minor is None else f"minor {entry.minor}",
         resource=named or MEMORY,
         share=float(min(percent / PERCENT, Fraction(1))),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from podgpu.model import Allocation, Claim, Device, MigInstance
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 
 NAME = "mig"
@@ -36,12 +36,12 @@ def cards(inventory: Inventory) -> Iterator[Device]:
     for one in inventory.allocations:
         name = one.device_id.partition(REPLICA)[0]
         profile = one.resource.removeprefix(BY_PROFILE) if one.resource.startswith(BY_PROFILE) else ""
-        if sighting.MIG.fullmatch(name):
-            homeless.setdefault(name, sighting.instance(name, profile=profile))
+        if kube_cards.MIG.fullmatch(name):
+            homeless.setdefault(name, kube_cards.instance(name, profile=profile))
         elif old := _OLD.fullmatch(name):
             place = int(old["gi"]), int(old["ci"])
-            yield sighting.card(
-                old["card"], instances=[sighting.instance(name, profile=profile, place=place)]
+            yield kube_cards.card(
+                old["card"], instances=[kube_cards.instance(name, profile=profile, place=place)]
             )
     if homeless:
-        yield sighting.card(instances=homeless.values())
+        yield kube_cards.card(instances=homeless.values())

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podgpu.model import Claim
 from podgpu.model.quantity import quantity
 
-__all__ = ["Least", "at_least", "quantity", "raised", "size"]
+__all__ = ["MinimumClaim", "minimum_of", "quantity", "raised", "size"]
 
 MOST_BYTES = 1 << 44  # no card has as much
 
@@ -21,7 +21,7 @@ def size(value: str | int) -> int | None:
     return int(found) if found and 1 <= found <= MOST_BYTES else None
 
 
-class Least(Struct, frozen=True, kw_only=True):
+class MinimumClaim(Struct, frozen=True, kw_only=True):
     """`memory` is in bytes, `cores` are a part of all multiprocessors: limits, if there are any."""
 
     share: float = 0.0
@@ -29,13 +29,13 @@ class Least(Struct, frozen=True, kw_only=True):
     cores: float = 0.0
 
 
-def at_least(claim: Claim) -> Least:
+def minimum_of(claim: Claim) -> MinimumClaim:
     """Take a claim as the floor of another."""
     memory, cores = claim.memory_limit_bytes, claim.core_limit_ratio
-    return Least(share=claim.share, memory=memory or 0, cores=cores or 0.0)
+    return MinimumClaim(share=claim.share, memory=memory or 0, cores=cores or 0.0)
 
 
-def raised(claim: Claim, least: Least) -> Claim:
+def raised(claim: Claim, least: MinimumClaim) -> Claim:
     """Raise a claim to what it is at least. A limit that is absent is already the highest."""
     memory, cores = claim.memory_limit_bytes, claim.core_limit_ratio
     return replace(

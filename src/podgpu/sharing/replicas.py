@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from podgpu.model import Allocation, Claim, Device
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 
 NAME = "time-slicing"
@@ -44,7 +44,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 def cards(inventory: Inventory) -> Iterator[Device]:
     found = (_replica(one.resource, one.device_id) for one in inventory.allocations)
     named = dict.fromkeys(replica[0] for replica in found if replica)
-    yield from (sighting.card(one) for one in named if sighting.UUID.fullmatch(one))
+    yield from (kube_cards.card(one) for one in named if kube_cards.UUID.fullmatch(one))
 
 
 def _replica(_resource: str, device_id: str) -> tuple[str, int] | None:

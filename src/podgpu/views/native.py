@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import isfinite
 
 from podgpu import catalog
-from podgpu.catalog.parts import ATTRIBUTION, PARTS, SHARING
+from podgpu.catalog.agent_parts import ATTRIBUTION, PARTS, SHARING
 from podgpu.catalog.renames import Rename, in_force
 from podgpu.catalog.row import Scope, Worth
 from podgpu.model import Card, Instance, PartStatus, Reading, Snapshot

@@ -4,18 +4,18 @@ import pytest
 
 from podgpu.agent.rights.witness import Witness
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Holder, Process
-from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing.ambiguity import AmbiguousClaims
 
 CONTAINER = ContainerRef("ns", "p", "c", "uid")
 CARDS = ("A", "B", "C")
 
 
-def either(*readings: str, usual: int | None = None, container: ContainerRef = CONTAINER) -> Alternatives:
+def either(*readings: str, usual: int | None = None, container: ContainerRef = CONTAINER) -> AmbiguousClaims:
     """Readings are written as the letters of their cards."""
     claimed = tuple(
         tuple(Claim(gpu=card, container=container, system="s") for card in reading) for reading in readings
     )
-    return Alternatives(readings=claimed, usual=usual)
+    return AmbiguousClaims(readings=claimed, usual=usual)
 
 
 class Node:
@@ -24,12 +24,12 @@ class Node:
     def __init__(self) -> None:
         self.witness = Witness()
 
-    def settle(self, *asked: Alternatives, on: str = "") -> list[int | None]:
+    def settle(self, *asked: AmbiguousClaims, on: str = "") -> list[int | None]:
         """Let the container run on some cards, by their letters."""
         return self.see({CONTAINER: on}, *asked)
 
     def see(
-        self, on: dict[ContainerRef, str], *asked: Alternatives, kinds: tuple[str, ...] = ("compute",)
+        self, on: dict[ContainerRef, str], *asked: AmbiguousClaims, kinds: tuple[str, ...] = ("compute",)
     ) -> list[int | None]:
         holders = {
             pid: Holder(pid=pid, kind="pod", container=container) for pid, container in enumerate(on, 100)
@@ -96,7 +96,7 @@ def test_a_share_that_changes_is_the_same_question() -> None:
     node = Node()
     node.settle(either("A", "B"), on="B")
     smaller = tuple((Claim(gpu=card, container=CONTAINER, system="s", share=0.1),) for card in "AB")
-    assert node.settle(Alternatives(readings=smaller)) == [1]
+    assert node.settle(AmbiguousClaims(readings=smaller)) == [1]
 
 
 def test_what_is_no_longer_asked_is_forgotten() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from podgpu.model import Pod, PodContainer
 from podgpu.sharing import kai, koordinator
-from podgpu.sharing.hami.note import NOTE
+from podgpu.sharing.hami.annotation import NOTE
 from tests.agent.test_attribution import Kubelet
 from tests.agent.whole.test_two_tenants import (
     CHEAT,

@@ -23,7 +23,7 @@ from podgpu.host.procfs import Procfs
 from podgpu.host.recent import RecentProcesses
 from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
 from podgpu.sharing import kai
-from podgpu.sharing.hami.note import NOTE
+from podgpu.sharing.hami.annotation import NOTE
 from podgpu.supervise import Supervisor
 from tests.agent.stage import StillPods, check_card
 from tests.agent.test_attribution import Kubelet

@@ -9,7 +9,7 @@ from uuid import UUID
 import pynvml
 
 from podgpu.kube._gen.pods_pb2 import PodMessage
-from podgpu.sharing.hami.note import NOTE
+from podgpu.sharing.hami.annotation import NOTE
 from tests.fakekubelet.kubelet import Reply
 from tests.fakenvml.fake_node import FakeFault
 from tests.faults.node import DEVICES, Node

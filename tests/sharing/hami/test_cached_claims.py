@@ -19,7 +19,7 @@ from podgpu.model import (
     VirtualGpu,
 )
 from podgpu.sharing import hami, system_of, unclaimed
-from podgpu.sharing.hami.note import NOTE
+from podgpu.sharing.hami.annotation import NOTE
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, CUT = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))

@@ -5,9 +5,9 @@ import pytest
 from podgpu.model import Allocation, Device, Gpu, Instance, MigInstance, Pod, PodContainer, VirtualGpu
 from podgpu.sharing import claims as all_claims
 from podgpu.sharing import hami, systems
-from podgpu.sharing.hami.note import NOTE
+from podgpu.sharing.hami.annotation import NOTE
 from podgpu.sharing.inventory import Inventory
-from tests.sharing.hami.test_note import DEVICES, ONE, TWO, allocations, places
+from tests.sharing.hami.test_annotation import DEVICES, ONE, TWO, allocations, places
 
 
 def asking(

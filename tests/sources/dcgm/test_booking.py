@@ -12,7 +12,7 @@ import pytest
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.assembly.agent import open_agent
-from podgpu.catalog.parts import DCGM, PROCFS
+from podgpu.catalog.agent_parts import DCGM, PROCFS
 from podgpu.config.precedence import load
 from podgpu.host.procfs import Procfs
 from podgpu.model import Fault, Snapshot

@@ -3,7 +3,7 @@
 import pytest
 
 from podgpu.catalog import families
-from podgpu.catalog.listing import base_unit
+from podgpu.catalog.reference import base_unit
 from podgpu.catalog.row import Kind, Metric
 from podgpu.views.otlp.names import UNITS, attributes, own_name, unit
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from podgpu import sharing
 from podgpu.ledger.mps import PodName
 from podgpu.model import Allocation, Claim, Excused, Holder
-from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing.ambiguity import AmbiguousClaims
 from podgpu.sharing.inventory import Inventory
 
 
@@ -21,8 +21,8 @@ class Rights:
         self,
         inventory: Inventory,
         systems: Sequence[sharing.SharingSystem],
-        alternatives: tuple[Alternatives, ...],
-        settled: Mapping[Alternatives, int],
+        alternatives: tuple[AmbiguousClaims, ...],
+        settled: Mapping[AmbiguousClaims, int],
         before: tuple[Claim, ...] = (),
     ) -> None:
         self.inventory = inventory
@@ -62,8 +62,8 @@ class Rights:
 def found(
     inventory: Inventory,
     systems: Sequence[sharing.SharingSystem],
-    asked: tuple[Alternatives, ...],
-    settled: Mapping[Alternatives, int],
+    asked: tuple[AmbiguousClaims, ...],
+    settled: Mapping[AmbiguousClaims, int],
     before: tuple[Claim, ...],
 ) -> Rights:
     """Find everything at once, for a thread to do."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from podgpu.model import ContainerRef, Device, Holder
-from podgpu.sharing.alternatives import Alternatives, Question
+from podgpu.sharing.ambiguity import AmbiguityKey, AmbiguousClaims
 
 Name: TypeAlias = tuple[str, str, str]  # namespace, pod, container
 Seen: TypeAlias = dict[Name, dict[str, set[str]]]  # the cards a container runs on, by its pod's UID
@@ -14,11 +14,11 @@ class Witness:
     """Remembers what processes have shown: a container that pauses is not in doubt again."""
 
     def __init__(self) -> None:
-        self._decided: dict[Question, int] = {}
+        self._decided: dict[AmbiguityKey, int] = {}
 
     def settle(
-        self, asked: Sequence[Alternatives], devices: Iterable[Device], holders: Mapping[int, Holder]
-    ) -> dict[Alternatives, int]:
+        self, asked: Sequence[AmbiguousClaims], devices: Iterable[Device], holders: Mapping[int, Holder]
+    ) -> dict[AmbiguousClaims, int]:
         """Return the right reading of each container that has been seen to run, now or before, on its cards alone."""
         if not asked:
             self._decided = {}
@@ -29,7 +29,7 @@ class Witness:
         self._decided = {one.question: right for one, right in settled.items()}
         return settled
 
-    def _right(self, one: Alternatives, cards: set[str]) -> int | None:
+    def _right(self, one: AmbiguousClaims, cards: set[str]) -> int | None:
         """A container on cards of no reading, or of several, shows nothing: what it showed before stands."""
         fitting = [place for place, named in enumerate(one.cards) if cards and cards <= named]
         return fitting[0] if len(fitting) == 1 else self._decided.get(one.question)

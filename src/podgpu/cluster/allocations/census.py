@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from podgpu import sharing
 from podgpu.model import UNKNOWN, Device, Gpu, KubeNode
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 
 WHOLE = "nvidia.com/gpu"
@@ -38,8 +38,8 @@ def found(inventory: Inventory, systems: Sequence[sharing.SharingSystem]) -> tup
     for one in sharing.cards(inventory, systems):
         cards.add(one)
     known = cards.named()
-    missing = _missing(inventory, known, sharing.registers_of(systems))
-    nameless = [_called(sighting.card(), f"{NAMELESS}{place}") for place in range(missing)]
+    missing = _missing(inventory, known, sharing.node_annotations_of(systems))
+    nameless = [_called(kube_cards.card(), f"{NAMELESS}{place}") for place in range(missing)]
     return tuple(_described(one, node) for one in (*known, *nameless))
 
 
@@ -100,7 +100,7 @@ def _described(device: Device, node: KubeNode) -> Device:
     size = node.labels.get(MEMORY, "")
     is_of_cards = MIG_PRODUCT not in node.labels.get(PRODUCT, "")
     labelled = int(size) * MIB if is_of_cards and size.isascii() and size.isdigit() and len(size) < 9 else 0
-    readings = sighting.card(memory=labelled).readings
+    readings = kube_cards.card(memory=labelled).readings
     return replace(
         device,
         gpu=replace(device.gpu, model=device.gpu.model or model_of(node)),
@@ -114,9 +114,9 @@ def _missing(inventory: Inventory, known: list[Device], registers: Collection[st
     if any(one.instances and is_stand_in(one.gpu.uuid) for one in known) and COUNT in node.labels:
         return 0
     is_of_cards = MIG_PRODUCT not in node.labels.get(PRODUCT, "")
-    if labelled := sighting.offered(node.labels, COUNT) if is_of_cards else 0:
-        return max(0, min(labelled, sighting.MOST_CARDS) - len(known))
-    whole = min(sighting.offered(node.capacity, WHOLE), sighting.MOST_CARDS)
+    if labelled := kube_cards.offered(node.labels, COUNT) if is_of_cards else 0:
+        return max(0, min(labelled, kube_cards.MOST_CARDS) - len(known))
+    whole = min(kube_cards.offered(node.capacity, WHOLE), kube_cards.MOST_CARDS)
     others = set(_of_others(inventory))
     own = [one for one in known if not one.instances and one.gpu.uuid not in others]
     return max(0, whole - len(own)) if hands_out_whole(inventory, registers) else 0
@@ -134,12 +134,12 @@ def hands_out_whole(inventory: Inventory, registers: Collection[str]) -> bool:
         or any(name in registers for name in node.annotations)
     )
     ids = (one.device_id for one in inventory.allocations if one.resource == WHOLE and one.device_id)
-    return not is_shared and all(map(sighting.UUID.fullmatch, ids))
+    return not is_shared and all(map(kube_cards.UUID.fullmatch, ids))
 
 
 def _of_others(inventory: Inventory) -> Iterator[str]:
     """Name the cards that are handed out by other resources and by drivers."""
     for one in inventory.allocations:
-        if one.resource != WHOLE and (named := sighting.UUID.match(one.device_id)):
+        if one.resource != WHOLE and (named := kube_cards.UUID.match(one.device_id)):
             yield named[0]
     yield from (one.attributes.get("uuid", "") for one in inventory.pool_devices)

@@ -24,7 +24,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
-from podgpu.sharing import exclusive, sighting
+from podgpu.sharing import exclusive, kube_cards
 from podgpu.sharing.inventory import Inventory
 
 STATUS, SPEC = "pod status", "pod spec"  # who reported a claim
@@ -77,7 +77,7 @@ def _snapshot(
     devices = census.found(_inventory(found, given, ()), systems)
     inventory = _inventory(found, given, devices)
     claims = sharing.claims(inventory, systems)
-    undecided = [one for one in sharing.alternatives(inventory, systems) if one.usual is None]
+    undecided = [one for one in sharing.ambiguous_claims(inventory, systems) if one.usual is None]
     by_count, left = _by_count(inventory, claims, systems)
     claims = (*claims, *by_count)
     return Snapshot(
@@ -116,7 +116,7 @@ def _given(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocat
         # Of a node that could not be read nobody knows what the kubelet hands out.
         offered = node.capacity or one.limits
         for resource in sorted(one.limits.keys() & offered.keys() - listed):
-            units = sighting.count(one.limits[resource])
+            units = kube_cards.count(one.limits[resource])
             if units and sharing.is_gpu(resource, signs):
                 yield replace(_allocation(pod, one, resource, ""), units=units)
 
@@ -140,7 +140,7 @@ def _by_count(
     """
     held = {claim.gpu for claim in claims}
     free = [one.gpu.uuid for one in inventory.devices if _is_placeable(one) and one.gpu.uuid not in held]
-    is_whole = census.hands_out_whole(inventory, sharing.registers_of(systems))
+    is_whole = census.hands_out_whole(inventory, sharing.node_annotations_of(systems))
     found: list[Claim] = []
     left: list[Allocation] = []
     for one in sharing.unclaimed(inventory, systems):

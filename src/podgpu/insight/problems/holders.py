@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from podgpu.catalog.parts import PODRESOURCES
+from podgpu.catalog.agent_parts import PODRESOURCES
 from podgpu.insight.holding import EVIDENCE, IDLE, Terms, idle_seconds
 from podgpu.insight.placement import (
     NOTHING,

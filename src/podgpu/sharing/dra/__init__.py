@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, DynamicAllocation
 from podgpu.sharing.dra.device import HAMI, NVIDIA, found, pool, sighted
-from podgpu.sharing.dra.use import Claims, Held, Use, row_held
+from podgpu.sharing.dra.use import ClaimIndex, ContainerDevices, HeldDevice, row_held
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.quantity import quantity, size
 
@@ -24,10 +24,10 @@ CORES, MEMORY = "cores", "memory"
 MIB = 1 << 20
 
 # What containers hold of one device, by the part of it: `""` where that is not known.
-Holders: TypeAlias = dict[ContainerRef, dict[str, Held]]
+Holders: TypeAlias = dict[ContainerRef, dict[str, HeldDevice]]
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class DeviceShare(Struct, frozen=True, kw_only=True):
     share: float
     memory: int | None = None
     cores: float | None = None
@@ -59,7 +59,12 @@ def cards(inventory: Inventory) -> Iterator[Device]:
 
 
 def _claim(
-    container: ContainerRef, held: Held, device: str, part: Part, among: int, inventory: Inventory
+    container: ContainerRef,
+    held: HeldDevice,
+    device: str,
+    part: DeviceShare,
+    among: int,
+    inventory: Inventory,
 ) -> Claim:
     gpu = inventory.instances.get(device, device)
     return Claim(
@@ -76,14 +81,16 @@ def _claim(
     )
 
 
-def _part(held: Held, device: str, inventory: Inventory) -> Part:
+def _part(held: HeldDevice, device: str, inventory: Inventory) -> DeviceShare:
     """Nobody says how large a part is that only the kubelet names."""
     if held.consumed:
         return _consumed(held, held.consumed, device, inventory)
-    return Part(share=0.0 if held.share_id and held.consumed is None else 1.0)
+    return DeviceShare(share=0.0 if held.share_id and held.consumed is None else 1.0)
 
 
-def _consumed(held: Held, consumed: Mapping[str, str], device: str, inventory: Inventory) -> Part:
+def _consumed(
+    held: HeldDevice, consumed: Mapping[str, str], device: str, inventory: Inventory
+) -> DeviceShare:
     """Read what a claim consumes. Where that is no memory and no cores, the share is not known."""
     offered = inventory.once(pool).get(held.place)
     capacity = offered.capacity if offered else {}
@@ -93,7 +100,7 @@ def _consumed(held: Held, consumed: Mapping[str, str], device: str, inventory: I
     of_memory = min(1.0, memory / total) if memory and total else 0.0
     if held.driver == HAMI and memory:
         memory -= memory % MIB  # its library counts in MiB
-    return Part(share=cores or of_memory, memory=memory, cores=cores)
+    return DeviceShare(share=cores or of_memory, memory=memory, cores=cores)
 
 
 def _ratio(consumed: Mapping[str, str], capacity: Mapping[str, str]) -> float | None:
@@ -102,16 +109,16 @@ def _ratio(consumed: Mapping[str, str], capacity: Mapping[str, str]) -> float | 
     return min(1.0, float(cores / total)) if cores and total else None
 
 
-def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, Held]]:
+def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, HeldDevice]]:
     listed = _listed(inventory)
-    known = Claims(inventory.resource_claims, inventory.source)
+    known = ClaimIndex(inventory.resource_claims, inventory.source)
     named = set()
     for pod in inventory.pods:
         for container in pod.containers if not pod.finished else ():
             if not (listed or container.uses or container.devices or pod.extended):
                 continue  # as with most pods
             ref = ContainerRef(pod.namespace, pod.name, container.name, pod.uid)
-            use = Use(pod, container, known)
+            use = ContainerDevices(pod, container, known)
             for held in use.held(listed.pop(ref, [])):
                 named.add((ref.namespace, ref.pod, ref.container))
                 yield ref, held

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from podgpu.model import Device, MigInstance, PoolDevice
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.quantity import size
 
@@ -53,15 +53,15 @@ def sighted(inventory: Inventory) -> Iterator[Device]:
         if card := _CARDS[one.driver].fullmatch(one.device):
             uuid = one.attributes.get("uuid", "")
             memory, model = size(one.capacity.get("memory", "")), one.attributes.get("productName", "")
-            yield sighting.card(uuid, number=int(card["minor"]), model=model, memory=memory)
+            yield kube_cards.card(uuid, number=int(card["minor"]), model=model, memory=memory)
         elif mig := _MIG.fullmatch(one.device):
-            instance = sighting.instance(
+            instance = kube_cards.instance(
                 one.attributes.get("uuid") or one.device,
                 profile=one.attributes.get("profile", mig["profile"]),
                 start=int(mig["start"]),
             )
             parent = one.attributes.get("parentUUID", "")
-            yield sighting.card(parent, number=int(mig["minor"]), instances=[instance])
+            yield kube_cards.card(parent, number=int(mig["minor"]), instances=[instance])
 
 
 def _instance(name: re.Match[str], parent: str | None, inventory: Inventory) -> str | None:

@@ -14,7 +14,7 @@ from podgpu.model import ClaimedDevice, DynamicAllocation, Pod, PodContainer, Re
 from podgpu.sharing.dra.device import Place
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class HeldDevice(Struct, frozen=True, kw_only=True):
     """A device that a container may use, and who said so.
 
     `consumed` is what its claim consumes of a device that several claims may have, None as long as the claim is not
@@ -33,7 +33,7 @@ class Held(Struct, frozen=True, kw_only=True):
         return self.driver, self.pool, self.device
 
 
-class Claims:
+class ClaimIndex:
     """All resource claims, by namespace and name, and those made from a template by the pod they are for.
 
     `listed_by` is the part that lists devices by container.
@@ -61,10 +61,10 @@ class Claims:
         return found if found and pod.uid in (found.pod_uids or (pod.uid,)) else None
 
 
-class Use:
+class ContainerDevices:
     """What one container of a pod uses, by the pod's spec and status."""
 
-    def __init__(self, pod: Pod, container: PodContainer, known: Claims) -> None:
+    def __init__(self, pod: Pod, container: PodContainer, known: ClaimIndex) -> None:
         self._container = container
         self._listed_by = known.listed_by
         self._uid = pod.uid
@@ -73,7 +73,7 @@ class Use:
         found = {name: known.of(pod, name) for name in self._requests}
         self._claims = {name: one for name, one in found.items() if one}
 
-    def held(self, rows: Iterable[DynamicAllocation]) -> Iterator[Held]:
+    def held(self, rows: Iterable[DynamicAllocation]) -> Iterator[HeldDevice]:
         rows = list(rows)
         if self._is_over() and not rows:
             return
@@ -87,7 +87,7 @@ class Use:
                 yield from self._cut(name, [row_held(row, self._listed_by)])
         yield from self._reserved({*status, *(row.claim_name for row in rows)})
 
-    def _status(self) -> dict[str, list[Held]]:
+    def _status(self) -> dict[str, list[HeldDevice]]:
         """Return what the pod's status says, by the claim's name, unless the claim does not know these devices."""
         found = {self._names.get(own, ""): devices for own, devices in _in_status(self._container).items()}
         return {
@@ -100,17 +100,17 @@ class Use:
         """Whether it has come and gone, as init containers do. The kubelet lists those that stay."""
         return self._container.is_init and not self._container.running
 
-    def _reserved(self, settled: set[str]) -> Iterator[Held]:
+    def _reserved(self, settled: set[str]) -> Iterator[HeldDevice]:
         """Kubelets before 1.34 list nothing. Then the claim itself has to do."""
         for name, claim in self._claims.items():
             if name not in settled and self._uid in claim.pod_uids:
                 devices = [
-                    Held(driver=one.driver, pool=one.pool, device=one.device, source="resourceclaim")
+                    HeldDevice(driver=one.driver, pool=one.pool, device=one.device, source="resourceclaim")
                     for one in claim.devices
                 ]
                 yield from self._cut(name, devices)
 
-    def _cut(self, name: str, devices: Iterable[Held]) -> Iterator[Held]:
+    def _cut(self, name: str, devices: Iterable[HeldDevice]) -> Iterator[HeldDevice]:
         """Leave out what the claim has for other requests. Without the claim nothing can be left out."""
         claim = self._claims.get(name)
         if claim is None:
@@ -153,9 +153,9 @@ def _matches(request: str, wanted: set[str]) -> bool:
     return "" in wanted or request in wanted or request.partition("/")[0] in wanted
 
 
-def _in_status(container: PodContainer) -> dict[str, list[Held]]:
+def _in_status(container: PodContainer) -> dict[str, list[HeldDevice]]:
     """Return the status's devices by the pod's own name for a claim. Some kubelets write ids that name no device."""
-    found_in: defaultdict[str, list[Held | None]] = defaultdict(list)
+    found_in: defaultdict[str, list[HeldDevice | None]] = defaultdict(list)
     for resource, device_id in container.devices:
         kind, _, name = resource.partition(":")
         if kind == "claim":
@@ -163,14 +163,16 @@ def _in_status(container: PodContainer) -> dict[str, list[Held]]:
     return {name: [one for one in found if one] for name, found in found_in.items() if all(found)}
 
 
-def _status_device(device_id: str) -> Held | None:
+def _status_device(device_id: str) -> HeldDevice | None:
     """Read DRIVER/POOL/DEVICE, where a pool may have slashes. A name of the runtime's has `=` in it."""
     driver, _, rest = device_id.partition("/")
     pool, _, device = rest.rpartition("/")
     if not (driver and pool and device) or "=" in device_id:
         return None
-    return Held(driver=driver, pool=pool, device=device, source="pod status")
+    return HeldDevice(driver=driver, pool=pool, device=device, source="pod status")
 
 
-def row_held(row: DynamicAllocation, source: str) -> Held:
-    return Held(driver=row.driver, pool=row.pool, device=row.device, source=source, share_id=row.share_id)
+def row_held(row: DynamicAllocation, source: str) -> HeldDevice:
+    return HeldDevice(
+        driver=row.driver, pool=row.pool, device=row.device, source=source, share_id=row.share_id
+    )

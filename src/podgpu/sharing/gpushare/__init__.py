@@ -20,11 +20,11 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, Pod
-from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing.ambiguity import AmbiguousClaims
 from podgpu.sharing.gpushare.node import GIB, MIB, RESOURCE, SEPARATOR, by_node, cards, memory_of, usual_unit
 from podgpu.sharing.gpushare.note import NUMBER, SPREAD, UNITS_OF_CARD, number, positive, spreads
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import Least
+from podgpu.sharing.quantity import MinimumClaim
 
 __all__ = [
     "GIB",
@@ -37,7 +37,7 @@ __all__ = [
     "SIGNS",
     "SPREAD",
     "UNITS_OF_CARD",
-    "alternatives",
+    "ambiguous_claims",
     "cards",
     "claims",
     "explains",
@@ -59,7 +59,7 @@ NEAR = 0.05  # by how much the units may miss the memory: the plugin rounds, the
 Container: TypeAlias = tuple[str, str, str]
 
 
-class Holding(Struct, frozen=True, kw_only=True):
+class HeldUnits(Struct, frozen=True, kw_only=True):
     """A container's units on each card, by each reading of the note. `allocation` is one of its ids.
 
     `given` is how many it has, `noted` how many of them the note is about.
@@ -83,15 +83,15 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
             yield from _claims(holding, holding.readings[0], inventory)
 
 
-def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
+def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
     """Yield what each container that may mean two cards would claim by either reading."""
     for holding in inventory.once(_holdings).values():
         if len(holding.readings) > 1:
             readings = tuple(tuple(_claims(holding, held, inventory)) for held in holding.readings)
-            yield Alternatives(readings=readings, doubt=UNDECIDED)
+            yield AmbiguousClaims(readings=readings, doubt=UNDECIDED)
 
 
-def least(claim: Claim, inventory: Inventory) -> Least | None:
+def least(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the ids: all of them, in the proportions of the note. Without a note they are all on this card."""
     holder = claim.container
     container = holder.namespace, holder.pod, holder.container
@@ -99,9 +99,9 @@ def least(claim: Claim, inventory: Inventory) -> Least | None:
     if holding is None:
         given = sum(one.units for one in inventory.once(_given).get(container, ()))
         of_card = _of_card(claim.gpu, 0, inventory)
-        return Least(share=given / max(of_card, given) if of_card else 0.0)
+        return MinimumClaim(share=given / max(of_card, given) if of_card else 0.0)
     more = holding.given / (holding.noted or holding.given)
-    return Least(share=claim.share * more, memory=round((claim.memory_limit_bytes or 0) * more))
+    return MinimumClaim(share=claim.share * more, memory=round((claim.memory_limit_bytes or 0) * more))
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
@@ -109,7 +109,7 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
     yield from (ids[0] for container, ids in inventory.once(_given).items() if container not in placed)
 
 
-def _claims(holding: Holding, held: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
+def _claims(holding: HeldUnits, held: Mapping[str, int], inventory: Inventory) -> Iterator[Claim]:
     noted = number(inventory.pod(holding.allocation), UNITS_OF_CARD)
     for card, units in held.items():
         yield _claim(holding, card, units, _of_card(card, noted, inventory), inventory)
@@ -122,7 +122,7 @@ def _of_card(card: str, noted: int, inventory: Inventory) -> int:
     return offered or min(noted, most) or _by_memory(card, inventory)
 
 
-def _claim(holding: Holding, card: str, units: int, of_card: int, inventory: Inventory) -> Claim:
+def _claim(holding: HeldUnits, card: str, units: int, of_card: int, inventory: Inventory) -> Claim:
     share = units / max(of_card, units) if of_card else 0.0
     of = f"{units} of {of_card} units" if of_card else f"{units} units"
     return msgspec.structs.replace(
@@ -152,7 +152,7 @@ def _given(inventory: Inventory) -> dict[Container, list[Allocation]]:
     return given
 
 
-def _holdings(inventory: Inventory) -> dict[Container, Holding]:
+def _holdings(inventory: Inventory) -> dict[Container, HeldUnits]:
     given = inventory.once(_given)
     pods = Counter((namespace, pod) for namespace, pod, _ in given)
     found = {
@@ -162,7 +162,7 @@ def _holdings(inventory: Inventory) -> dict[Container, Holding]:
     return {container: holding for container, holding in found.items() if holding.readings}
 
 
-def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> Holding:
+def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> HeldUnits:
     """`is_alone` says that no other container of the pod has been given anything."""
     pod = inventory.pod(ids[0])
     source, given = "annotation", sum(one.units for one in ids)
@@ -177,7 +177,7 @@ def _holding(ids: list[Allocation], inventory: Inventory, *, is_alone: bool) -> 
         named = Counter(one.device_id.partition(SEPARATOR)[0] for one in ids)
         here = {card: units for card, units in named.items() if card in inventory.gpus}
         readings, source = (here,) if here else (), inventory.source
-    return Holding(allocation=ids[0], given=given, noted=noted, readings=readings, source=source)
+    return HeldUnits(allocation=ids[0], given=given, noted=noted, readings=readings, source=source)
 
 
 def _readings(units: Mapping[str, int], inventory: Inventory) -> tuple[Mapping[str, int], ...]:

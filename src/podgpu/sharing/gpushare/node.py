@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from podgpu.model import Allocation, Device
-from podgpu.sharing import sighting
+from podgpu.sharing import kube_cards
 from podgpu.sharing.gpushare.note import NUMBER, SPREAD, UNITS_OF_CARD, number, spreads
 from podgpu.sharing.inventory import Inventory
 
@@ -23,9 +23,9 @@ def cards(inventory: Inventory) -> Iterator[Device]:
     named = {
         one.device_id.partition(SEPARATOR)[0] for one in inventory.allocations if one.resource == RESOURCE
     }
-    uuid = next(iter(named)) if len(named) == count == 1 and sighting.UUID.fullmatch(min(named)) else ""
+    uuid = next(iter(named)) if len(named) == count == 1 and kube_cards.UUID.fullmatch(min(named)) else ""
     for place in _numbers(inventory, count):
-        yield sighting.card(uuid, number=place, memory=of_card * usual_unit(of_card) or None)
+        yield kube_cards.card(uuid, number=place, memory=of_card * usual_unit(of_card) or None)
 
 
 def memory_of(allocation: Allocation, inventory: Inventory) -> int | None:
@@ -41,9 +41,9 @@ def usual_unit(of_card: int) -> int:
 
 def by_node(inventory: Inventory) -> tuple[int, int]:
     """Return how many cards the node has, and the units of each, as far as Kubernetes knows."""
-    units = sighting.offered(inventory.node.allocatable, RESOURCE)
+    units = kube_cards.offered(inventory.node.allocatable, RESOURCE)
     noted = min({number(pod, UNITS_OF_CARD) for pod in inventory.pods} - {0}, default=0)
-    count = sighting.offered(inventory.node.allocatable, COUNT) or (units // noted if noted else 0)
+    count = kube_cards.offered(inventory.node.allocatable, COUNT) or (units // noted if noted else 0)
     return count, units // count if count else noted
 
 
@@ -53,8 +53,8 @@ def _numbers(inventory: Inventory, count: int) -> list[int]:
     is_said = COUNT in inventory.node.allocatable
     return (
         sorted(noted)
-        if noted and not is_said and len(noted) <= (count or sighting.MOST_CARDS)
-        else list(range(min(count, sighting.MOST_CARDS)))
+        if noted and not is_said and len(noted) <= (count or kube_cards.MOST_CARDS)
+        else list(range(min(count, kube_cards.MOST_CARDS)))
     )
 
 

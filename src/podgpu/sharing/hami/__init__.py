@@ -18,19 +18,19 @@ from typing import TypeAlias
 import msgspec
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, VirtualGpu
-from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing.ambiguity import AmbiguousClaims
 from podgpu.sharing.hami import register
-from podgpu.sharing.hami.cache import observe
-from podgpu.sharing.hami.note import MIG_NOTE, NOTE, Slice, lenders, matched
+from podgpu.sharing.hami.annotation import MIG_NOTE, NOTE, HamiDevice, lenders, matched
+from podgpu.sharing.hami.cache_files import observe
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import Least, quantity
+from podgpu.sharing.quantity import MinimumClaim, quantity
 
 __all__ = [
     "NAME",
     "NEEDS",
     "NOTES",
     "SIGNS",
-    "alternatives",
+    "ambiguous_claims",
     "cards",
     "claims",
     "explains",
@@ -70,7 +70,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
     yield from inventory.once(_claims)
 
 
-def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
+def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
     """Yield where note and ids name different cards."""
     given = inventory.once(_given)
     noted: defaultdict[ContainerRef, list[Claim]] = defaultdict(list)
@@ -79,7 +79,7 @@ def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
     for container, claims in noted.items():
         listed = tuple(_listed(claims, given[container.pod_uid][container.container], inventory))
         if listed and {one.gpu for one in listed} != {one.gpu for one in claims}:
-            yield Alternatives(readings=(tuple(claims), listed), usual=0)
+            yield AmbiguousClaims(readings=(tuple(claims), listed), usual=0)
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
@@ -96,7 +96,7 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
     )
 
 
-def least(claim: Claim, inventory: Inventory) -> Least | None:
+def least(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the spec: so much of each card. A spec without limits means what the plugin cuts a card into."""
     lender = inventory.once(_lenders).get(claim.container)
     limits = inventory.limits(lender or claim.container)
@@ -109,7 +109,7 @@ def least(claim: Claim, inventory: Inventory) -> Least | None:
     cores = float((quantity(limits.get(CORES, "")) or 0) / ALL_CORES)
     parts = 0 if memory or cores else inventory.once(_parts)[claim.gpu]
     of_memory = memory / total if total else 0.0
-    return Least(share=cores or of_memory or (1 / parts if parts else 0.0), memory=memory, cores=cores)
+    return MinimumClaim(share=cores or of_memory or (1 / parts if parts else 0.0), memory=memory, cores=cores)
 
 
 def _lenders(inventory: Inventory) -> dict[ContainerRef, ContainerRef]:
@@ -170,7 +170,7 @@ def _listed(noted: Sequence[Claim], ids: Sequence[Allocation], inventory: Invent
         return
     ((memory, cores),) = parts
     for card, one in zip(named, ids, strict=True):
-        part = Slice(
+        part = HamiDevice(
             text=one.device_id, card=card, memory=memory or 0, cores=round((cores or 0.0) * ALL_CORES)
         )
         claim = _claim(one, part, "annotation", inventory)
@@ -265,10 +265,10 @@ def _within(cached: Sequence[Claim], noted: Sequence[Claim]) -> Iterator[Claim]:
             yield msgspec.structs.replace(claim, share=min(claim.share, most))
 
 
-def _slice(vgpu: VirtualGpu) -> Slice:
+def _slice(vgpu: VirtualGpu) -> HamiDevice:
     """All of the cores is what the library writes where no limit was set."""
     cores = round((vgpu.core_limit_ratio or 0.0) * ALL_CORES)
-    return Slice(
+    return HamiDevice(
         text=f"{vgpu.pod_uid}_{vgpu.container}/{vgpu.index}",
         card=vgpu.gpu,
         memory=vgpu.memory_limit_bytes or 0,
@@ -276,7 +276,7 @@ def _slice(vgpu: VirtualGpu) -> Slice:
     )
 
 
-def _claim(allocation: Allocation, one: Slice, source: str, inventory: Inventory) -> Claim:
+def _claim(allocation: Allocation, one: HamiDevice, source: str, inventory: Inventory) -> Claim:
     instance = _instance(one, inventory)
     share = 1.0 if instance else _share(one, inventory)
     return msgspec.structs.replace(
@@ -288,7 +288,7 @@ def _claim(allocation: Allocation, one: Slice, source: str, inventory: Inventory
     )
 
 
-def _instance(one: Slice, inventory: Inventory) -> str | None:
+def _instance(one: HamiDevice, inventory: Inventory) -> str | None:
     """Return the MIG instance, if the note has its UUID, or its place and it is as large as noted."""
     if inventory.instances.get(one.mig) == one.card:
         return one.mig
@@ -301,7 +301,7 @@ def _instance(one: Slice, inventory: Inventory) -> str | None:
     return found.uuid if is_as_large else None
 
 
-def _share(one: Slice, inventory: Inventory) -> float:
+def _share(one: HamiDevice, inventory: Inventory) -> float:
     if one.cores:
         return one.cores / ALL_CORES
     total = inventory.memory.get(one.card)

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 import msgspec
 
 from podgpu.model import Allocation, Claim, Device, Pod
-from podgpu.sharing import sighting
-from podgpu.sharing.alternatives import Alternatives
+from podgpu.sharing import kube_cards
+from podgpu.sharing.ambiguity import AmbiguousClaims
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import Least, quantity
-from podgpu.sharing.volcano.note import NOTE, Slice, matched
-from podgpu.sharing.volcano.unit import Unit, mebibyte, offered
+from podgpu.sharing.quantity import MinimumClaim, quantity
+from podgpu.sharing.volcano.note import NOTE, VolcanoDevice, matched
+from podgpu.sharing.volcano.unit import MemoryUnit, mebibyte, offered
 
 NAME = "volcano"
 SIGNS: tuple[str, ...] = ("volcano.sh/vgpu-", "volcano.sh/gpu-")
@@ -63,8 +63,8 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 def cards(inventory: Inventory) -> Iterator[Device]:
     """Yield what the vGPU plugin notes on its node, `UUID,…:`, and the cards that the older plugin counts."""
     noted = (one.partition(",")[0] for one in inventory.node.annotations.get(REGISTER, "").split(":"))
-    yield from (sighting.card(one) for one in noted if sighting.UUID.fullmatch(one))
-    yield from sighting.numbered(sighting.offered(inventory.node.capacity, NUMBER))
+    yield from (kube_cards.card(one) for one in noted if kube_cards.UUID.fullmatch(one))
+    yield from kube_cards.numbered(kube_cards.offered(inventory.node.capacity, NUMBER))
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
@@ -74,7 +74,7 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
     return claim.container.pod_uid in inventory.once(_indexed)
 
 
-def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
+def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
     """Yield where note and UUIDs name different cards. The plugin goes by the note, if it can read the pod."""
     given = inventory.once(_given)
     for pod in inventory.pods if given else ():
@@ -82,10 +82,10 @@ def alternatives(inventory: Inventory) -> Iterator[Alternatives]:
             noted = tuple(_whole(pod, held, inventory))
             listed = tuple(inventory.claim(one, one.device_id, system=NAME) for one in held if one.device_id)
             if noted and listed and {one.gpu for one in noted} != {one.gpu for one in listed}:
-                yield Alternatives(readings=(noted, listed), usual=0)
+                yield AmbiguousClaims(readings=(noted, listed), usual=0)
 
 
-def least(claim: Claim, inventory: Inventory) -> Least | None:
+def least(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the ids of memory and cores, so much of each card; older plugins have none, then by the spec."""
     if claim.resource in (MEMORY, NUMBER):
         return None  # the ids say it all
@@ -93,7 +93,7 @@ def least(claim: Claim, inventory: Inventory) -> Least | None:
     limits = inventory.limits(claim.container) or {}
     percent = float(quantity(limits.get(VGPU_PERCENT, "")) or 0) / ALL_CORES
     unit = inventory.once(_vgpu_unit)
-    return Least(
+    return MinimumClaim(
         share=cores / ALL_CORES or unit.share(claim.gpu, units) or percent,
         memory=unit.size(claim.gpu, units) or 0,
         cores=cores / ALL_CORES,
@@ -103,7 +103,7 @@ def least(claim: Claim, inventory: Inventory) -> Least | None:
 def _asked(kind: str, claim: Claim, inventory: Inventory) -> int:
     held = inventory.once(_given).get((kind, claim.container.pod_uid), {}).get(claim.container.container, [])
     limits = inventory.limits(claim.container) or {}
-    return _number(held) or sighting.count(limits.get(kind, ""))
+    return _number(held) or kube_cards.count(limits.get(kind, ""))
 
 
 def unplaced(inventory: Inventory) -> Iterator[Allocation]:
@@ -181,7 +181,7 @@ def _given(inventory: Inventory) -> dict[tuple[str, str], dict[str, list[Allocat
     return given
 
 
-def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, Slice]]:
+def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, VolcanoDevice]]:
     """Yield what a pod holds of this node's cards, with one of its ids."""
     given = inventory.once(_given).get((VGPU, pod.uid), {}) if NOTE in pod.annotations else {}
     entries = matched(pod, {container: _number(held) for container, held in given.items()}) if given else {}
@@ -189,12 +189,12 @@ def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, Slice]]
         yield from ((given[container][0], one) for one in entry if one and one.card in inventory.gpus)
 
 
-def _units(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[Slice]:
+def _units(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[VolcanoDevice]:
     """A pod that shares memory has one card."""
     indexed = inventory.once(_indexed).get(pod.uid, ())
     if len(indexed) == 1:
         text = f"{pod.annotations[INDICES]}-* ({_number(held)} units)"
-        yield Slice(text=text, card=indexed[0], units=_number(held))
+        yield VolcanoDevice(text=text, card=indexed[0], units=_number(held))
 
 
 def _whole(pod: Pod, held: list[Allocation], inventory: Inventory) -> Iterator[Claim]:
@@ -222,12 +222,12 @@ def _indexed(inventory: Inventory) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _vgpu_unit(inventory: Inventory) -> Unit:
+def _vgpu_unit(inventory: Inventory) -> MemoryUnit:
     if parts := inventory.once(_parts):
         return offered(parts, inventory.memory)
     if by_index := _by_index(inventory, VGPU_MEMORY):
         return offered(by_index, inventory.memory)
-    return mebibyte(inventory.memory) if _is_old(inventory) else Unit(of_card={})
+    return mebibyte(inventory.memory) if _is_old(inventory) else MemoryUnit(of_card={})
 
 
 def _is_old(inventory: Inventory) -> bool:
@@ -237,7 +237,7 @@ def _is_old(inventory: Inventory) -> bool:
     return has_vgpus and not has_parts and not any(kind != VGPU for kind, _ in inventory.once(_given))
 
 
-def _memory_unit(inventory: Inventory) -> Unit:
+def _memory_unit(inventory: Inventory) -> MemoryUnit:
     return offered(_by_index(inventory, MEMORY), inventory.memory)
 
 
@@ -247,7 +247,7 @@ def _by_index(inventory: Inventory, resource: str) -> Counter[str]:
     return Counter(by_index[one["index"]] for one in ids if one and one["index"] in by_index)
 
 
-def _claim(allocation: Allocation, one: Slice, unit: Unit, inventory: Inventory) -> Claim:
+def _claim(allocation: Allocation, one: VolcanoDevice, unit: MemoryUnit, inventory: Inventory) -> Claim:
     """Claim a part of a card. Where a unit's size is not known, the library in the container may keep the limit."""
     cores = one.cores / 100 if one.cores else None
     claim = inventory.claim(allocation, one.card, system=NAME, share=cores or unit.share(one.card, one.units))

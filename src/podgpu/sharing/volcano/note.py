@@ -28,7 +28,7 @@ _DEVICE = re.compile(
 )
 
 
-class Slice(Struct, frozen=True, kw_only=True):
+class VolcanoDevice(Struct, frozen=True, kw_only=True):
     """What a container has of a card: units of memory, and per cent of the cores. 0 is no limit."""
 
     text: str
@@ -37,7 +37,7 @@ class Slice(Struct, frozen=True, kw_only=True):
     cores: int = 0
 
 
-Entry: TypeAlias = tuple[Slice | None, ...]  # one container's devices; None cannot be read
+Entry: TypeAlias = tuple[VolcanoDevice | None, ...]  # one container's devices; None cannot be read
 
 
 def matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
@@ -60,9 +60,9 @@ def _entries(text: str) -> tuple[Entry, ...]:
     return tuple(entry for devices in listed if (entry := tuple(map(_slice, devices))))
 
 
-def _slice(text: str) -> Slice | None:
+def _slice(text: str) -> VolcanoDevice | None:
     match = _DEVICE.fullmatch(text)
     units, cores = (int(match[2]), int(match[3])) if match else (0, 0)
     if match is None or units > MOST_UNITS or cores > 100:
         return None
-    return Slice(text=text, card=match[1], units=units, cores=cores)
+    return VolcanoDevice(text=text, card=match[1], units=units, cores=cores)

@@ -19,7 +19,7 @@ _ROUND = {1 << power for power in range(21)} | {
 }
 
 
-class Unit(Struct, frozen=True, kw_only=True):
+class MemoryUnit(Struct, frozen=True, kw_only=True):
     """`of_card` is how many a card has, by its UUID, where that is known; `mib` is how large one is."""
 
     of_card: Mapping[str, int]
@@ -35,17 +35,17 @@ class Unit(Struct, frozen=True, kw_only=True):
         return units * self.mib * MIB if self.mib and is_possible else None
 
 
-def mebibyte(memory: Mapping[str, int]) -> Unit:
-    return Unit(of_card={card: size // MIB for card, size in memory.items()}, mib=1)
+def mebibyte(memory: Mapping[str, int]) -> MemoryUnit:
+    return MemoryUnit(of_card={card: size // MIB for card, size in memory.items()}, mib=1)
 
 
-def offered(counts: Counter[str], memory: Mapping[str, int]) -> Unit:
+def offered(counts: Counter[str], memory: Mapping[str, int]) -> MemoryUnit:
     """Return the unit of which so many ids are offered of each card. `memory` is the cards' in bytes."""
     known = {card: count for card, count in counts.items() if count != ANY_CARD}
     sizes = {card: memory[card] // MIB for card in known if memory.get(card)}
     least = max((mib // (known[card] + 1) + 1 for card, mib in sizes.items()), default=1)
     most = min((mib // known[card] for card, mib in sizes.items()), default=0)
-    return Unit(of_card=known, mib=_only(least, most))
+    return MemoryUnit(of_card=known, mib=_only(least, most))
 
 
 def _only(least: int, most: int) -> int | None:

@@ -11,7 +11,7 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 from msgspec import Struct
 
-from podgpu.catalog import parts
+from podgpu.catalog import agent_parts
 from podgpu.model import (
     Allocation,
     ContainerRef,
@@ -69,7 +69,7 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DemoKubelet:
-    name = parts.PODRESOURCES.name
+    name = agent_parts.PODRESOURCES.name
 
     def __init__(self) -> None:
         self.errors: Counter[str] = Counter()
@@ -82,7 +82,7 @@ class DemoKubelet:
 
 
 class DemoPods:
-    name = parts.PODS_API.name
+    name = agent_parts.PODS_API.name
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
         self.errors: Counter[str] = Counter()
@@ -102,7 +102,7 @@ class DemoPods:
 
 
 class DemoProcesses:
-    name = parts.PROCFS.name
+    name = agent_parts.PROCFS.name
 
     def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
         residents = {resident.pid: resident for card in CARDS for resident in card.processes}

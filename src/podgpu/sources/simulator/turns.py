@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from podgpu.catalog import parts
+from podgpu.catalog import agent_parts
 from podgpu.model import BusyWindow, PartStatus, Slice, SwitchLog
 from podgpu.sources.simulator.motion import Window
 from podgpu.sources.simulator.tape import Tape
@@ -22,7 +22,7 @@ AT_WORK = 0.005  # whoever does less has no work
 class DemoSwitches:
     """Has no log beyond those that come with the cards."""
 
-    name = parts.SWITCHES.name
+    name = agent_parts.SWITCHES.name
 
     def __init__(self) -> None:
         self.errors: Counter[str] = Counter()

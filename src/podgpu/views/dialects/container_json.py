@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from podgpu import catalog
-from podgpu.catalog.parts import DCGM, NVML
+from podgpu.catalog.agent_parts import DCGM, NVML
 from podgpu.model import ClusterNode, ContainerRef, Snapshot
 from podgpu.views.dialects import Answers, Document, Families, UnreadableError
 from podgpu.views.dialects._dcgm.counters import field

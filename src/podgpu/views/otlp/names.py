@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from podgpu import catalog
-from podgpu.catalog.listing import base_unit
+from podgpu.catalog.reference import base_unit
 from podgpu.catalog.row import Metric, Scope
 from podgpu.model import Workload
 

@@ -6,7 +6,7 @@ scheduler may give out beyond a card's real memory are not known on the node.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from podgpu.catalog.parts import PODRESOURCES
+from podgpu.catalog.agent_parts import PODRESOURCES
 from podgpu.catalog.units import MIB
 from podgpu.model import Card, Claim, Snapshot
 from podgpu.views.dialects._pod_tenant import PodTenant, pod_tenants, reading

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from podgpu.sharing.hami.region import Refused, Region, parse
+from podgpu.sharing.hami.shared_region import BadRegion, Region, parse
 from tests.sharing.hami.cachefile import GIB, LAYOUTS, ONE, TWO, CacheFile, Process
 
 EACH_LAYOUT = pytest.mark.parametrize("layout", LAYOUTS)
@@ -20,7 +20,7 @@ def parsed(data: bytes) -> Region:
 
 
 def reason(data: bytes) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(BadRegion) as refused:
         parsed(data)
     return refused.value.reason
 
@@ -107,7 +107,7 @@ def test_a_size_that_is_not_known_is_refused_unread(size: int) -> None:
     def read(offset: int, length: int) -> bytes:
         raise AssertionError
 
-    with pytest.raises(Refused, match="size"):
+    with pytest.raises(BadRegion, match="size"):
         parse(size, read)
 
 
@@ -115,7 +115,7 @@ def test_a_size_that_is_not_known_is_refused_unread(size: int) -> None:
 @pytest.mark.parametrize("left", [0, 1, 1000, 100_000, 800_000])
 def test_a_file_that_shrinks_under_the_reader_is_refused(layout: str, left: int) -> None:
     data = CacheFile(processes=[WORK]).bytes_of(layout)
-    with pytest.raises(Refused, match="truncated"):
+    with pytest.raises(BadRegion, match="truncated"):
         parse(len(data), lambda offset, length: data[:left][offset : offset + length])
 
 
@@ -169,7 +169,7 @@ def test_no_bytes_break_the_parser(
     readable = bytes(data[:length])
     try:
         region = parse(size, lambda offset, count: readable[offset : offset + count])
-    except Refused:
+    except BadRegion:
         return
     assert 1 <= len(region.cards) <= 16
     assert all(card.uuid.startswith("GPU-") and len(card.uuid) == 40 for card in region.cards)
@@ -182,5 +182,5 @@ def test_no_bytes_break_the_parser(
 @given(st.sampled_from(SIZES) | st.integers(-1, 3_000_000), st.binary(max_size=5000))
 def test_no_reader_breaks_the_parser(size: int, data: bytes) -> None:
     """Even one that gives more than it was asked for."""
-    with pytest.raises(Refused):
+    with pytest.raises(BadRegion):
         parse(size, lambda _offset, _length: data)

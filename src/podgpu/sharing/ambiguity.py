@@ -21,11 +21,11 @@ Unplaced: TypeAlias = Callable[[Inventory], Iterable[Allocation]]
 MOST_READINGS = 128
 UNDECIDED = "the notes of {count} name no card; it counts as soon as a process runs on one"
 # Who asks, and the cards that each reading names: as long as these are the same, so is the answer.
-Question: TypeAlias = tuple[str, ContainerRef, tuple[frozenset[str], ...]]
+AmbiguityKey: TypeAlias = tuple[str, ContainerRef, tuple[frozenset[str], ...]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Alternatives:
+class AmbiguousClaims:
     """A container's claims by each reading: at least one by each, and never the same cards.
 
     `usual` is the reading that the system claims by unless the container's processes are seen on the cards of another.
@@ -52,7 +52,7 @@ class Alternatives:
         return tuple(frozenset(claim.gpu for claim in reading) for reading in self.readings)
 
     @cached_property
-    def question(self) -> Question:
+    def question(self) -> AmbiguityKey:
         return self.system, self.container, self.cards
 
     def settled(self, right: int) -> Iterator[Claim]:
@@ -61,7 +61,7 @@ class Alternatives:
         yield from (replace(claim, ruled_out=tuple(others)) for claim in self.readings[right])
 
 
-def among_cards(inventory: Inventory, systems: Mapping[str, Unplaced]) -> Iterator[Alternatives]:
+def among_cards(inventory: Inventory, systems: Mapping[str, Unplaced]) -> Iterator[AmbiguousClaims]:
     """Yield a reading for each choice of cards, none of them usual, for each container."""
     if len(inventory.cards) < 2 or not inventory.is_seen:
         return
@@ -72,14 +72,14 @@ def among_cards(inventory: Inventory, systems: Mapping[str, Unplaced]) -> Iterat
             if 1 < comb(len(cards), allocation.units) <= MOST_READINGS:
                 choices = combinations(cards, allocation.units)
                 readings = (tuple(_claims(allocation, chosen, system, inventory)) for chosen in choices)
-                yield Alternatives(readings=tuple(readings), doubt=UNDECIDED, is_floor=True)
+                yield AmbiguousClaims(readings=tuple(readings), doubt=UNDECIDED, is_floor=True)
 
 
 def placed(
     found: Iterable[Claim],
     inventory: Inventory,
     systems: Mapping[str, Unplaced],
-    settled: Mapping[Alternatives, int],
+    settled: Mapping[AmbiguousClaims, int],
 ) -> Iterator[Claim]:
     """Claim for those that nobody else claims for, on the only card or where their processes are."""
     claimed = {claim.container for claim in found}

@@ -3,8 +3,8 @@
 import pytest
 
 from podgpu.model import Allocation, Device, Gpu, Instance, MigInstance, Pod, PodContainer, Reading
-from podgpu.sharing import alternatives, claims, systems
-from podgpu.sharing.hami.note import MIG_NOTE, NOTE
+from podgpu.sharing import ambiguous_claims, claims, systems
+from podgpu.sharing.hami.annotation import MIG_NOTE, NOTE
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, THREE = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))
@@ -40,7 +40,7 @@ def node(note: str, *ids: str, migs: str = "[]") -> Inventory:
 
 def test_the_ids_are_the_other_reading_with_the_notes_limits() -> None:
     seen = node(f"{ONE},NVIDIA,100,0:;", f"{THREE}-4")
-    (either,) = alternatives(seen, systems())
+    (either,) = ambiguous_claims(seen, systems())
     assert [list(cards) for cards in either.cards] == [[ONE], [THREE]]
     (usual,) = claims(seen, systems())
     assert (usual.gpu, usual.share, usual.ruled_out) == (ONE, 0.1, None)
@@ -56,7 +56,7 @@ def test_the_ids_are_the_other_reading_with_the_notes_limits() -> None:
 
 def test_several_cards_that_overlap() -> None:
     seen = node(f"{ONE},NVIDIA,100,30:{TWO},NVIDIA,100,30:;", f"{TWO}-0", f"{THREE}-0")
-    (either,) = alternatives(seen, systems())
+    (either,) = ambiguous_claims(seen, systems())
     found = claims(seen, systems(), {either: 1})
     assert [(claim.gpu, claim.share, claim.core_limit_ratio, claim.ruled_out) for claim in found] == [
         (TWO, 0.3, 0.3, (ONE,)),
@@ -78,11 +78,11 @@ def test_several_cards_that_overlap() -> None:
     ],
 )
 def test_ids_that_cannot_be_meant_are_no_alternative(note: str, ids: list[str]) -> None:
-    assert alternatives(node(note, *ids), systems()) == ()
+    assert ambiguous_claims(node(note, *ids), systems()) == ()
 
 
 def test_ids_name_no_instance() -> None:
     note = '[{"containerIndex":0,"deviceIndex":0,"migUUID":"MIG-1"}]'
     seen = node(f"{THREE},NVIDIA,100,0:;", f"{ONE}-0", migs=note)
     assert [claim.mig for claim in claims(seen, systems())] == ["MIG-1"]
-    assert alternatives(seen, systems()) == ()
+    assert ambiguous_claims(seen, systems()) == ()

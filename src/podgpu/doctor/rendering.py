@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from podgpu.doctor.verdict import Finding, Status
+from podgpu.doctor.check import Finding, Status
 from podgpu.model import Cluster, Snapshot
 from podgpu.views.text import line
 

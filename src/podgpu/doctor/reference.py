@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from itertools import groupby
 
+from podgpu.doctor.check import Check
 from podgpu.doctor.checks import CHECKS
 from podgpu.doctor.cluster import CLUSTER_CHECKS, ClusterCheck
-from podgpu.doctor.verdict import Check
 
 _PAGE = """\
 # podgpu doctor

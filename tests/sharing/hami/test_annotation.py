@@ -19,7 +19,7 @@ from podgpu.model import (
     Reading,
 )
 from podgpu.sharing import hami
-from podgpu.sharing.hami.note import MIG_NOTE, NOTE
+from podgpu.sharing.hami.annotation import MIG_NOTE, NOTE
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, THREE = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))

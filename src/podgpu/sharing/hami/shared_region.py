@@ -1,6 +1,6 @@
 """What HAMi's library keeps for one container, as it lies in a file. Reads bytes and nothing else.
 
-A tenant can write every one of them. Whatever they are, `parse` returns something plausible or raises `Refused`.
+A tenant can write every one of them. Whatever they are, `parse` returns something plausible or raises `BadRegion`.
 
 Numbers are little-endian. After the cards' UUIDs and limits come 1024 slots, one for each process, those in use first;
 then the number of those in use. Newer files have a version, wider slots and the time of the last kernel. There are five
@@ -28,13 +28,13 @@ _UUID = re.compile(rb"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 Read: TypeAlias = Callable[[int, int], bytes]  # (offset, length) -> at most so many bytes
 
 
-class Refused(Exception):
+class BadRegion(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-class Layout(Struct, frozen=True, kw_only=True):
+class RegionLayout(Struct, frozen=True, kw_only=True):
     """Where things are in a file. `cards` is the offset of their number, `memory_at` that of the memory in a slot.
 
     The others are sizes: of a slot, and of what it says of one card's memory and activity. Activity of size 0 is not
@@ -77,15 +77,15 @@ class Layout(Struct, frozen=True, kw_only=True):
 # A layout is recognised by the size of the file. The library seeks to the end of its struct and writes a byte there, so
 # a file is one byte longer than the struct.
 LAYOUTS = {
-    804_681: Layout(cards=48, slot=784, memory=40, activity=0),
-    1_197_897: Layout(cards=48, slot=1168, memory=40, activity=24),
-    2_008_953: Layout(cards=56, slot=1960, memory=64, activity=48, versions=((1, 1), (1, 2))),
+    804_681: RegionLayout(cards=48, slot=784, memory=40, activity=0),
+    1_197_897: RegionLayout(cards=48, slot=1168, memory=40, activity=24),
+    2_008_953: RegionLayout(cards=56, slot=1960, memory=64, activity=48, versions=((1, 1), (1, 2))),
     # HAMi 2.8.1 alone: it has a second lock before the cards, and a counter in each slot before the memory.
-    2_008_985: Layout(cards=88, slot=1960, memory=64, activity=48, memory_at=16, versions=((1, 1),)),
+    2_008_985: RegionLayout(cards=88, slot=1960, memory=64, activity=48, memory_at=16, versions=((1, 1),)),
 }
 
 
-class Card(Struct, frozen=True, kw_only=True):
+class RegionCard(Struct, frozen=True, kw_only=True):
     """`cores` is a percentage. It is 100 as well where no limit was set, and None where it makes no sense."""
 
     uuid: str
@@ -93,7 +93,7 @@ class Card(Struct, frozen=True, kw_only=True):
     cores: int | None
 
 
-class Use(Struct, frozen=True, kw_only=True):
+class SlotUse(Struct, frozen=True, kw_only=True):
     """What a process has of one card: bytes, and the percentage of time that it used the multiprocessors.
 
     The oldest files do not have that percentage.
@@ -110,32 +110,32 @@ class Slot(Struct, frozen=True, kw_only=True):
     """`pid` is the process's on the node. The uses go by the cards."""
 
     pid: int
-    uses: tuple[Use, ...]
+    uses: tuple[SlotUse, ...]
 
 
 class Region(Struct, frozen=True, kw_only=True):
     """`refused` counts the slots with more memory than a card can have."""
 
-    cards: tuple[Card, ...]
+    cards: tuple[RegionCard, ...]
     slots: tuple[Slot, ...] = ()
     refused: int = 0
     last_kernel_at: float | None = None
 
 
 def parse(size: int, read: Read) -> Region:
-    """Read a file of `size` bytes in three pieces. Raises Refused, and nothing else."""
+    """Read a file of `size` bytes in three pieces. Raises BadRegion, and nothing else."""
     layout = LAYOUTS.get(size)
     if layout is None:
-        raise Refused("size")
+        raise BadRegion("size")
     head = _piece(read, 0, layout.slots)
     _check(head, layout)
     cards = tuple(_cards(head, layout))
     if len({card.uuid for card in cards}) < len(cards):
-        raise Refused("uuid")
+        raise BadRegion("uuid")
     tail = _piece(read, layout.tail, size - layout.tail)
     count = _int(tail, 0)
     if not 0 <= count <= MOST_SLOTS:
-        raise Refused("processes")
+        raise BadRegion("processes")
     found = list(_slots(_piece(read, layout.slots, count * layout.slot), layout, len(cards)))
     slots = tuple(slot for slot in found if slot)
     return Region(
@@ -149,36 +149,36 @@ def parse(size: int, read: Read) -> Region:
 def _piece(read: Read, offset: int, length: int) -> bytes:
     data = read(offset, length)
     if len(data) != length:
-        raise Refused("truncated")
+        raise BadRegion("truncated")
     return data
 
 
-def _check(head: bytes, layout: Layout) -> None:
+def _check(head: bytes, layout: RegionLayout) -> None:
     if _int(head, 0) != MAGIC:
-        raise Refused("magic")
+        raise BadRegion("magic")
     if layout.versions and (_int(head, 4), _int(head, 8)) not in layout.versions:
-        raise Refused("version")
+        raise BadRegion("version")
 
 
-def _cards(head: bytes, layout: Layout) -> Iterator[Card]:
+def _cards(head: bytes, layout: RegionLayout) -> Iterator[RegionCard]:
     count = _long(head, layout.cards)
     if not 1 <= count <= MOST_CARDS:
-        raise Refused("devices")
+        raise BadRegion("devices")
     for index in range(count):
         start = layout.uuids + index * UUID_BYTES
         text, end, _ = head[start : start + UUID_BYTES].partition(b"\0")
         if not end or not _UUID.fullmatch(text):
-            raise Refused("uuid")
+            raise BadRegion("uuid")
         memory = _long(head, layout.limits + index * 8)
         cores = _long(head, layout.limits + (MOST_CARDS + index) * 8)
-        yield Card(
+        yield RegionCard(
             uuid=text.decode("ascii"),
             memory=memory if 1 <= memory <= MOST_BYTES else None,
             cores=cores if 1 <= cores <= PERCENT else None,
         )
 
 
-def _slots(data: bytes, layout: Layout, cards: int) -> Iterator[Slot | None]:
+def _slots(data: bytes, layout: RegionLayout, cards: int) -> Iterator[Slot | None]:
     """Yield those in use; None for one that is not believed."""
     for start in range(0, len(data), layout.slot):
         if _int(data, start + layout.status) != FREE:
@@ -187,12 +187,12 @@ def _slots(data: bytes, layout: Layout, cards: int) -> Iterator[Slot | None]:
             yield None if most > MOST_BYTES else Slot(pid=_int(data, start + PID), uses=uses)
 
 
-def _use(data: bytes, start: int, layout: Layout, index: int) -> Use:
+def _use(data: bytes, start: int, layout: RegionLayout, index: int) -> SlotUse:
     context, module, buffer, _, total = struct.unpack_from(
         "<5Q", data, start + layout.memory_at + index * layout.memory
     )
     sm = _long(data, start + layout.activities + index * layout.activity + SM) if layout.activity else None
-    return Use(
+    return SlotUse(
         context=context,
         module=module,
         buffer=buffer,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from podgpu.model import VirtualGpu
-from podgpu.sharing.hami.region import PERCENT, Card, Refused, Region, Slot, parse
+from podgpu.sharing.hami.shared_region import PERCENT, BadRegion, Region, RegionCard, Slot, parse
 from podgpu.sharing.inventory import Host, Observation
 
 # HAMi's, and that of Volcano's plugin since 1.12.
@@ -31,11 +31,11 @@ _NAME = re.compile(
 
 
 def observe(host: Host) -> Observation:
-    look = Look(host)
+    look = CacheScan(host)
     return Observation(vgpus=tuple(look.vgpus()), errors=look.errors)
 
 
-class Look:
+class CacheScan:
     def __init__(self, host: Host) -> None:
         self.errors: Counter[str] = Counter()
         self._host = host
@@ -62,7 +62,7 @@ class Look:
             return []
         try:
             region = _region(parent, name)
-        except Refused as error:
+        except BadRegion as error:
             self.errors[error.reason] += 1
         except OSError as error:
             self._count(error)
@@ -92,7 +92,7 @@ class Look:
 
 
 def _vgpu(
-    region: Region, slots: list[Slot] | None, uid: str, container: str, index: int, card: Card
+    region: Region, slots: list[Slot] | None, uid: str, container: str, index: int, card: RegionCard
 ) -> VirtualGpu:
     uses = None if slots is None else [slot.uses[index] for slot in slots]
     return VirtualGpu(
@@ -112,7 +112,7 @@ def _vgpu(
     )
 
 
-def _sm_ratio(card: Card, percents: Sequence[int | None]) -> float | None:
+def _sm_ratio(card: RegionCard, percents: Sequence[int | None]) -> float | None:
     """It is written only if there is a limit. 100 may be no limit, and then 0 may mean that it was never written."""
     known = [percent for percent in percents if percent is not None]
     if card.cores is None or len(known) < len(percents) or (card.cores == PERCENT and not any(known)):
@@ -125,10 +125,10 @@ def _region(parent: int, name: str) -> Region | None:
     with _opened(name, os.O_DIRECTORY, parent) as folder:
         names = _names(folder, MOST_FILES)
         if len(names) > MOST_FILES:
-            raise Refused("too_many_files")
+            raise BadRegion("too_many_files")
         caches = [one for one in names if one.endswith(SUFFIX)]
         if len(caches) > 1:
-            raise Refused("several_caches")
+            raise BadRegion("several_caches")
         return _read(folder, caches[0]) if caches else None
 
 
@@ -136,7 +136,7 @@ def _read(folder: int, name: str) -> Region:
     with _opened(name, 0, folder) as file:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise Refused("not_a_file")
+            raise BadRegion("not_a_file")
         return parse(status.st_size, lambda offset, length: os.pread(file, length, offset))
 
 

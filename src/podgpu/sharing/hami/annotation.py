@@ -35,7 +35,7 @@ _DEVICE = re.compile(
 )
 
 
-class Slice(Struct, frozen=True, kw_only=True):
+class HamiDevice(Struct, frozen=True, kw_only=True):
     """What a container has of a card: bytes and percent, 0 where there is no limit.
 
     `mig` is the UUID of an instance, if the note names one; `place` its place among the card's, if it has that.
@@ -55,7 +55,7 @@ class MigNote(Struct, rename="camel"):
     mig_uuid: str = field(default="", name="migUUID")
 
 
-Entry: TypeAlias = tuple[Slice | None, ...]  # one container's devices; None cannot be read
+Entry: TypeAlias = tuple[HamiDevice | None, ...]  # one container's devices; None cannot be read
 
 
 def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> dict[str, Entry]:
@@ -144,13 +144,13 @@ def _entries(text: str, of_migs: str) -> tuple[Entry, ...]:
     )
 
 
-def _slice(text: str, mig: str) -> Slice | None:
+def _slice(text: str, mig: str) -> HamiDevice | None:
     match = _DEVICE.fullmatch(text)
     mib, cores = (int(match["mib"]), int(match["cores"])) if match else (0, 0)
     if match is None or mib > MOST_MIB or cores > 100:
         return None
     place = None if match["place"] is None else int(match["place"])
-    return Slice(text=text, card=match["card"], memory=mib * MIB, cores=cores, mig=mig, place=place)
+    return HamiDevice(text=text, card=match["card"], memory=mib * MIB, cores=cores, mig=mig, place=place)
 
 
 def _migs(text: str) -> dict[tuple[int, int], str]:

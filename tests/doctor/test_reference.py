@@ -1,5 +1,5 @@
 from podgpu.doctor import CHECKS
-from podgpu.doctor.listing import markdown
+from podgpu.doctor.reference import markdown
 
 
 def test_every_check_is_documented_with_its_meaning_and_cure() -> None:

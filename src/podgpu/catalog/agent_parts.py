@@ -7,7 +7,7 @@ _TOO_LARGE = "An answer is larger than the agent takes. Please report this with 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class AgentPart:
     """`purpose` says what the part does.
 
     `next_steps` says what to do for each reason of a fault that means something special in this part. `errors` are the
@@ -45,7 +45,7 @@ _API_SERVER = (
     "unreachable",
 )
 
-NVML = Part(
+NVML = AgentPart(
     name="nvml",
     purpose="Reads the GPUs through the driver's library.",
     errors=(
@@ -77,7 +77,7 @@ NVML = Part(
         "unknown_error",
     ),
 )
-DCGM = Part(
+DCGM = AgentPart(
     name="dcgm",
     purpose="Reads the GPUs from a dcgm-exporter page.",
     next_steps={
@@ -106,13 +106,13 @@ DCGM = Part(
         "too_many_sample",
     ),
 )
-SIMULATOR = Part(name="simulator", purpose="Makes up the GPUs of the demo.")
-PODRESOURCES = Part(
+SIMULATOR = AgentPart(name="simulator", purpose="Makes up the GPUs of the demo.")
+PODRESOURCES = AgentPart(
     name="podresources",
     purpose="Asks the kubelet which container was given which device.",
     errors=("bad_id", *_KUBELET),
 )
-PODS_API = Part(
+PODS_API = AgentPart(
     name="pods-api",
     purpose="Asks the kubelet for the names, labels and annotations of pods.",
     next_steps={
@@ -120,7 +120,7 @@ PODS_API = Part(
     },
     errors=("bad_pod", *_KUBELET, "unknown_event"),
 )
-APISERVER = Part(
+APISERVER = AgentPart(
     name="apiserver",
     purpose="Asks the API server for the names, labels and annotations of pods.",
     next_steps={
@@ -130,7 +130,7 @@ APISERVER = Part(
     },
     errors=(*_API_SERVER, "too_many"),
 )
-LOG_DIRS = Part(
+LOG_DIRS = AgentPart(
     name="log-dirs",
     purpose="Reads the names of pods from the kubelet's log folders.",
     next_steps={
@@ -140,7 +140,7 @@ LOG_DIRS = Part(
     },
     errors=("forbidden", "missing", "unreadable"),
 )
-RESOURCE_CLAIMS = Part(
+RESOURCE_CLAIMS = AgentPart(
     name="resource-claims",
     purpose="Asks the API server which devices pods were given by dynamic resource allocation.",
     next_steps={
@@ -152,21 +152,21 @@ RESOURCE_CLAIMS = Part(
     },
     errors=_API_SERVER,
 )
-PROCFS = Part(
+PROCFS = AgentPart(
     name="procfs",
     purpose="Finds the container that each process belongs to, by its cgroup.",
     errors=("no_host_pid",),
 )
-WORKLOADS = Part(name="workloads", purpose="Finds what each pod was made for, such as a Deployment.")
-SHARING = Part(
+WORKLOADS = AgentPart(name="workloads", purpose="Finds what each pod was made for, such as a Deployment.")
+SHARING = AgentPart(
     name="sharing",
     purpose="Understands the device ids and annotations of sharing systems.",
     errors=("unknown_id",),
 )
-ATTRIBUTION = Part(
+ATTRIBUTION = AgentPart(
     name="attribution", purpose="Books the GPUs' use to containers.", errors=("attribution_error",)
 )
-SWITCHES = Part(
+SWITCHES = AgentPart(
     name="switches",
     purpose="Reads the driver's log of context switches, where --switches asks for it.",
     next_steps={
@@ -194,7 +194,7 @@ SWITCHES = Part(
         "unpaired",
     ),
 )
-OTLP = Part(
+OTLP = AgentPart(
     name="otlp",
     purpose="Pushes the metrics to an OpenTelemetry collector.",
     next_steps={
@@ -222,7 +222,7 @@ OTLP = Part(
     ),
 )
 
-PARTS: dict[str, Part] = {
+PARTS: dict[str, AgentPart] = {
     part.name: part
     for part in (
         NVML,

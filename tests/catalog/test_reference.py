@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from podgpu.catalog import CATALOG, GROUPS, TOPICS, families
-from podgpu.catalog.listing import WIDTH, aliases, base_unit, markdown, rows_as_json, rows_as_text, way
+from podgpu.catalog.reference import WIDTH, aliases, base_unit, markdown, rows_as_json, rows_as_text, way
 from podgpu.catalog.row import Metric, Scope
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"

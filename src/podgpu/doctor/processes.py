@@ -1,12 +1,12 @@
 """Whether the processes on the cards can be seen and told apart."""
 
-from podgpu.catalog.parts import PROCFS, SWITCHES
-from podgpu.doctor.look import holders
-from podgpu.doctor.verdict import (
+from podgpu.catalog.agent_parts import PROCFS, SWITCHES
+from podgpu.doctor.check import (
+    CheckResult,
     Machine,
-    Verdict,
     down,
     failed,
+    holders,
     passed,
     several,
     skipped,
@@ -23,14 +23,14 @@ REPORTED_ELSEWHERE = frozenset({"no_host_pid", "hidden", "exited"})
 NOT_LOOKED_AT = skipped("nobody looks processes up")
 
 
-def host_pid(snapshot: Snapshot, _: Machine) -> Verdict:
+def host_pid(snapshot: Snapshot, _: Machine) -> CheckResult:
     state = state_of(PROCFS, snapshot)
     if state is None:
         return NOT_LOOKED_AT
     return passed("podgpu sees the node's processes by their own PIDs") if state.up else down(state)
 
 
-def hidden(snapshot: Snapshot, machine: Machine) -> Verdict:
+def hidden(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if state_of(PROCFS, snapshot) is None:
         return NOT_LOOKED_AT
     found = [holder for holder in holders(snapshot) if holder.reason == "hidden"]
@@ -42,7 +42,7 @@ def hidden(snapshot: Snapshot, machine: Machine) -> Verdict:
     return passed("/proc hides no process")
 
 
-def owners(snapshot: Snapshot, _: Machine) -> Verdict:
+def owners(snapshot: Snapshot, _: Machine) -> CheckResult:
     found = holders(snapshot)
     if not found:
         return skipped("no process is on a GPU, or none can be seen")
@@ -52,7 +52,7 @@ def owners(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed(f"{count(len(found), 'process')} looked up, nothing unusual")
 
 
-def switches(snapshot: Snapshot, _: Machine) -> Verdict:
+def switches(snapshot: Snapshot, _: Machine) -> CheckResult:
     state = state_of(SWITCHES, snapshot)
     if state is None:
         return skipped("nobody asked for it: --switches=off")

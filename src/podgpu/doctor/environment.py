@@ -1,8 +1,9 @@
 """The node's clock, the counters that were asked for, and the parts that no other check covers."""
 
-from podgpu.catalog.parts import NVML, PODRESOURCES, PROCFS, RESOURCE_CLAIMS, SWITCHES
+from podgpu.catalog.agent_parts import NVML, PODRESOURCES, PROCFS, RESOURCE_CLAIMS, SWITCHES
+from podgpu.catalog.renames import RENAMES, Rename, in_force
+from podgpu.doctor.check import CheckResult, Machine, down, passed, several, skipped, warned
 from podgpu.doctor.kubernetes import SOURCES
-from podgpu.doctor.verdict import Machine, Verdict, down, passed, several, skipped, warned
 from podgpu.model import PartStatus, Snapshot
 from podgpu.numbers import duration
 from podgpu.views.dialects.dcgm import unnamed
@@ -14,7 +15,7 @@ STALE_INTERVALS = 3
 CHECKED = frozenset(part.name for part in (NVML, PROCFS, PODRESOURCES, *SOURCES, RESOURCE_CLAIMS, SWITCHES))
 
 
-def clock(snapshot: Snapshot, machine: Machine) -> Verdict:
+def clock(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if machine.is_remote:
         return _compared(snapshot, machine)
     if machine.clock_synchronised is None:
@@ -26,7 +27,7 @@ def clock(snapshot: Snapshot, machine: Machine) -> Verdict:
     )
 
 
-def dcgm_fields(_: Snapshot, machine: Machine) -> Verdict:
+def dcgm_fields(_: Snapshot, machine: Machine) -> CheckResult:
     if machine.missing_fields is None:
         return skipped("no list of counters is given")
     if machine.missing_fields:
@@ -35,7 +36,7 @@ def dcgm_fields(_: Snapshot, machine: Machine) -> Verdict:
     return passed("every counter on the list is available")
 
 
-def shared_pods(snapshot: Snapshot, machine: Machine) -> Verdict:
+def shared_pods(snapshot: Snapshot, machine: Machine) -> CheckResult:
     if machine.splits_shared is None:
         return skipped("no address speaks dcgm")
     shared = [f"GPU {index}" for index in unnamed(snapshot)]
@@ -46,7 +47,7 @@ def shared_pods(snapshot: Snapshot, machine: Machine) -> Verdict:
     return warned(f"pods that share a GPU have no rows of their own: {several(shared)}")
 
 
-def parts(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:
+def parts(snapshot: Snapshot, _: Machine) -> dict[str, CheckResult]:
     """Those that are down, and those that work and miss something, unless another check says so."""
     return {line(part.name): down(part) for part in snapshot.parts if _is_untold(part)}
 
@@ -57,7 +58,7 @@ def _is_untold(part: PartStatus) -> bool:
     return part.name not in CHECKED
 
 
-def _compared(snapshot: Snapshot, machine: Machine) -> Verdict:
+def _compared(snapshot: Snapshot, machine: Machine) -> CheckResult:
     """An old snapshot and a clock that is behind look alike."""
     age = machine.now - snapshot.taken_at
     if age < -CLOCK_SECONDS:
@@ -65,3 +66,14 @@ def _compared(snapshot: Snapshot, machine: Machine) -> Verdict:
     if age > STALE_INTERVALS * snapshot.interval_seconds + CLOCK_SECONDS:
         return warned(f"by this machine's clock the snapshot is {duration(age)} old")
     return passed("the agent's clock agrees with this machine's")
+
+
+def renamed(snapshot: Snapshot, _: Machine) -> CheckResult:
+    return judged(snapshot.version, RENAMES)
+
+
+def judged(version: str, renames: tuple[Rename, ...]) -> CheckResult:
+    going = in_force(version, renames)
+    if not going:
+        return passed("no metric is about to lose its name")
+    return warned(several([f"{one.old} is now {one.new}, and goes in {one.until}" for one in going]))

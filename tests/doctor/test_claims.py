@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from podgpu.doctor.verdict import Status
+from podgpu.doctor.check import Status
 from podgpu.model import Allocation, ContainerRef, Excused, Process, SharingStatus, Tenant
 from tests.doctor.sound_node import LLAMA, PROCESS, WHOLE, found
 

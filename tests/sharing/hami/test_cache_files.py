@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from podgpu.model import VirtualGpu
-from podgpu.sharing.hami import cache, observe
+from podgpu.sharing.hami import cache_files, observe
 from podgpu.sharing.inventory import Host, Observation
 from tests.sharing.hami.cachefile import (
     GIB,
@@ -168,13 +168,13 @@ def test_of_several_files_none_is_believed(tmp_path: Path) -> None:
 
 def test_nobody_is_kept_busy_with_many_files(tmp_path: Path) -> None:
     write(tmp_path, CacheFile().new())
-    for number in range(cache.MOST_FILES):
+    for number in range(cache_files.MOST_FILES):
         (folder(tmp_path) / str(number)).touch()
     assert refused(tmp_path) == {"too_many_files": 1}
 
 
 def test_nobody_is_kept_busy_with_many_folders(tmp_path: Path) -> None:
-    for number in range(cache.MOST_FOLDERS + 1):
+    for number in range(cache_files.MOST_FOLDERS + 1):
         folder(tmp_path, container=f"c{number}").mkdir(parents=True)
     assert refused(tmp_path) == {"too_many_folders": 1}
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.catalog.parts import PARTS, Part
+from podgpu.catalog.agent_parts import PARTS, AgentPart
 
 SOURCE = Path(__file__).parents[2] / "src" / "podgpu"
-CATALOG = "catalog/parts.py"
+CATALOG = "catalog/agent_parts.py"
 
 # Where each part lives. A folder is the part's as a whole.
 HOMES = {
@@ -17,7 +17,7 @@ HOMES = {
     # A page of dcgm-exporter is also one of the origins of a cluster's nodes.
     "dcgm": (
         "sources/dcgm",
-        "catalog/listing.py",
+        "catalog/reference.py",
         "views/dialects/dcgm.py",
         "model/cluster.py",
         "cluster/survey.py",
@@ -69,7 +69,7 @@ def test_a_name_that_is_found_outside_would_be_noticed() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
-def test_a_part_is_filed_under_its_name_and_described_in_sentences(part: Part) -> None:
+def test_a_part_is_filed_under_its_name_and_described_in_sentences(part: AgentPart) -> None:
     assert PARTS[part.name] is part
     for sentence in (part.purpose, *part.next_steps.values()):
         assert sentence[0].isupper() and sentence.endswith(".")

@@ -1,10 +1,10 @@
 """Whether it is understood who was given a GPU: claims, and the systems that share cards."""
 
-from podgpu.catalog.parts import PODRESOURCES, RESOURCE_CLAIMS
-from podgpu.doctor.look import claims, wrong
-from podgpu.doctor.verdict import (
+from podgpu.catalog.agent_parts import PODRESOURCES, RESOURCE_CLAIMS
+from podgpu.doctor.check import (
+    CheckResult,
     Machine,
-    Verdict,
+    claims,
     down,
     passed,
     several,
@@ -12,6 +12,7 @@ from podgpu.doctor.verdict import (
     state_of,
     warned,
     works,
+    wrong,
 )
 from podgpu.insight.holding import UNKNOWN
 from podgpu.model import SharingStatus, Snapshot
@@ -23,30 +24,30 @@ MOST_EXCUSED = 16
 _DOUBTS = "docs/sharing.md, What cannot be known, lists each such case, what is claimed meanwhile and what settles it."
 
 
-def rights(snapshot: Snapshot, _: Machine) -> Verdict:
+def rights(snapshot: Snapshot, _: Machine) -> CheckResult:
     state = state_of(RESOURCE_CLAIMS, snapshot)
     if state is None:
         return skipped("no pod has a resource claim")
     return passed("resource claims can be read") if state.up else down(state)
 
 
-def missing(snapshot: Snapshot, _: Machine) -> Verdict:
+def missing(snapshot: Snapshot, _: Machine) -> CheckResult:
     if not works(PODRESOURCES, snapshot):
         return skipped("needs kubelet.socket")
     return wrong(snapshot, "not_given") or passed("everybody on a GPU was given it")
 
 
-def excused(snapshot: Snapshot, _: Machine) -> Verdict:
+def excused(snapshot: Snapshot, _: Machine) -> CheckResult:
     """Nothing that is listed here pays, so everybody may see why."""
     found = excused_texts(snapshot.cards)
     return passed(several(found, MOST_EXCUSED)) if found else passed("nobody is excused")
 
 
-def systems(snapshot: Snapshot, _: Machine) -> dict[str, Verdict]:
+def systems(snapshot: Snapshot, _: Machine) -> dict[str, CheckResult]:
     return {line(one.system): _system(one) for one in snapshot.sharing}
 
 
-def unknown_ids(snapshot: Snapshot, _: Machine) -> Verdict:
+def unknown_ids(snapshot: Snapshot, _: Machine) -> CheckResult:
     return wrong(snapshot, "unclaimed") or (
         passed("every device id is understood")
         if any(claims(snapshot))
@@ -54,7 +55,7 @@ def unknown_ids(snapshot: Snapshot, _: Machine) -> Verdict:
     )
 
 
-def idle(snapshot: Snapshot, _: Machine) -> Verdict:
+def idle(snapshot: Snapshot, _: Machine) -> CheckResult:
     if found := wrong(snapshot, "idle"):
         return found
     held = [tenant.holding for card in snapshot.cards for tenant in card.tenants if tenant.holding]
@@ -66,7 +67,7 @@ def idle(snapshot: Snapshot, _: Machine) -> Verdict:
     return passed("whoever holds a GPU uses it, or has not held it for long")
 
 
-def _system(status: SharingStatus) -> Verdict:
+def _system(status: SharingStatus) -> CheckResult:
     if status.missing:
         advice = f"Nothing, as long as no pod uses it. To book by it, podgpu needs {line(status.missing)}."
         return warned("there are signs of it, but no claim", advice)
