@@ -17,13 +17,13 @@ from podgpu.assembly import collector
 from podgpu.cli._serving import buffers
 from podgpu.cli._serving.cluster import allow_connections
 from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import Client
-from podgpu.cluster.agents.login import Login
+from podgpu.cluster.agents.client import DirectClient, open_login
 from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.survey import GivenAgents
 from podgpu.config import Config
 from podgpu.insight import Terms
+from podgpu.net.login import Login
 from podgpu.option.address import Address
 from podgpu.serve.cluster.menu import cluster_menu
 from podgpu.serve.cluster.server import ClusterServer
@@ -62,7 +62,7 @@ async def main(size: int, *, secured: bool) -> dict[str, float]:
     buffers.shrink()
     allow_connections()
     with TemporaryDirectory() as folder:
-        pair, login = _credentials(Path(folder)) if secured else ((), Login(LoginOptions()))
+        pair, login = _credentials(Path(folder)) if secured else ((), open_login(LoginOptions()))
         return await _measured(size, pair, login)
 
 
@@ -72,12 +72,12 @@ def _credentials(folder: Path) -> tuple[tuple[str, ...], Login]:
     pair = authority.sign("fleet")
     (folder / "token").write_text("token")
     options = LoginOptions(ca_file=authority.cert, server_name="localhost", token_file=folder / "token")
-    return (str(pair.cert), str(pair.key)), Login(options)
+    return (str(pair.cert), str(pair.key)), open_login(options)
 
 
 async def _measured(size: int, pair: tuple[str, ...], login: Login) -> dict[str, float]:
     async with _fleet(size, *pair) as (urls, change):
-        client, turn = Client(timeout=30.0, login=login), asyncio.Lock()
+        client, turn = DirectClient(timeout=30.0, login=login), asyncio.Lock()
         loop = ClusterLoop(
             GivenAgents(urls),
             lambda place: AgentReader(client, place.urls[0], turn=turn),

@@ -26,6 +26,7 @@ _NODE = {
     "agent",
     "option",
     "log",
+    "net",
     "feed",
     "supervise",
     "insight",
@@ -40,10 +41,11 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "numbers": set(),
     "supervise": {"log", "model"},
     "option": set(),
+    "net": {"log", "option"},
     "model": set(),
     "catalog": {"model"},
-    "sources": {"model", "catalog", "option", "log", "supervise"},
-    "kube": {"model", "log", "option", "supervise"},  # reads its files as options are read
+    "sources": {"model", "catalog", "option", "log", "net", "supervise"},
+    "kube": {"model", "log", "net", "option", "supervise"},  # reads its files as options are read
     "host": {"model"},
     "sharing": {"model", "catalog"},
     "ledger": {"model"},
@@ -70,6 +72,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
         "insight",
         "option",
         "log",
+        "net",
         "feed",
         "supervise",
     },
@@ -82,7 +85,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
         "views",
     },  # its findings use the same words as the views
     "serve": {"model", "views", "option", "log", "supervise"},
-    "push": {"model", "option"},  # reads its variables as options are read
+    "push": {"model", "net", "option"},  # reads its variables as options are read
     "config": {"option", "model", "sources", "cluster", "views"},
     "assembly": {*_NODE, *_PAGES},
     "library": {*_NODE, *_PAGES, "assembly"},

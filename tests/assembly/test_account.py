@@ -59,7 +59,7 @@ def test_a_kubeconfig_is_read(tmp_path: Path) -> None:
     assert found and (found.url, found.token) == (URL, "t")
     assert account(kubeconfig=path, api="off") is None
     path.write_text(path.read_text().replace("https", "http"))
-    with pytest.raises(UserError, match="a token is never sent over plain HTTP"):
+    with pytest.raises(UserError, match="a login is never sent over plain HTTP"):
         account(kubeconfig=path)
 
 

@@ -15,7 +15,7 @@ from podgpu.agent.loop import Agent
 from podgpu.assembly.agent import open_agent
 from podgpu.assembly.server import open_cluster_pages
 from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import Client
+from podgpu.cluster.agents.client import DirectClient
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import Options
@@ -189,7 +189,7 @@ async def test_an_agent_that_sends_anything_and_dies_holds_up_nobody(
     await bad.start()
     async with AsyncExitStack() as stack:
         urls = [await stack.enter_async_context(good_agent(name)) for name in ("good-1", "good-2")]
-        client = Client(timeout=2.0)
+        client = DirectClient(timeout=2.0)
         stack.push_async_callback(client.close)
         survey = GivenAgents([*urls, bad.url])
         loop = ClusterLoop(

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import Client
+from podgpu.cluster.agents.client import DirectClient
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.survey import Found, GivenAgents, Place
 from podgpu.errors import UserError
@@ -37,7 +37,7 @@ class Pods:
 
 class Watched:
     def __init__(self, survey: Pods | GivenAgents, timeout: float = 5.0) -> None:
-        self.client, turn = Client(timeout=timeout), asyncio.Lock()
+        self.client, turn = DirectClient(timeout=timeout), asyncio.Lock()
         self.loop = ClusterLoop(
             survey,
             lambda place: AgentReader(self.client, place.urls[0], place.node, turn=turn),

@@ -13,7 +13,7 @@ from random import Random
 
 from podgpu.agent.playback import Playback
 from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import Fetched, fetched
+from podgpu.cluster.agents.client import FetchedDocument
 from podgpu.cluster.reader import ReadFault
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.statement import statement
@@ -57,10 +57,12 @@ class _Client:
     def __init__(self, body: bytes) -> None:
         self._body = body
 
-    async def get(self, url: str, etag: str = "") -> Fetched:
-        return fetched("", self._body, "", 8 << 20)
+    async def get(self, url: str, etag: str = "") -> FetchedDocument:
+        return FetchedDocument("", self._body)
 
     def forget(self, url: str) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 async def cluster_documents(random: Random) -> None:

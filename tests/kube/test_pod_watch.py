@@ -12,6 +12,7 @@ from podgpu.kube.api.server import ApiServer
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.model.ports import PodSource
+from podgpu.net.login import Login
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, changed, listed, pod, watch_lines
 from tests.fakeapi.server import FakeApi, Seen, bookmark, error
@@ -23,7 +24,7 @@ FAST = {"first_pause": 0.02, "longest_pause": 0.05}
 
 @asynccontextmanager
 async def watching(fake: FakeApi, token_file: Path | None = None, **timing: float) -> AsyncIterator[PodWatch]:
-    api = ApiServer(fake.url, token_file=token_file, connect_seconds=1.0, answer_seconds=2.0)
+    api = ApiServer(fake.url, Login(token_file=token_file), connect_seconds=1.0, answer_seconds=2.0)
     watch: PodWatch = PodWatch(api, NODE, timing=WatchTiming(**{**FAST, **timing}))
     source: PodSource = watch
     task = asyncio.create_task(source.run())

@@ -19,6 +19,7 @@ BREACHES = {
     "feed": "model",
     "supervise": "views",
     "option": "config",
+    "net": "model",
     "model": "catalog",
     "numbers": "model",
     "catalog": "views",

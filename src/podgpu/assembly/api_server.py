@@ -11,7 +11,8 @@ from podgpu.assembly import machine
 from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
-from podgpu.kube.api.account import Account, ClientCertificate, guarded, in_cluster
+from podgpu.kube.api.account import Account, guarded, in_cluster
+from podgpu.net.login import ClientCertificate
 
 _FILES = ("kube_token_file", "kube_ca_file", "kube_client_cert_file", "kube_client_key_file")
 _NO_ACCESS = (
@@ -25,7 +26,6 @@ def open_api_server(config: Config) -> Api | None:
     account = chosen_account(config, machine.environment())
     if account is None:
         return None
-    # Loaded only where there is a server to talk to: the client takes 12 MiB.
     from podgpu.kube.api.server import open_server
 
     return open_server(account)

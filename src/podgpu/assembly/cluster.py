@@ -10,10 +10,8 @@ from podgpu.assembly import insight_terms, machine
 from podgpu.assembly.api_server import check_access, open_api_server, open_cluster_api
 from podgpu.assembly.exporter import open_exporter
 from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import Client
-from podgpu.cluster.agents.login import Login
+from podgpu.cluster.agents.client import DirectClient, ProxyClient, open_login
 from podgpu.cluster.agents.options import LoginOptions
-from podgpu.cluster.agents.proxy import ProxyClient
 from podgpu.cluster.given import KubeGiven
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
 from podgpu.cluster.reader import Reader
@@ -29,6 +27,7 @@ from podgpu.kube.cluster_watch import ClusterWatch, ObjectFilter
 from podgpu.kube.endpoints import Endpoints
 from podgpu.model import Cluster, Pod, Snapshot
 from podgpu.model.ports import Closable
+from podgpu.net.login import Login
 from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PORT
 from podgpu.sources.dcgm.options import Options as DcgmOptions
@@ -127,8 +126,8 @@ def _of_store(config: Config, chosen: ClusterOptions, store: StoreSurvey) -> Ope
 
 
 def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreSurvey | None) -> OpenCluster:
-    login = Login(config.of(LoginOptions), chosen.agents)
-    client, turn = Client(timeout=chosen.timeout, login=login), asyncio.Lock()
+    login = open_login(config.of(LoginOptions), chosen.agents)
+    client, turn = DirectClient(timeout=chosen.timeout, login=login), asyncio.Lock()
 
     def open_reader(place: Place) -> Reader:
         if store is not None and place.stands_in:
@@ -156,7 +155,7 @@ def _of_kubernetes(
     # Not the one with the watches: agents that hang would keep its connections busy.
     proxy = open_cluster_api(config, connections=AT_ONCE) if is_proxied else None
     timeout = chosen.timeout
-    client = ProxyClient(proxy, timeout=timeout) if proxy else Client(timeout=timeout, login=login)
+    client = ProxyClient(proxy, timeout=timeout) if proxy else DirectClient(timeout=timeout, login=login)
     turn = asyncio.Lock()
 
     def open_reader(place: Place) -> Reader:
@@ -179,8 +178,8 @@ def _of_kubernetes(
 
 
 def _login_to_pods(chosen: LoginOptions, scheme: str, *, proxied: bool) -> Login:
-    login = Login(chosen)
-    if proxied and login.shows_something:
+    login = open_login(chosen)
+    if proxied and login.identifies:
         raise UserError(
             "the API server's proxy passes no login on to agents; run podgpu cluster in the cluster, or reach the pods "
             "yourself with --cluster.via=direct, or leave out --login"

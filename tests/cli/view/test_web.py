@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.cli._view import open_view
+from podgpu.cli._view.client import DocumentClient, NothingListens
 from podgpu.cli._view.web import WebView
-from podgpu.cli._view.wire import Refused, Wire
 from podgpu.cluster.agents.options import LoginOptions
 from podgpu.config import Config, Terminal
 from podgpu.errors import UserError
@@ -53,7 +53,9 @@ def reply(body: bytes, status: str = "200 OK") -> bytes:
 
 
 async def seen_at(url: str, patience: float = 10.0, /, **login: Any) -> WebView:
-    return await asyncio.to_thread(lambda: WebView(Wire(url, LoginOptions(**login), patience), TERMS))
+    return await asyncio.to_thread(
+        lambda: WebView(DocumentClient(url, LoginOptions(**login), patience), TERMS)
+    )
 
 
 async def test_an_agent_is_a_cluster_of_one_node() -> None:
@@ -64,7 +66,7 @@ async def test_an_agent_is_a_cluster_of_one_node() -> None:
         (found,) = view.cluster.nodes
         assert (found.name, found.state, found.origin) == (SNAPSHOT.node, "fresh", "agent")
         assert len(view.full(SNAPSHOT.node).cards) == len(SNAPSHOT.cards)
-        view.close()
+        await asyncio.to_thread(view.close)
 
 
 async def test_a_newer_snapshot_is_noticed_and_an_equal_one_is_not() -> None:
@@ -77,7 +79,7 @@ async def test_a_newer_snapshot_is_noticed_and_an_equal_one_is_not() -> None:
         node.current = replace(node.current, taken_at=2.0)
         later = await asyncio.to_thread(view.changed, first, 3.0)
         assert later.taken_at == 2.0
-        view.close()
+        await asyncio.to_thread(view.close)
 
 
 async def test_an_agent_that_goes_away_leaves_its_last_snapshot_and_a_word_about_it() -> None:
@@ -90,6 +92,7 @@ async def test_an_agent_that_goes_away_leaves_its_last_snapshot_and_a_word_about
     (part,) = later.parts
     assert part.fault is not None
     assert "refuses the connection" in part.fault.detail
+    await asyncio.to_thread(view.close)
 
 
 async def test_a_cluster_is_recognised_by_its_answer() -> None:
@@ -107,7 +110,7 @@ async def test_a_cluster_is_recognised_by_its_answer() -> None:
         assert (await asyncio.to_thread(view.full, SNAPSHOT.node)).node == SNAPSHOT.node
         with pytest.raises(UserError, match="node silent does not answer"):
             await asyncio.to_thread(view.full, "silent")
-        view.close()
+        await asyncio.to_thread(view.close)
 
 
 async def problem(answer: bytes, *, then_wait: bool = False) -> str:
@@ -133,7 +136,7 @@ async def test_whatever_answers_instead_of_an_agent_is_named() -> None:
 async def test_nobody_there_is_a_refusal_of_its_own() -> None:
     async with server_of(lambda _: b"") as url:
         pass
-    with pytest.raises(Refused):
+    with pytest.raises(NothingListens):
         await seen_at(url)
 
 
@@ -153,7 +156,8 @@ async def test_a_login_is_read_from_its_file(tmp_path: Path, option: str, text: 
         return reply(cluster_json.encode(CLUSTER))
 
     async with server_of(answer) as url:
-        (await seen_at(url, **{option: tmp_path / "secret"})).close()
+        view = await seen_at(url, **{option: tmp_path / "secret"})
+        await asyncio.to_thread(view.close)
     assert sent in heads[0]
 
 

@@ -11,8 +11,7 @@ import pytest
 from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.server import TokenReviewer
 from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import Client
-from podgpu.cluster.agents.login import Login
+from podgpu.cluster.agents.client import DirectClient, open_login
 from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.reader import ReadFault
 from podgpu.config.precedence import load
@@ -60,7 +59,7 @@ async def agent(authority: Authority, folder: Path, rules: str = "", judge: Any 
 
 async def reason(url: str, **login: Any) -> str:
     """Why the agent cannot be read, and nothing if it can."""
-    client = Client(timeout=5.0, login=Login(LoginOptions(**login), [url]))
+    client = DirectClient(timeout=5.0, login=open_login(LoginOptions(**login), [url]))
     try:
         assert (await AgentReader(client, url, NODE).read()).node == NODE
     except ReadFault as fault:
@@ -80,7 +79,7 @@ async def test_a_token_of_kubernetes_opens_an_agent_and_a_new_one_is_taken_from_
         agent(authority, tmp_path, judge=TokenReviewer(ApiServer(api.url))) as url,
     ):
         login = LoginOptions(ca_file=authority.cert, token_file=token)
-        client = Client(timeout=5.0, login=Login(login, [url]))
+        client = DirectClient(timeout=5.0, login=open_login(login, [url]))
         reader = AgentReader(client, url, NODE)
         with pytest.raises(ReadFault) as refused:
             await reader.read()
@@ -122,8 +121,8 @@ async def test_a_certificate_counts_for_its_name_alone(authority: Authority, tmp
         assert await reason(url, ca_file=authority.cert, server_name="localhost") == ""
         assert await reason(url, ca_file=authority.cert, server_name="elsewhere") == "tls"
         assert await reason(url) == "tls"
-        client = Client(
-            timeout=5.0, login=Login(LoginOptions(server_name="elsewhere", ca_file=authority.cert))
+        client = DirectClient(
+            timeout=5.0, login=open_login(LoginOptions(server_name="elsewhere", ca_file=authority.cert))
         )
         with pytest.raises(ReadFault, match="certificate is not valid for 'elsewhere'"):
             await client.get(url)

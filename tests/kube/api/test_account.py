@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.kube.api.account import Account, ClientCertificate, guarded
+from podgpu.kube.api.account import Account, guarded
+from podgpu.net.login import ClientCertificate
 
 TOKEN = Path("/token")
 
@@ -34,7 +35,7 @@ def test_a_token_goes_over_tls_or_stays_on_the_machine(account: Account) -> None
     ],
 )
 def test_a_token_is_never_sent_over_plain_http(account: Account) -> None:
-    with pytest.raises(UserError, match="a token is never sent over plain HTTP; write https://"):
+    with pytest.raises(UserError, match="a login is never sent over plain HTTP; write https://"):
         guarded(account)
 
 

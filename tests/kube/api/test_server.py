@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from podgpu.kube.api import REASONS, ApiFault
 from podgpu.kube.api.account import in_cluster
-from podgpu.kube.api.server import ApiServer, Lines
+from podgpu.kube.api.server import ApiServer, Lines, open_server
+from podgpu.net.login import Login
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.server import FakeApi
 
@@ -18,8 +19,8 @@ Answer = dict[str, Any]
 
 
 @asynccontextmanager
-async def client(url: str, **options: Any) -> AsyncIterator[ApiServer]:
-    api = ApiServer(url, **options)
+async def client(url: str, *, answer_seconds: float = 30.0, **login: Any) -> AsyncIterator[ApiServer]:
+    api = ApiServer(url, Login(**login), answer_seconds=answer_seconds)
     try:
         yield api
     finally:
@@ -172,7 +173,7 @@ async def test_the_cluster_around_us_is_found(tmp_path: Path) -> None:
         port = fake.url.rpartition(":")[2]
         found = in_cluster({**environ, "KUBERNETES_SERVICE_PORT": port}, tmp_path)
         assert found
-        api = ApiServer(found.url, token_file=found.token_file, ca_file=found.ca_file)
+        api = open_server(found)
         assert await api.get("/thing", Answer) == {}
         await api.close()
     sixth = in_cluster({"KUBERNETES_SERVICE_HOST": "::1"}, tmp_path)

@@ -74,21 +74,21 @@ def open_view(config: Config) -> View:
         return _web(config, url)
     if _is_cluster_meant(config):
         return _reader(config)
-    from podgpu.cli._view.wire import Refused
+    from podgpu.cli._view.client import NothingListens
 
     try:
         return _web(config, HERE)
-    except Refused:
+    except NothingListens:
         if not _has_kubeconfig():
             raise
         return _reader(config)
 
 
 def _web(config: Config, url: str) -> View:
+    from podgpu.cli._view.client import DocumentClient
     from podgpu.cli._view.web import WebView
-    from podgpu.cli._view.wire import Wire
 
-    return WebView(Wire(url, config.of(LoginOptions)), insight_terms(config))
+    return WebView(DocumentClient(url, config.of(LoginOptions)), insight_terms(config))
 
 
 def _reader(config: Config) -> View:

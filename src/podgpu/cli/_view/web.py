@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
+from podgpu.cli._view.client import DocumentClient
 from podgpu.cli._view.progress import waiting
-from podgpu.cli._view.wire import Wire
 from podgpu.errors import UserError
 from podgpu.insight import Terms, conclude, ensured
 from podgpu.insight.problems.parts import VIEW
@@ -29,18 +29,18 @@ class WebView:
 
     player = None
 
-    def __init__(self, wire: Wire, terms: Terms) -> None:
-        self._wire = wire
+    def __init__(self, client: DocumentClient, terms: Terms) -> None:
+        self._client = client
         self._terms = terms
         self._etag = ""
         self._asked_at = 0.0
         self._path = CLUSTER
         self._pause = SLOWEST_SECONDS
         try:
-            with waiting(lambda: f"asking {wire.url}"):
+            with waiting(lambda: f"asking {client.url}"):
                 self._good = self.cluster = self._first()
         except BaseException:
-            wire.close()
+            client.close()
             raise
 
     @property
@@ -67,32 +67,32 @@ class WebView:
         return found.snapshot
 
     def close(self) -> None:
-        self._wire.close()
+        self._client.close()
 
     def _fetched(self, node: str) -> Snapshot:
         with waiting(lambda: f"asking for node {node}"):
-            answer = self._wire.get(f"{SNAPSHOT}?{urlencode({'node': node})}")
-        if answer.status != 200 or answer.body is None:
-            reason = (answer.body or b"").decode(errors="replace").strip()
+            answer, body = self._client.get(f"{SNAPSHOT}?{urlencode({'node': node})}")
+        if answer.status != 200 or body is None:
+            reason = (body or b"").decode(errors="replace").strip()
             raise UserError(reason or f"nothing is known of the GPUs of node {node}; see `podgpu top nodes`")
-        return self._concluded(answer.body)
+        return self._concluded(body)
 
     def _first(self) -> Cluster:
-        answer = self._wire.get(self._path)
+        answer, body = self._client.get(self._path)
         if answer.status == 404:
             self._path = SNAPSHOT
-            answer = self._wire.get(self._path)
-        if answer.body is None or answer.status == 404:
+            answer, body = self._client.get(self._path)
+        if body is None or answer.status == 404:
             raise UserError(
-                f"{self._wire.url} is neither an agent nor a cluster of podgpu; give another --url"
+                f"{self._client.url} is neither an agent nor a cluster of podgpu; give another --url"
             )
-        return self._read(answer.body, answer.etag)
+        return self._read(body, answer.etag)
 
     def _ask(self) -> None:
         try:
-            answer = self._wire.get(self._path, self._etag)
-            if answer.body is not None and answer.status == 200:
-                self._good = self._read(answer.body, answer.etag)
+            answer, body = self._client.get(self._path, self._etag)
+            if body is not None and answer.status == 200:
+                self._good = self._read(body, answer.etag)
             self._asked_at = time.monotonic()
             self.cluster = self._good
         except UserError as error:

@@ -1,9 +1,8 @@
 """One agent, read by conditional requests: an unchanged snapshot costs neither a body nor a decoding."""
 
 import asyncio
-from typing import Protocol
 
-from podgpu.cluster.agents.client import Fetched
+from podgpu.cluster.agents.client import AgentClient
 from podgpu.cluster.reader import ReadFault
 from podgpu.errors import UserError
 from podgpu.model import Snapshot, Written
@@ -13,19 +12,14 @@ SLIM = "/api/v1/snapshot?form=slim"
 FULL = "/api/v1/snapshot"
 
 
-class Fetch(Protocol):
-    async def get(self, url: str, etag: str = "") -> Fetched:
-        """Fetch a document, unless it still has this ETag. Raises ReadFault."""
-
-    def forget(self, url: str) -> None: ...
-
-
 class AgentReader:
     """`node` is the one that Kubernetes runs the agent on; empty if only its address is known."""
 
     origin = "agent"
 
-    def __init__(self, client: Fetch, url: str, node: str = "", *, turn: asyncio.Lock | None = None) -> None:
+    def __init__(
+        self, client: AgentClient, url: str, node: str = "", *, turn: asyncio.Lock | None = None
+    ) -> None:
         """With a `turn` that agents share, documents are decoded one by one: sixty at once would hold up others."""
         self._client = client
         self._turn = turn or asyncio.Lock()

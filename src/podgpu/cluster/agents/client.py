@@ -1,28 +1,30 @@
-"""Fetches documents of agents straight from their addresses, each within one deadline."""
+"""Fetches documents of agents: straight from their addresses, or through the API server's pod proxy."""
 
 import asyncio
-import os
-import ssl
-import zlib
-from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from collections.abc import Iterable
+from typing import Protocol
 
 from msgspec import Struct
 
-from podgpu.cluster.agents.login import Login
 from podgpu.cluster.agents.options import LoginOptions
-from podgpu.cluster.agents.wire import Gone, Head, Wire
 from podgpu.cluster.reader import ReadFault
 from podgpu.errors import UserError
+from podgpu.kube.api import Api, ApiFault
+from podgpu.net.client import HttpAnswer, HttpClient
+from podgpu.net.connection import HttpFault
+from podgpu.net.login import ClientCertificate, Login
 
 MOST_BYTES = 8 << 20
 LONGEST_LINE = 300
-_GZIP_CONTAINER = 16 + zlib.MAX_WBITS
-_PORTS = {"http": 80, "https": 443}
+# Reasons of HTTP, in words of a node's. The others are the same.
+_OF_HTTP = {"broken_off": "garbage", "credential": "login", "certificates": "login"}
+# Reasons of the API server, in words of a node's. The others are its trouble with the pod.
+_OF_API = {"unauthorized": "forbidden", "forbidden": "forbidden", "tls": "tls", "too_large": "too_large"}
+_RIGHT = '{apiGroups: [""], resources: [pods/proxy], verbs: [get]}'
 
 
-class Fetched(Struct, frozen=True):
-    """An answer. `body` is None if nothing has changed since the `etag` that was sent.
+class FetchedDocument(Struct, frozen=True):
+    """`body` is None if nothing has changed since the `etag` that was sent.
 
     `packed` is the same as it came, if that was compressed.
     """
@@ -32,136 +34,103 @@ class Fetched(Struct, frozen=True):
     packed: bytes = b""
 
 
-class Client:
-    """Keeps a connection to each address. It follows no redirects, keeps no cookies and uses no proxies."""
-
-    def __init__(
-        self,
-        *,
-        timeout: float,
-        login: Login | None = None,
-        most_bytes: int = MOST_BYTES,
-    ) -> None:
-        self._timeout = timeout
-        self._login = login or Login(LoginOptions())
-        self._most_bytes = most_bytes
-        self._wires: dict[tuple[str, str], Wire] = {}
-
-    async def get(self, url: str, etag: str = "") -> Fetched:
-        """Raises ReadFault."""
-        address = urlsplit(url)
-        try:
-            async with asyncio.timeout(self._timeout):
-                head, body = await self._ask(address, self._request(address, etag))
-        except TimeoutError:
-            raise ReadFault("timeout", f"no answer within {self._timeout:g} s") from None
-        except UserError as error:
-            raise ReadFault("login", str(error)) from None
-        except ssl.SSLCertVerificationError as error:
-            raise ReadFault("tls", f"its certificate is refused: {error.verify_message}") from None
-        except ssl.SSLError as error:
-            raise ReadFault("tls", str(error.reason or error)) from None
-        except OSError as error:
-            raise ReadFault("unreachable", _words(error)) from None
-        except Gone:
-            raise ReadFault("unreachable", "the connection was closed without an answer") from None
-        return self._fetched(head, body)
-
-    async def close(self) -> None:
-        for wire in self._wires.values():
-            wire.close()
-        self._wires.clear()
-        await asyncio.sleep(0)
+class AgentClient(Protocol):
+    async def get(self, url: str, etag: str = "") -> FetchedDocument:
+        """Fetch a document, unless it still has this ETag. Raises ReadFault."""
 
     def forget(self, url: str) -> None:
         """Close the connection to an agent that is gone."""
-        address = urlsplit(url)
-        if wire := self._wires.pop((address.scheme, address.netloc), None):
-            wire.close()
 
-    async def _ask(self, address: SplitResult, request: bytes) -> tuple[Head, bytes]:
-        key = (address.scheme, address.netloc)
-        wire = self._wires.pop(key, None)
-        if wire is not None and wire.is_open:
-            try:
-                return self._kept(key, wire, await wire.ask(request))
-            except Gone:
-                pass  # it was idle for too long; a new connection tells
-        wire = await self._connect(address)
-        return self._kept(key, wire, await wire.ask(request))
-
-    def _kept(self, key: tuple[str, str], wire: Wire, answer: tuple[Head, bytes]) -> tuple[Head, bytes]:
-        if wire.is_open:
-            self._wires[key] = wire
-        else:
-            wire.close()
-        return answer
-
-    async def _connect(self, address: SplitResult) -> Wire:
-        port = address.port or _PORTS[address.scheme]
-        _, wire = await asyncio.get_running_loop().create_connection(
-            lambda: Wire(self._most_bytes),
-            address.hostname or "",
-            port,
-            **self._secured(address),
-        )
-        return wire
-
-    def _secured(self, address: SplitResult) -> dict[str, Any]:
-        if address.scheme != "https":
-            return {}
-        return {"ssl": self._login.context(), "server_hostname": self._login.server_name or address.hostname}
-
-    def _request(self, address: SplitResult, etag: str) -> bytes:
-        fields = {
-            "Host": address.netloc.rpartition("@")[2],
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip",
-            "User-Agent": "podgpu",
-            **self._login.headers(),
-        }
-        if etag:
-            fields["If-None-Match"] = etag
-        target = f"{address.path or '/'}?{address.query}" if address.query else address.path or "/"
-        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        return f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
-
-    def _fetched(self, head: Head, body: bytes) -> Fetched:
-        check_status(head.status, b"" if head.encoding else body)
-        if head.status == 304:
-            return Fetched(head.etag, None)
-        return fetched(head.etag, body, head.encoding, self._most_bytes)
+    async def close(self) -> None: ...
 
 
-def check_status(status: int, body: bytes = b"") -> None:
-    """A server that refuses says in its answer what would let in the account."""
-    if status in (200, 304):
-        return
-    reason = {401: "unauthorized", 403: "forbidden"}.get(status, "http_error")
-    said = _line(body) if status == 403 else ""
-    raise ReadFault(reason, f"it answers {status}" + (f": {said}" if said else ""))
+class DirectClient:
+    def __init__(self, *, timeout: float, login: Login | None = None, most_bytes: int = MOST_BYTES) -> None:
+        self._timeout = timeout
+        self._most_bytes = most_bytes
+        self._client = HttpClient(login)
+
+    async def get(self, url: str, etag: str = "") -> FetchedDocument:
+        headers = {"Accept": "application/json", **_conditional(etag)}
+        try:
+            answer = await self._client.request(
+                "GET", url, headers, seconds=self._timeout, limit=self._most_bytes
+            )
+            # A server that refuses says in its answer what would let in the account.
+            return _document(answer, self._most_bytes, "" if answer.encoding else _line(answer.body))
+        except HttpFault as fault:
+            raise ReadFault(_OF_HTTP.get(fault.reason, fault.reason), fault.detail) from None
+
+    def forget(self, url: str) -> None:
+        self._client.forget(url)
+
+    async def close(self) -> None:
+        await self._client.close()
 
 
-def fetched(etag: str, body: bytes, encoding: str, most_bytes: int) -> Fetched:
-    return Fetched(etag, _unpacked(body, encoding, most_bytes), body if encoding == "gzip" else b"")
+class ProxyClient:
+    """From a laptop, no pod can be reached directly."""
+
+    def __init__(self, api: Api, *, timeout: float) -> None:
+        self._api = api
+        self._timeout = timeout
+
+    async def get(self, url: str, etag: str = "") -> FetchedDocument:
+        """`url` is a path of the API server."""
+        path, _, query = url.partition("?")
+        pairs = dict(pair.split("=", 1) for pair in query.split("&") if "=" in pair)
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer = await self._api.fetch(path, pairs, _conditional(etag), limit=MOST_BYTES)
+            return _document(answer, MOST_BYTES)
+        except TimeoutError:
+            raise ReadFault(
+                "timeout", f"no answer within {self._timeout:g} s through the API server"
+            ) from None
+        except HttpFault as fault:
+            raise ReadFault(_OF_HTTP.get(fault.reason, fault.reason), fault.detail) from None
+        except ApiFault as fault:
+            raise _of_api(fault) from None
+
+    def forget(self, url: str) -> None:
+        """Connections are not those of a single pod."""
+
+    async def close(self) -> None:
+        await self._api.close()
 
 
-def _unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
-    """Undo the compression, but never to more than `most_bytes`."""
-    if encoding in ("", "identity"):
-        return body
-    if encoding != "gzip":
-        raise ReadFault("garbage", f"the answer is compressed as {encoding[:20]!r}")
-    packer = zlib.decompressobj(_GZIP_CONTAINER)
-    try:
-        plain = packer.decompress(body, most_bytes + 1)
-    except zlib.error:
-        raise ReadFault("garbage", "the answer is not compressed as it says") from None
-    if len(plain) > most_bytes:
-        raise ReadFault("too_large", f"the answer has more than {most_bytes >> 20} MiB")
-    if not packer.eof:
-        raise ReadFault("garbage", "the answer breaks off")
-    return plain
+def open_login(chosen: LoginOptions, urls: Iterable[str] = ()) -> Login:
+    """Return what logs in at these URLs. Raises UserError."""
+    if chosen.token_file and chosen.password_file:
+        raise UserError("give either --login.token-file or --login.password-file, not both")
+    cert, key = chosen.client_cert_file, chosen.client_key_file
+    if (cert is None) != (key is None):
+        raise UserError("--login.client-cert-file and --login.client-key-file go together; give both")
+    login = Login(
+        token_file=chosen.token_file,
+        password_file=chosen.password_file,
+        ca_file=chosen.ca_file,
+        client=ClientCertificate(cert=cert, key=key) if cert and key else None,
+        server_name=chosen.server_name,
+    )
+    for url in urls:
+        login.check(url)
+    return login
+
+
+def _conditional(etag: str) -> dict[str, str]:
+    return {"Accept-Encoding": "gzip", **({"If-None-Match": etag} if etag else {})}
+
+
+def _document(answer: HttpAnswer, most_bytes: int, explanation: str = "") -> FetchedDocument:
+    if answer.status == 304:
+        return FetchedDocument(answer.etag, None)
+    if answer.status == 200:
+        packed = answer.body if answer.encoding == "gzip" else b""
+        return FetchedDocument(answer.etag, answer.plain(most_bytes), packed)
+    reason = {401: "unauthorized", 403: "forbidden"}.get(answer.status, "http_error")
+    said = f": {explanation}" if explanation and answer.status == 403 else ""
+    raise ReadFault(reason, f"it answers {answer.status}{said}")
 
 
 def _line(body: bytes) -> str:
@@ -169,5 +138,9 @@ def _line(body: bytes) -> str:
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
-def _words(error: OSError) -> str:
-    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no connection"
+def _of_api(fault: ApiFault) -> ReadFault:
+    reason = _OF_API.get(fault.reason, "unreachable")
+    needs = (
+        f"; add this rule to a ClusterRole of the account: {_RIGHT}" if fault.reason == "forbidden" else ""
+    )
+    return ReadFault(reason, f"the API server says: {fault.detail or fault.reason}{needs}")

@@ -2,9 +2,12 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
+
+if TYPE_CHECKING:
+    from podgpu.net.client import HttpAnswer
 
 OBJECT_BYTES = 2 << 20
 # etcd keeps 1.5 MiB of an object. In JSON each of its characters may take six, and a tenant chooses its characters.
@@ -53,15 +56,6 @@ class ApiStatus(msgspec.Struct):
         return ApiFault(reason, self.message, status=self.code, retry_after=retry_after)
 
 
-class Fetched(msgspec.Struct, frozen=True):
-    """An answer as it came, of a pod behind the API server. `body` may be compressed."""
-
-    status: int
-    etag: str
-    encoding: str
-    body: bytes
-
-
 class Api(Protocol):
     async def get(
         self,
@@ -79,7 +73,7 @@ class Api(Protocol):
 
     async def fetch(
         self, path: str, query: Mapping[str, str], headers: Mapping[str, str], *, limit: int
-    ) -> Fetched:
+    ) -> "HttpAnswer":
         """GET through the API server's proxy. Raises ApiFault if that fails; whatever the pod answers is returned."""
 
     def stream(

@@ -7,18 +7,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from podgpu.errors import UserError
-
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
-class ClientCertificate(Struct, frozen=True, kw_only=True):
-    """A certificate to show, and its key: each a file, or PEM text."""
-
-    cert: Path | str
-    key: Path | str
-
-    def __repr__(self) -> str:
-        return "ClientCertificate(…)"  # a key does not belong in a log
+from podgpu.net.login import ClientCertificate, Login
 
 
 class Account(Struct, frozen=True):
@@ -34,6 +23,15 @@ class Account(Struct, frozen=True):
     def __repr__(self) -> str:
         return f"Account({self.url!r}, …)"  # a token does not belong in a log
 
+    def login(self) -> Login:
+        return Login(
+            token_file=self.token_file,
+            token=self.token,
+            ca_file=self.ca_file,
+            ca=self.ca,
+            client=self.client,
+        )
+
 
 def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> Account | None:
     """Return the service account that this process has in the cluster it runs in, if it has one."""
@@ -46,7 +44,7 @@ def in_cluster(environ: Mapping[str, str], root: Path = Path("/")) -> Account | 
 
 
 def guarded(account: Account) -> Account:
-    """Refuse a token that anybody on the way could read. On loopback it does not leave the machine."""
+    """Refuse an address that is none, or one where a login would be read on the way."""
     try:
         parts = urlsplit(account.url)
         _ = parts.port  # urlsplit checks the port only when it is read
@@ -56,9 +54,5 @@ def guarded(account: Account) -> Account:
         raise UserError(
             "the API server's URL holds a user or a password; leave them out, and give a token file"
         )
-    has_token = account.token_file is not None or account.token
-    if parts.scheme != "https" and has_token and parts.hostname not in _LOOPBACK:
-        raise UserError(f"a token is never sent over plain HTTP; write https://{parts.netloc}")
-    if parts.scheme != "https" and (account.client or account.ca_file or account.ca):
-        raise UserError(f"certificates mean nothing over plain HTTP; write https://{parts.netloc}")
+    account.login().check(account.url)
     return account

@@ -9,7 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from podgpu.errors import UserError
-from podgpu.kube.api.account import Account, ClientCertificate
+from podgpu.kube.api.account import Account
+from podgpu.net.login import ClientCertificate
 from podgpu.option.document import Malformed, parsed
 from podgpu.option.file import start_of
 

@@ -16,11 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from podgpu.errors import UserError
 from podgpu.kube.api import ApiFault
-from podgpu.kube.api.server import ApiServer, Asked
+from podgpu.kube.api.server import CONNECTIONS, ApiServer
+from podgpu.net.client import HttpClient
 from podgpu.supervise import Supervisor, end
 
 START_SECONDS = 15.0
@@ -57,8 +56,10 @@ class Kubectl:
 class KubectlApi(ApiServer):
     """Starts the child with the first request, and again with the next one after it has ended."""
 
-    def __init__(self, kubectl: Kubectl, *, start_seconds: float = START_SECONDS, **options: Any) -> None:
-        super().__init__("http://localhost", **options)
+    def __init__(
+        self, kubectl: Kubectl, *, start_seconds: float = START_SECONDS, connections: int = CONNECTIONS
+    ) -> None:
+        super().__init__("http://localhost", connections=connections)
         self._kubectl = kubectl
         self._start_seconds = start_seconds
         self._starting = asyncio.Lock()
@@ -77,16 +78,15 @@ class KubectlApi(ApiServer):
         if child:
             await child.stop()
 
-    async def _request(self, asked: Asked, patience: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _opened(self) -> HttpClient:
         async with self._starting:
             if self._child is None or not self._child.is_alive:
                 await self.close()
                 self._child = await _started(self._kubectl, self._start_seconds)
-                connector = aiohttp.UnixConnector(str(self._child.socket), limit=self._connections)
-                self._session = aiohttp.ClientSession(
-                    connector=connector, cookie_jar=aiohttp.DummyCookieJar()
+                self._client = HttpClient(
+                    connections=self._connections, kept=self._connections, unix_socket=self._child.socket
                 )
-        return await super()._request(asked, patience)
+        return self._client
 
     async def _advice(self, fault: ApiFault) -> str:
         if fault.reason == "unauthorized":

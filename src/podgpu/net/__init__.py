@@ -1,0 +1,1 @@
+"""The HTTP client of every part: one set of limits, deadlines, faults, logins and rules for TLS."""

@@ -1,0 +1,304 @@
+"""An HTTP client. It follows no redirects, keeps no cookies and uses no proxies."""
+
+import asyncio
+import os
+import re
+import ssl
+import zlib
+from base64 import b64encode
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+from msgspec import Struct
+
+from podgpu.net.connection import Connection, ConnectionGone, ConnectionRefused, HttpFault, ResponseHead
+from podgpu.net.login import Login
+
+ERROR_BYTES = 64 << 10  # an answer without success is cut there: the status says enough
+LONGEST_RETRY_AFTER = 300.0
+_SECOND_ADDRESS_SECONDS = 0.25  # after that, the next address of a name is tried too
+_PORTS = {"http": 80, "https": 443}
+_GZIP_CONTAINER = 16 + zlib.MAX_WBITS
+_LINE_END = re.compile(r"[\r\n\0]")
+
+Headers = Mapping[str, str]
+
+
+class HttpAnswer(Struct, frozen=True):
+    """`body` is as it came, so it may be compressed. Names of headers are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def etag(self) -> str:
+        return self.headers.get("etag", "")
+
+    @property
+    def encoding(self) -> str:
+        found = self.headers.get("content-encoding", "").strip().lower()
+        return "" if found == "identity" else found
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds. The server may choose the pause, but not switch us off."""
+        given = self.headers.get("retry-after", "")
+        return min(float(given), LONGEST_RETRY_AFTER) if given.isascii() and given.isdigit() else 0.0
+
+    def plain(self, limit: int) -> bytes:
+        """Undo the compression, but never to more than `limit` bytes. Raises HttpFault."""
+        if not self.encoding:
+            return self.body
+        if self.encoding != "gzip":
+            raise HttpFault("garbage", f"the answer is compressed as {self.encoding[:20]!r}")
+        unpacker = zlib.decompressobj(_GZIP_CONTAINER)
+        try:
+            plain = unpacker.decompress(self.body, limit + 1)
+        except zlib.error:
+            raise HttpFault("garbage", "the answer is not compressed as it says") from None
+        if len(plain) > limit:
+            raise _too_large(limit)
+        if not unpacker.eof:
+            raise HttpFault("broken_off", "the answer breaks off")
+        return plain
+
+
+class HttpStream:
+    """An answer that comes piece by piece. `silence` seconds without one make a stall."""
+
+    def __init__(self, head: ResponseHead, connection: Connection, silence: float) -> None:
+        self.status = head.status
+        self._head = head
+        self._connection = connection
+        self._silence = silence
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        while piece := await self._piece():
+            yield piece
+
+    async def error(self) -> HttpAnswer:
+        """Read what the server says instead of the stream. Raises HttpFault."""
+        body = await _body(self._connection, ERROR_BYTES, is_cut=True)
+        return HttpAnswer(self.status, self._head.headers, body)
+
+    async def _piece(self) -> bytes:
+        try:
+            with faults():
+                async with asyncio.timeout(self._silence):
+                    return await self._connection.read()
+        except TimeoutError:
+            raise HttpFault("stalled", f"nothing for {self._silence:g} s") from None
+
+
+class HttpClient:
+    """Keeps up to `kept` idle connections to each address, and asks over no more than `connections` at once.
+
+    A request over a kept connection that turns out to be closed is sent once more: all requests may be repeated.
+    """
+
+    def __init__(
+        self,
+        login: Login | None = None,
+        *,
+        connections: int = 0,
+        kept: int = 1,
+        connect_seconds: float = 30.0,
+        unix_socket: Path | None = None,
+    ) -> None:
+        self._login = login or Login()
+        self._slots: AbstractAsyncContextManager[None] = (
+            asyncio.Semaphore(connections) if connections else nullcontext()
+        )
+        self._kept = kept
+        self._connect_seconds = connect_seconds
+        self._unix_socket = unix_socket
+        self._idle: dict[tuple[str, str], list[Connection]] = {}
+        self._busy: set[Connection] = set()
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        headers: Headers | None = None,
+        body: bytes = b"",
+        *,
+        seconds: float,
+        limit: int,
+    ) -> HttpAnswer:
+        """Raises HttpFault. `limit` is for the bytes of the body as it comes."""
+        address = urlsplit(url)
+        try:
+            with faults():
+                async with asyncio.timeout(seconds), self._slots:
+                    connection, head = await self._sent(method, address, headers, body)
+                    try:
+                        is_error = head.status >= 300
+                        found = await _body(connection, ERROR_BYTES if is_error else limit, is_cut=is_error)
+                    finally:
+                        self._release(connection, address)
+        except TimeoutError:
+            raise HttpFault("timeout", f"no answer within {seconds:g} s") from None
+        return HttpAnswer(head.status, head.headers, found)
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, headers: Headers | None = None, *, silence: float
+    ) -> AsyncIterator[HttpStream]:
+        """GET an answer that may have no end. Raises HttpFault."""
+        address = urlsplit(url)
+        async with self._slots:
+            try:
+                with faults():
+                    async with asyncio.timeout(silence):
+                        connection, head = await self._sent("GET", address, headers)
+            except TimeoutError:
+                raise HttpFault("timeout", f"no answer within {silence:g} s") from None
+            try:
+                yield HttpStream(head, connection, silence)
+            finally:
+                self._release(connection, address)
+
+    def forget(self, url: str) -> None:
+        """Close the idle connections to an address."""
+        for connection in self._idle.pop(_key(urlsplit(url)), ()):
+            connection.close()
+
+    async def close(self) -> None:
+        for connection in (*self._busy, *(idle for kept in self._idle.values() for idle in kept)):
+            connection.close()
+        self._idle.clear()
+        await asyncio.sleep(0)
+
+    async def _sent(
+        self, method: str, address: SplitResult, headers: Headers | None, body: bytes = b""
+    ) -> tuple[Connection, ResponseHead]:
+        """Send a request. Return the head of the answer, and the connection that its body comes over."""
+        request = _request(method, address, {**self._login.headers(), **(headers or {})}, body)
+        context = self._login.context() if address.scheme == "https" else None
+        while connection := self._taken(address):
+            if connection.is_reusable and connection.context is context:
+                try:
+                    return connection, await self._answered(connection, request)
+                except ConnectionGone:
+                    break  # it was idle for too long, as the others probably were
+            connection.close()
+        connection = await self._connected(address, context)
+        return connection, await self._answered(connection, request)
+
+    async def _answered(self, connection: Connection, request: bytes) -> ResponseHead:
+        self._busy.add(connection)
+        try:
+            return await connection.send(request)
+        except BaseException:
+            self._busy.discard(connection)
+            connection.close()
+            raise
+
+    async def _connected(self, address: SplitResult, context: ssl.SSLContext | None) -> Connection:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                if self._unix_socket:
+                    _, made = await loop.create_unix_connection(Connection, str(self._unix_socket))
+                    return made
+                secured: dict[str, Any] = {}
+                if context:
+                    secured = {"ssl": context, "server_hostname": self._login.server_name or address.hostname}
+                _, made = await loop.create_connection(
+                    lambda: Connection(context),
+                    address.hostname or "",
+                    address.port or _PORTS[address.scheme],
+                    happy_eyeballs_delay=_SECOND_ADDRESS_SECONDS,
+                    **secured,
+                )
+                return made
+        except TimeoutError:
+            raise HttpFault("timeout", f"no connection within {self._connect_seconds:g} s") from None
+
+    def _release(self, connection: Connection, address: SplitResult) -> None:
+        self._busy.discard(connection)
+        idle = self._idle.get(_key(address), [])
+        if connection.is_reusable and len(idle) < self._kept:
+            self._idle[_key(address)] = [*idle, connection]
+        else:
+            connection.close()
+
+    def _taken(self, address: SplitResult) -> Connection | None:
+        """Take the idle connection that was used last."""
+        if not (idle := self._idle.pop(_key(address), None)):
+            return None
+        *others, last = idle
+        if others:
+            self._idle[_key(address)] = others
+        return last
+
+
+@contextmanager
+def faults() -> Iterator[None]:
+    """Turn what a connection raises into an HttpFault. A TimeoutError of a deadline stays one."""
+    try:
+        yield
+    except TimeoutError as error:
+        if error.errno:  # the kernel gave up
+            raise HttpFault("unreachable", _words(error)) from None
+        raise
+    except ssl.SSLCertVerificationError as error:
+        raise HttpFault("tls", f"its certificate is refused: {error.verify_message}") from None
+    except ssl.SSLError as error:
+        raise HttpFault("tls", str(error.reason or error)) from None
+    except OSError as error:
+        kind = ConnectionRefused if _words(error) == "Connection refused" else HttpFault
+        raise kind("unreachable", _words(error)) from None
+    except ConnectionGone:
+        raise HttpFault("unreachable", "the connection was closed without an answer") from None
+
+
+async def _body(connection: Connection, limit: int, *, is_cut: bool) -> bytes:
+    body = bytearray()
+    while piece := await connection.read():
+        body += piece
+        if len(body) > limit:
+            if is_cut:
+                return bytes(body[:limit])
+            raise _too_large(limit)
+    return bytes(body)
+
+
+def _request(method: str, address: SplitResult, headers: Headers, body: bytes) -> bytes:
+    user, _, host = address.netloc.rpartition("@")
+    fields = {"Host": host, "User-Agent": "podgpu"}
+    if user:
+        fields["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
+    if body or method == "POST":
+        fields["Content-Length"] = str(len(body))
+    given = {name.lower() for name in headers}
+    fields = {**{name: value for name, value in fields.items() if name.lower() not in given}, **headers}
+    if any(_LINE_END.search(f"{name}{value}") for name, value in headers.items()):
+        raise HttpFault("garbage", "a header of the request holds a line break")
+    lines = [f"{name}: {value}" for name, value in fields.items()]
+    path = f"{address.path or '/'}?{address.query}" if address.query else address.path or "/"
+    target = quote(path, safe="%/?:@!$&'()*+,;=~-._[]")
+    head = "\r\n".join((f"{method} {target} HTTP/1.1", *lines, "", ""))
+    return head.encode(errors="surrogateescape") + body
+
+
+def _key(address: SplitResult) -> tuple[str, str]:
+    return address.scheme, address.netloc
+
+
+def _too_large(limit: int) -> HttpFault:
+    size = f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit >> 10} KiB"
+    return HttpFault("too_large", f"the answer has more than {size}")
+
+
+def _words(error: OSError) -> str:
+    """Say just `Connection refused` where the library lists each address of the name."""
+    numbers = (
+        {error.errno} if error.errno else {int(found) for found in re.findall(r"\[Errno (\d+)\]", str(error))}
+    )
+    number = numbers.pop() if len(numbers) == 1 else None
+    return os.strerror(number) if number and number > 0 else str(error) or "no connection"
