@@ -29,6 +29,7 @@ from podgpu.views.cluster import metrics
 from podgpu.views.cluster import page as cluster_page
 from podgpu.views.cluster.inspect.holdings import holdings
 from podgpu.views.dialects import dcgm
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.exposition import Format
 from podgpu.views.otlp import series as otlp
 from podgpu.views.table import table
@@ -203,8 +204,7 @@ def otlp_series(snapshot: Snapshot) -> Facts:
 
 
 def dcgm_page(snapshot: Snapshot) -> Facts:
-    pages = dcgm.PAGES
-    text = exposition.render(next(iter(pages.values()))(snapshot, dcgm.Options()), Format.TEXT).decode()
+    text = exposition.render(dcgm.families(snapshot, DcgmPageOptions()), Format.TEXT).decode()
     power = [value for name, _, value in _samples(text) if name == "DCGM_FI_DEV_POWER_USAGE"]
     return {"cards that report power": str(len(power))} if power else {}
 

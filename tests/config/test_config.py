@@ -70,27 +70,30 @@ def test_without_any_setting_sources_and_dialects_have_their_defaults() -> None:
     config = load({}, {})
     assert config.of(nvml.Options) == nvml.Options(library=None)
     assert config.of(simulator.Options) == simulator.Options(seed=1)
-    assert config.of(hami.Options).names == "new"
+    assert config.of(hami.HamiOptions).names == "new"
 
 
 def test_a_source_or_dialect_gets_its_own_options() -> None:
     config = load({"simulator_seed": ["7"]}, {"PODGPU_DIALECT_HAMI_NAMES": "both"})
     assert config.of(simulator.Options).seed == 7
-    assert config.of(hami.Options).names == "both"
-    assert config.sections == (simulator.Options(seed=7), hami.Options(names="both"))
+    assert config.of(hami.HamiOptions).names == "both"
+    assert config.sections == (simulator.Options(seed=7), hami.HamiOptions(names="both"))
 
 
 def test_other_programs_variables_count_if_the_option_is_not_set() -> None:
     others = {"HOST_IP": "10.0.0.1", "hostIP": "10.0.0.2"}
-    assert load({}, others).of(gpu_mem_monitor.Options).node_ip == "10.0.0.1"
-    assert load({}, {"hostIP": "10.0.0.2"}).of(gpu_mem_monitor.Options).node_ip == "10.0.0.2"
-    assert load({}, {**others, "PODGPU_NODE_IP": "::1"}).of(gpu_mem_monitor.Options).node_ip == "::1"
+    assert load({}, others).of(gpu_mem_monitor.GpuMemMonitorOptions).node_ip == "10.0.0.1"
+    assert load({}, {"hostIP": "10.0.0.2"}).of(gpu_mem_monitor.GpuMemMonitorOptions).node_ip == "10.0.0.2"
+    assert (
+        load({}, {**others, "PODGPU_NODE_IP": "::1"}).of(gpu_mem_monitor.GpuMemMonitorOptions).node_ip
+        == "::1"
+    )
     assert refusal({}, {"NODE_NAME": " "}).startswith("NODE_NAME: the value is empty")
 
 
 def test_two_options_with_one_flag_are_a_mistake() -> None:
     with pytest.raises(ValueError, match=r"two options are called --dialect.hami.names"):
-        collected((hami.Options, hami.Options))
+        collected((hami.HamiOptions, hami.HamiOptions))
 
 
 def test_flag_wins_over_environment_over_file_over_default(tmp_path: Path) -> None:

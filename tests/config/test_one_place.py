@@ -63,6 +63,7 @@ from dataclasses import dataclass
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.option.value import OneOf
+from podgpu.views.dialects import Dialect
 from podgpu.views.series import Family, Labels
 
 
@@ -84,8 +85,7 @@ def families(snapshot, options):
     return [family]
 
 
-PAGES = {"/metrics/nobody": families}
-DOCUMENTS = {}
+DIALECT = Dialect(pages={"/metrics/nobody": families}, options=Options)
 '''
 
 PROBE = """

@@ -15,7 +15,7 @@ from tests.e2e.rig import Demo, demo, eventually, get
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="prometheus is not installed")
 
-PATHS = [path for one in dialects() for path in one.PAGES]
+PATHS = [path for one in dialects() for path in one.pages]
 NAMES = [path.removeprefix("/metrics/") for path in PATHS if path.startswith("/metrics/")]
 NODE = "gpu-node.1"
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from podgpu import library
 from podgpu.model import Booking, Snapshot
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.dialects.container_json import document
 from tests.sources.dcgm.exporter import recorded
 from tests.views.quirks import SNAPSHOT
@@ -17,7 +17,7 @@ MIG = library.read_page(recorded("mig_a800_8gpu_mixed_full"), node="worker-2")
 
 @pytest.mark.parametrize("snapshot", [SHARED, MIG, SNAPSHOT])
 def test_the_rows_are_those_of_the_document(snapshot: Snapshot) -> None:
-    served = json.loads(document(snapshot, Options(), {"missing": "null"}))
+    served = json.loads(document(snapshot, DcgmPageOptions(), {"missing": "null"}))
     rows = library.gpu_metrics(snapshot)
     assert len(rows) == len(served) > 0
     names = library.GpuMetric.__struct_fields__

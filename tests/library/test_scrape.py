@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from podgpu import library
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.dialects.container_json import document
 from tests.fakeapi.recorded import owners
 from tests.fakeapi.server import FakeApi
@@ -115,7 +115,7 @@ async def test_a_handler_over_one_s_own_rows_answers_as_podgpu_does() -> None:
         for asked in ({}, {"pod": "no-such"}, {"missing": "null"}, {"node": "worker-1", "other": "x"}):
             answer = await client.get("/container/metrics", params=asked)
             assert answer.content_type == "application/json"
-            assert json.loads(await answer.read()) == json.loads(document(snapshot, Options(), asked))
+            assert json.loads(await answer.read()) == json.loads(document(snapshot, DcgmPageOptions(), asked))
         assert (await client.head("/container/metrics")).status == 405
 
 

@@ -126,10 +126,12 @@ def _here(config: Config) -> _Case:
     from podgpu.doctor import Machine
     from podgpu.model import of_one
     from podgpu.views.dialects import PREFIX, dcgm, dcgm_4_9
+    from podgpu.views.dialects._dcgm.counters import unavailable
+    from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 
-    dialect = config.of(dcgm.Options)
+    dialect = config.of(DcgmPageOptions)
     counters = dialect.collectors
-    pages = {*dcgm.PAGES, *dcgm_4_9.PAGES}
+    pages = {*dcgm.DIALECT.pages, *dcgm_4_9.DIALECT.pages}
     is_spoken = any(PREFIX + one.dialect in pages for one in config.web_listen_address)
     snapshot = asyncio.run(read_node(config, cycles=CYCLES, pause=BETWEEN_READINGS))
     facts = Machine(
@@ -139,7 +141,7 @@ def _here(config: Config) -> _Case:
         in_pod=machine.is_in_pod(),
         hides_processes=machine.hides_processes(config),
         clock_synchronised=machine.is_clock_synchronised(),
-        missing_fields=dcgm.unavailable(counters) if counters else None,
+        missing_fields=unavailable(counters) if counters else None,
         splits_shared=dialect.per_container == "on" if is_spoken else None,
     )
     return _Case(of_one(snapshot), [(snapshot, facts)])

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Config(SharingFields):
-    """What a user chose. For the options of a source or dialect use `config.of`, as in `config.of(cadvisor.Options)`.
+    """What a user chose. For the options of a source or dialect use `config.of`, as in `config.of(CadvisorOptions)`.
 
     `sections` holds the instances of those classes that differ from their defaults. `outdated` lists the former names
     that were used, each with the present one. `unknown` lists environment variables that look like options and are

@@ -11,13 +11,13 @@ from podgpu.config.price import PriceOptions
 from podgpu.config.terminal import Terminal
 from podgpu.option import GROUPS, Option, options_of
 from podgpu.sources import registry
-from podgpu.views.dialects import dialects, options_class
+from podgpu.views.dialects import dialects
 
 
 def _sections() -> tuple[type, ...]:
     """List each class of options once, since several dialects may share a class."""
     declared = [section for one in registry.entries().values() for section in one.sections]
-    declared += [section for one in dialects() if (section := options_class(one))]
+    declared += [dialect.options for dialect in dialects() if dialect.options]
     others = [ClusterOptions, LoginOptions, StoreOptions, PriceOptions, Terminal]
     return tuple(dict.fromkeys([*declared, *others]))
 

@@ -6,7 +6,7 @@ from podgpu.doctor.check import CheckResult, Machine, down, passed, several, ski
 from podgpu.doctor.kubernetes import SOURCES
 from podgpu.model import PartStatus, Snapshot
 from podgpu.numbers import duration
-from podgpu.views.dialects.dcgm import unnamed
+from podgpu.views.dialects._dcgm.entity import unnamed
 from podgpu.views.text import line
 
 # Beyond the age that a snapshot may have anyway.

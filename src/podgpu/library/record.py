@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from podgpu.model import Snapshot
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.dialects.container_json import FIELDS, OMITTED, document
 from podgpu.views.sample_format import in_json
 
@@ -82,7 +82,7 @@ def gpu_metrics(
     On a shared card every row has the card's values. With `per_container`, use, memory and power are the container's.
     """
     filters = {"pod": pod, "namespace": namespace, "container": container, "node": node}
-    options = Options(per_container="on" if per_container else "off")
+    options = DcgmPageOptions(per_container="on" if per_container else "off")
     # Decoded from the document itself, so that the two can never differ.
     return _decode(document(snapshot, options, {**filters, "missing": "null"}))
 

@@ -14,12 +14,9 @@ from podgpu.views import native
 from podgpu.views.dialects import (
     PREFIX,
     Answers,
-    Dialect,
     Document,
     Families,
     dialects,
-    more_of,
-    options_class,
 )
 from podgpu.views.exposition import Format
 from podgpu.views.negotiate import page_format
@@ -65,10 +62,10 @@ def menu(options: OptionsOf, choice: SeriesFilter = EVERYTHING) -> Menu:
     whole: dict[str, MetricsView] = {OWN: partial(native.families, choice=replace(choice, detail=True))}
     documents: dict[str, DocumentView] = {}
     for dialect in dialects():
-        chosen = _chosen(dialect, options)
-        pages |= {path: _metrics(view, chosen, choice) for path, view in dialect.PAGES.items()}
-        whole |= {path: _metrics(view, chosen, choice) for path, view in more_of(dialect).items()}
-        documents |= {path: _document(view, chosen) for path, view in dialect.DOCUMENTS.items()}
+        chosen = options(dialect.options) if dialect.options else None
+        pages |= {path: _metrics(view, chosen, choice) for path, view in dialect.pages.items()}
+        whole |= {path: _metrics(view, chosen, choice) for path, view in dialect.full_pages.items()}
+        documents |= {path: _document(view, chosen) for path, view in dialect.documents.items()}
     return Menu(pages, documents, whole)
 
 
@@ -83,11 +80,6 @@ def asked(request: Request) -> FamilyQuery | None:
             advice = did_you_mean(one, GROUPS, f"choose from: {', '.join(GROUPS)}")
             raise UserError(f"there is no group {one!r}; {advice}")
     return FamilyQuery(frozenset(names), frozenset(groups)) if groups or names else None
-
-
-def _chosen(dialect: Dialect, options: OptionsOf) -> object:
-    section = options_class(dialect)
-    return options(section) if section else None
 
 
 def _metrics(view: Families, options: object, choice: SeriesFilter) -> MetricsView:

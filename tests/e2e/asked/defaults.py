@@ -18,7 +18,7 @@ import msgspec
 from podgpu.config.precedence import load
 from podgpu.model import Card, Snapshot, Tenant, document
 from podgpu.views.dialects import dcgm
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.exposition import Format, render
 from podgpu.views.series import Family
 from tests.catalog.dcgm import DEFAULT_COUNTERS
@@ -61,7 +61,7 @@ class Score:
 
 
 def pages(snapshot: Snapshot) -> dict[str, str]:
-    off, on = (load({"dcgm_per_container": [text]}, {}).of(Options) for text in ("off", "on"))
+    off, on = (load({"dcgm_per_container": [text]}, {}).of(DcgmPageOptions) for text in ("off", "on"))
     whole, split = dcgm.families(snapshot, off), dcgm.families(snapshot, on)
     one_each = msgspec.structs.replace(snapshot, cards=tuple(map(_of_last_pod, snapshot.cards)))
     return {

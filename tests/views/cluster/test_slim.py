@@ -4,6 +4,7 @@ from podgpu.model import Holder, Pod, PodContainer, Process, Reading, Rest
 from podgpu.views import json
 from podgpu.views.cluster.slim import slim
 from podgpu.views.dialects import container_json, pod_gpu_map
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from tests.cluster.nodes import card, snapshot, tenant
 from tests.views.quirks import SNAPSHOT
 
@@ -30,7 +31,7 @@ def test_it_loses_readings_and_evidence_but_not_who_is_there() -> None:
 
 
 def test_the_pages_of_a_whole_cluster_are_the_same_from_the_slim_form() -> None:
-    options = container_json.Options()
+    options = DcgmPageOptions()
     for query in ({}, {"missing": "null"}):
         whole = container_json.document(SNAPSHOT, options, query)
         assert container_json.document(slim(SNAPSHOT), options, query) == whole

@@ -18,7 +18,7 @@ from podgpu.model import (
     Snapshot,
     Tenant,
 )
-from podgpu.views.dialects.cadvisor import Options, families
+from podgpu.views.dialects.cadvisor import CadvisorOptions, families
 from podgpu.views.series import Labels
 from tests.conftest import Golden
 from tests.views.dialects.rig import (
@@ -35,8 +35,8 @@ from tests.views.dialects.rig import (
 from tests.views.hardware import GIB
 from tests.views.quirks import BUSY, LLAMA, MIG_A, NOTEBOOK, SLICE, SNAPSHOT, SPLIT, STUCK
 
-DEFAULT = load({}, {}).of(Options)
-OF_CARD = load({"dialect_cadvisor_values": ["card"]}, {}).of(Options)
+DEFAULT = load({}, {}).of(CadvisorOptions)
+OF_CARD = load({"dialect_cadvisor_values": ["card"]}, {}).of(CadvisorOptions)
 
 TOTAL = "container_accelerator_memory_total_bytes"
 USED = "container_accelerator_memory_used_bytes"
@@ -57,7 +57,7 @@ ON_BUSY, ON_SLICE = labels(LLAMA, BUSY.gpu.uuid), labels(SLICE, MIG_A)
 
 
 @pytest.mark.parametrize(("name", "config"), [("container", DEFAULT), ("card", OF_CARD)])
-def test_the_page(name: str, config: Options, golden: Golden) -> None:
+def test_the_page(name: str, config: CadvisorOptions, golden: Golden) -> None:
     golden(f"dialects/cadvisor/{name}.txt", text(families(SNAPSHOT, config)))
 
 
@@ -76,7 +76,7 @@ def test_tenants_of_a_card_show_the_cards_numbers_by_option() -> None:
 
 
 @pytest.mark.parametrize("config", [DEFAULT, OF_CARD])
-def test_the_total_is_the_memory_of_the_device_that_was_given(config: Options) -> None:
+def test_the_total_is_the_memory_of_the_device_that_was_given(config: CadvisorOptions) -> None:
     page = values(families(SNAPSHOT, config), TOTAL)
     assert (page[ON_BUSY], page[ON_SLICE]) == (150754820096, 70 * GIB)
 
@@ -105,7 +105,7 @@ def test_an_idle_holder_uses_nothing() -> None:
 
 
 @pytest.mark.parametrize("config", [DEFAULT, OF_CARD])
-def test_a_card_that_is_down_has_no_series(config: Options) -> None:
+def test_a_card_that_is_down_has_no_series(config: CadvisorOptions) -> None:
     held = Tenant(container=LLAMA, claims=(Claim(gpu=STUCK.gpu.uuid, container=LLAMA),))
     assert text(families(node(replace(STUCK, tenants=(held,))), config)) == ""
 

@@ -29,20 +29,20 @@ from podgpu.model import (
 from podgpu.option.address import Address
 from podgpu.serve.menu import menu
 from podgpu.sources.dcgm.options import Options as DcgmSource
-from podgpu.views.dialects._dcgm.options import Options
-from podgpu.views.dialects.container_json import DOCUMENTS
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects.container_json import DIALECT
 from tests.conftest import Golden
 from tests.serve.rig import StubNode, connected, serving
 from tests.tree import card
 from tests.views.dialects.rig import played, script
 from tests.views.quirks import SNAPSHOT
 
-DEFAULT = load({}, {}).of(Options)
-SPLIT = load({"dcgm_per_container": ["on"]}, {}).of(Options)
+DEFAULT = load({}, {}).of(DcgmPageOptions)
+SPLIT = load({"dcgm_per_container": ["on"]}, {}).of(DcgmPageOptions)
 
 
-def document(snapshot: Snapshot, options: Options, query: Mapping[str, str]) -> bytes:
-    return DOCUMENTS["/container/metrics"](snapshot, options)(query)
+def document(snapshot: Snapshot, options: DcgmPageOptions, query: Mapping[str, str]) -> bytes:
+    return DIALECT.documents["/container/metrics"](snapshot, options)(query)
 
 
 # As the README lists them.
@@ -132,7 +132,7 @@ NUMBERS = list(VALUES)
 
 
 def rows(
-    snapshot: Snapshot = SNAPSHOT, query: Mapping[str, str] | None = None, config: Options = DEFAULT
+    snapshot: Snapshot = SNAPSHOT, query: Mapping[str, str] | None = None, config: DcgmPageOptions = DEFAULT
 ) -> list[dict[str, Any]]:
     found = json.loads(document(snapshot, config, query or {}))
     assert isinstance(found, list)

@@ -19,7 +19,8 @@ from podgpu.config.precedence import load
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
 from podgpu.serve.menu import menu
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.counters import unavailable
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.exposition import Format, render
 from tests.catalog.dcgm import DEFAULT_COUNTERS, LABELS, LEFT_OUT, OPTIONAL_COUNTERS, RENAMED_IN_4_9
 from tests.conftest import Golden
@@ -28,8 +29,8 @@ from tests.views.dialects.dcgm_node import EXCLUSIVE, IDLE, NODE, uuid
 from tests.views.dialects.rig import values
 
 PROMTOOL = shutil.which("promtool")
-DEFAULT = load({}, {}).of(Options)
-PER_CONTAINER = load({"dcgm_per_container": ["on"]}, {}).of(Options)
+DEFAULT = load({}, {}).of(DcgmPageOptions)
+PER_CONTAINER = load({"dcgm_per_container": ["on"]}, {}).of(DcgmPageOptions)
 PAGES = {
     "dcgm/default": (dcgm, DEFAULT),
     "dcgm/per-container": (dcgm, PER_CONTAINER),
@@ -41,12 +42,16 @@ PAGES = {
 Row = tuple[dict[str, str], float]
 
 
-def page(dialect: ModuleType, config: Options = DEFAULT, snapshot: Snapshot = NODE) -> bytes:
+def page(dialect: ModuleType, config: DcgmPageOptions = DEFAULT, snapshot: Snapshot = NODE) -> bytes:
     return render(dialect.families(snapshot, config), Format.TEXT)
 
 
 def rows(
-    name: str, gpu: int, dialect: ModuleType = dcgm, config: Options = DEFAULT, snapshot: Snapshot = NODE
+    name: str,
+    gpu: int,
+    dialect: ModuleType = dcgm,
+    config: DcgmPageOptions = DEFAULT,
+    snapshot: Snapshot = NODE,
 ) -> list[Row]:
     """The labels and the value of each of a card's rows."""
     parsed = text_string_to_metric_families(page(dialect, config, snapshot).decode())
@@ -55,9 +60,9 @@ def rows(
     return [(one.labels, one.value) for one in samples if one.labels["gpu"] == str(gpu)]
 
 
-def listed(path: Path, text: str) -> Options:
+def listed(path: Path, text: str) -> DcgmPageOptions:
     path.write_text(text)
-    return load({"dcgm_collectors": [str(path)]}, {}).of(Options)
+    return load({"dcgm_collectors": [str(path)]}, {}).of(DcgmPageOptions)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -119,7 +124,7 @@ def test_4_9_has_a_lower_case_hostname_and_a_new_name_for_the_driver() -> None:
 
 
 def test_4_8_3_has_a_lower_case_hostname_short_fractions_and_a_gauge_for_nvlink() -> None:
-    small = load({"dcgm_hostname_label": ["hostname"]}, {}).of(Options)
+    small = load({"dcgm_hostname_label": ["hostname"]}, {}).of(DcgmPageOptions)
     before = page(dcgm).replace(b"Hostname=", b"hostname=")
     before = before.replace(b"NVLINK_BANDWIDTH_TOTAL counter", b"NVLINK_BANDWIDTH_TOTAL gauge")
     whole = re.sub(rb"(\} [0-9]+)\.0+\n", rb"\1\n", before)
@@ -305,13 +310,13 @@ def test_fields_that_cannot_be_provided_are_listed(tmp_path: Path) -> None:
         "DCGM_FI_DRIVER_VERSION, gauge, nor is a text a number\n"
         "DCGM_EXP_P2P_STATUS, gauge, unknown\n",
     )
-    assert dcgm.unavailable(config.collectors) == (
+    assert unavailable(config.collectors) == (
         "DCGM_FI_PROCESS_NAME",
         "DCGM_FI_DEV_GPU_UTIL",
         "DCGM_FI_DRIVER_VERSION",
         "DCGM_EXP_P2P_STATUS",
     )
-    assert dcgm.unavailable(None) == ()
+    assert unavailable(None) == ()
 
 
 def test_only_known_counters_of_dcgm_exporter_are_missing(tmp_path: Path) -> None:
@@ -320,7 +325,7 @@ def test_only_known_counters_of_dcgm_exporter_are_missing(tmp_path: Path) -> Non
     config = listed(
         tmp_path / "counters.csv", "\n".join([*lines, *(f"{name}, label, fact" for name in LABELS)])
     )
-    missing = set(dcgm.unavailable(config.collectors))
+    missing = set(unavailable(config.collectors))
     assert missing & counters.keys() == LEFT_OUT.keys()
     assert not LABELS & missing
 

@@ -117,5 +117,5 @@ def _reading(row: Metric) -> Reading:
 
 
 def test_it_is_served_at_its_old_path_too() -> None:
-    assert set(dcgm_1_x.PAGES) == {"/metrics/dcgm-1.x", "/gpu/metrics"}
-    assert len({id(view) for view in dcgm_1_x.PAGES.values()}) == 1
+    assert set(dcgm_1_x.DIALECT.pages) == {"/metrics/dcgm-1.x", "/gpu/metrics"}
+    assert len({id(view) for view in dcgm_1_x.DIALECT.pages.values()}) == 1

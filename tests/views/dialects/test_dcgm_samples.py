@@ -26,7 +26,7 @@ from podgpu.model import (
     Tenant,
 )
 from podgpu.views.dialects import dcgm, dcgm_1_x
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.exposition import Format, render
 from tests.tree import card
 
@@ -126,7 +126,7 @@ def _readings(sample: list[Line]) -> tuple[Reading, ...]:
 
 
 def ours(sample: list[Line], options: dict[str, list[str]]) -> list[Line]:
-    config: Options = load(options, {}).of(Options)
+    config: DcgmPageOptions = load(options, {}).of(DcgmPageOptions)
     return lines(render(dcgm.families(snapshot(sample), config), Format.TEXT).decode())
 
 
@@ -146,7 +146,7 @@ def test_help_and_type_are_those_of_dcgm_exporter(name: str) -> None:
         for line in text.splitlines()
         if line.startswith(("# HELP", "# TYPE")) and line.split()[2] in ROWS
     }
-    config = load(SAME_GENERATION[name], {}).of(Options)
+    config = load(SAME_GENERATION[name], {}).of(DcgmPageOptions)
     page = render(dcgm.families(snapshot(theirs), config), Format.TEXT).decode().splitlines()
     assert comments <= set(page)
 
@@ -167,7 +167,7 @@ def test_a_page_with_mig_has_rows_for_the_same_fields_of_instances_and_cards() -
     split, whole, *others = node.cards
     # The split card may report what the others do. Even then its instances show no more than theirs.
     split = replace(split, readings=(*whole.readings, *split.readings))
-    page = dcgm.families(replace(node, cards=(split, whole, *others)), load({}, {}).of(Options))
+    page = dcgm.families(replace(node, cards=(split, whole, *others)), load({}, {}).of(DcgmPageOptions))
 
     def bare(line: Line) -> tuple[str, str, float]:
         # The power of one of theirs was read a moment later.
@@ -217,7 +217,9 @@ def test_the_labels_of_a_claim_are_where_dcgm_exporter_has_them() -> None:
             ),
         ),
     )
-    assert lines(render(dcgm.families(node, load({}, {}).of(Options)), Format.TEXT).decode()) == [first]
+    assert lines(render(dcgm.families(node, load({}, {}).of(DcgmPageOptions)), Format.TEXT).decode()) == [
+        first
+    ]
     assert second.labels["pod"] != labels["pod"]  # a claim of two pods: we name neither, or each for itself
 
 

@@ -24,7 +24,7 @@ from podgpu.model import (
     Snapshot,
     Tenant,
 )
-from podgpu.views.dialects.gpu_manager import PAGES, families, usage
+from podgpu.views.dialects.gpu_manager import DIALECT, families, usage
 from podgpu.views.series import Labels
 from tests.conftest import Golden
 from tests.tree import card
@@ -321,7 +321,7 @@ def test_without_pods_the_pages_are_empty() -> None:
 
 
 def test_both_paths_lead_to_the_page() -> None:
-    assert set(PAGES) == {"/metric", "/metrics/gpu-manager"}
+    assert set(DIALECT.pages) == {"/metric", "/metrics/gpu-manager"}
 
 
 def test_promtool_complains_about_inherited_names_only() -> None:

@@ -8,14 +8,16 @@ from msgspec.structs import replace
 
 from podgpu.config.precedence import load
 from podgpu.model import ContainerRef, Device, Gpu, Holder, Owner, Pod, Process, Snapshot
-from podgpu.views.dialects.gpu_mem_monitor import NAME, PAGES, Options
+from podgpu.views.dialects.gpu_mem_monitor import DIALECT, NAME, GpuMemMonitorOptions
 from tests.conftest import Golden
 from tests.views.dialects.rig import NODES, check_series, complaints, joined, played, script, text, values
 from tests.views.quirks import SNAPSHOT
 
-README = load({}, {}).of(Options)
-LATER = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {"HOST_IP": "10.244.19.248"}).of(Options)
-families = PAGES["/metrics/gpu-mem-monitor"]
+README = load({}, {}).of(GpuMemMonitorOptions)
+LATER = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {"HOST_IP": "10.244.19.248"}).of(
+    GpuMemMonitorOptions
+)
+families = DIALECT.pages["/metrics/gpu-mem-monitor"]
 
 MIB = 2**20
 CARD = Gpu(uuid="GPU-1", index=3, model="TITAN V")
@@ -129,16 +131,19 @@ def test_the_address_of_the_node_can_be_set_in_several_ways() -> None:
     wanted = {"dialect_gpu_mem_monitor_labels": ["later"]}
     device = Device(gpu=CARD, processes=(process(1),))
     for config, address in (
-        (load(wanted, {}).of(Options), ""),
-        (load(wanted, {"hostIP": "10.0.0.2"}).of(Options), "10.0.0.2"),
-        (load(wanted | {"node_ip": ["10.0.0.3"]}, {"HOST_IP": "10.0.0.1"}).of(Options), "10.0.0.3"),
+        (load(wanted, {}).of(GpuMemMonitorOptions), ""),
+        (load(wanted, {"hostIP": "10.0.0.2"}).of(GpuMemMonitorOptions), "10.0.0.2"),
+        (
+            load(wanted | {"node_ip": ["10.0.0.3"]}, {"HOST_IP": "10.0.0.1"}).of(GpuMemMonitorOptions),
+            "10.0.0.3",
+        ),
     ):
         (labels,) = values(families(node(device), config), NAME)
         assert labels.startswith(f'{{hostIP="{address}",')
 
 
 def test_without_a_setting_the_address_is_what_kubernetes_says() -> None:
-    config = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {}).of(Options)
+    config = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {}).of(GpuMemMonitorOptions)
     device = Device(gpu=CARD, processes=(process(1),))
     addresses = {"x": "", "y": "10.0.0.7"}
     pods = tuple(Pod(namespace="a", name=name, uid=name, host_ip=ip) for name, ip in addresses.items())
@@ -147,7 +152,7 @@ def test_without_a_setting_the_address_is_what_kubernetes_says() -> None:
 
 
 def test_without_a_pod_it_is_that_of_the_machine() -> None:
-    config = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {}).of(Options)
+    config = load({"dialect_gpu_mem_monitor_labels": ["later"]}, {}).of(GpuMemMonitorOptions)
     machine = replace(node(Device(gpu=CARD, processes=(process(1),))), pods=(), address="10.0.0.9")
     (labels,) = values(families(machine, config), NAME)
     assert labels.startswith('{hostIP="10.0.0.9",')
@@ -158,5 +163,5 @@ def test_promtool_complains_about_the_inherited_name_only() -> None:
 
 
 @given(NODES, st.sampled_from([README, LATER]))
-def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot, config: Options) -> None:
+def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot, config: GpuMemMonitorOptions) -> None:
     check_series(families(snapshot, config))

@@ -21,7 +21,7 @@ from podgpu.model import (
     Tenant,
     VirtualGpu,
 )
-from podgpu.views.dialects.hami import Options, families
+from podgpu.views.dialects.hami import HamiOptions, families
 from podgpu.views.series import Labels
 from tests.conftest import Golden
 from tests.tree import card
@@ -37,9 +37,9 @@ from tests.views.dialects.rig import (
     values,
 )
 
-NEW = load({}, {}).of(Options)
-LEGACY = load({"dialect_hami_names": ["legacy"]}, {}).of(Options)
-BOTH = load({"dialect_hami_names": ["both"]}, {}).of(Options)
+NEW = load({}, {}).of(HamiOptions)
+LEGACY = load({"dialect_hami_names": ["legacy"]}, {}).of(HamiOptions)
+BOTH = load({"dialect_hami_names": ["both"]}, {}).of(HamiOptions)
 GIB = 2**30
 CARD = "GPU-0"
 POD = ContainerRef("ml", "infer", "main", "u1")

@@ -18,9 +18,9 @@ from podgpu.model import (
     Tenant,
 )
 from podgpu.views.dialects.pod_gpu_map import (
-    PAGES,
+    DIALECT,
     MapRow,
-    Options,
+    PodGpuMapOptions,
     deprecated_families,
     map_family,
     metric_name,
@@ -33,15 +33,15 @@ from tests.tree import card
 from tests.views.dialects.rig import NODES, check_series, complaints, joined, played, script, text
 from tests.views.quirks import SNAPSHOT, STUCK
 
-DEFAULT = load({}, {}).of(Options)
-DEPRECATED = load({"dialect_pod_gpu_map_deprecated": ["on"]}, {}).of(Options)
+DEFAULT = load({}, {}).of(PodGpuMapOptions)
+DEPRECATED = load({"dialect_pod_gpu_map_deprecated": ["on"]}, {}).of(PodGpuMapOptions)
 
 CARD = "GPU-40f717b2-01dc-1a31-6b17-d487ffe7cb61"
 OTHER = "GPU-40f717b2-01dc-1a31-6b17-d487ffe7cb91"
 
 
 def page(snapshot: Snapshot = SNAPSHOT, path: str = "/metrics/pod-gpu-map") -> list[Family]:
-    return list(PAGES[path](snapshot, DEFAULT))
+    return list(DIALECT.pages[path](snapshot, DEFAULT))
 
 
 def readme(name: str) -> list[str]:
@@ -79,11 +79,14 @@ def using(pod: ContainerRef) -> Tenant:
 
 
 def test_the_page(golden: Golden) -> None:
-    golden("dialects/pod-gpu-map/default.txt", text(PAGES["/metrics/pod-gpu-map"](SNAPSHOT, DEFAULT)))
+    golden("dialects/pod-gpu-map/default.txt", text(DIALECT.pages["/metrics/pod-gpu-map"](SNAPSHOT, DEFAULT)))
 
 
 def test_the_page_with_its_deprecated_names(golden: Golden) -> None:
-    golden("dialects/pod-gpu-map/deprecated.txt", text(PAGES["/metrics/pod-gpu-map"](SNAPSHOT, DEPRECATED)))
+    golden(
+        "dialects/pod-gpu-map/deprecated.txt",
+        text(DIALECT.pages["/metrics/pod-gpu-map"](SNAPSHOT, DEPRECATED)),
+    )
 
 
 def test_the_page_of_nodes(golden: Golden) -> None:
@@ -158,7 +161,7 @@ def test_a_card_that_is_down_is_still_held() -> None:
 
 
 def test_without_gpu_pods_the_pages_are_empty() -> None:
-    assert [text(view(node(), DEPRECATED)) for view in PAGES.values()] == ["", ""]
+    assert [text(view(node(), DEPRECATED)) for view in DIALECT.pages.values()] == ["", ""]
 
 
 def test_a_node_makes_a_legal_name() -> None:
@@ -187,5 +190,5 @@ def test_promtool_has_no_complaints() -> None:
 
 @given(NODES)
 def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot) -> None:
-    check_series(PAGES["/metrics/pod-gpu-map"](snapshot, DEPRECATED))
-    check_series(PAGES["/metrics/nodes"](snapshot, DEFAULT))
+    check_series(DIALECT.pages["/metrics/pod-gpu-map"](snapshot, DEPRECATED))
+    check_series(DIALECT.pages["/metrics/nodes"](snapshot, DEFAULT))

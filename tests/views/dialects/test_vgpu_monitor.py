@@ -26,20 +26,20 @@ from podgpu.model import (
     Snapshot,
     Tenant,
 )
-from podgpu.views.dialects.vgpu_monitor import PAGES, TOTAL, USED, UTILIZATION, Options
+from podgpu.views.dialects.vgpu_monitor import DIALECT, TOTAL, USED, UTILIZATION, VgpuMonitorOptions
 from tests.conftest import Golden
 from tests.tree import card
 from tests.views.dialects.rig import NODES, check_series, complaints, joined, played, script, text, values
 from tests.views.quirks import SNAPSHOT
 
-DEFAULT = load({}, {}).of(Options)
-SLOTS = load({"dialect_vgpu_monitor_gpu_id": ["slot"]}, {}).of(Options)
-MULTIPLIED = load({"dialect_vgpu_monitor_utilization": ["multiplied"]}, {}).of(Options)
-NAMESPACED = load({"dialect_vgpu_monitor_namespace": ["on"]}, {}).of(Options)
+DEFAULT = load({}, {}).of(VgpuMonitorOptions)
+SLOTS = load({"dialect_vgpu_monitor_gpu_id": ["slot"]}, {}).of(VgpuMonitorOptions)
+MULTIPLIED = load({"dialect_vgpu_monitor_utilization": ["multiplied"]}, {}).of(VgpuMonitorOptions)
+NAMESPACED = load({"dialect_vgpu_monitor_namespace": ["on"]}, {}).of(VgpuMonitorOptions)
 AS_THE_CODE = load(
     {"dialect_vgpu_monitor_gpu_id": ["slot"], "dialect_vgpu_monitor_utilization": ["multiplied"]}, {}
-).of(Options)
-families = PAGES["/metrics/vgpu-monitor"]
+).of(VgpuMonitorOptions)
+families = DIALECT.pages["/metrics/vgpu-monitor"]
 
 TOTAL_HELP = "Total GPU memory per pod (Allocated vGPU memory based on ratio, likely in Bytes)"
 MIB = 2**20
@@ -77,20 +77,20 @@ def tenant(
     return replace(plain, **facts)
 
 
-def shown(snapshot: Snapshot, config: Options = DEFAULT) -> dict[str, dict[str, float]]:
+def shown(snapshot: Snapshot, config: VgpuMonitorOptions = DEFAULT) -> dict[str, dict[str, float]]:
     page = families(snapshot, config)
     return {name: found for name in (UTILIZATION, USED, TOTAL) if (found := values(page, name))}
 
 
 @pytest.mark.parametrize(("name", "config"), [("default", DEFAULT), ("as-the-code", AS_THE_CODE)])
-def test_the_page(name: str, config: Options, golden: Golden) -> None:
+def test_the_page(name: str, config: VgpuMonitorOptions, golden: Golden) -> None:
     golden(f"dialects/vgpu-monitor/{name}.txt", text(families(SNAPSHOT, config)))
 
 
 @pytest.mark.parametrize("scenario", ["ratio", "mig"])
 @pytest.mark.parametrize(("name", "config"), [("default", DEFAULT), ("as-the-code", AS_THE_CODE)])
 async def test_the_page_of_a_scenario(
-    scenario: str, name: str, config: Options, tmp_path: Path, golden: Golden
+    scenario: str, name: str, config: VgpuMonitorOptions, tmp_path: Path, golden: Golden
 ) -> None:
     snapshot = await played(script(scenario), tmp_path)
     golden(f"dialects/vgpu-monitor/{scenario}-{name}.txt", text(families(snapshot, config)))
@@ -246,5 +246,5 @@ def test_promtool_has_no_complaints() -> None:
 
 
 @given(NODES, st.sampled_from([DEFAULT, AS_THE_CODE, NAMESPACED]))
-def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot, config: Options) -> None:
+def test_no_snapshot_gives_a_series_twice(snapshot: Snapshot, config: VgpuMonitorOptions) -> None:
     check_series(families(snapshot, config))

@@ -18,7 +18,8 @@ from podgpu.config import Config
 from podgpu.option.address import Address
 from podgpu.serve.routes import RELEASE_SECONDS
 from podgpu.serve.server import Server
-from podgpu.views.dialects.dcgm import Options, unavailable
+from podgpu.views.dialects._dcgm.counters import unavailable
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 
 Greeting = Callable[[Sequence[Address], str], None]
 
@@ -65,7 +66,7 @@ def _announce(config: Config, addresses: Sequence[Address]) -> None:
     log.info("listening", version=__version__, node=node, source=config.source, addresses=places)
     if misses_kubelet(config):
         _announce_missing_kubelet(config)
-    counters = config.of(Options).collectors
+    counters = config.of(DcgmPageOptions).collectors
     if counters and (missing := unavailable(counters)):
         fields = ",".join(missing)
         log.warning("the dcgm pages lack fields of the counters file", path=counters.path, fields=fields)

@@ -11,6 +11,7 @@ from podgpu.serve.cluster.views import ListView, MetricsView, View
 from podgpu.views.cluster import json, metrics, page
 from podgpu.views.cluster.metrics import rendered
 from podgpu.views.dialects import PREFIX, container_json, pod_gpu_map
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.series import Family
 from podgpu.views.series_filter import EVERYTHING, SeriesFilter
 
@@ -37,7 +38,7 @@ class ClusterMenu:
 def cluster_menu(options: OptionsOf, series_limit: int, choice: SeriesFilter = EVERYTHING) -> ClusterMenu:
     """`series_limit` is how many series a single node may have on a page. Of `choice`, only the names are heeded."""
     metrics_view = partial(_metrics, series_limit, choice)
-    maps = options(pod_gpu_map.Options)
+    maps = options(pod_gpu_map.PodGpuMapOptions)
     containers = partial(_containers, options)
     return ClusterMenu(
         {
@@ -48,9 +49,9 @@ def cluster_menu(options: OptionsOf, series_limit: int, choice: SeriesFilter = E
             PREFIX + NATIVE: metrics_view(metrics.of_node, metrics.of_cluster),
             "/metrics/pod-gpu-map": metrics_view(pod_gpu_map.of_node, pod_gpu_map.of_cluster(maps)),
             "/metrics/nodes": metrics_view(pod_gpu_map.by_node, lambda _: []),
-            **dict.fromkeys(container_json.DOCUMENTS, containers({})),
+            **dict.fromkeys(container_json.DIALECT.documents, containers({})),
         },
-        dict.fromkeys(container_json.DOCUMENTS, containers),
+        dict.fromkeys(container_json.DIALECT.documents, containers),
     )
 
 
@@ -68,7 +69,7 @@ def _metrics(
 
 def _containers(options: OptionsOf, query: Mapping[str, str]) -> View:
     return ListView(
-        container_json.of_node(options(container_json.Options), query),
+        container_json.of_node(options(DcgmPageOptions), query),
         lambda _: (container_json.OPEN, container_json.CLOSE),
         separator=container_json.SEPARATOR,
         content_type="application/json",

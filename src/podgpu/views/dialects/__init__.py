@@ -2,15 +2,16 @@
 
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 from podgpu.model import Snapshot
 from podgpu.views.series import Family
 
 PREFIX = "/metrics/"
 
-# The second argument is an instance of the dialect's own Options, or None if it declares none.
+# The second argument is an instance of the dialect's class of options, or None if it has none.
 Families = Callable[[Snapshot, Any], Sequence[Family]]
 # The JSON for a query's parameters, made of what is ready: queries differ, and there may be many.
 Answers = Callable[[Mapping[str, str]], bytes]
@@ -21,37 +22,31 @@ class UnreadableError(Exception):
     """A document that has nothing to say because the GPUs could not be read. Its system answered with an error then."""
 
 
-class Dialect(Protocol):
-    """A module of this package with these names. A module whose own name begins with an underscore is no dialect.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """What a module of this package serves, as its `DIALECT`. A module named with an underscore is no dialect.
 
-    Paths lead to metrics or to JSON documents. An address that was given the dialect NAME serves the page
+    `pages` are paths of metrics, `documents` paths of JSON. An address that was given the dialect NAME serves the page
     `/metrics/NAME` at `/metrics`. The other paths are those of the system that the dialect stands in for.
 
-    A dialect with options declares them as `Options`, a frozen dataclass with a field for each (see `podgpu.option`).
-    Flags, environment, file and docs then have them; several dialects may share one class.
+    `options` is a frozen dataclass with a field for each option (see `podgpu.option`). Flags, environment, file and
+    docs then have them; several dialects may share one class. The pages get an instance of it.
 
-    A dialect that could show more than its pages have by default declares views with all of it as `MORE`, by path:
-    clients can ask for these families by name or group.
+    `full_pages` are pages with more families than clients get by default: they can ask for these by name or group.
     """
 
-    PAGES: Mapping[str, Families]
-    DOCUMENTS: Mapping[str, Document]
+    pages: Mapping[str, Families] = field(default_factory=dict)
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    full_pages: Mapping[str, Families] = field(default_factory=dict)
+    options: type | None = None
 
 
 def dialects() -> tuple[Dialect, ...]:
-    names = sorted(one.name for one in pkgutil.iter_modules(__path__) if not one.name.startswith("_"))
-    return tuple(import_module(f"{__name__}.{name}") for name in names)
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
+    return tuple(import_module(f"{__name__}.{name}").DIALECT for name in names)
 
 
 def dialect_names() -> list[str]:
     """List what an address can be given."""
-    paths = (path for one in dialects() for path in (*one.PAGES, *one.DOCUMENTS))
+    paths = (path for dialect in dialects() for path in (*dialect.pages, *dialect.documents))
     return sorted(path.removeprefix(PREFIX) for path in paths if path.startswith(PREFIX))
-
-
-def more_of(dialect: Dialect) -> Mapping[str, Families]:
-    return getattr(dialect, "MORE", {})
-
-
-def options_class(dialect: Dialect) -> type | None:
-    return getattr(dialect, "Options", None)

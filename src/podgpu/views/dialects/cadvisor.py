@@ -4,14 +4,13 @@ cAdvisor showed the numbers of the whole card for every container. Here each con
 asks for the card's.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import PodContainer, Snapshot
 from podgpu.option.value import OneOf
-from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants
 from podgpu.views.sample_format import go
 from podgpu.views.series import Family, Labels
@@ -20,7 +19,7 @@ MAKE = "nvidia"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class CadvisorOptions:
     values: str = option.single(
         "--dialect.cadvisor.values",
         group=option.DIALECTS,
@@ -30,7 +29,7 @@ class Options:
     )
 
 
-def families(snapshot: Snapshot, options: Options) -> list[Family]:
+def families(snapshot: Snapshot, options: CadvisorOptions) -> list[Family]:
     is_of_card = options.values == "card"
     total = _family("memory_total_bytes", "Total accelerator memory.")
     used = _family("memory_used_bytes", "Total accelerator memory allocated.")
@@ -82,5 +81,4 @@ def _device_ratio(one: PodTenant) -> float | None:
     return one.reading("graphics_engine_active_ratio" if one.mig else "utilization_ratio")
 
 
-PAGES: Mapping[str, Families] = {"/metrics/cadvisor": families}
-DOCUMENTS: Mapping[str, Document] = {}
+DIALECT = Dialect(pages={"/metrics/cadvisor": families}, options=CadvisorOptions)

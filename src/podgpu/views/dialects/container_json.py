@@ -12,12 +12,12 @@ import msgspec
 from podgpu import catalog
 from podgpu.catalog.agent_parts import DCGM, NVML
 from podgpu.model import ClusterNode, ContainerRef, Snapshot
-from podgpu.views.dialects import Answers, Document, Families, UnreadableError
+from podgpu.views.dialects import Answers, Dialect, UnreadableError
 from podgpu.views.dialects._dcgm.counters import field
 from podgpu.views.dialects._dcgm.derived import event_mask
 from podgpu.views.dialects._dcgm.entity import Entity, entities, printed
 from podgpu.views.dialects._dcgm.occupant import Occupant
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.sample_format import in_json
 from podgpu.views.text import clean
 
@@ -108,11 +108,11 @@ class ContainerRow:
         return None if own is None else printed(own, counter.unit)
 
 
-def document(snapshot: Snapshot, options: Options, query: Mapping[str, str]) -> bytes:
+def document(snapshot: Snapshot, options: DcgmPageOptions, query: Mapping[str, str]) -> bytes:
     return answers(snapshot, options)(query)
 
 
-def of_node(options: Options, query: Mapping[str, str]) -> Callable[[ClusterNode], bytes]:
+def of_node(options: DcgmPageOptions, query: Mapping[str, str]) -> Callable[[ClusterNode], bytes]:
     """Return a function that writes a node's objects without the brackets around them."""
 
     def objects(node: ClusterNode) -> bytes:
@@ -124,7 +124,7 @@ def of_node(options: Options, query: Mapping[str, str]) -> Callable[[ClusterNode
     return objects
 
 
-def answers(snapshot: Snapshot, options: Options) -> Answers:
+def answers(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:
     rows = _rows(snapshot, split=options.per_container == "on")
     sheets: dict[float | None, Sheet] = {}
 
@@ -216,18 +216,17 @@ def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
 OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workload_kind"})
 
 
-__all__ = ["DOCUMENTS", "FIELDS", "OMITTED", "PAGES", "READINGS", "Options", "document"]
-
-
-def _served(snapshot: Snapshot, options: Options) -> Answers:
+def _served(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:
     """Without GPUs, an empty list. If they could not be read at all, an error."""
     if not snapshot.cards and any(part.name in _SOURCES and not part.up for part in snapshot.parts):
         raise UnreadableError
     return answers(snapshot, options)
 
 
-PAGES: Mapping[str, Families] = {}
-DOCUMENTS: Mapping[str, Document] = {
-    "/container/metrics": _served,
-    "/metrics/container-json": _served,
-}
+DIALECT = Dialect(
+    documents={
+        "/container/metrics": _served,
+        "/metrics/container-json": _served,
+    },
+    options=DcgmPageOptions,
+)

@@ -1,21 +1,15 @@
 """dcgm-exporter up to 4.8, with its names, units, labels and file of counters."""
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from podgpu.catalog.row import Alias, Kind, Metric
 from podgpu.model import Snapshot
-from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._dcgm import page
-from podgpu.views.dialects._dcgm.counters import DECIMALS, DEFAULTS, Generation, select_all, unavailable
-from podgpu.views.dialects._dcgm.entity import unnamed
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.counters import DECIMALS, DEFAULTS, Generation, select_all
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.sample_format import decimals, shortest
 from podgpu.views.series import Family
-
-__all__ = ["DOCUMENTS", "MORE", "PAGES", "Options", "families", "unavailable", "unnamed"]
-
 
 # What 4.8.3 changed without a change of names.
 _RENAMED_LABEL = "hostname"
@@ -36,14 +30,14 @@ _BY_LABEL = {
 }
 
 
-def families(snapshot: Snapshot, options: Options) -> list[Family]:
+def families(snapshot: Snapshot, options: DcgmPageOptions) -> list[Family]:
     return page.families(snapshot, options, _BY_LABEL[options.hostname_label])
 
 
-def every_field(snapshot: Snapshot, options: Options) -> list[Family]:
+def every_field(snapshot: Snapshot, options: DcgmPageOptions) -> list[Family]:
     return page.families(snapshot, options, _BY_LABEL[options.hostname_label], select_all)
 
 
-PAGES: Mapping[str, Families] = {"/metrics/dcgm": families}
-MORE: Mapping[str, Families] = {"/metrics/dcgm": every_field}
-DOCUMENTS: Mapping[str, Document] = {}
+DIALECT = Dialect(
+    pages={"/metrics/dcgm": families}, full_pages={"/metrics/dcgm": every_field}, options=DcgmPageOptions
+)

@@ -1,9 +1,7 @@
 """dcgm-exporter 1.x with pod-gpu-metrics-exporter: whole cards, and pod labels only on a card with one pod."""
 
-from collections.abc import Mapping
-
 from podgpu.model import Snapshot
-from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._dcgm import xid
 from podgpu.views.dialects._dcgm.counters import Counter, every
 from podgpu.views.dialects._dcgm.entity import Entity, whole
@@ -42,5 +40,4 @@ def _family(counter: Counter, rows: list[tuple[Entity, Key]]) -> Family:
     return Family(counter.name, counter.kind, counter.help, counter.worth, samples, counter.group, writing)
 
 
-PAGES: Mapping[str, Families] = {"/metrics/dcgm-1.x": families, "/gpu/metrics": families}
-DOCUMENTS: Mapping[str, Document] = {}
+DIALECT = Dialect(pages={"/metrics/dcgm-1.x": families, "/gpu/metrics": families})

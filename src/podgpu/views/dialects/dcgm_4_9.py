@@ -1,12 +1,10 @@
 """dcgm-exporter since 4.9: names that end in their unit, base units, and a lower-case `hostname`."""
 
-from collections.abc import Mapping
-
 from podgpu.model import Snapshot
-from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._dcgm import page
 from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation, select_all
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.sample_format import shortest
 from podgpu.views.series import Family
 
@@ -20,14 +18,16 @@ GENERATION = Generation(
 )
 
 
-def families(snapshot: Snapshot, options: Options) -> list[Family]:
+def families(snapshot: Snapshot, options: DcgmPageOptions) -> list[Family]:
     return page.families(snapshot, options, GENERATION)
 
 
-def every_field(snapshot: Snapshot, options: Options) -> list[Family]:
+def every_field(snapshot: Snapshot, options: DcgmPageOptions) -> list[Family]:
     return page.families(snapshot, options, GENERATION, select_all)
 
 
-PAGES: Mapping[str, Families] = {"/metrics/dcgm-4.9": families}
-MORE: Mapping[str, Families] = {"/metrics/dcgm-4.9": every_field}
-DOCUMENTS: Mapping[str, Document] = {}
+DIALECT = Dialect(
+    pages={"/metrics/dcgm-4.9": families},
+    full_pages={"/metrics/dcgm-4.9": every_field},
+    options=DcgmPageOptions,
+)

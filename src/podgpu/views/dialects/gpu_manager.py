@@ -10,7 +10,7 @@ from msgspec import Struct
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Card, ContainerRef, Gpu, Pod, Snapshot
 from podgpu.model.quantity import amount, total
-from podgpu.views.dialects import Answers, Document, Families
+from podgpu.views.dialects import Answers, Dialect
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
 from podgpu.views.sample_format import go, in_json
 from podgpu.views.series import Family, Labels
@@ -196,5 +196,4 @@ def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
-PAGES: Mapping[str, Families] = {"/metrics/gpu-manager": families, "/metric": families}
-DOCUMENTS: Mapping[str, Document] = {"/usage": usage}
+DIALECT = Dialect(pages={"/metrics/gpu-manager": families, "/metric": families}, documents={"/usage": usage})

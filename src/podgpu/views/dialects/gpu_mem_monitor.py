@@ -8,7 +8,7 @@ from podgpu.catalog.row import Kind, Worth
 from podgpu.catalog.units import MIB
 from podgpu.model import Card, Holder, Snapshot
 from podgpu.option.value import OneOf
-from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects import Dialect
 from podgpu.views.sample_format import whole_numbers
 from podgpu.views.series import Family, Labels
 
@@ -40,7 +40,7 @@ LATER = Wording(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class GpuMemMonitorOptions:
     node_ip: str | None = option.optional(
         "--node-ip",
         group=option.DIALECTS,
@@ -59,7 +59,7 @@ class Options:
     )
 
 
-def families(snapshot: Snapshot, options: Options) -> list[Family]:
+def families(snapshot: Snapshot, options: GpuMemMonitorOptions) -> list[Family]:
     wording = LATER if options.labels == "later" else README
     page = Family(NAME, Kind.GAUGE, HELP, Worth.CORE, writing=whole_numbers)
     for facts, memory in _processes(snapshot, wording, options.node_ip or _address(snapshot)):
@@ -101,5 +101,4 @@ def _both_names(pod: PodTexts) -> dict[str, str]:
     return {"pod_name": name, "pod": name, "pod_namespace": namespace, "namespace": namespace}
 
 
-PAGES: Mapping[str, Families] = {"/metrics/gpu-mem-monitor": families}
-DOCUMENTS: Mapping[str, Document] = {}
+DIALECT = Dialect(pages={"/metrics/gpu-mem-monitor": families}, options=GpuMemMonitorOptions)

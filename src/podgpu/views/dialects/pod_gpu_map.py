@@ -1,7 +1,7 @@
 """pod-gpu-exporter: a series for each pod and GPU, whose value is always 1."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Cluster, ClusterNode, Snapshot
 from podgpu.option.value import OneOf
-from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._pod_tenant import pod_tenants
 from podgpu.views.series import Family, Labels
 
@@ -40,7 +40,7 @@ class MapRow(Struct, frozen=True, order=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class PodGpuMapOptions:
     deprecated: str = option.single(
         "--dialect.pod-gpu-map.deprecated",
         group=option.DIALECTS,
@@ -100,7 +100,7 @@ def of_node(node: ClusterNode) -> list[Family]:
     return [map_family(_rows_of_node(node))]
 
 
-def of_cluster(options: Options) -> Callable[[Cluster], list[Family]]:
+def of_cluster(options: PodGpuMapOptions) -> Callable[[Cluster], list[Family]]:
     """The deprecated families, which are numbered over all nodes."""
 
     def families(cluster: Cluster) -> list[Family]:
@@ -119,15 +119,14 @@ def _rows_of_node(node: ClusterNode) -> list[MapRow]:
     return rows(node.snapshot) if node.snapshot else []
 
 
-def _map(snapshot: Snapshot, options: Options) -> list[Family]:
+def _map(snapshot: Snapshot, options: PodGpuMapOptions) -> list[Family]:
     mapped = rows(snapshot)
     old = deprecated_families(mapped) if options.deprecated == "on" else []
     return [map_family(mapped), *old]
 
 
-def _nodes(snapshot: Snapshot, _options: Options) -> list[Family]:
+def _nodes(snapshot: Snapshot, _options: PodGpuMapOptions) -> list[Family]:
     return node_families(rows(snapshot))
 
 
-PAGES: Mapping[str, Families] = {"/metrics/pod-gpu-map": _map, "/metrics/nodes": _nodes}
-DOCUMENTS: Mapping[str, Document] = {}
+DIALECT = Dialect(pages={"/metrics/pod-gpu-map": _map, "/metrics/nodes": _nodes}, options=PodGpuMapOptions)

@@ -11,7 +11,7 @@ from podgpu.catalog.units import MIB
 from podgpu.model import Claim, Snapshot
 from podgpu.model.quantity import total
 from podgpu.option.value import OneOf
-from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants
 from podgpu.views.sample_format import cpp
 from podgpu.views.series import Family, Labels
@@ -47,7 +47,7 @@ class PodRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class VgpuMonitorOptions:
     gpu_id: str = option.single(
         "--dialect.vgpu-monitor.gpu-id",
         group=option.DIALECTS,
@@ -72,7 +72,7 @@ class Options:
     )
 
 
-def families(snapshot: Snapshot, options: Options) -> list[Family]:
+def families(snapshot: Snapshot, options: VgpuMonitorOptions) -> list[Family]:
     pods = _pods(snapshot)
     slots = options.gpu_id == "slot"
     names = card_names(snapshot)
@@ -187,5 +187,4 @@ def _labels(gpu_id: str, namespace: str, pod: PodName) -> Labels:
     return Labels(("gpu_id", "pod"), (gpu_id, pod[1]))
 
 
-PAGES: Mapping[str, Families] = {"/metrics/vgpu-monitor": families}
-DOCUMENTS: Mapping[str, Document] = {}
+DIALECT = Dialect(pages={"/metrics/vgpu-monitor": families}, options=VgpuMonitorOptions)

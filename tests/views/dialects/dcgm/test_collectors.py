@@ -10,12 +10,12 @@ from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.option import options_of
 from podgpu.views.dialects._dcgm.collectors import TYPES, Collector, Collectors
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 
 
 def read(path: Path, text: str | bytes) -> tuple[Collector, ...]:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    found = options_of(Options)["collectors"].parse(str(path))
+    found = options_of(DcgmPageOptions)["collectors"].parse(str(path))
     assert isinstance(found, Collectors)
     return found.listed
 
@@ -98,9 +98,9 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, data: bytes, told: 
 def test_it_is_read_when_the_agent_starts(tmp_path: Path) -> None:
     path = tmp_path / "counters.csv"
     path.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, GPU temperature (in C).")
-    options = load({}, {"PODGPU_DCGM_COLLECTORS": str(path)}).of(Options)
+    options = load({}, {"PODGPU_DCGM_COLLECTORS": str(path)}).of(DcgmPageOptions)
     assert options.collectors == Collectors(str(path), (TEMPERATURE,))
-    assert load({}, {}).of(Options).collectors is None
+    assert load({}, {}).of(DcgmPageOptions).collectors is None
 
 
 def test_a_file_that_is_not_there_is_a_user_error(tmp_path: Path) -> None:

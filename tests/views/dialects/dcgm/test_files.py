@@ -9,6 +9,7 @@ from podgpu.catalog import device_rows
 from podgpu.doctor import examine
 from podgpu.model import Reading
 from podgpu.views.dialects import dcgm, dcgm_4_9
+from podgpu.views.dialects._dcgm.counters import unavailable
 from tests.catalog.dcgm import DEFAULT_COUNTERS, LABELS, OPTIONAL_COUNTERS, RENAMED_IN_4_9
 from tests.doctor.sound_node import HERE, SOUND
 from tests.views.dialects.dcgm_node import EXCLUSIVE, NODE
@@ -111,7 +112,7 @@ def test_every_field_of_the_file_is_served_or_named(name: str, tmp_path: Path) -
     for dialect in (dcgm, dcgm_4_9):
         served = {one.name: one.kind.value for one in dialect.families(replace(NODE, cards=(FULL,)), options)}
         assert served == {field: kind for field, kind in fields.items() if field not in missing}
-    left = set(dcgm.unavailable(options.collectors))
+    left = set(unavailable(options.collectors))
     assert left == missing
     missed = replace(HERE, missing_fields=tuple(sorted(left)))
     (finding,) = (one for one in examine(SOUND, missed) if one.id == "dialect.dcgm-fields")

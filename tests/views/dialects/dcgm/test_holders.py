@@ -5,13 +5,13 @@ import pytest
 from podgpu.config.precedence import load
 from podgpu.model import Snapshot
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from tests.conftest import Golden
 from tests.views.dialects.dcgm_node import MIXED, PAIR, TOGETHER, TRIO
 from tests.views.dialects.test_dcgm import DEFAULT, PER_CONTAINER, page, rows
 
 NODES = {"pair": PAIR, "trio": TRIO, "mig-beside-shared": MIXED, "dra-shared": TOGETHER}
-WITH_POD = load({"dcgm_pod_uid": ["on"], "dcgm_pod_labels": ["on"]}, {}).of(Options)
+WITH_POD = load({"dcgm_pod_uid": ["on"], "dcgm_pod_labels": ["on"]}, {}).of(DcgmPageOptions)
 
 
 @pytest.mark.parametrize("name", NODES)
@@ -56,7 +56,7 @@ def test_a_device_that_two_pods_share_by_a_claim_has_a_row_for_each() -> None:
     ("environment", "value"), [("true", "on"), ("TRUE", "on"), ("1", "on"), ("false", "off"), ("on", "on")]
 )
 def test_the_variable_of_dcgm_exporter_is_understood(environment: str, value: str) -> None:
-    assert load({}, {"KUBERNETES_VIRTUAL_GPUS": environment}).of(Options).per_container == value
+    assert load({}, {"KUBERNETES_VIRTUAL_GPUS": environment}).of(DcgmPageOptions).per_container == value
 
 
 def test_the_pods_uid_and_labels_stand_on_its_rows_if_asked_for() -> None:
@@ -68,5 +68,5 @@ def test_the_pods_uid_and_labels_stand_on_its_rows_if_asked_for() -> None:
     assert labels["pod"] == "dynamic"  # not what the pod says of itself
 
 
-def first(snapshot: Snapshot, config: Options) -> dict[str, str]:
+def first(snapshot: Snapshot, config: DcgmPageOptions) -> dict[str, str]:
     return rows("DCGM_FI_DEV_GPU_TEMP", 0, config=config, snapshot=snapshot)[0][0]

@@ -9,7 +9,7 @@ from podgpu.views.dialects._dcgm.collectors import Collectors, collectors
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class DcgmPageOptions:
     collectors: Collectors | None = option.optional(
         "--dcgm.collectors",
         group=option.DIALECTS,

@@ -15,7 +15,7 @@ from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, Generation, 
 from podgpu.views.dialects._dcgm.entity import Entity, entities, printed, rounded
 from podgpu.views.dialects._dcgm.labels import PodLabels, RowLabels, device_labels, key
 from podgpu.views.dialects._dcgm.occupant import Occupant, is_dynamic, only_pod
-from podgpu.views.dialects._dcgm.options import Options
+from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.series import Family, Key, Labels
 
 
@@ -32,7 +32,7 @@ class EntityRow:
 
 def families(
     snapshot: Snapshot,
-    options: Options,
+    options: DcgmPageOptions,
     generation: Generation,
     choose: Callable[[Generation, Collectors | None], Selection] = select,
 ) -> list[Family]:

@@ -14,7 +14,7 @@ from podgpu import option
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Gpu, Snapshot, Tenant, VirtualGpu
 from podgpu.option.value import OneOf
-from podgpu.views.dialects import Document, Families
+from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants, reading
 from podgpu.views.dialects.hami.naming import Naming, Pairs, Samples, with_new_names, with_old_names
 from podgpu.views.dialects.hami.scheduler import SYSTEM, of_scheduler
@@ -127,7 +127,7 @@ MIG = Naming(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class HamiOptions:
     names: str = option.single(
         "--dialect.hami.names",
         group=option.DIALECTS,
@@ -137,7 +137,7 @@ class Options:
     )
 
 
-def families(snapshot: Snapshot, options: Options) -> list[Family]:
+def families(snapshot: Snapshot, options: HamiOptions) -> list[Family]:
     cards = {card.gpu.uuid: _card_pairs(snapshot, card.gpu) for card in snapshot.cards}
     samples = [*_hosts(snapshot, cards), *_containers(snapshot), *of_scheduler(snapshot, cards)]
     names = options.names
@@ -250,5 +250,4 @@ def _index(tenant: Tenant) -> int | None:
     return next((index for index in noted if index is not None), None)
 
 
-PAGES: Mapping[str, Families] = {"/metrics/hami": families}
-DOCUMENTS: Mapping[str, Document] = {}
+DIALECT = Dialect(pages={"/metrics/hami": families}, options=HamiOptions)
