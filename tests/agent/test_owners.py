@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from podgpu.agent.owners import Owners
 from podgpu.host.procfs import Procfs
-from podgpu.host.recent import RecentProcesses
+from podgpu.host.recent_processes import RecentProcesses
 from podgpu.model import Device, Gpu, Pod, Process
 from tests.agent.stage import write_proc
 from tests.agent.test_attribution import OTHER, UID, cgroup, pod

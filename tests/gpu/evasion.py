@@ -31,7 +31,7 @@ from podgpu.agent.attribution import Attribution  # noqa: E402 - the path is set
 from podgpu.agent.lookout import Lookout  # noqa: E402
 from podgpu.agent.lookout.processor_time import ProcessorTime  # noqa: E402
 from podgpu.agent.loop import Agent  # noqa: E402
-from podgpu.host.processor_time import processor_time_us  # noqa: E402
+from podgpu.host.proc_stat import processor_time_us  # noqa: E402
 from podgpu.host.procfs import Procfs  # noqa: E402
 from podgpu.kube.log_dirs import LogDirs  # noqa: E402
 from podgpu.model import Booking, Card, Snapshot  # noqa: E402

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from podgpu.agent.attribution import Attribution
-from podgpu.host.names import BELIEVED_SECONDS
-from podgpu.host.outsiders import Outsiders
+from podgpu.host.container_names import BELIEVED_SECONDS
+from podgpu.host.owner_names import OwnerNames
 from podgpu.host.procfs import Procfs
 from podgpu.model import Card, Device, Gpu, Process, Reading
 from tests.agent.stage import check_card, write_proc
@@ -25,7 +25,7 @@ class Machine:
         self._attribution = Attribution(
             interval=INTERVAL,
             processes=Procfs(self.proc),
-            outsiders=Outsiders(self.root, lambda: self.now),
+            outsiders=OwnerNames(self.root, lambda: self.now),
             books_outsiders=books,
         )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podgpu.host.podman import FOLDER, Podman
+from podgpu.host.container_names import PODMAN_FOLDER, Podman
 from tests.host.machine import write, write_podman
 
 ID, OTHER, THIRD = "1" * 64, "2" * 64, "3" * 64
@@ -33,5 +33,5 @@ def test_a_name_that_podman_could_not_give_is_not_believed(tmp_path: Path) -> No
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary() | st.sampled_from([b"[" * 100_000, b"{}", b'[{"id": 1}]', b"[null]"]))
 def test_any_list_is_survived(tmp_path: Path, text: bytes) -> None:
-    write(tmp_path, f"{FOLDER}/containers.json", text)
+    write(tmp_path, f"{PODMAN_FOLDER}/containers.json", text)
     assert Podman(tmp_path).name(ID) is None

@@ -2,7 +2,7 @@ import os
 import time
 from pathlib import Path
 
-from podgpu.host.processor_time import processor_time_us
+from podgpu.host.proc_stat import processor_time_us
 from tests.agent.stage import write_proc
 
 

@@ -25,7 +25,7 @@ JOB = Owner(container_id="123", runtime="slurm")
     ],
 )
 def test_a_process_of_a_job_is_the_hosts_and_the_jobs(line: str) -> None:
-    verdict = cgroup.judge(f"{line}\n")
+    verdict = cgroup.classify(f"{line}\n")
     assert (verdict.kind, verdict.owner, verdict.line) == ("host", JOB, line)
 
 
@@ -52,34 +52,34 @@ def test_a_process_of_a_job_is_the_hosts_and_the_jobs(line: str) -> None:
     ],
 )
 def test_a_path_that_somebody_else_could_have_made_is_no_job(path: str) -> None:
-    verdict = cgroup.judge(f"0::{path}\n")
+    verdict = cgroup.classify(f"0::{path}\n")
     assert (verdict.kind, verdict.owner) == ("host", None)
 
 
 @pytest.mark.parametrize("above", [f"/docker/{ID}", f"/system.slice/docker-{ID}.scope"])
 def test_a_job_inside_a_container_is_the_containers(above: str) -> None:
-    verdict = cgroup.judge(f"0::{above}/system.slice/slurmstepd.scope/job_123\n")
+    verdict = cgroup.classify(f"0::{above}/system.slice/slurmstepd.scope/job_123\n")
     assert (verdict.kind, verdict.owner) == ("container", Owner(container_id=ID, runtime="docker"))
 
 
 @pytest.mark.parametrize("below", [f"docker/{ID}", f"kubepods/pod{UID}/{ID}", f"libpod-{ID}.scope"])
 def test_a_job_cannot_pass_for_a_container_or_a_pod(below: str) -> None:
-    verdict = cgroup.judge(f"9:memory:/slurm/uid_1000/job_123/step_0/{below}\n")
+    verdict = cgroup.classify(f"9:memory:/slurm/uid_1000/job_123/step_0/{below}\n")
     assert (verdict.kind, verdict.owner) == ("host", JOB)
 
 
 def test_the_line_with_the_job_is_the_evidence_and_beats_a_session() -> None:
     session = f"1:name=systemd:/user.slice/user-1000.slice/user@1000.service/docker-{ID}.scope"
     job = "9:memory:/slurm/uid_1000/job_123/step_extern"
-    verdict = cgroup.judge(f"{session}\n{job}\n0::/system.slice/slurmd.service\n")
+    verdict = cgroup.classify(f"{session}\n{job}\n0::/system.slice/slurmd.service\n")
     assert (verdict.owner, verdict.line) == (JOB, job)
 
 
 def test_lines_that_name_two_jobs_prove_neither() -> None:
-    verdict = cgroup.judge("9:memory:/slurm/uid_1/job_1/step_0\n8:freezer:/slurm/uid_1/job_2/step_0\n")
+    verdict = cgroup.classify("9:memory:/slurm/uid_1/job_1/step_0\n8:freezer:/slurm/uid_1/job_2/step_0\n")
     assert (verdict.kind, verdict.owner) == ("host", None)
 
 
 def test_a_pod_beats_a_job() -> None:
-    verdict = cgroup.judge(f"9:memory:/slurm/uid_1/job_1/step_0\n0::/kubepods/pod{UID}/{ID}\n")
+    verdict = cgroup.classify(f"9:memory:/slurm/uid_1/job_1/step_0\n0::/kubepods/pod{UID}/{ID}\n")
     assert verdict.kind == "pod"

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podgpu.host.users import Users
+from podgpu.host.owner_names import Users
 from tests.host.machine import write, write_subordinates, write_users
 
 

@@ -9,7 +9,7 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 
 from podgpu.agent.attribution import Attribution
-from podgpu.host.outsiders import Outsiders
+from podgpu.host.owner_names import OwnerNames
 from podgpu.host.procfs import ALWAYS, Procfs
 from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from podgpu.kube.podresources import PodResources
@@ -59,7 +59,7 @@ async def play(script: NodeScript, folder: Path, kubelet: Path) -> Snapshot:
             namespaces=script.namespaces,
             pod_sources=[StillPods(tuple(map(_pod, script.pods)))],
             processes=processes,
-            outsiders=None if script.is_kubernetes else Outsiders(root),
+            outsiders=None if script.is_kubernetes else OwnerNames(root),
             books_outsiders=not script.is_kubernetes,
             workloads=Workloads(None),
             pod_labels=("app",),

@@ -14,10 +14,10 @@ from podgpu.assembly import insight_terms, machine
 from podgpu.assembly.api_server import open_api_server
 from podgpu.config import Config
 from podgpu.errors import UserError
-from podgpu.host.outsiders import Outsiders
-from podgpu.host.processor_time import processor_time_us
+from podgpu.host.owner_names import OwnerNames
+from podgpu.host.proc_stat import processor_time_us
 from podgpu.host.procfs import Procfs
-from podgpu.host.recent import RecentProcesses
+from podgpu.host.recent_processes import RecentProcesses
 from podgpu.insight import Terms, conclude
 from podgpu.kube.api import Api
 from podgpu.kube.log_dirs import LogDirs
@@ -156,7 +156,7 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
         recent=RecentProcesses(processes, interval=config.interval, only_pods=not books_outsiders)
         if sees_processes
         else None,
-        outsiders=Outsiders(root),
+        outsiders=OwnerNames(root),
         books_outsiders=books_outsiders,
         host=Host(root=root, pod_uid=processes.pod_uid),
         ratios=machine.ratios(config),

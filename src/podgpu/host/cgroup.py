@@ -58,7 +58,7 @@ _RUNTIMES = {
 }
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class CgroupMatch(Struct, frozen=True, kw_only=True):
     """`kind` and `reason` as in `Holder`; `line` is the line that decided.
 
     A Slurm job belongs to the host: its owner has the runtime `slurm` and the job's number as container id.
@@ -70,27 +70,27 @@ class Verdict(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def judge(text: str, *, private: bool = False, roots: frozenset[str] | None = None) -> Verdict:
+def classify(text: str, *, private: bool = False, roots: frozenset[str] | None = None) -> CgroupMatch:
     """Weigh all lines. `private` means that the reader has its own cgroup namespace, where `/` is not the host's.
 
     `roots` are where the kubelet's cgroups begin, as `roots_above` found them for the reader.
     """
     lines = _lines(text)
-    verdicts = [_path(path, at, roots) for path, at in lines.items() if path not in ("", "/")]
-    pods = [verdict for verdict in verdicts if verdict.kind == "pod"]
+    matches = [_path(path, at, roots) for path, at in lines.items() if path not in ("", "/")]
+    pods = [match for match in matches if match.kind == "pod"]
     if pods:
         return _agreed(pods)
-    jobs = {verdict.owner: verdict for verdict in verdicts if verdict.kind == "host" and verdict.owner}
+    jobs = {match.owner: match for match in matches if match.kind == "host" and match.owner}
     if len(jobs) == 1:
         return next(iter(jobs.values()))
     for kind in ("container", "unknown"):
-        for verdict in verdicts:
-            if verdict.kind == kind:
-                return verdict
+        for match in matches:
+            if match.kind == kind:
+                return match
     shown = next((at for at in lines.values() if at.startswith("0::")), next(iter(lines.values()), ""))
-    if not lines or (private and not verdicts):
-        return Verdict(kind="unknown", line=shown, reason=PRIVATE if lines else UNRECOGNISED)
-    return Verdict(kind="host", line=shown)
+    if not lines or (private and not matches):
+        return CgroupMatch(kind="unknown", line=shown, reason=PRIVATE if lines else UNRECOGNISED)
+    return CgroupMatch(kind="host", line=shown)
 
 
 def roots_above(text: str) -> frozenset[str] | None:
@@ -119,37 +119,37 @@ def _lines(text: str) -> dict[str, str]:
     return found
 
 
-def _agreed(pods: list[Verdict]) -> Verdict:
+def _agreed(pods: list[CgroupMatch]) -> CgroupMatch:
     """Lines that name two pods prove neither. Two containers of the same pod prove the pod."""
-    owners = [verdict.owner for verdict in pods if verdict.owner]
+    owners = [match.owner for match in pods if match.owner]
     if len({owner.pod_uid for owner in owners}) > 1:
-        return Verdict(kind="unknown", line=pods[0].line, reason=UNRECOGNISED)
+        return CgroupMatch(kind="unknown", line=pods[0].line, reason=UNRECOGNISED)
     containers = {owner.container_id for owner in owners if owner.container_id}
     if len(containers) > 1:
         owner = Owner(pod_uid=owners[0].pod_uid, qos=owners[0].qos)
-        return Verdict(kind="pod", line=pods[0].line, owner=owner)
+        return CgroupMatch(kind="pod", line=pods[0].line, owner=owner)
     return next((pod for pod in pods if pod.owner and pod.owner.container_id), pods[0])
 
 
-def _path(path: str, at: str, roots: frozenset[str] | None) -> Verdict:
+def _path(path: str, at: str, roots: frozenset[str] | None) -> CgroupMatch:
     names, relative = _names(path)
     if not names:
-        return Verdict(kind="unknown", line=at, reason=PRIVATE)
+        return CgroupMatch(kind="unknown", line=at, reason=PRIVATE)
     if not relative and (job := _SLURM.fullmatch("/".join(names))):
-        return Verdict(kind="host", line=at, owner=Owner(container_id=job[1], runtime="slurm"))
+        return CgroupMatch(kind="host", line=at, owner=Owner(container_id=job[1], runtime="slurm"))
     entry = _entry(names, relative=relative)
     if entry is not None and (relative or _is_the_kubelets(names, entry, roots)):
         owner = _pod(names[entry:])
         return (
-            Verdict(kind="pod", line=at, owner=owner)
+            CgroupMatch(kind="pod", line=at, owner=owner)
             if owner
-            else Verdict(kind="unknown", line=at, reason=UNRECOGNISED)
+            else CgroupMatch(kind="unknown", line=at, reason=UNRECOGNISED)
         )
     above = names[: _like_kubelets(names)]
     return (
         _outside(above, at, relative=relative)
         if above
-        else Verdict(kind="unknown", line=at, reason=UNRECOGNISED)
+        else CgroupMatch(kind="unknown", line=at, reason=UNRECOGNISED)
     )
 
 
@@ -217,19 +217,19 @@ def _owner(uid: str, qos: str | None, below: list[str]) -> Owner:
     return Owner(pod_uid=uid, container_id=named, qos=qos)
 
 
-def _outside(names: list[str], at: str, *, relative: bool) -> Verdict:
+def _outside(names: list[str], at: str, *, relative: bool) -> CgroupMatch:
     for level, name in enumerate(names):
         if _FOREIGN.fullmatch(name):
-            return Verdict(kind="unknown", line=at, reason=UNRECOGNISED)
+            return CgroupMatch(kind="unknown", line=at, reason=UNRECOGNISED)
         owner = _container(names, level)
         if owner and relative and level == 0:
             # A neighbour of the reader: a container of the same pod, or of no pod.
-            return Verdict(kind="unknown", line=at, owner=owner, reason=PRIVATE)
+            return CgroupMatch(kind="unknown", line=at, owner=owner, reason=PRIVATE)
         if owner:
-            return Verdict(kind="container", line=at, owner=owner)
+            return CgroupMatch(kind="container", line=at, owner=owner)
     if relative and not _HOST.fullmatch(names[0]):
-        return Verdict(kind="unknown", line=at, reason=PRIVATE)
-    return Verdict(kind="host", line=at)
+        return CgroupMatch(kind="unknown", line=at, reason=PRIVATE)
+    return CgroupMatch(kind="host", line=at)
 
 
 def _container(names: list[str], at: int) -> Owner | None:

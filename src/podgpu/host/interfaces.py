@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from podgpu.host.file import content
+from podgpu.host.system_files import read_limited
 
 FOLDER = Path("/sys/class/net")
 ETHERNET_MTU = "1500"
@@ -54,4 +54,4 @@ def _is_ethernet(folder: Path, name: str) -> bool:
 
 
 def _fact(folder: Path, name: str, fact: str) -> str:
-    return (content(folder / name / fact, 4096) or b"").decode(errors="replace").strip()
+    return (read_limited(folder / name / fact, 4096) or b"").decode(errors="replace").strip()

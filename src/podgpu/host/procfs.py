@@ -11,9 +11,18 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.host import cgroup, pipes
-from podgpu.host.program import runs_mps
-from podgpu.host.threads import GONE, STAT, Stat, Threads, content, is_thread, read_stat
+from podgpu.host import cgroup, mps
+from podgpu.host.proc_stat import (
+    GONE,
+    STAT,
+    TICKS,
+    LiveThreads,
+    Stat,
+    is_thread,
+    read_bytes,
+    read_stat,
+    read_text,
+)
 from podgpu.model import Fault, Holder
 
 # How long a process's cgroup is believed: a process can be moved, but hardly ever is.
@@ -33,9 +42,8 @@ _MOUNTS = 1 << 20
 _SMALL = 256
 _TEXTS = 4096
 LARGEST_PID = 1 << 22
-_TICKS = os.sysconf("SC_CLK_TCK")
 
-_Judge = Callable[[str], cgroup.Verdict]
+_Classify = Callable[[str], cgroup.CgroupMatch]
 
 
 class _KnownProcess(Struct, frozen=True):
@@ -63,13 +71,13 @@ class Procfs:
         self._prefix = f"{root}/"
         self._clock = clock
         self._known: dict[int, _KnownProcess] = {}
-        self._threads = Threads()
+        self._threads = LiveThreads()
         # The reader's own namespaces, which stay the same for as long as it runs.
         self._namespaces: dict[str, int] = {}
         self._pid_levels = 0
         self._roots: frozenset[str] | None = None
         self._knows_roots = False
-        self._judged: _Judge | None = None
+        self._classify: _Classify | None = None
 
     def holders(self, pids: Iterable[int], seen_at: Mapping[int, float] = ALWAYS) -> dict[int, Holder]:
         """Return the owner of each PID.
@@ -82,8 +90,8 @@ class Procfs:
         if self.fault():
             return {pid: _unknown(pid, NO_HOST_PID.reason) for pid in pids}
         self._threads.renew()
-        judge, now = self._judge(), self._clock()
-        found = {pid: self._holder(pid, known.get(pid), now, judge) for pid in pids}
+        classify, now = self._classifier(), self._clock()
+        found = {pid: self._holder(pid, known.get(pid), now, classify) for pid in pids}
         return {
             pid: holder if has_begun(holder, seen_at.get(pid, inf)) else _unknown(pid, "exited")
             for pid, holder in found.items()
@@ -92,11 +100,11 @@ class Procfs:
     def newcomer(self, pid: int) -> Holder | None:
         """Return whose a process is that has just begun; None if that is not known, or it is a thread of another."""
         try:
-            if is_thread(content(f"{self._prefix}{pid}/stat", STAT)):
+            if is_thread(read_bytes(f"{self._prefix}{pid}/stat", STAT)):
                 return None
         except OSError:
             return None
-        holder = self._holder(pid, None, self._clock(), self._judge())
+        holder = self._holder(pid, None, self._clock(), self._classifier())
         return None if holder.kind == "unknown" else holder
 
     def pids(self) -> list[int]:
@@ -116,34 +124,34 @@ class Procfs:
     def _number(self, file: str) -> int | None:
         """Return the last number in a small file."""
         try:
-            return int(content(f"{self._prefix}{file}", _SMALL).split()[-1])
+            return int(read_bytes(f"{self._prefix}{file}", _SMALL).split()[-1])
         except (OSError, ValueError, IndexError):
             return None
 
     def pod_uid(self, pid: int) -> str | None:
         """Return the pod of a process, by its present cgroup."""
         try:
-            text = content(f"{self._prefix}{pid}/cgroup", _CGROUP).decode("utf-8", "replace")
+            text = read_text(f"{self._prefix}{pid}/cgroup", _CGROUP)
         except OSError:
             return None
-        owner = None if self.fault() else cgroup.judge(text, roots=self._kubelet_roots()).owner
+        owner = None if self.fault() else cgroup.classify(text, roots=self._kubelet_roots()).owner
         return owner.pod_uid if owner else None
 
     def mps(self, pid: int) -> str | None:
         """Return what shows that a process belongs to MPS, as in `Holder`; None if nothing does."""
         try:
-            parent = read_stat(content(f"{self._prefix}{pid}/stat", STAT)).parent
+            parent = read_stat(read_bytes(f"{self._prefix}{pid}/stat", STAT)).parent
             if self._is_roots_daemon(pid) or self._is_roots_daemon(parent):
                 return "root"
             own, host = (_whole(f"{self._prefix}{one}/mountinfo") for one in (pid, 1))
         except (OSError, ValueError, IndexError):
             return None
-        return pipes.directory(own, host)
+        return mps.pipe_directory(own, host)
 
     def _is_roots_daemon(self, pid: int) -> bool:
-        holder = self._holder(pid, self._known.get(pid), self._clock(), self._judge())
-        is_named = (holder.kind, holder.user, holder.command) == ("host", 0, pipes.DAEMON)
-        return is_named and runs_mps(f"{self._prefix}{pid}")
+        holder = self._holder(pid, self._known.get(pid), self._clock(), self._classifier())
+        is_named = (holder.kind, holder.user, holder.command) == ("host", 0, mps.DAEMON)
+        return is_named and mps.runs_mps(f"{self._prefix}{pid}")
 
     def fault(self) -> Fault | None:
         """Return a fault if the PIDs of `root` are not those that the driver reports.
@@ -164,10 +172,10 @@ class Procfs:
             return None
         return NO_HOST_PID if self._first_process_is_ours() else None
 
-    def _holder(self, pid: int, known: _KnownProcess | None, now: float, judge: _Judge) -> Holder:
+    def _holder(self, pid: int, known: _KnownProcess | None, now: float, classify: _Classify) -> Holder:
         try:
             if known is None or not _is_current(known, now):
-                known = self._read(pid, known, now, judge)
+                known = self._read(pid, known, now, classify)
         except GONE:
             return _unknown(pid, "hidden" if self._hides() else "exited")
         except PermissionError:
@@ -177,28 +185,28 @@ class Procfs:
         self._known[pid] = known
         return known.holder
 
-    def _read(self, pid: int, known: _KnownProcess | None, now: float, judge: _Judge) -> _KnownProcess:
+    def _read(self, pid: int, known: _KnownProcess | None, now: float, classify: _Classify) -> _KnownProcess:
         """Read both files through a descriptor of the folder, which never leads to a later process with that PID."""
         path = f"{self._prefix}{pid}"
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             file = os.stat("stat", dir_fd=folder)
-            stat = read_stat(content("stat", STAT, folder))
-            text = content("cgroup", _CGROUP, folder).decode("utf-8", "replace")
+            stat = read_stat(read_bytes("stat", STAT, folder))
+            text = read_text("cgroup", _CGROUP, folder)
             is_sure = True
-            if stat.is_over and not _outlasts(text, judge(text)):
+            if stat.is_over and not _outlasts(text, classify(text)):
                 found = self._threads.living(folder, pid, stat)
                 if found.thread:
                     # The kernel shows the first thread, which has ended; the process lives on in its others.
                     stat = replace(stat, zombie=False, exiting=False)
-                    text = content(f"{found.thread}cgroup", _CGROUP, folder).decode("utf-8", "replace")
+                    text = read_text(f"{found.thread}cgroup", _CGROUP, folder)
                 elif known and known.start_time == stat.start_time:
                     return known
                 is_sure = found.is_sure
             user = os.fstat(folder).st_uid
         finally:
             os.close(folder)
-        holder = _judged(pid, stat, text, judge(text), user)
+        holder = _to_holder(pid, stat, text, classify(text), user)
         if known and known.holder == holder:
             holder = known.holder
         read_at = now if is_sure else -inf
@@ -217,21 +225,21 @@ class Procfs:
                 return None
         return self._namespaces[kind]
 
-    def _judge(self) -> _Judge:
-        """Texts are judged once: the processes of a container share the same."""
-        if self._judged is None or not self._knows_roots:
-            self._judged = self._new_judge()
-        return self._judged
+    def _classifier(self) -> _Classify:
+        """Each text is classified once: the processes of a container share it."""
+        if self._classify is None or not self._knows_roots:
+            self._classify = self._new_classifier()
+        return self._classify
 
-    def _new_judge(self) -> _Judge:
+    def _new_classifier(self) -> _Classify:
         private = self._namespace("cgroup") not in (None, _INITIAL_CGROUP)
-        return lru_cache(_TEXTS)(partial(cgroup.judge, private=private, roots=self._kubelet_roots()))
+        return lru_cache(_TEXTS)(partial(cgroup.classify, private=private, roots=self._kubelet_roots()))
 
     def _kubelet_roots(self) -> frozenset[str] | None:
         """Return where the kubelet's cgroups begin, by those of the reader, which stay the same while it runs."""
         if not self._knows_roots:
             try:
-                own = content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
+                own = read_text(f"{self._prefix}self/cgroup", _CGROUP)
             except OSError:
                 return None
             self._roots, self._knows_roots = cgroup.roots_above(own), True
@@ -240,7 +248,7 @@ class Procfs:
     def _in_two_namespaces(self) -> bool:
         if not self._pid_levels:
             try:
-                status = content(f"{self._prefix}self/status", _CGROUP)
+                status = read_bytes(f"{self._prefix}self/status", _CGROUP)
             except OSError:
                 return False
             numbers = next((line for line in status.split(b"\n") if line.startswith(b"NSpid:")), b"")
@@ -249,33 +257,33 @@ class Procfs:
 
     def _first_process_is_ours(self) -> bool:
         try:
-            first = content(f"{self._prefix}1/cgroup", _CGROUP).decode("utf-8", "replace")
-            ours = content(f"{self._prefix}self/cgroup", _CGROUP).decode("utf-8", "replace")
+            first = read_text(f"{self._prefix}1/cgroup", _CGROUP)
+            ours = read_text(f"{self._prefix}self/cgroup", _CGROUP)
         except OSError:
             return False
-        verdict = cgroup.judge(first, roots=cgroup.roots_above(ours))
-        neighbour = verdict.reason == cgroup.PRIVATE and verdict.owner is not None
-        return first == ours or verdict.kind == "pod" or neighbour
+        match = cgroup.classify(first, roots=cgroup.roots_above(ours))
+        neighbour = match.reason == cgroup.PRIVATE and match.owner is not None
+        return first == ours or match.kind == "pod" or neighbour
 
 
-def _outlasts(text: str, verdict: cgroup.Verdict) -> bool:
+def _outlasts(text: str, match: cgroup.CgroupMatch) -> bool:
     """Whether the cgroup is still shown of a process that has ended.
 
     Version 2 shows it for as long as there is a PID, version 1 shows `/`. With version 2 alone there is no other line.
     """
-    return verdict.owner is not None or (text.startswith("0::/") and verdict.line != "0::/")
+    return match.owner is not None or (text.startswith("0::/") and match.line != "0::/")
 
 
-def _judged(pid: int, stat: Stat, text: str, verdict: cgroup.Verdict, user: int) -> Holder:
-    kind, owner, reason = verdict.kind, verdict.owner, verdict.reason
-    if stat.is_over and not _outlasts(text, verdict):
+def _to_holder(pid: int, stat: Stat, text: str, match: cgroup.CgroupMatch, user: int) -> Holder:
+    kind, owner, reason = match.kind, match.owner, match.reason
+    if stat.is_over and not _outlasts(text, match):
         kind, owner, reason = "unknown", None, "zombie" if stat.zombie else "exited"
     return Holder(
         pid=pid,
         kind=kind,
         start_time=stat.start_time,
         owner=owner,
-        cgroup=_evidence(verdict.line),
+        cgroup=_evidence(match.line),
         reason=reason,
         command=_evidence(stat.command),
         user=user,
@@ -285,7 +293,7 @@ def _judged(pid: int, stat: Stat, text: str, verdict: cgroup.Verdict, user: int)
 def has_begun(holder: Holder, when: float) -> bool:
     """Whether it began before then, in monotonic seconds. Its start is rounded down, and counts time asleep."""
     slept = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
-    return (holder.start_time or 0) / _TICKS <= when + slept
+    return (holder.start_time or 0) / TICKS <= when + slept
 
 
 def _unknown(pid: int, reason: str) -> Holder:

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from podgpu.kube.condition import Condition
 from podgpu.kube.kubelet import device_lists, rpc
 from podgpu.kube.kubelet.connection import KubeletConnection
-from podgpu.kube.kubelet.device_lists import Rows
-from podgpu.kube.kubelet.restart import Unlisted
+from podgpu.kube.kubelet.device_lists import Rows, Unlisted
 from podgpu.model import Allocation, DynamicAllocation, Fault, PartStatus
 
 LIST = "/v1.PodResourcesLister/List"

@@ -18,9 +18,9 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.agent.attribution import Attribution
-from podgpu.host.outsiders import Outsiders
+from podgpu.host.owner_names import OwnerNames
 from podgpu.host.procfs import Procfs
-from podgpu.host.recent import RecentProcesses
+from podgpu.host.recent_processes import RecentProcesses
 from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
 from podgpu.sharing import kai
 from podgpu.sharing.hami.annotation import NOTE
@@ -147,7 +147,7 @@ async def billed(
         interval=SECONDS,
         allocations=kubelet,
         pod_sources=[listed] if machine is None else [],
-        outsiders=Outsiders(machine) if machine else None,
+        outsiders=OwnerNames(machine) if machine else None,
         books_outsiders=machine is not None,
         processes=procfs,
         recent=recent,

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from podgpu.host.recent import LOOK_SECONDS
+from podgpu.host.recent_processes import LOOK_SECONDS
 from tests.fakenvml.fake_node import make_processes
 from tests.faults.node import DEVICES, Node
 from tests.faults.page import Page

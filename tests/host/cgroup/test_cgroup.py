@@ -27,11 +27,11 @@ CGROUPFS = f"/kubepods/burstable/pod{POD}/{ID}"
 
 
 def owner_of(text: str) -> Owner | None:
-    return cgroup.judge(text).owner
+    return cgroup.classify(text).owner
 
 
 def owner_seen_from_a_pod_beside_it(text: str) -> Owner | None:
-    return cgroup.judge(text, roots=cgroup.roots_above(text)).owner
+    return cgroup.classify(text, roots=cgroup.roots_above(text)).owner
 
 
 def _samples() -> list[dict[str, str]]:
@@ -112,7 +112,7 @@ def test_recorded_quality_of_service_is_the_pods_own() -> None:
 
 def test_recorded_processes_of_a_real_gpu_are_three_pods_and_a_host_process() -> None:
     processes = json.loads((RECORDED / "h200-kubelet-1.36.4/nvml.json").read_text())["processes"]
-    kinds = {pid: cgroup.judge(process["cgroup"]).kind for pid, process in processes.items()}
+    kinds = {pid: cgroup.classify(process["cgroup"]).kind for pid, process in processes.items()}
     assert kinds == {"2002": "host", "2181": "pod", "2188": "pod", "2190": "pod"}
 
 
@@ -153,8 +153,8 @@ def test_the_runtime_is_named_where_the_path_tells(path: str, runtime: str | Non
     ],
 )
 def test_what_is_nearly_a_pod_is_unknown_and_not_the_hosts(name: str) -> None:
-    verdict = cgroup.judge(f"0::/kubepods/burstable/{name}/{ID}\n")
-    assert (verdict.kind, verdict.owner, verdict.reason) == ("unknown", None, "unrecognised")
+    match = cgroup.classify(f"0::/kubepods/burstable/{name}/{ID}\n")
+    assert (match.kind, match.owner, match.reason) == ("unknown", None, "unrecognised")
 
 
 @pytest.mark.parametrize(
@@ -177,27 +177,27 @@ def test_what_is_nearly_a_pod_is_unknown_and_not_the_hosts(name: str) -> None:
     ],
 )
 def test_processes_of_no_pod_have_a_kind(text: str, kind: str, reason: str) -> None:
-    verdict = cgroup.judge(text)
-    assert (verdict.kind, verdict.reason) == (kind, reason)
+    match = cgroup.classify(text)
+    assert (match.kind, match.reason) == (kind, reason)
 
 
 def test_the_root_proves_nothing_to_a_reader_in_a_private_namespace() -> None:
-    verdict = cgroup.judge("1:name=systemd:/\n0::/\n", private=True)
-    assert (verdict.kind, verdict.reason) == ("unknown", "private_cgroup_namespace")
-    assert cgroup.judge(f"0::/../../pod{POD}/{ID}\n", private=True).kind == "pod"
+    match = cgroup.classify("1:name=systemd:/\n0::/\n", private=True)
+    assert (match.kind, match.reason) == ("unknown", "private_cgroup_namespace")
+    assert cgroup.classify(f"0::/../../pod{POD}/{ID}\n", private=True).kind == "pod"
 
 
 def test_a_line_with_a_pod_beats_the_others_and_is_the_evidence() -> None:
     decisive = f"4:memory:{CGROUPFS}"
     text = f"9:name=systemd:/docker/{OTHER_ID}\n{decisive}\n0::/system.slice/containerd.service\n"
-    assert cgroup.judge(text).line == decisive
+    assert cgroup.classify(text).line == decisive
     owner = owner_of(text)
     assert owner is not None and owner.pod_uid == POD
 
 
 def test_the_line_with_the_container_beats_the_one_with_the_pod_alone() -> None:
     decisive = f"4:memory:{CGROUPFS}"
-    assert cgroup.judge(f"5:pids:/kubepods/burstable/pod{POD}\n{decisive}\n").line == decisive
+    assert cgroup.classify(f"5:pids:/kubepods/burstable/pod{POD}\n{decisive}\n").line == decisive
 
 
 @pytest.mark.parametrize(
@@ -210,12 +210,12 @@ def test_the_line_with_the_container_beats_the_one_with_the_pod_alone() -> None:
     ],
 )
 def test_the_evidence_for_no_pod_is_the_unified_line_or_the_first(text: str, line: str) -> None:
-    assert cgroup.judge(text).line == line
+    assert cgroup.classify(text).line == line
 
 
 def test_lines_that_name_two_pods_prove_neither() -> None:
-    verdict = cgroup.judge(f"4:memory:/kubepods/pod{VICTIM}/{OTHER_ID}\n0::{CGROUPFS}\n")
-    assert (verdict.kind, verdict.owner, verdict.reason) == ("unknown", None, "unrecognised")
+    match = cgroup.classify(f"4:memory:/kubepods/pod{VICTIM}/{OTHER_ID}\n0::{CGROUPFS}\n")
+    assert (match.kind, match.owner, match.reason) == ("unknown", None, "unrecognised")
 
 
 def test_two_containers_of_one_pod_prove_the_pod_only() -> None:
@@ -248,22 +248,22 @@ def _hostile() -> Iterator[str]:
 @pytest.mark.parametrize("text", list(_hostile()), ids=lambda text: repr(text[:24]))
 def test_hostile_text_costs_little(text: str) -> None:
     started = time.process_time()
-    assert cgroup.judge(text).kind != "pod"
+    assert cgroup.classify(text).kind != "pod"
     assert time.process_time() - started < 0.25
 
 
 def test_what_is_longer_than_the_kernel_writes_is_cut_at_a_line() -> None:
     pod = f"0::{CGROUPFS}\n"
-    assert cgroup.judge(pod + "1:x:/" + "a" * 70000).kind == "pod"
-    assert cgroup.judge("1:x:/" + "a" * 70000).kind == "unknown"
+    assert cgroup.classify(pod + "1:x:/" + "a" * 70000).kind == "pod"
+    assert cgroup.classify("1:x:/" + "a" * 70000).kind == "unknown"
 
 
 @given(st.text())
 def test_any_text_is_judged(text: str) -> None:
-    verdict = cgroup.judge(text)
-    assert verdict.kind in ("pod", "container", "host", "unknown")
-    assert (verdict.kind == "unknown") is bool(verdict.reason)
-    assert verdict.line in text
+    match = cgroup.classify(text)
+    assert match.kind in ("pod", "container", "host", "unknown")
+    assert (match.kind == "unknown") is bool(match.reason)
+    assert match.line in text
 
 
 _KUBELET = [

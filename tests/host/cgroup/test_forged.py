@@ -23,7 +23,7 @@ SPOOFS = (
 def test_a_container_cannot_pass_for_another_pod_by_naming_cgroups_below_its_own(
     path: str, spoof: str
 ) -> None:
-    owner = cgroup.judge(f"0::{path}/{spoof}\n", roots=cgroup.roots_above(f"0::{path}\n")).owner
+    owner = cgroup.classify(f"0::{path}/{spoof}\n", roots=cgroup.roots_above(f"0::{path}\n")).owner
     assert owner is not None
     assert (owner.pod_uid, owner.container_id) == (POD, ID)
 
@@ -54,9 +54,9 @@ DELEGATED = (
 @pytest.mark.parametrize("spoof", [SYSTEMD, CGROUPFS, SYSTEMD.removeprefix("/kubepods.slice")])
 @pytest.mark.parametrize("reader", ["", CGROUPFS, f"/kubelet{CGROUPFS}"], ids=["host", "pod", "pod below"])
 def test_a_pod_below_another_owner_is_that_owners(place: str, spoof: str, reader: str) -> None:
-    verdict = cgroup.judge(f"0::{place}{spoof}\n", roots=cgroup.roots_above(f"0::{reader}\n"))
-    assert verdict.kind == cgroup.judge(f"0::{place}\n").kind != "pod"
-    relative = cgroup.judge(f"0::/../../../..{place}{spoof}\n", private=True)
+    match = cgroup.classify(f"0::{place}{spoof}\n", roots=cgroup.roots_above(f"0::{reader}\n"))
+    assert match.kind == cgroup.classify(f"0::{place}\n").kind != "pod"
+    relative = cgroup.classify(f"0::/../../../..{place}{spoof}\n", private=True)
     assert relative.kind != "pod"
 
 
@@ -77,4 +77,4 @@ def test_a_pod_below_another_owner_is_that_owners(place: str, spoof: str, reader
     ],
 )
 def test_a_pod_is_not_believed_where_others_may_name_cgroups(place: str, spoof: str) -> None:
-    assert cgroup.judge(f"0::{place}/{spoof}\n").kind != "pod"
+    assert cgroup.classify(f"0::{place}/{spoof}\n").kind != "pod"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.host.cgroup import judge
+from podgpu.host.cgroup import classify
 from podgpu.host.kubepods import style_of
 
 UID, OTHER = "2f7a9c1e-0b44-4f6e-9d0a-5b1c7e8f9a0b", "11111111-2222-3333-4444-555555555555"
@@ -53,7 +53,7 @@ LINES = {
 @pytest.mark.parametrize("name", LINES)
 def test_one_line_shows_the_paths_of_all(name: str) -> None:
     line, guaranteed, best_effort = LINES[name]
-    style = style_of(line, judge(line).owner)
+    style = style_of(line, classify(line).owner)
     assert style is not None
     assert style.path(OTHER, "guaranteed", NEXT) == guaranteed
     assert style.path(OTHER, "besteffort", NEXT) == best_effort
@@ -62,7 +62,7 @@ def test_one_line_shows_the_paths_of_all(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in LINES if "private" not in name])
 def test_a_container_s_own_path_is_that_of_its_processes(name: str) -> None:
     line, _, _ = LINES[name]
-    owner = judge(line).owner
+    owner = classify(line).owner
     assert owner is not None and owner.qos is not None
     style = style_of(line, owner)
     assert style is not None
@@ -79,12 +79,12 @@ def test_a_container_s_own_path_is_that_of_its_processes(name: str) -> None:
     ],
 )
 def test_other_lines_show_nothing(line: str) -> None:
-    assert style_of(line, judge(line).owner) is None
+    assert style_of(line, classify(line).owner) is None
 
 
 def test_an_unknown_quality_of_service_has_no_path() -> None:
     line = LINES["cgroupfs"][0]
-    style = style_of(line, judge(line).owner)
+    style = style_of(line, classify(line).owner)
     assert style is not None
     with pytest.raises(ValueError, match="best"):
         style.path(UID, "best", ID)

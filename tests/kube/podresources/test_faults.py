@@ -11,7 +11,7 @@ import pytest
 from grpclib.const import Status
 from hypothesis import strategies as st
 
-from podgpu.kube.kubelet.restart import SETTLING_SECONDS
+from podgpu.kube.kubelet.device_lists import SETTLING_SECONDS
 from podgpu.kube.kubelet.rpc import fault
 from podgpu.kube.podresources import ALLOCATABLE, LIST, Allocated, PodResources
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.host.outsiders import Outsiders
+from podgpu.host.owner_names import OwnerNames
 from podgpu.host.procfs import Procfs
 from podgpu.model import Holder, Owner
 from tests.agent.stage import write_proc
@@ -67,7 +67,7 @@ def holder(machine: Path, cgroup: str, user: int = 0) -> Holder:
     ],
 )
 def test_whoever_is_outside_has_a_title(machine: Path, cgroup: str, user: int, title: str) -> None:
-    assert Outsiders(machine).title(holder(machine, cgroup, user)) == title
+    assert OwnerNames(machine).title(holder(machine, cgroup, user)) == title
 
 
 SESSION = "0::/user.slice/user-1000.slice/user@1000.service"
@@ -86,7 +86,7 @@ SESSION = "0::/user.slice/user-1000.slice/user@1000.service"
 def test_a_user_cannot_pass_for_another_by_naming_cgroups_in_his_session(
     machine: Path, cgroup: str, title: str
 ) -> None:
-    assert Outsiders(machine).title(holder(machine, cgroup, 1000)) == title
+    assert OwnerNames(machine).title(holder(machine, cgroup, 1000)) == title
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_user_cannot_pass_for_another_by_naming_cgroups_in_his_session(
 def test_a_service_cannot_pass_for_a_container_by_naming_cgroups_below_its_own(
     machine: Path, place: str
 ) -> None:
-    assert Outsiders(machine).title(holder(machine, f"0::{place}", 1000)) == "user/alice"
+    assert OwnerNames(machine).title(holder(machine, f"0::{place}", 1000)) == "user/alice"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_runtime_that_says_nothing_useful_vouches_for_nobody(machine: Path, te
         file.write_bytes(text)
     for place in (f"/system.slice/notebook.service/libpod-payload-{NOTEBOOK}", f"/lab/{PLACED}"):
         shutil.rmtree(machine.parent / "proc", ignore_errors=True)
-        assert Outsiders(machine).title(holder(machine, f"0::{place}", 1000)) == "user/alice"
+        assert OwnerNames(machine).title(holder(machine, f"0::{place}", 1000)) == "user/alice"
 
 
 def test_a_container_of_a_pod_stays_the_pods(machine: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_container_of_a_pod_stays_the_pods(machine: Path) -> None:
 
 
 def test_a_process_nobody_can_tell_the_user_of_has_no_title(tmp_path: Path) -> None:
-    assert Outsiders(tmp_path).title(Holder(pid=7, kind="host")) == ""
+    assert OwnerNames(tmp_path).title(Holder(pid=7, kind="host")) == ""
 
 
 @given(
@@ -149,5 +149,5 @@ def test_any_holder_is_survived(container_id: str, cgroup: str, runtime: str | N
     owner = Owner(container_id=container_id, runtime=runtime)
     holder = Holder(pid=7, kind=kind, owner=owner, cgroup=cgroup, user=0)
     assert (
-        Outsiders(Path("/nowhere")).title(holder).startswith(("docker/", "podman/", "container/", "user/0"))
+        OwnerNames(Path("/nowhere")).title(holder).startswith(("docker/", "podman/", "container/", "user/0"))
     )

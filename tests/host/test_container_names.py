@@ -2,22 +2,22 @@
 
 import pytest
 
-from podgpu.host import names
-from podgpu.host.names import BELIEVED_SECONDS, Names, believed
+from podgpu.host import container_names
+from podgpu.host.container_names import BELIEVED_SECONDS, ContainerCache, plausible_name
 
 
 @pytest.mark.parametrize(
     "name", ["web", "a", "stack-web-1", "k8s_x.Y-1", "0" * 128, "473a28bd49f", "473a28bd49fg"]
 )
 def test_a_name_that_docker_could_give_is_believed(name: str) -> None:
-    assert believed(name) == name
+    assert plausible_name(name) == name
 
 
 @pytest.mark.parametrize(
     "name", ["", "-web", "we b", "web/x", "../x", "web\n", "wéb", "web\x1b[31m", "0" * 129, "473a28bd49fc"]
 )
 def test_a_name_that_docker_could_not_give_or_that_looks_like_an_id_is_not(name: str) -> None:
-    assert believed(name) is None
+    assert plausible_name(name) is None
 
 
 class Clocked:
@@ -27,7 +27,7 @@ class Clocked:
         self.now = 0.0
         self.known = known
         self.asked: list[str] = []
-        self.names = Names(self._read, lambda: self.now)
+        self.names = ContainerCache(self._read, lambda: self.now)
 
     def _read(self, container_id: str) -> str | None:
         self.asked.append(container_id)
@@ -59,7 +59,7 @@ def test_a_container_that_is_removed_keeps_its_name() -> None:
 
 
 def test_no_more_ids_than_a_bound_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "MOST_KNOWN", 2)
+    monkeypatch.setattr(container_names, "MOST_KNOWN", 2)
     clocked = Clocked(a="web")
     for container_id in ("a", "b", "c", "b", "c", "a"):
         clocked.names.get(container_id)

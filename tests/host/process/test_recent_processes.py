@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.host.procfs import Procfs
-from podgpu.host.recent import (
+from podgpu.host.recent_processes import (
     KEPT_SECONDS,
     MOST_KNOWN,
     SETTLED_SECONDS,
@@ -192,7 +192,7 @@ def test_those_who_ended_since_the_last_reading_are_kept_however_long_ago_it_was
 
 def test_memory_has_an_end(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_KNOWN < 50_000
-    monkeypatch.setattr("podgpu.host.recent.MOST_KNOWN", 3)
+    monkeypatch.setattr("podgpu.host.recent_processes.MOST_KNOWN", 3)
     for pid in range(101, 106):
         node.tree.process(pid, IN_POD)
     node.look(105)

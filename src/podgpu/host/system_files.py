@@ -12,7 +12,7 @@ T = TypeVar("T")
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-def content(path: Path, most: int) -> bytes | None:
+def read_limited(path: Path, most: int) -> bytes | None:
     """Return a regular file's bytes, unless it has more than `most`."""
     try:
         with os.fdopen(os.open(path, _FLAGS), "rb") as file:
@@ -24,7 +24,7 @@ def content(path: Path, most: int) -> bytes | None:
     return data if len(data) <= most else None
 
 
-class Parsed(Generic[T]):
+class ParsedFile(Generic[T]):
     """The parsed content of a file, read again only when it has changed."""
 
     def __init__(self, path: Path, most: int, parse: Callable[[bytes], T]) -> None:
@@ -38,7 +38,7 @@ class Parsed(Generic[T]):
         """Return the value. A missing file counts as an empty file."""
         seal = _seal(self._path)
         if seal != self._seal:
-            self._value = self._parse(content(self._path, self._most) or b"")
+            self._value = self._parse(read_limited(self._path, self._most) or b"")
             self._seal = seal
         return self._value
 

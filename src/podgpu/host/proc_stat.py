@@ -1,16 +1,20 @@
-"""The threads of a process by /proc, and which of them live on after the first has ended."""
+"""A process or thread by its `stat` in /proc, and the threads that live on after the first has ended."""
 
 import os
 from itertools import chain, islice
+from pathlib import Path
 
 from msgspec import Struct
 
 GONE = (FileNotFoundError, ProcessLookupError, NotADirectoryError)
 STAT = 1024  # bytes, more than the file has
 _PF_EXITING = 0x4
-_EXIT_SIGNAL = 38 - 3  # the third is the first after the name
-# How many threads are looked at, for all processes of a cycle and for each. A tracer can keep any number of them from
-# being reaped, so the search goes on in the next cycle.
+# Places of fields behind the name: the third field comes first.
+_EXIT_SIGNAL = 38 - 3
+_USER, _SYSTEM = 14 - 3, 15 - 3
+TICKS = os.sysconf("SC_CLK_TCK")  # per second
+# How many threads are looked at, for all processes of a cycle and for each process. A tracer can keep any number of
+# threads from being reaped, so the search goes on in the next cycle.
 _IN_A_CYCLE, _OF_A_PROCESS = 10_000, 2_000
 _MOST_SEARCHES = 1024
 
@@ -30,7 +34,7 @@ class Stat(Struct, frozen=True):
         return self.zombie or self.exiting
 
 
-class Found(Struct, frozen=True):
+class LiveThread(Struct, frozen=True):
     """A living thread's path below the folder of its process, or nothing.
 
     It `is_sure` if all threads were looked at, or one was found.
@@ -40,7 +44,7 @@ class Found(Struct, frozen=True):
     is_sure: bool = True
 
 
-class Threads:
+class LiveThreads:
     """Looks for living threads, with a bound on the work of each cycle and none on the number of threads."""
 
     def __init__(self) -> None:
@@ -51,16 +55,16 @@ class Threads:
         """Begin a cycle."""
         self._left = _IN_A_CYCLE
 
-    def living(self, folder: int, pid: int, stat: Stat) -> Found:
+    def living(self, folder: int, pid: int, stat: Stat) -> LiveThread:
         if stat.threads <= 1:
-            return Found()
+            return LiveThread()
         tasks = os.open("task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:
             return self._search(tasks, (pid, stat.start_time))
         finally:
             os.close(tasks)
 
-    def _search(self, tasks: int, process: tuple[int, int]) -> Found:
+    def _search(self, tasks: int, process: tuple[int, int]) -> LiveThread:
         """Look at the newest first, and at the others from where the last search ended."""
         names = os.listdir(tasks)
         most = min(_OF_A_PROCESS, self._left)
@@ -72,16 +76,16 @@ class Threads:
         for name in islice(order, most):
             self._left -= 1
             try:
-                if not read_stat(content(f"{name}/stat", STAT, tasks)).is_over:
-                    return Found(f"task/{name}/")
+                if not read_stat(read_bytes(f"{name}/stat", STAT, tasks)).is_over:
+                    return LiveThread(f"task/{name}/")
             except GONE:
                 continue
         if begin == 0 and len(names) <= most:
-            return Found()
+            return LiveThread()
         if len(self._reached) >= _MOST_SEARCHES:
             self._reached.clear()
         self._reached[process] = begin + most - newest
-        return Found(is_sure=False)
+        return LiveThread(is_sure=False)
 
 
 def read_stat(line: bytes) -> Stat:
@@ -102,9 +106,22 @@ def is_thread(line: bytes) -> bool:
     return fields[_EXIT_SIGNAL : _EXIT_SIGNAL + 1] == [b"-1"]
 
 
-def content(path: str, size: int, folder: int | None = None) -> bytes:
+def processor_time_us(root: Path, pid: int) -> int | None:
+    """Return the processor time of all threads so far, in microseconds; None if it cannot be read."""
+    try:
+        fields = read_bytes(f"{root}/{pid}/stat", STAT).rpartition(b")")[2].split(None, _SYSTEM + 1)
+        return (int(fields[_USER]) + int(fields[_SYSTEM])) * (1_000_000 // TICKS)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def read_bytes(path: str, size: int, folder: int | None = None) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
     try:
         return os.read(descriptor, size)
     finally:
         os.close(descriptor)
+
+
+def read_text(path: str, size: int, folder: int | None = None) -> str:
+    return read_bytes(path, size, folder).decode("utf-8", "replace")

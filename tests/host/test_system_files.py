@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from podgpu.host.file import Parsed, content
+from podgpu.host.system_files import ParsedFile, read_limited
 
 
 def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"12345")
-    assert content(path, 5) == b"12345"
-    assert content(path, 4) is None
+    assert read_limited(path, 5) == b"12345"
+    assert read_limited(path, 4) is None
 
 
 def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", ".", "missing"):
-        assert content(tmp_path / name, 100) is None
+        assert read_limited(tmp_path / name, 100) is None
 
 
 def test_a_file_is_parsed_again_only_when_it_changed(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_file_is_parsed_again_only_when_it_changed(tmp_path: Path) -> None:
         parsed.append(text)
         return text
 
-    file = Parsed(path, 100, parse)
+    file = ParsedFile(path, 100, parse)
     assert file.get() == b""
     path.write_bytes(b"one")
     assert [file.get(), file.get()] == [b"one", b"one"]
@@ -62,4 +62,4 @@ def test_a_file_that_may_not_be_read_is_none() -> None:
         path.write_bytes(b"secret")
         path.chmod(0)
         with as_nobody():
-            assert content(path, 100) is None
+            assert read_limited(path, 100) is None
