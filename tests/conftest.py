@@ -24,7 +24,7 @@ MACHINE = re.compile("in a container|no namespaces here|cgroup|no process can be
 
 # Tests that start whole programs and watch them over time. Beside many others on two cores, time is not what they say.
 ALONE = (
-    "agent/lookout",
+    "agent/switch_log",
     "agent/whole",
     "browser",
     "cli/serving",

@@ -3,7 +3,7 @@
 import asyncio
 
 from podgpu.agent.attribution import Attribution
-from podgpu.agent.feed import Feed
+from podgpu.agent.feed import SnapshotFeed
 from podgpu.agent.loop import STALE_INTERVALS, Agent
 from podgpu.model import Device, Fault, Gpu, PartStatus, Report, Snapshot
 from tests.agent.stage import StillPods
@@ -18,7 +18,7 @@ def taken(at: float) -> Snapshot:
 
 async def test_whoever_waits_gets_the_next_snapshot() -> None:
     first, second = taken(1.0), taken(2.0)
-    feed = Feed(first)
+    feed = SnapshotFeed(first)
     waiting = [asyncio.create_task(feed.changed(first)) for _ in range(3)]
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
@@ -28,7 +28,7 @@ async def test_whoever_waits_gets_the_next_snapshot() -> None:
 
 async def test_whoever_is_slow_misses_those_in_between() -> None:
     first, second, third = taken(1.0), taken(2.0), taken(3.0)
-    feed = Feed(first)
+    feed = SnapshotFeed(first)
     feed.publish(second)
     feed.publish(third)
     assert await asyncio.wait_for(feed.changed(first), 1.0) is third
@@ -37,7 +37,7 @@ async def test_whoever_is_slow_misses_those_in_between() -> None:
 
 async def test_one_that_has_been_seen_is_not_given_again() -> None:
     only = taken(1.0)
-    waiting = asyncio.create_task(Feed(only).changed(only))
+    waiting = asyncio.create_task(SnapshotFeed(only).changed(only))
     done, _ = await asyncio.wait({waiting}, timeout=0.05)
     assert not done
     waiting.cancel()
@@ -45,7 +45,7 @@ async def test_one_that_has_been_seen_is_not_given_again() -> None:
 
 async def test_an_equal_snapshot_of_a_new_cycle_is_a_new_one() -> None:
     first, same = taken(1.0), taken(1.0)
-    feed = Feed(first)
+    feed = SnapshotFeed(first)
     feed.publish(same)
     assert await asyncio.wait_for(feed.changed(first), 1.0) is same
 

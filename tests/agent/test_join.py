@@ -5,11 +5,11 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
-from podgpu.agent.accounts import Accounts
+from podgpu.agent.books import Books
 from podgpu.agent.join import Join, bare
 from podgpu.agent.loop import Agent
-from podgpu.ledger.account import Interval
 from podgpu.ledger.book import book
+from podgpu.ledger.cycle import Interval
 from podgpu.model import (
     SEES_ALL,
     Ability,
@@ -45,11 +45,11 @@ def device(*processes: Process, ability: Ability = WATCHED, instances: Iterable[
     )
 
 
-class Books:
+class Cycles:
     """Cycles of one card, as the agent books and joins them."""
 
     def __init__(self, vgpus: Iterable[VirtualGpu] = ()) -> None:
-        self._accounts = Accounts()
+        self._accounts = Books()
         self._now = 0.0
         self._join = Join(vgpus, {A.pod_uid: Workload(kind="Job", name=A.pod)}, {A.pod_uid: 1000.0})
 
@@ -63,7 +63,7 @@ class Books:
 
 
 def joined(device: Device, holders: dict[int, Holder], *claims: Claim) -> Card:
-    return Books().cycle(device, holders, *claims)
+    return Cycles().cycle(device, holders, *claims)
 
 
 HOST = {9: Holder(pid=9, kind="host")}
@@ -110,7 +110,7 @@ def test_a_tenant_idles_is_at_work_or_nobody_knows(
 
 def test_on_a_silent_card_those_who_hold_it_are_there_and_nothing_is_known_of_them() -> None:
     """Whoever had processes without a claim is a former tenant: nobody knows whether he still has some."""
-    books = Books()
+    books = Cycles()
     both = OF_A | {2: Holder(pid=2, kind="pod", container=B)}
     before = books.cycle(device(RUNS, replace(RUNS, pid=2)), both, CLAIM)
     silent = replace(device(), fault=Fault(reason="lost"))
@@ -136,7 +136,7 @@ def test_on_a_silent_card_that_was_never_booked_its_holders_are_there() -> None:
 
 
 def test_who_left_is_a_former_tenant_with_counters_alone() -> None:
-    books = Books()
+    books = Cycles()
     books.cycle(device(RUNS), OF_A, CLAIM)
     card = books.cycle(device(), {})
     assert card.tenants == ()
@@ -148,7 +148,7 @@ def test_who_left_is_a_former_tenant_with_counters_alone() -> None:
 
 
 def test_whoever_comes_back_is_a_tenant_again_and_counts_on() -> None:
-    books = Books()
+    books = Cycles()
     books.cycle(device(RUNS), OF_A, CLAIM)
     books.cycle(device(), {})
     card = books.cycle(device(RUNS), OF_A, CLAIM)
@@ -228,9 +228,9 @@ def test_what_belongs_to_nobody_stands_by_reason_with_its_processes() -> None:
 def test_a_librarys_file_counts_where_its_container_is_a_tenant() -> None:
     told = VirtualGpu(gpu=GPU, pod_uid=A.pod_uid, container=A.container)
     elsewhere = replace(told, gpu="GPU-2")
-    (tenant,) = Books([elsewhere, told]).cycle(device(), {}, CLAIM).tenants
+    (tenant,) = Cycles([elsewhere, told]).cycle(device(), {}, CLAIM).tenants
     assert tenant.vgpu == told
-    (other,) = Books([told]).cycle(device(), {}, replace(CLAIM, container=B)).tenants
+    (other,) = Cycles([told]).cycle(device(), {}, replace(CLAIM, container=B)).tenants
     assert other.vgpu is None
 
 

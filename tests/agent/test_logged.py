@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from podgpu.agent.attendance import MOST_CARDS
+from podgpu.agent.counters import MOST_CARDS
 from podgpu.agent.loop import Agent
 from podgpu.model import Device, Fault, Gpu, Report
 from tests.tree import TERMS

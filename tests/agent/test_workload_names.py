@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from podgpu.agent import workload_names
-from podgpu.agent.workload_names import WorkloadNames
+from podgpu.agent import pods
+from podgpu.agent.pods import WorkloadNames
 from podgpu.model import Pod, Workload
 
 FAR_TOO_LONG = 3600.0
@@ -30,7 +30,7 @@ class Asked:
 async def test_a_cycle_waits_no_longer_than_its_patience_and_never_long(
     monkeypatch: pytest.MonkeyPatch, most: float, patience: float
 ) -> None:
-    monkeypatch.setattr(workload_names, "SECONDS", most)
+    monkeypatch.setattr(pods, "SECONDS", most)
     asked = Asked()
     names = WorkloadNames(asked, patience)
     async with asyncio.timeout(20.0):

@@ -12,7 +12,7 @@ from podgpu.config import Config
 )
 async def test_when_the_log_is_read(value: str, expected: tuple[bool, bool] | None) -> None:
     attribution = open_attribution(Config(switches=value, kube_api="off"))
-    lookout = attribution._lookout
-    assert (lookout and (lookout._always, lookout._checks_only)) == expected
+    switch_logs = attribution._switch_logs
+    assert (switch_logs and (switch_logs._always, switch_logs._checks_only)) == expected
     assert bool(attribution.watched) == (expected is not None)
     await attribution.close()

@@ -28,9 +28,9 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
 
 from podgpu.agent.attribution import Attribution  # noqa: E402 - the path is set above
-from podgpu.agent.lookout import Lookout  # noqa: E402
-from podgpu.agent.lookout.processor_time import ProcessorTime  # noqa: E402
 from podgpu.agent.loop import Agent  # noqa: E402
+from podgpu.agent.sampling_checks import ProcessorTime  # noqa: E402
+from podgpu.agent.switch_log import SwitchLogs  # noqa: E402
 from podgpu.host.proc_stat import processor_time_us  # noqa: E402
 from podgpu.host.procfs import Procfs  # noqa: E402
 from podgpu.kube.log_dirs import LogDirs  # noqa: E402
@@ -79,7 +79,7 @@ async def running(folder: Path, *, checks: bool) -> AsyncIterator[Running]:
         interval=INTERVAL,
         pod_sources=[LogDirs(folder)],
         processes=Procfs(Path("/proc")),
-        lookout=Lookout(watcher, always=False, checks_only=True) if watcher else None,
+        switch_logs=SwitchLogs(watcher, always=False, checks_only=True) if watcher else None,
         processor_time=ProcessorTime(partial(processor_time_us, Path("/proc"))),
     )
     sampler = NvmlSource(interval=INTERVAL, library=None, watched=attribution.watched)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from podgpu.ledger.account import Account, Interval, Sheet
 from podgpu.ledger.band import LOOK_US, Period
 from podgpu.ledger.book import book
+from podgpu.ledger.cycle import CycleBooks, Interval, TenantKey
 from podgpu.model import (
     SEES_ALL,
     Ability,
@@ -55,8 +55,8 @@ def claim(container: ContainerRef, mig: str = "", share: float = 1.0) -> Claim:
     return Claim(gpu=GPU, mig=mig, container=container, share=share)
 
 
-def of(sheet: Sheet, container: ContainerRef, mig: str = "") -> tuple[int, int, str]:
-    entry = sheet.entries[Account(GPU, mig, container)]
+def of(sheet: CycleBooks, container: ContainerRef, mig: str = "") -> tuple[int, int, str]:
+    entry = sheet.entries[TenantKey(GPU, mig, container)]
     return entry.busy_us, entry.energy_mj, entry.method
 
 
@@ -73,7 +73,7 @@ def test_compute_instances_of_one_gpu_instance_share_what_it_did() -> None:
     assert sheet.busy_us == 360
     assert of(sheet, A, "MIG-1-0") == (120, 333, "weighted")
     assert of(sheet, B, "MIG-1-1") == (240, 667, "weighted")
-    entry = sheet.entries[Account(GPU, "MIG-1-0", A)]
+    entry = sheet.entries[TenantKey(GPU, "MIG-1-0", A)]
     assert (entry.sm_ratio, entry.instance_ratio) == (0.12, None)
 
 
@@ -81,7 +81,7 @@ def test_the_only_user_of_a_gpu_instance_did_all_of_it() -> None:
     card = split_card(instance(1, 0, 0.5), instance(1, 1), processes=(on(2, 1, 1),))
     sheet = book(card, CYCLE, [claim(A, "MIG-1-0"), claim(B, "MIG-1-1")], HOLDERS)
     assert of(sheet, B, "MIG-1-1") == (200, 1000, "instance")
-    user, holder = sheet.entries[Account(GPU, "MIG-1-1", B)], sheet.entries[Account(GPU, "MIG-1-0", A)]
+    user, holder = sheet.entries[TenantKey(GPU, "MIG-1-1", B)], sheet.entries[TenantKey(GPU, "MIG-1-0", A)]
     assert (user.sm_ratio, user.instance_ratio) == (0.2, 0.5), "of the card, and of the instance"
     assert of(sheet, A, "MIG-1-0")[0] == 0
     assert (holder.sm_ratio, holder.instance_ratio) == (0.0, None)
@@ -102,7 +102,7 @@ def test_an_instance_that_tells_nothing_adds_to_nobodys_bill() -> None:
     assert of(sheet, B, "MIG-2-0")[1] == 0
     assert of(sheet, A, "MIG-1-0")[1] == 333
     assert sheet.entries["unknown"].energy_mj == 667
-    assert sheet.entries[Account(GPU, "MIG-2-0", B)].sm_ratio is None
+    assert sheet.entries[TenantKey(GPU, "MIG-2-0", B)].sm_ratio is None
 
 
 def test_instances_of_unknown_size_are_booked_to_nobody() -> None:
@@ -114,11 +114,11 @@ def test_instances_of_unknown_size_are_booked_to_nobody() -> None:
     card = replace(split_card(*unsized), ability=Ability())
     sheet = book(card, replace(CYCLE, idle_mj=100), [claim(A, "MIG-1-0"), claim(B, "MIG-2-0")], {})
     for container, mig in ((A, "MIG-1-0"), (B, "MIG-2-0")):
-        entry = sheet.entries[Account(GPU, mig, container)]
+        entry = sheet.entries[TenantKey(GPU, mig, container)]
         assert (entry.share, entry.sm_ratio, entry.method) == (None, None, "")
         assert (entry.busy_us, entry.energy_mj, entry.allocated_us) == (0, 0, 0)
         assert [one.mig for one in entry.claims] == [mig]
-    assert sheet.entries[Account(GPU, "MIG-1-0", A)].instance_ratio == 0.5
+    assert sheet.entries[TenantKey(GPU, "MIG-1-0", A)].instance_ratio == 0.5
     assert sheet.entries["unknown"].energy_mj == 1000
     assert not sheet.knows_busy
 
@@ -130,7 +130,7 @@ def test_two_claimants_without_a_process_do_not_both_have_the_instances_activity
         [claim(A, "MIG-1-0", 0.5), claim(B, "MIG-1-0", 0.5)],
         {},
     )
-    entries = [sheet.entries[Account(GPU, "MIG-1-0", one)] for one in (A, B)]
+    entries = [sheet.entries[TenantKey(GPU, "MIG-1-0", one)] for one in (A, B)]
     assert [(one.sm_ratio, one.instance_ratio) for one in entries] == [(0.05, None)] * 2
     assert of(sheet, A, "MIG-1-0") == (50, 500, "weighted")
 
@@ -139,7 +139,7 @@ def test_a_pod_that_came_in_a_gap_is_booked_nothing_of_it() -> None:
     """An hour without a look: who held the card then is not known."""
     gap = Interval(elapsed_us=3_600_000_000, energy_mj=1000, idle_mj=400, is_gap=True)
     sheet = book(Device(gpu=Gpu(uuid=GPU, index=0), ability=WATCHED), gap, [claim(A, share=0.5)], {})
-    entry = sheet.entries[Account(GPU, "", A)]
+    entry = sheet.entries[TenantKey(GPU, "", A)]
     assert (entry.energy_mj, entry.allocated_us, entry.busy_us) == (0, 0, 0)
     assert (sheet.entries["idle"].energy_mj, sheet.entries["unknown"].energy_mj) == (200, 800)
 
@@ -185,9 +185,9 @@ def look(*named: tuple[int, int]) -> Device:
 BUSY = Interval(elapsed_us=1_000_000, energy_mj=700_000, idle_mj=80_000, busy_us=960_000)
 
 
-def cycles(interval: Interval, *named: int) -> list[Sheet]:
+def cycles(interval: Interval, *named: int) -> list[CycleBooks]:
     """A tenant alone on the card, one cycle after another."""
-    sheets: list[Sheet] = []
+    sheets: list[CycleBooks] = []
     for us in named:
         unnamed = sheets[-1].unnamed_us if sheets else 0
         sheets.append(book(look((1, us)), replace(interval, unnamed_us=unnamed), [claim(A)], HOLDERS))
@@ -232,6 +232,6 @@ def test_the_band_of_whoever_was_never_named_begins_at_nothing() -> None:
     period = Period()
     for sheet in cycles(BUSY, *[0] * 60):
         period.add(sheet)
-    band = period.bands()[Account(GPU, "", A)]
+    band = period.bands()[TenantKey(GPU, "", A)]
     assert band.least_us < 0.02 * band.elapsed_us
     assert band.booked_us <= band.most_us < 0.05 * band.elapsed_us

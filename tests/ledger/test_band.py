@@ -6,26 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.ledger.account import Account, Entry, Party, Sheet
 from podgpu.ledger.band import LOOK_US, Period
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Party, TenantKey
 from podgpu.model import Band, ContainerRef, Process
 
 SECOND = 1_000_000
-A, B, C = (Account("GPU-1", "", ContainerRef("ns", name, "main", name)) for name in "abc")
+A, B, C = (TenantKey("GPU-1", "", ContainerRef("ns", name, "main", name)) for name in "abc")
 RUNNING = [Process(pid=1, kinds=("compute",))]
 
 
-def cycle(shares: dict[Party, float], busy: float, *, seconds: int = 5, method: str = "measured") -> Sheet:
+def cycle(
+    shares: dict[Party, float], busy: float, *, seconds: int = 5, method: str = "measured"
+) -> CycleBooks:
     """A cycle in which looks named the parties so often, on a card that was busy for so much of the time."""
     elapsed, total = seconds * SECOND, round(busy * seconds * SECOND)
     parts = {party: int(share * total) for party, share in shares.items()}
-    entries: dict[Party, Entry] = {
-        party: Entry(processes=RUNNING, method=method, named_us=part, busy_us=part, energy_mj=part // 1000)
+    entries: dict[Party, CycleBooking] = {
+        party: CycleBooking(
+            processes=RUNNING, method=method, named_us=part, busy_us=part, energy_mj=part // 1000
+        )
         for party, part in parts.items()
     }
-    entries["unknown"] = Entry(busy_us=total - sum(parts.values()))
+    entries["unknown"] = CycleBooking(busy_us=total - sum(parts.values()))
     active = sum(entry.energy_mj for entry in entries.values())
-    return Sheet(
+    return CycleBooks(
         gpu="GPU-1",
         entries=entries,
         memory_bytes=None,
@@ -37,7 +41,7 @@ def cycle(shares: dict[Party, float], busy: float, *, seconds: int = 5, method: 
     )
 
 
-def bands(*sheets: Sheet) -> dict[Party, Band]:
+def bands(*sheets: CycleBooks) -> dict[Party, Band]:
     period = Period()
     for sheet in sheets:
         period.add(sheet)
@@ -74,14 +78,14 @@ def test_where_nothing_is_measured_the_band_is_all_of_it(method: str) -> None:
 
 
 def test_on_a_shared_instance_the_band_is_the_instances_time() -> None:
-    one, other = (Account("GPU-1", "MIG-1", each.container) for each in (A, B))
+    one, other = (TenantKey("GPU-1", "MIG-1", each.container) for each in (A, B))
     sheet = cycle({one: 0.25, other: 0.25}, 0.8, method="weighted")
     assert bands(sheet)[one].most_us == sheet.entries[one].busy_us + sheet.entries[other].busy_us
 
 
 def test_whoever_has_no_process_did_not_run() -> None:
     sheet = cycle({A: 0.7, B: 0.3}, 0.9)
-    sheet.entries[C] = Entry(method="")
+    sheet.entries[C] = CycleBooking(method="")
     assert (bands(sheet)[C].least_us, bands(sheet)[C].most_us) == (0, 0)
 
 
@@ -99,7 +103,7 @@ SHEETS = st.lists(
 
 
 @given(SHEETS)
-def test_a_band_holds_what_is_booked_and_all_add_up(sheets: Sequence[Sheet]) -> None:
+def test_a_band_holds_what_is_booked_and_all_add_up(sheets: Sequence[CycleBooks]) -> None:
     found = bands(*sheets)
     for band in found.values():
         assert 0 <= band.least_us <= band.booked_us <= band.most_us

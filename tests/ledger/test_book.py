@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
 from podgpu.ledger.book import book
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
 from podgpu.model import (
     SEES_ALL,
     Ability,
@@ -143,22 +143,22 @@ def cases(draw: st.DrawFn) -> Case:
     return able, draw(intervals), draw(claims), found
 
 
-def total(entries: Mapping[Party, Entry], name: str) -> int:
+def total(entries: Mapping[Party, CycleBooking], name: str) -> int:
     return sum(getattr(entry, name) or 0 for entry in entries.values())
 
 
-def _in_order(sheet: Sheet) -> Sheet:
+def _in_order(sheet: CycleBooks) -> CycleBooks:
     """Claims are listed as they came in, which is no part of the books."""
     for entry in sheet.entries.values():
         entry.claims.sort(key=str)
     return sheet
 
 
-def of(sheet: Sheet, container: ContainerRef) -> list[Entry]:
+def of(sheet: CycleBooks, container: ContainerRef) -> list[CycleBooking]:
     return [
         entry
         for party, entry in sheet.entries.items()
-        if isinstance(party, Account) and party.container == container
+        if isinstance(party, TenantKey) and party.container == container
     ]
 
 
@@ -272,7 +272,7 @@ def test_a_container_alone_on_a_card_is_booked_all_of_it() -> None:
         [Claim(gpu=GPU, container=A)],
         holds(1, A),
     )
-    entry = sheet.entries[Account(GPU, "", A)]
+    entry = sheet.entries[TenantKey(GPU, "", A)]
     assert (entry.busy_us, entry.energy_mj, entry.memory_bytes) == (800, 500, 70)
     assert entry.method == "exclusive"
     assert sheet.entries["overhead"].memory_bytes == 30
@@ -289,7 +289,7 @@ def test_two_tenants_are_booked_by_their_measured_time() -> None:
         [Claim(gpu=GPU, container=A, share=0.5), Claim(gpu=GPU, container=B, share=0.25)],
         holds(1, A) | holds(2, B),
     )
-    one, two = sheet.entries[Account(GPU, "", A)], sheet.entries[Account(GPU, "", B)]
+    one, two = sheet.entries[TenantKey(GPU, "", A)], sheet.entries[TenantKey(GPU, "", B)]
     assert (one.busy_us, two.busy_us, sheet.entries["unknown"].busy_us) == (600, 200, 200)
     # idle: half, a quarter and a quarter unreserved of 200; active: six, two and two tenths of 800
     assert (one.energy_mj, two.energy_mj) == (100 + 480, 50 + 160)
@@ -304,7 +304,7 @@ def test_an_idle_holder_pays_for_the_idle_power_it_reserved() -> None:
         [Claim(gpu=GPU, container=A)],
         holds(1, A),
     )
-    assert sheet.entries[Account(GPU, "", A)].energy_mj == 400
+    assert sheet.entries[TenantKey(GPU, "", A)].energy_mj == 400
 
 
 def test_memory_nobody_can_measure_is_absent_and_its_bytes_unknown() -> None:
@@ -314,7 +314,7 @@ def test_memory_nobody_can_measure_is_absent_and_its_bytes_unknown() -> None:
         [],
         holds(1, A),
     )
-    assert sheet.entries[Account(GPU, "", A)].memory_bytes is None
+    assert sheet.entries[TenantKey(GPU, "", A)].memory_bytes is None
     assert sheet.entries["unknown"].memory_bytes == 100
 
 
@@ -327,7 +327,7 @@ def test_a_gap_is_nobodys() -> None:
     )
     assert sheet.entries["unknown"].energy_mj == 700
     assert sheet.entries["idle"].energy_mj == 300
-    assert sheet.entries[Account(GPU, "", A)].energy_mj == 0
+    assert sheet.entries[TenantKey(GPU, "", A)].energy_mj == 0
 
 
 def test_instances_are_weighed_by_activity_and_size() -> None:
@@ -360,7 +360,7 @@ def test_instances_are_weighed_by_activity_and_size() -> None:
         [Claim(gpu=GPU, mig="MIG-0", container=A), Claim(gpu=GPU, mig="MIG-1", container=B)],
         holds(1, A) | holds(2, B),
     )
-    one, two = sheet.entries[Account(GPU, "MIG-0", A)], sheet.entries[Account(GPU, "MIG-1", B)]
+    one, two = sheet.entries[TenantKey(GPU, "MIG-0", A)], sheet.entries[TenantKey(GPU, "MIG-1", B)]
     assert (one.busy_us, two.busy_us, sheet.busy_us) == (300, 200, 500)
     assert (one.energy_mj, two.energy_mj) == (600, 400)
     assert (one.share, one.allocated_us, one.method) == (0.6, 600, "instance")
@@ -379,7 +379,7 @@ def test_energy_far_above_idle_is_nobodys_when_nobody_was_seen_at_work() -> None
         [Claim(gpu=GPU, container=A, share=0.5), Claim(gpu=GPU, container=B, share=0.5)],
         holds(1, A) | holds(2, B),
     )
-    assert sheet.entries[Account(GPU, "", A)].energy_mj == 100
+    assert sheet.entries[TenantKey(GPU, "", A)].energy_mj == 100
     assert sheet.entries["unknown"].energy_mj == 800
 
 
@@ -391,7 +391,7 @@ def test_nobody_is_alone_on_a_card_whose_processes_could_not_all_be_listed() -> 
         [],
         holds(1, A),
     )
-    entry = sheet.entries[Account(GPU, "", A)]
+    entry = sheet.entries[TenantKey(GPU, "", A)]
     assert (entry.busy_us, entry.energy_mj, entry.memory_bytes) == (100, 100, 10)
     rest = sheet.entries["unknown"]
     assert (rest.busy_us, rest.energy_mj, rest.memory_bytes) == (900, 900, 90)

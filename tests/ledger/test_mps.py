@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.ledger import book as books
-from podgpu.ledger.account import Account, Interval, Sheet
 from podgpu.ledger.band import Period
+from podgpu.ledger.cycle import CycleBooks, Interval, TenantKey
 from podgpu.ledger.mps import servers
 from podgpu.ledger.residency import Evidence
 from podgpu.model import (
@@ -63,7 +63,7 @@ HOLDERS = {1: holder(1, A), 2: holder(2, B), 9: server(9, DAEMON)}
 AS_ON_A_REAL_CARD = card(process(1, CLIENT, 300, 0), process(2, CLIENT, 200, 0), process(9, SERVER, 66, 990))
 
 
-def book(device: Device, interval: Interval, claims: list[Claim], holders: dict[int, Holder]) -> Sheet:
+def book(device: Device, interval: Interval, claims: list[Claim], holders: dict[int, Holder]) -> CycleBooks:
     """As the agent does: whoever holds anything on the node is no server, but only this card's claims are booked."""
     pods = {(one.container.namespace, one.container.pod) for one in claims}
     here = [one for one in claims if one.gpu == GPU]
@@ -74,8 +74,8 @@ def claim(container: ContainerRef, share: float) -> Claim:
     return Claim(gpu=GPU, container=container, share=share)
 
 
-def of(sheet: Sheet, container: ContainerRef) -> tuple[int | None, int, int, str]:
-    entry = sheet.entries[Account(GPU, "", container)]
+def of(sheet: CycleBooks, container: ContainerRef) -> tuple[int | None, int, int, str]:
+    entry = sheet.entries[TenantKey(GPU, "", container)]
     return entry.memory_bytes, entry.busy_us, entry.energy_mj, entry.method
 
 
@@ -83,7 +83,7 @@ def test_the_servers_time_is_divided_among_the_clients_by_their_claims() -> None
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5), claim(B, 0.25)], HOLDERS)
     assert of(sheet, A) == (300, 660, 667, "weighted")
     assert of(sheet, B) == (200, 330, 333, "weighted")
-    assert Account(GPU, "", DAEMON) not in sheet.entries
+    assert TenantKey(GPU, "", DAEMON) not in sheet.entries
     assert sheet.entries["overhead"].memory_bytes == 500
     (server,) = sheet.entries["overhead"].processes
     assert server.pid == 9 and server.holder and server.holder.serves
@@ -91,9 +91,9 @@ def test_the_servers_time_is_divided_among_the_clients_by_their_claims() -> None
 
 def test_what_each_client_used_is_estimated_or_unknown_and_is_not_zero() -> None:
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS)
-    assert [sheet.entries[Account(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, 0.495]
+    assert [sheet.entries[TenantKey(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, 0.495]
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5)], HOLDERS)
-    assert [sheet.entries[Account(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, None]
+    assert [sheet.entries[TenantKey(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, None]
 
 
 def test_a_client_without_a_claim_leaves_the_others_no_more_than_theirs() -> None:
@@ -204,7 +204,7 @@ def test_beside_others_the_log_says_what_the_clients_had_together(named: int) ->
     assert of(sheet, A)[1:] == (590, 596, "weighted")  # looks named nobody but the server
     assert of(sheet, B)[1:] == (400, 404, "resident")
     assert sum(entry.busy_us for entry in sheet.entries.values()) == 990
-    mine = sheet.entries[Account(GPU, "", A)]
+    mine = sheet.entries[TenantKey(GPU, "", A)]
     assert (mine.least_us, mine.most_us) == (0, 600)
     assert mine.resident_us is None  # what is on the card is the work of all clients
     assert sheet.entries["overhead"].resident_us == 600
@@ -236,5 +236,5 @@ def test_what_is_proven_of_clients_is_in_their_band() -> None:
     period = Period()
     period.add(sheet)
     bands = {party: (one.least_us, one.most_us) for party, one in period.bands().items()}
-    assert bands[Account(GPU, "", A)] == (0, 500)
-    assert bands[Account(GPU, "", B)] == (0, 400)
+    assert bands[TenantKey(GPU, "", A)] == (0, 500)
+    assert bands[TenantKey(GPU, "", B)] == (0, 400)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.ledger.account import Account
+from podgpu.ledger.cycle import TenantKey
 from podgpu.ledger.reserved import PARTS, reserved
 from podgpu.model import Claim, ContainerRef
 
@@ -19,23 +19,23 @@ def claim(share: float, mig: str = "", limit: int | None = None) -> Claim:
     ("share", "parts"), [(-0.5, 0), (0.0, 0), (0.25, PARTS // 4), (1.0, PARTS), (1.5, PARTS), (1e9, PARTS)]
 )
 def test_a_share_is_between_nothing_and_all(share: float, parts: int) -> None:
-    assert reserved([claim(share)], {}).shares == {Account(GPU, "", A): parts}
-    assert reserved([claim(share, "MIG-1")], QUARTER).shares == {Account(GPU, "MIG-1", A): parts // 4}
+    assert reserved([claim(share)], {}).shares == {TenantKey(GPU, "", A): parts}
+    assert reserved([claim(share, "MIG-1")], QUARTER).shares == {TenantKey(GPU, "MIG-1", A): parts // 4}
 
 
 def test_a_share_below_nothing_takes_nothing_from_another() -> None:
-    assert reserved([claim(0.5), claim(-0.5)], {}).shares == {Account(GPU, "", A): PARTS // 2}
+    assert reserved([claim(0.5), claim(-0.5)], {}).shares == {TenantKey(GPU, "", A): PARTS // 2}
 
 
 def test_a_container_has_no_more_than_the_whole_card() -> None:
     found = reserved([claim(0.75), claim(0.75)], {})
-    assert found.shares == {Account(GPU, "", A): PARTS}
-    assert len(found.claims[Account(GPU, "", A)]) == 2
+    assert found.shares == {TenantKey(GPU, "", A): PARTS}
+    assert len(found.claims[TenantKey(GPU, "", A)]) == 2
 
 
 def test_limits_add_up_and_no_limit_is_absent() -> None:
     found = reserved([claim(0.1, limit=5), claim(0.1, limit=7), claim(1.0, "MIG-1")], QUARTER)
-    assert found.memory_limits == {Account(GPU, "", A): 12}
+    assert found.memory_limits == {TenantKey(GPU, "", A): 12}
 
 
 def test_a_claim_on_an_instance_that_is_gone_reserves_nothing() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.ledger.account import Comparison, Party
+from podgpu.ledger.cycle import Comparison, Party
 from podgpu.ledger.residency import Evidence
-from podgpu.ledger.sampling import Tally, compared, tallies
+from podgpu.ledger.sampling import SampleCounts, compared, tallies
 from podgpu.model import BusyWindow, Slice, Span
 
 MS = 1_000_000
@@ -68,7 +68,7 @@ def test_a_sample_that_names_nobody_proves_nothing() -> None:
 @given(samples=st.integers(1, 300), share=SHARES, part=st.floats(0, 1))
 def test_chance_is_never_less_likely_than_is_claimed(samples: int, share: float, part: float) -> None:
     named = int(part * share * samples)
-    tally = Tally(samples=samples, resident=share * samples, named=named)
+    tally = SampleCounts(samples=samples, resident=share * samples, named=named)
     truth = sum(comb(samples, k) * share**k * (1 - share) ** (samples - k) for k in range(named + 1))
     assert truth <= exp(-tally.evidence) * (1 + 1e-9)
 
@@ -88,7 +88,7 @@ def test_chance_is_never_less_likely_than_is_claimed(samples: int, share: float,
     ],
 )
 def test_what_was_seen_on_a_real_card(share: float, named: float, samples: int, proof: bool) -> None:
-    tally = Tally(samples=samples, resident=share * samples, named=named * samples)
+    tally = SampleCounts(samples=samples, resident=share * samples, named=named * samples)
     assert tally.is_proof is proof
 
 
@@ -96,5 +96,5 @@ def test_whoever_was_not_there_for_a_while_was_not_named_either() -> None:
     early: dict[Party, Comparison] = {"one": Comparison(10, 4, 3)}
     late: dict[Party, Comparison] = {"two": Comparison(5, 2, 2)}
     found = tallies([early, late])
-    assert found["one"] == Tally(samples=15, resident=4, named=3)
-    assert found["two"] == Tally(samples=15, resident=2, named=2)
+    assert found["one"] == SampleCounts(samples=15, resident=4, named=3)
+    assert found["two"] == SampleCounts(samples=15, resident=2, named=2)

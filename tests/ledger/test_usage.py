@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from podgpu.ledger.account import Account
+from podgpu.ledger.cycle import TenantKey
 from podgpu.ledger.usage import is_watched, served, usages
 from podgpu.model import (
     SEES_ALL,
@@ -49,7 +49,7 @@ def test_a_process_works_no_longer_than_there_was_time(process: Process, time: i
 def test_the_time_of_two_processes_may_be_more_than_there_was() -> None:
     both = {**HELD, 2: Holder(pid=2, kind="pod", container=A)}
     busy = card(Process(pid=1, sm_busy_us=2 * ELAPSED), Process(pid=2, sm_busy_us=2 * ELAPSED))
-    assert usages(busy, both, ELAPSED)[Account("GPU-1", "", A)].sm_us == 2 * ELAPSED
+    assert usages(busy, both, ELAPSED)[TenantKey("GPU-1", "", A)].sm_us == 2 * ELAPSED
 
 
 def test_each_process_carries_its_owner_and_its_place() -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from podgpu.ledger.account import Interval
 from podgpu.ledger.band import Period
 from podgpu.ledger.book import book
+from podgpu.ledger.cycle import Interval
 from podgpu.model import SEES_ALL, Band, ContainerRef, Device, Gpu, Holder, Process, Reading
 
 ABLE = replace(SEES_ALL, knows_owners=True)

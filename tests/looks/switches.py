@@ -13,9 +13,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from podgpu.ledger.account import Interval, Sheet
 from podgpu.ledger.band import Period
 from podgpu.ledger.book import book
+from podgpu.ledger.cycle import CycleBooks, Interval
 from podgpu.ledger.residency import Evidence
 from podgpu.model import BusyWindow, ContainerRef, Device, Holder, Process, Slice, Span, SwitchLog
 from podgpu.model.card import Band
@@ -97,7 +97,7 @@ def sheets(
     log: Sequence[Slice],
     windows: Sequence[BusyWindow],
     blind: Sequence[Span] = (),
-) -> Iterator[Sheet]:
+) -> Iterator[CycleBooks]:
     """Book the windows in cycles of a second, or each on its own if it is longer."""
     whole = [one for one in windows if one.begin_ns >= log[0].begin_ns and one.end_ns <= log[-1].end_ns]
     cycle: list[BusyWindow] = []
@@ -110,7 +110,7 @@ def sheets(
 
 def _booked(
     recorded: dict[str, Any], log: Sequence[Slice], windows: Sequence[BusyWindow], blind: Sequence[Span]
-) -> Sheet:
+) -> CycleBooks:
     begin, end = windows[0].begin_ns, windows[-1].end_ns
     near = tuple(one for one in log if one.end_ns > begin and one.begin_ns < end)
     device = Device(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podgpu.ledger.account import Comparison, Party
+from podgpu.ledger.cycle import Comparison, Party
 from podgpu.ledger.residency import Evidence
 from podgpu.ledger.sampling import DOUBT, compared, tallies
 from tests.looks.switches import by_looks, recording, slices

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu import sharing
-from podgpu.agent.rights.witness import Witness
+from podgpu.agent.claims import Disambiguation
 from podgpu.model import Claim, ContainerRef, Holder, Process
 from podgpu.sharing.ambiguity import AmbiguousClaims
 from podgpu.sharing.inventory import Inventory
@@ -67,7 +67,7 @@ def _settled(
         )
         for device in node.devices
     ]
-    return Witness().settle(sharing.ambiguous_claims(node, systems), devices, holders)
+    return Disambiguation().settle(sharing.ambiguous_claims(node, systems), devices, holders)
 
 
 def cases(path: Path) -> Iterator[Case]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from podgpu.agent.feed import Feed
+from podgpu.agent.feed import SnapshotFeed
 from podgpu.agent.loop import Agent
 from podgpu.model import Card, Gpu, Reading, Report, Snapshot
 from podgpu.push.collector import Collector
@@ -33,14 +33,14 @@ def watts(collector: FakeCollector) -> list[float]:
     return [value for (name, _), value in collector.points.items() if name == "hw.power"]
 
 
-def made(feed: Feed | Agent, url: str, **options: Any) -> Push:
+def made(feed: SnapshotFeed | Agent, url: str, **options: Any) -> Push:
     to = Destination(**{"url": f"{url}/v1/metrics", "interval": 0.2, "timeout": 2.0, **options})
     written = partial(encode, resource=to.resource, started_at=1.0, series_limit=1000)
     return Push(feed, to, written, Collector(to, complaint), first_pause=0.02)
 
 
 @asynccontextmanager
-async def pushing(feed: Feed, url: str, **options: Any) -> AsyncIterator[Push]:
+async def pushing(feed: SnapshotFeed, url: str, **options: Any) -> AsyncIterator[Push]:
     push = made(feed, url, **options)
     task = asyncio.create_task(push.run())
     await asyncio.sleep(0)  # it waits for the next snapshot now
@@ -53,7 +53,7 @@ async def pushing(feed: Feed, url: str, **options: Any) -> AsyncIterator[Push]:
 
 
 async def test_the_newest_snapshot_arrives_once_per_interval() -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     async with FakeCollector() as collector, pushing(feed, collector.url) as push:
         assert push.status().fault is not None  # starting
         feed.publish(taken(72.5))
@@ -71,7 +71,7 @@ async def test_the_newest_snapshot_arrives_once_per_interval() -> None:
 
 
 async def test_a_snapshot_is_not_pushed_twice() -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     async with FakeCollector() as collector, pushing(feed, collector.url, interval=0.05):
         feed.publish(taken(2.0))
         await until(lambda: collector.requests)
@@ -80,7 +80,7 @@ async def test_a_snapshot_is_not_pushed_twice() -> None:
 
 
 async def test_what_was_read_since_the_last_push_is_pushed_at_the_end() -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     async with FakeCollector() as collector:
         async with pushing(feed, collector.url, interval=60.0):
             feed.publish(taken(2.0))
@@ -93,7 +93,7 @@ async def test_what_was_read_since_the_last_push_is_pushed_at_the_end() -> None:
 
 
 async def test_a_silent_collector_does_not_hold_up_the_end() -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     async with FakeCollector(delay=30.0) as collector:
         async with pushing(feed, collector.url, interval=60.0, timeout=60.0):
             feed.publish(taken(2.0))
@@ -104,7 +104,7 @@ async def test_a_silent_collector_does_not_hold_up_the_end() -> None:
 
 
 async def test_headers_and_compression_are_as_asked() -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     options = {"headers": {"api-key": "k"}, "gzip": True, "resource": {"service.name": "gpus"}}
     async with FakeCollector() as collector, pushing(feed, collector.url, **options):
         feed.publish(taken(72.5))
@@ -120,7 +120,7 @@ async def test_a_collector_is_trusted_by_its_authority_and_sees_the_clients_cert
     cert, context = certificate(tmp_path)
     context.load_verify_locations(cert)
     context.verify_mode = ssl.CERT_REQUIRED
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     files = {"ca_file": cert, "cert_file": cert, "key_file": tmp_path / "key.pem"}
     async with FakeCollector(tls=context) as collector:
         async with pushing(feed, collector.url, headers={"api-key": "secret"}) as push:
@@ -134,7 +134,7 @@ async def test_a_collector_is_trusted_by_its_authority_and_sees_the_clients_cert
 
 
 async def test_an_answer_without_a_body_is_a_yes() -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     async with FakeCollector(answers=[(202, {})]) as collector, pushing(feed, collector.url) as push:
         feed.publish(taken(2.0))
         await until(lambda: push.status().up)
@@ -142,7 +142,7 @@ async def test_an_answer_without_a_body_is_a_yes() -> None:
 
 
 async def test_a_busy_collector_is_asked_again_with_the_same() -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     busy = [(503, {}), (429, {"Retry-After": "0"}), (502, {})]
     async with (
         FakeCollector(answers=list(busy)) as collector,
@@ -155,7 +155,7 @@ async def test_a_busy_collector_is_asked_again_with_the_same() -> None:
 
 
 async def test_a_pause_the_collector_asks_for_is_kept() -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     answers: list[tuple[int, dict[str, str]]] = [(503, {"Retry-After": "60"})]
     async with FakeCollector(answers=list(answers)) as collector, pushing(feed, collector.url, interval=30):
         feed.publish(taken(72.5))
@@ -168,7 +168,7 @@ async def test_a_pause_the_collector_asks_for_is_kept() -> None:
     ("status", "reason"), [(400, "refused"), (401, "unauthorized"), (302, "refused"), (413, "too_large")]
 )
 async def test_a_refusal_waits_for_the_next_interval(status: int, reason: str) -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     answers = [(status, {"Location": "/"})]
     async with FakeCollector(answers=list(answers)) as collector, pushing(feed, collector.url) as push:
         feed.publish(taken(1.0))
@@ -182,7 +182,7 @@ async def test_a_refusal_waits_for_the_next_interval(status: int, reason: str) -
 
 
 async def test_what_a_collector_rejects_is_shown() -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     async with FakeCollector(rejects=3) as collector, pushing(feed, collector.url) as push:
         feed.publish(taken(2.0))
         await until(lambda: push.errors)
@@ -191,7 +191,7 @@ async def test_what_a_collector_rejects_is_shown() -> None:
 
 
 async def test_a_slow_collector_is_given_up_and_a_newer_snapshot_takes_its_place() -> None:
-    feed = Feed(taken(1.0))
+    feed = SnapshotFeed(taken(1.0))
     async with FakeCollector(delay=5.0) as collector, pushing(feed, collector.url, timeout=0.1) as push:
         feed.publish(taken(2.0))
         await until(lambda: push.errors["deadline"])

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from podgpu.agent.accounts import GRACE_SECONDS
+from podgpu.agent.books import GRACE_SECONDS
 
 Object = dict[str, Any]
 Key = tuple[str, ...]

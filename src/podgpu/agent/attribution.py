@@ -15,20 +15,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu import sharing
-from podgpu.agent.accounts import Accounts
+from podgpu.agent.books import Books
+from podgpu.agent.claims import Disambiguation, NodeClaims, RememberedClaims, excused, find_claims
+from podgpu.agent.intervals import IntervalMeter
+from podgpu.agent.inventory import InventoryCollector, LatestReply
 from podgpu.agent.join import Join
-from podgpu.agent.lookout import Lookout
-from podgpu.agent.lookout.processor_time import ProcessorTime
-from podgpu.agent.meter import Meter
 from podgpu.agent.owners import Owners
-from podgpu.agent.rights import Rights, excused, found
-from podgpu.agent.rights.remembered import Remembered
-from podgpu.agent.rights.stock import Latest, Stock
-from podgpu.agent.rights.witness import Witness
-from podgpu.agent.roster import Roster
-from podgpu.agent.workload_names import WorkloadNames
-from podgpu.ledger.account import Interval, Sheet
+from podgpu.agent.pods import PodSources, WorkloadNames
+from podgpu.agent.sampling_checks import ProcessorTime
+from podgpu.agent.switch_log import SwitchLogs
 from podgpu.ledger.book import book
+from podgpu.ledger.cycle import CycleBooks, Interval
 from podgpu.ledger.mps import servers
 from podgpu.model import (
     Allocation,
@@ -86,7 +83,7 @@ class Attribution:
         books_outsiders: bool = False,
         workloads: WorkloadSource | None = None,
         pod_labels: Sequence[str] = (),
-        lookout: Lookout | None = None,
+        switch_logs: SwitchLogs | None = None,
         recent: EndedProcessSource | None = None,
         processor_time: ProcessorTime | None = None,
         to_close: Sequence[Closable] = (),
@@ -97,7 +94,7 @@ class Attribution:
         """
         self._systems = sharing.systems()
         self._patience = interval / 2
-        self._stock = Stock(
+        self._stock = InventoryCollector(
             patience=self._patience,
             systems=self._systems,
             allocations=allocations,
@@ -108,18 +105,18 @@ class Attribution:
         )
         self._recent = recent
         self._owners = Owners(processes, outsiders, books_outsiders=books_outsiders, recent=recent)
-        self._roster = Roster(pod_sources)
+        self._roster = PodSources(pod_sources)
         self._workloads = WorkloadNames(workloads, self._patience) if workloads else None
         self._pod_labels = frozenset(pod_labels)
-        self._lookout = lookout
+        self._switch_logs = switch_logs
         self._processor_time = processor_time
-        self._to_close = [*to_close, *([lookout] if lookout else [])]
-        self._meter = Meter(interval)
-        self._accounts = Accounts()
-        self._witness = Witness()
-        self._remembered = Remembered(state)
-        self._saved = Latest(self._remembered.save, min(SAVE_SECONDS, self._patience))
-        self._rights = Rights(Inventory(()), self._systems, (), {})
+        self._to_close = [*to_close, *([switch_logs] if switch_logs else [])]
+        self._meter = IntervalMeter(interval)
+        self._accounts = Books()
+        self._witness = Disambiguation()
+        self._remembered = RememberedClaims(state)
+        self._saved = LatestReply(self._remembered.save, min(SAVE_SECONDS, self._patience))
+        self._rights = NodeClaims(Inventory(()), self._systems, (), {})
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
 
@@ -140,7 +137,7 @@ class Attribution:
 
     async def release(self, seconds: float) -> bool:
         """Let go of the driver for a while, as far as anything here holds it."""
-        return await self._lookout.release(seconds) if self._lookout else True
+        return await self._switch_logs.release(seconds) if self._switch_logs else True
 
     @property
     def errors(self) -> Counter[tuple[str, str]]:
@@ -150,22 +147,22 @@ class Attribution:
             counts.update({(part.name, reason): count for reason, count in part.errors.items()})
         if recent := self._recent:
             counts.update({(recent.name, reason): count for reason, count in recent.errors.items()})
-        if look := self._lookout:
+        if look := self._switch_logs:
             counts.update({(look.name, reason): count for reason, count in look.errors.items()})
         return counts
 
     @property
     def watched(self) -> Callable[[], Mapping[str, bool]] | None:
         """Names the cards whose log of context switches is open, and whether it decides. None if none is ever read."""
-        look = self._lookout
+        look = self._switch_logs
         return (lambda: look.open) if look else None
 
     def forget(self, cards: Iterable[str]) -> None:
         cards = tuple(cards)
         self._meter.forget(cards)
         self._accounts.forget(cards)
-        if self._lookout:
-            self._lookout.forget(cards)
+        if self._switch_logs:
+            self._switch_logs.forget(cards)
 
     async def attribute(
         self,
@@ -177,8 +174,8 @@ class Attribution:
     ) -> Attributed:
         """Book everything. `reported` is what the source of the numbers, the `reporter`, says about who holds what."""
         pods = self._roster.pods()
-        if self._lookout:
-            devices = await self._lookout.watch(devices)
+        if self._switch_logs:
+            devices = await self._switch_logs.watch(devices)
         inventory = await self._stock.take(devices, pods, reported, reporter)
         able = self._able(devices)
         answering = [device for device in able if device.fault is None]
@@ -208,7 +205,7 @@ class Attribution:
 
     async def _rights_to(
         self, inventory: Inventory, devices: Sequence[Device], holders: Mapping[int, Holder]
-    ) -> Rights:
+    ) -> NodeClaims:
         """Return the same rights as before, unless the inventory has changed or what processes show of it."""
         last = self._rights
         is_new = inventory is not last.inventory
@@ -216,7 +213,7 @@ class Attribution:
         settled = self._witness.settle(asked, devices, holders)
         if is_new or settled != last.settled:
             before = self._remembered.before(last.claims)
-            find = partial(found, inventory, self._systems, asked, settled, before)
+            find = partial(find_claims, inventory, self._systems, asked, settled, before)
             many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
             self._rights = await asyncio.to_thread(find) if many else find()
             self._remembered.keep(self._rights.claims, inventory.pods)
@@ -242,12 +239,12 @@ class Attribution:
     def _sheets(
         self,
         devices: Sequence[Device],
-        rights: Rights,
+        rights: NodeClaims,
         holders: Mapping[int, Holder],
         served: Mapping[str, Collection[int]],
-    ) -> list[tuple[Sheet, Interval]]:
+    ) -> list[tuple[CycleBooks, Interval]]:
         """`served` are the PIDs of MPS servers by card. All devices answer."""
-        sheets: list[tuple[Sheet, Interval]] = []
+        sheets: list[tuple[CycleBooks, Interval]] = []
         for device in devices:
             interval = self._meter.interval(device) or Interval(elapsed_us=0)
             books = self._accounts.cards.get(device.gpu.uuid)
@@ -258,8 +255,8 @@ class Attribution:
             sheets.append((self._sheet(device, interval, claims, holders, serve), interval))
         if self._processor_time:
             self._processor_time.note(sheet for sheet, _ in sheets)
-        if self._lookout:
-            self._lookout.note(sheet for sheet, _ in sheets)
+        if self._switch_logs:
+            self._switch_logs.note(sheet for sheet, _ in sheets)
         return sheets
 
     def _sheet(
@@ -269,8 +266,8 @@ class Attribution:
         claims: Iterable[Claim],
         holders: Mapping[int, Holder],
         serve: Collection[int],
-    ) -> Sheet:
-        look = self._lookout
+    ) -> CycleBooks:
+        look = self._switch_logs
         evidence = look.evidence(device, interval) if look else None
         if look and evidence:
             sheet = book(device, interval, claims, holders, serve, evidence)
@@ -291,8 +288,8 @@ class Attribution:
         for status in own:
             if status.fault:
                 self._errors[status.name, status.fault.reason] += 1
-        if self._lookout:
-            own.append(self._lookout.status())
+        if self._switch_logs:
+            own.append(self._switch_logs.status())
         return [*self._stock.statuses(), *(source.status() for source in self._roster.sources), *own]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct, field
 
-from podgpu.agent.meter import MOST_OVER_LIMIT
+from podgpu.agent.intervals import MOST_OVER_LIMIT
 from podgpu.catalog import CATALOG
 from podgpu.catalog.health import CLOCK_EVENTS_RECENT, WINDOW_SECONDS, XID_ERRORS_RECENT
 from podgpu.catalog.row import Kind, Scope
@@ -22,7 +22,7 @@ BELIEVED_JUMPS = 3  # readings in a row
 SeriesKey = tuple[str, tuple[str, ...]]
 
 
-class Past(Struct):
+class CounterState(Struct):
     """What is kept of one card: each counter's last value, what it had before resets and what was shown; and its XIDs.
 
     `jumps` counts readings in a row of an energy that the card cannot have drawn since `energy_at`. `recent` has what
@@ -44,7 +44,7 @@ class Counters:
     """Carries each device counter over resets: a deep fall means that the card or driver began again at zero."""
 
     def __init__(self) -> None:
-        self._pasts: dict[str, Past] = {}
+        self._pasts: dict[str, CounterState] = {}
 
     def note(self, events: Iterable[XidEvent]) -> None:
         for event in events:
@@ -69,14 +69,14 @@ class Counters:
         for card in cards:
             self._pasts.pop(card, None)
 
-    def _past(self, uuid: str) -> Past:
+    def _past(self, uuid: str) -> CounterState:
         past = self._pasts.get(uuid)
         if past is None:
-            past = self._pasts[uuid] = Past()
+            past = self._pasts[uuid] = CounterState()
         return past
 
 
-def _is_possible(past: Past, energy: Reading, device: Device) -> bool:
+def _is_possible(past: CounterState, energy: Reading, device: Device) -> bool:
     """A card draws no more than its limit, apart from moments. A counter that stays above it was set anew."""
     last, limit = past.last.get((ENERGY, energy.labels)), _power_limit(device)
     seconds = device.at - past.energy_at
@@ -102,7 +102,7 @@ def _power_limit(device: Device) -> float | None:
     return next((one.value for one in device.readings if one.metric == "power_limit_watts"), None)
 
 
-def _steady(past: Past, reading: Reading) -> Reading:
+def _steady(past: CounterState, reading: Reading) -> Reading:
     key = (reading.metric, reading.labels)
     last = past.last.get(key, 0.0)
     value = reading.value if _is_reset(reading.value, last) else max(reading.value, last)
@@ -114,7 +114,7 @@ def _steady(past: Past, reading: Reading) -> Reading:
     return Reading(reading.metric, past.shown[key], reading.labels)
 
 
-def _xid_readings(past: Past) -> Iterator[Reading]:
+def _xid_readings(past: CounterState) -> Iterator[Reading]:
     for xid, count in sorted(past.xids.items()):
         yield Reading("xid_errors_total", count, (str(xid),))
     if past.last_xid:
@@ -122,7 +122,7 @@ def _xid_readings(past: Past) -> Iterator[Reading]:
         yield Reading("xid_last_code", past.last_xid.xid)
 
 
-def _recent(past: Past, device: Device) -> Iterator[Reading]:
+def _recent(past: CounterState, device: Device) -> Iterator[Reading]:
     """What happened within the window: XIDs, and readings with each reason for the clocks."""
     if device.fault:
         return
@@ -136,3 +136,32 @@ def _recent(past: Past, device: Device) -> Iterator[Reading]:
         Counter((metric, label) for _, metric, label in past.recent).items()
     ):
         yield Reading(metric, float(number), (label,))
+
+
+GRACE_SECONDS = 3600.0
+MOST_CARDS = 256
+
+
+class SeenCards:
+    """One for the whole agent: whoever keeps something about cards forgets those that this names.
+
+    Beyond `most` cards, those longest unseen are forgotten before their time.
+    """
+
+    def __init__(self, most: int = MOST_CARDS) -> None:
+        self._most = most
+        self._seen_at: dict[str, float] = {}  # the longest unseen first
+
+    def note(self, cards: Iterable[str], now: float) -> list[str]:
+        """Note that these cards are here, and return those to forget."""
+        for card in cards:
+            self._seen_at.pop(card, None)
+            self._seen_at[card] = now
+        gone: list[str] = []
+        for card, seen_at in self._seen_at.items():
+            if now - seen_at <= GRACE_SECONDS and len(self._seen_at) - len(gone) <= self._most:
+                break
+            gone.append(card)
+        for card in gone:
+            del self._seen_at[card]
+        return gone

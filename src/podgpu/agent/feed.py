@@ -1,10 +1,11 @@
-"""The newest snapshot, and a way to wait for the next one."""
+"""The newest snapshot of a node, and a way to wait for the next one."""
 
-from podgpu import feed
+from podgpu.feed import Feed
 from podgpu.model import Snapshot
 
 
-class Feed(feed.Feed[Snapshot]):
+class SnapshotFeed(Feed[Snapshot]):
     @property
     def snapshot(self) -> Snapshot:
+        """The newest one, the same object until there is a newer one."""
         return self.newest

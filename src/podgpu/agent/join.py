@@ -6,11 +6,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.agent.accounts import CardBooks, Totals
-from podgpu.agent.draw import Draw
-from podgpu.ledger.account import Account, Sheet
+from podgpu.agent.books import CardBooks, Totals
+from podgpu.ledger.cycle import CycleBooks, TenantKey
 from podgpu.ledger.instance import parts_of
 from podgpu.model import (
     Ability,
@@ -29,6 +29,32 @@ from podgpu.model import (
 
 ENERGY = "energy_joules_total"
 ACTIVITY = frozenset({"utilization_ratio", "graphics_engine_active_ratio"})
+
+
+DECIMALS = 6  # of a watt
+
+
+class PowerSplit(Struct, frozen=True, kw_only=True):
+    """`energy_mj` is what the card's counter moved by the last time it moved, in `energy_us` if that is known.
+
+    `power_watts` is the card's own reading, None if it has none. Then power is energy over its time.
+    """
+
+    energy_mj: int | None = None
+    energy_us: int | None = None
+    power_watts: float | None = None
+
+    def watts(self, part_mj: int | None) -> float | None:
+        """Return the power of whoever was booked this part of the energy, None if that is unknown."""
+        if part_mj is None or self.energy_mj is None:
+            return None
+        if self.power_watts is None:
+            return part_mj * 1e3 / self.energy_us if self.energy_us else None
+        if self.energy_mj == 0:
+            return None  # nothing says how the power is divided
+        if part_mj == self.energy_mj:
+            return self.power_watts
+        return round(self.power_watts * part_mj / self.energy_mj, DECIMALS)
 
 
 def bare(device: Device) -> Card:
@@ -91,7 +117,9 @@ class Join:
             excused=self._excused.get(device.gpu.uuid, ()),
         )
 
-    def _tenant(self, account: Account, books: CardBooks, draw: Draw, claims: Iterable[Claim]) -> Tenant:
+    def _tenant(
+        self, account: TenantKey, books: CardBooks, draw: PowerSplit, claims: Iterable[Claim]
+    ) -> Tenant:
         totals = books.tenants.get(account, _NOTHING)
         idle, claims, uid = _idle(totals, books), tuple(claims), account.container.pod_uid
         return Tenant(
@@ -106,7 +134,7 @@ class Join:
             vgpu=self._vgpu(account),
         )
 
-    def _vgpu(self, account: Account) -> VirtualGpu | None:
+    def _vgpu(self, account: TenantKey) -> VirtualGpu | None:
         """A tenant can write any card into its library's file: it counts where the container is a tenant."""
         if account.mig or not account.container.pod_uid or not self._vgpus:
             return None
@@ -143,28 +171,28 @@ def _balance(books: CardBooks) -> Balance:
     )
 
 
-def _switching_ratio(sheet: Sheet) -> float | None:
+def _switching_ratio(sheet: CycleBooks) -> float | None:
     """Of the time that the log is about, which ends a little before the cycle does. It has every moment only once."""
     if sheet.switching_us is None or not sheet.logged_us:
         return None
     return sheet.switching_us / sheet.logged_us
 
 
-def _busy_ratio(sheet: Sheet) -> float | None:
+def _busy_ratio(sheet: CycleBooks) -> float | None:
     return min(sheet.busy_us / sheet.elapsed_us, 1.0) if sheet.knows_busy and sheet.elapsed_us else None
 
 
-def _draw(device: Device, books: CardBooks) -> Draw:
+def _draw(device: Device, books: CardBooks) -> PowerSplit:
     if books.sheet is None:
-        return Draw()
+        return PowerSplit()
     power = next((one.value for one in device.readings if one.metric == "power_watts"), None)
-    return Draw(energy_mj=books.moved_mj, energy_us=books.moved_us, power_watts=power)
+    return PowerSplit(energy_mj=books.moved_mj, energy_us=books.moved_us, power_watts=power)
 
 
-def _by_account(claims: Iterable[Claim]) -> dict[Account, list[Claim]]:
-    found: dict[Account, list[Claim]] = {}
+def _by_account(claims: Iterable[Claim]) -> dict[TenantKey, list[Claim]]:
+    found: dict[TenantKey, list[Claim]] = {}
     for claim in claims:
-        found.setdefault(Account(claim.gpu, claim.mig, claim.container), []).append(claim)
+        found.setdefault(TenantKey(claim.gpu, claim.mig, claim.container), []).append(claim)
     return found
 
 
@@ -176,7 +204,7 @@ def _idle(totals: Totals, books: CardBooks) -> bool | None:
     return True if books.sheet.is_watched else None
 
 
-def _booking(totals: Totals, draw: Draw, *, idle: bool | None) -> Booking:
+def _booking(totals: Totals, draw: PowerSplit, *, idle: bool | None) -> Booking:
     entry = totals.entry
     counters = Booking(
         method=totals.method,
@@ -207,7 +235,7 @@ def _booking(totals: Totals, draw: Draw, *, idle: bool | None) -> Booking:
     )
 
 
-def _rests(books: CardBooks, draw: Draw) -> Iterator[Rest]:
+def _rests(books: CardBooks, draw: PowerSplit) -> Iterator[Rest]:
     """Energy that was booked to nobody who is still there is unknown: it may belong to a party that has ended."""
     known = [totals.moved_mj or 0 for totals in (*books.tenants.values(), *books.rest.values())]
     lost_mj = (books.moved_mj or 0) - sum(known)

@@ -10,10 +10,9 @@ from typing import Protocol
 import msgspec
 
 from podgpu import __version__, log
-from podgpu.agent.attendance import MOST_CARDS, Attendance
 from podgpu.agent.attribution import Attributed, Attribution
-from podgpu.agent.counters import Counters
-from podgpu.agent.feed import Feed
+from podgpu.agent.counters import MOST_CARDS, Counters, SeenCards
+from podgpu.agent.feed import SnapshotFeed
 from podgpu.agent.join import bare
 from podgpu.insight import Terms, conclude
 from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
@@ -23,7 +22,7 @@ from podgpu.supervise import Supervisor, Work, is_crash
 STALE_INTERVALS = 3  # nothing older is served
 
 
-class Companion(Protocol):
+class BackgroundPart(Protocol):
     """A part beside the reading, such as a push of what was read. Its state is in each snapshot."""
 
     @property
@@ -35,7 +34,7 @@ class Companion(Protocol):
     async def close(self) -> None: ...
 
 
-class Agent:
+class Agent(SnapshotFeed):
     """Reads, books and publishes. A source that fails leaves a snapshot that says so."""
 
     name = "attribution"  # the part it stands for, should booking break
@@ -58,10 +57,10 @@ class Agent:
         self._address = address
         self._source = source
         self._attribution = attribution
-        self._companions: list[Companion] = []
+        self._companions: list[BackgroundPart] = []
         self._node = node
         self._interval = interval
-        self._attendance = Attendance(MOST_CARDS)
+        self._attendance = SeenCards(MOST_CARDS)
         self._counters = Counters()
         self._gpus: dict[str, Gpu] = {}  # those that are not forgotten
         self._errors: Counter[tuple[str, str]] = Counter()
@@ -69,18 +68,9 @@ class Agent:
         self._wake = asyncio.Event()
         self._expiry: asyncio.TimerHandle | None = None
         self._logged: dict[str, str] = {}
-        self._feed = Feed(self._snapshot(Report(fault=Fault(reason="starting")), Attributed()))
+        super().__init__(self._snapshot(Report(fault=Fault(reason="starting")), Attributed()))
 
-    @property
-    def snapshot(self) -> Snapshot:
-        """The newest one, the same object until there is a newer one. It is never older than three intervals."""
-        return self._feed.snapshot
-
-    async def changed(self, seen: Snapshot) -> Snapshot:
-        """Return the newest snapshot once it is another than `seen`."""
-        return await self._feed.changed(seen)
-
-    def attach(self, companion: Companion) -> None:
+    def attach(self, companion: BackgroundPart) -> None:
         """Let a part run with the agent and show its state. Comes before `run`."""
         self._companions.append(companion)
 
@@ -134,7 +124,7 @@ class Agent:
         attributed = await self._attributed(self._carried(report, taken), report, wall)
         snapshot = self._snapshot(report, attributed, wall)
         self._count_errors(report, attributed)
-        self._feed.publish(msgspec.structs.replace(snapshot, errors=self._error_counts()))
+        self.publish(msgspec.structs.replace(snapshot, errors=self._error_counts()))
         self._expire_at(taken + STALE_INTERVALS * self._interval)
         self.ready = True
         self._log_changes(snapshot)
@@ -207,7 +197,7 @@ class Agent:
         last = self.snapshot
         parts = self.supervisor.shown(last.parts)
         shown = msgspec.structs.replace(last, parts=parts, errors=self._error_counts())
-        self._feed.publish(conclude(shown, self._terms))
+        self.publish(conclude(shown, self._terms))
 
     def _expire_at(self, when: float) -> None:
         """Set the alarm for the time from which the snapshot must not be served any more."""
@@ -223,7 +213,7 @@ class Agent:
             fresh = {part.name for part in stale.parts}
             others = [part for part in last.parts if part.name not in fresh]
             shown = msgspec.structs.replace(stale, parts=(*stale.parts, *others), errors=last.errors)
-            self._feed.publish(conclude(shown, self._terms))
+            self.publish(conclude(shown, self._terms))
 
     def _count_errors(self, report: Report, attributed: Attributed) -> None:
         """Count what nobody else does: the parts of attribution keep their own counts."""

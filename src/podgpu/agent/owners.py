@@ -1,18 +1,62 @@
 """Whose each process on a GPU is: its cgroup's owner, with the names of the pod and the container."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import is_not
 
+import msgspec
 from msgspec.structs import replace
 
 from podgpu.host.kubepods import QOS, CgroupStyle, style_of
 from podgpu.ledger.mps import CLIENT, may_serve
-from podgpu.ledger.names import Directory
-from podgpu.model import ContainerRef, Device, Holder, PartStatus, Pod
+from podgpu.model import ContainerRef, Device, Holder, Owner, PartStatus, Pod
 from podgpu.model.ports import EndedProcessSource, OutsiderNames, ProcessSource
 
 OUTSIDE = ("host", "container")
+
+
+class ContainerNames:
+    """Pods by UID. A static pod's cgroup carries a hash; the API server knows the pod by another UID.
+
+    `others` are lists that may be ahead of the best: whoever they name is named, and no id is ever another container's.
+    """
+
+    def __init__(self, pods: Iterable[Pod], others: Iterable[Iterable[Pod]] = ()) -> None:
+        pods = tuple(pods)
+        further = [pod for listed in others for pod in listed]
+        self._pods = {pod.static_hash: pod for pod in pods if pod.static_hash}
+        # Whoever may make a pod may write a static pod's hash on it: what two claim is neither's.
+        for claimed, count in Counter(pod.static_hash for pod in pods).items():
+            if count > 1:
+                self._pods.pop(claimed, None)
+        # The API server's UID of a static pod counts, not the hash that its log folder is named after.
+        static = {pod.uid: pod for pod in further if pod.static_hash}
+        self._pods = static | self._pods | {pod.uid: pod for pod in further if not pod.static_hash}
+        self._pods |= {pod.uid: pod for pod in pods}
+        self._ids: dict[str, dict[str, str]] = {}
+        for pod in (*further, *pods):
+            ids = {one.container_id: one.name for one in pod.containers if one.container_id}
+            self._ids.setdefault(pod.uid, {}).update(ids)
+
+    def named(self, holder: Holder) -> Holder:
+        """Return the holder with its container's name, if its pod is known and knows the container."""
+        owner = holder.owner
+        pod = self._pods.get(owner.pod_uid or "") if owner and holder.kind == "pod" else None
+        if pod is None or owner is None:
+            return holder
+        name = _container(pod, owner, self._ids[pod.uid])
+        if name is None:
+            return msgspec.structs.replace(holder, reason="not_in_pod")
+        return msgspec.structs.replace(holder, container=ContainerRef(pod.namespace, pod.name, name, pod.uid))
+
+    def knows(self, holder: Holder) -> bool:
+        """Whether a list has the id of the holder's container. A process that is in no container has none."""
+        owner = holder.owner
+        pod = self._pods.get(owner.pod_uid or "") if owner else None
+        if pod is None or owner is None:
+            return False
+        return not owner.container_id or owner.container_id in self._ids[pod.uid]
 
 
 class Owners:
@@ -33,7 +77,7 @@ class Owners:
         self._last: dict[int, Holder] = {}
         self._style: CgroupStyle | None = None
         self._lists: tuple[tuple[Pod, ...], ...] = ()
-        self._directory = Directory(())
+        self._directory = ContainerNames(())
 
     @property
     def status(self) -> PartStatus | None:
@@ -99,10 +143,10 @@ class Owners:
             if pid in self._last:
                 self._last[pid] = replace(self._last[pid], mps=self._processes.mps(pid))
 
-    def _directory_of(self, pods: tuple[Pod, ...], others: tuple[tuple[Pod, ...], ...]) -> Directory:
+    def _directory_of(self, pods: tuple[Pod, ...], others: tuple[tuple[Pod, ...], ...]) -> ContainerNames:
         lists = (pods, *others)
         if len(lists) != len(self._lists) or any(map(is_not, lists, self._lists)):
-            self._lists, self._directory = lists, Directory(pods, others)
+            self._lists, self._directory = lists, ContainerNames(pods, others)
         return self._directory
 
     def _remembered(
@@ -117,7 +161,7 @@ class Owners:
         recent.expect()
         return recent.holder(holder.pid, seen_at) or holder
 
-    def _named(self, pid: int, holder: Holder, directory: Directory, *, is_listed: bool) -> Holder:
+    def _named(self, pid: int, holder: Holder, directory: ContainerNames, *, is_listed: bool) -> Holder:
         """A process that has just ended is still whose it was a cycle ago, whoever has its PID by now.
 
         One that lives keeps its name when its pod is no longer listed: it may outlive a pod deleted by force.
@@ -144,3 +188,22 @@ def _style(holders: Iterable[Holder]) -> CgroupStyle | None:
     """A pod counts only if its status lists the container: anybody may name cgroups after a pod."""
     lines = (style_of(one.cgroup, one.owner) for one in holders if one.kind == "pod" and one.container)
     return next(filter(None, lines), None)
+
+
+def _container(pod: Pod, owner: Owner, ids: Mapping[str, str]) -> str | None:
+    """Name the container by its id. None if the ids of the pod's containers are known and this is none of them.
+
+    A pod's list may be behind: an id that it does not know yet is that of the only container that can have started
+    again. Where no ids are known, a container's name is left out unless the pod has only one.
+    """
+    if not ids:
+        return pod.containers[0].name if len(pod.containers) == 1 else ""
+    if owner.container_id in (None, "") or owner.container_id in ids:
+        return ids.get(owner.container_id or "")
+    return _restarted(pod)
+
+
+def _restarted(pod: Pod) -> str | None:
+    """Name the only container that runs or will. Init containers that have ended do not run beside it."""
+    living = [one for one in pod.containers if one.running or not (one.is_init or one.is_ephemeral)]
+    return living[0].name if len(living) == 1 and not (living[0].is_init or pod.finished) else None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from podgpu import log
-from podgpu.agent.feed import Feed
+from podgpu.agent.feed import SnapshotFeed
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
 from podgpu.sources import Playing
@@ -13,7 +13,7 @@ from podgpu.supervise import Supervisor
 MOST_WAIT_SECONDS = 0.5  # a pause or another speed may come at any time
 
 
-class Playback:
+class Playback(SnapshotFeed):
     """`take` makes a snapshot of a recorded document."""
 
     ready = True
@@ -24,14 +24,7 @@ class Playback:
         self.supervisor = Supervisor()
         self._take = take
         self._shown = player.number
-        self._feed = Feed(self._snapshot())
-
-    @property
-    def snapshot(self) -> Snapshot:
-        return self._feed.snapshot
-
-    async def changed(self, seen: Snapshot) -> Snapshot:
-        return await self._feed.changed(seen)
+        super().__init__(self._snapshot())
 
     async def run(self) -> None:
         while True:
@@ -44,7 +37,7 @@ class Playback:
             return
         self._shown = number
         try:
-            self._feed.publish(self._snapshot())
+            self.publish(self._snapshot())
         except UserError as error:
             log.warning("this moment cannot be shown", error=error)
 

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 
 from podgpu import sharing
 from podgpu.agent.attribution import Attribution
-from podgpu.agent.lookout import Lookout
-from podgpu.agent.lookout.processor_time import ProcessorTime
-from podgpu.agent.loop import Agent, Companion
+from podgpu.agent.loop import Agent, BackgroundPart
 from podgpu.agent.playback import Playback
+from podgpu.agent.sampling_checks import ProcessorTime
+from podgpu.agent.switch_log import SwitchLogs
 from podgpu.assembly import insight_terms, machine
 from podgpu.assembly.api_server import open_api_server
 from podgpu.config import Config
@@ -132,7 +132,7 @@ def _attribution_by_source(config: Config, residents: NodeSources) -> Attributio
         processes=residents.processes,
         workloads=residents.workloads,
         pod_labels=config.kube_pod_labels,
-        lookout=Lookout(residents.switches, always=False),
+        switch_logs=SwitchLogs(residents.switches, always=False),
     )
 
 
@@ -164,16 +164,16 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
         state=config.path_state,
         workloads=workloads,
         pod_labels=config.kube_pod_labels,
-        lookout=_lookout(config),
+        switch_logs=_switch_logs(config),
         processor_time=ProcessorTime(partial(processor_time_us, machine.procfs(config))),
         to_close=[part for part in (allocations, workloads, api) if part],
     )
 
 
-def _lookout(config: Config) -> Lookout | None:
+def _switch_logs(config: Config) -> SwitchLogs | None:
     if config.switches == "off":
         return None
-    return Lookout(Watcher(), always=config.switches == "on", checks_only=config.switches == "check")
+    return SwitchLogs(Watcher(), always=config.switches == "on", checks_only=config.switches == "check")
 
 
 def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
@@ -189,7 +189,7 @@ def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:
     return sources
 
 
-def open_push(config: Config, agent: Agent) -> Companion | None:
+def open_push(config: Config, agent: Agent) -> BackgroundPart | None:
     to = destination(machine.environment())
     if to is None:
         return None

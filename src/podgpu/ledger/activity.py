@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from podgpu.ledger.account import Account, Interval, Party
 from podgpu.ledger.band import LOOK_US
+from podgpu.ledger.cycle import Interval, Party, TenantKey
 from podgpu.ledger.instance import GpuInstance, gpu_instances
 from podgpu.ledger.reserved import PARTS, Reserved
 from podgpu.ledger.residency import Residency
@@ -213,10 +213,10 @@ def _of_those_seen(device: Device, usages: Mapping[Party, Usage], busy: int | No
     return _by_measure(usages, busy)
 
 
-def _by_reservation(parties: Sequence[Party], shares: Mapping[Account, int], whole: int) -> Weights:
+def _by_reservation(parties: Sequence[Party], shares: Mapping[TenantKey, int], whole: int) -> Weights:
     """Among parties that cannot be measured. One without a claim leaves the others no more than their claims."""
     claimed: dict[Party, int] = {
-        party: shares[party] for party in parties if isinstance(party, Account) and shares.get(party)
+        party: shares[party] for party in parties if isinstance(party, TenantKey) and shares.get(party)
     }
     if not claimed:
         return Weights(

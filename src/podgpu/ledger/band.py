@@ -21,7 +21,7 @@ from math import sqrt
 
 from msgspec import Struct, field
 
-from podgpu.ledger.account import Account, Entry, Party, Sheet
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Party, TenantKey
 from podgpu.model import Band
 
 PERIOD_US = 60_000_000  # long enough for 300 looks
@@ -36,7 +36,7 @@ BY_LOOKS = frozenset({"measured", ""})  # without a method nothing is booked: no
 Group = tuple[str, str]
 
 
-class Looks(Struct, kw_only=True):
+class SampleEvidence(Struct, kw_only=True):
     """What looks say about one party, over the cycles in which it could have run: it had processes on the card.
 
     `cpu_us` is the processor time of its processes, `holds` whether they held memory. `evades` and `is_honest` are what
@@ -85,10 +85,10 @@ class Looks(Struct, kw_only=True):
         return round(self.active_mj * min(share * self.elapsed_us / self.busy_us, 1.0)) if self.busy_us else 0
 
 
-class Line(Struct, kw_only=True):
+class PartyEvidence(Struct, kw_only=True):
     """One party's evidence so far: by looks, and `least` and `most` of the cycles that had none."""
 
-    looks: Looks = field(default_factory=Looks)
+    looks: SampleEvidence = field(default_factory=SampleEvidence)
     booked_us: int = 0
     booked_mj: int = 0
     idle_mj: int = 0
@@ -127,13 +127,13 @@ class Period(Struct, kw_only=True):
     """The cycles of one card since the period began."""
 
     elapsed_us: int = 0
-    lines: dict[Party, Line] = field(default_factory=dict)
+    lines: dict[Party, PartyEvidence] = field(default_factory=dict)
 
-    def add(self, sheet: Sheet) -> None:
+    def add(self, sheet: CycleBooks) -> None:
         self.elapsed_us += sheet.elapsed_us
         named_us = sum(entry.named_us or 0 for entry in sheet.entries.values())
         for party, entry in sheet.entries.items():
-            line = self.lines.get(party) or self.lines.setdefault(party, Line())
+            line = self.lines.get(party) or self.lines.setdefault(party, PartyEvidence())
             line.booked_us += entry.busy_us
             line.booked_mj += entry.energy_mj
             line.idle_mj += entry.idle_mj
@@ -171,7 +171,7 @@ class Period(Struct, kw_only=True):
         }
 
 
-def _shared(party: Party, entry: Entry, sheet: Sheet) -> tuple[int, int]:
+def _shared(party: Party, entry: CycleBooking, sheet: CycleBooks) -> tuple[int, int]:
     """Return busy time and active energy of all who cannot be separated from the party.
 
     They are on its instance, under its MPS server or, where nothing at all was measured, on the card.
@@ -182,16 +182,16 @@ def _shared(party: Party, entry: Entry, sheet: Sheet) -> tuple[int, int]:
     return sum(one.busy_us for one in beside), sum(one.energy_mj - one.idle_mj for one in beside)
 
 
-def _group(party: Party, entry: Entry) -> Group:
-    return (party.mig if isinstance(party, Account) else ""), entry.method
+def _group(party: Party, entry: CycleBooking) -> Group:
+    return (party.mig if isinstance(party, TenantKey) else ""), entry.method
 
 
-def _may_have_run(entry: Entry, sheet: Sheet) -> bool:
+def _may_have_run(entry: CycleBooking, sheet: CycleBooks) -> bool:
     """Whoever certainly has no process on the card did not run there."""
     return bool(entry.processes) or not sheet.is_watched
 
 
-def _add_looks(looks: Looks, entry: Entry, sheet: Sheet, named_us: int) -> None:
+def _add_looks(looks: SampleEvidence, entry: CycleBooking, sheet: CycleBooks, named_us: int) -> None:
     if _may_have_run(entry, sheet):
         taken = sheet.elapsed_us / LOOK_US
         looks.taken += taken
@@ -205,7 +205,7 @@ def _add_looks(looks: Looks, entry: Entry, sheet: Sheet, named_us: int) -> None:
         looks.is_honest |= entry.sampling is not None and not entry.sampling.evades
 
 
-def _add_exact(line: Line, entry: Entry) -> None:
+def _add_exact(line: PartyEvidence, entry: CycleBooking) -> None:
     active_mj = entry.energy_mj - entry.idle_mj
     line.least_us += entry.busy_us
     line.most_us += entry.busy_us
@@ -213,7 +213,7 @@ def _add_exact(line: Line, entry: Entry) -> None:
     line.most_mj += active_mj
 
 
-def _add_proven(line: Line, entry: Entry, sheet: Sheet) -> None:
+def _add_proven(line: PartyEvidence, entry: CycleBooking, sheet: CycleBooks) -> None:
     line.least_us += entry.least_us
     line.most_us += entry.most_us
     if sheet.busy_us:

@@ -7,8 +7,8 @@ energy   the idle part by reserved share, the active part by the same weights as
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from podgpu.ledger.account import Account, Comparison, Entry, Interval, Party, Sheet
 from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
+from podgpu.ledger.cycle import Comparison, CycleBooking, CycleBooks, Interval, Party, TenantKey
 from podgpu.ledger.instance import gpu_instances, parts_by_instance
 from podgpu.ledger.mps import CLIENT, are_certain
 from podgpu.ledger.reserved import PARTS, Reserved, reserved
@@ -30,7 +30,7 @@ def book(
     holders: Mapping[int, Holder],
     servers: Collection[int] = (),
     evidence: Evidence | None = None,
-) -> Sheet:
+) -> CycleBooks:
     """Book one cycle of a card. `claims` are those on this card, `servers` the PIDs of its MPS servers.
 
     `evidence` is what the driver's log of context switches says, if it is read.
@@ -50,7 +50,7 @@ def book(
     _book_busy(known or 0, weights, entries)
     if known is not None:
         _set_ratios(entries, weights, interval.elapsed_us, is_watched=watched)
-    return Sheet(
+    return CycleBooks(
         gpu=device.gpu.uuid,
         memory_bytes=_book_memory(device, used, entries),
         busy_us=known or 0,
@@ -70,11 +70,11 @@ def book(
 
 def _opened(
     device: Device, interval: Interval, used: Mapping[Party, Usage], rights: Reserved, serve: list[Process]
-) -> dict[Party, Entry]:
+) -> dict[Party, CycleBooking]:
     """Open an entry for each party that has a process or a claim, and one for the MPS servers."""
-    entries: dict[Party, Entry] = {party: Entry() for party in (*used, *rights.claims)}
+    entries: dict[Party, CycleBooking] = {party: CycleBooking() for party in (*used, *rights.claims)}
     if serve:
-        entries[SERVERS] = Entry(processes=serve, running=len(serve))
+        entries[SERVERS] = CycleBooking(processes=serve, running=len(serve))
     _describe(entries, used, rights, interval)
     _describe_instances(device, entries, used, rights)
     return entries
@@ -94,7 +94,10 @@ def _parties(used: Mapping[Party, Usage], serve: Sequence[Process]) -> dict[int,
 
 
 def _resident(
-    used: Mapping[Party, Usage], entries: dict[Party, Entry], parties: Mapping[int, Party], evidence: Evidence
+    used: Mapping[Party, Usage],
+    entries: dict[Party, CycleBooking],
+    parties: Mapping[int, Party],
+    evidence: Evidence,
 ) -> Residency:
     """Find how long each was on the card; of MPS clients only what they had together."""
     there = resident_us(evidence.log, parties) if evidence.log else {}
@@ -106,7 +109,7 @@ def _resident(
 def _compared(
     evidence: Evidence,
     parties: Mapping[int, Party],
-    entries: Mapping[Party, Entry],
+    entries: Mapping[Party, CycleBooking],
     clients: Clients,
     interval: Interval,
 ) -> dict[Party, Comparison]:
@@ -118,7 +121,7 @@ def _compared(
     return compared(evidence, parties, named, interval.elapsed_us)
 
 
-def _book_busy(busy: int, weights: Weights, entries: dict[Party, Entry]) -> None:
+def _book_busy(busy: int, weights: Weights, entries: dict[Party, CycleBooking]) -> None:
     """Divide the busy time, and set what a log proves of each part."""
     for party, method in weights.methods.items():
         _entry(entries, party).method = method
@@ -133,7 +136,7 @@ def _book_busy(busy: int, weights: Weights, entries: dict[Party, Entry]) -> None
 
 
 def _describe(
-    entries: dict[Party, Entry], used: Mapping[Party, Usage], rights: Reserved, interval: Interval
+    entries: dict[Party, CycleBooking], used: Mapping[Party, Usage], rights: Reserved, interval: Interval
 ) -> None:
     for party, entry in entries.items():
         usage = used.get(party)
@@ -141,10 +144,10 @@ def _describe(
             entry.processes = usage.processes
             entry.running = usage.running
             entry.named_us = None if usage.is_client else usage.sm_us
-        if isinstance(party, Account) and party in rights.claims:
+        if isinstance(party, TenantKey) and party in rights.claims:
             entry.claims = rights.claims[party]
             entry.memory_limit_bytes = rights.memory_limits.get(party)
-        if isinstance(party, Account) and party in rights.shares:
+        if isinstance(party, TenantKey) and party in rights.shares:
             # A claim of 0 is one of unknown size.
             entry.share = rights.shares[party] / PARTS or None
             # Nobody knows who held it while nobody watched.
@@ -153,7 +156,7 @@ def _describe(
 
 
 def _describe_instances(
-    device: Device, entries: dict[Party, Entry], used: Mapping[Party, Usage], rights: Reserved
+    device: Device, entries: dict[Party, CycleBooking], used: Mapping[Party, Usage], rights: Reserved
 ) -> None:
     """On MIG the profiling counters are all there is; they are a party's own if it is alone there."""
     for one in gpu_instances(device) if device.instances else ():
@@ -161,22 +164,24 @@ def _describe_instances(
             one, used, rights, visible=False
         )
         for party, entry in entries.items():
-            if isinstance(party, Account) and party.mig in one.migs:
+            if isinstance(party, TenantKey) and party.mig in one.migs:
                 entry.instance_ratio = one.sm_active if parties == [party] else None
 
 
 def _set_ratios(
-    entries: Mapping[Party, Entry], weights: Weights, elapsed_us: int, *, is_watched: bool
+    entries: Mapping[Party, CycleBooking], weights: Weights, elapsed_us: int, *, is_watched: bool
 ) -> None:
     """Set which part of the card's time is booked to each, except where nobody knows what a party did."""
     for party, entry in entries.items():
         is_weighed = party in weights.methods and party not in weights.hidden
         is_away = is_watched and not entry.processes
-        if elapsed_us and (is_weighed or is_away or not isinstance(party, Account)):
+        if elapsed_us and (is_weighed or is_away or not isinstance(party, TenantKey)):
             entry.sm_ratio = min(entry.busy_us / elapsed_us, 1.0)
 
 
-def _book_memory(device: Device, used: Mapping[Party, Usage], entries: dict[Party, Entry]) -> int | None:
+def _book_memory(
+    device: Device, used: Mapping[Party, Usage], entries: dict[Party, CycleBooking]
+) -> int | None:
     """Memory that cannot be measured is absent, and its bytes are booked as unknown."""
     total = next((int(one.value) for one in device.readings if one.metric == "memory_used_bytes"), None)
     known = {party: one.memory_bytes for party, one in used.items() if one.memory_bytes is not None}
@@ -192,7 +197,7 @@ def _book_memory(device: Device, used: Mapping[Party, Usage], entries: dict[Part
 
 
 def _book_energy(
-    interval: Interval, busy: int, weights: Weights, rights: Reserved, entries: dict[Party, Entry]
+    interval: Interval, busy: int, weights: Weights, rights: Reserved, entries: dict[Party, CycleBooking]
 ) -> int:
     """Return how much of the energy is active, beyond what the idle card draws."""
     energy = interval.energy_mj or 0
@@ -228,5 +233,5 @@ def _divided(total: int, weights: Weights) -> dict[Party, int]:
     return split(total, of)
 
 
-def _entry(entries: dict[Party, Entry], party: Party) -> Entry:
-    return entries.setdefault(party, Entry())
+def _entry(entries: dict[Party, CycleBooking], party: Party) -> CycleBooking:
+    return entries.setdefault(party, CycleBooking())

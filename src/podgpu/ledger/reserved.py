@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from podgpu.ledger.account import Account
+from podgpu.ledger.cycle import TenantKey
 from podgpu.model import Claim
 
 PARTS = 1_000_000  # shares are counted in millionths, so that they add up exactly
@@ -16,9 +16,9 @@ class Reserved(Struct, frozen=True, kw_only=True, gc=False):
     Whoever has a claim and no share holds a MIG instance of unknown size.
     """
 
-    shares: dict[Account, int]
-    memory_limits: dict[Account, int]
-    claims: dict[Account, list[Claim]]
+    shares: dict[TenantKey, int]
+    memory_limits: dict[TenantKey, int]
+    claims: dict[TenantKey, list[Claim]]
 
     @property
     def are_sized(self) -> bool:
@@ -27,13 +27,13 @@ class Reserved(Struct, frozen=True, kw_only=True, gc=False):
 
 def reserved(claims: Iterable[Claim], instance_parts: Mapping[str, int | None]) -> Reserved:
     """Add up the claims on one card. A claim on an instance is a claim on that instance's part of the card."""
-    shares: dict[Account, int] = {}
-    limits: dict[Account, int] = {}
-    by_account: dict[Account, list[Claim]] = {}
+    shares: dict[TenantKey, int] = {}
+    limits: dict[TenantKey, int] = {}
+    by_account: dict[TenantKey, list[Claim]] = {}
     for claim in claims:
         if claim.mig and claim.mig not in instance_parts:
             continue
-        account = Account(claim.gpu, claim.mig, claim.container)
+        account = TenantKey(claim.gpu, claim.mig, claim.container)
         card = instance_parts[claim.mig] if claim.mig else PARTS
         if card is not None:
             share = round(min(max(claim.share, 0.0), 1.0) * card)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from podgpu.ledger.account import Party
+from podgpu.ledger.cycle import Party
 from podgpu.model import BusyWindow, Slice, Span, SwitchLog
 
 Piece = tuple[Party, int]  # who was on the card, and for how many nanoseconds

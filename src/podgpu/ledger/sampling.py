@@ -11,7 +11,7 @@ from math import log
 
 from msgspec import Struct
 
-from podgpu.ledger.account import Comparison, Party
+from podgpu.ledger.cycle import Comparison, Party
 from podgpu.ledger.residency import Evidence, blind_in, by_window
 from podgpu.model import Sampling
 
@@ -55,7 +55,7 @@ def compared(
     }
 
 
-class Tally(Struct):
+class SampleCounts(Struct):
     """Comparisons of one party, added up."""
 
     samples: float = 0.0
@@ -96,14 +96,14 @@ class Tally(Struct):
         )
 
 
-def tallies(comparisons: Iterable[Mapping[Party, Comparison]]) -> dict[Party, Tally]:
+def tallies(comparisons: Iterable[Mapping[Party, Comparison]]) -> dict[Party, SampleCounts]:
     """Add up cycles. Whoever was not there in one was neither named nor resident."""
-    found: dict[Party, Tally] = {}
+    found: dict[Party, SampleCounts] = {}
     total = 0.0
     for cycle in comparisons:
         samples = max((one.samples for one in cycle.values()), default=0.0)
         for party, one in cycle.items():
-            (found.get(party) or found.setdefault(party, Tally(samples=total))).add(one)
+            (found.get(party) or found.setdefault(party, SampleCounts(samples=total))).add(one)
         for party in found.keys() - cycle.keys():
             found[party].samples += samples
         total += samples

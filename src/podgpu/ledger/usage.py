@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from podgpu.ledger.account import Account, Party
+from podgpu.ledger.cycle import Party, TenantKey
 from podgpu.ledger.mps import CLIENT
 from podgpu.model import Device, Holder, Process
 
@@ -30,7 +30,7 @@ def party_of(device: Device, mig: str, holder: Holder | None) -> Party:
         return "unknown"
     if holder.container is None:
         return "unknown" if holder.kind == "pod" else holder.kind
-    return Account(device.gpu.uuid, mig, holder.container)
+    return TenantKey(device.gpu.uuid, mig, holder.container)
 
 
 def usages(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from podgpu.agent.attribution import Attribution
-from podgpu.agent.lookout import Lookout
 from podgpu.agent.loop import Agent
+from podgpu.agent.switch_log import SwitchLogs
 from podgpu.host.procfs import Procfs
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.model import Card, Snapshot
@@ -40,7 +40,7 @@ async def _watched(folder: Path) -> tuple[Snapshot, bool, float]:
         interval=INTERVAL,
         pod_sources=[LogDirs(folder)],
         processes=Procfs(Path("/proc")),
-        lookout=Lookout(Watcher(), always=False),
+        switch_logs=SwitchLogs(Watcher(), always=False),
     )
     sampler = NvmlSource(interval=INTERVAL, library=None, watched=attribution.watched)
     agent = Agent(sampler, node="bench", interval=INTERVAL, terms=TERMS, attribution=attribution)

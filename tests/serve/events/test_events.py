@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from podgpu.agent.feed import Feed
+from podgpu.agent.feed import SnapshotFeed
 from podgpu.model import Snapshot
 from podgpu.serve.events import journal
 from podgpu.serve.guard.guard import Guard
@@ -29,7 +29,7 @@ class LiveNode(StubNode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.feed = Feed(make_snapshot())
+        self.feed = SnapshotFeed(make_snapshot())
 
     @property
     def snapshot(self) -> Snapshot:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.agent.lookout.desk import Desk
+from podgpu.agent.switch_log import EvidenceBuffer
 from podgpu.ledger.residency import Residency, residency
 from podgpu.model import BusyWindow, Slice, Span, SwitchLog
 
@@ -18,7 +18,7 @@ def window(begin: int) -> BusyWindow:
 
 
 def test_a_window_waits_for_the_log_that_covers_it() -> None:
-    desk = Desk()
+    desk = EvidenceBuffer()
     first = desk.take(log(0, 1100, Slice(7, 0, 1100 * MS)), [window(800), window(1000)])
     assert first.windows == (window(800),)
     second = desk.take(log(1100, 2000, Slice(8, 1100 * MS, 2000 * MS)), [window(1200)])
@@ -27,12 +27,12 @@ def test_a_window_waits_for_the_log_that_covers_it() -> None:
 
 
 def test_what_was_before_the_log_is_not_known() -> None:
-    found = Desk().take(log(500, 1000), [window(300)])
+    found = EvidenceBuffer().take(log(500, 1000), [window(300)])
     assert found.blind == (Span(0, 500 * MS),)
 
 
 def test_a_reader_that_was_away_leaves_a_hole() -> None:
-    desk = Desk()
+    desk = EvidenceBuffer()
     desk.take(log(0, 1000), [])
     found = desk.take(log(3000, 4000), [])
     assert Span(1000 * MS, 3000 * MS) in found.blind
@@ -40,7 +40,7 @@ def test_a_reader_that_was_away_leaves_a_hole() -> None:
 
 def test_a_window_may_come_a_second_late_and_no_later() -> None:
     for begin_ns, is_known in ((8_000 * MS, True), (8_000 * MS - 1, False)):
-        desk, late = Desk(), BusyWindow(begin_ns, 8_200 * MS, 100 * MS)
+        desk, late = EvidenceBuffer(), BusyWindow(begin_ns, 8_200 * MS, 100 * MS)
         desk.take(log(0, 9_000, Slice(7, 0, 9_000 * MS)), [])
         found = desk.take(log(9_000, 10_000, Slice(7, 9_000 * MS, 10_000 * MS)), [late])
         proven = residency(found, {7: "host"})
@@ -54,7 +54,7 @@ class Clocks:
     """A card on which a process runs all the time. Each second there is a log, and five windows, some of them late."""
 
     def __init__(self, late: int = 2) -> None:
-        self.desk = Desk()
+        self.desk = EvidenceBuffer()
         self.set_by = 0  # milliseconds, of the node's clock
         self._late = late
         self._windows: list[BusyWindow] = []
@@ -96,7 +96,7 @@ def test_a_window_by_a_clock_that_was_set_back_is_never_proven() -> None:
 
 def test_windows_that_were_stamped_before_the_clock_was_set_back_hide_no_slices() -> None:
     """Such a window may also come after the log has the new time."""
-    desk = Desk()
+    desk = EvidenceBuffer()
     desk.take(log(0, 10_000, Slice(7, 0, 10_000 * MS)), [window(HOUR)])
     desk.take(log(10_000, 11_000, Slice(7, 10_000 * MS, 11_000 * MS)), [])
     found = desk.take(log(11_000, 12_000, Slice(8, 11_000 * MS, 12_000 * MS)), [window(10_900)])
@@ -108,7 +108,7 @@ def test_windows_that_were_stamped_before_the_clock_was_set_back_hide_no_slices(
 
 def test_clocks_may_drift_apart_by_20_ms() -> None:
     for begin_ns, is_kept in ((9_980 * MS, True), (9_980 * MS - 1, False)):
-        desk = Desk()
+        desk = EvidenceBuffer()
         desk.take(log(0, 10_000, Slice(7, 0, 10_000 * MS)), [window(9_900)])
         following = SwitchLog(
             begin_ns=begin_ns, end_ns=11_000 * MS, slices=(Slice(7, begin_ns, 11_000 * MS),)
@@ -118,7 +118,7 @@ def test_clocks_may_drift_apart_by_20_ms() -> None:
 
 
 def test_nothing_is_kept_for_ever() -> None:
-    desk = Desk()
+    desk = EvidenceBuffer()
     for second in range(100):
         begin = second * 1000
         one = Slice(7, begin * MS, (begin + 1000) * MS)

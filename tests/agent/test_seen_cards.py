@@ -2,9 +2,9 @@
 
 import pytest
 
-from podgpu.agent import attendance, loop
-from podgpu.agent.attendance import MOST_CARDS, Attendance
+from podgpu.agent import counters, loop
 from podgpu.agent.attribution import Attribution
+from podgpu.agent.counters import MOST_CARDS, SeenCards
 from podgpu.agent.loop import Agent
 from podgpu.model import Card, Device, Fault, Gpu, Reading, Report, XidEvent
 from tests.agent.test_attribution import Kubelet
@@ -15,7 +15,7 @@ INTERVAL = 5.0
 
 
 def test_a_card_is_forgotten_after_an_hour_and_not_before() -> None:
-    seen = Attendance()
+    seen = SeenCards()
     seen.note(["GPU-1", "GPU-2"], 0.0)
     assert seen.note(["GPU-2"], HOUR) == []
     assert seen.note(["GPU-2"], HOUR + 1) == ["GPU-1"]
@@ -23,13 +23,13 @@ def test_a_card_is_forgotten_after_an_hour_and_not_before() -> None:
 
 
 def test_a_card_that_is_back_is_not_forgotten() -> None:
-    seen = Attendance()
+    seen = SeenCards()
     seen.note(["GPU-1"], 0.0)
     assert seen.note(["GPU-1"], 2 * HOUR) == []
 
 
 def test_of_too_many_cards_those_longest_unseen_are_forgotten_first() -> None:
-    seen = Attendance(most=3)
+    seen = SeenCards(most=3)
     seen.note(["a", "b"], 0.0)
     seen.note(["b"], 1.0)
     assert seen.note(["c", "d"], 2.0) == ["a"]
@@ -151,7 +151,7 @@ async def test_invented_cards_fill_nobodys_memory(monkeypatch: pytest.MonkeyPatc
     attribution = stage.agent._attribution
     assert attribution
     kept = (stage.agent._counters._pasts, attribution._accounts.cards, attribution._meter._last)
-    assert [len(one) for one in kept] == [MOST_CARDS] * 3 == [attendance.MOST_CARDS] * 3
+    assert [len(one) for one in kept] == [MOST_CARDS] * 3 == [counters.MOST_CARDS] * 3
     await stage.agent.close()
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.agent.accounts import GRACE_SECONDS, Accounts
+from podgpu.agent.books import GRACE_SECONDS, Books
 from podgpu.agent.join import Join
-from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
 from podgpu.ledger.band import PERIOD_US
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
 from podgpu.model import ENDED, Booking, Card, Claim, ContainerRef, Device, Gpu, Reading, Tenant
 from tests.agent.stage import check_card
 
@@ -18,16 +18,16 @@ GPU = "GPU-1"
 CYCLE = 5_000_000  # µs
 
 
-def rank(uid: str) -> Account:
-    return Account(GPU, "", ContainerRef("ns", "rank-0", "main", uid))
+def rank(uid: str) -> TenantKey:
+    return TenantKey(GPU, "", ContainerRef("ns", "rank-0", "main", uid))
 
 
 def sheet(
-    entries: Mapping[Party, Entry], gpu: str = GPU, energy_us: int | None = CYCLE, **interval: bool
-) -> tuple[Sheet, Interval]:
+    entries: Mapping[Party, CycleBooking], gpu: str = GPU, energy_us: int | None = CYCLE, **interval: bool
+) -> tuple[CycleBooks, Interval]:
     busy = sum(entry.busy_us for entry in entries.values())
     energy = sum(entry.energy_mj for entry in entries.values())
-    booked = Sheet(
+    booked = CycleBooks(
         gpu=gpu,
         entries=dict(entries),
         memory_bytes=None,
@@ -38,11 +38,11 @@ def sheet(
     return booked, Interval(elapsed_us=CYCLE, energy_mj=energy, energy_us=energy_us, **interval)
 
 
-def works(*parties: Party) -> tuple[Sheet, Interval]:
-    return sheet({party: Entry(busy_us=10, energy_mj=20, allocated_us=30) for party in parties})
+def works(*parties: Party) -> tuple[CycleBooks, Interval]:
+    return sheet({party: CycleBooking(busy_us=10, energy_mj=20, allocated_us=30) for party in parties})
 
 
-def cards(accounts: Accounts, watts: float | None = None) -> list[Card]:
+def cards(accounts: Books, watts: float | None = None) -> list[Card]:
     """The cards as the join shows them; `watts` is what each reports as its power."""
     join = Join((), {}, {})
     power = () if watts is None else (Reading("power_watts", watts),)
@@ -52,29 +52,29 @@ def cards(accounts: Accounts, watts: float | None = None) -> list[Card]:
     ]
 
 
-def tenants(accounts: Accounts) -> list[Tenant]:
+def tenants(accounts: Books) -> list[Tenant]:
     """Present and former ones."""
     return [tenant for card in cards(accounts) for tenant in (*card.tenants, *card.ended)]
 
 
-def bookings(accounts: Accounts) -> list[Booking]:
+def bookings(accounts: Books) -> list[Booking]:
     return [tenant.booking for tenant in tenants(accounts)]
 
 
-def check(accounts: Accounts) -> None:
+def check(accounts: Books) -> None:
     for card in cards(accounts):
         assert card.balance
         check_card(card, card.balance)
 
 
-def ended(accounts: Accounts) -> int:
+def ended(accounts: Books) -> int:
     return sum(one.energy_mj for card in cards(accounts) for one in card.rest if one.reason == ENDED)
 
 
 Series = tuple[str, ...]
 
 
-def series(accounts: Accounts) -> Counter[Series]:
+def series(accounts: Books) -> Counter[Series]:
     """Energy by what labels a series: names, not UIDs. Only the cards that answer are on the page."""
     found: Counter[Series] = Counter()
     for card in cards(accounts):
@@ -96,7 +96,7 @@ COUNTERS = (
 )
 
 
-def counters(accounts: Accounts) -> Counter[Series]:
+def counters(accounts: Books) -> Counter[Series]:
     """Every counter of those on the page, by what labels its series."""
     found: Counter[Series] = Counter()
     for one in tenants(accounts):
@@ -110,11 +110,14 @@ def counters(accounts: Accounts) -> Counter[Series]:
 
 PARTIES = st.sampled_from(
     [rank(uid) for uid in ("", "a", "b", "c")]
-    + [Account(GPU, "", ContainerRef("ns", f"job-{n}", "main", f"{n}")) for n in range(3)]
+    + [TenantKey(GPU, "", ContainerRef("ns", f"job-{n}", "main", f"{n}")) for n in range(3)]
     + ["idle", "unknown", "host"]
 )
 ENTRIES = st.builds(
-    Entry, busy_us=st.integers(0, 10**6), energy_mj=st.integers(0, 10**6), allocated_us=st.integers(0, 10**6)
+    CycleBooking,
+    busy_us=st.integers(0, 10**6),
+    energy_mj=st.integers(0, 10**6),
+    allocated_us=st.integers(0, 10**6),
 )
 # Seconds since the cycle before, and who was booked what; None: the card was silent.
 CYCLES = st.lists(
@@ -126,8 +129,10 @@ CYCLES = st.lists(
 
 
 @given(CYCLES)
-def test_the_books_add_up_and_no_series_falls(cycles: list[tuple[float, dict[Party, Entry] | None]]) -> None:
-    accounts, now = Accounts(), 1000.0
+def test_the_books_add_up_and_no_series_falls(
+    cycles: list[tuple[float, dict[Party, CycleBooking] | None]],
+) -> None:
+    accounts, now = Books(), 1000.0
     before: Counter[Series] = Counter()
     for seconds, entries in cycles:
         now += seconds
@@ -140,8 +145,10 @@ def test_the_books_add_up_and_no_series_falls(cycles: list[tuple[float, dict[Par
 
 
 @given(CYCLES)
-def test_nothing_that_was_booked_is_lost(cycles: list[tuple[float, dict[Party, Entry] | None]]) -> None:
-    accounts, now, booked = Accounts(), 1000.0, 0
+def test_nothing_that_was_booked_is_lost(
+    cycles: list[tuple[float, dict[Party, CycleBooking] | None]],
+) -> None:
+    accounts, now, booked = Books(), 1000.0, 0
     for seconds, entries in cycles:
         now += seconds
         accounts.post([] if entries is None else [sheet(entries)], now, now)
@@ -151,7 +158,7 @@ def test_nothing_that_was_booked_is_lost(cycles: list[tuple[float, dict[Party, E
 
 
 def test_an_ended_pods_counters_stay_for_the_grace_period() -> None:
-    accounts = Accounts()
+    accounts = Books()
     accounts.post([works(rank("a"))], 0.0, 0.0)
     accounts.post([works("idle")], GRACE_SECONDS, 0.0)
     (card,) = cards(accounts)
@@ -163,22 +170,22 @@ def test_an_ended_pods_counters_stay_for_the_grace_period() -> None:
     check(accounts)
 
 
-def former(accounts: Accounts) -> list[str]:
+def former(accounts: Books) -> list[str]:
     return sorted(tenant.container.pod for card in cards(accounts) for tenant in card.ended)
 
 
 @pytest.mark.parametrize(("later", "is_kept"), [(GRACE_SECONDS, True), (GRACE_SECONDS + 0.001, False)])
 def test_the_grace_period_includes_its_last_moment(later: float, is_kept: bool) -> None:
-    accounts = Accounts()
+    accounts = Books()
     accounts.post([works(rank("1"))], 0.0, 0.0)
     accounts.post([works("host")], later, later)
     assert bool(former(accounts)) == is_kept
 
 
 def test_of_too_many_that_ended_those_who_ended_first_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podgpu.agent.accounts.MOST_ENDED", 2)
-    pods = [Account(GPU, "", ContainerRef("ns", name, "main", name)) for name in ("a", "b", "c")]
-    accounts = Accounts()
+    monkeypatch.setattr("podgpu.agent.books.MOST_ENDED", 2)
+    pods = [TenantKey(GPU, "", ContainerRef("ns", name, "main", name)) for name in ("a", "b", "c")]
+    accounts = Books()
     for now, pod in enumerate(pods[:2]):
         accounts.post([works(pod)], float(now), 0.0)
     accounts.post([works("host")], 2.0, 0.0)
@@ -189,7 +196,7 @@ def test_of_too_many_that_ended_those_who_ended_first_go(monkeypatch: pytest.Mon
 
 
 def test_a_pod_made_again_under_its_name_has_an_account_of_its_own() -> None:
-    accounts = Accounts()
+    accounts = Books()
     accounts.post([works(rank("a"))], 0.0, 0.0)
     accounts.post([works(rank("b"))], 5.0, 0.0)
     (card,) = cards(accounts)
@@ -199,7 +206,7 @@ def test_a_pod_made_again_under_its_name_has_an_account_of_its_own() -> None:
 
 def test_a_pod_made_again_for_weeks_leaves_one_line() -> None:
     """The series of the name goes on, so the past must stay; but not one line for each UID there ever was."""
-    accounts = Accounts()
+    accounts = Books()
     for number in range(2000):
         accounts.post([works(rank(f"uid-{number}"))], number * 100.0, 0.0)
         assert sum(series(accounts).values()) == 20 * (number + 1)
@@ -213,7 +220,7 @@ def test_a_pod_made_again_for_weeks_leaves_one_line() -> None:
 
 def test_a_card_that_is_silent_ends_no_pod() -> None:
     """Its pods' counters go on where they were, though it was away for an hour."""
-    accounts = Accounts()
+    accounts = Books()
     accounts.post([works(rank("a"))], 0.0, 0.0)
     for minute in range(60):
         accounts.post([], minute * 60.0, 0.0)
@@ -225,16 +232,16 @@ def test_a_card_that_is_silent_ends_no_pod() -> None:
 
 
 def test_another_cards_cycles_end_no_pod_on_a_silent_one() -> None:
-    accounts = Accounts()
-    accounts.post([works(rank("a")), sheet({"idle": Entry(energy_mj=1)}, "GPU-2")], 0.0, 0.0)
-    accounts.post([sheet({"idle": Entry(energy_mj=1)}, "GPU-2")], 3600.0, 0.0)
+    accounts = Books()
+    accounts.post([works(rank("a")), sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")], 0.0, 0.0)
+    accounts.post([sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")], 3600.0, 0.0)
     assert [one.container.pod_uid for one in tenants(accounts)] == ["a"]
 
 
 def test_of_a_card_that_is_forgotten_nothing_is_kept() -> None:
     """It may be one that never was. Should it come back, its books begin anew and add up."""
-    accounts = Accounts()
-    other = sheet({"idle": Entry(energy_mj=1)}, "GPU-2")
+    accounts = Books()
+    other = sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")
     accounts.post([works(rank("a"), "idle"), other], 0.0, 0.0)
     accounts.forget([GPU, "GPU-never-seen"])
     accounts.post([other], 5.0, 0.0)
@@ -246,8 +253,8 @@ def test_of_a_card_that_is_forgotten_nothing_is_kept() -> None:
 
 
 def test_gauges_are_those_of_the_cycle_alone() -> None:
-    accounts = Accounts()
-    accounts.post([sheet({rank("a"): Entry(energy_mj=500, busy_us=1, memory_bytes=7)})], 0.0, 77.0)
+    accounts = Books()
+    accounts.post([sheet({rank("a"): CycleBooking(energy_mj=500, busy_us=1, memory_bytes=7)})], 0.0, 77.0)
     (first,) = bookings(accounts)
     assert (first.memory_bytes, first.power_watts, first.last_active_at) == (7, 0.1, 77.0)
     accounts.post([], 5.0, 82.0)
@@ -256,15 +263,15 @@ def test_gauges_are_those_of_the_cycle_alone() -> None:
 
 
 def test_the_last_time_it_was_active_is_that_of_the_last_cycle_in_which_it_was() -> None:
-    accounts, found = Accounts(), []
+    accounts, found = Books(), []
     for second, entry in enumerate(
         (
-            Entry(energy_mj=5, allocated_us=5),
-            Entry(busy_us=1),
-            Entry(energy_mj=5, sm_ratio=0.0),
-            Entry(named_us=1),
-            Entry(),
-            Entry(instance_ratio=0.01),
+            CycleBooking(energy_mj=5, allocated_us=5),
+            CycleBooking(busy_us=1),
+            CycleBooking(energy_mj=5, sm_ratio=0.0),
+            CycleBooking(named_us=1),
+            CycleBooking(),
+            CycleBooking(instance_ratio=0.01),
         )
     ):
         accounts.post([sheet({rank("a"): entry})], float(second), 100.0 + second)
@@ -273,15 +280,15 @@ def test_the_last_time_it_was_active_is_that_of_the_last_cycle_in_which_it_was()
 
 
 def test_power_is_unknown_where_no_energy_was_measured() -> None:
-    accounts = Accounts()
-    accounts.post([(sheet({rank("a"): Entry()})[0], Interval(elapsed_us=CYCLE))], 0.0, 0.0)
+    accounts = Books()
+    accounts.post([(sheet({rank("a"): CycleBooking()})[0], Interval(elapsed_us=CYCLE))], 0.0, 0.0)
     (booking,) = bookings(accounts)
     assert booking.power_watts is None
 
 
 def test_while_the_energy_counter_stands_the_power_is_what_it_was() -> None:
     """A page moves its counter every 30 s: between two steps it looks as if nothing was drawn, and then all at once."""
-    accounts = Accounts()
+    accounts = Books()
     watts = []
     half_a_minute = 30_000_000
     for energy_mj, energy_us in (
@@ -292,7 +299,7 @@ def test_while_the_energy_counter_stands_the_power_is_what_it_was() -> None:
         (0, 0),
         (3_000_000, half_a_minute),
     ):
-        accounts.post([sheet({rank("a"): Entry(energy_mj=energy_mj)}, energy_us=energy_us)], 0.0, 0.0)
+        accounts.post([sheet({rank("a"): CycleBooking(energy_mj=energy_mj)}, energy_us=energy_us)], 0.0, 0.0)
         watts += [booking.power_watts for booking in bookings(accounts)]
     assert watts == [None, None, None, 400.0, 400.0, 100.0]
 
@@ -310,54 +317,60 @@ def power(card: Card) -> Mapping[str, float]:
 
 def test_power_is_the_cards_own_divided_as_its_energy_was() -> None:
     """So an only tenant has what its card has, whatever the counter says about the time before."""
-    accounts = Accounts()
-    accounts.post([sheet({rank("a"): Entry(energy_mj=333_000)}, energy_us=None)], 0.0, 0.0)
+    accounts = Books()
+    accounts.post([sheet({rank("a"): CycleBooking(energy_mj=333_000)}, energy_us=None)], 0.0, 0.0)
     assert power(cards(accounts, 130.1)[0]) == {"rank-0": 130.1}
-    accounts.post([sheet({rank("a"): Entry(), "host": Entry()}, energy_us=0)], 5.0, 5.0)
+    accounts.post([sheet({rank("a"): CycleBooking(), "host": CycleBooking()}, energy_us=0)], 5.0, 5.0)
     assert power(cards(accounts, 691.3)[0]) == {"rank-0": 691.3}
-    accounts.post([sheet({rank("a"): Entry(energy_mj=3000), "host": Entry(energy_mj=1000)})], 9.0, 9.0)
+    accounts.post(
+        [sheet({rank("a"): CycleBooking(energy_mj=3000), "host": CycleBooking(energy_mj=1000)})], 9.0, 9.0
+    )
     assert power(cards(accounts, 200.0)[0]) == {"rank-0": 150.0, "host": 50.0}
 
 
 def test_while_the_counter_stands_the_power_of_who_left_is_nobodys_known() -> None:
-    accounts = Accounts()
-    job = Account(GPU, "", ContainerRef("ns", "job", "main", "j"))
-    accounts.post([sheet({rank("a"): Entry(energy_mj=3000), job: Entry(energy_mj=1000)})], 0.0, 0.0)
-    accounts.post([sheet({job: Entry()}, energy_us=0)], 5.0, 5.0)
+    accounts = Books()
+    job = TenantKey(GPU, "", ContainerRef("ns", "job", "main", "j"))
+    accounts.post(
+        [sheet({rank("a"): CycleBooking(energy_mj=3000), job: CycleBooking(energy_mj=1000)})], 0.0, 0.0
+    )
+    accounts.post([sheet({job: CycleBooking()}, energy_us=0)], 5.0, 5.0)
     assert power(cards(accounts, 200.0)[0]) == {"job": 50.0, "unknown": 150.0}
-    accounts.post([sheet({rank("a"): Entry(), job: Entry()}, energy_us=0)], 10.0, 10.0)
+    accounts.post([sheet({rank("a"): CycleBooking(), job: CycleBooking()}, energy_us=0)], 10.0, 10.0)
     assert power(cards(accounts, 200.0)[0]) == {"job": 50.0, "unknown": 150.0}, "it is back, as somebody new"
 
 
 def test_after_a_gap_nobodys_power_is_known() -> None:
-    accounts = Accounts()
+    accounts = Books()
     accounts.post([works(rank("a"))], 0.0, 0.0)
-    accounts.post([sheet({"unknown": Entry(energy_mj=9)}, is_gap=True)], 900.0, 900.0)
+    accounts.post([sheet({"unknown": CycleBooking(energy_mj=9)}, is_gap=True)], 900.0, 900.0)
     assert power(cards(accounts, 200.0)[0]) == {}
 
 
 def test_after_a_gap_there_is_no_last_minute_to_show() -> None:
-    accounts = Accounts()
+    accounts = Books()
     for second in range(3):
         accounts.post([works(rank("a"))], second, 0.0)
     (card,) = cards(accounts)
     assert card.balance and card.balance.band and card.tenants[0].booking.band
-    accounts.post([sheet({rank("a"): Entry(), "unknown": Entry(energy_mj=9)}, is_gap=True)], 900.0, 900.0)
+    accounts.post(
+        [sheet({rank("a"): CycleBooking(), "unknown": CycleBooking(energy_mj=9)}, is_gap=True)], 900.0, 900.0
+    )
     (card,) = cards(accounts)
     assert card.balance and (card.balance.band, card.tenants[0].booking.band) == (None, None)
     assert card.tenants[0].booking.most_energy_mj == 60, "what was proven before stays"
 
 
 def test_a_silent_card_has_no_power_to_divide() -> None:
-    accounts = Accounts()
+    accounts = Books()
     accounts.post([works(rank("a"), "host")], 0.0, 0.0)
     accounts.post([], 5.0, 5.0)
     assert power(cards(accounts)[0]) == {}
 
 
 def test_a_counter_that_moved_by_nothing_divides_no_power() -> None:
-    accounts = Accounts()
-    accounts.post([sheet({rank("a"): Entry(), rank("b"): Entry()})], 0.0, 0.0)
+    accounts = Books()
+    accounts.post([sheet({rank("a"): CycleBooking(), rank("b"): CycleBooking()})], 0.0, 0.0)
     assert power(cards(accounts, 700.0)[0]) == {}
 
 
@@ -370,12 +383,12 @@ STEPS = st.lists(
 
 @given(STEPS, st.floats(0, 2000))
 def test_the_power_of_all_is_the_cards_at_any_moment(
-    cycles: list[tuple[dict[Party, Entry], int | None, bool]], watts: float
+    cycles: list[tuple[dict[Party, CycleBooking], int | None, bool]], watts: float
 ) -> None:
     """Or nobody's is known. A counter that stands books nothing."""
-    accounts = Accounts()
+    accounts = Books()
     for second, (entries, energy_us, is_gap) in enumerate(cycles):
-        booked = {party: Entry() for party in entries} if energy_us == 0 else entries
+        booked = {party: CycleBooking() for party in entries} if energy_us == 0 else entries
         accounts.post([sheet(booked, energy_us=energy_us, is_gap=is_gap)], float(second), 0.0)
         for card in cards(accounts, watts):
             found = power(card)
@@ -385,12 +398,12 @@ def test_the_power_of_all_is_the_cards_at_any_moment(
 
 
 def test_of_who_holds_an_instance_of_unknown_size_no_counter_says_anything() -> None:
-    accounts = Accounts()
-    held = Account(GPU, "MIG-1", ContainerRef("ns", "slice", "main", "s"))
-    entry = Entry(claims=[Claim(gpu=GPU, mig="MIG-1", container=held.container)])
-    accounts.post([sheet({held: entry, "unknown": Entry(energy_mj=5000)})], 0.0, 0.0)
+    accounts = Books()
+    held = TenantKey(GPU, "MIG-1", ContainerRef("ns", "slice", "main", "s"))
+    entry = CycleBooking(claims=[Claim(gpu=GPU, mig="MIG-1", container=held.container)])
+    accounts.post([sheet({held: entry, "unknown": CycleBooking(energy_mj=5000)})], 0.0, 0.0)
     (booking,) = bookings(accounts)
     assert (booking.bookable, booking.power_watts) == (False, None)
     assert power(cards(accounts, 100.0)[0]) == {"unknown": 100.0}
-    accounts.post([sheet({"unknown": Entry(energy_mj=5000)})], 5.0, 0.0)
+    accounts.post([sheet({"unknown": CycleBooking(energy_mj=5000)})], 5.0, 0.0)
     assert [one.bookable for one in bookings(accounts)] == [False], "also when it has ended"

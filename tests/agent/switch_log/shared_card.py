@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from podgpu.agent.attribution import Attributed, Attribution
-from podgpu.agent.lookout import Lookout
-from podgpu.agent.lookout.checks import Checks
-from podgpu.agent.lookout.processor_time import ProcessorTime
+from podgpu.agent.sampling_checks import ProcessorTime, SamplingChecks
+from podgpu.agent.switch_log import SwitchLogs
 from podgpu.host.procfs import Procfs
 from podgpu.model import Booking, BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SwitchLog
 from tests.agent.stage import StillPods, write_proc
@@ -81,18 +80,18 @@ class SharedCard:
         self.cpu = {OPEN_PID: 1.0, HIDING_PID: 1.0}  # cores that they use
         self.reader = Reader(self)
         self._interval = interval
-        lookout = Lookout(
+        switch_logs = SwitchLogs(
             self.reader,
             always=False,
             checks_only=True,
             clock=lambda: self.seconds,
-            checks=Checks(clock=lambda: self.seconds, chance=chance),
+            checks=SamplingChecks(clock=lambda: self.seconds, chance=chance),
         )
         self.attribution = Attribution(
             interval=interval,
             pod_sources=[StillPods((pod(), pod(OTHER, "batch", "b")))],
             processes=Procfs(proc),
-            lookout=lookout if checks else None,
+            switch_logs=switch_logs if checks else None,
             processor_time=ProcessorTime(self._cpu_us),
         )
 

@@ -13,9 +13,10 @@ from secrets import SystemRandom
 
 from msgspec import Struct, field
 
-from podgpu.ledger.account import Comparison, Party, Sheet
-from podgpu.ledger.sampling import DOUBT, LEAST_DIFFERENCE, Tally, tallies
-from podgpu.model import Sampling
+from podgpu.ledger.band import BY_LOOKS
+from podgpu.ledger.cycle import Comparison, CycleBooking, CycleBooks, Party
+from podgpu.ledger.sampling import DOUBT, LEAST_DIFFERENCE, SampleCounts, tallies
+from podgpu.model import Process, Sampling
 
 CHECK_SECONDS = 2.0  # at least; a reading is never cut short
 LONGEST_SECONDS = 30.0  # of a check that leaves a suspicion
@@ -31,7 +32,7 @@ UNKNOWN = "unknown"  # hidden processes and those that ended: nobody to accuse
 _SECRETS = SystemRandom()
 
 
-class CardChecks(Struct):
+class CardCheck(Struct):
     """One card. `due` is when the next check begins, `begun` when this one did, `is_new` if it did in this cycle.
 
     `evaded` says that the log decides, `suspicious` that chance is an unlikely reason for what samples say of somebody,
@@ -48,7 +49,7 @@ class CardChecks(Struct):
     verdicts: dict[Party, Sampling] = field(default_factory=dict)
 
 
-class Checks:
+class SamplingChecks:
     """When each card's log is open, and what came of it. `chance` is a number from 0 to 1 that nobody can foresee."""
 
     def __init__(
@@ -58,7 +59,7 @@ class Checks:
     ) -> None:
         self._clock = clock
         self._chance = chance
-        self._cards: dict[str, CardChecks] = {}
+        self._cards: dict[str, CardCheck] = {}
 
     def begins(self, card: str) -> bool:
         """Whether the log of a shared card is wanted now."""
@@ -83,7 +84,7 @@ class Checks:
                 found.append(card)
         return found
 
-    def judge(self, sheet: Sheet) -> None:
+    def judge(self, sheet: CycleBooks) -> None:
         """Take one cycle's comparison into account."""
         if not sheet.compared:
             return
@@ -98,7 +99,7 @@ class Checks:
         elif was_evaded:
             state.begun = self._clock()  # it is open, and closed like that of any check
 
-    def mark(self, sheet: Sheet) -> None:
+    def mark(self, sheet: CycleBooks) -> None:
         """Enter what is known into the sheet."""
         state = self._cards.get(sheet.gpu)
         for party, verdict in state.verdicts.items() if state else ():
@@ -109,20 +110,20 @@ class Checks:
         for card in cards:
             self._cards.pop(card, None)
 
-    def _plan_next(self, state: CardChecks, now: float) -> None:
+    def _plan_next(self, state: CardCheck, now: float) -> None:
         lasted = now - (state.begun or now)
         start = max(state.next_period, now)
         length = FIRST_SECONDS if state.suspicious else max(EVERY_SECONDS, LARGEST_PART * lasted)
         state.begun, state.next_period = None, start + length
         state.due = start + self._chance() * (length - CHECK_SECONDS)
 
-    def _planned(self, now: float) -> CardChecks:
-        return CardChecks(
+    def _planned(self, now: float) -> CardCheck:
+        return CardCheck(
             due=now + self._chance() * (FIRST_SECONDS - CHECK_SECONDS), next_period=now + FIRST_SECONDS
         )
 
 
-def _judge(state: CardChecks) -> None:
+def _judge(state: CardCheck) -> None:
     """Whoever was proven to evade does so until the newest samples leave a doubt."""
     whole, recent = tallies(state.comparisons), tallies(_newest(state.comparisons))
     evading = {party for party, verdict in state.verdicts.items() if verdict.evades}
@@ -145,7 +146,7 @@ def _judge(state: CardChecks) -> None:
     }
 
 
-def _is_honest(tally: Tally) -> bool:
+def _is_honest(tally: SampleCounts) -> bool:
     return tally.samples >= FEWEST_SAMPLES and tally.evidence < DOUBT
 
 
@@ -161,3 +162,43 @@ def _newest(comparisons: Iterable[Mapping[Party, Comparison]]) -> list[Mapping[P
 
 def _samples(comparisons: Iterable[Mapping[Party, Comparison]]) -> float:
     return sum(next((one.samples for one in cycle.values()), 0.0) for cycle in comparisons)
+
+
+Known = tuple[int | None, int]  # when the process began, and its processor time so far
+
+
+class ProcessorTime:
+    """Asks only about cards that several share by looks. `read` returns microseconds so far, None if it cannot."""
+
+    def __init__(self, read: Callable[[int], int | None]) -> None:
+        self._read = read
+        self._last: dict[int, Known] = {}
+
+    def note(self, sheets: Iterable[CycleBooks]) -> None:
+        """Enter the processor time since the previous cycle into the sheets."""
+        before, self._last = self._last, {}
+        for sheet in sheets:
+            entries = [entry for entry in sheet.entries.values() if entry.running]
+            if len(entries) > 1:
+                for entry in entries:
+                    if entry.method in BY_LOOKS:
+                        entry.cpu_us = self._used(entry, before)
+
+    def _used(self, entry: CycleBooking, before: dict[int, Known]) -> int | None:
+        """What its processes used; None if that is known of none."""
+        found = [
+            used for one in entry.processes if (used := self._of(one.pid, _start(one), before)) is not None
+        ]
+        return sum(found) if found else None
+
+    def _of(self, pid: int, start: int | None, before: dict[int, Known]) -> int | None:
+        now = self._read(pid)
+        if now is None:
+            return None
+        self._last[pid] = start, now
+        last = before.get(pid)
+        return max(0, now - last[1]) if last and last[0] == start else None
+
+
+def _start(process: Process) -> int | None:
+    return process.holder.start_time if process.holder else None

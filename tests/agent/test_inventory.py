@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from podgpu.agent.rights.stock import Latest, Stock
+from podgpu.agent.inventory import InventoryCollector, LatestReply
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.podresources import Allocated
 from podgpu.kube.resource_claims import ClaimTiming, ResourceClaims
@@ -53,7 +53,7 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
     async with FakeApi(objects=dynamic_resources()) as fake:
         api = ApiServer(fake.url)
         claims = ResourceClaims(api, NODE, timing=ClaimTiming(refresh=0.05))
-        stock = Stock(patience=1.0, systems=(), allocations=Kubelet(), dynamics=claims)
+        stock = InventoryCollector(patience=1.0, systems=(), allocations=Kubelet(), dynamics=claims)
         running = asyncio.create_task(Supervisor().run(stock.works()))
         try:
             await stock.take((), (pod,))
@@ -74,7 +74,7 @@ async def test_the_last_map_is_believed_for_ten_minutes_and_no_longer(
     age: float | None, believed: bool
 ) -> None:
     """After that, what the source of the numbers says is better than nothing."""
-    stock = Stock(patience=1.0, systems=(), allocations=Kubelet(age))
+    stock = InventoryCollector(patience=1.0, systems=(), allocations=Kubelet(age))
     taken = await stock.take((), (), [ON_PAGE], "dcgm")
     expected = ((GIVEN,), "podresources", (LISTED,)) if believed else ((ON_PAGE,), "dcgm", ())
     (allocation,) = taken.allocations
@@ -92,7 +92,7 @@ async def test_who_does_not_answer_is_not_waited_for_and_not_asked_twice() -> No
         await answer.wait()
         return asked
 
-    latest = Latest(ask, patience=0.01)
+    latest = LatestReply(ask, patience=0.01)
     assert [await latest.get(), await latest.get()] == [None, None]
     assert asked == 1
     answer.set()

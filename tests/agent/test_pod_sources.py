@@ -4,7 +4,7 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from podgpu.agent.roster import Roster
+from podgpu.agent.pods import PodSources
 from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 
@@ -37,7 +37,7 @@ def test_a_pod_that_ran_and_has_no_log_folder_any_more_may_be_gone() -> None:
         "apiserver", pod("gone", "Running"), pod("done", "Succeeded"), pod("there", "Running"), up=False
     )
     folders = Listing("log-dirs", pod("there", ""))
-    assert [(one.name, one.phase) for one in Roster([told, folders]).pods()] == [
+    assert [(one.name, one.phase) for one in PodSources([told, folders]).pods()] == [
         ("there", "Running"),
         ("done", "Succeeded"),
     ]
@@ -53,6 +53,6 @@ def test_a_container_that_started_again_has_the_id_of_its_log_folder() -> None:
         return replace(pod("p", phase), containers=containers)
 
     told = Listing("apiserver", started("Running", "old"), up=False)
-    (one,) = Roster([told, Listing("log-dirs", started("", "new"))]).pods()
+    (one,) = PodSources([told, Listing("log-dirs", started("", "new"))]).pods()
     assert (one.phase, one.containers[0].container_id) == ("Running", "new")
     assert one.containers[0].limits == {"r/x": "1"}

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from podgpu.agent.lookout.checks import Checks
-from tests.agent.lookout.shared_card import SharedCard, bookings
+from podgpu.agent.sampling_checks import SamplingChecks
 from tests.agent.stage import check_card
+from tests.agent.switch_log.shared_card import SharedCard, bookings
 
 MINUTE = 60.0
 
@@ -133,7 +133,7 @@ async def test_nobody_is_called_honest_by_a_log_that_hides_him(tmp_path: Path) -
 
 def test_a_log_that_takes_long_to_open_is_still_read_for_a_cycle() -> None:
     now = 0.0
-    checks = Checks(clock=lambda: now, chance=lambda: 0.0)
+    checks = SamplingChecks(clock=lambda: now, chance=lambda: 0.0)
     assert checks.begins("GPU")
     now = 4.0
     assert checks.over() == []
@@ -145,7 +145,7 @@ def test_a_log_that_takes_long_to_open_is_still_read_for_a_cycle() -> None:
 def first_check() -> float:
     """When the first one begins, by the system's own chance."""
     now = 0.0
-    checks = Checks(clock=lambda: now)
+    checks = SamplingChecks(clock=lambda: now)
     while not checks.begins("GPU"):
         now += 0.1
     return now

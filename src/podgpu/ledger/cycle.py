@@ -5,7 +5,7 @@ from msgspec import Struct, field
 from podgpu.model import Claim, ContainerRef, Process, Sampling
 
 
-class Account(Struct, frozen=True, order=True, gc=False):
+class TenantKey(Struct, frozen=True, order=True, gc=False):
     """One container's account with one device or MIG instance."""
 
     gpu: str
@@ -14,7 +14,7 @@ class Account(Struct, frozen=True, order=True, gc=False):
 
 
 # A party is an account, or the reason why something has none.
-Party = Account | str
+Party = TenantKey | str
 
 
 class Interval(Struct, frozen=True, kw_only=True, gc=False):
@@ -45,7 +45,7 @@ class Comparison(Struct, frozen=True, gc=False):
     named: float
 
 
-class Entry(Struct, kw_only=True, gc=False):
+class CycleBooking(Struct, kw_only=True, gc=False):
     """One party's line for one cycle: who it is by claims and processes, and what it used. Counters are increases.
 
     `sm_ratio` is the booked busy time as a part of the card's time, None where nobody knows what it did;
@@ -77,7 +77,7 @@ class Entry(Struct, kw_only=True, gc=False):
     sampling: Sampling | None = None
 
 
-class Sheet(Struct, frozen=True, kw_only=True, gc=False):
+class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
     """One device's books for one cycle; the entries of all parties add up to these totals exactly.
 
     `is_watched` says that every process on the device is listed and its owner known: a party without one is idle.
@@ -87,7 +87,7 @@ class Sheet(Struct, frozen=True, kw_only=True, gc=False):
     """
 
     gpu: str
-    entries: dict[Party, Entry]
+    entries: dict[Party, CycleBooking]
     memory_bytes: int | None
     busy_us: int
     energy_mj: int

@@ -4,20 +4,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from podgpu.agent.lookout.checks import Checks
-from podgpu.agent.lookout.desk import Desk
-from podgpu.ledger.account import Interval, Sheet
+from podgpu.agent.sampling_checks import SamplingChecks
+from podgpu.ledger.cycle import CycleBooks, Interval
 from podgpu.ledger.residency import Evidence
-from podgpu.model import BusyWindow, Device, PartStatus, Process, SwitchLog
+from podgpu.model import BusyWindow, Device, PartStatus, Process, Slice, Span, SwitchLog
 from podgpu.model.ports import SwitchLogSource
 
 LINGER_SECONDS = 60.0  # after a card was last shared: opening a log is not for every other cycle
 NOBODY = frozenset({"overhead", "idle"})
 
 
-class Lookout:
+class SwitchLogs:
     """Reads the logs of all cards, of those that are shared, or of these now and then to check on the looks.
 
     Whatever it cannot say, looks do. With `checks_only`, a log decides only where the looks were found to be evaded.
@@ -29,16 +29,16 @@ class Lookout:
         *,
         always: bool,
         checks_only: bool = False,
-        checks: Checks | None = None,
+        checks: SamplingChecks | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._reader = reader
         self._always = always
         self._checks_only = checks_only
-        self._checks = checks or Checks()
+        self._checks = checks or SamplingChecks()
         self._clock = clock
         self._shared_at: dict[str, float] = {}
-        self._desks: dict[str, Desk] = {}
+        self._desks: dict[str, EvidenceBuffer] = {}
         self._logs: dict[str, SwitchLog] = {}
         self._brought: Collection[str] = ()
         self._wanted: Collection[str] = ()
@@ -78,7 +78,7 @@ class Lookout:
         # Between two checks the reading process has nothing open. To start it anew each time would cost more.
         is_resting = self._checks_only and not wanted and bool(self._shared_at)
         self._logs = brought | ({} if is_resting else await self._reader.read(wanted))
-        self._desks = {uuid: self._desks.get(uuid) or Desk() for uuid in self._logs}
+        self._desks = {uuid: self._desks.get(uuid) or EvidenceBuffer() for uuid in self._logs}
         return [_with_residents(device, self._logs.get(device.gpu.uuid)) for device in devices]
 
     def evidence(self, device: Device, interval: Interval) -> Evidence | None:
@@ -89,12 +89,12 @@ class Lookout:
         windows = device.windows or _whole(device, interval)
         return self._desks[device.gpu.uuid].take(log, windows)
 
-    def rules(self, sheet: Sheet) -> bool:
+    def rules(self, sheet: CycleBooks) -> bool:
         """Whether a sheet that was made with the log stands, after what it says about the looks."""
         self._checks.judge(sheet)
         return self._decides(sheet.gpu)
 
-    def note(self, sheets: Iterable[Sheet]) -> None:
+    def note(self, sheets: Iterable[CycleBooks]) -> None:
         """Remember which cards are shared by processes of several owners, and end the checks that are over."""
         now = self._clock()
         for sheet in sheets:
@@ -148,3 +148,47 @@ def _whole(device: Device, interval: Interval) -> Iterable[BusyWindow]:
         return ()
     end_ns = round(device.at * 1e9) + time.time_ns() - time.monotonic_ns()
     return (BusyWindow(end_ns - 1000 * interval.elapsed_us, end_ns, 1000 * interval.busy_us),)
+
+
+LARGEST_DRIFT_NS = 20_000_000  # a log that begins longer before the end of the last has another clock
+KEPT_NS = 1_000_000_000  # a window that has not come yet may begin this long ago
+
+
+class EvidenceBuffer(Struct):
+    """What is known about a card and not yet booked: windows end a little before or after the log does."""
+
+    windows: list[BusyWindow] = field(default_factory=list)
+    slices: list[Slice] = field(default_factory=list)
+    blind: list[Span] = field(default_factory=list)
+    known_ns: int = 0  # the end of the log so far
+
+    def take(self, log: SwitchLog, windows: Iterable[BusyWindow]) -> Evidence:
+        """Return what is complete, and keep the rest. After a clock was set back, no time before it can be compared."""
+        if log.begin_ns < self.known_ns - LARGEST_DRIFT_NS:
+            self.windows, self.slices, self.blind, self.known_ns = [], [], [], 0
+            windows = ()  # they may be by either clock
+        self._wait_for(windows)
+        self.slices += log.slices
+        self.blind += log.lost
+        if log.begin_ns > self.known_ns:
+            self.blind.append(Span(self.known_ns, log.begin_ns))
+        self.known_ns = log.end_ns
+        evidence = Evidence(
+            windows=tuple(one for one in self.windows if one.end_ns <= log.end_ns),
+            slices=tuple(self.slices),
+            blind=tuple(self.blind),
+            log=log,
+        )
+        self.windows = [one for one in self.windows if one.end_ns > log.end_ns]
+        oldest = min((log.end_ns - KEPT_NS, *(one.begin_ns for one in self.windows)))
+        self.slices = [one for one in self.slices if one.end_ns > oldest]
+        # What is forgotten is not known any more.
+        self.blind = [Span(0, oldest), *(one for one in self.blind if one.end_ns > oldest)]
+        return evidence
+
+    def _wait_for(self, windows: Iterable[BusyWindow]) -> None:
+        """Add windows. Those that seem to end after later ones were stamped before the clock was set back."""
+        for one in windows:
+            if self.windows and one.end_ns < self.windows[-1].end_ns - LARGEST_DRIFT_NS:
+                self.windows = []
+            self.windows.append(one)

@@ -1,5 +1,5 @@
-from podgpu.agent.lookout.processor_time import ProcessorTime
-from podgpu.ledger.account import Entry, Party, Sheet
+from podgpu.agent.sampling_checks import ProcessorTime
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Party
 from podgpu.model import Holder, Process
 
 
@@ -7,11 +7,11 @@ def process(pid: int, start: int = 1) -> Process:
     return Process(pid=pid, kinds=("compute",), holder=Holder(pid=pid, kind="pod", start_time=start))
 
 
-def sheet(*parties: tuple[str, list[Process], str]) -> Sheet:
-    entries: dict[Party, Entry] = {
-        name: Entry(processes=own, running=len(own), method=method) for name, own, method in parties
+def sheet(*parties: tuple[str, list[Process], str]) -> CycleBooks:
+    entries: dict[Party, CycleBooking] = {
+        name: CycleBooking(processes=own, running=len(own), method=method) for name, own, method in parties
     }
-    return Sheet(gpu="GPU-1", entries=entries, memory_bytes=None, busy_us=0, energy_mj=0)
+    return CycleBooks(gpu="GPU-1", entries=entries, memory_bytes=None, busy_us=0, energy_mj=0)
 
 
 def test_what_each_party_used_since_the_cycle_before() -> None:

@@ -45,7 +45,7 @@ class CardFacts(Struct, frozen=True):
     kinds: tuple[tuple[str, ...], ...]
 
 
-class Findings(Struct, frozen=True, kw_only=True):
+class InventoryInputs(Struct, frozen=True, kw_only=True):
     """All that an inventory rests on: while it is equal, so are the claims."""
 
     cards: tuple[CardFacts, ...]
@@ -86,7 +86,7 @@ def _facts(device: Device) -> CardFacts:
     )
 
 
-class Stock:
+class InventoryCollector:
     def __init__(
         self,
         *,
@@ -103,10 +103,10 @@ class Stock:
         self._dynamics = dynamics
         self._ratios = ratios
         self._namespaces = namespaces
-        self._allocated = Latest(allocations.read, patience) if allocations else None
-        self._observed = Latest(partial(self._observe, host), patience) if host else None
+        self._allocated = LatestReply(allocations.read, patience) if allocations else None
+        self._observed = LatestReply(partial(self._observe, host), patience) if host else None
         self._host_errors: Counter[str] = Counter()
-        self._findings: Findings | None = None
+        self._findings: InventoryInputs | None = None
         self._inventory = Inventory(())
 
     async def take(
@@ -126,7 +126,7 @@ class Stock:
         believed = allocated if self._allocations and self._is_believed() else None
         if self._dynamics:
             self._dynamics.follow(pods, believed.dynamic if believed else ())
-        found = Findings(
+        found = InventoryInputs(
             cards=tuple(map(_facts, devices)),
             allocations=believed.devices if believed else tuple(reported),
             dynamic=believed.dynamic if believed else (),
@@ -176,7 +176,7 @@ class Stock:
         return seen
 
 
-class Latest(Generic[T]):
+class LatestReply(Generic[T]):
     """Asks again and again, one question at a time, and answers with the latest reply after `patience` seconds."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, T]], patience: float) -> None:

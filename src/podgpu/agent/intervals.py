@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from podgpu.ledger.account import Interval
+from podgpu.ledger.cycle import Interval
 from podgpu.model import Device
 
 SHORTEST = 0.01  # seconds; less is no time to measure in
@@ -14,7 +14,7 @@ IDLE_SHARE_OF_LIMIT = 0.12  # of the power limit, until the card was seen idle: 
 MOST_OVER_LIMIT = 1.5  # a card that drew more than this times its limit did not: the counter jumped
 
 
-class Last(Struct, frozen=True, gc=False):
+class LastReading(Struct, frozen=True, gc=False):
     """The previous reading: when, what the energy counter said, and since when it said so.
 
     A page that is scraped may show a counter that moves every 30 s. `has_moved` says that it was seen to move then; if
@@ -27,12 +27,12 @@ class Last(Struct, frozen=True, gc=False):
     has_moved: bool = False
 
 
-class Meter:
+class IntervalMeter:
     """Remembers the previous reading of each card, and how little power it was seen to draw."""
 
     def __init__(self, interval: float) -> None:
         self._longest = GAP_INTERVALS * interval
-        self._last: dict[str, Last] = {}
+        self._last: dict[str, LastReading] = {}
         self._idle_watts: dict[str, float] = {}
 
     def forget(self, cards: Iterable[str]) -> None:
@@ -77,18 +77,18 @@ class Meter:
         return self._idle_watts.get(uuid, IDLE_SHARE_OF_LIMIT * readings.get("power_limit_watts", 0.0))
 
 
-def _now(at: float, readings: dict[str, float], before: Last | None) -> Last:
+def _now(at: float, readings: dict[str, float], before: LastReading | None) -> LastReading:
     energy = readings.get("energy_joules_total")
     counted = None if energy is None else round(energy * 1000)
     if before is None or at < before.at or None in (counted, before.energy_mj):
-        return Last(at, counted, at)
+        return LastReading(at, counted, at)
     if counted == before.energy_mj:
-        return Last(at, counted, before.moved_at, before.has_moved)
-    return Last(at, counted, at, has_moved=True)
+        return LastReading(at, counted, before.moved_at, before.has_moved)
+    return LastReading(at, counted, at, has_moved=True)
 
 
 def _energy(
-    before: Last, now: Last, readings: dict[str, float], *, is_gap: bool
+    before: LastReading, now: LastReading, readings: dict[str, float], *, is_gap: bool
 ) -> tuple[int | None, float | None]:
     """The counter's increase and the time it covers. Without a counter, or if it jumped, the power meter counts.
 

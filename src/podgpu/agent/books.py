@@ -6,8 +6,8 @@ from operator import itemgetter
 import msgspec
 from msgspec import Struct, field
 
-from podgpu.ledger.account import Account, Entry, Interval, Party, Sheet
 from podgpu.ledger.band import PERIOD_US, Period
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
 from podgpu.model import ENDED, UNATTRIBUTED, Band
 
 GRACE_SECONDS = 300.0  # enough for the last increase to be scraped
@@ -35,9 +35,9 @@ class Totals(Struct, gc=False):
     most_energy_mj: int = 0
     resident_us: int | None = None
     band: Band | None = None
-    entry: Entry | None = None
+    entry: CycleBooking | None = None
 
-    def add(self, entry: Entry, now: float, wall: float) -> None:
+    def add(self, entry: CycleBooking, now: float, wall: float) -> None:
         self.entry = entry
         self.seen_at = now
         self.busy_us += entry.busy_us
@@ -77,12 +77,12 @@ class CardBooks(Struct, gc=False):
     it moved, `moved_us` the time that this covers; None is unknown. `last_period` is the one that the bands describe.
     """
 
-    tenants: dict[Account, Totals] = field(default_factory=dict)
+    tenants: dict[TenantKey, Totals] = field(default_factory=dict)
     rest: dict[str, Totals] = field(default_factory=dict)
     whole: Totals = field(default_factory=Totals)
     period: Period = field(default_factory=Period)
     last_period: Band | None = None
-    sheet: Sheet | None = None
+    sheet: CycleBooks | None = None
     moved_mj: int | None = None
     moved_us: int | None = None
     switches: int | None = None
@@ -94,7 +94,7 @@ class CardBooks(Struct, gc=False):
         for totals in (*self.tenants.values(), *self.rest.values()):
             totals.entry = None
 
-    def post(self, sheet: Sheet, interval: Interval, now: float, wall: float) -> None:
+    def post(self, sheet: CycleBooks, interval: Interval, now: float, wall: float) -> None:
         self.sheet = sheet
         self.whole.busy_us += sheet.busy_us
         self.whole.energy_mj += sheet.energy_mj
@@ -123,7 +123,7 @@ class CardBooks(Struct, gc=False):
             elif not stands:
                 totals.moved_mj = totals.entry.energy_mj
 
-    def _pass_gap(self, sheet: Sheet) -> None:
+    def _pass_gap(self, sheet: CycleBooks) -> None:
         """A time that nobody watched is no part of a minute that was, and there is no last minute to show after it."""
         self._close_period()
         self.period.add(sheet)
@@ -140,20 +140,20 @@ class CardBooks(Struct, gc=False):
         self.last_period = self.period.whole()
         for party, band in self.period.bands().items():
             # Whoever was buried since is not made anew.
-            is_known = party in self.tenants if isinstance(party, Account) else True
+            is_known = party in self.tenants if isinstance(party, TenantKey) else True
             self._totals(party if is_known else ENDED).bound(band)
         self.period = Period()
 
     def _totals(self, party: Party) -> Totals:
-        if isinstance(party, Account):
+        if isinstance(party, TenantKey):
             return self.tenants.get(party) or self.tenants.setdefault(party, Totals())
         return self.rest.get(party) or self.rest.setdefault(party, Totals())
 
-    def ended(self, now: float) -> Iterator[tuple[float, list[Account]]]:
+    def ended(self, now: float) -> Iterator[tuple[float, list[TenantKey]]]:
         """Group accounts by name. Pods of one name share their series: they are buried together or not at all."""
         if all(totals.seen_at == now for totals in self.tenants.values()):
             return
-        named: dict[tuple[str, ...], list[Account]] = {}
+        named: dict[tuple[str, ...], list[TenantKey]] = {}
         for account in self.tenants:
             named.setdefault(_name(account), []).append(account)
         for accounts in named.values():
@@ -162,7 +162,7 @@ class CardBooks(Struct, gc=False):
             if seen_at < now:
                 yield seen_at, left
 
-    def _folded(self, accounts: list[Account], now: float) -> list[Account]:
+    def _folded(self, accounts: list[TenantKey], now: float) -> list[TenantKey]:
         """A name that lives on keeps one line for all that bore it before, however often it was made again."""
         left = []
         for account in accounts:
@@ -173,22 +173,22 @@ class CardBooks(Struct, gc=False):
             left.append(by_name)
         return left
 
-    def bury(self, accounts: Iterable[Account]) -> None:
+    def bury(self, accounts: Iterable[TenantKey]) -> None:
         """Move totals to one line for the whole card, so that the books still add up."""
         for account in set(accounts):
             self._move(account, self._totals(ENDED))
 
-    def _move(self, account: Account, to: Totals) -> None:
+    def _move(self, account: TenantKey, to: Totals) -> None:
         to.take(self.tenants.pop(account))
 
 
-class Accounts:
+class Books:
     """The books of every card, by its UUID."""
 
     def __init__(self) -> None:
         self.cards: dict[str, CardBooks] = {}
 
-    def post(self, sheets: Iterable[tuple[Sheet, Interval]], now: float, wall: float) -> None:
+    def post(self, sheets: Iterable[tuple[CycleBooks, Interval]], now: float, wall: float) -> None:
         """Add one cycle's sheets, each with its interval.
 
         A card without a sheet is silent or away: nobody is known to have ended there.
@@ -228,11 +228,11 @@ def _sum(so_far: int | None, more: int | None) -> int | None:
     return so_far if more is None else (so_far or 0) + more
 
 
-def _name(account: Account) -> tuple[str, ...]:
+def _name(account: TenantKey) -> tuple[str, ...]:
     container = account.container
     return account.mig, container.namespace, container.pod, container.container
 
 
-def _without_uid(account: Account) -> Account:
+def _without_uid(account: TenantKey) -> TenantKey:
     nameless = msgspec.structs.replace(account.container, pod_uid="")
     return msgspec.structs.replace(account, container=nameless)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.agent.rights.remembered import FILE, FORGET_SECONDS, MOST_BYTES, Remembered
+from podgpu.agent.claims import FILE, FORGET_SECONDS, MOST_BYTES, RememberedClaims
 from podgpu.model import Claim, ContainerRef, Pod
 
 
@@ -26,26 +26,26 @@ def pod(uid: str = "u", phase: str = "Running") -> Pod:
 
 
 async def kept(folder: Path, *claims: Claim) -> None:
-    first = Remembered(folder)
+    first = RememberedClaims(folder)
     first.keep(claims, [pod(one.container.pod_uid) for one in claims])
     await first.save()
 
 
 async def test_the_next_agent_begins_with_it(tmp_path: Path) -> None:
     await kept(tmp_path / "own", claim(), claim("v", source="podresources"))
-    assert Remembered(tmp_path / "own").before(()) == (claim(),)
+    assert RememberedClaims(tmp_path / "own").before(()) == (claim(),)
     assert (tmp_path / "own" / FILE).stat().st_mode & 0o777 == 0o600
 
 
 async def test_what_is_known_now_counts_for_more(tmp_path: Path) -> None:
     await kept(tmp_path, claim())
-    assert Remembered(tmp_path).before((claim(share=0.7),)) == (claim(share=0.7),)
+    assert RememberedClaims(tmp_path).before((claim(share=0.7),)) == (claim(share=0.7),)
 
 
 async def test_a_pod_that_is_listed_late_still_has_it_and_one_that_is_gone_has_not(tmp_path: Path) -> None:
     await kept(tmp_path, claim())
     clock = Clock()
-    again = Remembered(tmp_path, clock)
+    again = RememberedClaims(tmp_path, clock)
     again.keep((), ())
     clock.now += FORGET_SECONDS - 1
     again.keep((), [pod("other")])
@@ -58,7 +58,7 @@ async def test_a_pod_that_is_listed_late_still_has_it_and_one_that_is_gone_has_n
 
 async def test_a_pod_that_has_ended_has_nothing(tmp_path: Path) -> None:
     await kept(tmp_path, claim())
-    again = Remembered(tmp_path)
+    again = RememberedClaims(tmp_path)
     again.keep((), [pod(phase="Succeeded")])
     assert again.before(()) == ()
 
@@ -68,20 +68,20 @@ async def test_a_pod_that_has_ended_has_nothing(tmp_path: Path) -> None:
 )
 def test_a_file_that_makes_no_sense_is_none(tmp_path: Path, text: bytes) -> None:
     (tmp_path / FILE).write_bytes(text)
-    assert Remembered(tmp_path).before(()) == ()
+    assert RememberedClaims(tmp_path).before(()) == ()
 
 
 @pytest.mark.parametrize("share", [-1.0, 7.0])
 async def test_no_share_is_more_than_a_card(tmp_path: Path, share: float) -> None:
     await kept(tmp_path, claim(share=share))
-    assert Remembered(tmp_path).before(()) == ()
+    assert RememberedClaims(tmp_path).before(()) == ()
 
 
 async def test_a_folder_that_cannot_be_written_costs_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    first = Remembered(tmp_path / "file" / "below")
+    first = RememberedClaims(tmp_path / "file" / "below")
     for share in (0.1, 0.2):
         first.keep([claim(share=share)], [pod()])
         await first.save()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podgpu.agent.rights.witness import Witness
+from podgpu.agent.claims import Disambiguation
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Holder, Process
 from podgpu.sharing.ambiguity import AmbiguousClaims
 
@@ -22,7 +22,7 @@ class Node:
     """Cards A, B and C, and who runs on them."""
 
     def __init__(self) -> None:
-        self.witness = Witness()
+        self.witness = Disambiguation()
 
     def settle(self, *asked: AmbiguousClaims, on: str = "") -> list[int | None]:
         """Let the container run on some cards, by their letters."""

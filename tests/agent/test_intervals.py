@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.agent.meter import Meter
-from podgpu.ledger.account import Interval
+from podgpu.agent.intervals import IntervalMeter
+from podgpu.ledger.cycle import Interval
 from podgpu.model import Device, Gpu, Reading
 
 INTERVAL = 5.0
@@ -26,14 +26,14 @@ def joules(at: float, energy: float, **more: float) -> Device:
 
 def between(*devices: Device) -> Interval:
     """The interval that the last of these readings ends."""
-    meter = Meter(INTERVAL)
+    meter = IntervalMeter(INTERVAL)
     *_, last = [meter.interval(one) for one in devices]
     assert last is not None
     return last
 
 
 def test_the_first_reading_ends_no_interval() -> None:
-    assert Meter(INTERVAL).interval(joules(0.0, 10.0)) is None
+    assert IntervalMeter(INTERVAL).interval(joules(0.0, 10.0)) is None
 
 
 def test_energy_is_the_counters_increase() -> None:
@@ -96,13 +96,13 @@ def test_before_that_it_is_a_usual_share_of_the_limit() -> None:
 
 @pytest.mark.parametrize(("seconds", "is_enough"), [(0.01, True), (0.009_999, False)])
 def test_ten_milliseconds_are_enough_to_measure_in(seconds: float, is_enough: bool) -> None:
-    meter = Meter(INTERVAL)
+    meter = IntervalMeter(INTERVAL)
     meter.interval(joules(0.0, 0.0))
     assert (meter.interval(joules(seconds, 1.0)) is not None) == is_enough
 
 
 def test_a_reading_that_comes_twice_loses_nothing() -> None:
-    meter = Meter(INTERVAL)
+    meter = IntervalMeter(INTERVAL)
     meter.interval(joules(0.0, 0.0))
     assert meter.interval(joules(0.001, 0.5)) is None
     found = meter.interval(joules(5.0, 100.0))
@@ -119,7 +119,7 @@ def test_readings_out_of_order_book_no_time_twice(times: list[int], data: st.Dat
     ordered = sorted(times)
     late = {at: at + data.draw(st.integers(0, 50)) for at in ordered}
     comes = sorted(ordered, key=lambda at: late[at])
-    meter = Meter(300.0)
+    meter = IntervalMeter(300.0)
     found = [meter.interval(joules(float(at), 100.0 * at, power_watts=100.0)) for at in comes]
     booked = [one for one in found if one is not None]
     seconds = max(comes) - comes[0]
@@ -128,7 +128,7 @@ def test_readings_out_of_order_book_no_time_twice(times: list[int], data: st.Dat
 
 
 def test_a_reading_of_just_before_is_booked_already() -> None:
-    meter = Meter(10.0)
+    meter = IntervalMeter(10.0)
     readings = ((0.0, 0.0), (10.0, 1000.0), (9.4, 940.0), (20.0, 2000.0), (30.0, 3000.0))
     found = [meter.interval(joules(at, energy)) for at, energy in readings]
     assert sum(one.energy_mj or 0 for one in found if one) == 3_000_000
@@ -137,7 +137,7 @@ def test_a_reading_of_just_before_is_booked_already() -> None:
 
 @pytest.mark.parametrize(("seconds", "is_late"), [(59.9, True), (60.0, False)])
 def test_a_reading_of_long_before_is_that_of_another_clock(seconds: float, is_late: bool) -> None:
-    meter = Meter(INTERVAL)
+    meter = IntervalMeter(INTERVAL)
     meter.interval(joules(1000.0, 1000.0))
     assert meter.interval(joules(1000.0 - seconds, 1000.0)) is None
     found = meter.interval(joules(1005.0 - seconds, 1500.0))
@@ -145,7 +145,7 @@ def test_a_reading_of_long_before_is_that_of_another_clock(seconds: float, is_la
 
 
 def test_a_clock_that_went_back_starts_anew() -> None:
-    meter = Meter(INTERVAL)
+    meter = IntervalMeter(INTERVAL)
     meter.interval(joules(1000.0, 0.0))
     assert meter.interval(joules(1.0, 5.0)) is None
     found = meter.interval(joules(6.0, 10.0))
@@ -158,7 +158,7 @@ def named(uuid: str, at: float, energy: float) -> Device:
 
 
 def test_a_card_that_is_forgotten_is_met_anew() -> None:
-    meter = Meter(INTERVAL)
+    meter = IntervalMeter(INTERVAL)
     meter.interval(named("GPU-1", 0.0, 0.0))
     gap = meter.interval(named("GPU-1", 3600.0, 9.0))
     assert gap is not None
@@ -168,7 +168,7 @@ def test_a_card_that_is_forgotten_is_met_anew() -> None:
 
 
 def test_with_a_card_its_idle_power_is_forgotten() -> None:
-    meter = Meter(INTERVAL)
+    meter = IntervalMeter(INTERVAL)
     meter.interval(joules(0.0, 0.0, power_watts=80.0, utilization_ratio=0.0))
     meter.forget(["GPU-1"])
     meter.interval(joules(5.0, 1.0))
@@ -179,7 +179,7 @@ def test_with_a_card_its_idle_power_is_forgotten() -> None:
 
 @given(st.lists(st.tuples(st.floats(0.02, 100), st.floats(0, 1000)), min_size=1, max_size=20))
 def test_the_intervals_add_up_to_the_counter(steps: list[tuple[float, float]]) -> None:
-    meter, at, energy, booked = Meter(INTERVAL), 0.0, 0.0, 0
+    meter, at, energy, booked = IntervalMeter(INTERVAL), 0.0, 0.0, 0
     meter.interval(device(at, energy_joules_total=energy))
     for seconds, more in steps:
         at, energy = at + seconds, energy + more

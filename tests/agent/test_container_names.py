@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from podgpu.ledger.names import Directory
+from podgpu.agent.owners import ContainerNames
 from podgpu.model import ContainerRef, Holder, Owner, Pod, PodContainer
 
 UID = "11111111-2222-3333-4444-555555555555"
@@ -19,7 +19,7 @@ def holder(uid: str | None = UID, container_id: str | None = ID, kind: str = "po
 
 
 def named(pods: list[Pod], whose: Holder) -> ContainerRef | None:
-    return Directory(pods).named(whose).container
+    return ContainerNames(pods).named(whose).container
 
 
 MAIN, SIDE = PodContainer(name="main", container_id=ID), PodContainer(name="side", container_id=OTHER)
@@ -30,7 +30,7 @@ def test_a_container_is_found_by_its_id() -> None:
 
 
 def test_an_id_that_a_pod_which_has_ended_does_not_know_names_nobody() -> None:
-    found = Directory([replace(pod(SIDE), phase="Failed")]).named(holder())
+    found = ContainerNames([replace(pod(SIDE), phase="Failed")]).named(holder())
     assert (found.container, found.reason) == (None, "not_in_pod")
 
 
@@ -53,7 +53,7 @@ def test_two_pods_of_one_name_are_told_apart_by_uid() -> None:
 
 def test_a_pod_nobody_listed_and_a_host_process_stay_as_they_are() -> None:
     for whose in (holder("22222222-2222-3333-4444-555555555555"), holder(None, kind="host")):
-        assert Directory([pod(MAIN)]).named(whose) == whose
+        assert ContainerNames([pod(MAIN)]).named(whose) == whose
 
 
 def test_a_static_pod_is_found_by_its_hash() -> None:
@@ -84,10 +84,12 @@ def test_an_id_that_the_pod_does_not_know_yet_is_its_only_containers() -> None:
 def test_of_several_containers_only_a_list_tells_which_has_started_again() -> None:
     other = PodContainer(name="main", container_id="d" * 64)
     behind = pod(SIDE, other)
-    found = Directory([behind]).named(holder())
+    found = ContainerNames([behind]).named(holder())
     assert (found.container, found.reason) == (None, "not_in_pod")
     ahead = [pod(MAIN)]
-    assert Directory([behind], [ahead]).named(holder()).container == ContainerRef("ns", "chat", "main", UID)
+    assert ContainerNames([behind], [ahead]).named(holder()).container == ContainerRef(
+        "ns", "chat", "main", UID
+    )
 
 
 def test_a_sidecar_that_runs_may_have_started_again_too() -> None:
@@ -96,4 +98,6 @@ def test_a_sidecar_that_runs_may_have_started_again_too() -> None:
 
 
 def test_a_pod_that_only_a_worse_list_has_is_named_by_it() -> None:
-    assert Directory([], [[pod(MAIN)]]).named(holder()).container == ContainerRef("ns", "chat", "main", UID)
+    assert ContainerNames([], [[pod(MAIN)]]).named(holder()).container == ContainerRef(
+        "ns", "chat", "main", UID
+    )

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from podgpu.agent import lookout
+from podgpu.agent import sampling_checks, switch_log
 from podgpu.agent.attribution import Attributed, Attribution
-from podgpu.agent.lookout import Lookout, checks
-from podgpu.agent.lookout.checks import Checks
+from podgpu.agent.sampling_checks import SamplingChecks
+from podgpu.agent.switch_log import SwitchLogs
 from podgpu.host.procfs import Procfs
 from podgpu.ledger import sampling
-from podgpu.ledger.account import Entry, Interval, Party, Sheet
+from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party
 from podgpu.model import BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SwitchLog
 from podgpu.sources.switches.watcher import Watcher
 from tests.agent.stage import StillPods, check_card, write_proc
@@ -55,19 +55,19 @@ class Reader:
     async def close(self) -> None: ...
 
 
-def sheet(*owners: str) -> Sheet:
-    entries: dict[Party, Entry] = {owner: Entry(running=1) for owner in owners}
-    return Sheet(gpu=GPU, entries=entries, memory_bytes=None, busy_us=0, energy_mj=0)
+def sheet(*owners: str) -> CycleBooks:
+    entries: dict[Party, CycleBooking] = {owner: CycleBooking(running=1) for owner in owners}
+    return CycleBooks(gpu=GPU, entries=entries, memory_bytes=None, busy_us=0, energy_mj=0)
 
 
 async def test_a_log_is_read_only_while_a_card_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Reader()
-    one = Lookout(reader, always=False)
+    one = SwitchLogs(reader, always=False)
     one.note([sheet("host")])
     await one.watch([Device(gpu=CARD)])
     one.note([sheet("host", "container")])
     await one.watch([Device(gpu=CARD)])
-    monkeypatch.setattr(lookout, "LINGER_SECONDS", 0.0)
+    monkeypatch.setattr(switch_log, "LINGER_SECONDS", 0.0)
     await one.watch([Device(gpu=CARD)])
     assert reader.asked == [{}, {GPU: 0}, {}]
 
@@ -75,7 +75,7 @@ async def test_a_log_is_read_only_while_a_card_is_shared(monkeypatch: pytest.Mon
 async def test_a_log_is_read_for_a_minute_after_a_card_was_last_shared() -> None:
     now = 1000.0
     reader = Reader()
-    one = Lookout(reader, always=False, clock=lambda: now)
+    one = SwitchLogs(reader, always=False, clock=lambda: now)
     one.note([sheet("host", "container")])
     for now in (1000.0, 1059.9, 1060.0):  # noqa: B007 - the clock shows it
         await one.watch([Device(gpu=CARD)])
@@ -84,7 +84,7 @@ async def test_a_log_is_read_for_a_minute_after_a_card_was_last_shared() -> None
 
 async def test_a_server_of_mps_is_no_second_owner() -> None:
     reader = Reader()
-    one = Lookout(reader, always=False)
+    one = SwitchLogs(reader, always=False)
     one.note([sheet("host", "overhead")])
     await one.watch([Device(gpu=CARD)])
     assert reader.asked == [{}]
@@ -92,20 +92,20 @@ async def test_a_server_of_mps_is_no_second_owner() -> None:
 
 async def test_on_a_card_with_instances_or_without_a_node_there_is_no_log_to_read() -> None:
     reader = Reader()
-    one = Lookout(reader, always=True)
+    one = SwitchLogs(reader, always=True)
     await one.watch([Device(gpu=replace(CARD, mig_enabled=True)), Device(gpu=replace(CARD, minor=None))])
     assert reader.asked == [{}]
 
 
 async def test_whoever_was_on_the_card_is_looked_up_even_if_no_list_had_it() -> None:
-    one = Lookout(Reader(Slice(7, 0, 1), Slice(8, 0, 1), Slice(0, 0, 1), Slice(-1, 0, 1)), always=True)
+    one = SwitchLogs(Reader(Slice(7, 0, 1), Slice(8, 0, 1), Slice(0, 0, 1), Slice(-1, 0, 1)), always=True)
     (found,) = await one.watch([Device(gpu=CARD, processes=(Process(pid=7, kinds=("compute",)),))])
     assert [process.pid for process in found.processes] == [7, 8]
     assert found.processes[1].kinds == ()
 
 
 async def test_without_windows_the_cycle_is_one() -> None:
-    one = Lookout(Reader(), always=True)
+    one = SwitchLogs(Reader(), always=True)
     device = Device(gpu=CARD, at=time.monotonic())
     await one.watch([device])
     found = one.evidence(device, Interval(elapsed_us=5_000_000, busy_us=2_000_000))
@@ -132,14 +132,14 @@ class Scene:
         node.script(begin_ago_ns=60_000_000_000)  # however late the child opens the log
         node.play(records)
         self.watcher = Watcher()
-        self.lookout = Lookout(
-            self.watcher, always=False, checks_only=checks_only, checks=Checks(chance=lambda: 0.0)
+        self.switch_logs = SwitchLogs(
+            self.watcher, always=False, checks_only=checks_only, checks=SamplingChecks(chance=lambda: 0.0)
         )
         self.attribution = Attribution(
             interval=0.5,
             pod_sources=[StillPods((pod(), pod(OTHER, "batch", "b")))],
             processes=Procfs(proc),
-            lookout=self.lookout,
+            switch_logs=self.switch_logs,
         )
         self._last = time.time_ns() - 400 * MS
 
@@ -198,7 +198,7 @@ async def test_what_pods_did_is_booked_by_the_log(node: SwitchNode, tmp_path: Pa
 async def test_a_check_opens_the_log_for_a_while_and_keeps_the_process(
     node: SwitchNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "CHECK_SECONDS", 0.3)
+    monkeypatch.setattr(sampling_checks, "CHECK_SECONDS", 0.3)
     scene = Scene(tmp_path, node, checks_only=True)
     await scene.cycle()
     await scene.cycle()  # the first one after it is known that the card is shared
@@ -222,7 +222,7 @@ async def test_the_log_decides_once_it_shows_that_samples_are_evaded(
 ) -> None:
     """The samples name the first pod alone. What would take ten seconds to prove is taken for proof at once."""
     monkeypatch.setattr(sampling, "PROOF", 0.5)
-    monkeypatch.setattr(checks, "DOUBT", 0.25)
+    monkeypatch.setattr(sampling_checks, "DOUBT", 0.25)
     scene = Scene(tmp_path, node, checks_only=True)
     found = await scene.cycle()
     while not any(one.booking.sampling for one in found.cards[0].tenants):

@@ -1,0 +1,225 @@
+"""Who was given what on this node."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from podgpu import log, sharing
+from podgpu.ledger.mps import PodName
+from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Holder, Pod
+from podgpu.sharing.ambiguity import AmbiguityKey, AmbiguousClaims
+from podgpu.sharing.inventory import Inventory
+
+
+class NodeClaims:
+    """Found once, for as long as nothing about it changes.
+
+    `settled` has the readings of the alternatives that processes have shown to be right. `before` are the claims that
+    were found last.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        systems: Sequence[sharing.SharingSystem],
+        alternatives: tuple[AmbiguousClaims, ...],
+        settled: Mapping[AmbiguousClaims, int],
+        before: tuple[Claim, ...] = (),
+    ) -> None:
+        self.inventory = inventory
+        self.alternatives = alternatives
+        self.settled = settled
+        self.claims = sharing.claims(inventory, systems, settled, before)
+        undecided = [one for one in alternatives if one not in settled]
+        self.sharing = sharing.statuses(inventory, self.claims, systems, undecided)
+        self._systems = systems
+
+    @cached_property
+    def by_card(self) -> Mapping[str, list[Claim]]:
+        find_claims: dict[str, list[Claim]] = {}
+        for claim in self.claims:
+            find_claims.setdefault(claim.gpu, []).append(claim)
+        return find_claims
+
+    @cached_property
+    def pods(self) -> frozenset[PodName]:
+        """Those that hold anything, also those whose claims were withdrawn."""
+        claimed = frozenset((claim.container.namespace, claim.container.pod) for claim in self.claims)
+        return claimed | sharing.holders(self.inventory, self._systems)
+
+    @cached_property
+    def excused(self) -> Mapping[str, tuple[Excused, ...]]:
+        return sharing.excused(self.inventory, self._systems)
+
+    @cached_property
+    def unclaimed(self) -> tuple[Allocation, ...]:
+        """An id that nobody understands may be that of a card which does not answer."""
+        devices = self.inventory.devices
+        if not devices or any(device.fault for device in devices):
+            return ()
+        return sharing.unclaimed(self.inventory, self._systems)
+
+
+def find_claims(
+    inventory: Inventory,
+    systems: Sequence[sharing.SharingSystem],
+    asked: tuple[AmbiguousClaims, ...],
+    settled: Mapping[AmbiguousClaims, int],
+    before: tuple[Claim, ...],
+) -> NodeClaims:
+    """Find everything at once, for a thread to do."""
+    rights = NodeClaims(inventory, systems, asked, settled, before)
+    _ = rights.unclaimed  # which takes as long
+    return rights
+
+
+def excused(
+    rights: NodeClaims, served: Mapping[str, Mapping[int, str]], holders: Mapping[int, Holder]
+) -> dict[str, tuple[Excused, ...]]:
+    """Return by card who has it for others. `served` are the PIDs of MPS servers, each with its proof."""
+    find_claims = dict(rights.excused)
+    for card, proofs in served.items():
+        for pid, proof in sorted(proofs.items()):
+            one = Excused(role="mps-server", proof=proof, container=holders[pid].container, pid=pid)
+            find_claims[card] = (*find_claims.get(card, ()), one)
+    return find_claims
+
+
+Name: TypeAlias = tuple[str, str, str]  # namespace, pod, container
+Seen: TypeAlias = dict[Name, dict[str, set[str]]]  # the cards a container runs on, by its pod's UID
+
+
+class Disambiguation:
+    """Remembers what processes have shown: a container that pauses is not in doubt again."""
+
+    def __init__(self) -> None:
+        self._decided: dict[AmbiguityKey, int] = {}
+
+    def settle(
+        self, asked: Sequence[AmbiguousClaims], devices: Iterable[Device], holders: Mapping[int, Holder]
+    ) -> dict[AmbiguousClaims, int]:
+        """Return the right reading of each container that has been seen to run, now or before, on its cards alone."""
+        if not asked:
+            self._decided = {}
+            return {}
+        seen = _seen(devices, holders)
+        find_claims = {one: self._right(one, _cards(one.container, seen)) for one in asked}
+        settled = {one: right for one, right in find_claims.items() if right is not None}
+        self._decided = {one.question: right for one, right in settled.items()}
+        return settled
+
+    def _right(self, one: AmbiguousClaims, cards: set[str]) -> int | None:
+        """A container on cards of no reading, or of several, shows nothing: what it showed before stands."""
+        fitting = [place for place, named in enumerate(one.cards) if cards and cards <= named]
+        return fitting[0] if len(fitting) == 1 else self._decided.get(one.question)
+
+
+def _seen(devices: Iterable[Device], holders: Mapping[int, Holder]) -> Seen:
+    seen: Seen = {}
+    for device in devices:
+        for process in device.processes:
+            holder = holders.get(process.pid)
+            if process.kinds and holder and (who := holder.container):
+                name = who.namespace, who.pod, who.container
+                seen.setdefault(name, {}).setdefault(who.pod_uid, set()).add(device.gpu.uuid)
+    return seen
+
+
+def _cards(container: ContainerRef, seen: Seen) -> set[str]:
+    """Another pod of the same name says nothing. Where a UID is not known, there must be only one of that name."""
+    by_uid = seen.get((container.namespace, container.pod, container.container), {})
+    if container.pod_uid in by_uid:
+        return by_uid[container.pod_uid]
+    is_likely = len(by_uid) == 1 and (not container.pod_uid or "" in by_uid)
+    return next(iter(by_uid.values())) if is_likely else set()
+
+
+FILE = "notes.json"
+MOST_BYTES = 8 << 20
+MOST_CLAIMS = sharing.MANY_CLAIMS
+FORGET_SECONDS = 600.0  # after a pod was last listed: at the start, lists may come late
+
+_decode = msgspec.json.Decoder(tuple[Claim, ...]).decode
+
+
+class RememberedClaims:
+    """Claims by notes of pods that live, or may live."""
+
+    def __init__(self, folder: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = folder / FILE if folder else None
+        self._clock = clock
+        self._claims = _read(self._path) if self._path else ()
+        self._seen_at = {claim.container.pod_uid: clock() for claim in self._claims}
+        self._is_failing = False
+        self.is_changed = False
+
+    def before(self, last: tuple[Claim, ...]) -> tuple[Claim, ...]:
+        """Return the last claims, and those of pods that had some before."""
+        known = {claim.container.pod_uid for claim in last}
+        return (*last, *(claim for claim in self._claims if claim.container.pod_uid not in known))
+
+    def keep(self, claims: Iterable[Claim], pods: Iterable[Pod]) -> None:
+        """Take the claims of now. Those of pods that are not listed stay for a while."""
+        now = self._clock()
+        ended = {pod.uid for pod in pods if pod.finished}
+        self._seen_at |= {pod.uid: now for pod in pods}
+        noted = {_key(one): one for one in claims if one.source == sharing.NOTED and one.container.pod_uid}
+        present = {one.container.pod_uid for one in noted.values()}
+        absent = {
+            _key(one): one
+            for one in self._claims
+            if (uid := one.container.pod_uid) not in present
+            and uid not in ended
+            and now - self._seen_at.get(uid, 0.0) < FORGET_SECONDS
+        }
+        find_claims = tuple((noted | absent).values())[:MOST_CLAIMS]
+        kept = {one.container.pod_uid for one in find_claims}
+        self._seen_at = {uid: at for uid, at in self._seen_at.items() if uid in kept}
+        self.is_changed = self.is_changed or (self._path is not None and find_claims != self._claims)
+        self._claims = find_claims
+
+    async def save(self) -> None:
+        """Write the file, in a thread: a disk may be slow. It has a few KiB, and seldom changes."""
+        if self._path is None:
+            return
+        self.is_changed = False
+        try:
+            await asyncio.to_thread(_write, self._path, msgspec.json.encode(self._claims))
+        except OSError as error:
+            if not self._is_failing:
+                log.warning("what notes gave pods is not kept", path=self._path, reason=error.strerror)
+            self._is_failing = True
+        else:
+            self._is_failing = False
+
+
+def _write(path: Path, text: bytes) -> None:
+    """Replace the file as a whole."""
+    part = path.with_suffix(".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part.write_bytes(text)
+    part.chmod(0o600)
+    part.replace(path)
+
+
+def _key(claim: Claim) -> tuple[object, ...]:
+    return claim.container, claim.gpu, claim.mig, claim.system, claim.index, claim.device_id
+
+
+def _read(path: Path) -> tuple[Claim, ...]:
+    """Read what the last agent kept; nothing, if there is no such file or it makes no sense."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+        find_claims = _decode(text) if len(text) <= MOST_BYTES else ()
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("what notes gave pods cannot be read", path=path, reason=str(error)[:200])
+        return ()
+    return tuple(one for one in find_claims if 0.0 <= one.share <= 1.0)[:MOST_CLAIMS]
