@@ -42,42 +42,43 @@ def works(*parties: Party) -> tuple[CycleBooks, Interval]:
     return sheet({party: CycleBooking(busy_us=10, energy_mj=20, allocated_us=30) for party in parties})
 
 
-def cards(accounts: Books, watts: float | None = None) -> list[Card]:
+def cards(books: Books, watts: float | None = None) -> list[Card]:
     """The cards as the join shows them; `watts` is what each reports as its power."""
     join = Join((), {}, {})
     power = () if watts is None else (Reading("power_watts", watts),)
     return [
-        join.card(Device(gpu=Gpu(uuid=gpu, index=0), readings=power), books, ())
-        for gpu, books in accounts.cards.items()
+        join.card(Device(gpu=Gpu(uuid=gpu, index=0), readings=power), own, ())
+        for gpu, own in books.cards.items()
     ]
 
 
-def tenants(accounts: Books) -> list[Tenant]:
+def tenants(books: Books) -> list[Tenant]:
     """Present and former ones."""
-    return [tenant for card in cards(accounts) for tenant in (*card.tenants, *card.ended)]
+    return [tenant for card in cards(books) for tenant in (*card.tenants, *card.ended)]
 
 
-def bookings(accounts: Books) -> list[Booking]:
-    return [tenant.booking for tenant in tenants(accounts)]
+def bookings(books: Books) -> list[Booking]:
+    return [tenant.booking for tenant in tenants(books)]
 
 
-def check(accounts: Books) -> None:
-    for card in cards(accounts):
+def check(books: Books) -> None:
+    for card in cards(books):
         assert card.balance
         check_card(card, card.balance)
 
 
-def ended(accounts: Books) -> int:
-    return sum(one.energy_mj for card in cards(accounts) for one in card.rest if one.reason == ENDED)
+def ended(books: Books) -> int:
+    return sum(one.energy_mj for card in cards(books) for one in card.rest if one.reason == ENDED)
 
 
+Bookings = dict[Party, CycleBooking]
 Series = tuple[str, ...]
 
 
-def series(accounts: Books) -> Counter[Series]:
+def series(books: Books) -> Counter[Series]:
     """Energy by what labels a series: names, not UIDs. Only the cards that answer are on the page."""
     found: Counter[Series] = Counter()
-    for card in cards(accounts):
+    for card in cards(books):
         for one in (*card.tenants, *card.ended):
             named = one.container
             labels = (card.gpu.uuid, one.mig, named.namespace, named.pod, named.container)
@@ -96,10 +97,10 @@ COUNTERS = (
 )
 
 
-def counters(accounts: Books) -> Counter[Series]:
+def counters(books: Books) -> Counter[Series]:
     """Every counter of those on the page, by what labels its series."""
     found: Counter[Series] = Counter()
-    for one in tenants(accounts):
+    for one in tenants(books):
         named = one.container
         for counter in COUNTERS:
             found[one.mig, named.namespace, named.pod, named.container, counter] += getattr(
@@ -129,141 +130,137 @@ CYCLES = st.lists(
 
 
 @given(CYCLES)
-def test_the_books_add_up_and_no_series_falls(
-    cycles: list[tuple[float, dict[Party, CycleBooking] | None]],
-) -> None:
-    accounts, now = Books(), 1000.0
+def test_the_books_add_up_and_no_series_falls(cycles: list[tuple[float, Bookings | None]]) -> None:
+    books, now = Books(), 1000.0
     before: Counter[Series] = Counter()
     for seconds, entries in cycles:
         now += seconds
-        accounts.post([] if entries is None else [sheet(entries)], now, now)
-        check(accounts)
-        found = counters(accounts)
+        books.post([] if entries is None else [sheet(entries)], now, now)
+        check(books)
+        found = counters(books)
         for name, value in before.items():
             assert found.get(name, value) >= value, name
         before = found
 
 
 @given(CYCLES)
-def test_nothing_that_was_booked_is_lost(
-    cycles: list[tuple[float, dict[Party, CycleBooking] | None]],
-) -> None:
-    accounts, now, booked = Books(), 1000.0, 0
+def test_nothing_that_was_booked_is_lost(cycles: list[tuple[float, Bookings | None]]) -> None:
+    books, now, booked = Books(), 1000.0, 0
     for seconds, entries in cycles:
         now += seconds
-        accounts.post([] if entries is None else [sheet(entries)], now, now)
+        books.post([] if entries is None else [sheet(entries)], now, now)
         booked += sum(entry.energy_mj for entry in (entries or {}).values())
-    rest = [one for card in cards(accounts) for one in card.rest]
-    assert sum(one.energy_mj for one in bookings(accounts)) + sum(one.energy_mj for one in rest) == booked
+    rest = [one for card in cards(books) for one in card.rest]
+    assert sum(one.energy_mj for one in bookings(books)) + sum(one.energy_mj for one in rest) == booked
 
 
 def test_an_ended_pods_counters_stay_for_the_grace_period() -> None:
-    accounts = Books()
-    accounts.post([works(rank("a"))], 0.0, 0.0)
-    accounts.post([works("idle")], GRACE_SECONDS, 0.0)
-    (card,) = cards(accounts)
+    books = Books()
+    books.post([works(rank("a"))], 0.0, 0.0)
+    books.post([works("idle")], GRACE_SECONDS, 0.0)
+    (card,) = cards(books)
     (former,) = card.ended
     assert (card.tenants, former.booking.energy_mj, former.booking.power_watts) == ((), 20, None)
-    accounts.post([works("idle")], GRACE_SECONDS + 1, 0.0)
-    assert tenants(accounts) == []
-    assert ended(accounts) == 20
-    check(accounts)
+    books.post([works("idle")], GRACE_SECONDS + 1, 0.0)
+    assert tenants(books) == []
+    assert ended(books) == 20
+    check(books)
 
 
-def former(accounts: Books) -> list[str]:
-    return sorted(tenant.container.pod for card in cards(accounts) for tenant in card.ended)
+def former(books: Books) -> list[str]:
+    return sorted(tenant.container.pod for card in cards(books) for tenant in card.ended)
 
 
 @pytest.mark.parametrize(("later", "is_kept"), [(GRACE_SECONDS, True), (GRACE_SECONDS + 0.001, False)])
 def test_the_grace_period_includes_its_last_moment(later: float, is_kept: bool) -> None:
-    accounts = Books()
-    accounts.post([works(rank("1"))], 0.0, 0.0)
-    accounts.post([works("host")], later, later)
-    assert bool(former(accounts)) == is_kept
+    books = Books()
+    books.post([works(rank("1"))], 0.0, 0.0)
+    books.post([works("host")], later, later)
+    assert bool(former(books)) == is_kept
 
 
 def test_of_too_many_that_ended_those_who_ended_first_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("podgpu.agent.books.MOST_ENDED", 2)
     pods = [TenantKey(GPU, "", ContainerRef("ns", name, "main", name)) for name in ("a", "b", "c")]
-    accounts = Books()
+    books = Books()
     for now, pod in enumerate(pods[:2]):
-        accounts.post([works(pod)], float(now), 0.0)
-    accounts.post([works("host")], 2.0, 0.0)
-    assert former(accounts) == ["a", "b"]
-    accounts.post([works(pods[2])], 3.0, 0.0)
-    accounts.post([works("host")], 4.0, 0.0)
-    assert former(accounts) == ["b", "c"]
+        books.post([works(pod)], float(now), 0.0)
+    books.post([works("host")], 2.0, 0.0)
+    assert former(books) == ["a", "b"]
+    books.post([works(pods[2])], 3.0, 0.0)
+    books.post([works("host")], 4.0, 0.0)
+    assert former(books) == ["b", "c"]
 
 
 def test_a_pod_made_again_under_its_name_has_an_account_of_its_own() -> None:
-    accounts = Books()
-    accounts.post([works(rank("a"))], 0.0, 0.0)
-    accounts.post([works(rank("b"))], 5.0, 0.0)
-    (card,) = cards(accounts)
+    books = Books()
+    books.post([works(rank("a"))], 0.0, 0.0)
+    books.post([works(rank("b"))], 5.0, 0.0)
+    (card,) = cards(books)
     assert [one.container.pod_uid for one in card.ended] == ["a"]
     assert [one.container.pod_uid for one in card.tenants] == ["b"]
 
 
 def test_a_pod_made_again_for_weeks_leaves_one_line() -> None:
     """The series of the name goes on, so the past must stay; but not one line for each UID there ever was."""
-    accounts = Books()
+    books = Books()
     for number in range(2000):
-        accounts.post([works(rank(f"uid-{number}"))], number * 100.0, 0.0)
-        assert sum(series(accounts).values()) == 20 * (number + 1)
-    found = tenants(accounts)
+        books.post([works(rank(f"uid-{number}"))], number * 100.0, 0.0)
+        assert sum(series(books).values()) == 20 * (number + 1)
+    found = tenants(books)
     assert len(found) < 10
-    assert ended(accounts) == 0
+    assert ended(books) == 0
     newest = next(one for one in found if one.container.pod_uid == "uid-1999")
     assert newest.booking.energy_mj == 20, "what others of its name used is not its own"
-    check(accounts)
+    check(books)
 
 
 def test_a_card_that_is_silent_ends_no_pod() -> None:
     """Its pods' counters go on where they were, though it was away for an hour."""
-    accounts = Books()
-    accounts.post([works(rank("a"))], 0.0, 0.0)
+    books = Books()
+    books.post([works(rank("a"))], 0.0, 0.0)
     for minute in range(60):
-        accounts.post([], minute * 60.0, 0.0)
-    accounts.post([works(rank("a"))], 3600.0, 0.0)
-    (card,) = cards(accounts)
+        books.post([], minute * 60.0, 0.0)
+    books.post([works(rank("a"))], 3600.0, 0.0)
+    (card,) = cards(books)
     assert [one.booking.energy_mj for one in card.tenants] == [40]
     assert card.ended == ()
-    assert ended(accounts) == 0
+    assert ended(books) == 0
 
 
 def test_another_cards_cycles_end_no_pod_on_a_silent_one() -> None:
-    accounts = Books()
-    accounts.post([works(rank("a")), sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")], 0.0, 0.0)
-    accounts.post([sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")], 3600.0, 0.0)
-    assert [one.container.pod_uid for one in tenants(accounts)] == ["a"]
+    books = Books()
+    books.post([works(rank("a")), sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")], 0.0, 0.0)
+    books.post([sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")], 3600.0, 0.0)
+    assert [one.container.pod_uid for one in tenants(books)] == ["a"]
 
 
 def test_of_a_card_that_is_forgotten_nothing_is_kept() -> None:
     """It may be one that never was. Should it come back, its books begin anew and add up."""
-    accounts = Books()
+    books = Books()
     other = sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")
-    accounts.post([works(rank("a"), "idle"), other], 0.0, 0.0)
-    accounts.forget([GPU, "GPU-never-seen"])
-    accounts.post([other], 5.0, 0.0)
-    assert [card.gpu.uuid for card in cards(accounts)] == ["GPU-2"]
-    assert tenants(accounts) == []
-    accounts.post([other, works(rank("a"))], 10.0, 0.0)
-    assert [one.energy_mj for one in bookings(accounts)] == [20]
-    check(accounts)
+    books.post([works(rank("a"), "idle"), other], 0.0, 0.0)
+    books.forget([GPU, "GPU-never-seen"])
+    books.post([other], 5.0, 0.0)
+    assert [card.gpu.uuid for card in cards(books)] == ["GPU-2"]
+    assert tenants(books) == []
+    books.post([other, works(rank("a"))], 10.0, 0.0)
+    assert [one.energy_mj for one in bookings(books)] == [20]
+    check(books)
 
 
 def test_gauges_are_those_of_the_cycle_alone() -> None:
-    accounts = Books()
-    accounts.post([sheet({rank("a"): CycleBooking(energy_mj=500, busy_us=1, memory_bytes=7)})], 0.0, 77.0)
-    (first,) = bookings(accounts)
+    books = Books()
+    books.post([sheet({rank("a"): CycleBooking(energy_mj=500, busy_us=1, memory_bytes=7)})], 0.0, 77.0)
+    (first,) = bookings(books)
     assert (first.memory_bytes, first.power_watts, first.last_active_at) == (7, 0.1, 77.0)
-    accounts.post([], 5.0, 82.0)
-    (second,) = bookings(accounts)
+    books.post([], 5.0, 82.0)
+    (second,) = bookings(books)
     assert (second.memory_bytes, second.power_watts, second.last_active_at) == (None, None, None)
 
 
 def test_the_last_time_it_was_active_is_that_of_the_last_cycle_in_which_it_was() -> None:
-    accounts, found = Books(), []
+    books, found = Books(), []
     for second, entry in enumerate(
         (
             CycleBooking(energy_mj=5, allocated_us=5),
@@ -274,21 +271,21 @@ def test_the_last_time_it_was_active_is_that_of_the_last_cycle_in_which_it_was()
             CycleBooking(instance_ratio=0.01),
         )
     ):
-        accounts.post([sheet({rank("a"): entry})], float(second), 100.0 + second)
-        found += [booking.last_active_at for booking in bookings(accounts)]
+        books.post([sheet({rank("a"): entry})], float(second), 100.0 + second)
+        found += [booking.last_active_at for booking in bookings(books)]
     assert found == [None, 101.0, 101.0, 103.0, 103.0, 105.0]
 
 
 def test_power_is_unknown_where_no_energy_was_measured() -> None:
-    accounts = Books()
-    accounts.post([(sheet({rank("a"): CycleBooking()})[0], Interval(elapsed_us=CYCLE))], 0.0, 0.0)
-    (booking,) = bookings(accounts)
+    books = Books()
+    books.post([(sheet({rank("a"): CycleBooking()})[0], Interval(elapsed_us=CYCLE))], 0.0, 0.0)
+    (booking,) = bookings(books)
     assert booking.power_watts is None
 
 
 def test_while_the_energy_counter_stands_the_power_is_what_it_was() -> None:
     """A page moves its counter every 30 s: between two steps it looks as if nothing was drawn, and then all at once."""
-    accounts = Books()
+    books = Books()
     watts = []
     half_a_minute = 30_000_000
     for energy_mj, energy_us in (
@@ -299,8 +296,8 @@ def test_while_the_energy_counter_stands_the_power_is_what_it_was() -> None:
         (0, 0),
         (3_000_000, half_a_minute),
     ):
-        accounts.post([sheet({rank("a"): CycleBooking(energy_mj=energy_mj)}, energy_us=energy_us)], 0.0, 0.0)
-        watts += [booking.power_watts for booking in bookings(accounts)]
+        books.post([sheet({rank("a"): CycleBooking(energy_mj=energy_mj)}, energy_us=energy_us)], 0.0, 0.0)
+        watts += [booking.power_watts for booking in bookings(books)]
     assert watts == [None, None, None, 400.0, 400.0, 100.0]
 
 
@@ -317,61 +314,61 @@ def power(card: Card) -> Mapping[str, float]:
 
 def test_power_is_the_cards_own_divided_as_its_energy_was() -> None:
     """So an only tenant has what its card has, whatever the counter says about the time before."""
-    accounts = Books()
-    accounts.post([sheet({rank("a"): CycleBooking(energy_mj=333_000)}, energy_us=None)], 0.0, 0.0)
-    assert power(cards(accounts, 130.1)[0]) == {"rank-0": 130.1}
-    accounts.post([sheet({rank("a"): CycleBooking(), "host": CycleBooking()}, energy_us=0)], 5.0, 5.0)
-    assert power(cards(accounts, 691.3)[0]) == {"rank-0": 691.3}
-    accounts.post(
+    books = Books()
+    books.post([sheet({rank("a"): CycleBooking(energy_mj=333_000)}, energy_us=None)], 0.0, 0.0)
+    assert power(cards(books, 130.1)[0]) == {"rank-0": 130.1}
+    books.post([sheet({rank("a"): CycleBooking(), "host": CycleBooking()}, energy_us=0)], 5.0, 5.0)
+    assert power(cards(books, 691.3)[0]) == {"rank-0": 691.3}
+    books.post(
         [sheet({rank("a"): CycleBooking(energy_mj=3000), "host": CycleBooking(energy_mj=1000)})], 9.0, 9.0
     )
-    assert power(cards(accounts, 200.0)[0]) == {"rank-0": 150.0, "host": 50.0}
+    assert power(cards(books, 200.0)[0]) == {"rank-0": 150.0, "host": 50.0}
 
 
 def test_while_the_counter_stands_the_power_of_who_left_is_nobodys_known() -> None:
-    accounts = Books()
+    books = Books()
     job = TenantKey(GPU, "", ContainerRef("ns", "job", "main", "j"))
-    accounts.post(
+    books.post(
         [sheet({rank("a"): CycleBooking(energy_mj=3000), job: CycleBooking(energy_mj=1000)})], 0.0, 0.0
     )
-    accounts.post([sheet({job: CycleBooking()}, energy_us=0)], 5.0, 5.0)
-    assert power(cards(accounts, 200.0)[0]) == {"job": 50.0, "unknown": 150.0}
-    accounts.post([sheet({rank("a"): CycleBooking(), job: CycleBooking()}, energy_us=0)], 10.0, 10.0)
-    assert power(cards(accounts, 200.0)[0]) == {"job": 50.0, "unknown": 150.0}, "it is back, as somebody new"
+    books.post([sheet({job: CycleBooking()}, energy_us=0)], 5.0, 5.0)
+    assert power(cards(books, 200.0)[0]) == {"job": 50.0, "unknown": 150.0}
+    books.post([sheet({rank("a"): CycleBooking(), job: CycleBooking()}, energy_us=0)], 10.0, 10.0)
+    assert power(cards(books, 200.0)[0]) == {"job": 50.0, "unknown": 150.0}, "it is back, as somebody new"
 
 
 def test_after_a_gap_nobodys_power_is_known() -> None:
-    accounts = Books()
-    accounts.post([works(rank("a"))], 0.0, 0.0)
-    accounts.post([sheet({"unknown": CycleBooking(energy_mj=9)}, is_gap=True)], 900.0, 900.0)
-    assert power(cards(accounts, 200.0)[0]) == {}
+    books = Books()
+    books.post([works(rank("a"))], 0.0, 0.0)
+    books.post([sheet({"unknown": CycleBooking(energy_mj=9)}, is_gap=True)], 900.0, 900.0)
+    assert power(cards(books, 200.0)[0]) == {}
 
 
 def test_after_a_gap_there_is_no_last_minute_to_show() -> None:
-    accounts = Books()
+    books = Books()
     for second in range(3):
-        accounts.post([works(rank("a"))], second, 0.0)
-    (card,) = cards(accounts)
+        books.post([works(rank("a"))], second, 0.0)
+    (card,) = cards(books)
     assert card.balance and card.balance.band and card.tenants[0].booking.band
-    accounts.post(
+    books.post(
         [sheet({rank("a"): CycleBooking(), "unknown": CycleBooking(energy_mj=9)}, is_gap=True)], 900.0, 900.0
     )
-    (card,) = cards(accounts)
+    (card,) = cards(books)
     assert card.balance and (card.balance.band, card.tenants[0].booking.band) == (None, None)
     assert card.tenants[0].booking.most_energy_mj == 60, "what was proven before stays"
 
 
 def test_a_silent_card_has_no_power_to_divide() -> None:
-    accounts = Books()
-    accounts.post([works(rank("a"), "host")], 0.0, 0.0)
-    accounts.post([], 5.0, 5.0)
-    assert power(cards(accounts)[0]) == {}
+    books = Books()
+    books.post([works(rank("a"), "host")], 0.0, 0.0)
+    books.post([], 5.0, 5.0)
+    assert power(cards(books)[0]) == {}
 
 
 def test_a_counter_that_moved_by_nothing_divides_no_power() -> None:
-    accounts = Books()
-    accounts.post([sheet({rank("a"): CycleBooking(), rank("b"): CycleBooking()})], 0.0, 0.0)
-    assert power(cards(accounts, 700.0)[0]) == {}
+    books = Books()
+    books.post([sheet({rank("a"): CycleBooking(), rank("b"): CycleBooking()})], 0.0, 0.0)
+    assert power(cards(books, 700.0)[0]) == {}
 
 
 STEPS = st.lists(
@@ -383,27 +380,27 @@ STEPS = st.lists(
 
 @given(STEPS, st.floats(0, 2000))
 def test_the_power_of_all_is_the_cards_at_any_moment(
-    cycles: list[tuple[dict[Party, CycleBooking], int | None, bool]], watts: float
+    cycles: list[tuple[Bookings, int | None, bool]], watts: float
 ) -> None:
     """Or nobody's is known. A counter that stands books nothing."""
-    accounts = Books()
+    books = Books()
     for second, (entries, energy_us, is_gap) in enumerate(cycles):
         booked = {party: CycleBooking() for party in entries} if energy_us == 0 else entries
-        accounts.post([sheet(booked, energy_us=energy_us, is_gap=is_gap)], float(second), 0.0)
-        for card in cards(accounts, watts):
+        books.post([sheet(booked, energy_us=energy_us, is_gap=is_gap)], float(second), 0.0)
+        for card in cards(books, watts):
             found = power(card)
             assert all(0 <= one <= watts + 1e-6 for one in found.values())
-            total = accounts.cards[GPU].moved_mj
+            total = books.cards[GPU].moved_mj
             assert sum(found.values()) == pytest.approx(watts if total else 0.0, abs=1e-4)
 
 
 def test_of_who_holds_an_instance_of_unknown_size_no_counter_says_anything() -> None:
-    accounts = Books()
+    books = Books()
     held = TenantKey(GPU, "MIG-1", ContainerRef("ns", "slice", "main", "s"))
     entry = CycleBooking(claims=[Claim(gpu=GPU, mig="MIG-1", container=held.container)])
-    accounts.post([sheet({held: entry, "unknown": CycleBooking(energy_mj=5000)})], 0.0, 0.0)
-    (booking,) = bookings(accounts)
+    books.post([sheet({held: entry, "unknown": CycleBooking(energy_mj=5000)})], 0.0, 0.0)
+    (booking,) = bookings(books)
     assert (booking.bookable, booking.power_watts) == (False, None)
-    assert power(cards(accounts, 100.0)[0]) == {"unknown": 100.0}
-    accounts.post([sheet({"unknown": CycleBooking(energy_mj=5000)})], 5.0, 0.0)
-    assert [one.bookable for one in bookings(accounts)] == [False], "also when it has ended"
+    assert power(cards(books, 100.0)[0]) == {"unknown": 100.0}
+    books.post([sheet({"unknown": CycleBooking(energy_mj=5000)})], 5.0, 0.0)
+    assert [one.bookable for one in bookings(books)] == [False], "also when it has ended"
