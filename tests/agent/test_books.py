@@ -72,6 +72,7 @@ def ended(books: Books) -> int:
 
 
 Bookings = dict[Party, CycleBooking]
+Cycles = list[tuple[float, Bookings | None]]
 Series = tuple[str, ...]
 
 
@@ -115,10 +116,7 @@ PARTIES = st.sampled_from(
     + ["idle", "unknown", "host"]
 )
 ENTRIES = st.builds(
-    CycleBooking,
-    busy_us=st.integers(0, 10**6),
-    energy_mj=st.integers(0, 10**6),
-    allocated_us=st.integers(0, 10**6),
+    CycleBooking, **dict.fromkeys(("busy_us", "energy_mj", "allocated_us"), st.integers(0, 10**6))
 )
 # Seconds since the cycle before, and who was booked what; None: the card was silent.
 CYCLES = st.lists(
@@ -130,7 +128,7 @@ CYCLES = st.lists(
 
 
 @given(CYCLES)
-def test_the_books_add_up_and_no_series_falls(cycles: list[tuple[float, Bookings | None]]) -> None:
+def test_the_books_add_up_and_no_series_falls(cycles: Cycles) -> None:
     books, now = Books(), 1000.0
     before: Counter[Series] = Counter()
     for seconds, entries in cycles:
@@ -144,7 +142,7 @@ def test_the_books_add_up_and_no_series_falls(cycles: list[tuple[float, Bookings
 
 
 @given(CYCLES)
-def test_nothing_that_was_booked_is_lost(cycles: list[tuple[float, Bookings | None]]) -> None:
+def test_nothing_that_was_booked_is_lost(cycles: Cycles) -> None:
     books, now, booked = Books(), 1000.0, 0
     for seconds, entries in cycles:
         now += seconds
@@ -261,16 +259,15 @@ def test_gauges_are_those_of_the_cycle_alone() -> None:
 
 def test_the_last_time_it_was_active_is_that_of_the_last_cycle_in_which_it_was() -> None:
     books, found = Books(), []
-    for second, entry in enumerate(
-        (
-            CycleBooking(energy_mj=5, allocated_us=5),
-            CycleBooking(busy_us=1),
-            CycleBooking(energy_mj=5, sm_ratio=0.0),
-            CycleBooking(named_us=1),
-            CycleBooking(),
-            CycleBooking(instance_ratio=0.01),
-        )
-    ):
+    cycles = [
+        CycleBooking(energy_mj=5, allocated_us=5),
+        CycleBooking(busy_us=1),
+        CycleBooking(energy_mj=5, sm_ratio=0.0),
+        CycleBooking(named_us=1),
+        CycleBooking(),
+        CycleBooking(instance_ratio=0.01),
+    ]
+    for second, entry in enumerate(cycles):
         books.post([sheet({rank("a"): entry})], float(second), 100.0 + second)
         found += [booking.last_active_at for booking in bookings(books)]
     assert found == [None, 101.0, 101.0, 103.0, 103.0, 105.0]
@@ -319,18 +316,16 @@ def test_power_is_the_cards_own_divided_as_its_energy_was() -> None:
     assert power(cards(books, 130.1)[0]) == {"rank-0": 130.1}
     books.post([sheet({rank("a"): CycleBooking(), "host": CycleBooking()}, energy_us=0)], 5.0, 5.0)
     assert power(cards(books, 691.3)[0]) == {"rank-0": 691.3}
-    books.post(
-        [sheet({rank("a"): CycleBooking(energy_mj=3000), "host": CycleBooking(energy_mj=1000)})], 9.0, 9.0
-    )
+    cycle = sheet({rank("a"): CycleBooking(energy_mj=3000), "host": CycleBooking(energy_mj=1000)})
+    books.post([cycle], 9.0, 9.0)
     assert power(cards(books, 200.0)[0]) == {"rank-0": 150.0, "host": 50.0}
 
 
 def test_while_the_counter_stands_the_power_of_who_left_is_nobodys_known() -> None:
     books = Books()
     job = TenantKey(GPU, "", ContainerRef("ns", "job", "main", "j"))
-    books.post(
-        [sheet({rank("a"): CycleBooking(energy_mj=3000), job: CycleBooking(energy_mj=1000)})], 0.0, 0.0
-    )
+    cycle = sheet({rank("a"): CycleBooking(energy_mj=3000), job: CycleBooking(energy_mj=1000)})
+    books.post([cycle], 0.0, 0.0)
     books.post([sheet({job: CycleBooking()}, energy_us=0)], 5.0, 5.0)
     assert power(cards(books, 200.0)[0]) == {"job": 50.0, "unknown": 150.0}
     books.post([sheet({rank("a"): CycleBooking(), job: CycleBooking()}, energy_us=0)], 10.0, 10.0)
@@ -350,9 +345,8 @@ def test_after_a_gap_there_is_no_last_minute_to_show() -> None:
         books.post([works(rank("a"))], second, 0.0)
     (card,) = cards(books)
     assert card.balance and card.balance.band and card.tenants[0].booking.band
-    books.post(
-        [sheet({rank("a"): CycleBooking(), "unknown": CycleBooking(energy_mj=9)}, is_gap=True)], 900.0, 900.0
-    )
+    cycle = sheet({rank("a"): CycleBooking(), "unknown": CycleBooking(energy_mj=9)}, is_gap=True)
+    books.post([cycle], 900.0, 900.0)
     (card,) = cards(books)
     assert card.balance and (card.balance.band, card.tenants[0].booking.band) == (None, None)
     assert card.tenants[0].booking.most_energy_mj == 60, "what was proven before stays"
