@@ -18,7 +18,7 @@ from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import DirectClient
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.options import Options
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.survey import StoreSurvey
 from podgpu.cluster.survey import GivenAgents
 from podgpu.config.precedence import load
@@ -263,7 +263,7 @@ def _rows(node: str, value: str) -> list[tuple[dict[str, str], str]]:
 async def test_a_store_that_answers_anything_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(Scraped()) as store:
         assert isinstance(store, Scraped)
-        survey = StoreSurvey(Store(Options(url=store.url)), store.url)
+        survey = StoreSurvey(Store(StoreOptions(url=store.url)), store.url)
         loop = ClusterLoop(survey, survey.open_reader, interval=INTERVAL, terms=TERMS)
         async with served(loop) as server:
             viewer = Viewer(server)

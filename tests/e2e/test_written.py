@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.nodes import StoreReading, read
-from podgpu.cluster.store.options import Options
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.model import Snapshot
 from podgpu.views.exposition import Format, render
 from podgpu.views.native import families
@@ -37,7 +37,7 @@ def page(snapshot: Snapshot, at: float, **labels: str) -> str:
 
 def reading(url: str, selector: str, now: float) -> StoreReading:
     async def ask() -> StoreReading:
-        store = Store(Options(url=url, selector=selector))
+        store = Store(StoreOptions(url=url, selector=selector))
         try:
             return await read(store, now)
         finally:

@@ -23,7 +23,7 @@ from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.fault import StoreFault
 from podgpu.cluster.store.memory import last_uses
 from podgpu.cluster.store.nodes import read
-from podgpu.cluster.store.options import Options as StoreOptions
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.config.precedence import load
 from podgpu.config.price import prices
 from podgpu.errors import UserError

@@ -199,9 +199,9 @@ def open_push(config: Config, agent: Agent) -> BackgroundPart | None:
             "or set OTEL_METRICS_EXPORTER=none"
         )
     # Loaded only where there is a collector to push to: the client takes 12 MiB, the messages 2.
-    from podgpu.push.collector import Collector
+    from podgpu.push.collector import CollectorClient
     from podgpu.push.loop import Push
     from podgpu.views.otlp.message import complaint, encode
 
     written = partial(encode, resource=to.resource, started_at=time.time(), series_limit=config.series_limit)
-    return Push(agent, to, written, Collector(to, complaint))
+    return Push(agent, to, written, CollectorClient(to, complaint))

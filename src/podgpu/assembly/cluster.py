@@ -17,7 +17,7 @@ from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
 from podgpu.cluster.reader import Reader
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.history import StoreHistory
-from podgpu.cluster.store.options import Options as StoreOptions
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.cluster.store.survey import StoreSurvey
 from podgpu.cluster.survey import BackedSurvey, GivenAgents, Place, PodSurvey
 from podgpu.config import ClusterOptions, Config

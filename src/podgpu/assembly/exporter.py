@@ -16,7 +16,7 @@ from podgpu.kube.api import Api
 from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload
 from podgpu.sources.dcgm import NAME
 from podgpu.sources.dcgm.options import Options
-from podgpu.sources.dcgm.page import Pages
+from podgpu.sources.dcgm.page import PageClient
 from podgpu.sources.dcgm.source import DcgmPages
 from podgpu.views.cluster.slim import slim
 
@@ -62,7 +62,7 @@ def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | N
         return urls, None
 
     timeout, max_bytes = options.timeout, options.max_bytes
-    direct = Pages(timeout=timeout, max_bytes=max_bytes)
+    direct = PageClient(timeout=timeout, max_bytes=max_bytes)
     source = DcgmPages(find, ProxyPages(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct)
     residents = _Residents(given, place.node)
     attribution = Attribution(

@@ -106,11 +106,11 @@ def _remembered(
     from podgpu.cluster.store.client import Store
     from podgpu.cluster.store.fault import StoreFault
     from podgpu.cluster.store.memory import last_uses
-    from podgpu.cluster.store.options import Options
+    from podgpu.cluster.store.options import StoreOptions
     from podgpu.errors import UserError
     from podgpu.insight.idle import PlaceKey, candidates
 
-    options = config.of(Options)
+    options = config.of(StoreOptions)
     seem_idle = candidates(cluster, chosen)
     if options.url is None or not seem_idle:
         return {}, []

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 from podgpu.cli._commands import add_output
 from podgpu.cli._view import LOOKING
-from podgpu.cluster.store.options import Options as StoreOptions
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, Terminal
 from podgpu.errors import UserError

@@ -70,11 +70,11 @@ async def _made(config: Config, between: tuple[float, float], arguments: Namespa
     from podgpu.cluster.report.statement import statement
     from podgpu.cluster.store.client import Store
     from podgpu.cluster.store.fault import EMPTY, NOTHING, StoreFault
-    from podgpu.cluster.store.options import Options
+    from podgpu.cluster.store.options import StoreOptions
     from podgpu.config.price import PriceOptions
     from podgpu.errors import UserError
 
-    store = Store(config.of(Options), whole=not arguments.partial)
+    store = Store(config.of(StoreOptions), whole=not arguments.partial)
     grouping = Grouping(arguments.by, arguments.namespace)
     try:
         found = await statement(

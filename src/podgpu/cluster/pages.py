@@ -3,7 +3,7 @@
 import asyncio
 
 from podgpu.kube.api import Api, ApiFault
-from podgpu.sources.dcgm.page import PageFault
+from podgpu.sources.dcgm.page import PageFault, page_of
 
 _REASONS = {"too_large": "page_too_large", "garbage": "page_garbage", "forbidden": "page_refused"}
 
@@ -26,11 +26,7 @@ class ProxyPages:
         except ApiFault as fault:
             reason = _REASONS.get(fault.reason, "page_unreachable")
             raise PageFault(reason, f"the API server says: {fault.detail or fault.reason}") from None
-        if answer.status != 200:
-            raise PageFault("page_refused", f"it answers {answer.status}")
-        if answer.encoding not in ("", "identity"):
-            raise PageFault("page_garbage", "it sends a compressed page; podgpu asked for a plain one")
-        return answer.body
+        return page_of(answer, "it")
 
     async def close(self) -> None:
         """Nothing of its own is open."""

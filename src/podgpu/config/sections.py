@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from podgpu.cluster.agents.options import LoginOptions
-from podgpu.cluster.store.options import Options as StoreOptions
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.config.cluster import ClusterOptions
 from podgpu.config.fields import Config
 from podgpu.config.price import PriceOptions

@@ -7,7 +7,7 @@ from podgpu import __version__, sharing
 from podgpu.agent.join import Join
 from podgpu.model import Card, Claim, Device, ErrorCount, Fault, PartStatus, Snapshot
 from podgpu.sharing.inventory import Inventory
-from podgpu.sources.dcgm.page import Pages
+from podgpu.sources.dcgm.page import PageClient
 from podgpu.sources.dcgm.reading import read
 from podgpu.sources.dcgm.source import NO_GPU, DcgmPages
 
@@ -19,7 +19,7 @@ async def fetch_page(
     url: str, *, timeout_seconds: float = LONGEST_SECONDS, max_bytes: int = LARGEST_BYTES
 ) -> bytes:
     """Fetch a whole page. Raises PageFault: its `reason` and `detail` say why there is none."""
-    pages = Pages(timeout=timeout_seconds, max_bytes=max_bytes)
+    pages = PageClient(timeout=timeout_seconds, max_bytes=max_bytes)
     try:
         return await pages.get(url)
     finally:

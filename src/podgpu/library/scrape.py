@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from podgpu.library.page import LARGEST_BYTES, LONGEST_SECONDS, read_page
 from podgpu.model import Fault, PartStatus, Snapshot
-from podgpu.sources.dcgm.page import PageFault, Pages
+from podgpu.sources.dcgm.page import PageClient, PageFault
 from podgpu.sources.dcgm.source import AT_ONCE
 
 
@@ -18,7 +18,7 @@ async def scrape(
 
     It never raises: the snapshot of a page that cannot be read has no cards, and its part is down, with the reason.
     """
-    pages = Pages(timeout=timeout_seconds, max_bytes=max_bytes)
+    pages = PageClient(timeout=timeout_seconds, max_bytes=max_bytes)
     turns = asyncio.Semaphore(AT_ONCE)
     wanted = list(dict.fromkeys(urls))
     try:
@@ -28,7 +28,7 @@ async def scrape(
     return dict(zip(wanted, found, strict=True))
 
 
-async def _read(pages: Pages, url: str, turns: asyncio.Semaphore) -> Snapshot:
+async def _read(pages: PageClient, url: str, turns: asyncio.Semaphore) -> Snapshot:
     async with turns:
         try:
             body = await pages.get(url)

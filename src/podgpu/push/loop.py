@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from podgpu.model import Fault, PartStatus, Snapshot
-from podgpu.push.collector import Collector, Undelivered
+from podgpu.push.collector import CollectorClient, Undelivered
 from podgpu.push.environment import Destination
 
 FIRST_PAUSE = 1.0
@@ -36,7 +36,7 @@ class Push:
         feed: Feed,
         destination: Destination,
         encode: Encode,
-        collector: Collector,
+        collector: CollectorClient,
         *,
         first_pause: float = FIRST_PAUSE,
     ) -> None:

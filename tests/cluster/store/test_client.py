@@ -9,14 +9,14 @@ from podgpu.cluster.store import client
 from podgpu.cluster.store.answer import Point
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.fault import Notice, StoreFault
-from podgpu.cluster.store.options import Options
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.errors import UserError
 from tests.cluster.store.stub import StubStore, error, matrix, serving, vector
 from tests.fakeapi.certificate import certificate
 
 
 async def ask(stub: StubStore, **options: object) -> tuple[list[Point], set[Notice]]:
-    store = Store(Options(url=f"{stub.url}/prometheus", **options))  # type: ignore[arg-type]
+    store = Store(StoreOptions(url=f"{stub.url}/prometheus", **options))  # type: ignore[arg-type]
     try:
         return await store.points('up{job="podgpu"}', 1794700000.5), store.notices
     finally:
@@ -42,7 +42,7 @@ async def test_marks_of_an_ended_series_are_no_samples() -> None:
     async with serving(
         StubStore(answer=matrix(({"node": "a"}, [(1.0, "5"), (2.0, "NaN"), (3.0, "6")])))
     ) as stub:
-        store = Store(Options(url=stub.url))
+        store = Store(StoreOptions(url=stub.url))
         [series] = await store.series("up[5m]", 3.0)
         await store.close()
     assert series.samples == [(1.0, 5.0), (3.0, 6.0)]
@@ -169,22 +169,22 @@ def test_no_login_goes_over_plain_http(tmp_path: Path, name: str) -> None:
     path = tmp_path / "secret"
     path.write_text("user:word")
     with pytest.raises(UserError, match=r"never sent over plain HTTP; write https://10\.0\.0\.1:9090"):
-        Store(Options(url="http://10.0.0.1:9090", **{name: path}))  # type: ignore[arg-type]
-    Store(Options(url="https://10.0.0.1:9090", **{name: path}))  # type: ignore[arg-type]
-    Store(Options(url="http://[::1]:9090", **{name: path}))  # type: ignore[arg-type]
+        Store(StoreOptions(url="http://10.0.0.1:9090", **{name: path}))  # type: ignore[arg-type]
+    Store(StoreOptions(url="https://10.0.0.1:9090", **{name: path}))  # type: ignore[arg-type]
+    Store(StoreOptions(url="http://[::1]:9090", **{name: path}))  # type: ignore[arg-type]
 
 
 def test_a_header_may_hold_a_login_too(tmp_path: Path) -> None:
     path = tmp_path / "headers"
     path.write_text("X-Scope-OrgID: team-a")
-    Store(Options(url="http://mimir:8080/prometheus", headers_file=path))
+    Store(StoreOptions(url="http://mimir:8080/prometheus", headers_file=path))
     path.write_text("X-Scope-OrgID: team-a\nX-Api-Key: 1234")
     with pytest.raises(UserError, match="plain HTTP"):
-        Store(Options(url="http://mimir:8080/prometheus", headers_file=path))
+        Store(StoreOptions(url="http://mimir:8080/prometheus", headers_file=path))
 
 
 def test_a_line_that_is_no_header_is_named(tmp_path: Path) -> None:
     path = tmp_path / "headers"
     path.write_text("X-Scope-OrgID: team-a\nnonsense\n")
     with pytest.raises(UserError, match="line 2: not a header"):
-        Store(Options(url="https://mimir", headers_file=path))
+        Store(StoreOptions(url="https://mimir", headers_file=path))

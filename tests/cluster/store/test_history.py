@@ -4,14 +4,14 @@ import pytest
 
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.history import METRICS, StoreHistory
-from podgpu.cluster.store.options import Options
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.errors import UserError
 from tests.cluster.store.stub import StubStore, error, matrix, serving
 
 
 async def test_a_pod_is_asked_for_by_both_names_of_its_labels_over_the_whole_time() -> None:
     async with serving(StubStore(answer=matrix(({}, [(1.0, "0.5"), (361.0, "0.25")])))) as stub:
-        history = StoreHistory(Store(Options(url=stub.url)))
+        history = StoreHistory(Store(StoreOptions(url=stub.url)))
         found = await history.of("ml", 'a"b', 86400)
         await history.close()
     assert found == {name: [(1.0, 0.5), (361.0, 0.25)] for name in METRICS}
@@ -24,14 +24,14 @@ async def test_a_pod_is_asked_for_by_both_names_of_its_labels_over_the_whole_tim
 
 async def test_a_store_that_knows_nothing_of_it_gives_no_points() -> None:
     async with serving(StubStore(answer=matrix())) as stub:
-        history = StoreHistory(Store(Options(url=stub.url)))
+        history = StoreHistory(Store(StoreOptions(url=stub.url)))
         assert await history.of("ml", "gone", 3600) == {name: [] for name in METRICS}
         await history.close()
 
 
 async def test_a_store_that_fails_is_a_user_error_with_its_reason() -> None:
     async with serving(StubStore(status=422, answer=error("execution", "too many samples"))) as stub:
-        history = StoreHistory(Store(Options(url=stub.url)))
+        history = StoreHistory(Store(StoreOptions(url=stub.url)))
         with pytest.raises(UserError, match="store_limited"):
             await history.of("ml", "train", 3600)
         await history.close()

@@ -1,8 +1,7 @@
 import pytest
 
 from podgpu.cluster.store.client import Store
-from podgpu.cluster.store.login import store_address
-from podgpu.cluster.store.options import Options
+from podgpu.cluster.store.options import StoreOptions, store_address
 from podgpu.cluster.store.selector import matchers, one_of
 from podgpu.errors import UserError
 
@@ -26,9 +25,9 @@ def test_anything_else_is_refused(text: str) -> None:
 
 
 def test_the_users_choice_is_part_of_every_question() -> None:
-    store = Store(Options(url="http://127.0.0.1:9090", selector='cluster="prod"'))
+    store = Store(StoreOptions(url="http://127.0.0.1:9090", selector='cluster="prod"'))
     assert store.select("up", 'node="a"') == 'up{cluster="prod",node="a"}'
-    assert Store(Options(url="http://127.0.0.1:9090")).select("up") == "up"
+    assert Store(StoreOptions(url="http://127.0.0.1:9090")).select("up") == "up"
 
 
 def test_names_are_taken_as_they_are() -> None:

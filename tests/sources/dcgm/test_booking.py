@@ -16,7 +16,7 @@ from podgpu.catalog.agent_parts import DCGM, PROCFS
 from podgpu.config.precedence import load
 from podgpu.host.procfs import Procfs
 from podgpu.model import Fault, Snapshot
-from podgpu.sources.dcgm.page import Pages
+from podgpu.sources.dcgm.page import PageClient
 from podgpu.sources.dcgm.source import DcgmPages
 from tests.agent.stage import check_balance
 from tests.agent.test_attribution import Kubelet
@@ -47,7 +47,7 @@ async def agent_over(exporter: FakeExporter, kubelet: Kubelet | None = None) -> 
     async def find() -> tuple[dict[str, str], Fault | None]:
         return {exporter.url: "n"}, None
 
-    source = DcgmPages(find, Pages(timeout=5.0, max_bytes=1 << 20))
+    source = DcgmPages(find, PageClient(timeout=5.0, max_bytes=1 << 20))
     attribution = Attribution(interval=5.0, allocations=kubelet, processes=Procfs(Path("/proc")))
     agent = Agent(source, node="n", interval=5.0, terms=TERMS, attribution=attribution)
     try:

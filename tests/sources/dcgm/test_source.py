@@ -10,7 +10,7 @@ from podgpu.agent.loop import Agent
 from podgpu.assembly.agent import open_agent
 from podgpu.config.precedence import load
 from podgpu.model import Fault, Report
-from podgpu.sources.dcgm.page import Pages
+from podgpu.sources.dcgm.page import PageClient
 from podgpu.sources.dcgm.reading import MOST_CARDS
 from podgpu.sources.dcgm.source import AT_ONCE, DcgmPages
 from tests.sources.dcgm.exporter import FakeExporter, recorded
@@ -27,7 +27,7 @@ async def pages(
     async def find() -> tuple[dict[str, str], Fault | None]:
         return dict.fromkeys(urls, "gpu-node"), fault
 
-    source = DcgmPages(find, Pages(timeout=patience, max_bytes=max_bytes))
+    source = DcgmPages(find, PageClient(timeout=patience, max_bytes=max_bytes))
     try:
         yield source
     finally:

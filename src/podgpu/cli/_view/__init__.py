@@ -7,7 +7,7 @@ from typing import Protocol
 
 from podgpu.assembly import insight_terms
 from podgpu.cluster.agents.options import LoginOptions
-from podgpu.cluster.store.options import Options as StoreOptions
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS, ClusterOptions, Config, Terminal
 from podgpu.model import Cluster, Snapshot
 from podgpu.option import CLUSTER, TERMINAL, options_of

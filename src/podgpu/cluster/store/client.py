@@ -1,20 +1,21 @@
 """Asks a store over HTTP. All questions are instant queries in plain PromQL: every store answers them alike."""
 
 import asyncio
-import ssl
+import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
-
-import aiohttp
+from urllib.parse import urlencode, urlsplit
 
 from podgpu.cluster.store import answer
 from podgpu.cluster.store.answer import Point, Series
 from podgpu.cluster.store.fault import PARTIAL, Notice, StoreFault
-from podgpu.cluster.store.login import Login
-from podgpu.cluster.store.options import Options
+from podgpu.cluster.store.options import StoreOptions
 from podgpu.errors import UserError
+from podgpu.net.client import HttpAnswer, HttpClient
+from podgpu.net.connection import HttpFault
+from podgpu.net.login import Login
+from podgpu.option.file import text_of
 
 T = TypeVar("T")
 Read = Callable[[int, bytes], tuple[list[T], list[Notice]]]
@@ -22,6 +23,23 @@ Read = Callable[[int, bytes], tuple[list[T], list[Notice]]]
 LARGEST_ANSWER = 256 << 20
 AT_A_TIME = 4
 _CONNECT_SECONDS = 5.0
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip",
+    "Content-Type": "application/x-www-form-urlencoded",
+}
+_REASONS = {
+    "timeout": "store_late",
+    "unreachable": "store_unreachable",
+    "tls": "store_tls",
+    "certificates": "store_tls",
+    "garbage": "store_garbage",
+    "broken_off": "store_garbage",
+    "too_large": "store_too_large",
+    "credential": "store_refused",
+}
+_HEADER = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*:\s*(\S(?:.*\S)?)")
+_SECRET = re.compile(r"auth|cookie|token|key|secret|password", re.IGNORECASE)
 # Each is for one kind of store, and the others ignore it. VictoriaMetrics must not move the time to an earlier one.
 # Thanos must leave out copies of samples, and take none that stand for several.
 _MANNER = {"nocache": "1", "dedup": "true", "max_source_resolution": "0s"}
@@ -32,7 +50,7 @@ _WHOLE = {"partial_response": "false", "deny_partial_response": "1"}
 class Store:
     """`notices` gathers what the store said beside its answers."""
 
-    def __init__(self, options: Options, *, whole: bool = False) -> None:
+    def __init__(self, options: StoreOptions, *, whole: bool = False) -> None:
         """With `whole`, an answer from half of the store's data is a fault: differences of counters would be wrong."""
         if options.url is None:
             raise UserError("no store is given; write --prometheus.url=http://HOST:9090")
@@ -41,10 +59,9 @@ class Store:
         self._options = options
         self._whole = whole
         self._manner = {**_MANNER, **(_WHOLE if whole else {})}
-        self._login = Login(options)
-        self._context = _trusted(options)
+        self._login = StoreLogin(options)
+        self._client = HttpClient(self._login.login, kept=AT_A_TIME, connect_seconds=_CONNECT_SECONDS)
         self._places = asyncio.Semaphore(AT_A_TIME)
-        self._session: aiohttp.ClientSession | None = None
         self._is_closed = False
         self.notices: set[Notice] = set()
 
@@ -62,60 +79,83 @@ class Store:
 
     async def close(self) -> None:
         self._is_closed = True
-        if self._session:
-            await self._session.close()
-            self._session = None
+        await self._client.close()
 
     async def _ask(self, query: str, at: float, read: Read[T]) -> list[T]:
         async with self._places:
-            with _faults(self._where, self._options.timeout):
-                status, body = await self._answer({"query": query, "time": f"{at:.3f}", **self._manner})
+            given = await self._answer({"query": query, "time": f"{at:.3f}", **self._manner})
         # It takes long for a large answer, and nothing else may wait for it.
-        found, notices = await asyncio.to_thread(read, status, body)
+        found, notices = await asyncio.to_thread(self._read, given, read)
         if self._whole and (missing := [one for one in notices if one.reason == PARTIAL]):
             raise StoreFault(PARTIAL, missing[0].detail)
         self.notices.update(notices)
         return found
 
-    async def _answer(self, form: dict[str, str]) -> tuple[int, bytes]:
+    async def _answer(self, form: dict[str, str]) -> HttpAnswer:
         if self._is_closed:  # one of several questions failed, and the others went on
             raise StoreFault("store_unreachable", f"{self._where} is not asked any more")
-        if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=self._options.timeout, sock_connect=_CONNECT_SECONDS)
-            self._session = aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar())
-        headers = {"Accept": "application/json", "User-Agent": "podgpu", **self._login.headers()}
-        async with self._session.post(
-            self._url, data=form, headers=headers, ssl=self._context, allow_redirects=False
-        ) as response:
-            if 300 <= response.status < 400:
-                detail = f"{self._where} redirects to {response.headers.get('Location', 'nowhere')}"
-                raise StoreFault("store_refused", f"{detail}: give the store's own address")
-            body = bytearray()
-            async for chunk in response.content.iter_any():
-                body += chunk
-                if len(body) > LARGEST_ANSWER:
-                    raise StoreFault("store_too_large", f"an answer has more than {LARGEST_ANSWER >> 20} MiB")
-            return response.status, bytes(body)
+        try:
+            answer = await self._client.request(
+                "POST",
+                self._url,
+                {**_HEADERS, **self._login.headers()},
+                urlencode(form).encode(),
+                seconds=self._options.timeout,
+                limit=LARGEST_ANSWER,
+            )
+        except HttpFault as fault:
+            raise StoreFault(_REASONS[fault.reason], f"{self._where}: {fault.detail}") from None
+        if 300 <= answer.status < 400:
+            detail = f"{self._where} redirects to {answer.headers.get('location', 'nowhere')}"
+            raise StoreFault("store_refused", f"{detail}: give the store's own address")
+        return answer
+
+    def _read(self, answer: HttpAnswer, read: Read[T]) -> tuple[list[T], list[Notice]]:
+        try:
+            return read(answer.status, answer.plain(LARGEST_ANSWER))
+        except HttpFault as fault:
+            raise StoreFault(_REASONS[fault.reason], f"{self._where}: {fault.detail}") from None
 
 
-def _trusted(options: Options) -> ssl.SSLContext | bool:
-    if options.ca_file is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=str(options.ca_file))
-    except OSError as error:  # ssl.SSLError is a subclass
-        raise UserError(f"{options.ca_file} holds no certificate ({error}); give a PEM file") from None
+class StoreLogin:
+    """Refuses at once to send a secret where anybody on the way could read it."""
+
+    def __init__(self, options: StoreOptions) -> None:
+        if options.token_file and options.password_file:
+            raise UserError("give either --prometheus.token-file or --prometheus.password-file, not both")
+        self._headers_file = options.headers_file
+        self.login = Login(
+            token_file=options.token_file, password_file=options.password_file, ca_file=options.ca_file
+        )
+        # A tenant's name in a header is no secret.
+        self.login.check(options.url or "", has_secret=any(map(_SECRET.search, self._headers())))
+        if options.ca_file:
+            self._check_authority(options.ca_file)
+
+    def headers(self) -> dict[str, str]:
+        """Return what to send beside the login. Raises StoreFault."""
+        try:
+            return self._headers()
+        except UserError as error:
+            raise StoreFault("store_refused", str(error)) from None
+
+    def _headers(self) -> dict[str, str]:
+        return dict(_headers(self._headers_file)) if self._headers_file else {}
+
+    def _check_authority(self, file: Path) -> None:
+        try:
+            self.login.context()
+        except HttpFault as fault:
+            raise UserError(f"{file} holds no certificate ({fault.detail}); give a PEM file") from None
 
 
-@contextmanager
-def _faults(where: str, seconds: float) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError:
-        raise StoreFault("store_late", f"{where} gave no answer within {seconds:g} s") from None
-    except aiohttp.ClientSSLError as error:
-        raise StoreFault("store_tls", f"{where}: {error}") from None
-    except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, aiohttp.InvalidURL) as error:
-        raise StoreFault("store_garbage", f"{where}: {error}") from None
-    except (aiohttp.ClientError, OSError) as error:
-        raise StoreFault("store_unreachable", f"{where}: {error or type(error).__name__}") from None
+def _headers(path: Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(
+        text_of(str(path), kibibytes=64, advice="give a text file").splitlines(), start=1
+    ):
+        if not line.strip() or line.startswith("#"):
+            continue
+        found = _HEADER.fullmatch(line.strip())
+        if not found or not found[2].isprintable():
+            raise UserError(f"{path}, line {number}: not a header; write it like 'X-Scope-OrgID: team-a'")
+        yield found[1], found[2]

@@ -20,11 +20,11 @@ PORT = 9400  # where dcgm-exporter serves its page, unless its pod names another
 
 
 def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as dcgm.open
-    from podgpu.sources.dcgm.page import Pages
+    from podgpu.sources.dcgm.page import PageClient
     from podgpu.sources.dcgm.source import DcgmPages
 
     found = _pages(options, site)
-    pages = Pages(timeout=options.timeout, max_bytes=options.max_bytes)
+    pages = PageClient(timeout=options.timeout, max_bytes=options.max_bytes)
     return DcgmPages(found.find, pages, closing=found.close)
 
 
