@@ -22,7 +22,7 @@ from podgpu.insight.idle import idlers
 from podgpu.insight.placement import cards_of, placements, pod_name
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, Problem, Snapshot
-from podgpu.views import exposition, json, native, page, rows
+from podgpu.views import exposition, json, native, otlp, page, rows
 from podgpu.views.cluster import inspect as inspected
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.cluster import metrics
@@ -31,7 +31,6 @@ from podgpu.views.cluster.inspect.holdings import holdings
 from podgpu.views.dialects import dcgm
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.exposition import Format
-from podgpu.views.otlp import series as otlp
 from podgpu.views.table import table
 from podgpu.views.why import pod_names, why
 from tests.agreement.facts import (

@@ -149,7 +149,13 @@ def test_a_moment_is_in_utc_with_its_date() -> None:
 
 
 # What is read by machines has its own forms, and what is drawn has none.
-MACHINES = ("views/dialects", "views/exposition.py", "views/sample_format.py", "views/otlp", "views/json.py")
+MACHINES = (
+    "views/dialects",
+    "views/exposition.py",
+    "views/sample_format.py",
+    "views/otlp.py",
+    "views/json.py",
+)
 SCRIPT = re.compile(
     r"toFixed\(|toPrecision\(|toExponential\(|toLocale\w*\(|Intl\.|\* 100\)|\} ?%|=== 1 \? \""
 )

@@ -17,7 +17,7 @@ from podgpu.model import Card, Gpu, Reading, Report, Snapshot
 from podgpu.push.collector import CollectorClient
 from podgpu.push.environment import Destination
 from podgpu.push.loop import Push
-from podgpu.views.otlp.message import complaint, encode
+from podgpu.views.otlp import encode, rejection
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.patience import until
 from tests.push.fake_collector import FakeCollector
@@ -36,7 +36,7 @@ def watts(collector: FakeCollector) -> list[float]:
 def made(feed: SnapshotFeed | Agent, url: str, **options: Any) -> Push:
     to = Destination(**{"url": f"{url}/v1/metrics", "interval": 0.2, "timeout": 2.0, **options})
     written = partial(encode, resource=to.resource, started_at=1.0, series_limit=1000)
-    return Push(feed, to, written, CollectorClient(to, complaint), first_pause=0.02)
+    return Push(feed, to, written, CollectorClient(to, rejection), first_pause=0.02)
 
 
 @asynccontextmanager

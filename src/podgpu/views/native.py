@@ -1,7 +1,7 @@
 """The snapshot as podgpu's own metric families.
 
 The catalog says what exists; only what concerns presence and the agent itself is known here by name. The books are in
-`books`.
+`bookings`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from podgpu.catalog.agent_parts import ATTRIBUTION, PARTS, SHARING
 from podgpu.catalog.renames import Rename, in_force
 from podgpu.catalog.row import Scope, Worth
 from podgpu.model import Card, Instance, PartStatus, Reading, Snapshot
-from podgpu.views import books
+from podgpu.views import bookings
 from podgpu.views.series import Family, Labels, count
 from podgpu.views.series_filter import EVERYTHING, NODE, POD, SeriesFilter
 
@@ -76,15 +76,15 @@ def families(
     for card in snapshot.cards:
         place = (snapshot.node, str(card.gpu.index), card.gpu.uuid)
         _add_card(page, snapshot, card, place)
-        for scope, subject, readings in books.of_card(card, place, by_pod=choice.level == POD):
+        for scope, subject, readings in bookings.of_card(card, place, by_pod=choice.level == POD):
             if choice.has_scope(scope):
                 page.add(scope, subject, readings)
         if choice.has_scope(Scope.PROCESS):
-            for subject, readings in books.of_processes(card, place):
+            for subject, readings in bookings.of_processes(card, place):
                 page.add(Scope.PROCESS, subject, readings)
     if choice.level != NODE:
-        for labels in books.of_pods(snapshot):
-            page.families[books.POD_INFO].put(1.0, labels)
+        for labels in bookings.of_pods(snapshot):
+            page.families[bookings.POD_INFO].put(1.0, labels)
     page.add(Scope.AGENT, node, [Reading("series", 0.0)])
     old = under_old_names(page.filled(), in_force(snapshot.version))
     found = choice.apply([*page.filled(), *old])
@@ -103,7 +103,7 @@ def under_old_names(filled: Iterable[Family], renames: Iterable[Rename]) -> list
     ]
 
 
-def _add_card(page: _Page, snapshot: Snapshot, card: Card, place: books.Place) -> None:
+def _add_card(page: _Page, snapshot: Snapshot, card: Card, place: bookings.Place) -> None:
     subject = Labels(Scope.GPU.labels, place)
     page.add(Scope.GPU, subject, card.readings)
     page.add(Scope.GPU, subject, _presence(snapshot, card))
@@ -111,7 +111,7 @@ def _add_card(page: _Page, snapshot: Snapshot, card: Card, place: books.Place) -
         page.add(Scope.MIG, _mig_subject(place, instance), instance.readings)
 
 
-def _mig_subject(place: books.Place, instance: Instance) -> Labels:
+def _mig_subject(place: bookings.Place, instance: Instance) -> Labels:
     return Labels(Scope.MIG.labels, (*place, instance.mig.uuid, instance.mig.profile))
 
 

@@ -9,7 +9,7 @@ from tests.doctor.sound_node import LLAMA as POD
 from tests.doctor.sound_node import TENANT, WHOLE, found
 from tests.views.quirks import BUSY, LLAMA, band
 from tests.views.switches.test_shown import reported
-from tests.views.test_books import node, of
+from tests.views.test_bookings import node, of
 
 EVADES = Sampling(samples=300, named_ratio=0.0, resident_ratio=0.52, evades=True)
 HONEST = Sampling(samples=300, named_ratio=0.50, resident_ratio=0.52)

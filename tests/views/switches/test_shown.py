@@ -9,7 +9,7 @@ from podgpu.insight.rows import gpus_of
 from podgpu.model import Card, Cluster, ClusterNode, Snapshot
 from tests.views.concluded import html, table, why
 from tests.views.quirks import BUSY, LLAMA, SNAPSHOT, band
-from tests.views.test_books import node, of
+from tests.views.test_bookings import node, of
 
 
 def logged(switching: float = 0.26) -> Card:

@@ -5,7 +5,7 @@ import pytest
 from podgpu.catalog import families
 from podgpu.catalog.reference import base_unit
 from podgpu.catalog.row import Kind, Metric
-from podgpu.views.otlp.names import UNITS, attributes, own_name, unit
+from podgpu.views.otlp import UNITS, attributes, own_name, unit
 
 ROWS = [rows[0] for rows in families().values()]
 WORDS = {symbol: word for word, symbol in UNITS.items()}

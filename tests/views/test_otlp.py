@@ -11,7 +11,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 
 from podgpu.model import Booking, Card, ContainerRef, Fault, Gpu, Reading, Snapshot, Tenant, Workload
 from podgpu.views import native
-from podgpu.views.otlp.message import complaint, encode
+from podgpu.views.otlp import encode, rejection
 from podgpu.views.series import count
 from tests.push.points import Points, attributes, data_points, metrics_of, points_of
 from tests.tree import WATCHED
@@ -174,8 +174,8 @@ def test_beyond_the_limit_the_least_important_go() -> None:
 
 def test_the_collectors_complaint_is_read() -> None:
     answer = ExportMetricsServiceResponse()
-    assert complaint(answer.SerializeToString()) == ""
-    assert complaint(b"OK\xff") == ""
+    assert rejection(answer.SerializeToString()) == ""
+    assert rejection(b"OK\xff") == ""
     answer.partial_success.rejected_data_points = 3
     answer.partial_success.error_message = "too old"
-    assert complaint(answer.SerializeToString()) == "3 series rejected: too old"
+    assert rejection(answer.SerializeToString()) == "3 series rejected: too old"
