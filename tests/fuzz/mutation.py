@@ -6,19 +6,19 @@ from copy import deepcopy
 from random import Random
 from typing import Any
 
-from podgpu.model import bounds
+from podgpu.model import document
 
 _EDGES = (
-    bounds.LARGEST_FLOAT,
-    bounds.LARGEST_INT,
-    bounds.LARGEST_BYTES,
-    bounds.LARGEST_RATIO,
-    bounds.LARGEST_WATTS,
-    bounds.LARGEST_ID,
-    bounds.MOST_CARDS,
-    bounds.LAST_MOMENT,
-    bounds.LONGEST_INTERVAL,
-    bounds.LONGEST_SECONDS,
+    document.LARGEST_FLOAT,
+    document.LARGEST_INT,
+    document.LARGEST_BYTES,
+    document.LARGEST_RATIO,
+    document.LARGEST_WATTS,
+    document.LARGEST_ID,
+    document.MOST_CARDS,
+    document.LAST_MOMENT,
+    document.LONGEST_INTERVAL,
+    document.LONGEST_SECONDS,
     2**31,
     2**53,
     2**64,

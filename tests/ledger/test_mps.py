@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from podgpu.ledger import book as books
 from podgpu.ledger.band import Period
 from podgpu.ledger.cycle import CycleBooks, Interval, TenantKey
-from podgpu.ledger.mps import servers
 from podgpu.ledger.residency import Evidence
+from podgpu.ledger.usage import servers
 from podgpu.model import (
     BusyWindow,
     Claim,

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu.ledger.cycle import Comparison, Party
-from podgpu.ledger.residency import Evidence
-from podgpu.ledger.sampling import SampleCounts, compared, tallies
+from podgpu.ledger.residency import Evidence, SampleCounts, compared, tallies
 from podgpu.model import BusyWindow, Slice, Span
 
 MS = 1_000_000

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.ledger.split import split, within
+from podgpu.ledger.shares import split, within
 
 
 @given(st.integers(0, 10**15), st.dictionaries(st.text(max_size=3), st.integers(0, 10**9), max_size=9))

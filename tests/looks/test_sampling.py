@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from podgpu.ledger.cycle import Comparison, Party
-from podgpu.ledger.residency import Evidence
-from podgpu.ledger.sampling import DOUBT, compared, tallies
+from podgpu.ledger.residency import DOUBT, Evidence, compared, tallies
 from tests.looks.switches import by_looks, recording, slices
 
 RECORDED: dict[str, Any] = recording()

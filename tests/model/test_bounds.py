@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.model import bounds
+from podgpu.model import document
 from podgpu.model.document import decode
 from podgpu.views.json import encode
 from tests.views.quirks import SNAPSHOT
@@ -45,7 +45,7 @@ def test_every_number_has_bounds(place: str) -> None:
     found = json.loads(DOCUMENT)
     holder, key, _ = list(numbers(found))[int(place.rpartition(":")[2])]
     kind = type(holder[key])
-    least, largest = bounds.bounds(kind, name)
+    least, largest = document.bounds(kind, name)
     for good in (least, largest):
         decode(changed(place, kind(good)))
     beyond = 2 if kind is int else 1.001

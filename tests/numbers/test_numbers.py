@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podgpu import numbers
-from podgpu.numbers.table import QUANTITIES
+from podgpu.numbers import QUANTITIES
 from podgpu.views.page import words_script
 
 HERE = Path(__file__).parent

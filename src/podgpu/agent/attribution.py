@@ -26,7 +26,7 @@ from podgpu.agent.sampling_checks import ProcessorTime
 from podgpu.agent.switch_log import SwitchLogs
 from podgpu.ledger.book import book
 from podgpu.ledger.cycle import CycleBooks, Interval
-from podgpu.ledger.mps import servers
+from podgpu.ledger.usage import servers
 from podgpu.model import (
     Allocation,
     Card,

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from podgpu import log, sharing
-from podgpu.ledger.mps import PodName
+from podgpu.ledger.usage import PodName
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Holder, Pod
 from podgpu.sharing.ambiguity import AmbiguityKey, AmbiguousClaims
 from podgpu.sharing.inventory import Inventory

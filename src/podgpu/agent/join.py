@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podgpu.agent.books import CardBooks, Totals
 from podgpu.ledger.cycle import CycleBooks, TenantKey
-from podgpu.ledger.instance import parts_of
+from podgpu.ledger.shares import parts_of
 from podgpu.model import (
     Ability,
     Balance,

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podgpu.host.kubepods import QOS, CgroupStyle, style_of
-from podgpu.ledger.mps import CLIENT, may_serve
+from podgpu.ledger.usage import CLIENT, may_serve
 from podgpu.model import ContainerRef, Device, Holder, Owner, PartStatus, Pod
 from podgpu.model.ports import EndedProcessSource, OutsiderNames, ProcessSource
 

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from podgpu.ledger.band import BY_LOOKS
 from podgpu.ledger.cycle import Comparison, CycleBooking, CycleBooks, Party
-from podgpu.ledger.sampling import DOUBT, LEAST_DIFFERENCE, SampleCounts, tallies
+from podgpu.ledger.residency import DOUBT, LEAST_DIFFERENCE, SampleCounts, tallies
 from podgpu.model import Process, Sampling
 
 CHECK_SECONDS = 2.0  # at least; a reading is never cut short

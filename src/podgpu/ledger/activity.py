@@ -10,10 +10,8 @@ from msgspec import Struct, field
 
 from podgpu.ledger.band import LOOK_US
 from podgpu.ledger.cycle import Interval, Party, TenantKey
-from podgpu.ledger.instance import GpuInstance, gpu_instances
-from podgpu.ledger.reserved import PARTS, Reserved
 from podgpu.ledger.residency import Residency
-from podgpu.ledger.split import split
+from podgpu.ledger.shares import PARTS, GpuInstance, Reserved, gpu_instances, split
 from podgpu.ledger.usage import Usage, measured
 from podgpu.model import Device
 

@@ -9,13 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
 from podgpu.ledger.cycle import Comparison, CycleBooking, CycleBooks, Interval, Party, TenantKey
-from podgpu.ledger.instance import gpu_instances, parts_by_instance
-from podgpu.ledger.mps import CLIENT, are_certain
-from podgpu.ledger.reserved import PARTS, Reserved, reserved
-from podgpu.ledger.residency import Evidence, Residency, residency, resident_us
-from podgpu.ledger.sampling import compared
-from podgpu.ledger.split import split, within
-from podgpu.ledger.usage import Usage, is_watched, served, serving, usages
+from podgpu.ledger.residency import Evidence, Residency, compared, residency, resident_us
+from podgpu.ledger.shares import PARTS, Reserved, gpu_instances, parts_by_instance, reserved, split, within
+from podgpu.ledger.usage import CLIENT, Usage, are_certain, is_watched, served, serving, usages
 from podgpu.model import Claim, Device, Holder, Process
 
 # A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, somebody

@@ -15,7 +15,6 @@ from podgpu.model.card import (
     Sampling,
     Tenant,
 )
-from podgpu.model.claim import Claim
 from podgpu.model.cluster import (
     CLUSTER_SCHEMA,
     NODE_STATES,
@@ -45,7 +44,6 @@ from podgpu.model.device import (
     Span,
     SwitchLog,
 )
-from podgpu.model.dynamic import ClaimedDevice, DynamicAllocation, PoolDevice, ResourceClaim
 from podgpu.model.insight import (
     HOLDING_STATES,
     SEVERITIES,
@@ -54,13 +52,22 @@ from podgpu.model.insight import (
     Group,
     Holding,
     Insight,
+    Prices,
     Problem,
     Sums,
     Use,
 )
-from podgpu.model.kube import KubeNode, KubeObjects
+from podgpu.model.kube import (
+    ClaimedDevice,
+    DynamicAllocation,
+    KubeNode,
+    KubeObjects,
+    PoolDevice,
+    ResourceClaim,
+)
 from podgpu.model.pod import (
     Allocation,
+    Claim,
     ClaimUse,
     ContainerRef,
     ExtendedUse,
@@ -69,14 +76,12 @@ from podgpu.model.pod import (
     OwnerReference,
     Pod,
     PodContainer,
+    VirtualGpu,
     Waiting,
     Workload,
 )
-from podgpu.model.price import Prices
-from podgpu.model.report import Report, XidEvent
-from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, SharingStatus, Snapshot
+from podgpu.model.snapshot import SCHEMA, ErrorCount, PartStatus, Report, SharingStatus, Snapshot, XidEvent
 from podgpu.model.statement import KINDS, Statement, StatementLine, total_of
-from podgpu.model.virtual import VirtualGpu
 
 __all__ = [
     "CLUSTER_SCHEMA",

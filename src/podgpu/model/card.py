@@ -4,11 +4,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from podgpu.model.claim import Claim
 from podgpu.model.device import Ability, Fault, Gpu, Instance, Process, Reading, Refused
 from podgpu.model.insight import CardUse, Holding, Use
-from podgpu.model.pod import ContainerRef, Workload
-from podgpu.model.virtual import VirtualGpu
+from podgpu.model.pod import Claim, ContainerRef, VirtualGpu, Workload
 
 # Why something is booked to no container. `idle`: energy of capacity that nobody reserved. `overhead`: memory in use
 # that no process accounts for. `host`, `container`: processes outside Kubernetes. `unknown`: nobody can say.

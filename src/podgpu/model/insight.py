@@ -1,5 +1,7 @@
 """What follows from a snapshot or a cluster. Only `podgpu.insight` makes these; everything else shows them."""
 
+from fnmatch import fnmatchcase
+
 from msgspec import Struct
 
 # `working`: used within the time of --idle.after. `idle`: not used for that long, or longer. `waiting`: given not long
@@ -106,3 +108,16 @@ class Insight(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()  # most pressing first
     currency: str = ""  # of the costs; empty without prices
     prices: dict[str, float] = {}  # of an hour of a card, by model, as far as they are known
+
+
+class Prices(Struct, frozen=True, kw_only=True):
+    currency: str  # such as `EUR`
+    gpu_hour: dict[str, float]  # by model, or by a pattern such as `*H200*`; the first that fits counts
+
+    def of(self, model: str) -> float | None:
+        """Return the price of an hour; None if no entry fits."""
+        exact = self.gpu_hour.get(model)
+        if exact is not None:
+            return exact
+        fitting = (price for pattern, price in self.gpu_hour.items() if fnmatchcase(model, pattern))
+        return next(fitting, None)

@@ -1,4 +1,4 @@
-"""Who runs on the node: pods and their containers, what the kubelet gave them, and whose a process is."""
+"""Who runs on the node: pods and their containers, what they were given, and whose a process is."""
 
 from msgspec import Struct
 
@@ -135,3 +135,41 @@ class Holder(Struct, frozen=True, kw_only=True, gc=False):
     title: str = ""  # outside Kubernetes: `docker/NAME`, `slurm/JOB`, `user/NAME`
     serves: bool = False  # true for an MPS server, whose time is its clients'
     mps: str | None = None  # the host's directory where it meets others of MPS; `root` for root's daemon
+
+
+class Claim(Struct, frozen=True, kw_only=True, gc=False):
+    """A container's right to a GPU, or to one of its MIG instances."""
+
+    gpu: str  # UUID of the card
+    container: ContainerRef  # who holds it
+    mig: str = ""  # UUID of the MIG instance; empty for the card itself
+    share: float = 1.0  # 0 to 1, of the card or instance; 0 if not known
+    memory_limit_bytes: int | None = None  # absent without a limit
+    core_limit_ratio: float | None = None  # 0 to 1, of the multiprocessors; absent without a limit
+    resource: str = ""  # the Kubernetes resource, such as `nvidia.com/gpu`; empty if not known
+    device_id: str = ""  # the id that the claim was read from
+    system: str = ""  # the sharing system that understood the id
+    source: str = ""  # the part that reported it
+    index: int | None = None  # its number among the devices of the container, if the system counts them
+    ruled_out: tuple[str, ...] | None = None  # cards that it did not mean, as its processes show; else absent
+
+
+class VirtualGpu(Struct, frozen=True, kw_only=True):
+    """What one container's own library says of its part of one card.
+
+    A tenant can write all of it, so it is shown and compared, and nobody else is ever booked by it.
+    """
+
+    pod_uid: str  # of the pod
+    container: str  # name of the container
+    gpu: str  # UUID of the card
+    index: int = 0  # the container's own number for the card
+    memory_limit_bytes: int | None = None  # absent without a limit
+    core_limit_ratio: float | None = None  # 0 to 1, of the multiprocessors; absent without a limit
+    memory_used_bytes: int | None = None  # absent if not reported
+    context_bytes: int | None = None  # part of the used memory; absent if not reported
+    module_bytes: int | None = None  # part of the used memory; absent if not reported
+    buffer_bytes: int | None = None  # part of the used memory; absent if not reported
+    sm_ratio: float | None = None  # 0 to 1; absent if not reported
+    last_kernel_at: float | None = None  # seconds since 1970; absent if not reported
+    pids: tuple[int, ...] = ()  # those that were checked to belong to the pod

@@ -1,9 +1,9 @@
-"""The one immutable object between computing and presenting."""
+"""What a source reports in a cycle, and the immutable snapshot that becomes of it."""
 
 from msgspec import Struct
 
 from podgpu.model.card import Card
-from podgpu.model.device import Fault
+from podgpu.model.device import Device, Fault
 from podgpu.model.insight import Insight
 from podgpu.model.pod import Allocation, Pod
 
@@ -65,3 +65,32 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         """Whether every part that is read from works, and every GPU answers."""
         read = all(part.up or part.outgoing for part in self.parts)
         return read and all(card.fault is None for card in self.cards)
+
+
+class XidEvent(Struct, frozen=True, kw_only=True):
+    """One XID the driver raised since the report before. Two equal ones are two events."""
+
+    uuid: str
+    xid: int
+    at: float
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """Devices that could be read, and the reason when the source as a whole could not be.
+
+    `allocations` are what the source itself knows about who holds what, for nodes where the kubelet does not say.
+    `node` is the name of the node as the source has it; empty if somebody else named it, or nobody did.
+    `parts` are states of what the source is made of, and `part_errors` what is counted under their names.
+    """
+
+    devices: tuple[Device, ...] = ()
+    fault: Fault | None = None
+    events: tuple[XidEvent, ...] = ()
+    allocations: tuple[Allocation, ...] = ()
+    parts: tuple[PartStatus, ...] = ()
+    errors: dict[str, int] = {}
+    part_errors: dict[str, dict[str, int]] = {}
+    node: str = ""
+    driver_version: str = ""
+    nvml_version: str = ""
+    seconds: float = 0.0

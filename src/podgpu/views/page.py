@@ -11,8 +11,7 @@ import msgspec
 
 from podgpu.insight.holding import EVIDENCE
 from podgpu.model import Snapshot
-from podgpu.numbers import duration, moment
-from podgpu.numbers.table import TABLE
+from podgpu.numbers import TABLE, duration, moment
 from podgpu.views.format import MEANINGS, REASONS
 from podgpu.views.table import table
 from podgpu.views.text import line

@@ -15,7 +15,6 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.sampling_checks import SamplingChecks
 from podgpu.agent.switch_log import SwitchLogs
 from podgpu.host.procfs import Procfs
-from podgpu.ledger import sampling
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party
 from podgpu.model import BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SwitchLog
 from podgpu.sources.switches.watcher import Watcher
@@ -221,7 +220,7 @@ async def test_the_log_decides_once_it_shows_that_samples_are_evaded(
     node: SwitchNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The samples name the first pod alone. What would take ten seconds to prove is taken for proof at once."""
-    monkeypatch.setattr(sampling, "PROOF", 0.5)
+    monkeypatch.setattr(residency, "PROOF", 0.5)
     monkeypatch.setattr(sampling_checks, "DOUBT", 0.25)
     scene = Scene(tmp_path, node, checks_only=True)
     found = await scene.cycle()

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.cluster.store.fault import PARTIAL, Notice, StoreFault
-from podgpu.model.bounds import is_moment, is_sound
+from podgpu.model.document import is_moment, is_sound
 
 Sample = tuple[float, float]  # when, and the value
 

@@ -22,7 +22,7 @@ from podgpu.model import (
     Snapshot,
     Written,
 )
-from podgpu.model.bounds import Numbers
+from podgpu.model.document import Numbers
 from podgpu.views import json
 
 _PLACE = b'"nodes":[]'

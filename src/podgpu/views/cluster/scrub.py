@@ -31,8 +31,7 @@ from podgpu.model import (
     Waiting,
     Workload,
 )
-from podgpu.model.pod import ExtendedUse, OwnerReference, PodContainer
-from podgpu.model.virtual import VirtualGpu
+from podgpu.model.pod import ExtendedUse, OwnerReference, PodContainer, VirtualGpu
 
 DIGITS = 10
 # Fields that name somebody, by what their new name begins with. The rest of a struct is kept, or scrubbed in turn.

@@ -3,7 +3,7 @@
 import pytest
 
 from podgpu.ledger.cycle import TenantKey
-from podgpu.ledger.reserved import PARTS, reserved
+from podgpu.ledger.shares import PARTS, reserved
 from podgpu.model import Claim, ContainerRef
 
 GPU = "GPU-1"
