@@ -35,7 +35,7 @@ HOMES = {
     "workloads": ("kube/workloads.py", "cli/top.py", "cli/_top", "insight/rows.py"),
     "sharing": ("sharing/__init__.py",),
     "attribution": ("agent/loop.py",),
-    "switches": ("sources/switches", "numbers/table.py"),  # a plural, too
+    "switches": ("sources/switches", "numbers.py"),  # a plural, too
     "otlp": ("push",),
 }
 

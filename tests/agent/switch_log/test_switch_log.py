@@ -15,6 +15,7 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.sampling_checks import SamplingChecks
 from podgpu.agent.switch_log import SwitchLogs
 from podgpu.host.procfs import Procfs
+from podgpu.ledger import residency
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party
 from podgpu.model import BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SwitchLog
 from podgpu.sources.switches.watcher import Watcher
