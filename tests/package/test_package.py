@@ -63,7 +63,7 @@ def test_both_programs_start(clean: Clean) -> None:
 
 
 def test_it_is_the_wheel_that_runs(clean: Clean) -> None:
-    found = clean.run("python", "-c", "import podgpu, aiohttp; print(podgpu.__file__)").strip()
+    found = clean.run("python", "-c", "import podgpu, httptools; print(podgpu.__file__)").strip()
     assert Path(found).is_relative_to(clean.site)
 
 
