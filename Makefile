@@ -77,7 +77,9 @@ dashboards: $(READY) ## regenerate the Grafana dashboards
 
 proto: $(READY) ## regenerate the kubelet's messages
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/podgpu/kube/_gen --pyi_out=src/podgpu/kube/_gen \
-		proto/pods.proto proto/podresources.proto
+		proto/pods.proto
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=tests/fakekubelet/_gen --pyi_out=tests/fakekubelet/_gen \
+		proto/podresources.proto
 
 package: $(READY) ## build the wheel and the source package into dist
 	rm -rf dist

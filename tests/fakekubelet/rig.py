@@ -5,7 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from podgpu.kube._gen.podresources_pb2 import (
+from podgpu.kube.podresources import Allocated, PodResources
+from podgpu.model import PartStatus
+from tests.fakekubelet._gen.podresources_pb2 import (
     ClaimDevice,
     ClaimEntry,
     ContainerEntry,
@@ -13,8 +15,6 @@ from podgpu.kube._gen.podresources_pb2 import (
     ListResponse,
     PodEntry,
 )
-from podgpu.kube.podresources import Allocated, PodResources
-from podgpu.model import PartStatus
 from tests.fakekubelet.kubelet import FakeKubelet
 
 RECORDED = Path(__file__).parent.parent / "recorded"

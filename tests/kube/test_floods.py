@@ -16,8 +16,6 @@ import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 
-from podgpu.kube._gen.podresources_pb2 import ContainerEntry, DeviceEntry, PodEntry
-from podgpu.kube._gen.podresources_pb2 import ListResponse as DeviceList
 from podgpu.kube._gen.pods_pb2 import ContainerSpec, ListResponse, Metadata, PodMessage, PodSpec, WatchEvent
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.kubelet import device_lists
@@ -30,6 +28,8 @@ from podgpu.kube.pods_api import LIST, WATCH, PodsApi
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, changed, pod
 from tests.fakeapi.server import PODS, FakeApi
+from tests.fakekubelet._gen.podresources_pb2 import ContainerEntry, DeviceEntry, PodEntry
+from tests.fakekubelet._gen.podresources_pb2 import ListResponse as DeviceList
 from tests.fakekubelet.kubelet import POD_RESOURCES, PODS_API, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import reason
 

@@ -1,7 +1,9 @@
 """Recorded and made-up core/v1 pods in protobuf, and bytes that are none."""
 
+import json
 from collections import Counter
 from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
@@ -32,14 +34,21 @@ from podgpu.kube._gen.pods_pb2 import (
     State,
     Time,
 )
-from podgpu.kube.limits import ANNOTATION_BYTES, MOST_CONTAINERS
-from podgpu.kube.pod_message import to_pod
-from podgpu.model import OwnerReference, PodContainer
+from podgpu.kube.limits import ANNOTATION_BYTES, LABEL_BYTES, MOST_CONTAINERS, Prefixes
+from podgpu.kube.pod_message import pod_json
+from podgpu.model import OwnerReference, Pod, PodContainer
+from tests.fakeapi.recorded import listed
+from tests.fakeapi.recorded import pod as small_pod
 from tests.fakekubelet.rig import RECORDED, recorded
+from tests.oracle.pod_bytes import encoded
 
 
 class ApiList(msgspec.Struct):
     items: list[pod_object.PodObject]
+
+
+def to_pod(message: bytes | PodMessage, prefixes: Prefixes = (), errors: Counter[str] | None = None) -> Pod:
+    return pod_object.to_pod(pod_object.decode_pod(pod_json(message)), prefixes, errors)
 
 
 def test_each_container_has_its_own_request_of_a_claim() -> None:
@@ -122,7 +131,8 @@ def test_init_and_debug_containers_are_containers_too() -> None:
 )
 def test_the_controller_alone_is_the_owner(controllers: tuple[bool, ...], expected: str | None) -> None:
     owners = [
-        Reference(kind="K", name=name, controller=each) for name, each in zip("ab", controllers, strict=False)
+        Reference(kind="K", name=name, uid=name, controller=each)
+        for name, each in zip("ab", controllers, strict=False)
     ]
     pod = to_pod(PodMessage(metadata=Metadata(namespace="n", name="p", uid="u", owners=owners)))
     assert (pod.owner.name if pod.owner else None) == expected
@@ -226,6 +236,79 @@ def test_the_kubelets_pods_have_the_api_servers_containers_and_claims(cluster: s
             assert all(one.image for one in pod.containers)
             compared += any(one.uses for one in pod.containers)
     assert compared
+
+
+def _edited(**changes: Any) -> dict[str, Any]:
+    item = small_pod("web-0", "u-1")
+    for path, value in changes.items():
+        *above, last = path.split("__")
+        holder = item
+        for name in above:
+            holder = holder.setdefault(name, {})
+        holder[last] = value
+    return item
+
+
+def _owner(**fields: Any) -> list[dict[str, Any]]:
+    return [
+        {"kind": "Job", "name": "train", "uid": "j-1", "apiVersion": "batch/v1", "controller": True, **fields}
+    ]
+
+
+EDITED = [
+    _edited(metadata__ownerReferences=_owner()),
+    _edited(metadata__ownerReferences=_owner(name="x" * 254)),
+    _edited(metadata__ownerReferences=_owner(kind="K" * 64)),
+    _edited(metadata__ownerReferences=_owner(kind="")),
+    _edited(metadata__ownerReferences=_owner(uid="")),
+    _edited(metadata__ownerReferences=[*_owner(controller=False), *_owner(name="second")]),
+    _edited(metadata__annotations={"kubernetes.io/config.hash": "abc", "note/a": "x"}),
+    _edited(metadata__annotations={"kubernetes.io/config.hash": "abc", "kubernetes.io/config.mirror": "abc"}),
+    _edited(
+        metadata__uid="a" * 64,
+        metadata__annotations={"kubernetes.io/config.hash": "a" * 64, "clusterName": "c" * 300},
+    ),
+    _edited(metadata__labels={"a": "b", "long": "x" * LABEL_BYTES, "note/kept": "y" * 60}),
+    _edited(metadata__name="Not_A_Name"),
+    _edited(metadata__namespace=""),
+    _edited(metadata__uid="a b"),
+    _edited(spec__containers=[{"name": "Bad Name"}]),
+    _edited(spec__containers=[{"name": f"c{number}"} for number in range(MOST_CONTAINERS + 2)]),
+    _edited(status__startTime=None, status__phase="Failed", status__qosClass="Guaranteed"),
+    _edited(
+        status__containerStatuses=[
+            {
+                "name": "main",
+                "containerID": "containerd://1",
+                "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+                "allocatedResourcesStatus": [
+                    {
+                        "name": "nvidia.com/gpu",
+                        "resources": [{"resourceID": text} for text in ("a", "b c", "d" * 513)],
+                    }
+                ],
+            }
+        ]
+    ),
+]
+
+
+def _read(data: bytes) -> tuple[Pod | None, Counter[str]]:
+    errors: Counter[str] = Counter()
+    try:
+        return pod_object.to_pod(pod_object.decode_pod(data), ("note/",), errors), errors
+    except ValueError:
+        return None, errors
+
+
+@pytest.mark.parametrize("item", [*EDITED, *listed("kubernetes-1.36.4-dra")["items"]])
+def test_a_pod_is_read_alike_from_json_and_from_protobuf(item: dict[str, Any]) -> None:
+    assert _read(json.dumps(item).encode()) == _read(pod_json(encoded(item)))
+
+
+def test_the_pods_read_alike_are_both_accepted_and_refused() -> None:
+    accepted = [_read(pod_json(encoded(item)))[0] is not None for item in EDITED]
+    assert accepted.count(False) == 4
 
 
 def test_who_submitted_a_pod_is_said_by_its_first_container() -> None:

@@ -9,15 +9,6 @@ import msgspec
 from msgspec.structs import replace
 
 from podgpu import sharing
-from podgpu.kube._gen.podresources_pb2 import (
-    AllocatableResponse,
-    ClaimDevice,
-    ClaimEntry,
-    ContainerEntry,
-    DeviceEntry,
-    ListResponse,
-    PodEntry,
-)
 from podgpu.kube._gen.pods_pb2 import ListResponse as PodList
 from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.kube.podresources import Allocated, PodResources
@@ -32,6 +23,15 @@ from podgpu.kube.resource_objects import (
 )
 from podgpu.model import Pod, PoolDevice, ResourceClaim
 from podgpu.sharing.inventory import Inventory
+from tests.fakekubelet._gen.podresources_pb2 import (
+    AllocatableResponse,
+    ClaimDevice,
+    ClaimEntry,
+    ContainerEntry,
+    DeviceEntry,
+    ListResponse,
+    PodEntry,
+)
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.oracle.case import Case, device
 from tests.oracle.pod_bytes import encoded

@@ -11,7 +11,6 @@ import msgspec
 from podgpu.agent.attribution import Attribution
 from podgpu.host.owner_names import OwnerNames
 from podgpu.host.procfs import ALWAYS, Procfs
-from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from podgpu.kube.podresources import PodResources
 from podgpu.kube.workloads import Workloads
 from podgpu.model import (
@@ -33,6 +32,7 @@ from podgpu.model import (
 )
 from podgpu.sharing.inventory import Host
 from tests.agent.stage import StillPods, write_proc
+from tests.fakekubelet._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakekubelet.rig import given, given_dynamically
 from tests.scenarios.script import BinaryScript, GpuScript, MigScript, NodeScript, PodScript, ProcessScript

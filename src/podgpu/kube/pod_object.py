@@ -1,9 +1,9 @@
-"""A core/v1 Pod as the API server writes it. Fields that are not named here are never decoded."""
+"""A core/v1 Pod as the API server writes it, and the rules by which it is read. Other fields are never decoded."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from msgspec import Meta, MsgspecError, Raw, Struct, field
 from msgspec.json import Decoder
@@ -28,9 +28,9 @@ Uid = Annotated[str, Meta(pattern=r"^[-0-9A-Za-z]+\Z", max_length=64)]
 
 
 class OwnerEntry(Struct, rename="camel"):
-    kind: str
-    name: str
-    uid: str
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
     api_version: str = ""
     controller: bool | None = None
 
@@ -163,10 +163,10 @@ def to_pod(item: PodObject, prefixes: Prefixes = (), errors: Counter[str] | None
         started_at=moment(item.status.start_time or ""),
         host_ip=item.status.host_ip,
         qos=item.status.qos_class.lower(),
-        static_hash=_static_hash(annotations),
+        static_hash=_static_hash(metadata.uid, annotations),
         labels=limited_labels((metadata.labels or {}).items(), prefixes, errors),
         annotations=limited_annotations(wanted, prefixes, errors),
-        submitter=submitter(item.spec.containers or ()),
+        submitter=_submitter(item.spec.containers or ()),
         cluster=_text(annotations.get(CLUSTER_NAME))[:LONGEST_NAME],
         owner=controller(metadata.owner_references or ()),
         containers=listed,
@@ -174,14 +174,13 @@ def to_pod(item: PodObject, prefixes: Prefixes = (), errors: Counter[str] | None
         resource_claims=_resource_claims(item),
         extended_claim=extended_claim,
         extended=extended,
-        waiting=None if item.spec.node_name else _waiting(item),
     )
 
 
-def _waiting(item: PodObject) -> Waiting:
+def waiting(item: PodObject) -> Waiting:
     """Return what the scheduler says about a pod that it has found no node for."""
     conditions = item.status.conditions or ()
-    said = (one.message for one in conditions if one.type == SCHEDULED and one.status == "False")
+    said = (each.message for each in conditions if each.type == SCHEDULED and each.status == "False")
     return Waiting(
         since=moment(item.metadata.creation_timestamp or ""), reason=next(said, "")[:LONGEST_MESSAGE]
     )
@@ -198,40 +197,28 @@ def controller(owners: Iterable[OwnerEntry]) -> OwnerReference | None:
 
 
 def moment(text: str) -> float | None:
-    """Read a time as Kubernetes writes it; what is no time is not known, and costs nothing else."""
+    """Read a time as Kubernetes writes it. Return None for any other text."""
     try:
-        moment = datetime.fromisoformat(text)
+        found = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return moment.timestamp() if moment.tzinfo else None
+    return found.timestamp() if found.tzinfo else None
 
 
-def _static_hash(annotations: Mapping[str, Raw]) -> str:
-    """Return the hash of a mirror pod. Without the kubelet's mirror annotation it may come from the pod's author."""
+def _static_hash(uid: str, annotations: Mapping[str, Raw]) -> str:
+    """Return a static or mirror pod's hash. On any other pod, the annotation may come from its author."""
     found, mirrored = (_text(annotations.get(name)) for name in (CONFIG_HASH, CONFIG_MIRROR))
-    return found if found == mirrored and len(found) <= LONGEST_HASH else ""
+    return found if found in (uid, mirrored) and len(found) <= LONGEST_HASH else ""
 
 
-class Variable(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def value(self) -> str: ...
-
-
-class WithVariables(Protocol):
-    @property
-    def env(self) -> Iterable[Variable] | None: ...
-
-
-def submitter(containers: Sequence[WithVariables]) -> str:
-    """Return who sent the pod, by the first container's environment."""
+def _submitter(containers: Sequence[ContainerSpec]) -> str:
+    """Return who submitted the pod, by the first container's environment."""
     env = containers[0].env if containers else None
-    return next((one.value for one in env or () if one.name == SUBMITTER), "")[:LONGEST_NAME]
+    return next((variable.value for variable in env or () if variable.name == SUBMITTER), "")[:LONGEST_NAME]
 
 
 def _text(value: Raw | None) -> str:
-    """Read an annotation; what is no text is as good as none."""
+    """Read an annotation. One that is no text counts as empty."""
     try:
         return "" if value is None else _decode_text(value)
     except (MsgspecError, UnicodeDecodeError):
@@ -256,10 +243,8 @@ def _listed(
     spec_of = {spec.name: spec for spec in specs or ()}
     status_of = {status.name: status for status in statuses or ()}
     for name in dict.fromkeys((*spec_of, *status_of)):
-        spec, status = (
-            spec_of.get(name, ContainerSpec(name=name)),
-            status_of.get(name, ContainerStatus(name=name)),
-        )
+        spec = spec_of.get(name, ContainerSpec(name=name))
+        status = status_of.get(name, ContainerStatus(name=name))
         resources = spec.resources or Resources()
         yield PodContainer(
             name=name,

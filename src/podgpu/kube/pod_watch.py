@@ -10,7 +10,7 @@ from podgpu.kube.limits import MOST_PODS, Prefixes, name_crowded_pod
 from podgpu.kube.object_cache import MOST_ITEMS, CachedObject, ObjectCache, number
 from podgpu.kube.object_watch import ObjectWatch, WatchTiming
 from podgpu.kube.pod_list import place
-from podgpu.kube.pod_object import decode_pod, to_pod
+from podgpu.kube.pod_object import decode_pod, to_pod, waiting
 from podgpu.model import PartStatus, Pod
 
 PODS = "/api/v1/pods"
@@ -81,6 +81,8 @@ class PodCache(ObjectCache[Pod]):
             return None
         pod = to_pod(item, self._annotations, self.errors)
         if self._node is None:
-            pod = replace(pod, node=item.spec.node_name)
+            pod = replace(
+                pod, node=item.spec.node_name, waiting=None if item.spec.node_name else waiting(item)
+            )
         kept = self._trim(pod) if self._trim else pod
         return CachedObject(number(item.metadata.resource_version), pod.uid, kept)

@@ -16,7 +16,8 @@ from podgpu.kube.kubelet.rpc import Call, Refused
 from podgpu.kube.kubelet.wire import Walk
 from podgpu.kube.limits import MOST_LISTED, MOST_PODS, Prefixes, name_crowded_pod
 from podgpu.kube.pod_list import PodList
-from podgpu.kube.pod_message import to_pod
+from podgpu.kube.pod_message import pod_json
+from podgpu.kube.pod_object import decode_pod, to_pod
 from podgpu.kube.throttle import Backoff, CpuThrottle
 from podgpu.model import Fault, PartStatus, Pod
 from podgpu.supervise import brief
@@ -163,8 +164,8 @@ class PodsApi:
 
     def _pod(self, data: bytes) -> Pod | None:
         try:
-            return to_pod(data, self._annotations, self.errors)
-        except ValueError:
+            return to_pod(decode_pod(pod_json(data)), self._annotations, self.errors)
+        except ValueError:  # that of msgspec too
             self.errors["bad_pod"] += 1
             return None
 

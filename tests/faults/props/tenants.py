@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from podgpu.kube._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from podgpu.kube._gen.pods_pb2 import ListResponse, Metadata, PodMessage, WatchEvent
+from tests.fakekubelet._gen.podresources_pb2 import AllocatableResponse, DeviceEntry
 from tests.fakekubelet.kubelet import Reply
 from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import FakeProcess, h200

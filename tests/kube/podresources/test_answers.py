@@ -3,15 +3,6 @@
 import pytest
 from grpclib.const import Status
 
-from podgpu.kube._gen.podresources_pb2 import (
-    AllocatableResponse,
-    ClaimDevice,
-    ClaimEntry,
-    ContainerEntry,
-    DeviceEntry,
-    ListResponse,
-    PodEntry,
-)
 from podgpu.kube.podresources import (
     ALLOCATABLE,
     ALLOCATABLE_SECONDS,
@@ -22,6 +13,15 @@ from podgpu.kube.podresources import (
     PodResources,
 )
 from podgpu.model import Allocation
+from tests.fakekubelet._gen.podresources_pb2 import (
+    AllocatableResponse,
+    ClaimDevice,
+    ClaimEntry,
+    ContainerEntry,
+    DeviceEntry,
+    ListResponse,
+    PodEntry,
+)
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
 
