@@ -22,7 +22,7 @@ from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.survey import GivenAgents
 from podgpu.config import Config
-from podgpu.insight import Terms
+from podgpu.insight import InsightSettings
 from podgpu.net.login import Login
 from podgpu.option.address import Address
 from podgpu.serve.cluster.menu import cluster_menu
@@ -82,7 +82,7 @@ async def _measured(size: int, pair: tuple[str, ...], login: Login) -> dict[str,
             GivenAgents(urls),
             lambda place: AgentReader(client, place.urls[0], turn=turn),
             interval=15.0,
-            terms=Terms(idle_after=1800.0),
+            terms=InsightSettings(idle_after=1800.0),
         )
         server = ClusterServer(
             loop, cluster_menu(Config().of, 20_000), max_requests=40, max_connections=256, max_streams=500

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from podgpu.agent.join import bare
-from podgpu.insight import Terms, conclude
+from podgpu.insight import InsightSettings, conclude
 from podgpu.model import SEES_ALL, Balance, Booking, Card, Device, Holder, Process, Rest, Snapshot, Tenant
 
 # Every process is listed, and the owner of each can be looked up.
 WATCHED = replace(SEES_ALL, knows_owners=True)
-TERMS = Terms(idle_after=1800.0)
+TERMS = InsightSettings(idle_after=1800.0)
 
 
 def card(

@@ -35,7 +35,7 @@ class Step(Struct, frozen=True):
     rest: tuple[float, str] | None = None
 
 
-class Quantity(Struct, frozen=True):
+class QuantityFormat(Struct, frozen=True):
     """`zero` is for what is exactly 0. `trims` cuts zeros off the end of decimals. What is below `least` is `least`."""
 
     steps: tuple[Step, ...]
@@ -50,9 +50,9 @@ def _power(unit: str, factor: float) -> tuple[Step, ...]:
     return tuple(Step(unit, factor, number, below) for number, below in decimals)
 
 
-QUANTITIES: Mapping[str, Quantity] = {
-    "ratio": Quantity((Step("%", 0.01),), zero=Step("%")),
-    "gpus": Quantity(
+QUANTITIES: Mapping[str, QuantityFormat] = {
+    "ratio": QuantityFormat((Step("%", 0.01),), zero=Step("%")),
+    "gpus": QuantityFormat(
         (
             Step(" GPU", decimals=2, below=100, units=" GPUs"),
             Step(" GPU", decimals=1, below=1000, units=" GPUs"),
@@ -61,15 +61,15 @@ QUANTITIES: Mapping[str, Quantity] = {
         zero=Step(" GPU", units=" GPUs"),
         trims=True,
     ),
-    "memory": Quantity(
+    "memory": QuantityFormat(
         (Step(" GiB", GIB, 2, 1), Step(" GiB", GIB, 1, 10_000), Step(" GiB", GIB)),
         zero=Step(" GiB", decimals=1),
     ),
-    "size": Quantity(
+    "size": QuantityFormat(
         (Step(" KiB", KIB, 0, 1024), Step(" MiB", MIB, 1, 1024), Step(" GiB", GIB, 1)),
         zero=Step(" KiB"),
     ),
-    "power": Quantity(
+    "power": QuantityFormat(
         (
             Step(" W", 1, 1, 10),
             Step(" W", 1, 0, 1000),
@@ -79,7 +79,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         ),
         zero=Step(" W"),
     ),
-    "energy": Quantity(
+    "energy": QuantityFormat(
         (
             Step(" J", 1, 0, HOUR),
             Step(" Wh", HOUR, 1, 1000),
@@ -88,8 +88,8 @@ QUANTITIES: Mapping[str, Quantity] = {
         ),
         zero=Step(" J"),
     ),
-    "temperature": Quantity((Step(" °C"),), zero=Step(" °C")),
-    "duration": Quantity(
+    "temperature": QuantityFormat((Step(" °C"),), zero=Step(" °C")),
+    "duration": QuantityFormat(
         (
             Step(" ms", 0.001, 0, 1000),
             Step(" s", 1, 1, 10),
@@ -102,7 +102,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         trims=True,
         least=0,
     ),
-    "age": Quantity(  # short enough for a column
+    "age": QuantityFormat(  # short enough for a column
         (
             Step("s", 1, 0, 120),
             Step("m", MINUTE, below=120, down=True),
@@ -112,19 +112,19 @@ QUANTITIES: Mapping[str, Quantity] = {
         zero=Step("s"),
         least=0,
     ),
-    "money": Quantity((Step(decimals=2),), zero=Step(decimals=2)),
-    "gpu hours": Quantity(
+    "money": QuantityFormat((Step(decimals=2),), zero=Step(decimals=2)),
+    "gpu hours": QuantityFormat(
         (Step(" GPU hour", 1, 4, 1, " GPU hours"), Step(" GPU hour", 1, 2, units=" GPU hours")),
         zero=Step(" GPU hour", decimals=2, units=" GPU hours"),
         trims=True,
     ),
-    "kilowatt hours": Quantity(
+    "kilowatt hours": QuantityFormat(
         (Step(" kWh", 1, 4, 1), Step(" kWh", 1, 2)),
         zero=Step(" kWh", decimals=2),
         trims=True,
     ),
-    "times": Quantity((Step("x", decimals=2),), zero=Step("x"), trims=True),
-    "count": Quantity((Step(),), zero=Step()),
+    "times": QuantityFormat((Step("x", decimals=2),), zero=Step("x"), trims=True),
+    "count": QuantityFormat((Step(),), zero=Step()),
 }
 
 # Plurals that are not made with an s, by the last word of the noun.
@@ -278,7 +278,7 @@ def moment(at: Number) -> str:
         return UNKNOWN
 
 
-def _whole(how: Quantity, value: Number) -> str:
+def _whole(how: QuantityFormat, value: Number) -> str:
     if not _known(value):
         return UNKNOWN
     value = value if how.least is None else max(value, how.least)
@@ -302,7 +302,7 @@ def _known(value: Number) -> TypeGuard[float]:
     return value is not None and -MOST <= value <= MOST
 
 
-def _step(how: Quantity, value: float) -> tuple[Step, Decimal]:
+def _step(how: QuantityFormat, value: float) -> tuple[Step, Decimal]:
     """Find the step that a value is written by, and what is written without its sign."""
     if value == 0:
         return how.zero, Decimal(0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.agent.books import GRACE_SECONDS, Books
+from podgpu.agent.books import GRACE_SECONDS, NodeBooks
 from podgpu.agent.join import Join
 from podgpu.ledger.band import PERIOD_US
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
@@ -42,7 +42,7 @@ def works(*parties: Party) -> tuple[CycleBooks, Interval]:
     return sheet({party: CycleBooking(busy_us=10, energy_mj=20, allocated_us=30) for party in parties})
 
 
-def cards(books: Books, watts: float | None = None) -> list[Card]:
+def cards(books: NodeBooks, watts: float | None = None) -> list[Card]:
     """The cards as the join shows them; `watts` is what each reports as its power."""
     join = Join((), {}, {})
     power = () if watts is None else (Reading("power_watts", watts),)
@@ -52,22 +52,22 @@ def cards(books: Books, watts: float | None = None) -> list[Card]:
     ]
 
 
-def tenants(books: Books) -> list[Tenant]:
+def tenants(books: NodeBooks) -> list[Tenant]:
     """Present and former ones."""
     return [tenant for card in cards(books) for tenant in (*card.tenants, *card.ended)]
 
 
-def bookings(books: Books) -> list[Booking]:
+def bookings(books: NodeBooks) -> list[Booking]:
     return [tenant.booking for tenant in tenants(books)]
 
 
-def check(books: Books) -> None:
+def check(books: NodeBooks) -> None:
     for card in cards(books):
         assert card.balance
         check_card(card, card.balance)
 
 
-def ended(books: Books) -> int:
+def ended(books: NodeBooks) -> int:
     return sum(one.energy_mj for card in cards(books) for one in card.rest if one.reason == ENDED)
 
 
@@ -76,7 +76,7 @@ Cycles = list[tuple[float, Bookings | None]]
 Series = tuple[str, ...]
 
 
-def series(books: Books) -> Counter[Series]:
+def series(books: NodeBooks) -> Counter[Series]:
     """Energy by what labels a series: names, not UIDs. Only the cards that answer are on the page."""
     found: Counter[Series] = Counter()
     for card in cards(books):
@@ -98,7 +98,7 @@ COUNTERS = (
 )
 
 
-def counters(books: Books) -> Counter[Series]:
+def counters(books: NodeBooks) -> Counter[Series]:
     """Every counter of those on the page, by what labels its series."""
     found: Counter[Series] = Counter()
     for one in tenants(books):
@@ -129,7 +129,7 @@ CYCLES = st.lists(
 
 @given(CYCLES)
 def test_the_books_add_up_and_no_series_falls(cycles: Cycles) -> None:
-    books, now = Books(), 1000.0
+    books, now = NodeBooks(), 1000.0
     before: Counter[Series] = Counter()
     for seconds, entries in cycles:
         now += seconds
@@ -143,7 +143,7 @@ def test_the_books_add_up_and_no_series_falls(cycles: Cycles) -> None:
 
 @given(CYCLES)
 def test_nothing_that_was_booked_is_lost(cycles: Cycles) -> None:
-    books, now, booked = Books(), 1000.0, 0
+    books, now, booked = NodeBooks(), 1000.0, 0
     for seconds, entries in cycles:
         now += seconds
         books.post([] if entries is None else [sheet(entries)], now, now)
@@ -153,7 +153,7 @@ def test_nothing_that_was_booked_is_lost(cycles: Cycles) -> None:
 
 
 def test_an_ended_pods_counters_stay_for_the_grace_period() -> None:
-    books = Books()
+    books = NodeBooks()
     books.post([works(rank("a"))], 0.0, 0.0)
     books.post([works("idle")], GRACE_SECONDS, 0.0)
     (card,) = cards(books)
@@ -165,13 +165,13 @@ def test_an_ended_pods_counters_stay_for_the_grace_period() -> None:
     check(books)
 
 
-def former(books: Books) -> list[str]:
+def former(books: NodeBooks) -> list[str]:
     return sorted(tenant.container.pod for card in cards(books) for tenant in card.ended)
 
 
 @pytest.mark.parametrize(("later", "is_kept"), [(GRACE_SECONDS, True), (GRACE_SECONDS + 0.001, False)])
 def test_the_grace_period_includes_its_last_moment(later: float, is_kept: bool) -> None:
-    books = Books()
+    books = NodeBooks()
     books.post([works(rank("1"))], 0.0, 0.0)
     books.post([works("host")], later, later)
     assert bool(former(books)) == is_kept
@@ -180,7 +180,7 @@ def test_the_grace_period_includes_its_last_moment(later: float, is_kept: bool) 
 def test_of_too_many_that_ended_those_who_ended_first_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("podgpu.agent.books.MOST_ENDED", 2)
     pods = [TenantKey(GPU, "", ContainerRef("ns", name, "main", name)) for name in ("a", "b", "c")]
-    books = Books()
+    books = NodeBooks()
     for now, pod in enumerate(pods[:2]):
         books.post([works(pod)], float(now), 0.0)
     books.post([works("host")], 2.0, 0.0)
@@ -191,7 +191,7 @@ def test_of_too_many_that_ended_those_who_ended_first_go(monkeypatch: pytest.Mon
 
 
 def test_a_pod_made_again_under_its_name_has_an_account_of_its_own() -> None:
-    books = Books()
+    books = NodeBooks()
     books.post([works(rank("a"))], 0.0, 0.0)
     books.post([works(rank("b"))], 5.0, 0.0)
     (card,) = cards(books)
@@ -201,7 +201,7 @@ def test_a_pod_made_again_under_its_name_has_an_account_of_its_own() -> None:
 
 def test_a_pod_made_again_for_weeks_leaves_one_line() -> None:
     """The series of the name goes on, so the past must stay; but not one line for each UID there ever was."""
-    books = Books()
+    books = NodeBooks()
     for number in range(2000):
         books.post([works(rank(f"uid-{number}"))], number * 100.0, 0.0)
         assert sum(series(books).values()) == 20 * (number + 1)
@@ -215,7 +215,7 @@ def test_a_pod_made_again_for_weeks_leaves_one_line() -> None:
 
 def test_a_card_that_is_silent_ends_no_pod() -> None:
     """Its pods' counters go on where they were, though it was away for an hour."""
-    books = Books()
+    books = NodeBooks()
     books.post([works(rank("a"))], 0.0, 0.0)
     for minute in range(60):
         books.post([], minute * 60.0, 0.0)
@@ -227,7 +227,7 @@ def test_a_card_that_is_silent_ends_no_pod() -> None:
 
 
 def test_another_cards_cycles_end_no_pod_on_a_silent_one() -> None:
-    books = Books()
+    books = NodeBooks()
     books.post([works(rank("a")), sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")], 0.0, 0.0)
     books.post([sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")], 3600.0, 0.0)
     assert [one.container.pod_uid for one in tenants(books)] == ["a"]
@@ -235,7 +235,7 @@ def test_another_cards_cycles_end_no_pod_on_a_silent_one() -> None:
 
 def test_of_a_card_that_is_forgotten_nothing_is_kept() -> None:
     """It may be one that never was. Should it come back, its books begin anew and add up."""
-    books = Books()
+    books = NodeBooks()
     other = sheet({"idle": CycleBooking(energy_mj=1)}, "GPU-2")
     books.post([works(rank("a"), "idle"), other], 0.0, 0.0)
     books.forget([GPU, "GPU-never-seen"])
@@ -248,7 +248,7 @@ def test_of_a_card_that_is_forgotten_nothing_is_kept() -> None:
 
 
 def test_gauges_are_those_of_the_cycle_alone() -> None:
-    books = Books()
+    books = NodeBooks()
     books.post([sheet({rank("a"): CycleBooking(energy_mj=500, busy_us=1, memory_bytes=7)})], 0.0, 77.0)
     (first,) = bookings(books)
     assert (first.memory_bytes, first.power_watts, first.last_active_at) == (7, 0.1, 77.0)
@@ -258,7 +258,7 @@ def test_gauges_are_those_of_the_cycle_alone() -> None:
 
 
 def test_the_last_time_it_was_active_is_that_of_the_last_cycle_in_which_it_was() -> None:
-    books, found = Books(), []
+    books, found = NodeBooks(), []
     cycles = [
         CycleBooking(energy_mj=5, allocated_us=5),
         CycleBooking(busy_us=1),
@@ -274,7 +274,7 @@ def test_the_last_time_it_was_active_is_that_of_the_last_cycle_in_which_it_was()
 
 
 def test_power_is_unknown_where_no_energy_was_measured() -> None:
-    books = Books()
+    books = NodeBooks()
     books.post([(sheet({rank("a"): CycleBooking()})[0], Interval(elapsed_us=CYCLE))], 0.0, 0.0)
     (booking,) = bookings(books)
     assert booking.power_watts is None
@@ -282,7 +282,7 @@ def test_power_is_unknown_where_no_energy_was_measured() -> None:
 
 def test_while_the_energy_counter_stands_the_power_is_what_it_was() -> None:
     """A page moves its counter every 30 s: between two steps it looks as if nothing was drawn, and then all at once."""
-    books = Books()
+    books = NodeBooks()
     watts = []
     half_a_minute = 30_000_000
     for energy_mj, energy_us in (
@@ -311,7 +311,7 @@ def power(card: Card) -> Mapping[str, float]:
 
 def test_power_is_the_cards_own_divided_as_its_energy_was() -> None:
     """So an only tenant has what its card has, whatever the counter says about the time before."""
-    books = Books()
+    books = NodeBooks()
     books.post([sheet({rank("a"): CycleBooking(energy_mj=333_000)}, energy_us=None)], 0.0, 0.0)
     assert power(cards(books, 130.1)[0]) == {"rank-0": 130.1}
     books.post([sheet({rank("a"): CycleBooking(), "host": CycleBooking()}, energy_us=0)], 5.0, 5.0)
@@ -322,7 +322,7 @@ def test_power_is_the_cards_own_divided_as_its_energy_was() -> None:
 
 
 def test_while_the_counter_stands_the_power_of_who_left_is_nobodys_known() -> None:
-    books = Books()
+    books = NodeBooks()
     job = TenantKey(GPU, "", ContainerRef("ns", "job", "main", "j"))
     cycle = sheet({rank("a"): CycleBooking(energy_mj=3000), job: CycleBooking(energy_mj=1000)})
     books.post([cycle], 0.0, 0.0)
@@ -333,14 +333,14 @@ def test_while_the_counter_stands_the_power_of_who_left_is_nobodys_known() -> No
 
 
 def test_after_a_gap_nobodys_power_is_known() -> None:
-    books = Books()
+    books = NodeBooks()
     books.post([works(rank("a"))], 0.0, 0.0)
     books.post([sheet({"unknown": CycleBooking(energy_mj=9)}, is_gap=True)], 900.0, 900.0)
     assert power(cards(books, 200.0)[0]) == {}
 
 
 def test_after_a_gap_there_is_no_last_minute_to_show() -> None:
-    books = Books()
+    books = NodeBooks()
     for second in range(3):
         books.post([works(rank("a"))], second, 0.0)
     (card,) = cards(books)
@@ -353,14 +353,14 @@ def test_after_a_gap_there_is_no_last_minute_to_show() -> None:
 
 
 def test_a_silent_card_has_no_power_to_divide() -> None:
-    books = Books()
+    books = NodeBooks()
     books.post([works(rank("a"), "host")], 0.0, 0.0)
     books.post([], 5.0, 5.0)
     assert power(cards(books)[0]) == {}
 
 
 def test_a_counter_that_moved_by_nothing_divides_no_power() -> None:
-    books = Books()
+    books = NodeBooks()
     books.post([sheet({rank("a"): CycleBooking(), rank("b"): CycleBooking()})], 0.0, 0.0)
     assert power(cards(books, 700.0)[0]) == {}
 
@@ -377,7 +377,7 @@ def test_the_power_of_all_is_the_cards_at_any_moment(
     cycles: list[tuple[Bookings, int | None, bool]], watts: float
 ) -> None:
     """Or nobody's is known. A counter that stands books nothing."""
-    books = Books()
+    books = NodeBooks()
     for second, (entries, energy_us, is_gap) in enumerate(cycles):
         booked = {party: CycleBooking() for party in entries} if energy_us == 0 else entries
         books.post([sheet(booked, energy_us=energy_us, is_gap=is_gap)], float(second), 0.0)
@@ -389,7 +389,7 @@ def test_the_power_of_all_is_the_cards_at_any_moment(
 
 
 def test_of_who_holds_an_instance_of_unknown_size_no_counter_says_anything() -> None:
-    books = Books()
+    books = NodeBooks()
     held = TenantKey(GPU, "MIG-1", ContainerRef("ns", "slice", "main", "s"))
     entry = CycleBooking(claims=[Claim(gpu=GPU, mig="MIG-1", container=held.container)])
     books.post([sheet({held: entry, "unknown": CycleBooking(energy_mj=5000)})], 0.0, 0.0)

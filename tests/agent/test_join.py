@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
-from podgpu.agent.books import Books
+from podgpu.agent.books import NodeBooks
 from podgpu.agent.join import Join, bare
 from podgpu.agent.loop import Agent
 from podgpu.ledger.book import book
@@ -49,7 +49,7 @@ class Cycles:
     """Cycles of one card, as the agent books and joins them."""
 
     def __init__(self, vgpus: Iterable[VirtualGpu] = ()) -> None:
-        self._accounts = Books()
+        self._accounts = NodeBooks()
         self._now = 0.0
         self._join = Join(vgpus, {A.pod_uid: Workload(kind="Job", name=A.pod)}, {A.pod_uid: 1000.0})
 

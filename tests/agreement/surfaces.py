@@ -18,7 +18,7 @@ from podgpu.cli._top.frame import frame
 from podgpu.cli._top.once import once
 from podgpu.cli._top.state import VIEWS, State, press
 from podgpu.doctor import Machine, examine, rendering
-from podgpu.insight.idle import idlers
+from podgpu.insight.idle import idle_pods
 from podgpu.insight.placement import cards_of, placements, pod_name
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, Problem, Snapshot
@@ -283,7 +283,7 @@ def top(cluster: Cluster, view: str) -> Facts:
 def idle(cluster: Cluster) -> Facts:
     arguments = Namespace(output="wide", no_headers=False)
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
-        show(idle_sheet(idlers(cluster), cluster, "", arguments), arguments)
+        show(idle_sheet(idle_pods(cluster), cluster, "", arguments), arguments)
     listed_rows = columns(out.getvalue())
     total = next((row for row in listed_rows if row["NAMESPACE/POD"] == "total"), None)
     pods = [row for row in listed_rows if row is not total]

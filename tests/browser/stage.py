@@ -12,7 +12,7 @@ import msgspec
 from podgpu.assembly.agent import open_agent
 from podgpu.config import Config
 from podgpu.feed import Feed
-from podgpu.insight import Terms, conclude, reconclude
+from podgpu.insight import InsightSettings, conclude, reconclude
 from podgpu.model import Cluster, of_one
 from podgpu.option.address import Address
 from podgpu.serve.answer import Response
@@ -36,7 +36,7 @@ class Script:
 
     are_rows_broken = False
 
-    def __init__(self, first: Document, terms: Terms = TERMS) -> None:
+    def __init__(self, first: Document, terms: InsightSettings = TERMS) -> None:
         self._terms = terms
         self._feed = Feed(self._told(first))
 

@@ -8,7 +8,7 @@ import pytest
 
 from podgpu import numbers
 from podgpu.insight import rows
-from podgpu.insight.idle import idlers
+from podgpu.insight.idle import idle_pods
 from tests.browser.chromium import Browser, Page
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
 
@@ -48,7 +48,7 @@ async def test_idle_holders_are_the_rows_of_podgpu_idle(chromium: Browser) -> No
     async with staged(script) as url, chromium.page() as page:
         await page.open(url + "?view=idle")
         await page.until("document.querySelector('.idler') !== null")
-        found = idlers(script.cluster).rows
+        found = idle_pods(script.cluster).rows
         assert await page.texts(".idler .first a") == [f"{row.namespace}/{row.pod}" for row in found] != []
         assert await page.texts(".idler .given") == [numbers.gpus(row.held_gpus) for row in found]
         since = await page.texts(".idler .since")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from podgpu import numbers
-from podgpu.insight import Terms
-from podgpu.insight.idle import idlers
+from podgpu.insight import InsightSettings
+from podgpu.insight.idle import idle_pods
 from podgpu.model import Prices
 from tests.browser.chromium import Browser
 from tests.browser.stage import Document, Script, cluster_of, demo_document, staged
@@ -337,11 +337,11 @@ async def test_with_a_store_a_pod_has_charts_over_days(chromium: Browser) -> Non
 async def test_idle_time_has_its_price(chromium: Browser) -> None:
     document = await demo_document()
     prices = Prices(currency="EUR", gpu_hour={"*H200*": 3.5})
-    script = Script(document, Terms(idle_after=1800.0, prices=prices))
+    script = Script(document, InsightSettings(idle_after=1800.0, prices=prices))
     async with staged(script) as url, chromium.page() as page:
         await page.open(url + "?view=idle")
         await page.until("document.querySelector('.idler') !== null")
-        wanted = [numbers.money(row.cost, "EUR") for row in idlers(script.cluster).rows]
+        wanted = [numbers.money(row.cost, "EUR") for row in idle_pods(script.cluster).rows]
         assert await page.texts(".idler .watts") == wanted != []
         assert script.cluster.insight is not None
         rate = numbers.money(script.cluster.insight.sums.unused_cost_per_hour, "EUR")

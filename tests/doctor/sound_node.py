@@ -9,7 +9,7 @@ from podgpu import doctor
 from podgpu.agent.join import bare
 from podgpu.doctor import CHECKS, Finding, Machine
 from podgpu.doctor.check import Check
-from podgpu.insight import Terms, conclude
+from podgpu.insight import InsightSettings, conclude
 from podgpu.model import (
     Booking,
     Card,
@@ -34,7 +34,7 @@ from tests.tree import card
 
 GIB = 2**30
 NOW = 1_700_000_000.0
-TERMS = Terms(idle_after=1800.0)
+TERMS = InsightSettings(idle_after=1800.0)
 CARD, CUT = "GPU-00000000-0000-4000-8000-000000000000", "GPU-00000001-0000-4000-8000-000000000000"
 LLAMA = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000001")
 

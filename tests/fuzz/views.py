@@ -17,8 +17,8 @@ from podgpu.cli._top.once import once
 from podgpu.cli._top.state import VIEWS, State
 from podgpu.config import Config
 from podgpu.doctor import Finding, Machine, examine, examine_cluster
-from podgpu.insight import Terms, reconclude
-from podgpu.insight.idle import idlers
+from podgpu.insight import InsightSettings, reconclude
+from podgpu.insight.idle import idle_pods
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, ClusterNode, Prices, Snapshot
 from podgpu.serve.cluster.subject import ClusterSubject
@@ -36,7 +36,7 @@ from podgpu.views.why.report import why
 
 _CONFIG = Config()
 _PAGES = open_pages(_CONFIG)
-_TERMS = Terms(idle_after=60.0, prices=Prices(currency="EUR", gpu_hour={"NVIDIA H200": 3.5}))
+_TERMS = InsightSettings(idle_after=60.0, prices=Prices(currency="EUR", gpu_hour={"NVIDIA H200": 3.5}))
 NOW = 1_700_000_100.0
 
 
@@ -117,7 +117,7 @@ async def show_cluster(cluster: Cluster) -> None:
 
 def _print(cluster: Cluster, form: str) -> None:
     arguments = Namespace(output=form, no_headers=False)
-    found = idlers(cluster)
+    found = idle_pods(cluster)
     show(sheet(found, cluster, "EUR", arguments), arguments)
     for view in VIEWS:
         arguments.view = view

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from podgpu.insight import Terms, reconclude
-from podgpu.insight.idle import PlaceKey, candidates, idlers, remembering
-from podgpu.insight.selection import Selection
+from podgpu.insight import InsightSettings, reconclude
+from podgpu.insight.idle import PlaceKey, candidates, idle_pods, with_last_use
+from podgpu.insight.selection import PodSelection
 from podgpu.model import (
     Booking,
     Card,
@@ -24,8 +24,8 @@ from podgpu.model import (
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
-TERMS = Terms(idle_after=600.0)
-PRICED = Terms(idle_after=600.0, prices=Prices(currency="EUR", gpu_hour={"NVIDIA H200": 4.0}))
+TERMS = InsightSettings(idle_after=600.0)
+PRICED = InsightSettings(idle_after=600.0, prices=Prices(currency="EUR", gpu_hour={"NVIDIA H200": 4.0}))
 
 
 def tenant(
@@ -60,7 +60,7 @@ def cluster(
     *cards: tuple[str, list[Tenant]],
     state: str = "fresh",
     model: str = "NVIDIA H200",
-    terms: Terms = TERMS,
+    terms: InsightSettings = TERMS,
 ) -> Cluster:
     made = tuple(
         Card(
@@ -80,7 +80,7 @@ def cluster(
 
 
 def test_who_never_used_it_is_idle_since_the_pod_started() -> None:
-    [row] = idlers(cluster(("0", [tenant("train-0", share=0.5)]), terms=PRICED)).rows
+    [row] = idle_pods(cluster(("0", [tenant("train-0", share=0.5)]), terms=PRICED)).rows
     assert (row.namespace, row.pod, row.workload_kind, row.workload_name) == ("ml", "train-0", "Job", "train")
     assert (row.node, row.gpus, row.held_gpus) == ("alpha", ("0",), 0.5)
     assert (row.idle_since, row.idle_seconds, row.ever_used) == (NOW - 10 * HOUR, 10 * HOUR, False)
@@ -88,18 +88,18 @@ def test_who_never_used_it_is_idle_since_the_pod_started() -> None:
 
 
 def test_who_has_a_process_and_lets_it_rest_is_idle_since_its_last_use() -> None:
-    [row] = idlers(cluster(("0", [tenant("train-0", used=2 * HOUR, processes=1)]))).rows
+    [row] = idle_pods(cluster(("0", [tenant("train-0", used=2 * HOUR, processes=1)]))).rows
     assert (row.idle_seconds, row.ever_used, row.processes) == (2 * HOUR, True, 1)
     assert row.cost is None
 
 
 @pytest.mark.parametrize("seconds", [0.0, 599.0])
 def test_a_short_pause_is_nothing_to_speak_of(seconds: float) -> None:
-    assert idlers(cluster(("0", [tenant("train-0", used=seconds, processes=1)]))).rows == ()
+    assert idle_pods(cluster(("0", [tenant("train-0", used=seconds, processes=1)]))).rows == ()
 
 
 def test_a_pod_that_has_just_started_is_given_time() -> None:
-    assert idlers(cluster(("0", [tenant("train-0", held=300)]))).rows == ()
+    assert idle_pods(cluster(("0", [tenant("train-0", held=300)]))).rows == ()
 
 
 def test_all_gpus_of_a_pod_are_one_row() -> None:
@@ -109,7 +109,7 @@ def test_all_gpus_of_a_pod_are_one_row() -> None:
         ("2", [tenant("train-0", gpu="GPU-2", used=1.0)]),
         terms=PRICED,
     )
-    [row] = idlers(found).rows
+    [row] = idle_pods(found).rows
     assert row.gpus == ("0", "1/1g.18gb")
     assert row.held_gpus == 1.125
     assert row.idle_seconds == 2 * HOUR  # for so long all of them
@@ -122,22 +122,22 @@ def test_a_store_remembers_what_the_agent_forgot() -> None:
     assert candidates(found) == dict.fromkeys(keys.values(), NOW - 10 * HOUR)
     # One was busy a minute before the agent started anew. The other's name was used by a pod that is long gone.
     last_use = {keys["train-0"]: NOW - 60, keys["web-0"]: NOW - 20 * HOUR}
-    [row] = idlers(remembering(found, last_use, TERMS)).rows
+    [row] = idle_pods(with_last_use(found, last_use, TERMS)).rows
     assert (row.pod, row.idle_seconds, row.ever_used) == ("web-0", 10 * HOUR, False)
 
 
 def test_what_nobody_knows_is_counted_and_not_accused() -> None:
-    found = idlers(cluster(("0", [tenant("train-0", processes=None)])))
+    found = idle_pods(cluster(("0", [tenant("train-0", processes=None)])))
     assert (found.rows, found.unknown) == ((), 1)
 
 
 def test_an_old_snapshot_says_nothing_about_now() -> None:
-    found = idlers(cluster(("0", [tenant("train-0")]), state="stale"))
+    found = idle_pods(cluster(("0", [tenant("train-0")]), state="stale"))
     assert (found.rows, found.unread) == ((), ("alpha",))
 
 
 def test_a_model_without_a_price_is_named_and_costs_nothing_known() -> None:
-    found = idlers(cluster(("0", [tenant("train-0")]), model="NVIDIA L4", terms=PRICED))
+    found = idle_pods(cluster(("0", [tenant("train-0")]), model="NVIDIA L4", terms=PRICED))
     assert found.unpriced == ("NVIDIA L4",)
     assert found.rows[0].cost is None
 
@@ -146,13 +146,13 @@ def test_what_costs_most_comes_first() -> None:
     found = cluster(
         ("0", [tenant("a-0", share=0.25), tenant("b-0", share=0.5), tenant("c-0", used=HOUR)]), terms=PRICED
     )
-    assert [row.pod for row in idlers(found).rows] == ["b-0", "a-0", "c-0"]
+    assert [row.pod for row in idle_pods(found).rows] == ["b-0", "a-0", "c-0"]
 
 
 def test_only_the_namespace_that_is_asked_for() -> None:
     found = cluster(("0", [tenant("train-0")]))
-    assert idlers(found, chosen=Selection("other")).rows == ()
-    assert len(idlers(found, chosen=Selection("ml")).rows) == 1
+    assert idle_pods(found, chosen=PodSelection("other")).rows == ()
+    assert len(idle_pods(found, chosen=PodSelection("ml")).rows) == 1
 
 
 def test_what_happened_before_the_agent_watched_is_not_known() -> None:
@@ -161,7 +161,7 @@ def test_what_happened_before_the_agent_watched_is_not_known() -> None:
     assert node.snapshot
     just_started = replace(node.snapshot, watched_since=NOW - 60, insight=None)
     found = reconclude(replace(found, nodes=(replace(node, snapshot=just_started),)), TERMS)
-    assert (idlers(found).rows, idlers(found).unknown) == ((), 1)
+    assert (idle_pods(found).rows, idle_pods(found).unknown) == ((), 1)
     watched = replace(node.snapshot, watched_since=NOW - 2 * HOUR, insight=None)
-    [row] = idlers(reconclude(replace(found, nodes=(replace(node, snapshot=watched),)), TERMS)).rows
+    [row] = idle_pods(reconclude(replace(found, nodes=(replace(node, snapshot=watched),)), TERMS)).rows
     assert row.idle_seconds == 2 * HOUR

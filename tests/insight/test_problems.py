@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from podgpu.insight import Terms, conclude
+from podgpu.insight import InsightSettings, conclude
 from podgpu.model import (
     Card,
     ContainerRef,
@@ -31,7 +31,7 @@ def kinds(tenant: Tenant, *, kubelet: PartStatus = KUBELET, pods: tuple[Pod, ...
         parts=(kubelet,),
         pods=pods,
     )
-    found = conclude(snapshot, Terms(idle_after=600.0)).insight
+    found = conclude(snapshot, InsightSettings(idle_after=600.0)).insight
     assert found is not None
     return [problem.kind for problem in found.problems if problem.kind == "not_given"]
 

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from podgpu import numbers
 from podgpu.errors import UserError
 from podgpu.insight import reconclude
-from podgpu.insight.rows import VIEWS, Row
-from podgpu.insight.selection import EVERYTHING, Selection, label_tests
+from podgpu.insight.rows import VIEWS, SummaryRow
+from podgpu.insight.selection import EVERYTHING, PodSelection, label_tests
 from podgpu.model import Cluster, ClusterNode
 from tests.cluster.nodes import card, fresh, tenant
 from tests.tree import TERMS
@@ -22,11 +22,11 @@ ONE = Cluster(taken_at=SNAPSHOT.taken_at, version="1", nodes=(node("a"),))
 TWO = replace(ONE, nodes=(node("a"), node("b")))
 
 
-def rows(view: str, cluster: Cluster = ONE, chosen: Selection = EVERYTHING) -> list[Row]:
+def rows(view: str, cluster: Cluster = ONE, chosen: PodSelection = EVERYTHING) -> list[SummaryRow]:
     return [entry.row for entry in VIEWS[view](cluster, chosen)]
 
 
-def pod(name: str, cluster: Cluster = ONE) -> Row:
+def pod(name: str, cluster: Cluster = ONE) -> SummaryRow:
     return next(row for row in rows("pods", cluster) if row.name == name)
 
 
@@ -65,12 +65,12 @@ def test_a_pod_without_a_process_is_idle_and_one_that_may_have_one_is_not() -> N
 
 
 def test_one_namespace_one_node_or_some_labels() -> None:
-    assert {row.namespace for row in rows("pods", TWO, Selection("ml"))} == {"ml"}
-    assert {row.node for row in rows("pods", TWO, Selection(node="b"))} == {"b"}
-    assert [row.name for row in rows("nodes", TWO, Selection(node="b"))] == ["b"]
+    assert {row.namespace for row in rows("pods", TWO, PodSelection("ml"))} == {"ml"}
+    assert {row.node for row in rows("pods", TWO, PodSelection(node="b"))} == {"b"}
+    assert [row.name for row in rows("nodes", TWO, PodSelection(node="b"))] == ["b"]
     labelled = {pod.name: pod.labels for pod in SNAPSHOT.pods if pod.labels}
     (key, value), *_ = next(iter(labelled.values())).items()
-    found = rows("pods", ONE, Selection("", "", label_tests(f"{key}={value}")))
+    found = rows("pods", ONE, PodSelection("", "", label_tests(f"{key}={value}")))
     assert found and all(labelled[row.name][key] == value for row in found)
 
 

@@ -5,9 +5,9 @@ import json
 import msgspec
 import pytest
 
-from podgpu.insight import Terms, reconclude, rows
-from podgpu.insight.idle import IdleRow, idlers
-from podgpu.insight.rows import Row
+from podgpu.insight import InsightSettings, reconclude, rows
+from podgpu.insight.idle import IdleRow, idle_pods
+from podgpu.insight.rows import SummaryRow
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, Prices
 from podgpu.views.rows import KINDS, document
@@ -24,15 +24,17 @@ def test_a_document_has_the_rows_of_top(by: str) -> None:
     found = json.loads(document(CLUSTER, by))
     assert (found["schema"], found["by"], found["taken_at"]) == (1, by, CLUSTER.taken_at)
     entries = rows.VIEWS[by](CLUSTER, EVERYTHING)
-    assert [msgspec.convert(one, Row) for one in found["rows"]] == [entry.row for entry in entries] != []
+    assert (
+        [msgspec.convert(one, SummaryRow) for one in found["rows"]] == [entry.row for entry in entries] != []
+    )
     assert [one["key"] for one in found["rows"]] == [entry.key for entry in entries]
     assert [one["use"].get("ratio") for one in found["rows"]] == [entry.row.use.ratio for entry in entries]
 
 
 def test_a_document_of_idle_holders_is_that_of_podgpu_idle() -> None:
-    terms = Terms(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 2.0}))
+    terms = InsightSettings(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 2.0}))
     cluster = reconclude(CLUSTER, terms)
-    found, wanted = json.loads(document(cluster, "idle")), idlers(cluster)
+    found, wanted = json.loads(document(cluster, "idle")), idle_pods(cluster)
     assert tuple(msgspec.convert(one, IdleRow) for one in found["rows"]) == wanted.rows != ()
     assert (found["unknown"], found["unread"], found["currency"]) == (wanted.unknown, [], "EUR")
     assert "idle" in KINDS

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu import sharing
-from podgpu.agent.books import Books
+from podgpu.agent.books import NodeBooks
 from podgpu.agent.claims import Disambiguation, NodeClaims, RememberedClaims, excused, find_claims
 from podgpu.agent.intervals import IntervalMeter
 from podgpu.agent.inventory import InventoryCollector, LatestReply
@@ -112,7 +112,7 @@ class Attribution:
         self._processor_time = processor_time
         self._to_close = [*to_close, *([switch_logs] if switch_logs else [])]
         self._meter = IntervalMeter(interval)
-        self._accounts = Books()
+        self._accounts = NodeBooks()
         self._witness = Disambiguation()
         self._remembered = RememberedClaims(state)
         self._saved = LatestReply(self._remembered.save, min(SAVE_SECONDS, self._patience))

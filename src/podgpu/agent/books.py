@@ -182,7 +182,7 @@ class CardBooks(Struct, gc=False):
         to.take(self.tenants.pop(account))
 
 
-class Books:
+class NodeBooks:
     """The books of every card, by its UUID."""
 
     def __init__(self) -> None:

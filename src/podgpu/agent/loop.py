@@ -14,7 +14,7 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import MOST_CARDS, Counters, SeenCards
 from podgpu.agent.feed import SnapshotFeed
 from podgpu.agent.join import bare
-from podgpu.insight import Terms, conclude
+from podgpu.insight import InsightSettings, conclude
 from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
 from podgpu.sources import Source
 from podgpu.supervise import Supervisor, Work, is_crash
@@ -45,7 +45,7 @@ class Agent(SnapshotFeed):
         *,
         node: str,
         interval: float,
-        terms: Terms,
+        terms: InsightSettings,
         attribution: Attribution | None = None,
         address: str = "",
     ) -> None:

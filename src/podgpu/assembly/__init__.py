@@ -2,8 +2,8 @@
 
 from podgpu.config import Config
 from podgpu.config.price import PriceOptions
-from podgpu.insight import Terms
+from podgpu.insight import InsightSettings
 
 
-def insight_terms(config: Config) -> Terms:
-    return Terms(idle_after=config.idle_after, prices=config.of(PriceOptions).price)
+def insight_terms(config: Config) -> InsightSettings:
+    return InsightSettings(idle_after=config.idle_after, prices=config.of(PriceOptions).price)

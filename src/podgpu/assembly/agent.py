@@ -18,7 +18,7 @@ from podgpu.host.owner_names import OwnerNames
 from podgpu.host.proc_stat import processor_time_us
 from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
-from podgpu.insight import Terms, conclude
+from podgpu.insight import InsightSettings, conclude
 from podgpu.kube.api import Api
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.kube.pod_watch import PodWatch
@@ -65,7 +65,7 @@ def open_playback(config: Config) -> Playback | None:
     return Playback(play(config.of), take)
 
 
-def _of_node(document: bytes, wanted: str | None, terms: Terms) -> Snapshot:
+def _of_node(document: bytes, wanted: str | None, terms: InsightSettings) -> Snapshot:
     found = {one.name: one.snapshot for one in json.decode(document).nodes if one.snapshot}
     if wanted is None and len(found) == 1:
         (snapshot,) = found.values()

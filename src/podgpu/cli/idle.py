@@ -8,9 +8,8 @@ from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 
 if TYPE_CHECKING:
-    from podgpu.insight import Terms
-    from podgpu.insight.idle import Idlers, PlaceKey
-    from podgpu.insight.selection import Selection
+    from podgpu.insight import InsightSettings
+    from podgpu.insight.idle import IdlePods, PlaceKey
     from podgpu.model import Cluster
 
 HELP = "List who holds a GPU and does not use it, and what it costs."
@@ -53,19 +52,19 @@ def run(config: Config, arguments: Namespace) -> int:
 
 
 def _show(
-    config: Config, arguments: Namespace, least: float | None, chosen: "Selection", cluster: "Cluster"
+    config: Config, arguments: Namespace, least: float | None, chosen: "PodSelection", cluster: "Cluster"
 ) -> int:
     from podgpu.cli._form import show
     from podgpu.cli._report.idle import sheet
     from podgpu.insight import reconclude
-    from podgpu.insight.idle import idlers, remembering
+    from podgpu.insight.idle import idle_pods, with_last_use
 
     terms = _terms(config, least, cluster)
     cluster = reconclude(cluster, terms)
     last_use, problems = _remembered(config, cluster, chosen)
     if last_use:
-        cluster = remembering(cluster, last_use, terms)
-    found = idlers(cluster, chosen)
+        cluster = with_last_use(cluster, last_use, terms)
+    found = idle_pods(cluster, chosen)
     show(sheet(found, cluster, terms.prices.currency if terms.prices else "", arguments), arguments)
     problems += _missing(found)
     for text in problems:
@@ -73,17 +72,19 @@ def _show(
     return INCOMPLETE if problems else 0
 
 
-def _terms(config: Config, least: float | None, cluster: "Cluster") -> "Terms":
+def _terms(config: Config, least: float | None, cluster: "Cluster") -> "InsightSettings":
     """What the user asks for counts; else what the agents, or the cluster, concluded on."""
     from podgpu.assembly import insight_terms
-    from podgpu.insight import Terms, terms_of
+    from podgpu.insight import InsightSettings, settings_of
 
     own = insight_terms(config)
-    theirs = terms_of(cluster.insight) if cluster.insight else own
-    return Terms(idle_after=theirs.idle_after if least is None else least, prices=own.prices or theirs.prices)
+    theirs = settings_of(cluster.insight) if cluster.insight else own
+    return InsightSettings(
+        idle_after=theirs.idle_after if least is None else least, prices=own.prices or theirs.prices
+    )
 
 
-def _missing(found: "Idlers") -> list[str]:
+def _missing(found: "IdlePods") -> list[str]:
     from podgpu.numbers import count
 
     texts = [f"no price for {one}; add it to the file of --price" for one in found.unpriced]
@@ -98,7 +99,7 @@ def _missing(found: "Idlers") -> list[str]:
 
 
 def _remembered(
-    config: Config, cluster: "Cluster", chosen: "Selection"
+    config: Config, cluster: "Cluster", chosen: "PodSelection"
 ) -> tuple[dict["PlaceKey", float], list[str]]:
     """Ask the store, if there is one, about those that seem idle. Raises UserError if it does not answer."""
     import asyncio

@@ -3,7 +3,7 @@ from argparse import ArgumentParser, Namespace
 
 from podgpu.cli._view import LOOKING, View, open_view
 from podgpu.config import Config
-from podgpu.insight.selection import Selection
+from podgpu.insight.selection import PodSelection
 
 HELP = "Watch who uses the GPUs of a node or a cluster."
 OPTIONS = LOOKING
@@ -43,7 +43,7 @@ def run(config: Config, arguments: Namespace) -> int:
     return 0
 
 
-def _show(view: View, chosen: Selection, arguments: Namespace) -> None:
+def _show(view: View, chosen: PodSelection, arguments: Namespace) -> None:
     is_live = sys.stdin.isatty() and sys.stdout.isatty() and arguments.output == "table"
     if is_live and not arguments.once and not arguments.watch:
         from podgpu.cli._top.live import live

@@ -17,7 +17,7 @@ from podgpu.cluster.station import Station
 from podgpu.cluster.survey import Place, Survey
 from podgpu.errors import UserError
 from podgpu.feed import Feed
-from podgpu.insight import Terms, conclude_cluster, conclude_node, concluded
+from podgpu.insight import InsightSettings, conclude_cluster, conclude_node, concluded
 from podgpu.model import Cluster, ClusterNode, ErrorCount, PartStatus, Snapshot
 from podgpu.supervise import Supervisor, Work, brief, end
 
@@ -56,7 +56,7 @@ class ClusterLoop:
         open_reader: Callable[[Place], Reader],
         *,
         interval: float,
-        terms: Terms,
+        terms: InsightSettings,
         name: str = "",
         given: Given | None = None,
         at_once: int = AT_ONCE,

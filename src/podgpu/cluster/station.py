@@ -7,14 +7,14 @@ from podgpu.cluster.node_log import NodeLog
 from podgpu.cluster.reader import Reader, ReadFault
 from podgpu.cluster.standing import Look
 from podgpu.cluster.survey import Place
-from podgpu.insight import Terms, concluded
+from podgpu.insight import InsightSettings, concluded
 from podgpu.model import Snapshot
 
 
 class Station:
     """`snapshot` is concluded; it is the reader's own object where its agent did that on the same terms."""
 
-    def __init__(self, place: Place, reader: Reader, terms: Terms, node_log: NodeLog) -> None:
+    def __init__(self, place: Place, reader: Reader, terms: InsightSettings, node_log: NodeLog) -> None:
         self.place = place
         self.reader = reader
         self._terms = terms

@@ -8,24 +8,23 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from podgpu.insight import problems, sums
-from podgpu.insight.holding import Terms, holding
 from podgpu.insight.placement import NodeCard, Placement, cards_of_node, cards_of_snapshot, placements
-from podgpu.insight.use import with_use
+from podgpu.insight.use import InsightSettings, holding, with_use
 from podgpu.model import Card, Cluster, ClusterNode, Group, Insight, Prices, Problem, Snapshot, Sums
 
 __all__ = [
-    "Terms",
+    "InsightSettings",
     "conclude",
     "conclude_cluster",
     "conclude_node",
     "concluded",
     "ensured",
     "reconclude",
-    "terms_of",
+    "settings_of",
 ]
 
 
-def conclude(snapshot: Snapshot, terms: Terms, *, has_books: bool = True) -> Snapshot:
+def conclude(snapshot: Snapshot, terms: InsightSettings, *, has_books: bool = True) -> Snapshot:
     """Return the snapshot with what follows from it. `has_books`: whether everything that was booked is in it."""
     judged = replace(snapshot, cards=tuple([_card(card, snapshot, terms) for card in snapshot.cards]))
     found = problems.all_of_snapshot(judged, terms, has_books=has_books)
@@ -33,7 +32,7 @@ def conclude(snapshot: Snapshot, terms: Terms, *, has_books: bool = True) -> Sna
     return replace(titled, insight=_insight(cards_of_snapshot(titled), found, terms))
 
 
-def concluded(snapshot: Snapshot, terms: Terms, *, has_books: bool = False) -> Snapshot:
+def concluded(snapshot: Snapshot, terms: InsightSettings, *, has_books: bool = False) -> Snapshot:
     """Conclude from what others sent. What they concluded on the same terms stands as it is: the same object.
 
     A document for many nodes leaves out those that ended, and so does a store: their books say nothing.
@@ -43,7 +42,7 @@ def concluded(snapshot: Snapshot, terms: Terms, *, has_books: bool = False) -> S
     return conclude(snapshot, terms, has_books=has_books and not snapshot.stored)
 
 
-def conclude_node(node: ClusterNode, terms: Terms) -> ClusterNode:
+def conclude_node(node: ClusterNode, terms: InsightSettings) -> ClusterNode:
     """Return the node with what follows: the same object if it is fresh and concluded already."""
     if node.snapshot is None:
         return node
@@ -54,7 +53,7 @@ def conclude_node(node: ClusterNode, terms: Terms) -> ClusterNode:
     return replace(judged, insight=_insight(cards_of_node(judged), (), terms))
 
 
-def conclude_cluster(cluster: Cluster, terms: Terms) -> Cluster:
+def conclude_cluster(cluster: Cluster, terms: InsightSettings) -> Cluster:
     """Return the cluster with what follows from its nodes, which are concluded already."""
     own = [node.concluded for node in cluster.nodes]
     known = [insight for insight in own if insight is not None]
@@ -76,27 +75,27 @@ def conclude_cluster(cluster: Cluster, terms: Terms) -> Cluster:
     )
 
 
-def reconclude(cluster: Cluster, terms: Terms) -> Cluster:
+def reconclude(cluster: Cluster, terms: InsightSettings) -> Cluster:
     """Conclude everything on other terms than those that the documents came with."""
     nodes = tuple([conclude_node(node, terms) for node in cluster.nodes])
     return conclude_cluster(replace(cluster, nodes=nodes), terms)
 
 
-def ensured(cluster: Cluster, terms: Terms) -> Cluster:
+def ensured(cluster: Cluster, terms: InsightSettings) -> Cluster:
     """Keep what others concluded, on whatever terms, and conclude the rest: older agents conclude nothing."""
     theirs = cluster.insight or next((node.concluded for node in cluster.nodes if node.concluded), None)
-    kept = terms_of(theirs) if theirs else terms
+    kept = settings_of(theirs) if theirs else terms
     nodes = tuple([node if node.concluded else conclude_node(node, kept) for node in cluster.nodes])
     return conclude_cluster(replace(cluster, nodes=nodes), kept)
 
 
-def terms_of(insight: Insight) -> Terms:
+def settings_of(insight: Insight) -> InsightSettings:
     """Return the terms that somebody else concluded on."""
     prices = Prices(currency=insight.currency, gpu_hour=insight.prices) if insight.currency else None
-    return Terms(idle_after=insight.idle_after_seconds, prices=prices)
+    return InsightSettings(idle_after=insight.idle_after_seconds, prices=prices)
 
 
-def _is_concluded(snapshot: Snapshot, terms: Terms) -> bool:
+def _is_concluded(snapshot: Snapshot, terms: InsightSettings) -> bool:
     """Whether its insight is what these terms would give."""
     insight = snapshot.insight
     if insight is None or insight.idle_after_seconds != terms.idle_after:
@@ -106,7 +105,7 @@ def _is_concluded(snapshot: Snapshot, terms: Terms) -> bool:
     )
 
 
-def _card(card: Card, snapshot: Snapshot, terms: Terms) -> Card:
+def _card(card: Card, snapshot: Snapshot, terms: InsightSettings) -> Card:
     card = with_use(card)
     tenants = [
         replace(tenant, holding=holding(tenant, card, snapshot.taken_at, snapshot.watched_since, terms))
@@ -127,7 +126,7 @@ def _with_titles(cards: tuple[Card, ...], found: Iterable[Problem]) -> tuple[Car
     )
 
 
-def _insight(cards: Sequence[NodeCard], found: Iterable[Problem], terms: Terms) -> Insight:
+def _insight(cards: Sequence[NodeCard], found: Iterable[Problem], terms: InsightSettings) -> Insight:
     by_name = sums.grouped(placements(cards), _namespace)
     groups = [Group(name=name, sums=sums.of_placements(own)) for name, own in by_name.items()]
     return Insight(

@@ -6,11 +6,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.insight import conclude_cluster, conclude_node
-from podgpu.insight.holding import IDLE, UNKNOWN, Terms, idle_seconds
 from podgpu.insight.placement import Placement, cards_of, held_share, placements
 from podgpu.insight.rows import profile_of
-from podgpu.insight.selection import EVERYTHING, Selection
+from podgpu.insight.selection import EVERYTHING, PodSelection
 from podgpu.insight.sums import SECONDS_PER_HOUR, grouped
+from podgpu.insight.use import IDLE, UNKNOWN, InsightSettings, idle_seconds
 from podgpu.model import Card, Cluster, ClusterNode, Tenant
 from podgpu.model.quantity import total
 
@@ -48,7 +48,7 @@ class IdleRow(Struct, frozen=True, kw_only=True):
     cost: float | None = None  # from then until now
 
 
-class Idlers(Struct, frozen=True):
+class IdlePods(Struct, frozen=True):
     """`unknown` counts pods of which nobody knows whether they use what they hold; `unread` are nodes."""
 
     rows: tuple[IdleRow, ...] = ()
@@ -57,7 +57,7 @@ class Idlers(Struct, frozen=True):
     unpriced: tuple[str, ...] = ()  # models
 
 
-def idlers(cluster: Cluster, chosen: Selection = EVERYTHING) -> Idlers:
+def idle_pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> IdlePods:
     """List the pods that hold something idle, as it was concluded: what costs most comes first."""
     unknown = {place.pod_key for place in _held(cluster, chosen) if _state(place) == UNKNOWN}
     pods = grouped(_idle(cluster, chosen), lambda place: place.pod_key)
@@ -66,15 +66,15 @@ def idlers(cluster: Cluster, chosen: Selection = EVERYTHING) -> Idlers:
     models = {place.on.card.gpu.model for own in pods.values() for place in own if _cost_rate(place) is None}
     unread = tuple(node.name for node in cluster.nodes if node.state != "fresh")
     unpriced = tuple(sorted(model or "unknown" for model in models)) if has_prices else ()
-    return Idlers(tuple(rows), len(unknown - pods.keys()), unread, unpriced)
+    return IdlePods(tuple(rows), len(unknown - pods.keys()), unread, unpriced)
 
 
-def candidates(cluster: Cluster, chosen: Selection = EVERYTHING) -> dict[PlaceKey, float]:
+def candidates(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> dict[PlaceKey, float]:
     """Return those that seem idle, and since when they hold their GPU: whom to ask a store about."""
     return {key_of(place): place.tenant.held_since or 0.0 for place in _idle(cluster, chosen)}
 
 
-def remembering(cluster: Cluster, last_use: Mapping[PlaceKey, float], terms: Terms) -> Cluster:
+def with_last_use(cluster: Cluster, last_use: Mapping[PlaceKey, float], terms: InsightSettings) -> Cluster:
     """Conclude again with what a store remembers of the last use: an agent forgets it when it starts anew."""
 
     def of_tenant(tenant: Tenant, card: Card, node: str) -> Tenant:
@@ -106,14 +106,14 @@ def _key(tenant: Tenant, card: Card, node: str) -> PlaceKey:
     return PlaceKey(node, card.gpu.uuid, tenant.mig, ref.namespace, ref.pod, ref.container)
 
 
-def _held(cluster: Cluster, chosen: Selection) -> Iterator[Placement]:
+def _held(cluster: Cluster, chosen: PodSelection) -> Iterator[Placement]:
     """Only nodes that were read just now: an old snapshot says nothing about now."""
     for place in placements(cards_of(cluster)):
         if place.on.is_fresh and place.tenant.holding is not None and chosen.takes(place):
             yield place
 
 
-def _idle(cluster: Cluster, chosen: Selection) -> Iterator[Placement]:
+def _idle(cluster: Cluster, chosen: PodSelection) -> Iterator[Placement]:
     return (place for place in _held(cluster, chosen) if _state(place) == IDLE)
 
 

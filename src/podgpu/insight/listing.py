@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from podgpu.insight.holding import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
-from podgpu.insight.problems import KINDS, Kind
+from podgpu.insight.problems import KINDS, ProblemKind
+from podgpu.insight.use import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 
 _STATES = {
     WORKING: "it used what it holds within the time of --idle.after",
@@ -43,7 +43,7 @@ The most pressing come first, in this order. Of many alike the first is shown, w
 """
 
 
-def markdown(kinds: Iterable[Kind] = KINDS) -> str:
+def markdown(kinds: Iterable[ProblemKind] = KINDS) -> str:
     """Write docs/problems.md."""
     states = "".join(f"| `{state}` | {means} |\n" for state, means in _STATES.items())
     evidence = "".join(f"| `{name}` | {words} |\n" for name, words in EVIDENCE.items())

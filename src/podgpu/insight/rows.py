@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from podgpu.insight.holding import IDLE, UNKNOWN, WAITING, idle_seconds
 from podgpu.insight.placement import (
     NodeCard,
     Placement,
@@ -15,8 +14,9 @@ from podgpu.insight.placement import (
     placements,
     reading,
 )
-from podgpu.insight.selection import EVERYTHING, Selection
+from podgpu.insight.selection import EVERYTHING, PodSelection
 from podgpu.insight.sums import DIGITS, grouped, of_cards, of_placements
+from podgpu.insight.use import IDLE, UNKNOWN, WAITING, idle_seconds
 from podgpu.model import Cluster, ClusterNode, PendingPod, Sums, Use
 from podgpu.numbers import count
 
@@ -24,7 +24,7 @@ PENDING = "pending"
 Key = tuple[str, ...]
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class SummaryRow(Struct, frozen=True, kw_only=True):
     """One line. Quantities are of everything that it stands for, in base units; absent where nothing is known."""
 
     name: str  # of the pod, the workload, the namespace, the GPU or the node
@@ -66,10 +66,10 @@ class Row(Struct, frozen=True, kw_only=True):
         return Use(self.use_ratio, least, most, self.power_watts)
 
 
-class Entry(Struct, frozen=True):
+class SummaryItem(Struct, frozen=True):
     """A row, and what it stands for."""
 
-    row: Row
+    row: SummaryRow
     key: str
     order: tuple[object, ...]  # by name, numbers in it as numbers
     places: Sequence[Placement] = ()
@@ -77,33 +77,33 @@ class Entry(Struct, frozen=True):
     node: ClusterNode | None = None
 
 
-def pods(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
+def pods(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
     """List pods, those outside Kubernetes, and the pods that wait for a GPU."""
     found = pods_of(_chosen(cluster, chosen))
     return found + [_pending(pod) for pod in cluster.pending if chosen.takes_pending(pod)]
 
 
-def pods_of(own: Iterable[Placement]) -> list[Entry]:
+def pods_of(own: Iterable[Placement]) -> list[SummaryItem]:
     return [_pod(key, some) for key, some in grouped(own, lambda place: place.pod_key).items()]
 
 
-def workloads(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
+def workloads(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
     return [_workload(key, own) for key, own in grouped(_chosen(cluster, chosen), workload_key).items()]
 
 
-def namespaces(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
+def namespaces(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
     return [_namespace(key, own) for key, own in grouped(_chosen(cluster, chosen), _namespace_of).items()]
 
 
-def gpus(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
+def gpus(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
     return gpus_of(on for on in cards_of(cluster) if chosen.takes_card(on))
 
 
-def gpus_of(cards: Iterable[NodeCard]) -> list[Entry]:
+def gpus_of(cards: Iterable[NodeCard]) -> list[SummaryItem]:
     return [_gpu(on) for on in cards]
 
 
-def nodes(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
+def nodes(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> list[SummaryItem]:
     found = []
     for node in cluster.nodes:
         cards = cards_of_node(node)
@@ -112,7 +112,7 @@ def nodes(cluster: Cluster, chosen: Selection = EVERYTHING) -> list[Entry]:
     return found
 
 
-View = Callable[[Cluster, Selection], list[Entry]]
+View = Callable[[Cluster, PodSelection], list[SummaryItem]]
 VIEWS: Mapping[str, View] = {
     "pods": pods,
     "workloads": workloads,
@@ -134,7 +134,7 @@ def short_model(model: str) -> str:
     return model.removeprefix("NVIDIA ")
 
 
-def _chosen(cluster: Cluster, chosen: Selection) -> Iterable[Placement]:
+def _chosen(cluster: Cluster, chosen: PodSelection) -> Iterable[Placement]:
     return (place for place in placements(cards_of(cluster)) if chosen.takes(place))
 
 
@@ -142,21 +142,21 @@ def _namespace_of(place: Placement) -> str:
     return place.tenant.container.namespace
 
 
-def _pod(key: Key, own: Sequence[Placement]) -> Entry:
+def _pod(key: Key, own: Sequence[Placement]) -> SummaryItem:
     node, namespace, name, uid = key
     state, detail = _pod_state(own)
     row = _row(own, namespace=namespace, name=name, state=state, detail=detail)
-    return Entry(row, "/".join((namespace, name, uid, node)), (namespace, name), own)
+    return SummaryItem(row, "/".join((namespace, name, uid, node)), (namespace, name), own)
 
 
-def _workload(key: Key, own: Sequence[Placement]) -> Entry:
+def _workload(key: Key, own: Sequence[Placement]) -> SummaryItem:
     namespace, kind, name = key
     row = _row(own, namespace=namespace, kind=kind, name=name)
-    return Entry(row, "/".join(key), (namespace, name, kind), own)
+    return SummaryItem(row, "/".join(key), (namespace, name, kind), own)
 
 
-def _namespace(name: str, own: Sequence[Placement]) -> Entry:
-    return Entry(_row(own, name=name or "outside Kubernetes"), name, (not name, name), own)
+def _namespace(name: str, own: Sequence[Placement]) -> SummaryItem:
+    return SummaryItem(_row(own, name=name or "outside Kubernetes"), name, (not name, name), own)
 
 
 def _row(
@@ -167,12 +167,12 @@ def _row(
     kind: str = "",
     state: str | None = None,
     detail: str = "",
-) -> Row:
+) -> SummaryRow:
     sums = of_placements(own)
     nodes = {place.on.node_name for place in own}
     models = {short_model(place.on.card.gpu.model) for place in own}
     least, most = _bounds(own, sums)
-    return Row(
+    return SummaryRow(
         name=name,
         namespace=namespace,
         kind=kind,
@@ -199,7 +199,7 @@ def _row(
     )
 
 
-def _gpu(on: NodeCard) -> Entry:
+def _gpu(on: NodeCard) -> SummaryItem:
     gpu, fault = on.card.gpu, on.card.fault
     sums, own = of_cards([on]), list(placements([on]))
     row = _card_row(
@@ -212,10 +212,10 @@ def _gpu(on: NodeCard) -> Entry:
         state=fault.reason if fault else _idle_words(sums),
         detail=fault.detail if fault else "",
     )
-    return Entry(row, "/".join(map(str, on.key)), (on.node_name, gpu.index), own, (on,), on.node)
+    return SummaryItem(row, "/".join(map(str, on.key)), (on.node_name, gpu.index), own, (on,), on.node)
 
 
-def _node(node: ClusterNode, cards: Sequence[NodeCard]) -> Entry:
+def _node(node: ClusterNode, cards: Sequence[NodeCard]) -> SummaryItem:
     sums, own = of_cards(cards), list(placements(cards))
     state, detail = (node.reason or node.state, node.detail) if node.state != "fresh" else ("", "")
     if not state and sums.lost_gpus:
@@ -225,7 +225,7 @@ def _node(node: ClusterNode, cards: Sequence[NodeCard]) -> Entry:
     row = _card_row(
         cards, sums, own, name=node.name, model=model, state=state or _idle_words(sums), detail=detail
     )
-    return Entry(row, node.name, (node.name,), own, cards, node)
+    return SummaryItem(row, node.name, (node.name,), own, cards, node)
 
 
 def _card_row(
@@ -238,9 +238,9 @@ def _card_row(
     state: str,
     detail: str,
     gpus: tuple[str, ...] = (),
-) -> Row:
+) -> SummaryRow:
     heat = [reading(on.card.readings, "temperature_celsius") for on in cards]
-    return Row(
+    return SummaryRow(
         name=name,
         node=cards[0].node_name if cards else name,
         gpus=gpus,
@@ -317,14 +317,14 @@ def _mean(busy: float | None, cards: int) -> float | None:
     return None if busy is None or not cards else round(busy / cards, DIGITS)
 
 
-def _pending(pod: PendingPod) -> Entry:
+def _pending(pod: PendingPod) -> SummaryItem:
     asks = ", ".join(f"{amount} {name}" for name, amount in pod.asks.items())
     claims = ", ".join(pod.claims)
-    row = Row(
+    row = SummaryRow(
         namespace=pod.namespace,
         name=pod.name,
         pods=1,
         state=PENDING,
         detail="; ".join(filter(None, (asks, claims, pod.reason))),
     )
-    return Entry(row, f"{pod.namespace}/{pod.name}/{pod.uid}", (pod.namespace, pod.name))
+    return SummaryItem(row, f"{pod.namespace}/{pod.name}/{pod.uid}", (pod.namespace, pod.name))

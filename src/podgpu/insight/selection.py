@@ -20,7 +20,7 @@ _TERM = re.compile(
 )
 
 
-class Selection(Struct, frozen=True):
+class PodSelection(Struct, frozen=True):
     """An empty namespace or node means all of them."""
 
     namespace: str = ""
@@ -50,7 +50,7 @@ class Selection(Struct, frozen=True):
         return self.namespace in ("", pod.namespace) and not self.tests and not self.node
 
 
-EVERYTHING = Selection()
+EVERYTHING = PodSelection()
 
 
 def label_tests(selector: str) -> tuple[Test, ...]:

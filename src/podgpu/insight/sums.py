@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from msgspec.structs import asdict, replace
 
-from podgpu.insight.holding import IDLE, UNKNOWN, idle_seconds
 from podgpu.insight.placement import (
     NOTHING,
     WHOLE,
@@ -18,6 +17,7 @@ from podgpu.insight.placement import (
     placements,
     reading,
 )
+from podgpu.insight.use import IDLE, UNKNOWN, idle_seconds
 from podgpu.model import Card, FreeInstances, Sums, Tenant
 from podgpu.model.quantity import total_of_known
 

@@ -134,7 +134,7 @@ class SchemaError(UserError):
         self.is_newer = isinstance(schema, int) and schema > SCHEMA
 
 
-class _Reading(Struct, gc=False):
+class _WrittenReading(Struct, gc=False):
     metric: str
     value: float
     labels: dict[str, str] = {}
@@ -152,8 +152,8 @@ def _written(model: type[Struct], **others: Any) -> type[Struct]:
     return msgspec.defstruct(f"_{model.__name__}", described, kw_only=True, gc=False)
 
 
-_Instance = _written(Instance, readings=tuple[_Reading, ...])
-_Card = _written(Card, readings=tuple[_Reading, ...], instances=tuple[_Instance, ...])  # type: ignore[valid-type]
+_Instance = _written(Instance, readings=tuple[_WrittenReading, ...])
+_Card = _written(Card, readings=tuple[_WrittenReading, ...], instances=tuple[_Instance, ...])  # type: ignore[valid-type]
 _Snapshot = _written(Snapshot, cards=tuple[_Card, ...])  # type: ignore[valid-type]
 _DOCUMENT: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
     msgspec.defstruct("_Document", [("schema", int)], bases=(_Snapshot,), kw_only=True)
@@ -162,7 +162,7 @@ _SCHEMA: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
     msgspec.defstruct("_Schema", [("schema", object, None)])
 )
 # How a document writes what the model has as plain rows.
-NUMBERS = Numbers({Reading: _Reading})
+NUMBERS = Numbers({Reading: _WrittenReading})
 _check_numbers = NUMBERS.checker(Snapshot)
 
 
@@ -202,7 +202,7 @@ def _card(written: Any) -> Card:
     return Card(**fields)
 
 
-def _readings(written: tuple[_Reading, ...]) -> tuple[Reading, ...]:
+def _readings(written: tuple[_WrittenReading, ...]) -> tuple[Reading, ...]:
     return tuple(
         [
             Reading(_once(one.metric), one.value, _once(tuple(one.labels.values())))

@@ -3,7 +3,7 @@
 import msgspec
 
 from podgpu.insight import rows
-from podgpu.insight.idle import idlers
+from podgpu.insight.idle import idle_pods
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster
 from podgpu.views.json import Object, plain
@@ -27,5 +27,5 @@ def _rows(cluster: Cluster, by: str) -> Object:
 
 def _idle(cluster: Cluster) -> Object:
     currency = cluster.insight.currency if cluster.insight else ""
-    found: Object = plain(idlers(cluster))
+    found: Object = plain(idle_pods(cluster))
     return found | ({"currency": currency} if currency else {})

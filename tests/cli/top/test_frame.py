@@ -11,7 +11,7 @@ from podgpu.cli._top.frame import frame
 from podgpu.cli._top.line import Line, bar, width_of
 from podgpu.cli._top.state import VIEWS, State, press
 from podgpu.insight import reconclude
-from podgpu.insight.rows import Entry
+from podgpu.insight.rows import SummaryItem
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, PendingPod, Use
 from tests.tree import TERMS
@@ -116,7 +116,9 @@ def test_10_000_pods_scroll_without_a_pause() -> None:
     board = Board(CLUSTER, EVERYTHING)
     few = board.all("pods")
     board._entries["pods"] = [
-        Entry(one.row, f"{one.key}/{number}", one.order, one.places) for number in range(2000) for one in few
+        SummaryItem(one.row, f"{one.key}/{number}", one.order, one.places)
+        for number in range(2000)
+        for one in few
     ]
     assert len(board.rows(State())) >= 10_000
     opened = frozenset({("pods", board.rows(State())[7000].key)})

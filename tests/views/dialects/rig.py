@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from podgpu import catalog
-from podgpu.agent.books import Books
+from podgpu.agent.books import NodeBooks
 from podgpu.agent.join import Join
 from podgpu.ledger.book import book
 from podgpu.ledger.cycle import Interval
@@ -172,7 +172,7 @@ def joined(
     """A card as the agent books and joins it in its first cycle. `claims` may be those of other cards too."""
     able = replace(device, ability=replace(device.ability, knows_owners=knows_owners))
     own = [claim for claim in claims if claim.gpu == device.gpu.uuid]
-    accounts = Books()
+    accounts = NodeBooks()
     if device.fault is None:
         first = Interval(elapsed_us=0)
         sheet = book(able, first, own, {one.pid: one for one in holders})

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from podgpu.cli import _commands
 from podgpu.cli._form.output import FORMS
 from podgpu.errors import UserError
-from podgpu.insight.selection import Selection, label_tests
+from podgpu.insight.selection import PodSelection, label_tests
 
 
 def add_output(parser: ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_selection(parser: ArgumentParser) -> None:
     parser.add_argument("--node", metavar="NODE", default="", help="only this node")
 
 
-def selection(arguments: Namespace) -> Selection:
+def selection(arguments: Namespace) -> PodSelection:
     if arguments.namespace and arguments.all_namespaces:
         raise UserError("-n means one namespace and -A all of them; give one of them only")
-    return Selection(arguments.namespace or "", arguments.node, label_tests(arguments.selector))
+    return PodSelection(arguments.namespace or "", arguments.node, label_tests(arguments.selector))

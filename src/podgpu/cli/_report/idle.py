@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 
 from podgpu.cli._form import Column, Sheet
-from podgpu.insight.idle import IdleRow, Idlers
+from podgpu.insight.idle import IdlePods, IdleRow
 from podgpu.model import Cluster
 from podgpu.model.quantity import total
 from podgpu.numbers import age, gib, gpu_number, moment, money
@@ -13,7 +13,7 @@ from podgpu.views.text import line
 TOTAL = "total"
 
 
-def sheet(found: Idlers, cluster: Cluster, currency: str, arguments: Namespace) -> Sheet[IdleRow]:
+def sheet(found: IdlePods, cluster: Cluster, currency: str, arguments: Namespace) -> Sheet[IdleRow]:
     is_for_people = arguments.output in ("table", "wide", "markdown")
     rows = [*found.rows, _total(found.rows)] if is_for_people and found.rows else found.rows
     head = {

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from podgpu.cli._form import Column
-from podgpu.insight.holding import IDLE
-from podgpu.insight.rows import Row
+from podgpu.insight.rows import SummaryRow
+from podgpu.insight.use import IDLE
 from podgpu.numbers import UNKNOWN, age, celsius, gib, gpu_number, integer, watts
 from podgpu.views.format import use_text
 from podgpu.views.text import line
@@ -20,32 +20,32 @@ class Heading:
     """A column of the screen. Those of the least worth go first where there is no room; 9 stays."""
 
     title: str
-    text: Callable[[Row], str]
-    value: Callable[[Row], Value]
+    text: Callable[[SummaryRow], str]
+    value: Callable[[SummaryRow], Value]
     size: int
     worth: int = 9
     number: bool = True
     ascending: bool = False
 
     @property
-    def column(self) -> Column[Row]:
+    def column(self) -> Column[SummaryRow]:
         return Column(self.title, self.text, number=self.number, wide=self.worth < 5)
 
 
-def state_of(row: Row) -> str:
+def state_of(row: SummaryRow) -> str:
     state = line(row.state)
     return f"{state} {age(row.idle_seconds)}" if state == IDLE and row.idle_seconds is not None else state
 
 
-def _gpus(row: Row) -> str:
+def _gpus(row: SummaryRow) -> str:
     return ",".join(row.gpus) if row.gpus else integer(row.cards) if row.cards else UNKNOWN
 
 
-def _limit(row: Row) -> str:
+def _limit(row: SummaryRow) -> str:
     return gib(row.memory_total_bytes)
 
 
-def _words(title: str, text: Callable[[Row], str], size: int, worth: int = 9) -> Heading:
+def _words(title: str, text: Callable[[SummaryRow], str], size: int, worth: int = 9) -> Heading:
     return Heading(title, text, lambda row: text(row) or None, size, worth, number=False, ascending=True)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from podgpu.cli._top.line import BOLD, DIM, PLAIN, RED, YELLOW, Line
 from podgpu.insight.placement import Placement
-from podgpu.insight.rows import Entry, gpus_of, pods_of
+from podgpu.insight.rows import SummaryItem, gpus_of, pods_of
 from podgpu.model import Process, Rest, Use
 from podgpu.numbers import gib, memory, percent, watts
 from podgpu.views.format import REASONS, switching_text, use_text, visible_rest
@@ -16,7 +16,7 @@ _INDENT = "    "
 _NAME = 34
 
 
-def evidence(view: str, entry: Entry) -> list[Line]:
+def evidence(view: str, entry: SummaryItem) -> list[Line]:
     found = []
     for number, one in enumerate(_EVIDENCE[view](entry)):
         if number == MOST_LINES:
@@ -26,7 +26,7 @@ def evidence(view: str, entry: Entry) -> list[Line]:
     return found or [[(f"{_INDENT}{entry.row.detail or 'nothing more is known'}", DIM)]]
 
 
-def _pod(entry: Entry) -> Iterator[Line]:
+def _pod(entry: SummaryItem) -> Iterator[Line]:
     if entry.row.detail:
         yield [(_INDENT + line(entry.row.detail), YELLOW)]
     for place in entry.places:
@@ -68,14 +68,14 @@ def _process(process: Process) -> Line:
     return [(f"{_INDENT}  process  {'  '.join(facts)}", DIM)]
 
 
-def _members(entry: Entry) -> Iterator[Line]:
+def _members(entry: SummaryItem) -> Iterator[Line]:
     """List the pods of a workload or a namespace, the busiest first."""
     for one in sorted(pods_of(entry.places), key=lambda one: -(one.row.use_ratio or 0.0)):
         row = one.row
         yield _row(line(row.title), row.use, row.memory_used_bytes, row.power_watts, line(row.state))
 
 
-def _gpu(entry: Entry) -> Iterator[Line]:
+def _gpu(entry: SummaryItem) -> Iterator[Line]:
     if entry.row.detail:
         yield [(_INDENT + line(entry.row.detail), RED)]
     yield from _members(entry)
@@ -97,7 +97,7 @@ def _rest(rest: Rest) -> Line:
     ]
 
 
-def _node(entry: Entry) -> Iterator[Line]:
+def _node(entry: SummaryItem) -> Iterator[Line]:
     if entry.row.detail:
         yield [(_INDENT + line(entry.row.detail), RED)]
     for one in gpus_of(entry.cards):

@@ -9,8 +9,8 @@ from podgpu.cli._top.evidence import evidence
 from podgpu.cli._top.line import BOLD, CYAN, DIM, MARKED, PLAIN, RED, YELLOW, Line, bar, clipped, spread
 from podgpu.cli._top.sheet import sheet
 from podgpu.cli._top.state import VIEWS, State
-from podgpu.insight.holding import IDLE
-from podgpu.insight.rows import PENDING, Entry, Row
+from podgpu.insight.rows import PENDING, SummaryItem, SummaryRow
+from podgpu.insight.use import IDLE
 from podgpu.model import Sums, Use
 from podgpu.numbers import UNKNOWN, count, gpu_number, integer, moment
 from podgpu.views.text import fitted, line, shortened
@@ -119,7 +119,7 @@ def _empty(state: State) -> str:
 class _Body:
     """The rows, and below those that are opened their evidence, as one list of lines that is never written whole."""
 
-    def __init__(self, entries: Sequence[Entry], state: State, grid: "_Grid") -> None:
+    def __init__(self, entries: Sequence[SummaryItem], state: State, grid: "_Grid") -> None:
         self._entries = entries
         self._grid = grid
         opened = {key for view, key in state.opened if view == state.view}
@@ -175,7 +175,7 @@ class _Grid:
             cells.append((fitted(self._title(one), size, right=one.number), self._tone(one)))
         return clipped(cells, self.width)
 
-    def row(self, row: Row, *, is_marked: bool) -> Line:
+    def row(self, row: SummaryRow, *, is_marked: bool) -> Line:
         cells: Line = [(fitted(shortened(line(row.title), self._size), self._size), _name_tone(row))]
         for one in self._others:
             cells.append((" " * _GAP, PLAIN))
@@ -197,11 +197,11 @@ class _Grid:
         return CYAN if one is self._sorted_by else BOLD
 
 
-def _name_tone(row: Row) -> str:
+def _name_tone(row: SummaryRow) -> str:
     return DIM if row.state == PENDING else YELLOW if row.state == IDLE else PLAIN
 
 
-def _tone(row: Row, one: Heading) -> str:
+def _tone(row: SummaryRow, one: Heading) -> str:
     if one.title == STATE:
         return YELLOW if row.idle_pods or row.state == PENDING else RED if state_of(row) else PLAIN
     return DIM if one.text(row) == UNKNOWN else PLAIN

@@ -8,7 +8,7 @@ from podgpu.cli._top.frame import FOOT, HEAD, frame
 from podgpu.cli._top.screen import Screen
 from podgpu.cli._top.state import State, press
 from podgpu.cli._view import View
-from podgpu.insight.selection import Selection
+from podgpu.insight.selection import PodSelection
 from podgpu.numbers import moment, times
 
 _WAIT_SECONDS = 5.0
@@ -17,7 +17,7 @@ _WAIT_SECONDS = 5.0
 class Watch:
     """Waits for news in a thread of its own, and makes rows of them there, so that keys are never kept waiting."""
 
-    def __init__(self, view: View, chosen: Selection, shown: str) -> None:
+    def __init__(self, view: View, chosen: PodSelection, shown: str) -> None:
         self.shown = shown
         self.newest = Board(view.cluster, chosen).prepare(shown)
         self.failure: BaseException | None = None
@@ -36,7 +36,7 @@ class Watch:
             self.failure = error
 
 
-def live(screen: Screen, view: View, chosen: Selection, state: State) -> None:
+def live(screen: Screen, view: View, chosen: PodSelection, state: State) -> None:
     watch = Watch(view, chosen, state.view)
     board = watch.newest
     first = 0

@@ -6,13 +6,13 @@ from argparse import Namespace
 from podgpu.cli._form import Sheet, show
 from podgpu.cli._top.board import ordered
 from podgpu.cli._top.columns import HEADINGS, SORTED_BY
-from podgpu.insight.rows import VIEWS, Row
-from podgpu.insight.selection import Selection
+from podgpu.insight.rows import VIEWS, SummaryRow
+from podgpu.insight.selection import PodSelection
 from podgpu.model import Cluster
 from podgpu.views.format import problem_texts
 
 
-def once(chosen: Selection, arguments: Namespace, cluster: Cluster) -> int:
+def once(chosen: PodSelection, arguments: Namespace, cluster: Cluster) -> int:
     entries = VIEWS[arguments.view](cluster, chosen)
     rows = [entry.row for entry in ordered(entries, arguments.view, SORTED_BY[arguments.view])]
     problems = cluster.insight.problems if cluster.insight else ()
@@ -22,7 +22,7 @@ def once(chosen: Selection, arguments: Namespace, cluster: Cluster) -> int:
         headings = tuple(one for one in headings if one.title != "NODE" or one is headings[0])
     head = {"view": arguments.view, "taken_at": cluster.taken_at, "demo": cluster.demo, "wrong": found}
     sheet = Sheet(
-        Row, rows, [one.column for one in headings], head, f"no {arguments.view} on a GPU were found"
+        SummaryRow, rows, [one.column for one in headings], head, f"no {arguments.view} on a GPU were found"
     )
     show(sheet, arguments)
     sys.stdout.flush()

@@ -5,7 +5,7 @@ import time
 from msgspec.structs import replace
 
 from podgpu.errors import UserError
-from podgpu.insight import Terms, ensured
+from podgpu.insight import InsightSettings, ensured
 from podgpu.model import Cluster, Snapshot
 from podgpu.sources import Playing
 from podgpu.views.cluster import json
@@ -14,7 +14,7 @@ _MOST_WAIT_SECONDS = 0.1  # a key may pause it at any time
 
 
 class ReplayView:
-    def __init__(self, player: Playing, terms: Terms) -> None:
+    def __init__(self, player: Playing, terms: InsightSettings) -> None:
         self.player = player
         self._terms = terms
         self._number = player.number

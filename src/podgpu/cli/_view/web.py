@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from podgpu.cli._view.client import DocumentClient
 from podgpu.cli._view.progress import waiting
 from podgpu.errors import UserError
-from podgpu.insight import Terms, conclude, ensured
+from podgpu.insight import InsightSettings, conclude, ensured
 from podgpu.insight.problems.parts import VIEW
 from podgpu.model import Cluster, Fault, PartStatus, Snapshot, of_one
 from podgpu.views import json
@@ -29,7 +29,7 @@ class WebView:
 
     player = None
 
-    def __init__(self, client: DocumentClient, terms: Terms) -> None:
+    def __init__(self, client: DocumentClient, terms: InsightSettings) -> None:
         self._client = client
         self._terms = terms
         self._etag = ""

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from podgpu.insight.holding import Terms
 from podgpu.insight.placement import cards_of_snapshot
 from podgpu.insight.problems import cards, holders, parts
-from podgpu.insight.problems.kind import CRITICAL, WARNING, Kind, fault_words
+from podgpu.insight.problems.kind import CRITICAL, WARNING, ProblemKind, fault_words
 from podgpu.insight.problems.parts import severity_of_part
+from podgpu.insight.use import InsightSettings
 from podgpu.model import SEVERITIES, Cluster, ClusterNode, Problem, Snapshot
 
-KINDS: tuple[Kind, ...] = tuple(
+KINDS: tuple[ProblemKind, ...] = tuple(
     sorted((*cards.KINDS, *parts.KINDS, *holders.KINDS), key=lambda kind: kind.rank)
 )
 _RANKS: Mapping[str, int] = {kind.name: kind.rank for kind in KINDS}
@@ -22,7 +22,7 @@ __all__ = [
     "CRITICAL",
     "KINDS",
     "WARNING",
-    "Kind",
+    "ProblemKind",
     "all_of_snapshot",
     "fault_words",
     "folded",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def all_of_snapshot(snapshot: Snapshot, terms: Terms, *, has_books: bool) -> list[Problem]:
+def all_of_snapshot(snapshot: Snapshot, terms: InsightSettings, *, has_books: bool) -> list[Problem]:
     """List the problems of a node, one by one. `has_books`: whether everything that was booked is in the snapshot."""
     on_cards = cards_of_snapshot(snapshot)
     found: list[Problem] = []

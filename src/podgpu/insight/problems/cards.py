@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 from podgpu.catalog import xids
 from podgpu.insight.advice import ACTIONS, next_step
-from podgpu.insight.books import adds_up
 from podgpu.insight.placement import NodeCard, reading
-from podgpu.insight.problems.kind import CRITICAL, WARNING, Kind, about_card, fault_words, names_of
-from podgpu.model import Problem
+from podgpu.insight.problems.kind import CRITICAL, WARNING, ProblemKind, about_card, fault_words, names_of
+from podgpu.model import Booking, Card, Problem, Rest
 from podgpu.numbers import count, percent
 
 LOST_REASONS = frozenset({"lost", "gone", "gpu_not_found"})
@@ -111,35 +110,52 @@ def _switching(on: NodeCard) -> Iterator[Problem]:
 
 
 KINDS = (
-    Kind(
+    ProblemKind(
         name="gpu_unreadable", rank=10, means="A card is lost, stuck or cannot be read.", of_card=_unreadable
     ),
-    Kind(
+    ProblemKind(
         name="recovery",
         rank=20,
         means="The driver asks for a reset, a reboot or the like.",
         of_card=_recovery,
     ),
-    Kind(
+    ProblemKind(
         name="memory_failed",
         rank=21,
         means="A bad row of memory could not be remapped.",
         of_card=_memory_failed,
     ),
-    Kind(name="xid", rank=22, means="The driver raised an XID error.", of_card=_xid),
-    Kind(name="books", rank=32, means="The books of a card do not add up.", of_card=_books),
-    Kind(
+    ProblemKind(name="xid", rank=22, means="The driver raised an XID error.", of_card=_xid),
+    ProblemKind(name="books", rank=32, means="The books of a card do not add up.", of_card=_books),
+    ProblemKind(
         name="memory_pending",
         rank=40,
         means="Bad memory will be replaced at the next reset.",
         of_card=_memory_pending,
     ),
-    Kind(name="ecc", rank=41, means="A card had memory errors that could not be corrected.", of_card=_ecc),
-    Kind(name="throttled", rank=60, means="Heat or power slows a card down.", of_card=_throttled),
-    Kind(
+    ProblemKind(
+        name="ecc", rank=41, means="A card had memory errors that could not be corrected.", of_card=_ecc
+    ),
+    ProblemKind(name="throttled", rank=60, means="Heat or power slows a card down.", of_card=_throttled),
+    ProblemKind(
         name="switching",
         rank=61,
         means="A card spends much of its time on context switches.",
         of_card=_switching,
     ),
 )
+
+
+def adds_up(card: Card) -> bool:
+    """Whether tenants, those that ended and the rest are the card, exactly. True where nothing is booked yet."""
+    balance = card.balance
+    if balance is None:
+        return True
+    rows: list[Booking | Rest] = [tenant.booking for tenant in (*card.tenants, *card.ended)]
+    rows += card.rest
+    memory = sum(row.memory_bytes or 0 for row in rows)
+    return (
+        balance.memory_bytes in (None, memory)
+        and sum(row.busy_us for row in rows) == balance.busy_us
+        and sum(row.energy_mj for row in rows) == balance.energy_mj
+    )

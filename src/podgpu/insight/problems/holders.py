@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from podgpu.catalog.agent_parts import PODRESOURCES
-from podgpu.insight.holding import EVIDENCE, IDLE, Terms, idle_seconds
 from podgpu.insight.placement import (
     NOTHING,
     NodeCard,
@@ -15,8 +14,9 @@ from podgpu.insight.placement import (
     placements,
     pod_name,
 )
-from podgpu.insight.problems.kind import WARNING, Kind
+from podgpu.insight.problems.kind import WARNING, ProblemKind
 from podgpu.insight.sums import SECONDS_PER_HOUR, grouped
+from podgpu.insight.use import EVIDENCE, IDLE, InsightSettings, idle_seconds
 from podgpu.model import Allocation, ContainerRef, Problem, Snapshot, Tenant
 from podgpu.model.quantity import total
 from podgpu.numbers import duration, gpus, money, percent
@@ -71,7 +71,7 @@ def _has_process(tenant: Tenant) -> bool:
     return bool(tenant.running or (tenant.booking.processes and not tenant.processes))
 
 
-def _unclaimed(snapshot: Snapshot, _: Terms) -> Iterator[Problem]:
+def _unclaimed(snapshot: Snapshot, _: InsightSettings) -> Iterator[Problem]:
     for allocation in snapshot.unclaimed:
         yield Problem(
             kind="unclaimed",
@@ -91,7 +91,7 @@ def _not_claimed(allocation: Allocation) -> str:
     return f"no sharing system knows {device}"
 
 
-def _idle(snapshot: Snapshot, terms: Terms) -> Iterator[Problem]:
+def _idle(snapshot: Snapshot, terms: InsightSettings) -> Iterator[Problem]:
     """One for each pod that holds something idle, the most wasteful first."""
     idle = [place for place in placements(cards_of_snapshot(snapshot)) if _is_idle(place)]
     pods = grouped(idle, lambda place: place.pod_key)
@@ -99,7 +99,7 @@ def _idle(snapshot: Snapshot, terms: Terms) -> Iterator[Problem]:
         yield _idle_pod(own, snapshot, terms)
 
 
-def _idle_pod(own: list[Placement], snapshot: Snapshot, terms: Terms) -> Problem:
+def _idle_pod(own: list[Placement], snapshot: Snapshot, terms: InsightSettings) -> Problem:
     name = pod_name(own[0].tenant.container)
     shares = [held_share(place.tenant, place.on.card) for place in own]
     known = total(float(share) if share is not None else None for share in shares)
@@ -172,20 +172,22 @@ def _evades(on: NodeCard) -> Iterator[Problem]:
 
 
 KINDS = (
-    Kind(
+    ProblemKind(
         name="evades_sampling",
         rank=49,
         means="A pod works while the driver takes no sample, so that others are named for its time.",
         of_card=_evades,
     ),
-    Kind(name="not_given", rank=50, means="A pod uses a card that it was not given.", of_card=_not_given),
-    Kind(
+    ProblemKind(
+        name="not_given", rank=50, means="A pod uses a card that it was not given.", of_card=_not_given
+    ),
+    ProblemKind(
         name="unclaimed",
         rank=51,
         means="A device that the kubelet gave out is not understood.",
         of_snapshot=_unclaimed,
     ),
-    Kind(
+    ProblemKind(
         name="idle",
         rank=70,
         means="A pod holds a share of a card and has not used it for the time of --idle.after.",

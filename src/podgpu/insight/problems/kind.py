@@ -5,22 +5,22 @@ from typing import Any
 
 from msgspec import Struct
 
-from podgpu.insight.holding import Terms
 from podgpu.insight.placement import NodeCard, pod_name
+from podgpu.insight.use import InsightSettings
 from podgpu.model import Cluster, ClusterNode, Fault, Problem, Snapshot, Tenant
 from podgpu.numbers import duration
 
 CRITICAL, WARNING = "critical", "warning"
 
 
-class Kind(Struct, frozen=True, kw_only=True):
+class ProblemKind(Struct, frozen=True, kw_only=True):
     """Kinds of a lower rank come first. A kind looks at cards, at a node's snapshot, at a node, or at the cluster."""
 
     name: str
     rank: int
     means: str
     of_card: Callable[[NodeCard], Iterator[Problem]] | None = None
-    of_snapshot: Callable[[Snapshot, Terms], Iterator[Problem]] | None = None
+    of_snapshot: Callable[[Snapshot, InsightSettings], Iterator[Problem]] | None = None
     of_node: Callable[[ClusterNode, float], Iterator[Problem]] | None = None  # with the time of the cluster
     of_cluster: Callable[[Cluster], Iterator[Problem]] | None = None
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from podgpu.insight.advice import next_step
-from podgpu.insight.holding import Terms
-from podgpu.insight.problems.kind import CRITICAL, WARNING, Kind, fault_words
+from podgpu.insight.problems.kind import CRITICAL, WARNING, ProblemKind, fault_words
+from podgpu.insight.use import InsightSettings
 from podgpu.model import Cluster, ClusterNode, PartStatus, Problem, Snapshot
 from podgpu.numbers import duration
 
@@ -59,11 +59,11 @@ def _part_problems(parts: Iterable[PartStatus], node: str, *, down: bool) -> Ite
         )
 
 
-def _down(snapshot: Snapshot, _: Terms) -> Iterator[Problem]:
+def _down(snapshot: Snapshot, _: InsightSettings) -> Iterator[Problem]:
     return _part_problems(snapshot.parts, snapshot.node, down=True)
 
 
-def _degraded(snapshot: Snapshot, _: Terms) -> Iterator[Problem]:
+def _degraded(snapshot: Snapshot, _: InsightSettings) -> Iterator[Problem]:
     return _part_problems(snapshot.parts, snapshot.node, down=False)
 
 
@@ -85,26 +85,26 @@ def _view_lost(cluster: Cluster) -> Iterator[Problem]:
 
 
 KINDS = (
-    Kind(
+    ProblemKind(
         name="view_lost",
         rank=1,
         means="A command no longer reaches whoever it reads from, and shows what it read last.",
         of_cluster=_view_lost,
     ),
-    Kind(
+    ProblemKind(
         name="node_silent",
         rank=11,
         means="A node gives no numbers, or has stopped to answer.",
         of_node=_silent,
     ),
-    Kind(
+    ProblemKind(
         name="part_down",
         rank=30,
         means="A part of the agent, or of the cluster's reader, does not work.",
         of_snapshot=_down,
         of_cluster=_cluster_down,
     ),
-    Kind(
+    ProblemKind(
         name="part_degraded",
         rank=33,
         means="A part works, but something is missing.",

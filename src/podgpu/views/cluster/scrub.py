@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podgpu.insight import conclude, reconclude, terms_of
+from podgpu.insight import conclude, reconclude, settings_of
 from podgpu.model import (
     Allocation,
     Claim,
@@ -88,11 +88,11 @@ class Scrubber:
     def scrubbed(self, cluster: Cluster) -> Cluster:
         """What was concluded has names in its sentences, so it is concluded again."""
         renamed: Cluster = self._of(cluster)
-        return reconclude(renamed, terms_of(cluster.insight)) if cluster.insight else renamed
+        return reconclude(renamed, settings_of(cluster.insight)) if cluster.insight else renamed
 
     def scrubbed_node(self, snapshot: Snapshot) -> Snapshot:
         renamed: Snapshot = self._of(snapshot)
-        return conclude(renamed, terms_of(snapshot.insight)) if snapshot.insight else renamed
+        return conclude(renamed, settings_of(snapshot.insight)) if snapshot.insight else renamed
 
     def _of(self, value: Any) -> Any:
         if isinstance(value, tuple):

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from podgpu.insight.holding import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 from podgpu.insight.problems import fault_words
+from podgpu.insight.use import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
 from podgpu.model import Booking, Card, Claim, Holder, Process, Snapshot, Tenant
 from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
 from podgpu.views.format import REASONS, evasion_text, switching_text, use_text

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from podgpu.insight.books import adds_up
+from podgpu.insight.problems.cards import adds_up
 from podgpu.model import ENDED, Card, Rest, Tenant
 from podgpu.numbers import UNKNOWN, exact
 from podgpu.views.format import REASONS
