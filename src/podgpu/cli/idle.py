@@ -10,6 +10,7 @@ from podgpu.config import Config
 if TYPE_CHECKING:
     from podgpu.insight import InsightSettings
     from podgpu.insight.idle import IdlePods, PlaceKey
+    from podgpu.insight.selection import PodSelection
     from podgpu.model import Cluster
 
 HELP = "List who holds a GPU and does not use it, and what it costs."
