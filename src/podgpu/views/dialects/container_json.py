@@ -13,10 +13,9 @@ from podgpu import catalog
 from podgpu.catalog.agent_parts import DCGM, NVML
 from podgpu.model import ClusterNode, ContainerRef, Snapshot
 from podgpu.views.dialects import Answers, Dialect, UnreadableError
-from podgpu.views.dialects._dcgm.counters import field
+from podgpu.views.dialects._dcgm.counters import FIELDS as DCGM_FIELDS
 from podgpu.views.dialects._dcgm.derived import event_mask
-from podgpu.views.dialects._dcgm.entity import Entity, entities, printed
-from podgpu.views.dialects._dcgm.occupant import Occupant
+from podgpu.views.dialects._dcgm.entity import Entity, Occupant, entities, printed
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.sample_format import in_json
 from podgpu.views.text import clean
@@ -62,7 +61,9 @@ FIELDS = {
 }
 
 
-_COUNTERS = {name: counter for key, name in FIELDS.items() if key != _CLOCKS and (counter := field(name))}
+_COUNTERS = {
+    name: counter for key, name in FIELDS.items() if key != _CLOCKS and (counter := DCGM_FIELDS.get(name))
+}
 # The readings that the document is made of, by name and labels. Without labels: any.
 READINGS = frozenset(
     {

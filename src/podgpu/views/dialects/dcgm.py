@@ -1,12 +1,21 @@
 """dcgm-exporter up to 4.8, with its names, units, labels and file of counters."""
 
+from functools import partial
+
 from msgspec.structs import replace
 
 from podgpu.catalog.row import Alias, Kind, Metric
 from podgpu.model import Snapshot
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._dcgm import page
-from podgpu.views.dialects._dcgm.counters import DECIMALS, DEFAULTS, Generation, select_all
+from podgpu.views.dialects._dcgm.counters import (
+    DECIMALS,
+    DEFAULTS,
+    CounterChoice,
+    Generation,
+    select,
+    select_all,
+)
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.sample_format import decimals, shortest
 from podgpu.views.series import Family
@@ -30,14 +39,12 @@ _BY_LABEL = {
 }
 
 
-def families(snapshot: Snapshot, options: DcgmPageOptions) -> list[Family]:
-    return page.families(snapshot, options, _BY_LABEL[options.hostname_label])
-
-
-def every_field(snapshot: Snapshot, options: DcgmPageOptions) -> list[Family]:
-    return page.families(snapshot, options, _BY_LABEL[options.hostname_label], select_all)
+def families(snapshot: Snapshot, options: DcgmPageOptions, choose: CounterChoice = select) -> list[Family]:
+    return page.families(snapshot, options, _BY_LABEL[options.hostname_label], choose)
 
 
 DIALECT = Dialect(
-    pages={"/metrics/dcgm": families}, full_pages={"/metrics/dcgm": every_field}, options=DcgmPageOptions
+    pages={"/metrics/dcgm": families},
+    full_pages={"/metrics/dcgm": partial(families, choose=select_all)},
+    options=DcgmPageOptions,
 )

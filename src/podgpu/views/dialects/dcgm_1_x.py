@@ -2,10 +2,8 @@
 
 from podgpu.model import Snapshot
 from podgpu.views.dialects import Dialect
-from podgpu.views.dialects._dcgm import xid
 from podgpu.views.dialects._dcgm.counters import Counter, every
-from podgpu.views.dialects._dcgm.entity import Entity, whole
-from podgpu.views.dialects._dcgm.occupant import only_pod
+from podgpu.views.dialects._dcgm.entity import Entity, whole, with_xid
 from podgpu.views.sample_format import decimals, whole_numbers
 from podgpu.views.series import Family, Key, Labels
 
@@ -18,7 +16,7 @@ _POD = ("pod_name", "pod_namespace", "container_name")
 
 
 def families(snapshot: Snapshot, _: None) -> list[Family]:
-    rows = [(entity, _key(entity)) for entity in (whole(xid.heard(card)) for card in snapshot.cards)]
+    rows = [(entity, _key(entity)) for entity in (whole(with_xid(card)) for card in snapshot.cards)]
     page = (_family(counter, rows) for counter in COUNTERS)
     return [family for family in page if family.samples]
 
@@ -26,7 +24,7 @@ def families(snapshot: Snapshot, _: None) -> list[Family]:
 def _key(entity: Entity) -> Key:
     gpu = entity.card.gpu
     device = Labels(_DEVICE, (str(gpu.index), gpu.uuid))
-    claims = only_pod(entity.occupants)
+    claims = entity.only_pod
     if not claims:
         return (device,)
     one = claims[0].container

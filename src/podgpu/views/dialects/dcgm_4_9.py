@@ -1,12 +1,12 @@
 """dcgm-exporter since 4.9: names that end in their unit, base units, and a lower-case `hostname`."""
 
-from podgpu.model import Snapshot
+from functools import partial
+
 from podgpu.views.dialects import Dialect
 from podgpu.views.dialects._dcgm import page
 from podgpu.views.dialects._dcgm.counters import DEFAULTS, Generation, select_all
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.sample_format import shortest
-from podgpu.views.series import Family
 
 # Since then the size of the memory is shown by default.
 GENERATION = Generation(
@@ -18,16 +18,9 @@ GENERATION = Generation(
 )
 
 
-def families(snapshot: Snapshot, options: DcgmPageOptions) -> list[Family]:
-    return page.families(snapshot, options, GENERATION)
-
-
-def every_field(snapshot: Snapshot, options: DcgmPageOptions) -> list[Family]:
-    return page.families(snapshot, options, GENERATION, select_all)
-
-
+families = partial(page.families, generation=GENERATION)
 DIALECT = Dialect(
     pages={"/metrics/dcgm-4.9": families},
-    full_pages={"/metrics/dcgm-4.9": every_field},
+    full_pages={"/metrics/dcgm-4.9": partial(families, choose=select_all)},
     options=DcgmPageOptions,
 )

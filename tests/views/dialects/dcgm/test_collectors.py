@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.option import options_of
-from podgpu.views.dialects._dcgm.collectors import TYPES, Collector, Collectors
-from podgpu.views.dialects._dcgm.options import DcgmPageOptions
+from podgpu.views.dialects._dcgm.options import TYPES, CountersFile, DcgmPageOptions, ListedCounter
 
 
-def read(path: Path, text: str | bytes) -> tuple[Collector, ...]:
+def read(path: Path, text: str | bytes) -> tuple[ListedCounter, ...]:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     found = options_of(DcgmPageOptions)["collectors"].parse(str(path))
-    assert isinstance(found, Collectors)
+    assert isinstance(found, CountersFile)
     return found.listed
 
 
@@ -26,7 +25,7 @@ def refusal(path: Path, text: str | bytes) -> str:
     return str(caught.value)
 
 
-TEMPERATURE = Collector("DCGM_FI_DEV_GPU_TEMP", "gauge", "GPU temperature (in C).")
+TEMPERATURE = ListedCounter("DCGM_FI_DEV_GPU_TEMP", "gauge", "GPU temperature (in C).")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +98,7 @@ def test_it_is_read_when_the_agent_starts(tmp_path: Path) -> None:
     path = tmp_path / "counters.csv"
     path.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, GPU temperature (in C).")
     options = load({}, {"PODGPU_DCGM_COLLECTORS": str(path)}).of(DcgmPageOptions)
-    assert options.collectors == Collectors(str(path), (TEMPERATURE,))
+    assert options.collectors == CountersFile(str(path), (TEMPERATURE,))
     assert load({}, {}).of(DcgmPageOptions).collectors is None
 
 

@@ -7,9 +7,9 @@ from functools import lru_cache
 from podgpu import catalog
 from podgpu.catalog.row import Alias, Kind, Metric, Unit, Worth
 from podgpu.catalog.units import JOULES, RATIO, SECONDS, WATTS
+from podgpu.model import Gpu, Snapshot
 from podgpu.views.dialects._dcgm import derived
-from podgpu.views.dialects._dcgm.collectors import Collector, Collectors
-from podgpu.views.dialects._dcgm.facts import FACTS, Fact
+from podgpu.views.dialects._dcgm.options import CountersFile, ListedCounter
 from podgpu.views.sample_format import Writing, whole_numbers
 
 AliasOf = Callable[[Metric], Alias | None]
@@ -18,9 +18,47 @@ LABEL = "label"
 
 DECIMALS = 6  # as dcgm-exporter prints fractions
 # Units in which DCGM has fractions. In the others it has whole numbers.
-_FRACTIONS = (WATTS, RATIO, JOULES, SECONDS)
+FRACTIONS = (WATTS, RATIO, JOULES, SECONDS)
 
 _ROWS = (*catalog.device_rows(), *derived.ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact about a card or its driver, which a file of counters can turn into a label.
+
+    `dcgm49` is its name since 4.9. An unknown value makes no label.
+    """
+
+    dcgm: str
+    dcgm49: str
+    value: Callable[[Snapshot, Gpu], str | None]
+
+
+FACTS = (
+    Fact("DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION", lambda node, _: node.driver_version),
+    Fact("DCGM_FI_NVML_VERSION", "DCGM_FI_SYSTEM_NVML_VERSION", lambda node, _: node.nvml_version),
+    Fact("DCGM_FI_DEV_NAME", "DCGM_FI_DEV_GPU_NAME", lambda _, gpu: gpu.model),
+    Fact("DCGM_FI_DEV_BRAND", "DCGM_FI_DEV_GPU_BRAND", lambda _, gpu: gpu.brand),
+    Fact("DCGM_FI_DEV_SERIAL", "DCGM_FI_DEV_BOARD_SERIAL", lambda _, gpu: gpu.serial),
+    Fact("DCGM_FI_DEV_UUID", "DCGM_FI_DEV_GPU_UUID", lambda _, gpu: gpu.uuid),
+    Fact("DCGM_FI_DEV_PCI_BUSID", "DCGM_FI_DEV_PCI_BUS_ID", lambda _, gpu: gpu.pci_bus_id),
+    Fact("DCGM_FI_DEV_NVML_INDEX", "DCGM_FI_DEV_NVML_INDEX", lambda _, gpu: str(gpu.index)),
+    Fact(
+        "DCGM_FI_DEV_MINOR_NUMBER",
+        "DCGM_FI_DEV_GPU_MINOR_NUMBER",
+        lambda _, gpu: None if gpu.minor is None else str(gpu.minor),
+    ),
+    Fact("DCGM_FI_DEV_VBIOS_VERSION", "DCGM_FI_DEV_VBIOS_VERSION", lambda _, gpu: gpu.vbios),
+    Fact(
+        "DCGM_FI_DEV_INFOROM_IMAGE_VER", "DCGM_FI_DEV_INFOROM_IMAGE_VERSION", lambda _, gpu: gpu.inforom_image
+    ),
+    Fact("DCGM_FI_DEV_OEM_INFOROM_VER", "DCGM_FI_DEV_INFOROM_OEM_VERSION", lambda _, gpu: gpu.inforom_oem),
+    Fact("DCGM_FI_DEV_ECC_INFOROM_VER", "DCGM_FI_DEV_INFOROM_ECC_VERSION", lambda _, gpu: gpu.inforom_ecc),
+    Fact(
+        "DCGM_FI_DEV_POWER_INFOROM_VER", "DCGM_FI_DEV_INFOROM_POWER_VERSION", lambda _, gpu: gpu.inforom_power
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +77,7 @@ class Counter:
 
     @property
     def is_fraction(self) -> bool:
-        return is_fraction(self.unit)
+        return self.unit in FRACTIONS
 
     @property
     def group(self) -> str:
@@ -47,7 +85,9 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SelectedCounters:
+    """What a page shows: families, and facts as labels by name."""
+
     counters: tuple[Counter, ...]
     facts: tuple[tuple[str, Fact], ...] = ()
 
@@ -71,8 +111,7 @@ class Generation:
         return self.fractions if counter.is_fraction else whole_numbers
 
 
-def is_fraction(unit: Unit) -> bool:
-    return unit in _FRACTIONS
+CounterChoice = Callable[[Generation, CountersFile | None], SelectedCounters]
 
 
 def every(alias: AliasOf) -> tuple[Counter, ...]:
@@ -81,55 +120,50 @@ def every(alias: AliasOf) -> tuple[Counter, ...]:
     return tuple(_counter(alias, name) for name in dict.fromkeys(named))
 
 
-def field(name: str) -> Counter | None:
-    """The field of this name, in whichever version has it."""
-    return _FIELDS.get(name)
-
-
 @lru_cache(maxsize=8)
-def select(generation: Generation, collectors: Collectors | None) -> Selection:
+def select(generation: Generation, file: CountersFile | None) -> SelectedCounters:
     """Choose what the page has.
 
     A file may list names of any version. Each is printed as it is listed, in the unit of that name.
     """
-    if collectors:
-        counters = tuple(found for one in collectors.listed if (found := _listed(one)))
-        facts = {one.field: fact for one in collectors.listed if (fact := _fact(one))}
+    if file:
+        counters = tuple(found for listed in file.listed if (found := _listed(listed)))
+        facts = {listed.field: fact for listed in file.listed if (fact := _fact(listed))}
     else:
         counters = tuple(
             _counter(generation.alias, alias.name)
             for name in generation.defaults
-            if (counter := field(name)) and (alias := generation.alias(counter.rows[0]))
+            if (counter := FIELDS.get(name)) and (alias := generation.alias(counter.rows[0]))
         )
         facts = {generation.fact_name(fact): fact for fact in FACTS if fact.dcgm in generation.defaults}
     # Labels are sorted by name, whatever their order in the file.
-    return Selection(counters, tuple(sorted(facts.items(), key=lambda item: item[0])))
+    return SelectedCounters(counters, tuple(sorted(facts.items(), key=lambda item: item[0])))
 
 
 @lru_cache(maxsize=8)
-def select_all(generation: Generation, collectors: Collectors | None) -> Selection:
+def select_all(generation: Generation, file: CountersFile | None) -> SelectedCounters:
     """Choose what the page has, and every other field of this version."""
-    chosen = select(generation, collectors)
+    chosen = select(generation, file)
     names = {counter.name for counter in chosen.counters}
     others = (counter for counter in every(generation.alias) if counter.name not in names)
     return replace(chosen, counters=(*chosen.counters, *others))
 
 
-def unavailable(collectors: Collectors | None) -> tuple[str, ...]:
+def unavailable(file: CountersFile | None) -> tuple[str, ...]:
     """The fields of the file that no page can provide."""
-    listed = collectors.listed if collectors else ()
-    return tuple(one.field for one in listed if not _fact(one) and not _listed(one))
+    listed = file.listed if file else ()
+    return tuple(counter.field for counter in listed if not _fact(counter) and not _listed(counter))
 
 
-def _fact(one: Collector) -> Fact | None:
-    if one.type != LABEL:
+def _fact(listed: ListedCounter) -> Fact | None:
+    if listed.type != LABEL:
         return None
-    return next((fact for fact in FACTS if one.field in (fact.dcgm, fact.dcgm49)), None)
+    return next((fact for fact in FACTS if listed.field in (fact.dcgm, fact.dcgm49)), None)
 
 
-def _listed(one: Collector) -> Counter | None:
-    found = field(one.field) if one.type != LABEL else None
-    return replace(found, kind=Kind(one.type), help=one.help) if found else None
+def _listed(listed: ListedCounter) -> Counter | None:
+    found = FIELDS.get(listed.field) if listed.type != LABEL else None
+    return replace(found, kind=Kind(listed.type), help=listed.help) if found else None
 
 
 def _counter(alias_of: AliasOf, name: str) -> Counter:
@@ -149,7 +183,8 @@ def _fields() -> dict[str, Counter]:
     return found
 
 
-_FIELDS = _fields()
+# The fields of all versions, by name.
+FIELDS = _fields()
 
 # default-counters.csv, in the order in which dcgm-exporter prints: by DCGM's numbers of the fields.
 DEFAULTS = (

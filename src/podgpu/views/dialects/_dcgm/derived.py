@@ -1,6 +1,6 @@
 """Fields of dcgm-exporter that are no reading of a card, but follow from what is known about it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
 
 from msgspec.structs import replace
@@ -9,8 +9,7 @@ from podgpu import catalog
 from podgpu.catalog.health import CLOCK_EVENTS_RECENT, WINDOW_SECONDS, XID_ERRORS_RECENT
 from podgpu.catalog.row import Alias, Call, Kind, Metric, Unit
 from podgpu.catalog.units import BYTES, COUNT, FLAG, MIB, RATIO
-from podgpu.model import Card, Instance, Reading, Snapshot
-from podgpu.views.dialects._dcgm import health
+from podgpu.model import Card, Reading, Snapshot
 
 _WINDOW = str(WINDOW_SECONDS * 1000)
 _CLOCK_EVENT = "clock_event"
@@ -30,6 +29,35 @@ _EVENTS = {
     "hardware_thermal": "hw_thermal",
     "hardware_power_brake": "hw_power_brake",
     "display_clocks": "display_clocks",
+}
+
+
+PASS, WARN, FAIL = 0.0, 10.0, 20.0
+
+# Status and error code of a subsystem.
+Health = tuple[float, str]
+
+# What makes a subsystem unhealthy, worst first: a reading, the values that do, and DCGM's code for it.
+_SIGNS: dict[str, tuple[tuple[tuple[str, tuple[str, ...]], Callable[[float], bool], Health], ...]] = {
+    "MEM": (
+        (("row_remap_failed", ()), bool, (FAIL, "DCGM_FR_ROW_REMAP_FAILURE")),
+        (("ecc_errors_total", ("uncorrected", "volatile")), bool, (FAIL, "DCGM_FR_VOLATILE_DBE_DETECTED")),
+        (("row_remap_pending", ()), bool, (WARN, "DCGM_FR_PENDING_ROW_REMAP")),
+        (("retired_pages_pending", ()), bool, (WARN, "DCGM_FR_PENDING_PAGE_RETIREMENTS")),
+    ),
+    "THERMAL": tuple(
+        (("clock_event", (reason,)), bool, (WARN, "DCGM_FR_CLOCK_THROTTLE_THERMAL"))
+        for reason in ("hardware_thermal", "software_thermal")
+    ),
+    "POWER": ((("clock_event", ("hardware_power_brake",)), bool, (WARN, "DCGM_FR_CLOCK_THROTTLE_POWER")),),
+    "ALL": (
+        (("xid_last_code", ()), lambda code: code == 79, (FAIL, "DCGM_FR_FALLEN_OFF_BUS")),
+        (("xid_last_code", ()), lambda code: code == 95, (FAIL, "DCGM_FR_UNCONTAINED_ERROR")),
+        (("recovery_action", ()), lambda action: action == 1, (FAIL, "DCGM_FR_GPU_RECOVERY_RESET")),
+        (("recovery_action", ()), lambda action: action == 2, (FAIL, "DCGM_FR_GPU_RECOVERY_REBOOT")),
+        (("recovery_action", ()), lambda action: action == 3, (WARN, "DCGM_FR_GPU_RECOVERY_DRAIN_P2P")),
+        (("recovery_action", ()), lambda action: action > 3, (FAIL, "DCGM_FR_GPU_RECOVERY_DRAIN_RESET")),
+    ),
 }
 
 
@@ -115,7 +143,10 @@ def completed(snapshot: Snapshot, cards: Iterable[Card]) -> Iterator[Card]:
             yield card
             continue
         more = (*_of_card(snapshot, card), *_fb_used(card.readings))
-        instances = tuple(_instance(one) for one in card.instances)
+        instances = tuple(
+            replace(instance, readings=(*instance.readings, *_fb_used(instance.readings)))
+            for instance in card.instances
+        )
         yield replace(card, readings=(*card.readings, *more), instances=instances)
 
 
@@ -126,14 +157,10 @@ def event_mask(card: Card) -> float | None:
     return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
 
 
-def _instance(one: Instance) -> Instance:
-    return replace(one, readings=(*one.readings, *_fb_used(one.readings)))
-
-
 def _of_card(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
     yield Reading(_MIG_MODE.name, float(card.gpu.mig_enabled))
     yield Reading(_COUNT.name, float(len(snapshot.cards)))
-    values = {one.metric: one.value for one in card.readings if not one.labels and isfinite(one.value)}
+    values = _unlabelled(card.readings)
     total, used = values.get("bar1_memory_total_bytes"), values.get("bar1_memory_used_bytes")
     if total is not None and used is not None:
         yield Reading(_BAR1_FREE.name, max(0.0, total - used))
@@ -142,8 +169,7 @@ def _of_card(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
         yield from _in_window(card, CLOCK_EVENTS_RECENT, _CLOCK_EVENTS)
     if card.ability.hears_xids:
         yield from _in_window(card, XID_ERRORS_RECENT, _XIDS)
-    for watch, (status, code) in health.judged(card).items():
-        yield Reading(_HEALTH.name, status, (code, watch))
+    yield from _health(card)
 
 
 def _in_window(card: Card, metric: str, row: Metric) -> Iterator[Reading]:
@@ -156,8 +182,27 @@ def _in_window(card: Card, metric: str, row: Metric) -> Iterator[Reading]:
 
 
 def _fb_used(readings: Iterable[Reading]) -> Iterator[Reading]:
-    values = {one.metric: one.value for one in readings if not one.labels and isfinite(one.value)}
+    values = _unlabelled(readings)
     total, used = values.get("memory_total_bytes"), values.get("memory_used_bytes")
     reserved = values.get("memory_reserved_bytes", 0.0)
     if total is not None and used is not None and total > reserved:
         yield Reading(_FB_USED.name, min(1.0, used / (total - reserved)))
+
+
+def _unlabelled(readings: Iterable[Reading]) -> dict[str, float]:
+    return {
+        reading.metric: reading.value
+        for reading in readings
+        if not reading.labels and isfinite(reading.value)
+    }
+
+
+def _health(card: Card) -> Iterator[Reading]:
+    """The health of each subsystem that anything is known about. The verdicts are podgpu's own."""
+    values = {(reading.metric, reading.labels): reading.value for reading in card.readings}
+    for watch, signs in _SIGNS.items():
+        known = [(values[key], is_bad, health) for key, is_bad, health in signs if key in values]
+        if known:
+            bad = (health for value, is_bad, health in known if is_bad(value))
+            status, code = next(bad, (PASS, "DCGM_FR_OK"))
+            yield Reading(_HEALTH.name, status, (code, watch))

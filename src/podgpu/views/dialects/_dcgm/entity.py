@@ -1,18 +1,42 @@
-"""What a row is about: a card, or a GPU instance of a card that is split by MIG."""
+"""What a row is about: a card, or a GPU instance of a card that is split by MIG; and the containers on it."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
+from math import inf, isfinite
+
+from msgspec.structs import replace
 
 from podgpu.catalog.row import Metric, Unit
 from podgpu.catalog.units import MIB
-from podgpu.model import UNKNOWN, Card, Instance, Reading, Snapshot, Tenant
-from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, is_fraction
-from podgpu.views.dialects._dcgm.occupant import MEMORY, Occupant, is_booked, is_dynamic, occupants, only_pod
+from podgpu.model import (
+    UNKNOWN,
+    Booking,
+    Card,
+    Claim,
+    ContainerRef,
+    Instance,
+    Reading,
+    Snapshot,
+    Tenant,
+    Workload,
+)
+from podgpu.views.dialects._dcgm.counters import DECIMALS, FRACTIONS, Counter
 from podgpu.views.tenants import is_outsider
 
+DYNAMIC = "dra"  # the sharing system of claims by dynamic resource allocation
+LAST_XID = "xid_last_code"
+
+_MEMORY = "memory_used_bytes"
+# Readings of a device that are also booked to containers. Energy is not split here: a row would change from the card's
+# counter to a container's, and back, as others come and go. Busy time is booked by the activity of the graphics engine.
+_BOOKED: Mapping[str, Callable[[Booking], float | None]] = {
+    "utilization_ratio": lambda booking: booking.sm_ratio,
+    "graphics_engine_active_ratio": lambda booking: booking.sm_ratio,
+    _MEMORY: lambda booking: booking.memory_bytes,
+    "power_watts": lambda booking: booking.power_watts,
+}
 # DCGM repeats a card's value for each of its instances, but not these.
 _CARD_ALONE = frozenset(
     {
@@ -30,6 +54,35 @@ _CARD_ALONE = frozenset(
 _COMPUTE_PART = re.compile(r"[0-9]+c\.")
 
 
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """One container, by name, on one card or GPU instance.
+
+    It can be several tenants: it may hold two compute instances, or its pod was made again under the same name.
+    """
+
+    tenants: tuple[Tenant, ...]
+
+    @property
+    def claim(self) -> Claim | None:
+        return next((claim for tenant in self.tenants for claim in tenant.claims), None)
+
+    @property
+    def container(self) -> ContainerRef:
+        claim = self.claim
+        return claim.container if claim else self.tenants[0].container
+
+    @property
+    def workload(self) -> Workload | None:
+        return next((tenant.workload for tenant in self.tenants if tenant.container == self.container), None)
+
+    def used(self, metric: str) -> float | None:
+        """What is booked to it of a device's reading, in base units. None if that is unknown."""
+        values = (_BOOKED[metric](tenant.booking) for tenant in self.tenants)
+        known = [value for value in values if value is not None and 0 <= value < inf]
+        return float(sum(known)) if known else None
+
+
 @dataclass(frozen=True)
 class Entity:
     """`instances` are the compute instances of one GPU instance; a whole card has none. `tenants` are those on it."""
@@ -41,7 +94,27 @@ class Entity:
     @cached_property
     def occupants(self) -> list[Occupant]:
         """The pods' containers on it."""
-        return occupants(one for one in self.tenants if not is_outsider(one.container))
+        by_name: dict[tuple[str, str, str], list[Tenant]] = {}
+        for tenant in self.tenants:
+            ref = tenant.container
+            if not is_outsider(ref):
+                by_name.setdefault((ref.namespace, ref.pod, ref.container), []).append(tenant)
+        return [Occupant(tuple(group)) for group in by_name.values()]
+
+    @property
+    def claims(self) -> list[Claim]:
+        """A claim of each container that has any."""
+        return [claim for occupant in self.occupants if (claim := occupant.claim)]
+
+    @property
+    def only_pod(self) -> list[Claim]:
+        """The claims if a single pod was given the device, else none: a row names no pod that is one of several."""
+        return self.claims if len(_pods(self.claims)) == 1 else []
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether several pods were given the device by DRA. dcgm-exporter always splits such devices."""
+        return len(_pods(claim for claim in self.claims if claim.system == DYNAMIC)) > 1
 
     @property
     def profile(self) -> str:
@@ -50,20 +123,18 @@ class Entity:
 
     def is_booked(self, row: Metric) -> bool:
         """Whether it is known how its containers divide this reading. On a GPU instance that is memory alone."""
-        return row.name == MEMORY if self.instances else is_booked(row.name)
+        return row.name == _MEMORY if self.instances else row.name in _BOOKED
 
     def values(self, counter: Counter) -> dict[tuple[str, ...], float]:
         """The values in the counter's unit, by the values of the row's own labels. Most rows have no such labels."""
         totals: dict[tuple[str, ...], float] = {}
         for row in counter.rows:
-            for labels, value in self._row(row).items():
+            fitting = (reading for reading in self._readings(row) if _fits(reading, row))
+            by_labels = {reading.labels if row.own_labels else (): reading.value for reading in fitting}
+            for labels, value in by_labels.items():
                 totals[labels] = totals.get(labels, 0.0) + value
         named = {labels: printed(value, counter.unit) for labels, value in totals.items()}
         return {labels: value for labels, value in named.items() if value is not None}
-
-    def _row(self, row: Metric) -> dict[tuple[str, ...], float]:
-        fitting = (one for one in self._readings(row) if _fits(one, row))
-        return {one.labels if row.own_labels else (): one.value for one in fitting}
 
     def _readings(self, row: Metric) -> list[Reading]:
         if self.instances and row.mig:
@@ -86,30 +157,36 @@ def entities(cards: Iterable[Card]) -> Iterator[Entity]:
         for tenant in card.tenants:
             tenants.setdefault(tenant.mig, []).append(tenant)
         parts: dict[int | str, list[Instance]] = {}
-        for one in card.instances:
-            number = one.mig.gpu_instance_id
-            parts.setdefault(one.mig.uuid if number == UNKNOWN else number, []).append(one)
+        for instance in card.instances:
+            number = instance.mig.gpu_instance_id
+            parts.setdefault(instance.mig.uuid if number == UNKNOWN else number, []).append(instance)
         for instances in parts.values():
-            present = [tenant for one in instances for tenant in tenants.get(one.mig.uuid, ())]
+            present = [tenant for instance in instances for tenant in tenants.get(instance.mig.uuid, ())]
             yield Entity(card, tuple(instances), tuple(present))
         if not parts:
             yield whole(card)
 
 
+def whole(card: Card) -> Entity:
+    return Entity(card, (), tuple(tenant for tenant in card.tenants if not tenant.mig))
+
+
+def with_xid(card: Card) -> Card:
+    """The card with 0 as its last XID, if it had none and every XID is heard: so dcgm-exporter shows it."""
+    has_xid = any(reading.metric == LAST_XID for reading in card.readings)
+    if has_xid or card.fault or not card.ability.hears_xids:
+        return card
+    return replace(card, readings=(*card.readings, Reading(LAST_XID, 0.0)))
+
+
 def unnamed(snapshot: Snapshot) -> list[int]:
-    """Index the cards on which rows name nobody, because several pods were given the card or an instance of it."""
+    """Index the cards whose rows name no pod, because several pods were given the card or an instance of it."""
     shared = (
         entity.card.gpu.index
         for entity in entities(snapshot.cards)
-        if any(one.claim for one in entity.occupants)
-        and not only_pod(entity.occupants)
-        and not is_dynamic(entity.occupants)
+        if entity.claims and not entity.only_pod and not entity.is_dynamic
     )
     return list(dict.fromkeys(shared))
-
-
-def whole(card: Card) -> Entity:
-    return Entity(card, (), tuple(one for one in card.tenants if not one.mig))
 
 
 def printed(value: float, unit: Unit) -> float | None:
@@ -124,13 +201,17 @@ def printed(value: float, unit: Unit) -> float | None:
 
 
 def rounded(quotient: float, unit: Unit) -> float:
-    return round(quotient, DECIMALS) if is_fraction(unit) else float(round(quotient))
+    return round(quotient, DECIMALS) if unit in FRACTIONS else float(round(quotient))
+
+
+def _pods(claims: Iterable[Claim]) -> set[tuple[str, str]]:
+    return {(claim.container.namespace, claim.container.pod) for claim in claims}
 
 
 def _by_metric(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
     found: dict[str, list[Reading]] = {}
-    for one in readings:
-        found.setdefault(one.metric, []).append(one)
+    for reading in readings:
+        found.setdefault(reading.metric, []).append(reading)
     return found
 
 

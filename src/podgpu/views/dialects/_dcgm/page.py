@@ -1,22 +1,55 @@
 """The page of dcgm-exporter since 2.0: a row for each card, or for each GPU instance of a card.
 
-A device that several containers share can have a row for each of them instead.
+A device that several containers share can have a row for each of them instead. Labels are in dcgm-exporter's order:
+device, node, facts, the pod's own, then the others by name.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 from podgpu.catalog.row import Unit
-from podgpu.model import Card, Snapshot
-from podgpu.views.dialects._dcgm import derived, xid
-from podgpu.views.dialects._dcgm.collectors import Collectors
-from podgpu.views.dialects._dcgm.counters import DECIMALS, Counter, Generation, Selection, select
-from podgpu.views.dialects._dcgm.entity import Entity, entities, printed, rounded
-from podgpu.views.dialects._dcgm.labels import PodLabels, RowLabels, device_labels, key
-from podgpu.views.dialects._dcgm.occupant import Occupant, is_dynamic, only_pod
+from podgpu.catalog.xids import WORDS
+from podgpu.model import UNKNOWN, Claim, ContainerRef, Pod, PodContainer, Snapshot
+from podgpu.views.dialects._dcgm import derived
+from podgpu.views.dialects._dcgm.counters import (
+    DECIMALS,
+    Counter,
+    CounterChoice,
+    Generation,
+    SelectedCounters,
+    select,
+)
+from podgpu.views.dialects._dcgm.entity import (
+    DYNAMIC,
+    LAST_XID,
+    Entity,
+    Occupant,
+    entities,
+    printed,
+    rounded,
+    with_xid,
+)
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.series import Family, Key, Labels
+
+UNKNOWN_XID = "Unknown Error"
+_NOT_IN_A_LABEL = re.compile("[^a-zA-Z0-9_]")
+
+
+@dataclass(frozen=True, slots=True)
+class RowLabels:
+    """What a row has besides its device: `own` are the labels that the pod was given by its users."""
+
+    known: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, str] = field(default_factory=dict)
+
+    def key(self, device: Labels) -> Key:
+        """A label that a pod's users chose gives way to one of dcgm-exporter's with the same name."""
+        taken = {*device.names, *self.known}
+        own = {name: value for name, value in self.own.items() if name not in taken}
+        return device, *(Labels.by_name(pairs) for pairs in (own, self.known) if pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,52 +67,35 @@ def families(
     snapshot: Snapshot,
     options: DcgmPageOptions,
     generation: Generation,
-    choose: Callable[[Generation, Collectors | None], Selection] = select,
+    choose: CounterChoice = select,
 ) -> list[Family]:
-    selection = choose(generation, options.collectors)
+    selected = choose(generation, options.collectors)
+    cards = map(with_xid, snapshot.cards)
     pods = PodLabels(
         {pod.uid: pod for pod in snapshot.pods},
         uid=options.pod_uid == "on",
         own=options.pod_labels == "on",
     )
-    rows = [
-        _row(
-            entity,
-            pods,
-            device_labels(snapshot, entity, selection, generation.hostname),
-            split=options.per_container == "on",
-        )
-        for entity in entities(_cards(snapshot, selection))
-    ]
-    page = (_family(counter, rows, generation) for counter in selection.counters)
+    rows = []
+    for entity in entities(derived.completed(snapshot, cards) if selected.is_derived else cards):
+        device = _device_labels(snapshot, entity, selected, generation.hostname)
+        rows.append(_row(entity, pods, device, split=options.per_container == "on"))
+    page = (_family(counter, rows, generation) for counter in selected.counters)
     return [family for family in page if family.samples]
 
 
-def _cards(snapshot: Snapshot, selection: Selection) -> Iterable[Card]:
-    cards = map(xid.heard, snapshot.cards)
-    return derived.completed(snapshot, cards) if selection.is_derived else cards
-
-
-def _row(entity: Entity, pods: PodLabels, device: Labels, *, split: bool) -> EntityRow:
-    present = entity.occupants
-    claims = only_pod(present)
+def _row(entity: Entity, pods: "PodLabels", device: Labels, *, split: bool) -> EntityRow:
+    present, claims = entity.occupants, entity.only_pod
     holder = pods.of_holder(claims, entity) if claims else RowLabels()
-    is_split = len(present) > 1 and (split or is_dynamic(present))
-    shares = [(pods.of_occupant(one, entity), one) for one in present if is_split]
-    return EntityRow(entity, device, holder, key(device, holder), tuple(shares))
+    is_split = len(present) > 1 and (split or entity.is_dynamic)
+    shares = [(pods.of_occupant(occupant, entity), occupant) for occupant in present if is_split]
+    return EntityRow(entity, device, holder, holder.key(device), tuple(shares))
 
 
 def _family(counter: Counter, rows: Iterable[EntityRow], generation: Generation) -> Family:
     samples = dict(sample for row in rows for sample in _samples(counter, row))
-    return Family(
-        counter.name,
-        counter.kind,
-        counter.help,
-        counter.worth,
-        samples,
-        counter.group,
-        generation.writing(counter),
-    )
+    writing = generation.writing(counter)
+    return Family(counter.name, counter.kind, counter.help, counter.worth, samples, counter.group, writing)
 
 
 def _samples(counter: Counter, row: EntityRow) -> Iterator[tuple[Key, float]]:
@@ -92,15 +108,19 @@ def _samples(counter: Counter, row: EntityRow) -> Iterator[tuple[Key, float]]:
             yield (row.device,), max(0.0, round(value - sum(fitted), DECIMALS))
             continue
         own = {name: text for name, text in zip(names, values, strict=True) if text}
-        own |= _last_xid(counter, value)
+        if counter.rows[0].name == LAST_XID:
+            own |= {"err_code": str(int(value)), "err_msg": WORDS.get(int(value), UNKNOWN_XID)}
         for labels in _repeated(counter, row):
-            yield (key(row.device, labels.also(own)) if own or labels is not row.holder else row.key), value
+            if own:
+                yield replace(labels, known={**labels.known, **own}).key(row.device), value
+            else:
+                yield row.key if labels is row.holder else labels.key(row.device), value
 
 
 def _repeated(counter: Counter, row: EntityRow) -> Iterable[RowLabels]:
     """Whose rows have the whole value, because it cannot be divided.
 
-    What could be divided is not given to everybody in a moment in which nothing was measured.
+    A value that could be divided is not given to every container in a moment in which nothing was measured.
     """
     is_unknown = row.entity.is_booked(counter.rows[0]) and row.entity.card.ability.sees_processes
     return [labels for labels, _ in row.shares if not is_unknown] or [row.holder]
@@ -129,11 +149,105 @@ def _parts(counter: Counter, row: EntityRow) -> Mapping[Key, float]:
         own = occupant.used(metric.name)
         part = None if own is None else printed(own, counter.unit)
         if part is not None:
-            found[key(row.device, labels)] = part
+            found[labels.key(row.device)] = part
     return found
 
 
-def _last_xid(counter: Counter, code: float) -> dict[str, str]:
-    if counter.rows[0].name != xid.LAST:
-        return {}
-    return {"err_code": str(int(code)), "err_msg": xid.words(int(code))}
+def _device_labels(snapshot: Snapshot, entity: Entity, selected: SelectedCounters, hostname: str) -> Labels:
+    gpu = entity.card.gpu
+    pairs = {
+        "gpu": str(gpu.index),
+        "UUID": gpu.uuid,
+        "pci_bus_id": gpu.pci_bus_id,
+        "device": f"nvidia{gpu.index}",  # DCGM's own number, not that of /dev/nvidiaN
+        "modelName": gpu.model,
+    }
+    if entity.instances:
+        pairs["GPU_I_PROFILE"] = entity.profile
+        number = entity.instances[0].mig.gpu_instance_id
+        pairs["GPU_I_ID"] = "" if number == UNKNOWN else str(number)
+    pairs[hostname] = snapshot.node
+    return Labels.of(
+        pairs | {name: value for name, fact in selected.facts if (value := fact.value(snapshot, gpu))}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PodLabels:
+    """The labels of pods, which are by UID; `uid` and `own` ask for the pod's UID and its own labels too."""
+
+    pods: Mapping[str, Pod]
+    uid: bool = False
+    own: bool = False
+
+    def of_occupant(self, occupant: Occupant, entity: Entity) -> RowLabels:
+        claim, container = occupant.claim, occupant.container
+        return self._with_pod(container, self._of_claim(claim, entity) if claim else _of_container(container))
+
+    def of_holder(self, claims: Sequence[Claim], entity: Entity) -> RowLabels:
+        """Name the pod that has all these claims. If several of its containers do, the container is empty."""
+        first, *others = (self._of_claim(claim, entity) for claim in claims)
+        same = {
+            name: value
+            for name, value in first.items()
+            if all(labels.get(name) == value for labels in others)
+        }
+        return self._with_pod(claims[0].container, {"container": "", **same})
+
+    def _with_pod(self, container: ContainerRef, known: Mapping[str, str]) -> RowLabels:
+        pod = self.pods.get(container.pod_uid)
+        uid = {"pod_uid": container.pod_uid} if self.uid and container.pod_uid else {}
+        return RowLabels({**known, **uid}, _sanitised(pod.labels) if pod and self.own else {})
+
+    def _of_claim(self, claim: Claim, entity: Entity) -> dict[str, str]:
+        """Name the container, and its resource claim if it was given the device by one."""
+        labels = _of_container(claim.container)
+        if claim.system != DYNAMIC:
+            return labels
+        pool, _, device = claim.device_id.rpartition("/")
+        labels |= {"dra_driver_name": claim.resource, "dra_pool_name": pool, "dra_device_name": device}
+        if name := _resource_claim(claim, self.pods.get(claim.container.pod_uid)):
+            labels |= {"dra_claim_name": name, "dra_claim_namespace": claim.container.namespace}
+        if claim.mig:
+            labels |= {"dra_mig_device_uuid": claim.mig, "dra_mig_profile": entity.profile}
+        return labels
+
+
+def _of_container(container: ContainerRef) -> dict[str, str]:
+    return {"container": container.container, "namespace": container.namespace, "pod": container.pod}
+
+
+def _sanitised(labels: Mapping[str, str]) -> dict[str, str]:
+    """`app.kubernetes.io/name` becomes `app_kubernetes_io_name`. Of two that become the same, the first counts."""
+    found: dict[str, str] = {}
+    for name in sorted(labels):
+        plain = _NOT_IN_A_LABEL.sub("_", name)
+        found.setdefault(f"_{plain}" if plain[:1].isdigit() else plain, labels[name])
+    return found
+
+
+def _resource_claim(claim: Claim, pod: Pod | None) -> str:
+    """Name the ResourceClaim. Empty if there is any doubt which one it is."""
+    for container in pod.containers if pod else ():
+        if pod and container.name == claim.container.container:
+            names = _in_status(claim, pod, container) or _used(pod, container)
+            return names.pop() if len(names) == 1 else ""
+    return ""
+
+
+def _in_status(claim: Claim, pod: Pod, container: PodContainer) -> set[str]:
+    """The claims that the pod's status names for this very device."""
+    place = f"{claim.resource}/{claim.device_id}"
+    own_names = {
+        resource.removeprefix("claim:").partition("/")[0]
+        for resource, device_id in container.devices
+        if device_id == place and resource.startswith("claim:")
+    }
+    return {name for own in own_names if (name := pod.resource_claims.get(own))}
+
+
+def _used(pod: Pod, container: PodContainer) -> set[str]:
+    used = {pod.resource_claims.get(use.claim, "") for use in container.uses}
+    if any(extended.container == container.name for extended in pod.extended):
+        used.add(pod.extended_claim)
+    return used
