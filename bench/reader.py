@@ -82,7 +82,7 @@ async def _measured(size: int, pair: tuple[str, ...], login: Login) -> dict[str,
             GivenAgents(urls),
             lambda place: AgentReader(client, place.urls[0], turn=turn),
             interval=15.0,
-            terms=InsightSettings(idle_after=1800.0),
+            settings=InsightSettings(idle_after=1800.0),
         )
         server = ClusterServer(
             loop, cluster_menu(Config().of, 20_000), max_requests=40, max_connections=256, max_streams=500

@@ -15,7 +15,7 @@ from podgpu.option.address import Address
 from podgpu.serve.server import Server
 from podgpu.supervise import Supervisor, brief, end
 from tests.serve.rig import Client, connected
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 PATIENCE = 30.0
 
@@ -209,7 +209,7 @@ async def page_has(client: Client, series: str, check: Callable[[float], bool]) 
 
 
 def agent_with(companion: Companion) -> Agent:
-    agent = Agent(Source(), node="n", interval=0.02, terms=TERMS)
+    agent = Agent(Source(), node="n", interval=0.02, settings=SETTINGS)
     agent.supervisor.first_pause, agent.supervisor.longest_pause = 0.002, 0.01
     agent.attach(companion)
     return agent

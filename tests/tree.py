@@ -10,7 +10,7 @@ from podgpu.model import SEES_ALL, Balance, Booking, Card, Device, Holder, Proce
 
 # Every process is listed, and the owner of each can be looked up.
 WATCHED = replace(SEES_ALL, knows_owners=True)
-TERMS = InsightSettings(idle_after=1800.0)
+SETTINGS = InsightSettings(idle_after=1800.0)
 
 
 def card(
@@ -54,4 +54,4 @@ def held(process: Process, holder: Holder | None, mig: str = "") -> Process:
 
 def judged(snapshot: Snapshot) -> Snapshot:
     """The snapshot with what follows from it, whatever it said before it was changed for a test."""
-    return conclude(snapshot, TERMS)
+    return conclude(snapshot, SETTINGS)

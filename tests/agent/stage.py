@@ -20,7 +20,7 @@ from podgpu.sources.nvml.source import NvmlSource
 from tests.fakeapi.recorded import NODE
 from tests.fakekubelet.kubelet import FakeKubelet, Reply
 from tests.fakenvml.fake_node import FakeNode, environment
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 PATIENCE = 30.0  # seconds until a test gives up
@@ -100,7 +100,7 @@ async def agent_over(
         to_close=[allocations, workloads, *([api] if api else [])],
     )
     source = NvmlSource(interval=INTERVAL, library=None)
-    agent = Agent(source, node=NODE, interval=INTERVAL, terms=TERMS, attribution=attribution)
+    agent = Agent(source, node=NODE, interval=INTERVAL, settings=SETTINGS, attribution=attribution)
     running = asyncio.create_task(agent.run())
     try:
         yield agent

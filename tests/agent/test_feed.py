@@ -7,7 +7,7 @@ from podgpu.agent.feed import SnapshotFeed
 from podgpu.agent.loop import STALE_INTERVALS, Agent
 from podgpu.model import Device, Fault, Gpu, PartStatus, Report, Snapshot
 from tests.agent.stage import StillPods
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 INTERVAL = 0.1
 
@@ -73,7 +73,7 @@ class Hangs:
 
 def agent_over(source: Hangs) -> Agent:
     attribution = Attribution(interval=INTERVAL, pod_sources=[StillPods(())])
-    return Agent(source, node="n", interval=INTERVAL, terms=TERMS, attribution=attribution)
+    return Agent(source, node="n", interval=INTERVAL, settings=SETTINGS, attribution=attribution)
 
 
 async def test_asking_computes_nothing() -> None:
@@ -113,7 +113,7 @@ async def test_a_part_that_is_down_stays_a_problem_when_readings_grow_old() -> N
     down = StillPods(())
     down.status = lambda: PartStatus(name="pods", up=False, fault=Fault(reason="forbidden"))  # type: ignore[method-assign]
     attribution = Attribution(interval=INTERVAL, pod_sources=[down])
-    agent = Agent(Hangs(), node="n", interval=INTERVAL, terms=TERMS, attribution=attribution)
+    agent = Agent(Hangs(), node="n", interval=INTERVAL, settings=SETTINGS, attribution=attribution)
     running, seen = asyncio.create_task(agent.run()), agent.snapshot
     while not seen.cards:
         seen = await asyncio.wait_for(agent.changed(seen), 5.0)

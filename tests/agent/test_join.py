@@ -29,7 +29,7 @@ from podgpu.model import (
     VirtualGpu,
     Workload,
 )
-from tests.tree import TERMS, WATCHED
+from tests.tree import SETTINGS, WATCHED
 
 GPU = "GPU-1"
 A, B = (ContainerRef("ns", f"pod-{name}", "main", f"uid-{name}") for name in "ab")
@@ -267,7 +267,7 @@ class Twice:
 
 
 async def test_two_devices_of_one_uuid_are_one_card() -> None:
-    agent = Agent(Twice(), node="n", interval=5.0, terms=TERMS)
+    agent = Agent(Twice(), node="n", interval=5.0, settings=SETTINGS)
     await agent.cycle()
     assert [card.gpu.uuid for card in agent.snapshot.cards] == [GPU, "GPU-2"]
     await agent.close()

@@ -7,7 +7,7 @@ import pytest
 from podgpu.agent.counters import MOST_CARDS
 from podgpu.agent.loop import Agent
 from podgpu.model import Device, Fault, Gpu, Report
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 
 class Inventor:
@@ -31,7 +31,7 @@ class Inventor:
 
 
 async def test_nothing_is_remembered_of_cards_that_were_made_up_long_ago() -> None:
-    agent = Agent(Inventor(), node="n", interval=5.0, terms=TERMS)
+    agent = Agent(Inventor(), node="n", interval=5.0, settings=SETTINGS)
     for _ in range(30):
         await agent.cycle()
     await agent.close()
@@ -49,7 +49,7 @@ async def test_a_card_has_a_line_when_it_goes_and_one_when_it_is_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "podgpu")
-    agent = Agent(Flickering(), node="n", interval=5.0, terms=TERMS)
+    agent = Agent(Flickering(), node="n", interval=5.0, settings=SETTINGS)
     for _ in range(7):
         await agent.cycle()
     await agent.close()

@@ -4,7 +4,7 @@ import pytest
 
 from podgpu.agent.loop import Agent
 from podgpu.model import Device, Fault, Gpu, PartStatus, Report
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 
 class Source:
@@ -48,7 +48,7 @@ REPORTS = {
 @pytest.mark.parametrize("what", REPORTS)
 async def test_a_fault_counts_in_each_cycle_and_a_release_in_none(what: str) -> None:
     report, counts = REPORTS[what]
-    agent = Agent(Source(report), node="n", interval=60.0, terms=TERMS)
+    agent = Agent(Source(report), node="n", interval=60.0, settings=SETTINGS)
     await agent.cycle()
     await agent.cycle()
     found = {(one.source, one.reason): one.count for one in agent.snapshot.errors}

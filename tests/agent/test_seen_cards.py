@@ -8,7 +8,7 @@ from podgpu.agent.counters import MOST_CARDS, SeenCards
 from podgpu.agent.loop import Agent
 from podgpu.model import Card, Device, Fault, Gpu, Reading, Report, XidEvent
 from tests.agent.test_attribution import Kubelet
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 HOUR = 3600.0
 INTERVAL = 5.0
@@ -84,7 +84,9 @@ class Stage:
         monkeypatch.setattr(loop, "time", self.clock)
         self.source = Wandering(self.clock)
         attribution = Attribution(interval=INTERVAL, allocations=Kubelet(chat="GPU-1"))
-        self.agent = Agent(self.source, node="n", interval=INTERVAL, terms=TERMS, attribution=attribution)
+        self.agent = Agent(
+            self.source, node="n", interval=INTERVAL, settings=SETTINGS, attribution=attribution
+        )
 
     async def cycle(self, joules: float, seconds: float = INTERVAL) -> None:
         self.clock.now += seconds

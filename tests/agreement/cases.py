@@ -17,7 +17,7 @@ from podgpu.views.cluster.slim import slim
 from tests.fakekubelet.kubelet import kubelet_root
 from tests.scenarios.play import play
 from tests.scenarios.script import read
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 OTHERS = ("demo", "recording", "cluster")
@@ -74,7 +74,7 @@ def _faulty(demo: Snapshot) -> Cluster:
     cluster = Cluster(
         taken_at=demo.taken_at, version=demo.version, demo=True, nodes=nodes, pending=(waiting,)
     )
-    return reconclude(cluster, TERMS)
+    return reconclude(cluster, SETTINGS)
 
 
 def _renamed(snapshot: Snapshot) -> Snapshot:

@@ -26,7 +26,7 @@ from podgpu.serve.server import Front
 from podgpu.views import json, rows
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.page import html_parts
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 Document = dict[str, Any]
 
@@ -36,8 +36,8 @@ class Script:
 
     are_rows_broken = False
 
-    def __init__(self, first: Document, terms: InsightSettings = TERMS) -> None:
-        self._terms = terms
+    def __init__(self, first: Document, settings: InsightSettings = SETTINGS) -> None:
+        self._settings = settings
         self._feed = Feed(self._told(first))
 
     def publish(self, newer: Document) -> None:
@@ -51,10 +51,10 @@ class Script:
         """Conclude again: a test may have changed the facts."""
         if "nodes" in facts:
             cluster = cluster_json.decode(msgspec.json.encode(_bare(facts)))
-            self._cluster = reconclude(cluster, self._terms)
+            self._cluster = reconclude(cluster, self._settings)
             told = cluster_json.encode(self._cluster)
         else:
-            snapshot = conclude(json.decode(msgspec.json.encode(_bare(facts))), self._terms)
+            snapshot = conclude(json.decode(msgspec.json.encode(_bare(facts))), self._settings)
             self._cluster, told = of_one(snapshot), json.encode(snapshot)
         return msgspec.json.decode(told, type=dict[str, Any])
 

@@ -17,7 +17,7 @@ from podgpu.model import (
     Tenant,
 )
 from podgpu.views.json import encode
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 GIB = 1 << 30
 
@@ -68,10 +68,10 @@ def snapshot(name: str, *cards: Card, version: int = 0) -> Snapshot:
 
 
 def document(number: int, version: int = 0) -> bytes:
-    return encode(conclude(snapshot(node_name(number), version=version), TERMS))
+    return encode(conclude(snapshot(node_name(number), version=version), SETTINGS))
 
 
 def fresh(name: str, *cards: Card, **facts: object) -> ClusterNode:
     read = snapshot(name, *cards)
     node = ClusterNode(name=name, state="fresh", origin="agent", snapshot=read, model="NVIDIA H200")
-    return conclude_node(replace(node, **facts), TERMS)
+    return conclude_node(replace(node, **facts), SETTINGS)

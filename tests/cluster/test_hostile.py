@@ -30,7 +30,7 @@ from tests.cluster.store.stub import StubStore, matrix, serving, vector
 from tests.fuzz.mutation import NUMBERS, OTHERS, TEXTS
 from tests.fuzz.targets import document
 from tests.serve.rig import connected
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 INTERVAL = 0.2
 PATIENCE = 60.0
@@ -193,7 +193,7 @@ async def test_an_agent_that_sends_anything_and_dies_holds_up_nobody(
         stack.push_async_callback(client.close)
         survey = GivenAgents([*urls, bad.url])
         loop = ClusterLoop(
-            survey, lambda place: AgentReader(client, place.urls[0]), interval=INTERVAL, terms=TERMS
+            survey, lambda place: AgentReader(client, place.urls[0]), interval=INTERVAL, settings=SETTINGS
         )
         viewer = Viewer(await stack.enter_async_context(served(loop)))
         await viewer.wait("three fresh nodes", lambda page: 'podgpu_cluster_nodes{state="fresh"} 3' in page)
@@ -264,7 +264,7 @@ async def test_a_store_that_answers_anything_holds_up_nobody(caplog: pytest.LogC
     async with serving(Scraped()) as store:
         assert isinstance(store, Scraped)
         survey = StoreSurvey(Store(StoreOptions(url=store.url)), store.url)
-        loop = ClusterLoop(survey, survey.open_reader, interval=INTERVAL, terms=TERMS)
+        loop = ClusterLoop(survey, survey.open_reader, interval=INTERVAL, settings=SETTINGS)
         async with served(loop) as server:
             viewer = Viewer(server)
             await viewer.wait("two fresh nodes", lambda page: 'podgpu_cluster_nodes{state="fresh"} 2' in page)

@@ -16,7 +16,7 @@ from podgpu.model import Cluster, Snapshot
 from podgpu.supervise import end
 from tests.cluster.fleet import Fleet, plain
 from tests.cluster.nodes import document, node_name
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 SIZE = int(os.environ.get("PODGPU_TEST_FLEET", "100"))  # `make faults` takes a thousand
 TENTH, HUNDREDTH = SIZE // 10, SIZE // 100
@@ -42,7 +42,7 @@ class Watched:
             survey,
             lambda place: AgentReader(self.client, place.urls[0], place.node, turn=turn),
             interval=15.0,
-            terms=TERMS,
+            settings=SETTINGS,
         )
 
     async def __aenter__(self) -> ClusterLoop:
@@ -201,7 +201,7 @@ class Hanging:
 async def test_a_stop_in_the_midst_of_a_round_leaves_no_task_behind() -> None:
     """What goes on after the stop is cancelled when the process ends, and complains of it in the log."""
     reader, before = Hanging(), asyncio.all_tasks()
-    loop = ClusterLoop(GivenAgents(["http://a"]), lambda _: reader, interval=15.0, terms=TERMS)
+    loop = ClusterLoop(GivenAgents(["http://a"]), lambda _: reader, interval=15.0, settings=SETTINGS)
     running = loop.supervisor.supervise("nodes", loop.run)
     async with asyncio.timeout(5):
         await reader.begun.wait()
@@ -226,7 +226,7 @@ class Broken:
 
 async def test_a_round_that_fails_is_a_part_that_is_down_and_comes_back() -> None:
     survey = Broken()
-    loop = ClusterLoop(survey, lambda _: Hanging(), interval=0.01, terms=TERMS)
+    loop = ClusterLoop(survey, lambda _: Hanging(), interval=0.01, settings=SETTINGS)
     loop.supervisor.first_pause, loop.supervisor.longest_pause = 0.001, 0.01
     running = loop.supervisor.supervise("nodes", loop.run)
     try:

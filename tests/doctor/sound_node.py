@@ -34,7 +34,7 @@ from tests.tree import card
 
 GIB = 2**30
 NOW = 1_700_000_000.0
-TERMS = InsightSettings(idle_after=1800.0)
+SETTINGS = InsightSettings(idle_after=1800.0)
 CARD, CUT = "GPU-00000000-0000-4000-8000-000000000000", "GPU-00000001-0000-4000-8000-000000000000"
 LLAMA = ContainerRef("ml", "llama-0", "server", "11111111-aaaa-4000-8000-000000000001")
 
@@ -128,7 +128,7 @@ def held_by(*holders: Holder) -> tuple[Card, ...]:
 
 def examine(snapshot: Snapshot, machine: Machine, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
     """What is wrong is concluded first, as an agent does."""
-    return doctor.examine(conclude(snapshot, TERMS), machine, checks)
+    return doctor.examine(conclude(snapshot, SETTINGS), machine, checks)
 
 
 def found(check: str, snapshot: Snapshot = SOUND, machine: Machine = HERE, **changes: Any) -> Finding:

@@ -5,13 +5,13 @@ from msgspec.structs import replace
 from podgpu.doctor import Status, examine_cluster
 from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus
-from tests.doctor.sound_node import NOW, SOUND, TERMS, WHOLE, with_down, with_readings
+from tests.doctor.sound_node import NOW, SETTINGS, SOUND, WHOLE, with_down, with_readings
 
 FRESH = ClusterNode(name="gpu-node-1", state="fresh", origin="agent", snapshot=SOUND)
 
 
 def judged(*nodes: ClusterNode, parts: tuple[PartStatus, ...] = ()) -> dict[str, tuple[Status, str]]:
-    cluster = reconclude(Cluster(taken_at=NOW, version="1", nodes=nodes, parts=parts), TERMS)
+    cluster = reconclude(Cluster(taken_at=NOW, version="1", nodes=nodes, parts=parts), SETTINGS)
     return {one.id: (one.status, one.detail) for one in examine_cluster(cluster)}
 
 

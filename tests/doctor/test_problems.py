@@ -7,7 +7,7 @@ from podgpu.doctor import Status
 from podgpu.insight import conclude
 from podgpu.insight.problems import KINDS
 from podgpu.model import Allocation, Booking, ContainerRef, Fault, PartStatus, Reading, Sampling, Tenant
-from tests.doctor.sound_node import HERE, NOW, PROCESS, SOUND, SPLIT, TENANT, TERMS, WHOLE, examine
+from tests.doctor.sound_node import HERE, NOW, PROCESS, SETTINGS, SOUND, SPLIT, TENANT, WHOLE, examine
 
 
 def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
@@ -29,7 +29,7 @@ def test_the_words_and_the_severity_are_those_of_every_screen() -> None:
     late = PartStatus(name="workloads", up=True, fault=Fault(reason="too_many"))
     unknown = Allocation(namespace="ml", pod="p", container="c", resource="example.com/gpu", device_id="X")
     snapshot = conclude(
-        replace(SOUND, cards=(sick, lost), parts=(*SOUND.parts, late), unclaimed=(unknown,)), TERMS
+        replace(SOUND, cards=(sick, lost), parts=(*SOUND.parts, late), unclaimed=(unknown,)), SETTINGS
     )
     assert snapshot.insight
     kinds = {problem.kind for problem in snapshot.insight.problems}

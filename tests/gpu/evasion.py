@@ -39,7 +39,7 @@ from podgpu.sources.nvml.source import NvmlSource  # noqa: E402
 from podgpu.sources.switches.watcher import Watcher  # noqa: E402
 from tests.gpu.switching.listening import Check, Listening  # noqa: E402
 from tests.gpu.work import Load, Tenant, at_work, balances, booked  # noqa: E402
-from tests.tree import TERMS  # noqa: E402
+from tests.tree import SETTINGS  # noqa: E402
 
 INTERVAL = float(os.environ.get("INTERVAL", "5"))
 SETTLED_SECONDS = 120.0  # from then on the books must be right
@@ -83,7 +83,7 @@ async def running(folder: Path, *, checks: bool) -> AsyncIterator[Running]:
         processor_time=ProcessorTime(partial(processor_time_us, Path("/proc"))),
     )
     sampler = NvmlSource(interval=INTERVAL, library=None, watched=attribution.watched)
-    agent = Agent(sampler, node="bench", interval=INTERVAL, terms=TERMS, attribution=attribution)
+    agent = Agent(sampler, node="bench", interval=INTERVAL, settings=SETTINGS, attribution=attribution)
     task = asyncio.create_task(agent.run())
     try:
         yield Running(agent, watcher, sampler)

@@ -28,7 +28,7 @@ from podgpu.kube.podresources import Allocated
 from podgpu.model import Allocation, PartStatus, Snapshot
 from podgpu.sources.nvml.source import NvmlSource
 from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked, fresh, memory_of_nvidia_smi
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 SECONDS = 20.0
 A, B = Tenant("a", "tensor", 0.5, 0.0, 0.0), Tenant("b", "tensor", 0.03, 0.07, 0.5)
@@ -94,7 +94,7 @@ async def observe(loads: list[Load], folder: Path) -> tuple[Snapshot, Snapshot]:
         NvmlSource(interval=INTERVAL, library=None),
         node="bench",
         interval=INTERVAL,
-        terms=TERMS,
+        settings=SETTINGS,
         attribution=attribution,
     )
     running = asyncio.create_task(agent.run())

@@ -42,7 +42,7 @@ from tests.gpu.work import (  # noqa: E402
     memory_of_nvidia_smi,
 )
 from tests.looks.replay import Verdict, true_shares, verdict  # noqa: E402
-from tests.tree import TERMS  # noqa: E402
+from tests.tree import SETTINGS  # noqa: E402
 
 MINUTES = int(os.environ.get("MINUTES", "2"))
 SETS = os.environ.get("SETS", "tensor,tensor;tensor,mem;tensor,mem,infer")
@@ -82,7 +82,7 @@ async def watched(folder: Path) -> tuple[list[Minute], dict[int, int]]:
         NvmlSource(interval=INTERVAL, library=None),
         node="bench",
         interval=INTERVAL,
-        terms=TERMS,
+        settings=SETTINGS,
         attribution=attribution,
     )
     running = asyncio.create_task(agent.run())

@@ -24,7 +24,7 @@ from podgpu.model import (
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
-TERMS = InsightSettings(idle_after=600.0)
+SETTINGS = InsightSettings(idle_after=600.0)
 PRICED = InsightSettings(idle_after=600.0, prices=Prices(currency="EUR", gpu_hour={"NVIDIA H200": 4.0}))
 
 
@@ -60,7 +60,7 @@ def cluster(
     *cards: tuple[str, list[Tenant]],
     state: str = "fresh",
     model: str = "NVIDIA H200",
-    terms: InsightSettings = TERMS,
+    settings: InsightSettings = SETTINGS,
 ) -> Cluster:
     made = tuple(
         Card(
@@ -76,11 +76,11 @@ def cluster(
     )
     snapshot = Snapshot(node="alpha", taken_at=NOW, interval_seconds=5, version="1", cards=made)
     node = ClusterNode(name="alpha", state=state, snapshot=snapshot)
-    return reconclude(Cluster(taken_at=NOW, version="1", nodes=(node,)), terms)
+    return reconclude(Cluster(taken_at=NOW, version="1", nodes=(node,)), settings)
 
 
 def test_who_never_used_it_is_idle_since_the_pod_started() -> None:
-    [row] = idle_pods(cluster(("0", [tenant("train-0", share=0.5)]), terms=PRICED)).rows
+    [row] = idle_pods(cluster(("0", [tenant("train-0", share=0.5)]), settings=PRICED)).rows
     assert (row.namespace, row.pod, row.workload_kind, row.workload_name) == ("ml", "train-0", "Job", "train")
     assert (row.node, row.gpus, row.held_gpus) == ("alpha", ("0",), 0.5)
     assert (row.idle_since, row.idle_seconds, row.ever_used) == (NOW - 10 * HOUR, 10 * HOUR, False)
@@ -107,7 +107,7 @@ def test_all_gpus_of_a_pod_are_one_row() -> None:
         ("0", [tenant("train-0", used=3 * HOUR)]),
         ("1", [tenant("train-0", gpu="GPU-1", mig="MIG-1", share=0.125, used=2 * HOUR)]),
         ("2", [tenant("train-0", gpu="GPU-2", used=1.0)]),
-        terms=PRICED,
+        settings=PRICED,
     )
     [row] = idle_pods(found).rows
     assert row.gpus == ("0", "1/1g.18gb")
@@ -122,7 +122,7 @@ def test_a_store_remembers_what_the_agent_forgot() -> None:
     assert candidates(found) == dict.fromkeys(keys.values(), NOW - 10 * HOUR)
     # One was busy a minute before the agent started anew. The other's name was used by a pod that is long gone.
     last_use = {keys["train-0"]: NOW - 60, keys["web-0"]: NOW - 20 * HOUR}
-    [row] = idle_pods(with_last_use(found, last_use, TERMS)).rows
+    [row] = idle_pods(with_last_use(found, last_use, SETTINGS)).rows
     assert (row.pod, row.idle_seconds, row.ever_used) == ("web-0", 10 * HOUR, False)
 
 
@@ -137,14 +137,15 @@ def test_an_old_snapshot_says_nothing_about_now() -> None:
 
 
 def test_a_model_without_a_price_is_named_and_costs_nothing_known() -> None:
-    found = idle_pods(cluster(("0", [tenant("train-0")]), model="NVIDIA L4", terms=PRICED))
+    found = idle_pods(cluster(("0", [tenant("train-0")]), model="NVIDIA L4", settings=PRICED))
     assert found.unpriced == ("NVIDIA L4",)
     assert found.rows[0].cost is None
 
 
 def test_what_costs_most_comes_first() -> None:
     found = cluster(
-        ("0", [tenant("a-0", share=0.25), tenant("b-0", share=0.5), tenant("c-0", used=HOUR)]), terms=PRICED
+        ("0", [tenant("a-0", share=0.25), tenant("b-0", share=0.5), tenant("c-0", used=HOUR)]),
+        settings=PRICED,
     )
     assert [row.pod for row in idle_pods(found).rows] == ["b-0", "a-0", "c-0"]
 
@@ -160,8 +161,8 @@ def test_what_happened_before_the_agent_watched_is_not_known() -> None:
     (node,) = found.nodes
     assert node.snapshot
     just_started = replace(node.snapshot, watched_since=NOW - 60, insight=None)
-    found = reconclude(replace(found, nodes=(replace(node, snapshot=just_started),)), TERMS)
+    found = reconclude(replace(found, nodes=(replace(node, snapshot=just_started),)), SETTINGS)
     assert (idle_pods(found).rows, idle_pods(found).unknown) == ((), 1)
     watched = replace(node.snapshot, watched_since=NOW - 2 * HOUR, insight=None)
-    [row] = idle_pods(reconclude(replace(found, nodes=(replace(node, snapshot=watched),)), TERMS)).rows
+    [row] = idle_pods(reconclude(replace(found, nodes=(replace(node, snapshot=watched),)), SETTINGS)).rows
     assert row.idle_seconds == 2 * HOUR

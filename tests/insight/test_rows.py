@@ -10,7 +10,7 @@ from podgpu.insight.rows import VIEWS, SummaryRow
 from podgpu.insight.selection import EVERYTHING, PodSelection, label_tests
 from podgpu.model import Cluster, ClusterNode
 from tests.cluster.nodes import card, fresh, tenant
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 from tests.views.quirks import IDLER, LLAMA, SNAPSHOT
 
 
@@ -101,7 +101,7 @@ def test_a_thousand_silent_nodes_are_one_problem() -> None:
     silent = tuple(
         ClusterNode(name=f"n{number}", state="failed", reason="deadline") for number in range(1000)
     )
-    found = reconclude(replace(ONE, nodes=silent), TERMS)
+    found = reconclude(replace(ONE, nodes=silent), SETTINGS)
     assert found.insight
     (problem,) = found.insight.problems
     assert (problem.text, problem.more) == ("n0 gives no numbers: deadline.", 999)

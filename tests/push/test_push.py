@@ -21,7 +21,7 @@ from podgpu.views.otlp import encode, rejection
 from tests.fakeapi.certificate import certificate
 from tests.fakeapi.patience import until
 from tests.push.fake_collector import FakeCollector
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 
 def taken(watts: float) -> Snapshot:
@@ -219,7 +219,7 @@ async def test_a_collector_that_is_down_and_comes_back_is_a_part_of_the_snapshot
     """The agent goes on reading and publishing; only the state of the push changes."""
     async with FakeCollector() as first:
         port = first.port
-    agent = Agent(Steady(), node="n", interval=0.05, terms=TERMS)
+    agent = Agent(Steady(), node="n", interval=0.05, settings=SETTINGS)
     agent.attach(made(agent, f"http://127.0.0.1:{port}"))
     loop = asyncio.create_task(agent.run())
 

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from podgpu.insight import conclude
 from tests.serve.rig import StubNode, connected, fetch, make_snapshot, serving
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 
 async def test_rows_are_served_by_kind() -> None:
     node = StubNode()
-    node.current = conclude(make_snapshot(), TERMS)
+    node.current = conclude(make_snapshot(), SETTINGS)
     async with serving(node) as server:
         found = await fetch(server, "/api/v1/rows?by=gpus")
         packed = await fetch(server, "/api/v1/rows?by=gpus", Accept_Encoding="gzip")

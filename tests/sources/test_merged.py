@@ -11,7 +11,7 @@ from podgpu.model import SEES_ALL, Device, Fault, Gpu, Instance, MigInstance, Re
 from podgpu.sources.dcgm.reading import read
 from podgpu.sources.merged import FRESH_CYCLES, PATIENCE, Merged
 from tests.sources.dcgm.exporter import recorded
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 UUID = "GPU-34319582-d595-d1c7-d1d2-179bcfa61660"
 
@@ -179,7 +179,7 @@ async def test_errors_of_the_second_are_counted_under_its_name_and_once() -> Non
     first, second = nvml(), dcgm()
     first.report = msgspec.structs.replace(first.report, errors={"implausible_value": 1})
     second.report = msgspec.structs.replace(second.report, errors={"contradiction": 3})
-    agent = Agent(Merged(first, second), node="n", interval=5.0, terms=TERMS)
+    agent = Agent(Merged(first, second), node="n", interval=5.0, settings=SETTINGS)
     await agent.cycle()
     second.delay = 60
     await agent.cycle()

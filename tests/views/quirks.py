@@ -22,7 +22,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
-from tests.tree import TERMS, card, held
+from tests.tree import SETTINGS, card, held
 from tests.views import hardware
 
 GIB = hardware.GIB
@@ -372,7 +372,7 @@ SNAPSHOT = conclude(
             ErrorCount(source="podresources", reason="no_socket", count=18),
         ),
     ),
-    TERMS,
+    SETTINGS,
 )
 
 DROPPED = {"podgpu_gpu_clock_event": 42}

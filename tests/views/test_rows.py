@@ -12,11 +12,11 @@ from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, Prices
 from podgpu.views.rows import KINDS, document
 from tests.cluster.nodes import card, fresh, tenant
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 BUSY = fresh("gpu-a", card("GPU-a", tenant("ml/train", 0.5)))
 SHARED = fresh("gpu-b", card("GPU-b", tenant("web/serve", 0.2), tenant("web/other", 0.5, idle=True)))
-CLUSTER = reconclude(Cluster(taken_at=1_700_000_000.0, version="1.0", nodes=(BUSY, SHARED)), TERMS)
+CLUSTER = reconclude(Cluster(taken_at=1_700_000_000.0, version="1.0", nodes=(BUSY, SHARED)), SETTINGS)
 
 
 @pytest.mark.parametrize("by", list(rows.VIEWS))
@@ -32,8 +32,8 @@ def test_a_document_has_the_rows_of_top(by: str) -> None:
 
 
 def test_a_document_of_idle_holders_is_that_of_podgpu_idle() -> None:
-    terms = InsightSettings(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 2.0}))
-    cluster = reconclude(CLUSTER, terms)
+    settings = InsightSettings(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 2.0}))
+    cluster = reconclude(CLUSTER, settings)
     found, wanted = json.loads(document(cluster, "idle")), idle_pods(cluster)
     assert tuple(msgspec.convert(one, IdleRow) for one in found["rows"]) == wanted.rows != ()
     assert (found["unknown"], found["unread"], found["currency"]) == (wanted.unknown, [], "EUR")

@@ -45,12 +45,12 @@ class Agent(SnapshotFeed):
         *,
         node: str,
         interval: float,
-        terms: InsightSettings,
+        settings: InsightSettings,
         attribution: Attribution | None = None,
         address: str = "",
     ) -> None:
         self.ready = False
-        self._terms = terms
+        self._settings = settings
         # What a simulated node did before is known to its simulator.
         self._watched_since = None if source.demo else time.time()
         self.supervisor = Supervisor(self._show_failure)
@@ -190,14 +190,14 @@ class Agent(SnapshotFeed):
                 (status, *report.parts, *attributed.parts, *(one.status() for one in self._companions))
             ),
         )
-        return conclude(snapshot, self._terms)
+        return conclude(snapshot, self._settings)
 
     def _show_failure(self) -> None:
         """Say at once that a task has failed: the next reading may never come."""
         last = self.snapshot
         parts = self.supervisor.shown(last.parts)
         shown = msgspec.structs.replace(last, parts=parts, errors=self._error_counts())
-        self.publish(conclude(shown, self._terms))
+        self.publish(conclude(shown, self._settings))
 
     def _expire_at(self, when: float) -> None:
         """Set the alarm for the time from which the snapshot must not be served any more."""
@@ -213,7 +213,7 @@ class Agent(SnapshotFeed):
             fresh = {part.name for part in stale.parts}
             others = [part for part in last.parts if part.name not in fresh]
             shown = msgspec.structs.replace(stale, parts=(*stale.parts, *others), errors=last.errors)
-            self.publish(conclude(shown, self._terms))
+            self.publish(conclude(shown, self._settings))
 
     def _count_errors(self, report: Report, attributed: Attributed) -> None:
         """Count what nobody else does: the parts of attribution keep their own counts."""

@@ -5,5 +5,5 @@ from podgpu.config.price import PriceOptions
 from podgpu.insight import InsightSettings
 
 
-def insight_terms(config: Config) -> InsightSettings:
+def insight_settings(config: Config) -> InsightSettings:
     return InsightSettings(idle_after=config.idle_after, prices=config.of(PriceOptions).price)

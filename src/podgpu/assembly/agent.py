@@ -10,7 +10,7 @@ from podgpu.agent.loop import Agent, BackgroundPart
 from podgpu.agent.playback import Playback
 from podgpu.agent.sampling_checks import ProcessorTime
 from podgpu.agent.switch_log import SwitchLogs
-from podgpu.assembly import insight_terms, machine
+from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import open_api_server
 from podgpu.config import Config
 from podgpu.errors import UserError
@@ -45,7 +45,7 @@ def open_agent(config: Config, attribution: Attribution | None = None) -> Agent 
         source,
         node=machine.node_name(config),
         interval=config.interval,
-        terms=insight_terms(config),
+        settings=insight_settings(config),
         attribution=attribution,
         address="" if source.demo else machine.address(),
     )
@@ -57,15 +57,15 @@ def open_playback(config: Config) -> Playback | None:
     if play is None:
         return None
 
-    terms = insight_terms(config)
+    settings = insight_settings(config)
 
     def take(document: bytes) -> Snapshot:
-        return _of_node(document, config.node_name, terms)
+        return _of_node(document, config.node_name, settings)
 
     return Playback(play(config.of), take)
 
 
-def _of_node(document: bytes, wanted: str | None, terms: InsightSettings) -> Snapshot:
+def _of_node(document: bytes, wanted: str | None, settings: InsightSettings) -> Snapshot:
     found = {one.name: one.snapshot for one in json.decode(document).nodes if one.snapshot}
     if wanted is None and len(found) == 1:
         (snapshot,) = found.values()
@@ -75,7 +75,7 @@ def _of_node(document: bytes, wanted: str | None, terms: InsightSettings) -> Sna
         names = ", ".join(sorted(found)[:5]) or "none at this moment"
         raise UserError(f"the recording has these nodes: {names}; choose one with --node-name")
     return replace(
-        snapshot if snapshot.insight else conclude(snapshot, terms, has_books=False), replayed=True
+        snapshot if snapshot.insight else conclude(snapshot, settings, has_books=False), replayed=True
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from podgpu import sharing
-from podgpu.assembly import insight_terms, machine
+from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import check_access, open_api_server, open_cluster_api
 from podgpu.assembly.exporter import open_exporter
 from podgpu.cluster.agents.agent import AgentReader
@@ -119,7 +119,7 @@ def _of_store(config: Config, chosen: ClusterOptions, store: StoreSurvey) -> Ope
         store,
         store.open_reader,
         interval=chosen.interval,
-        terms=insight_terms(config),
+        settings=insight_settings(config),
         name=chosen.name or "",
     )
     return OpenCluster(loop, history=_history(config, store))
@@ -139,7 +139,7 @@ def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreSurvey | N
         BackedSurvey(agents, store) if store else agents,
         open_reader,
         interval=chosen.interval,
-        terms=insight_terms(config),
+        settings=insight_settings(config),
         name=chosen.name or "",
     )
     return OpenCluster(loop, client, history=_history(config, store))
@@ -170,7 +170,7 @@ def _of_kubernetes(
         BackedSurvey(pods, store) if store else pods,
         open_reader,
         interval=chosen.interval,
-        terms=insight_terms(config),
+        settings=insight_settings(config),
         name=chosen.name or "",
         given=given,
     )

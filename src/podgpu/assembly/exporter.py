@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
-from podgpu.assembly import insight_terms
+from podgpu.assembly import insight_settings
 from podgpu.catalog.agent_parts import APISERVER
 from podgpu.cluster.given import KubeGiven
 from podgpu.cluster.pages import ProxyPages
@@ -73,7 +73,7 @@ def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | N
         pod_labels=config.kube_pod_labels,
     )
     agent = Agent(
-        source, node=place.node, interval=interval, terms=insight_terms(config), attribution=attribution
+        source, node=place.node, interval=interval, settings=insight_settings(config), attribution=attribution
     )
     return ExporterReader(place, agent)
 

@@ -60,25 +60,25 @@ def _show(
     from podgpu.insight import reconclude
     from podgpu.insight.idle import idle_pods, with_last_use
 
-    terms = _terms(config, least, cluster)
-    cluster = reconclude(cluster, terms)
+    settings = _settings(config, least, cluster)
+    cluster = reconclude(cluster, settings)
     last_use, problems = _remembered(config, cluster, chosen)
     if last_use:
-        cluster = with_last_use(cluster, last_use, terms)
+        cluster = with_last_use(cluster, last_use, settings)
     found = idle_pods(cluster, chosen)
-    show(sheet(found, cluster, terms.prices.currency if terms.prices else "", arguments), arguments)
+    show(sheet(found, cluster, settings.prices.currency if settings.prices else "", arguments), arguments)
     problems += _missing(found)
     for text in problems:
         print(f"! {text}", file=sys.stderr)
     return INCOMPLETE if problems else 0
 
 
-def _terms(config: Config, least: float | None, cluster: "Cluster") -> "InsightSettings":
+def _settings(config: Config, least: float | None, cluster: "Cluster") -> "InsightSettings":
     """What the user asks for counts; else what the agents, or the cluster, concluded on."""
-    from podgpu.assembly import insight_terms
+    from podgpu.assembly import insight_settings
     from podgpu.insight import InsightSettings, settings_of
 
-    own = insight_terms(config)
+    own = insight_settings(config)
     theirs = settings_of(cluster.insight) if cluster.insight else own
     return InsightSettings(
         idle_after=theirs.idle_after if least is None else least, prices=own.prices or theirs.prices

@@ -56,7 +56,7 @@ class ClusterLoop:
         open_reader: Callable[[Place], Reader],
         *,
         interval: float,
-        terms: InsightSettings,
+        settings: InsightSettings,
         name: str = "",
         given: Given | None = None,
         at_once: int = AT_ONCE,
@@ -67,7 +67,7 @@ class ClusterLoop:
         self._looked_at = time.monotonic()
         self._survey = survey
         self._open_reader = open_reader
-        self._terms = terms
+        self._settings = settings
         self._name = name
         self._given = given
         self._turns = asyncio.Semaphore(at_once)
@@ -104,7 +104,7 @@ class ClusterLoop:
             raise UserError(f"nobody reads the GPUs of a node {name!r}; /api/v1/cluster lists the nodes")
         chosen = next((one for one in stations if is_fresh(one.look(now), self.interval)), stations[0])
         try:
-            return concluded(await chosen.reader.full(), self._terms, has_books=True)
+            return concluded(await chosen.reader.full(), self._settings, has_books=True)
         except ReadFault as fault:
             raise UserError(f"{name}: {fault.detail}; {REASONS[fault.reason]}") from None
 
@@ -179,7 +179,7 @@ class ClusterLoop:
             await self._stations.pop(place).reader.close()
         for place in places:
             if place not in self._stations:
-                self._stations[place] = Station(place, self._open_reader(place), self._terms, self._log)
+                self._stations[place] = Station(place, self._open_reader(place), self._settings, self._log)
 
     def _publish(self) -> None:
         allocated = self._given.allocated() if self._given else Allocated()
@@ -206,7 +206,7 @@ class ClusterLoop:
             parts=parts,
             errors=errors,
         )
-        self._feed.publish(conclude_cluster(cluster, self._terms))
+        self._feed.publish(conclude_cluster(cluster, self._settings))
 
     def _claims(self, name: str) -> tuple[list[Station], list[Station]]:
         """Return who reports the node, and who stands in for them."""
@@ -244,7 +244,7 @@ class ClusterLoop:
         is_known_alike = self._known.get(name) is known.get(name)
         if before is not None and is_known_alike and is_unchanged(before, look, self.interval):
             return before
-        now = conclude_node(stand(name, look, known.get(name), self.interval), self._terms)
+        now = conclude_node(stand(name, look, known.get(name), self.interval), self._settings)
         return before if before is not None and before.snapshot is now.snapshot and before == now else now
 
 

@@ -12,12 +12,12 @@ from podgpu.model import Snapshot
 
 
 class Station:
-    """`snapshot` is concluded; it is the reader's own object where its agent did that on the same terms."""
+    """`snapshot` is concluded; it is the reader's own object where its agent did that with the same settings."""
 
-    def __init__(self, place: Place, reader: Reader, terms: InsightSettings, node_log: NodeLog) -> None:
+    def __init__(self, place: Place, reader: Reader, settings: InsightSettings, node_log: NodeLog) -> None:
         self.place = place
         self.reader = reader
-        self._terms = terms
+        self._settings = settings
         self._read: Snapshot | None = None
         self.snapshot: Snapshot | None = None
         self.fault: ReadFault | None = None
@@ -38,7 +38,7 @@ class Station:
         try:
             snapshot = await self.reader.read()
             is_new = snapshot is not self._read
-            judged = concluded(snapshot, self._terms) if is_new else self.snapshot
+            judged = concluded(snapshot, self._settings) if is_new else self.snapshot
         except ReadFault as fault:
             self._failed(fault)
         except Exception as error:  # one node must not stop the others

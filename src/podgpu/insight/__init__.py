@@ -24,36 +24,36 @@ __all__ = [
 ]
 
 
-def conclude(snapshot: Snapshot, terms: InsightSettings, *, has_books: bool = True) -> Snapshot:
+def conclude(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool = True) -> Snapshot:
     """Return the snapshot with what follows from it. `has_books`: whether everything that was booked is in it."""
-    judged = replace(snapshot, cards=tuple([_card(card, snapshot, terms) for card in snapshot.cards]))
-    found = problems.all_of_snapshot(judged, terms, has_books=has_books)
+    judged = replace(snapshot, cards=tuple([_card(card, snapshot, settings) for card in snapshot.cards]))
+    found = problems.all_of_snapshot(judged, settings, has_books=has_books)
     titled = replace(judged, cards=_with_titles(judged.cards, found))
-    return replace(titled, insight=_insight(cards_of_snapshot(titled), found, terms))
+    return replace(titled, insight=_insight(cards_of_snapshot(titled), found, settings))
 
 
-def concluded(snapshot: Snapshot, terms: InsightSettings, *, has_books: bool = False) -> Snapshot:
-    """Conclude from what others sent. What they concluded on the same terms stands as it is: the same object.
+def concluded(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool = False) -> Snapshot:
+    """Conclude from what others sent. What they concluded with the same settings stands as it is: the same object.
 
     A document for many nodes leaves out those that ended, and so does a store: their books say nothing.
     """
-    if _is_concluded(snapshot, terms):
+    if _is_concluded(snapshot, settings):
         return snapshot
-    return conclude(snapshot, terms, has_books=has_books and not snapshot.stored)
+    return conclude(snapshot, settings, has_books=has_books and not snapshot.stored)
 
 
-def conclude_node(node: ClusterNode, terms: InsightSettings) -> ClusterNode:
+def conclude_node(node: ClusterNode, settings: InsightSettings) -> ClusterNode:
     """Return the node with what follows: the same object if it is fresh and concluded already."""
     if node.snapshot is None:
         return node
-    snapshot = concluded(node.snapshot, terms)
+    snapshot = concluded(node.snapshot, settings)
     if node.state == "fresh":
         return node if snapshot is node.snapshot else replace(node, snapshot=snapshot, insight=None)
     judged = replace(node, snapshot=snapshot)
-    return replace(judged, insight=_insight(cards_of_node(judged), (), terms))
+    return replace(judged, insight=_insight(cards_of_node(judged), (), settings))
 
 
-def conclude_cluster(cluster: Cluster, terms: InsightSettings) -> Cluster:
+def conclude_cluster(cluster: Cluster, settings: InsightSettings) -> Cluster:
     """Return the cluster with what follows from its nodes, which are concluded already."""
     own = [node.concluded for node in cluster.nodes]
     known = [insight for insight in own if insight is not None]
@@ -65,50 +65,50 @@ def conclude_cluster(cluster: Cluster, terms: InsightSettings) -> Cluster:
     return replace(
         cluster,
         insight=Insight(
-            idle_after_seconds=terms.idle_after,
+            idle_after_seconds=settings.idle_after,
             sums=sums.added(insight.sums for insight in known),
             namespaces=_most_first(groups),
             problems=tuple(problems.of_cluster(cluster)),
-            currency=terms.prices.currency if terms.prices else "",
+            currency=settings.prices.currency if settings.prices else "",
             prices={model: price for insight in known for model, price in insight.prices.items()},
         ),
     )
 
 
-def reconclude(cluster: Cluster, terms: InsightSettings) -> Cluster:
-    """Conclude everything on other terms than those that the documents came with."""
-    nodes = tuple([conclude_node(node, terms) for node in cluster.nodes])
-    return conclude_cluster(replace(cluster, nodes=nodes), terms)
+def reconclude(cluster: Cluster, settings: InsightSettings) -> Cluster:
+    """Conclude everything with other settings than those that the documents came with."""
+    nodes = tuple([conclude_node(node, settings) for node in cluster.nodes])
+    return conclude_cluster(replace(cluster, nodes=nodes), settings)
 
 
-def ensured(cluster: Cluster, terms: InsightSettings) -> Cluster:
-    """Keep what others concluded, on whatever terms, and conclude the rest: older agents conclude nothing."""
+def ensured(cluster: Cluster, settings: InsightSettings) -> Cluster:
+    """Keep what others concluded, with whatever settings, and conclude the rest: older agents conclude nothing."""
     theirs = cluster.insight or next((node.concluded for node in cluster.nodes if node.concluded), None)
-    kept = settings_of(theirs) if theirs else terms
+    kept = settings_of(theirs) if theirs else settings
     nodes = tuple([node if node.concluded else conclude_node(node, kept) for node in cluster.nodes])
     return conclude_cluster(replace(cluster, nodes=nodes), kept)
 
 
 def settings_of(insight: Insight) -> InsightSettings:
-    """Return the terms that somebody else concluded on."""
+    """Return the settings behind an insight that was made elsewhere."""
     prices = Prices(currency=insight.currency, gpu_hour=insight.prices) if insight.currency else None
     return InsightSettings(idle_after=insight.idle_after_seconds, prices=prices)
 
 
-def _is_concluded(snapshot: Snapshot, terms: InsightSettings) -> bool:
-    """Whether its insight is what these terms would give."""
+def _is_concluded(snapshot: Snapshot, settings: InsightSettings) -> bool:
+    """Whether its insight is what these settings would give."""
     insight = snapshot.insight
-    if insight is None or insight.idle_after_seconds != terms.idle_after:
+    if insight is None or insight.idle_after_seconds != settings.idle_after:
         return False
-    return insight.prices == _prices(snapshot.cards, terms.prices) and (
-        terms.prices is None or insight.currency == terms.prices.currency
+    return insight.prices == _prices(snapshot.cards, settings.prices) and (
+        settings.prices is None or insight.currency == settings.prices.currency
     )
 
 
-def _card(card: Card, snapshot: Snapshot, terms: InsightSettings) -> Card:
+def _card(card: Card, snapshot: Snapshot, settings: InsightSettings) -> Card:
     card = with_use(card)
     tenants = [
-        replace(tenant, holding=holding(tenant, card, snapshot.taken_at, snapshot.watched_since, terms))
+        replace(tenant, holding=holding(tenant, card, snapshot.taken_at, snapshot.watched_since, settings))
         for tenant in card.tenants
     ]
     return replace(card, tenants=tuple(tenants))
@@ -126,16 +126,16 @@ def _with_titles(cards: tuple[Card, ...], found: Iterable[Problem]) -> tuple[Car
     )
 
 
-def _insight(cards: Sequence[NodeCard], found: Iterable[Problem], terms: InsightSettings) -> Insight:
+def _insight(cards: Sequence[NodeCard], found: Iterable[Problem], settings: InsightSettings) -> Insight:
     by_name = sums.grouped(placements(cards), _namespace)
     groups = [Group(name=name, sums=sums.of_placements(own)) for name, own in by_name.items()]
     return Insight(
-        idle_after_seconds=terms.idle_after,
+        idle_after_seconds=settings.idle_after,
         sums=sums.of_cards(cards),
         namespaces=_most_first(groups),
         problems=tuple(problems.folded(found)),
-        currency=terms.prices.currency if terms.prices else "",
-        prices=_prices((on.card for on in cards), terms.prices),
+        currency=settings.prices.currency if settings.prices else "",
+        prices=_prices((on.card for on in cards), settings.prices),
     )
 
 

@@ -74,7 +74,7 @@ def candidates(cluster: Cluster, chosen: PodSelection = EVERYTHING) -> dict[Plac
     return {key_of(place): place.tenant.held_since or 0.0 for place in _idle(cluster, chosen)}
 
 
-def with_last_use(cluster: Cluster, last_use: Mapping[PlaceKey, float], terms: InsightSettings) -> Cluster:
+def with_last_use(cluster: Cluster, last_use: Mapping[PlaceKey, float], settings: InsightSettings) -> Cluster:
     """Conclude again with what a store remembers of the last use: an agent forgets it when it starts anew."""
 
     def of_tenant(tenant: Tenant, card: Card, node: str) -> Tenant:
@@ -92,9 +92,9 @@ def with_last_use(cluster: Cluster, last_use: Mapping[PlaceKey, float], terms: I
             return node
         cards = tuple([of_card(card, node.snapshot.node) for card in node.snapshot.cards])
         told = replace(node.snapshot, cards=cards, insight=None)
-        return conclude_node(replace(node, snapshot=told), terms)
+        return conclude_node(replace(node, snapshot=told), settings)
 
-    return conclude_cluster(replace(cluster, nodes=tuple(map(of_node, cluster.nodes))), terms)
+    return conclude_cluster(replace(cluster, nodes=tuple(map(of_node, cluster.nodes))), settings)
 
 
 def key_of(place: Placement) -> PlaceKey:

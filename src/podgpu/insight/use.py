@@ -29,13 +29,13 @@ class InsightSettings(Struct, frozen=True, kw_only=True):
 
 
 def holding(
-    tenant: Tenant, card: Card, now: float, watched_since: float | None, terms: InsightSettings
+    tenant: Tenant, card: Card, now: float, watched_since: float | None, settings: InsightSettings
 ) -> Holding | None:
     """Return None if the tenant holds nothing."""
     if not is_holder(tenant):
         return None
-    state, evidence, since = _judged(tenant, card, now, watched_since, terms.idle_after)
-    cost = hourly_cost(tenant, card, terms.prices)
+    state, evidence, since = _judged(tenant, card, now, watched_since, settings.idle_after)
+    cost = hourly_cost(tenant, card, settings.prices)
     return Holding(state=state, evidence=evidence, since=since, cost_per_hour=cost)
 
 

@@ -21,7 +21,7 @@ from tests.fakeapi.server import FakeApi
 from tests.fakekubelet.kubelet import FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import given
 from tests.fakenvml.fake_node import FakeNode, h200
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 LIST = "/v1.PodResourcesLister/List"
 OUTAGE_SECONDS = 3.0
@@ -181,7 +181,7 @@ class OnceOnly:
 async def test_a_reading_that_grew_too_old_loses_its_cards_and_keeps_its_counts() -> None:
     kubelet = StillPods(())
     attribution = Attribution(interval=0.05, pod_sources=[kubelet])
-    agent = Agent(OnceOnly(), node="n", interval=0.05, terms=TERMS, attribution=attribution)
+    agent = Agent(OnceOnly(), node="n", interval=0.05, settings=SETTINGS, attribution=attribution)
     await agent.cycle()
     assert agent.snapshot.cards
     snapshot = await asyncio.wait_for(agent.changed(agent.snapshot), 5.0)

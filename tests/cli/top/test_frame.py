@@ -14,7 +14,7 @@ from podgpu.insight import reconclude
 from podgpu.insight.rows import SummaryItem
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, PendingPod, Use
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 from tests.views.quirks import SNAPSHOT
 
 NODE = ClusterNode(name=SNAPSHOT.node, state="fresh", origin="agent", snapshot=SNAPSHOT)
@@ -26,7 +26,7 @@ CLUSTER = reconclude(
         nodes=(NODE, SILENT),
         pending=(PendingPod(namespace="ml", name="waits", asks={"nvidia.com/gpu": "4"}),),
     ),
-    TERMS,
+    SETTINGS,
 )
 BOARD = Board(CLUSTER, EVERYTHING)
 
@@ -64,7 +64,7 @@ def test_what_is_wrong_comes_first() -> None:
 
 def test_a_view_that_is_cut_off_says_so_before_all_else() -> None:
     fault = Fault(reason="unreachable", detail="http://gpu-1 refuses the connection")
-    cut_off = reconclude(replace(CLUSTER, parts=(PartStatus(name="view", up=False, fault=fault),)), TERMS)
+    cut_off = reconclude(replace(CLUSTER, parts=(PartStatus(name="view", up=False, fault=fault),)), SETTINGS)
     lines = as_text(frame(Board(cut_off, EVERYTHING), State(), 80, 20).lines)
     assert lines[0].startswith("! http://gpu-1 refuses the connection")
     assert any("llama-0" in line for line in lines)

@@ -19,7 +19,7 @@ from podgpu.model import Cluster, ClusterNode
 from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from tests.serve.rig import StubNode, serving
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 from tests.views.quirks import SNAPSHOT
 
 CLUSTER = Cluster(
@@ -54,7 +54,7 @@ def reply(body: bytes, status: str = "200 OK") -> bytes:
 
 async def seen_at(url: str, patience: float = 10.0, /, **login: Any) -> WebView:
     return await asyncio.to_thread(
-        lambda: WebView(DocumentClient(url, LoginOptions(**login), patience), TERMS)
+        lambda: WebView(DocumentClient(url, LoginOptions(**login), patience), SETTINGS)
     )
 
 

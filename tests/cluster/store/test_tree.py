@@ -7,7 +7,7 @@ from podgpu.cluster.store.nodes import WANTED
 from podgpu.cluster.store.rows import NodeRows
 from podgpu.cluster.store.tree import snapshot
 from podgpu.model import Snapshot
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 NOW = 1_800_000_000.0
 CARD = {"node": "a", "gpu": "0", "uuid": "GPU-1"}
@@ -23,13 +23,13 @@ def read(**values: float) -> Snapshot:
         "podgpu_container_allocated_ratio": 1.0,
         "podgpu_container_processes": 1.0,
         "podgpu_container_sm_utilization_ratio": 0.0,
-        "podgpu_container_held_since_timestamp_seconds": NOW - 10 * TERMS.idle_after,
+        "podgpu_container_held_since_timestamp_seconds": NOW - 10 * SETTINGS.idle_after,
         **values,
     }
     for name, value in series.items():
         rows.add(name, POD if "container" in name else CARD, value)
         assert WANTED.fullmatch(name), f"nobody asks the store for {name}"
-    return insight.conclude(snapshot(rows, taken_at=NOW, interval=5.0), TERMS)
+    return insight.conclude(snapshot(rows, taken_at=NOW, interval=5.0), SETTINGS)
 
 
 def test_it_says_that_it_comes_from_a_store() -> None:

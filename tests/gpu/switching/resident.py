@@ -17,7 +17,7 @@ from tests.gpu.switching.listening import Check
 from tests.gpu.tenants import band_of, truth
 from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked
 from tests.looks.replay import true_shares
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 LONGEST = 100.0  # seconds until there must be a full minute
 TENANTS = (Tenant("agent-0", "tensor", 0.5, 0.0, 0.0), Tenant("agent-1", "tensor", 0.03, 0.07, 0.5))
@@ -43,7 +43,7 @@ async def _watched(folder: Path) -> tuple[Snapshot, bool, float]:
         switch_logs=SwitchLogs(Watcher(), always=False),
     )
     sampler = NvmlSource(interval=INTERVAL, library=None, watched=attribution.watched)
-    agent = Agent(sampler, node="bench", interval=INTERVAL, terms=TERMS, attribution=attribution)
+    agent = Agent(sampler, node="bench", interval=INTERVAL, settings=SETTINGS, attribution=attribution)
     running = asyncio.create_task(agent.run())
     snapshot, deadline = agent.snapshot, time.monotonic() + LONGEST
     while time.monotonic() < deadline:

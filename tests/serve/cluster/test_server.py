@@ -23,7 +23,7 @@ from podgpu.views.cluster.json import decode
 from tests.cluster.nodes import card, fresh, snapshot, tenant
 from tests.fakeapi.patience import until
 from tests.serve.rig import Answer, connected
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 A = fresh("gpu-a", card("GPU-a", tenant("ml/train", 0.5)))
 B = fresh("gpu-b", card("GPU-b", tenant("web/serve")))
@@ -38,7 +38,7 @@ CLUSTER = reconclude(
         nodes=(A, B, LOST),
         pending=(PendingPod(namespace="ml", name="waits", asks={"nvidia.com/gpu": "2"}),),
     ),
-    TERMS,
+    SETTINGS,
 )
 
 

@@ -21,7 +21,7 @@ from podgpu.sources.dcgm.source import DcgmPages
 from tests.agent.stage import check_balance
 from tests.agent.test_attribution import Kubelet
 from tests.sources.dcgm.exporter import FakeExporter, recorded
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 INTERVAL = 0.05
 HELD = 'container="main",namespace="ns"'
@@ -49,7 +49,7 @@ async def agent_over(exporter: FakeExporter, kubelet: Kubelet | None = None) -> 
 
     source = DcgmPages(find, PageClient(timeout=5.0, max_bytes=1 << 20))
     attribution = Attribution(interval=5.0, allocations=kubelet, processes=Procfs(Path("/proc")))
-    agent = Agent(source, node="n", interval=5.0, terms=TERMS, attribution=attribution)
+    agent = Agent(source, node="n", interval=5.0, settings=SETTINGS, attribution=attribution)
     try:
         yield agent
     finally:

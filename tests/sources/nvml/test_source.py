@@ -17,7 +17,7 @@ from podgpu.sources import parent
 from podgpu.sources.nvml.source import NvmlSource
 from tests.fakeapi.patience import until
 from tests.fakenvml.fake_node import FakeFault, FakeNode, environment, h200, make_processes
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 MISMATCH = pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH
 HANG = FakeFault("hang", call="nvmlDeviceGetUtilizationRates", device=1)
@@ -73,7 +73,7 @@ def reasons(report: Report) -> list[str]:
 
 
 async def test_a_release_cuts_a_reading_short(stage: Stage) -> None:
-    agent = Agent(stage(two_gpus(HANG)), node="n", interval=60.0, terms=TERMS)
+    agent = Agent(stage(two_gpus(HANG)), node="n", interval=60.0, settings=SETTINGS)
     running, before = asyncio.create_task(agent.run()), agent.snapshot
     await asyncio.sleep(0.5)
     assert await agent.release(60)

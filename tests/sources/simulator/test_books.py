@@ -9,7 +9,7 @@ from podgpu.assembly.agent import open_attribution
 from podgpu.config import Config
 from podgpu.model import Card, Snapshot
 from podgpu.sources.simulator.source import Simulator
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 
 SECONDS = 130
 
@@ -26,7 +26,11 @@ async def played(interval: float) -> AsyncIterator[Snapshot]:
     clock = Clock()
     attribution = open_attribution(Config(source="simulator", interval=interval))
     agent = Agent(
-        Simulator(seed=1, clock=clock), node="demo", interval=interval, terms=TERMS, attribution=attribution
+        Simulator(seed=1, clock=clock),
+        node="demo",
+        interval=interval,
+        settings=SETTINGS,
+        attribution=attribution,
     )
     while clock.now < SECONDS:
         await agent.cycle()

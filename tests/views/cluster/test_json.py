@@ -8,7 +8,7 @@ from podgpu.insight import reconclude
 from podgpu.model import Cluster, ClusterNode, PendingPod, Written
 from podgpu.views.cluster import json
 from podgpu.views.json import encode as encode_snapshot
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 from tests.views.quirks import BUSY, EVIL, PODS, SNAPSHOT, SPLIT, STUCK
 
 NODE = msgspec.structs.replace(
@@ -32,7 +32,7 @@ CLUSTER = Cluster(
 
 
 def test_a_cluster_comes_back_as_it_was() -> None:
-    concluded = reconclude(CLUSTER, TERMS)
+    concluded = reconclude(CLUSTER, SETTINGS)
     assert json.decode(json.encode(concluded)) == concluded
 
 

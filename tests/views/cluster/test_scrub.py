@@ -12,7 +12,7 @@ from podgpu.views.cluster import scrub
 from podgpu.views.cluster.json import encode
 from podgpu.views.cluster.scrub import Scrubber
 from podgpu.views.why import pod_names
-from tests.tree import TERMS
+from tests.tree import SETTINGS
 from tests.views.quirks import SNAPSHOT
 
 CLUSTER = reconclude(
@@ -28,7 +28,7 @@ CLUSTER = reconclude(
         ),
         parts=(PartStatus(name="api", up=False, fault=Fault(reason="tls", detail="https://secret")),),
     ),
-    TERMS,
+    SETTINGS,
 )
 # Whatever a person, a company or a machine may be found by.
 NAMES = re.compile(

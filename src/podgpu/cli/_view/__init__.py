@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
-from podgpu.assembly import insight_terms
+from podgpu.assembly import insight_settings
 from podgpu.cluster.agents.options import LoginOptions
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS, ClusterOptions, Config, Terminal
@@ -68,7 +68,7 @@ def open_view(config: Config) -> View:
     if play is not None:
         from podgpu.cli._view.replay import ReplayView
 
-        return ReplayView(play(config.of), insight_terms(config))
+        return ReplayView(play(config.of), insight_settings(config))
     url = config.of(Terminal).url
     if url is not None:
         return _web(config, url)
@@ -88,7 +88,7 @@ def _web(config: Config, url: str) -> View:
     from podgpu.cli._view.client import DocumentClient
     from podgpu.cli._view.web import WebView
 
-    return WebView(DocumentClient(url, config.of(LoginOptions)), insight_terms(config))
+    return WebView(DocumentClient(url, config.of(LoginOptions)), insight_settings(config))
 
 
 def _reader(config: Config) -> View:

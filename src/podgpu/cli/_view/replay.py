@@ -14,9 +14,9 @@ _MOST_WAIT_SECONDS = 0.1  # a key may pause it at any time
 
 
 class ReplayView:
-    def __init__(self, player: Playing, terms: InsightSettings) -> None:
+    def __init__(self, player: Playing, settings: InsightSettings) -> None:
         self.player = player
-        self._terms = terms
+        self._settings = settings
         self._number = player.number
         self.cluster = self._taken()
 
@@ -50,4 +50,4 @@ class ReplayView:
             replace(one, snapshot=replace(one.snapshot, replayed=True)) if one.snapshot else one
             for one in cluster.nodes
         ]
-        return ensured(replace(cluster, replayed=True, nodes=tuple(nodes)), self._terms)
+        return ensured(replace(cluster, replayed=True, nodes=tuple(nodes)), self._settings)

@@ -29,9 +29,9 @@ class WebView:
 
     player = None
 
-    def __init__(self, client: DocumentClient, terms: InsightSettings) -> None:
+    def __init__(self, client: DocumentClient, settings: InsightSettings) -> None:
         self._client = client
-        self._terms = terms
+        self._settings = settings
         self._etag = ""
         self._asked_at = 0.0
         self._path = CLUSTER
@@ -97,15 +97,15 @@ class WebView:
             self.cluster = self._good
         except UserError as error:
             self._asked_at = time.monotonic()
-            self.cluster = ensured(_silent(self._good, str(error)), self._terms)
+            self.cluster = ensured(_silent(self._good, str(error)), self._settings)
 
     def _read(self, body: bytes, etag: str) -> Cluster:
         begun = time.monotonic()
         if self._path == CLUSTER:
             found, pause = cluster_json.decode(body), SLOWEST_SECONDS
-            cluster = found if found.insight else ensured(found, self._terms)
+            cluster = found if found.insight else ensured(found, self._settings)
         else:
-            cluster = ensured(of_one(self._concluded(body)), self._terms)
+            cluster = ensured(of_one(self._concluded(body)), self._settings)
             pause = min(max(_interval(cluster) / 2, QUICKEST_SECONDS), SLOWEST_SECONDS)
         self._asked_at = time.monotonic()
         self._pause = max(pause, REST * (self._asked_at - begun))
@@ -116,7 +116,9 @@ class WebView:
         """Older agents conclude nothing."""
         snapshot = json.decode(body)
         return (
-            snapshot if snapshot.insight else conclude(snapshot, self._terms, has_books=not snapshot.stored)
+            snapshot
+            if snapshot.insight
+            else conclude(snapshot, self._settings, has_books=not snapshot.stored)
         )
 
 

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def all_of_snapshot(snapshot: Snapshot, terms: InsightSettings, *, has_books: bool) -> list[Problem]:
+def all_of_snapshot(snapshot: Snapshot, settings: InsightSettings, *, has_books: bool) -> list[Problem]:
     """List the problems of a node, one by one. `has_books`: whether everything that was booked is in the snapshot."""
     on_cards = cards_of_snapshot(snapshot)
     found: list[Problem] = []
@@ -40,7 +40,7 @@ def all_of_snapshot(snapshot: Snapshot, terms: InsightSettings, *, has_books: bo
             for on in on_cards:
                 found += kind.of_card(on)
         if kind.of_snapshot is not None:
-            found += kind.of_snapshot(snapshot, terms)
+            found += kind.of_snapshot(snapshot, settings)
     return found
 
 

@@ -91,15 +91,15 @@ def _not_claimed(allocation: Allocation) -> str:
     return f"no sharing system knows {device}"
 
 
-def _idle(snapshot: Snapshot, terms: InsightSettings) -> Iterator[Problem]:
+def _idle(snapshot: Snapshot, settings: InsightSettings) -> Iterator[Problem]:
     """One for each pod that holds something idle, the most wasteful first."""
     idle = [place for place in placements(cards_of_snapshot(snapshot)) if _is_idle(place)]
     pods = grouped(idle, lambda place: place.pod_key)
     for own in sorted(pods.values(), key=_wasted, reverse=True):
-        yield _idle_pod(own, snapshot, terms)
+        yield _idle_pod(own, snapshot, settings)
 
 
-def _idle_pod(own: list[Placement], snapshot: Snapshot, terms: InsightSettings) -> Problem:
+def _idle_pod(own: list[Placement], snapshot: Snapshot, settings: InsightSettings) -> Problem:
     name = pod_name(own[0].tenant.container)
     shares = [held_share(place.tenant, place.on.card) for place in own]
     known = total(float(share) if share is not None else None for share in shares)
@@ -109,7 +109,7 @@ def _idle_pod(own: list[Placement], snapshot: Snapshot, terms: InsightSettings) 
     since = max(place.tenant.holding.since or 0.0 for place in own if place.tenant.holding)
     evidence = own[0].tenant.holding.evidence if own[0].tenant.holding else ""
     cost = _cost(own, snapshot.taken_at)
-    spent = f" ({money(cost, terms.prices.currency)})" if cost is not None and terms.prices else ""
+    spent = f" ({money(cost, settings.prices.currency)})" if cost is not None and settings.prices else ""
     first = own[0].on.card.gpu
     return Problem(
         kind="idle",
