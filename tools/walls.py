@@ -107,7 +107,7 @@ IMPURE_CALLS = {"open", "__import__", "now", "utcnow", "today"}
 # Rooms with modules that must not import each other. The sets name the modules that all of them may import.
 STRANGERS: Mapping[str, set[str]] = {
     "podgpu.sources": {"child", "merged", "parent", "pipe", "registry"},
-    "podgpu.sharing": {"ambiguity", "folders", "inventory", "kube_cards", "quantity"},
+    "podgpu.sharing": {"detection", "folders", "inventory", "kube_cards", "resolve", "system"},
     "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
 }
 

@@ -4,7 +4,7 @@ import pytest
 
 from podgpu.agent.claims import Disambiguation
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Holder, Process
-from podgpu.sharing.ambiguity import AmbiguousClaims
+from podgpu.sharing.system import AmbiguousClaims
 
 CONTAINER = ContainerRef("ns", "p", "c", "uid")
 CARDS = ("A", "B", "C")
@@ -15,7 +15,7 @@ def either(*readings: str, usual: int | None = None, container: ContainerRef = C
     claimed = tuple(
         tuple(Claim(gpu=card, container=container, system="s") for card in reading) for reading in readings
     )
-    return AmbiguousClaims(readings=claimed, usual=usual)
+    return AmbiguousClaims(options=claimed, usual=usual)
 
 
 class Node:
@@ -96,7 +96,7 @@ def test_a_share_that_changes_is_the_same_question() -> None:
     node = Node()
     node.settle(either("A", "B"), on="B")
     smaller = tuple((Claim(gpu=card, container=CONTAINER, system="s", share=0.1),) for card in "AB")
-    assert node.settle(AmbiguousClaims(readings=smaller)) == [1]
+    assert node.settle(AmbiguousClaims(options=smaller)) == [1]
 
 
 def test_what_is_no_longer_asked_is_forgotten() -> None:

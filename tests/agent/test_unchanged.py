@@ -15,9 +15,8 @@ from tests.agent.test_attribution import OTHER, Kubelet, Pods, pod
 COUNTING = '''
 """Counts how often it is asked."""
 
-NAME = "counting"
-SIGNS = ()
-NEEDS = "nothing"
+from podgpu.sharing.system import SharingSystem
+
 ASKED = []
 
 
@@ -28,6 +27,9 @@ def explains(allocation, inventory):
 def claims(inventory):
     ASKED.append(inventory)
     return ()
+
+
+SYSTEM = SharingSystem(name="counting", signs=(), needs="nothing", explains=explains, claims=claims)
 '''
 
 

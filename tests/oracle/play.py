@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from podgpu import sharing
 from podgpu.agent.claims import Disambiguation
 from podgpu.model import Claim, ContainerRef, Holder, Process
-from podgpu.sharing.ambiguity import AmbiguousClaims
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.system import AmbiguousClaims
 from tests.oracle import dynamic
 from tests.oracle.case import Case, read
 from tests.oracle.inventory import inventory

@@ -9,7 +9,7 @@ from hypothesis import given as chosen
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading
-from podgpu.sharing import ambiguous_claims, claims, gpushare, statuses, system_of, unclaimed
+from podgpu.sharing import ambiguous_claims, claims, gpushare, statuses, unclaimed
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO = "GPU-minor-3", "GPU-minor-2"
@@ -85,26 +85,26 @@ def test_where_index_and_number_in_dev_are_two_cards_it_is_not_decided() -> None
     cards = permuted((ONE, 0, 1), (TWO, 1, 0))
     node = Inventory(cards, given(5), (), [noted({gpushare.NUMBER: "0", gpushare.UNITS_OF_CARD: "20"})])
     assert list(gpushare.claims(node)) == []
-    (either,) = ambiguous_claims(node, [system_of(gpushare)])
+    (either,) = ambiguous_claims(node, [gpushare.SYSTEM])
     assert either.usual is None
-    assert [[(one.gpu, one.share) for one in reading] for reading in either.readings] == [
+    assert [[(one.gpu, one.share) for one in reading] for reading in either.options] == [
         [(TWO, 0.25)],
         [(ONE, 0.25)],
     ]
-    (status,) = statuses(node, (), [system_of(gpushare)], [either])
+    (status,) = statuses(node, (), [gpushare.SYSTEM], [either])
     assert (status.claims, status.missing) == (0, "")
     assert "not known for 1 container" in " ".join(status.doubts)
-    assert unclaimed(node, [system_of(gpushare)]) == ()
+    assert unclaimed(node, [gpushare.SYSTEM]) == ()
 
 
 @pytest.mark.parametrize(("right", "card", "other"), [(0, TWO, ONE), (1, ONE, TWO)])
 def test_what_processes_settled_is_claimed_and_no_longer_in_doubt(right: int, card: str, other: str) -> None:
     cards = permuted((ONE, 0, 1), (TWO, 1, 0))
     node = Inventory(cards, given(5), (), [noted({gpushare.NUMBER: "0", gpushare.UNITS_OF_CARD: "20"})])
-    (either,) = ambiguous_claims(node, [system_of(gpushare)])
-    (claim,) = claims(node, [system_of(gpushare)], {either: right})
+    (either,) = ambiguous_claims(node, [gpushare.SYSTEM])
+    (claim,) = claims(node, [gpushare.SYSTEM], {either: right})
     assert (claim.gpu, claim.share, claim.ruled_out) == (card, 0.25, (other,))
-    (status,) = statuses(node, (claim,), [system_of(gpushare)])
+    (status,) = statuses(node, (claim,), [gpushare.SYSTEM])
     assert (status.claims, status.doubts) == (1, ())
 
 
@@ -129,7 +129,7 @@ def test_a_container_may_be_spread_over_cards() -> None:
     assert [claim.share for claim in claims] == [8 / 140, 4 / 140]
     assert {claim.source for claim in claims} == {"annotation"}
     assert claims[0].device_id == f"{TWO}-_-* (8 of 140 units)"
-    assert unclaimed(node(allocations, spread({"0": {"2": 8, "3": 4}})), [system_of(gpushare)]) == ()
+    assert unclaimed(node(allocations, spread({"0": {"2": 8, "3": 4}})), [gpushare.SYSTEM]) == ()
 
 
 def test_the_spread_counts_containers_by_the_spec() -> None:
@@ -146,7 +146,7 @@ def test_the_spread_beats_the_older_note() -> None:
 def test_a_spread_of_more_than_the_kubelet_gave_is_not_believed(note: object) -> None:
     allocations = given(5)
     assert found(allocations, spread(note)) == []
-    assert unclaimed(node(allocations, spread(note)), [system_of(gpushare)]) == tuple(allocations)
+    assert unclaimed(node(allocations, spread(note)), [gpushare.SYSTEM]) == tuple(allocations)
 
 
 @pytest.mark.parametrize(

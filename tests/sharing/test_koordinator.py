@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podgpu.model import Allocation, Claim, Device, Gpu, Instance, MigInstance, Pod, PodContainer
 from podgpu.sharing import koordinator
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import MOST_BYTES
+from podgpu.sharing.kube_cards import MOST_BYTES
 
 ZERO, ONE = "GPU-minor-0", "GPU-minor-1"
 DEVICES = (

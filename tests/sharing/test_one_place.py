@@ -108,9 +108,9 @@ def test_each_system_has_a_scenario_that_it_claims_something_in(system: str) -> 
 NEW_SYSTEM = '''
 """Slots by nobody at all: `slot-N-UUID`."""
 
+from podgpu.sharing.system import SharingSystem
+
 NAME = "new-system"
-SIGNS = ("example.org/slot",)
-NEEDS = "nothing"
 
 
 def explains(allocation, inventory):
@@ -118,9 +118,14 @@ def explains(allocation, inventory):
 
 
 def claims(inventory):
-    for one in inventory.allocations:
-        if explains(one, inventory):
-            yield inventory.claim(one, one.device_id.partition("/")[2], system=NAME, share=0.125)
+    for given in inventory.allocations:
+        if explains(given, inventory):
+            yield inventory.claim(given, given.device_id.partition("/")[2], system=NAME, share=0.125)
+
+
+SYSTEM = SharingSystem(
+    name=NAME, signs=("example.org/slot",), needs="nothing", explains=explains, claims=claims
+)
 '''
 
 
@@ -154,6 +159,15 @@ async def test_a_new_file_is_found_and_reaches_the_page(tmp_path: Path) -> None:
     assert line.endswith(" 0.125")
     assert b'"system":"new-system"' in json.encode(snapshot)
     assert snapshot.unclaimed == ()
+
+
+@pytest.mark.usefixtures("new_system")
+@pytest.mark.parametrize("text", ["", "SYSTEM = None\n", "SYTSEM = 1\n"])
+def test_a_file_without_a_system_is_refused(tmp_path: Path, text: str) -> None:
+    sys.modules.pop("podgpu.sharing.new_system", None)
+    (tmp_path / "package" / "new_system.py").write_text(text)
+    with pytest.raises(TypeError, match="new_system must export SYSTEM"):
+        sharing.systems()
 
 
 def test_it_is_gone_again_with_its_file() -> None:

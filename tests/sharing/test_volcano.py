@@ -7,7 +7,7 @@ from hypothesis import given as chosen
 from hypothesis import strategies as st
 
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, PodContainer, Reading, VirtualGpu
-from podgpu.sharing import ambiguous_claims, statuses, system_of, systems, unclaimed, volcano
+from podgpu.sharing import ambiguous_claims, statuses, systems, unclaimed, volcano
 from podgpu.sharing import claims as all_claims
 from podgpu.sharing.inventory import Inventory
 
@@ -66,7 +66,7 @@ def vgpus(
             *(f"{ONE}-{n}" for n in range(count)), resource=volcano.VGPU, container=container
         )
     ]
-    return list(volcano.claims(inventory(held, {volcano.VGPU_NOTE: note}, offered, phase, spec)))
+    return list(volcano.claims(inventory(held, {volcano.VGPU_IDS: note}, offered, phase, spec)))
 
 
 def memory(index: str, held: int = 25, offered: list[tuple[str, str]] | None = None) -> list[Claim]:
@@ -134,17 +134,17 @@ def test_a_plugin_that_offers_as_many_units_of_any_card_tells_nothing() -> None:
 
 def test_what_cannot_be_known_is_said() -> None:
     held = allocated(f"{ONE}-0", resource=volcano.VGPU)
-    unsure = inventory(held, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,50,0:"}, units(32_767))
-    (status,) = statuses(unsure, volcano.claims(unsure), [system_of(volcano)])
+    unsure = inventory(held, {volcano.VGPU_IDS: f"{ONE},NVIDIA,50,0:"}, units(32_767))
+    (status,) = statuses(unsure, volcano.claims(unsure), [volcano.SYSTEM])
     assert "limits of memory are not known" in " ".join(status.doubts)
-    sure = inventory(held, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,50,0:"}, units(1000))
-    (status,) = statuses(sure, volcano.claims(sure), [system_of(volcano)])
+    sure = inventory(held, {volcano.VGPU_IDS: f"{ONE},NVIDIA,50,0:"}, units(1000))
+    (status,) = statuses(sure, volcano.claims(sure), [volcano.SYSTEM])
     assert status.doubts == ()
 
 
 def test_a_file_of_the_library_settles_a_limit() -> None:
     held = allocated(f"{ONE}-0", resource=volcano.VGPU)
-    seen = inventory(held, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,50,0:"}, units(32_767))
+    seen = inventory(held, {volcano.VGPU_IDS: f"{ONE},NVIDIA,50,0:"}, units(32_767))
     file = VirtualGpu(pod_uid="uid", container="c", gpu=ONE, memory_limit_bytes=512 * MIB)
     (claim,) = volcano.claims(
         Inventory(seen.devices, seen.allocations, seen.allocatable, seen.pods, vgpus=[file])
@@ -170,15 +170,15 @@ def test_resources_may_have_other_names() -> None:
     held = allocated(f"{ONE}-0", resource="example.com/gpu")
     held += allocated(f"{ONE}-memory-3", resource="example.com/memory")
     offered = [("example.com/memory", one) for _, one in units(1000, THREE)]
-    seen = inventory(held, {volcano.VGPU_NOTE: f"{THREE},NVIDIA,500,0:"}, offered)
+    seen = inventory(held, {volcano.VGPU_IDS: f"{THREE},NVIDIA,500,0:"}, offered)
     (claim,) = volcano.claims(seen)
     assert (claim.gpu, claim.share, claim.memory_limit_bytes) == (THREE, 0.5, 500 * MIB)
-    assert unclaimed(seen, [system_of(volcano)]) == ()
+    assert unclaimed(seen, [volcano.SYSTEM]) == ()
 
 
 def test_ids_of_another_plugin_are_not_volcanos_by_a_note() -> None:
     held = allocated(f"{ONE}-0", resource="k8s.amazonaws.com/vgpu")
-    seen = inventory(held, {volcano.VGPU_NOTE: f"{THREE},NVIDIA,500,0:"}, [])
+    seen = inventory(held, {volcano.VGPU_IDS: f"{THREE},NVIDIA,500,0:"}, [])
     assert list(volcano.claims(seen)) == []
 
 
@@ -304,8 +304,8 @@ def test_every_id_of_a_noted_pod_is_explained() -> None:
         *allocated("1-17", f"{TWO}-memory-5", resource=volcano.VGPU_MEMORY),
         *allocated("0-3", resource=volcano.MEMORY),
     ]
-    seen = inventory(ids, {volcano.VGPU_NOTE: f"{ONE},NVIDIA,1,1:", volcano.INDICES: "1"})
-    assert unclaimed(seen, [system_of(volcano)]) == ()
+    seen = inventory(ids, {volcano.VGPU_IDS: f"{ONE},NVIDIA,1,1:", volcano.INDICES: "1"})
+    assert unclaimed(seen, [volcano.SYSTEM]) == ()
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_every_id_of_a_noted_pod_is_explained() -> None:
 )
 def test_an_id_without_a_note_or_of_another_form_stays_unexplained(resource: str, device_id: str) -> None:
     ids = allocated(device_id, resource=resource)
-    assert unclaimed(inventory(ids, {}), [system_of(volcano)]) == tuple(ids)
+    assert unclaimed(inventory(ids, {}), [volcano.SYSTEM]) == tuple(ids)
 
 
 PIECES = st.sampled_from(
@@ -347,7 +347,7 @@ NOTES = st.one_of(
 def test_no_note_breaks_anything(note: str, index: str, given: int, units: int, phase: str) -> None:
     ids = allocated(*(f"{ONE}-{n}" for n in range(given)), resource=volcano.VGPU)
     ids += allocated(*UNITS[0][:units], resource=volcano.MEMORY, container="old")
-    seen = inventory(ids, {volcano.VGPU_NOTE: note, volcano.INDICES: index}, phase=phase)
+    seen = inventory(ids, {volcano.VGPU_IDS: note, volcano.INDICES: index}, phase=phase)
     claims = list(volcano.claims(seen))
     assert all(0.0 <= claim.share <= 1.0 and claim.gpu in seen.gpus for claim in claims)
     held = places(claims)

@@ -12,8 +12,8 @@ import msgspec
 from podgpu import log, sharing
 from podgpu.ledger.usage import PodName
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Holder, Pod
-from podgpu.sharing.ambiguity import AmbiguityKey, AmbiguousClaims
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims
 
 
 class NodeClaims:
@@ -110,13 +110,13 @@ class Disambiguation:
         seen = _seen(devices, holders)
         find_claims = {one: self._right(one, _cards(one.container, seen)) for one in asked}
         settled = {one: right for one, right in find_claims.items() if right is not None}
-        self._decided = {one.question: right for one, right in settled.items()}
+        self._decided = {one.key: right for one, right in settled.items()}
         return settled
 
     def _right(self, one: AmbiguousClaims, cards: set[str]) -> int | None:
         """A container on cards of no reading, or of several, shows nothing: what it showed before stands."""
         fitting = [place for place, named in enumerate(one.cards) if cards and cards <= named]
-        return fitting[0] if len(fitting) == 1 else self._decided.get(one.question)
+        return fitting[0] if len(fitting) == 1 else self._decided.get(one.key)
 
 
 def _seen(devices: Iterable[Device], holders: Mapping[int, Holder]) -> Seen:
@@ -168,7 +168,9 @@ class RememberedClaims:
         now = self._clock()
         ended = {pod.uid for pod in pods if pod.finished}
         self._seen_at |= {pod.uid: now for pod in pods}
-        noted = {_key(one): one for one in claims if one.source == sharing.NOTED and one.container.pod_uid}
+        noted = {
+            _key(one): one for one in claims if one.source == sharing.ANNOTATION and one.container.pod_uid
+        }
         present = {one.container.pod_uid for one in noted.values()}
         absent = {
             _key(one): one

@@ -10,11 +10,10 @@ from functools import partial
 from podgpu.model import Allocation, Claim, Device
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.system import SharingSystem
 
 NAME = "aws-vgpu"
 RESOURCE = "k8s.amazonaws.com/vgpu"
-SIGNS: tuple[str, ...] = (RESOURCE,)
-NEEDS = "device ids like UUID-N"
 
 _ID = re.compile(r"(?P<card>.+)-(?P<number>[0-9]{1,6})")
 
@@ -29,18 +28,26 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
         part = _part(inventory, allocation.resource, allocation.device_id)
         if part:
             card, _ = part
-            yield inventory.claim(
-                allocation, card, system=NAME, share=1 / parts[card] if parts[card] else 0.0
-            )
+            share = 1 / parts[card] if parts[card] else 0.0
+            yield inventory.claim(allocation, card, system=NAME, share=share)
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    found = (_ID.fullmatch(one.device_id) for one in inventory.allocations if one.resource == RESOURCE)
-    named = dict.fromkeys(one["card"] for one in found if one)
-    yield from (kube_cards.card(one) for one in named if kube_cards.UUID.fullmatch(one))
+    ids = (_ID.fullmatch(given.device_id) for given in inventory.allocations if given.resource == RESOURCE)
+    return kube_cards.by_uuid(match["card"] for match in ids if match)
 
 
 def _part(inventory: Inventory, resource: str, device_id: str) -> tuple[str, int] | None:
     """Return the UUID of the card, and which of its parts it is."""
     found = _ID.fullmatch(device_id) if resource == RESOURCE else None
     return (found["card"], int(found["number"])) if found and found["card"] in inventory.gpus else None
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=(RESOURCE,),
+    needs="device ids like UUID-N",
+    explains=explains,
+    claims=claims,
+    cards=cards,
+)

@@ -1,6 +1,6 @@
 """Whole GPUs: the device plugin's id is the card's UUID.
 
-Where cards have no names of their own, it is `all` (WSL: every card) or `tegra` (the built-in card).
+Where cards have no UUIDs, it is `all` (WSL: every card) or `tegra` (the built-in card).
 """
 
 from collections.abc import Iterator
@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from podgpu.model import Allocation, Claim, Device
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.system import SharingSystem
 
 NAME = "exclusive"
-SIGNS: tuple[str, ...] = ()
-NEEDS = "device ids that are the UUID of a card of this node"
 VENDOR = "nvidia.com/"  # other plugins may have an `all` too
 EVERY, BUILT_IN = "all", "tegra"
 
@@ -27,8 +26,7 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    named = dict.fromkeys(one.device_id for one in inventory.allocations)
-    yield from (kube_cards.card(one) for one in named if kube_cards.UUID.fullmatch(one))
+    return kube_cards.by_uuid(given.device_id for given in inventory.allocations)
 
 
 def _cards(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
@@ -37,3 +35,13 @@ def _cards(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
     is_alone = len(inventory.cards) == 1
     is_meant = allocation.device_id == EVERY or (allocation.device_id == BUILT_IN and is_alone)
     return inventory.cards if is_meant and allocation.resource.startswith(VENDOR) else ()
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=(),
+    needs="device ids that are the UUID of a card of this node",
+    explains=explains,
+    claims=claims,
+    cards=cards,
+)

@@ -14,13 +14,11 @@ import msgspec
 from podgpu.model import Allocation, Claim, Device
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.system import SharingSystem
 
 NAME = "gke"
-SIGNS: tuple[str, ...] = ()
-NEEDS = "device ids like nvidia0, by the number in /dev"
 RESOURCE = "nvidia.com/gpu"
 SHARED_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"  # on the node
-NODE_LABELS: tuple[str, ...] = (SHARED_CLIENTS,)
 COMPUTE_INSTANCE = 0  # of a GPU instance the plugin hands out this one alone
 MIB = 1 << 20
 UNLIMITED = "whether MPS limits those who share a card shows only while a process of theirs is on it"
@@ -35,13 +33,13 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
 def claims(inventory: Inventory) -> Iterator[Claim]:
     replicas = inventory.parts(partial(_replica, inventory), SHARED_CLIENTS)
     for device, given in _given(inventory):
-        if _replica(inventory, given[0].resource, given[0].device_id) is None:
-            yield from (inventory.claim(one, device, system=NAME) for one in given)
-        elif inventory.served.get(device) and replicas[device]:
+        is_replica = _replica(inventory, given[0].resource, given[0].device_id) is not None
+        if is_replica and inventory.served.get(device) and replicas[device]:
             yield _limited(device, given, replicas[device], inventory)
-        else:
-            share = 1 / replicas[device] if replicas[device] else 0.0
-            yield from (inventory.claim(one, device, system=NAME, share=share) for one in given)
+            continue
+        share = (1 / replicas[device] if replicas[device] else 0.0) if is_replica else 1.0
+        for allocation in given:
+            yield inventory.claim(allocation, device, system=NAME, share=share)
 
 
 def doubts(inventory: Inventory) -> Iterator[str]:
@@ -54,19 +52,20 @@ def doubts(inventory: Inventory) -> Iterator[str]:
 
 def cards(inventory: Inventory) -> Iterator[Device]:
     """Yield what ids name: cards by their numbers in /dev, and MIG instances by the plugin's names."""
-    found = (_ID.fullmatch(one.device_id) for one in inventory.allocations if one.resource == RESOURCE)
-    for one in filter(None, found):
-        name, place = f"nvidia{one['minor']}/gi{one['gi']}", (int(one["gi"] or 0), COMPUTE_INSTANCE)
-        instances = [kube_cards.instance(name, place=place)] if one["gi"] else []
-        yield kube_cards.card(number=int(one["minor"]), instances=instances)
+    ids = (_ID.fullmatch(given.device_id) for given in inventory.allocations if given.resource == RESOURCE)
+    for match in filter(None, ids):
+        name, place = f"nvidia{match['minor']}/gi{match['gi']}", (int(match["gi"] or 0), COMPUTE_INSTANCE)
+        instances = [kube_cards.instance(name, place=place)] if match["gi"] else []
+        yield kube_cards.card(number=int(match["minor"]), instances=instances)
 
 
 def _given(inventory: Inventory) -> Iterator[tuple[str, list[Allocation]]]:
     """Yield what each container has of each card or instance."""
     given: dict[tuple[str, str, str, str], list[Allocation]] = {}
-    for one in inventory.allocations:
-        if device := _device(inventory, one.resource, one.device_id):
-            given.setdefault((one.namespace, one.pod, one.container, device), []).append(one)
+    for allocation in inventory.allocations:
+        if device := _device(inventory, allocation.resource, allocation.device_id):
+            holder = allocation.namespace, allocation.pod, allocation.container
+            given.setdefault((*holder, device), []).append(allocation)
     return ((device, held) for (*_, device), held in given.items())
 
 
@@ -77,7 +76,7 @@ def _limited(device: str, given: Sequence[Allocation], replicas: int, inventory:
         inventory.claim(given[0], device, system=NAME, share=held / replicas),
         memory_limit_bytes=None if memory is None else memory * held // replicas // MIB * MIB,
         core_limit_ratio=held * 100 // replicas / 100 or None,
-        device_id=", ".join(one.device_id for one in given),
+        device_id=", ".join(allocation.device_id for allocation in given),
     )
 
 
@@ -94,3 +93,15 @@ def _replica(inventory: Inventory, resource: str, device_id: str) -> tuple[str, 
     """Return what the id is a replica of, and which one."""
     device, found = _device(inventory, resource, device_id), _ID.fullmatch(device_id)
     return (device, int(found["number"])) if device and found and found["number"] else None
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=(),
+    needs="device ids like nvidia0, by the number in /dev",
+    explains=explains,
+    claims=claims,
+    doubts=doubts,
+    cards=cards,
+    node_labels=(SHARED_CLIENTS,),
+)

@@ -19,20 +19,17 @@ from msgspec import Struct
 from podgpu.model import Allocation, Claim, Device, Pod
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import MinimumClaim
+from podgpu.sharing.system import MinimumClaim, SharingSystem
 
 NAME = "gpu-manager"
 CORE = "tencent.com/vcuda-core"
 MEMORY = "tencent.com/vcuda-memory"
 BLOCK = 256 << 20
 CARDS = "tencent.com/predicate-gpu-idx-"
-SIGNS: tuple[str, ...] = ("tencent.com/vcuda-", CARDS)
-NEEDS = "the kubelet's list of devices, and the pods' annotations"
 # The scheduler writes a plan; gpu-manager replaces it with what it did, and says so here.
 ASSIGNED = "tencent.com/gpu-assigned"
 CORE_LIMIT = "tencent.com/vcuda-core-limit"
 CORES_OF_CARD = 100
-NOTES: tuple[str, ...] = (CARDS, ASSIGNED, CORE_LIMIT)
 
 _ID = re.compile(rf"{re.escape(CORE)}-[0-9]+|{re.escape(MEMORY)}-{BLOCK}-[0-9]+")
 _LIMIT = re.compile(r"[1-9][0-9]{0,3}")
@@ -94,7 +91,7 @@ def memory_of(allocation: Allocation, _: Inventory) -> int | None:
     return allocation.units * BLOCK if allocation.resource == MEMORY else None
 
 
-def least(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
+def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the ids alone. A pod's own limit raises what it may use while others are idle, and lowers nothing."""
     holder = claim.container
     held = inventory.once(_held).get((holder.namespace, holder.pod, holder.container))
@@ -196,3 +193,17 @@ def _cards(text: str, by_minor: Mapping[str, str]) -> tuple[str, ...]:
     minors = text.split(",")
     cards = sorted({by_minor[minor] for minor in minors if minor in by_minor})
     return tuple(cards) if len(cards) == len(minors) else ()
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=("tencent.com/vcuda-", CARDS),
+    needs="the kubelet's list of devices, and the pods' annotations",
+    explains=explains,
+    claims=claims,
+    cards=cards,
+    memory_of=memory_of,
+    annotations=(CARDS, ASSIGNED, CORE_LIMIT),
+    minimum=minimum,
+    unplaced=unplaced,
+)

@@ -23,21 +23,18 @@ from msgspec import Struct
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Pod
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.system import SharingSystem
 
 NAME = "kai"
 GROUP = "runai-gpu-group"
 ONE_OF_SEVERAL_GROUPS = f"{GROUP}/"
 FRACTION, MEMORY = "gpu-fraction", "gpu-memory"
-SIGNS: tuple[str, ...] = (GROUP, FRACTION)
-NEEDS = "the pods' labels and annotations, and reservation pods in KAI's namespaces or those of --sharing.namespaces"
 CARDS = "gpu-fraction-num-devices"
 CONTAINER = "gpu-fraction-container-name"
 RECEIVED = "received-resource-type"
 RESERVATION_NAMESPACES = ("kai-resource-reservation", "runai-reservation")
 RESERVATION_PODS = ("gpu-reservation-", "runai-reservation-gpu-")  # what their names begin with
 RESERVED_CARD = "run.ai/reserve_for_gpu_index"  # in truth its UUID
-NOTES: tuple[str, ...] = (GROUP, FRACTION, MEMORY, RECEIVED, RESERVED_CARD)
-LASTS = True  # neither the spec nor the kubelet knows of a fraction
 GPUS = "nvidia.com/"
 MIB = 1 << 20
 
@@ -88,10 +85,9 @@ def excused(inventory: Inventory) -> Iterator[tuple[str, Excused]]:
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    """Yield the cards that reservation pods noted, where tenants can write nothing."""
+    """Yield the cards in annotations of reservation pods, where tenants can write nothing."""
     usual = [pod for pod in inventory.pods if _is_own(pod.namespace, inventory) and not pod.finished]
-    noted = dict.fromkeys(pod.annotations.get(RESERVED_CARD, "") for pod in usual)
-    yield from (kube_cards.card(one) for one in noted if kube_cards.UUID.fullmatch(one))
+    return kube_cards.by_uuid(pod.annotations.get(RESERVED_CARD, "") for pod in usual)
 
 
 def _is_own(namespace: str, inventory: Inventory) -> bool:
@@ -187,3 +183,17 @@ def _container(pod: Pod) -> str:
         if (one.name == named if named else not (one.is_init or one.is_ephemeral))
     )
     return next(fitting, "")
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=(GROUP, FRACTION),
+    needs="the pods' labels and annotations, and reservation pods in KAI's namespaces or those of --sharing.namespaces",
+    explains=explains,
+    claims=claims,
+    withdraws=withdraws,
+    excused=excused,
+    cards=cards,
+    annotations=(GROUP, FRACTION, MEMORY, RECEIVED, RESERVED_CARD),
+    lasts=True,  # neither the spec nor the kubelet knows of a fraction
+)

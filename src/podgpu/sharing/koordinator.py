@@ -14,21 +14,19 @@ import msgspec
 from msgspec import Meta, Struct
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, PodContainer
+from podgpu.model.quantity import quantity
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import MinimumClaim, quantity, size
+from podgpu.sharing.kube_cards import size
+from podgpu.sharing.system import MinimumClaim, SharingSystem
 
 NAME = "koordinator"
 ANNOTATION = "scheduling.koordinator.sh/device-allocated"
 GPUS = "koordinator.sh/gpu"
-SIGNS: tuple[str, ...] = (GPUS, ANNOTATION)
-NEEDS = "the pods' annotations"
 CORE = "koordinator.sh/gpu-core"
 MEMORY = "koordinator.sh/gpu-memory"
 MEMORY_RATIO = "koordinator.sh/gpu-memory-ratio"
 ISOLATION = "koordinator.sh/gpu-isolation-provider"
-NOTES: tuple[str, ...] = (ANNOTATION, ISOLATION)
-LASTS = True  # there are no ids
 WHOLE_GPU = "nvidia.com/gpu"
 PERCENT = 100
 MOST_CARDS = 256  # no note has as many
@@ -93,7 +91,7 @@ def cards(inventory: Inventory) -> Iterator[Device]:
     yield from kube_cards.numbered(count, memory // count if count and memory else None)
 
 
-def least(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
+def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the spec, which asks for all cards together, in per cent. Of several containers the largest limit counts."""
     pod = inventory.by_uid.get(claim.container.pod_uid)
     if pod is None or not pod.phase:
@@ -221,3 +219,17 @@ def _core_limit(percent: Fraction | None, pod: Pod) -> float | None:
     """Cores are limited by a library in the container, if the pod asks for one. A whole card needs none."""
     is_limited = bool(pod.labels.get(ISOLATION)) and percent is not None and percent < PERCENT
     return float(percent / PERCENT) if is_limited and percent else None
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=(GPUS, ANNOTATION),
+    needs="the pods' annotations",
+    explains=explains,
+    claims=claims,
+    cards=cards,
+    annotations=(ANNOTATION, ISOLATION),
+    minimum=minimum,
+    unplaced=unplaced,
+    lasts=True,  # there are no ids
+)

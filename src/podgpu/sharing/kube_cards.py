@@ -1,14 +1,15 @@
-"""A card as Kubernetes shows it, where nobody looks at the node: without readings, and often without a name."""
+"""Cards as Kubernetes shows them, on a node without an agent: without readings, and often without a UUID."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from podgpu.model import UNKNOWN, Ability, Device, Gpu, Instance, KubeNode, MigInstance, Reading
-from podgpu.sharing.quantity import quantity
+from podgpu.model.quantity import quantity
 
 MEMORY = "memory_total_bytes"
 MOST_CARDS = 1024  # no node has as many
 MOST_PARTS = 4096  # nor has a card
+MOST_BYTES = 1 << 44  # nor has a card as much memory
 
 # What NVIDIA adds to a resource for the label that says how often each device is handed out.
 REPLICAS = ".replicas"
@@ -25,8 +26,8 @@ def card(
     memory: int | None = None,
     instances: Iterable[MigInstance] = (),
 ) -> Device:
-    """A `number` may be the driver's index or the one in /dev: who wrote it down does not say."""
-    migs = tuple(Instance(mig=one) for one in instances)
+    """Make a card. A `number` may be the driver's index or the one in /dev: its writer does not say which."""
+    migs = tuple(Instance(mig=mig) for mig in instances)
     return Device(
         gpu=Gpu(
             uuid=uuid,
@@ -55,6 +56,11 @@ def instance(
     )
 
 
+def by_uuid(names: Iterable[str]) -> Iterator[Device]:
+    """Yield a card for each name that is a UUID, once."""
+    return (card(name) for name in dict.fromkeys(names) if UUID.fullmatch(name))
+
+
 def offered(resources: Mapping[str, str], name: str) -> int:
     """How many devices of a resource a node offers; 0 if none, or if that is no number."""
     return count(resources.get(name, ""))
@@ -65,6 +71,12 @@ def count(text: str) -> int:
     if text.isascii() and text.isdigit() and len(text) < 10:
         return int(text)
     return int(quantity(text) or 0) if text else 0
+
+
+def size(value: str | int) -> int | None:
+    """Read a number of bytes that a card may have."""
+    found = quantity(value)
+    return int(found) if found and 1 <= found <= MOST_BYTES else None
 
 
 def numbered(many: int, memory: int | None = None) -> list[Device]:

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from podgpu.model import Allocation, Claim, Device, MigInstance
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.system import SharingSystem
 
 NAME = "mig"
-SIGNS: tuple[str, ...] = ("nvidia.com/mig-",)
-NEEDS = "device ids that are the UUID of a MIG instance of this node"
 BY_PROFILE = "nvidia.com/mig-"
 REPLICA = "::"  # an instance may be handed out several times
 
@@ -31,17 +30,25 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    """An instance's UUID does not name its card: all such instances are on one card without a name."""
+    """Put all instances on one card without a UUID: an instance's UUID does not name its card."""
     homeless: dict[str, MigInstance] = {}
-    for one in inventory.allocations:
-        name = one.device_id.partition(REPLICA)[0]
-        profile = one.resource.removeprefix(BY_PROFILE) if one.resource.startswith(BY_PROFILE) else ""
+    for given in inventory.allocations:
+        name = given.device_id.partition(REPLICA)[0]
+        profile = given.resource.removeprefix(BY_PROFILE) if given.resource.startswith(BY_PROFILE) else ""
         if kube_cards.MIG.fullmatch(name):
             homeless.setdefault(name, kube_cards.instance(name, profile=profile))
         elif old := _OLD.fullmatch(name):
-            place = int(old["gi"]), int(old["ci"])
-            yield kube_cards.card(
-                old["card"], instances=[kube_cards.instance(name, profile=profile, place=place)]
-            )
+            instance = kube_cards.instance(name, profile=profile, place=(int(old["gi"]), int(old["ci"])))
+            yield kube_cards.card(old["card"], instances=[instance])
     if homeless:
         yield kube_cards.card(instances=homeless.values())
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=(BY_PROFILE,),
+    needs="device ids that are the UUID of a MIG instance of this node",
+    explains=explains,
+    claims=claims,
+    cards=cards,
+)

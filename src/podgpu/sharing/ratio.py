@@ -10,11 +10,9 @@ import msgspec
 
 from podgpu.model import Allocation, Claim
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.system import SharingSystem
 
 NAME = "ratio"
-YIELDS = True
-SIGNS: tuple[str, ...] = ()
-NEEDS = "the ratio, and device ids that begin with the UUID of a card"
 WHOLE_CARDS = "exclusive"  # the system that takes a UUID for a whole card
 VENDOR = "nvidia.com/"
 REPLICA = "::"  # NVIDIA's own plugin offers all of these, so their number is known
@@ -51,7 +49,7 @@ def _ratios(inventory: Inventory) -> dict[str, float]:
 def _card(allocation: Allocation, inventory: Inventory) -> str | None:
     ratios = inventory.once(_ratios)
     named = inventory.named(allocation.device_id) if ratios else ()
-    card = max((one for one in named if allocation.device_id.startswith(one)), key=len, default="")
+    card = max((uuid for uuid in named if allocation.device_id.startswith(uuid)), key=len, default="")
     if card not in ratios:
         return None
     behind = allocation.device_id.removeprefix(card)
@@ -63,3 +61,14 @@ def _is_part(allocation: Allocation, behind: str) -> bool:
     """Leave out replicas: another system knows how many there are."""
     is_form = allocation.resource.startswith(VENDOR) and not behind[0].isalnum()
     return is_form and not behind.startswith(REPLICA)
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=(),
+    needs="the ratio, and device ids that begin with the UUID of a card",
+    explains=explains,
+    claims=claims,
+    withdraws=withdraws,
+    yields=True,
+)

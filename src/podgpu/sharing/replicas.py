@@ -2,8 +2,7 @@
 
 A container's share is what it holds of all replicas, held or not. The id alone counts: the plugin may give replicas
 any resource name. It is the same for time-slicing and for MPS, which keeps each client to its part of memory and SMs.
-Where cards have no names of their own, `all::N` is a replica of all of them (WSL), `tegra::N` of the one that is built
-in.
+Where cards have no UUIDs, `all::N` is a replica of all of them (WSL), `tegra::N` of the built-in card.
 """
 
 import re
@@ -14,11 +13,10 @@ import msgspec
 from podgpu.model import Allocation, Claim, Device
 from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.system import SharingSystem
 
 NAME = "time-slicing"
 MPS = "mps"
-SIGNS: tuple[str, ...] = ("nvidia.com/gpu.shared",)
-NEEDS = "device ids like UUID::N"
 VENDOR = "nvidia.com/"  # other plugins may have an `all` too
 EVERY, BUILT_IN = "all", "tegra"
 MIB = 1 << 20
@@ -42,9 +40,8 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    found = (_replica(one.resource, one.device_id) for one in inventory.allocations)
-    named = dict.fromkeys(replica[0] for replica in found if replica)
-    yield from (kube_cards.card(one) for one in named if kube_cards.UUID.fullmatch(one))
+    found = (_replica(given.resource, given.device_id) for given in inventory.allocations)
+    return kube_cards.by_uuid(replica[0] for replica in found if replica)
 
 
 def _replica(_resource: str, device_id: str) -> tuple[str, int] | None:
@@ -67,7 +64,7 @@ def _devices(allocation: Allocation, inventory: Inventory) -> tuple[str, ...]:
 
 
 def _limited(claim: Claim, replicas: int, inventory: Inventory) -> Claim:
-    """The plugin's MPS server pins a client to one replica's part of the memory, in MiB, and of the threads, in %."""
+    """Set the limits of the plugin's MPS server: one replica's part of the memory, in MiB, and of the threads, in %."""
     memory = inventory.memory.get(claim.gpu)
     return msgspec.structs.replace(
         claim,
@@ -75,3 +72,13 @@ def _limited(claim: Claim, replicas: int, inventory: Inventory) -> Claim:
         memory_limit_bytes=None if memory is None else memory // replicas // MIB * MIB,
         core_limit_ratio=100 // replicas / 100 or None,
     )
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=("nvidia.com/gpu.shared",),
+    needs="device ids like UUID::N",
+    explains=explains,
+    claims=claims,
+    cards=cards,
+)

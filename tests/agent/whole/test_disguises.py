@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from podgpu.model import Pod, PodContainer
 from podgpu.sharing import kai, koordinator
-from podgpu.sharing.hami.annotation import NOTE
+from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED
 from tests.agent.test_attribution import Kubelet
 from tests.agent.whole.test_two_tenants import (
     CHEAT,
@@ -95,7 +95,7 @@ def shared_by_notes(uid: str, name: str, note: str | None, limits: dict[str, str
 
 
 HALF = {
-    NOTE: (f"{GPU},NVIDIA,40960,0:;", {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "40960"}),
+    DEVICES_ALLOCATED: (f"{GPU},NVIDIA,40960,0:;", {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "40960"}),
     koordinator.ANNOTATION: (
         f'{{"gpu":[{{"minor":0,"id":"{GPU}","resources":{{"koordinator.sh/gpu-core":"50"}}}}]}}',
         {"koordinator.sh/gpu-core": "50"},
@@ -109,7 +109,7 @@ async def test_who_strikes_his_note_out_before_the_agent_starts_still_holds_his_
 ) -> None:
     """There is another card that he could have, and use cannot be measured."""
     note, limits = HALF[key]
-    ids = {"honest": f"{GPU}-0", "cheat": f"{GPU}-1"} if key == NOTE else {}
+    ids = {"honest": f"{GPU}-0", "cheat": f"{GPU}-1"} if key == DEVICES_ALLOCATED else {}
     processes = [replace(listed(node.start(node.pod(uid)), 0.0), sm_busy_us=None) for uid in (HONEST, CHEAT)]
     cards = [
         await billed(

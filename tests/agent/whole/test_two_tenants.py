@@ -23,7 +23,7 @@ from podgpu.host.procfs import Procfs
 from podgpu.host.recent_processes import RecentProcesses
 from podgpu.model import Booking, Card, Device, Gpu, Pod, PodContainer, Process, Reading
 from podgpu.sharing import kai
-from podgpu.sharing.hami.annotation import NOTE
+from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED
 from podgpu.supervise import Supervisor
 from tests.agent.stage import StillPods, check_card
 from tests.agent.test_attribution import Kubelet
@@ -277,7 +277,7 @@ def sharing(uid: str, name: str, note: str | None) -> Pod:
     return replace(
         plain,
         containers=(replace(plain.containers[0], limits=limits),),
-        annotations={} if note is None else {NOTE: note},
+        annotations={} if note is None else {DEVICES_ALLOCATED: note},
     )
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pynvml
 
 from podgpu.kube._gen.pods_pb2 import PodMessage
-from podgpu.sharing.hami.annotation import NOTE
+from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED
 from tests.fakekubelet.kubelet import Reply
 from tests.fakenvml.fake_node import FakeFault
 from tests.faults.node import DEVICES, Node
@@ -119,7 +119,7 @@ def delegated(node: Node) -> Iterator[None]:
 
 def sharing(uid: str, note: str, **labels: str) -> PodMessage:
     """A tenant who asked for a part of the card's memory, with what stands on his pod about it."""
-    message = pod(uid, labels=labels, notes={NOTE: note})
+    message = pod(uid, labels=labels, notes={DEVICES_ALLOCATED: note})
     limits = message.spec.containers[0].resources.limits
     limits["nvidia.com/gpu"].text, limits["nvidia.com/gpumem"].text = "1", "40960"
     return message
@@ -186,7 +186,7 @@ def showing_attacks(node: Node) -> Sequence[str]:
 @contextmanager
 def long_notes(node: Node) -> Iterator[None]:
     """Many pods have a note that has to be read, and that is as long as Kubernetes allows."""
-    announce(node, ADDED, *others(100, NOTE, 64 << 10), pod(CHEAT, labels={SIGN: "yes"}))
+    announce(node, ADDED, *others(100, DEVICES_ALLOCATED, 64 << 10), pod(CHEAT, labels={SIGN: "yes"}))
     yield
     announce(node, DELETED, *others(100, "", 0))
     announce(node, MODIFIED, pod(CHEAT))

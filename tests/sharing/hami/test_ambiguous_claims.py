@@ -4,7 +4,7 @@ import pytest
 
 from podgpu.model import Allocation, Device, Gpu, Instance, MigInstance, Pod, PodContainer, Reading
 from podgpu.sharing import ambiguous_claims, claims, systems
-from podgpu.sharing.hami.annotation import MIG_NOTE, NOTE
+from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED, MIG_ALLOCATIONS
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, THREE = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))
@@ -32,7 +32,7 @@ def node(note: str, *ids: str, migs: str = "[]") -> Inventory:
         name="p",
         uid="uid",
         phase="Running",
-        annotations={NOTE: note, MIG_NOTE: migs},
+        annotations={DEVICES_ALLOCATED: note, MIG_ALLOCATIONS: migs},
         containers=(PodContainer(name="c"),),
     )
     return Inventory(devices, held, (), [pod])

@@ -19,7 +19,7 @@ from podgpu.model import (
     Reading,
 )
 from podgpu.sharing import hami
-from podgpu.sharing.hami.annotation import MIG_NOTE, NOTE
+from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED, MIG_ALLOCATIONS
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, THREE = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))
@@ -58,7 +58,7 @@ def inventory(
 ) -> Inventory:
     """The pod's containers are `init` and `spec`, whose order is known if there is a phase."""
     names = spec or sorted({*given, "other"} - {*init})
-    notes = {NOTE: note, MIG_NOTE: migs}
+    notes = {DEVICES_ALLOCATED: note, MIG_ALLOCATIONS: migs}
     pod = Pod(
         namespace="ns",
         name="p",

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from podgpu.model import VirtualGpu
-from podgpu.sharing.hami import cache_files, observe
+from podgpu.sharing.hami import cache_files
+from podgpu.sharing.hami.cache_files import observe
 from podgpu.sharing.inventory import Host, Observation
 from tests.sharing.hami.cachefile import (
     GIB,

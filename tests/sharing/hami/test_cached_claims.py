@@ -18,8 +18,8 @@ from podgpu.model import (
     Reading,
     VirtualGpu,
 )
-from podgpu.sharing import hami, system_of, unclaimed
-from podgpu.sharing.hami.annotation import NOTE
+from podgpu.sharing import hami, unclaimed
+from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED
 from podgpu.sharing.inventory import Inventory
 
 ONE, TWO, CUT = (f"GPU-00000000-0000-4000-8000-00000000000{n}" for n in range(3))
@@ -37,7 +37,7 @@ DEVICES = (
 
 def pod(name: str, note: str | None = None, phase: str = "") -> Pod:
     """Without a phase it is known from the kubelet's log folders: a name and a UID."""
-    annotations = {} if note is None else {NOTE: note}
+    annotations = {} if note is None else {DEVICES_ALLOCATED: note}
     containers = (PodContainer(name="c"),)
     return Pod(
         namespace="ns",
@@ -102,7 +102,7 @@ def test_a_file_gives_card_share_and_limits() -> None:
     )
     assert (claim.container.pod, claim.container.container, claim.container.pod_uid) == ("p", "c", "uid-p")
     assert (claim.system, claim.source, claim.device_id) == ("hami", "cache", "uid-p_c/0")
-    assert unclaimed(node, [system_of(hami)]) == ()
+    assert unclaimed(node, [hami.SYSTEM]) == ()
     assert claim.index == 0
 
 

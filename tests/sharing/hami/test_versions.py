@@ -5,7 +5,7 @@ import pytest
 from podgpu.model import Allocation, Device, Gpu, Instance, MigInstance, Pod, PodContainer, VirtualGpu
 from podgpu.sharing import claims as all_claims
 from podgpu.sharing import hami, systems
-from podgpu.sharing.hami.annotation import NOTE
+from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED
 from podgpu.sharing.inventory import Inventory
 from tests.sharing.hami.test_annotation import DEVICES, ONE, TWO, allocations, places
 
@@ -19,7 +19,7 @@ def asking(
         name="p",
         uid="uid",
         phase="Running",
-        annotations={NOTE: note},
+        annotations={DEVICES_ALLOCATED: note},
         containers=containers,
     )
     return Inventory(DEVICES, allocations(given, resource=resource), (), [pod])
@@ -73,7 +73,9 @@ def test_in_mps_mode_the_note_is_the_truth_and_not_the_replica(*, has_files: boo
     given = [
         Allocation(namespace="ns", pod="p", container="c", resource="nvidia.com/gpu", device_id=f"{ONE}::0")
     ]
-    pod = Pod(namespace="ns", name="p", uid="uid", annotations={NOTE: B}, containers=(one("c", 1),))
+    pod = Pod(
+        namespace="ns", name="p", uid="uid", annotations={DEVICES_ALLOCATED: B}, containers=(one("c", 1),)
+    )
     files = [VirtualGpu(pod_uid="other", container="x", gpu=ONE)] if has_files else []
     (claim,) = all_claims(Inventory(DEVICES, given, (), [pod], vgpus=files), systems())
     assert (claim.gpu, claim.system) == (gpu, "hami" if has_files else "time-slicing")
@@ -93,6 +95,6 @@ def test_an_older_note_names_an_instance_by_its_place(mib: int, place: int, mig:
     ]
     card = Device(gpu=Gpu(uuid=ONE, index=0), instances=tuple(instances))
     note = f"{ONE}[2-{place}],NVIDIA,{mib},14:;"
-    pod = Pod(namespace="ns", name="p", uid="uid", annotations={NOTE: note})
+    pod = Pod(namespace="ns", name="p", uid="uid", annotations={DEVICES_ALLOCATED: note})
     (claim,) = hami.claims(Inventory([card], allocations({"c": 1}), (), [pod]))
     assert (claim.gpu, claim.mig, claim.share) == (ONE, mig, 1.0 if mig else 0.14)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from podgpu import sharing
 from podgpu.model import PendingPod, Pod, PodContainer, ResourceClaim, Workload
-from podgpu.sharing.quantity import quantity
+from podgpu.model.quantity import quantity
 
 # What names of device classes have in them. An administrator may choose any name; a class without these is not seen.
 CLASSES = ("gpu", "nvidia", "mig")

@@ -18,33 +18,15 @@ from typing import TypeAlias
 import msgspec
 
 from podgpu.model import Allocation, Claim, ContainerRef, Device, Pod, VirtualGpu
-from podgpu.sharing.ambiguity import AmbiguousClaims
-from podgpu.sharing.hami import register
-from podgpu.sharing.hami.annotation import MIG_NOTE, NOTE, HamiDevice, lenders, matched
+from podgpu.model.quantity import quantity
+from podgpu.sharing.hami import annotation
+from podgpu.sharing.hami.annotation import DEVICES_ALLOCATED, MIG_ALLOCATIONS, HamiDevice, lenders, matched
 from podgpu.sharing.hami.cache_files import observe
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import MinimumClaim, quantity
-
-__all__ = [
-    "NAME",
-    "NEEDS",
-    "NOTES",
-    "SIGNS",
-    "ambiguous_claims",
-    "cards",
-    "claims",
-    "explains",
-    "least",
-    "observe",
-    "unplaced",
-    "withdraws",
-]
+from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, SharingSystem
 
 NAME = "hami"
 SIGNS: tuple[str, ...] = ("hami.io/vgpu-", "nvidia.com/gpumem", "nvidia.com/gpucores")
-NEEDS = "the kubelet's list of devices, and the pods' annotations or the node's /usr/local/vgpu"
-NOTES: tuple[str, ...] = (NOTE, MIG_NOTE)
-REGISTERS: tuple[str, ...] = (register.REGISTER,)
 MEMORY, MEMORY_PERCENT, CORES = "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"
 VENDOR = "nvidia.com/"
 ALL_CORES = 100
@@ -79,11 +61,11 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
     for container, claims in noted.items():
         listed = tuple(_listed(claims, given[container.pod_uid][container.container], inventory))
         if listed and {one.gpu for one in listed} != {one.gpu for one in claims}:
-            yield AmbiguousClaims(readings=(tuple(claims), listed), usual=0)
+            yield AmbiguousClaims(options=(tuple(claims), listed), usual=0)
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    return register.cards(inventory.node)
+    return annotation.cards(inventory.node)
 
 
 def withdraws(claim: Claim, inventory: Inventory) -> bool:
@@ -96,7 +78,7 @@ def withdraws(claim: Claim, inventory: Inventory) -> bool:
     )
 
 
-def least(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
+def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the spec: so much of each card. A spec without limits means what the plugin cuts a card into."""
     lender = inventory.once(_lenders).get(claim.container)
     limits = inventory.limits(lender or claim.container)
@@ -138,7 +120,7 @@ def unplaced(inventory: Inventory) -> Iterator[Allocation]:
 def _is_here(inventory: Inventory) -> bool:
     """Whether anything but ids shows that it is HAMi's node: other plugins have such ids too."""
     limits = (name for pod in inventory.pods for one in pod.containers for name in one.limits)
-    noted = any(NOTE in pod.annotations for pod in inventory.pods)
+    noted = any(DEVICES_ALLOCATED in pod.annotations for pod in inventory.pods)
     return noted or bool(inventory.vgpus) or any(name.startswith(SIGNS) for name in limits)
 
 
@@ -187,9 +169,17 @@ def _is_own(allocation: Allocation, inventory: Inventory) -> bool:
         return True
     pod = inventory.pod(allocation)
     if not allocation.device_id:
-        return pod is not None and NOTE in pod.annotations and allocation.resource.startswith(VENDOR)
+        return (
+            pod is not None
+            and DEVICES_ALLOCATED in pod.annotations
+            and allocation.resource.startswith(VENDOR)
+        )
     form = _REPLICA if inventory.vgpus and "::" in allocation.device_id else _ID
-    return pod is not None and NOTE in pod.annotations and form.fullmatch(allocation.device_id) is not None
+    return (
+        pod is not None
+        and DEVICES_ALLOCATED in pod.annotations
+        and form.fullmatch(allocation.device_id) is not None
+    )
 
 
 def _given(inventory: Inventory) -> Given:
@@ -205,7 +195,7 @@ def _with_notes(inventory: Inventory) -> list[tuple[Pod, dict[str, int], set[str
     given = inventory.once(_given)
     found = []
     for pod in inventory.pods:
-        held = given.get(pod.uid, {}) if NOTE in pod.annotations else {}
+        held = given.get(pod.uid, {}) if DEVICES_ALLOCATED in pod.annotations else {}
         if held:
             counts = {container: sum(one.units for one in ids) for container, ids in held.items()}
             found.append((pod, counts, {one.resource for ids in held.values() for one in ids}))
@@ -306,3 +296,20 @@ def _share(one: HamiDevice, inventory: Inventory) -> float:
         return one.cores / ALL_CORES
     total = inventory.memory.get(one.card)
     return min(1.0, one.memory / total) if total else 0.0
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=SIGNS,
+    needs="the kubelet's list of devices, and the pods' annotations or the node's /usr/local/vgpu",
+    explains=explains,
+    claims=claims,
+    withdraws=withdraws,
+    ambiguous_claims=ambiguous_claims,
+    observe=observe,
+    cards=cards,
+    node_annotations=(annotation.NODE_CARDS,),
+    annotations=(DEVICES_ALLOCATED, MIG_ALLOCATIONS),
+    minimum=minimum,
+    unplaced=unplaced,
+)

@@ -1,10 +1,11 @@
-"""HAMi's note on a pod: an entry for each container ended by `;`, a device of it by `:`.
+"""What HAMi writes on pods and nodes.
 
-A device is `UUID,TYPE,MiB,CORES%`. Anyone who may edit the pod can write there, so an entry counts only for a container
-with as many ids as it has devices. Whose an entry is depends on the version. Up to 2.9 every container has one, empty
-or `,,0,0:` if it asks for no GPU, in older versions without the init containers. From 2.10 on only those that ask have
-one. The version is not known, so an entry counts if all readings that fit the kubelet's list agree on it. Where the
-spec is not known, containers with equally many ids and different entries cannot be distinguished, and have none.
+On a pod it is an entry for each container, ended by `;`, a device of it by `:`. A device is `UUID,TYPE,MiB,CORES%`.
+Anyone who may edit the pod can write there, so an entry counts only for a container with as many ids as it has
+devices. Whose an entry is depends on the version. Up to 2.9 every container has one, empty or `,,0,0:` if it asks for
+no GPU, in older versions without the init containers. From 2.10 on only those that ask have one. The version is not
+known, so an entry counts if all readings that fit the kubelet's list agree on it. Where the spec is not known,
+containers with equally many ids and different entries cannot be distinguished, and have none.
 """
 
 import re
@@ -15,19 +16,20 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-from podgpu.model import Pod
+from podgpu.model import Device, KubeNode, Pod
+from podgpu.model.quantity import quantity
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import by_number
-from podgpu.sharing.quantity import quantity
 
-NOTE = "hami.io/vgpu-devices-allocated"
-MIG_NOTE = "hami.io/vgpu-mig-allocations"
+DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"
+MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
+NODE_CARDS = "hami.io/node-nvidia-register"  # on the node
 MIB = 1 << 20
 MOST_MIB = 1 << 24
 MOST_ENTRIES = 512  # no pod has as many containers
 MOST_DEVICES = 1024  # in all entries
 REMEMBERED = 512  # notes that need not be read again
 NO_DEVICE = ("", ",,0,0")
-
 # In MIG mode versions before 2.10 put the template and the instance's place in it in brackets after the UUID.
 _DEVICE = re.compile(
     r"(?P<card>[-0-9A-Za-z]{1,64})(?:\[(?:[0-9]{1,4}-(?P<place>[0-9]{1,3})|[-0-9]{0,16})\])?"
@@ -49,21 +51,29 @@ class HamiDevice(Struct, frozen=True, kw_only=True):
     place: int | None = None
 
 
-class MigNote(Struct, rename="camel"):
+class MigAllocation(Struct, rename="camel"):
     container_index: int
     device_index: int
     mig_uuid: str = field(default="", name="migUUID")
 
 
+class RegisteredCard(Struct):
+    id: str
+    index: int | None = None
+    devmem: int = 0
+    type: str = ""
+
+
 Entry: TypeAlias = tuple[HamiDevice | None, ...]  # one container's devices; None cannot be read
+_decode = msgspec.json.Decoder(list[RegisteredCard]).decode
 
 
 def matched(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> dict[str, Entry]:
     """Find the entry of each container that was given ids of these resources, by their numbers."""
-    text = pod.annotations[NOTE]
+    text = pod.annotations[DEVICES_ALLOCATED]
     if text.count(";") > MOST_ENTRIES or text.count(":") > MOST_DEVICES:
         return {}
-    entries = _entries(text, pod.annotations.get(MIG_NOTE, "[]"))
+    entries = _entries(text, pod.annotations.get(MIG_ALLOCATIONS, "[]"))
     fitting = [placed for placed in _readings(pod, entries, resources) if _fits(placed, given, pod)]
     if not fitting:
         return _by_number(pod, given, entries)
@@ -77,7 +87,7 @@ def lenders(pod: Pod, given: Mapping[str, int], resources: Collection[str]) -> d
     Versions up to 2.6 write none for init containers, and their plugin gives the first entry of the right length to
     whoever starts first. The container that it was written for asked for devices and was given none.
     """
-    entries = _entries(pod.annotations[NOTE], pod.annotations.get(MIG_NOTE, "[]"))
+    entries = _entries(pod.annotations[DEVICES_ALLOCATED], pod.annotations.get(MIG_ALLOCATIONS, "[]"))
     lasting = [one for one in pod.containers if pod.phase and not (one.is_init or one.is_ephemeral)]
     if len(entries) != len(lasting):
         return {}
@@ -156,7 +166,42 @@ def _slice(text: str, mig: str) -> HamiDevice | None:
 def _migs(text: str) -> dict[tuple[int, int], str]:
     """Instances by the places of the entry and of the device in it."""
     try:
-        notes = msgspec.json.decode(text, type=list[MigNote])
+        notes = msgspec.json.decode(text, type=list[MigAllocation])
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return {}
     return {(note.container_index, note.device_index): note.mig_uuid for note in notes}
+
+
+def cards(node: KubeNode) -> Iterator[Device]:
+    """Yield the cards that the plugin lists on its node: as JSON, or in older versions as fields with commas.
+
+    Devices of other vendors have annotations of their own. With memory scaling a card is listed with more memory than
+    it has.
+    """
+    text = node.annotations.get(NODE_CARDS, "")
+    for one in _listed(text) if text.lstrip().startswith("[") else _joined(text):
+        if kube_cards.UUID.fullmatch(one.id):
+            number = one.index if one.index is not None and 0 <= one.index < kube_cards.MOST_CARDS else None
+            memory = one.devmem * MIB if 0 < one.devmem <= MOST_MIB else None
+            yield kube_cards.card(one.id, number=number, model=one.type, memory=memory)
+
+
+def _listed(text: str) -> list[RegisteredCard]:
+    try:
+        return _decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return []
+
+
+def _joined(text: str) -> Iterator[RegisteredCard]:
+    """Read `UUID,COUNT,MiB,CORES,TYPE,NUMA,HEALTH[,INDEX,MODE]:`."""
+    for one in text.split(":"):
+        fields = one.split(",")
+        if len(fields) >= 7:
+            index = fields[7] if len(fields) > 7 else ""
+            yield RegisteredCard(
+                id=fields[0],
+                index=int(index) if index.isascii() and index.isdigit() else None,
+                devmem=int(fields[2]) if fields[2].isascii() and fields[2].isdigit() else 0,
+                type=fields[4],
+            )

@@ -14,42 +14,28 @@ A unit is a GiB or a MiB. The plugin does not say which, but the number of units
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Annotated, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from podgpu.model import Allocation, Claim, Pod
-from podgpu.sharing.ambiguity import AmbiguousClaims
-from podgpu.sharing.gpushare.node import GIB, MIB, RESOURCE, SEPARATOR, by_node, cards, memory_of, usual_unit
-from podgpu.sharing.gpushare.note import NUMBER, SPREAD, UNITS_OF_CARD, number, positive, spreads
+from podgpu.model import Allocation, Claim, Device, Pod
+from podgpu.sharing import kube_cards
 from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import MinimumClaim
-
-__all__ = [
-    "GIB",
-    "MIB",
-    "NAME",
-    "NEEDS",
-    "NOTES",
-    "NUMBER",
-    "RESOURCE",
-    "SIGNS",
-    "SPREAD",
-    "UNITS_OF_CARD",
-    "ambiguous_claims",
-    "cards",
-    "claims",
-    "explains",
-    "least",
-    "memory_of",
-    "unplaced",
-]
+from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, SharingSystem
 
 NAME = "gpushare"
-SIGNS: tuple[str, ...] = ("aliyun.com/gpu-", "ALIYUN_COM_GPU_", "scheduler.framework.gpushare.")
-NOTES: tuple[str, ...] = (SPREAD, NUMBER, UNITS_OF_CARD)
-NEEDS = "the kubelet's list of devices, and the pods' annotations"
+RESOURCE = "aliyun.com/gpu-mem"
+COUNT = "aliyun.com/gpu-count"
+SEPARATOR = "-_-"
+SPREAD = "scheduler.framework.gpushare.allocation"
+NUMBER = "ALIYUN_COM_GPU_MEM_IDX"
+UNITS_OF_CARD = "ALIYUN_COM_GPU_MEM_DEV"
+GIB, MIB = 1 << 30, 1 << 20
+MOST_GIB = 1024  # a card of more units than this is counted in MiB
+REMEMBERED = 512  # annotations that need not be read again
+MOST_CONTAINERS = 512  # no pod has as many
 UNDECIDED = (
     "which card is meant is not known for {count}: the number on the pod is the index of one card and the number in "
     "/dev of another, and only the plugin's version says which of them counts. A process on one of the two settles it"
@@ -57,6 +43,7 @@ UNDECIDED = (
 NEAR = 0.05  # by how much the units may miss the memory: the plugin rounds, the driver keeps some for itself
 
 Container: TypeAlias = tuple[str, str, str]
+Units = Annotated[int, Meta(ge=1, lt=1 << 24)]
 
 
 class HeldUnits(Struct, frozen=True, kw_only=True):
@@ -70,6 +57,9 @@ class HeldUnits(Struct, frozen=True, kw_only=True):
     noted: int
     readings: tuple[Mapping[str, int], ...]
     source: str
+
+
+_decode = msgspec.json.Decoder(dict[str, dict[str, Units]]).decode
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
@@ -87,11 +77,11 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
     """Yield what each container that may mean two cards would claim by either reading."""
     for holding in inventory.once(_holdings).values():
         if len(holding.readings) > 1:
-            readings = tuple(tuple(_claims(holding, held, inventory)) for held in holding.readings)
-            yield AmbiguousClaims(readings=readings, doubt=UNDECIDED)
+            options = tuple(tuple(_claims(holding, held, inventory)) for held in holding.readings)
+            yield AmbiguousClaims(options=options, doubt=UNDECIDED)
 
 
-def least(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
+def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the ids: all of them, in the proportions of the note. Without a note they are all on this card."""
     holder = claim.container
     container = holder.namespace, holder.pod, holder.container
@@ -219,3 +209,92 @@ def _is_in_mib(inventory: Inventory) -> bool:
     most = max(inventory.memory.values(), default=0) // GIB
     ids = (one.device_id for one in inventory.allocations if one.resource == RESOURCE)
     return any(positive(device_id.partition(SEPARATOR)[2]) >= most for device_id in ids)
+
+
+def spreads(pod: Pod) -> dict[str, dict[str, int]]:
+    return _spreads(pod.annotations[SPREAD])
+
+
+@lru_cache(REMEMBERED)
+def _spreads(text: str) -> dict[str, dict[str, int]]:
+    try:
+        found = _decode(text)
+    except (ValueError, RecursionError):  # what is no note, or no text, or nested without end
+        return {}
+    return found if len(found) <= MOST_CONTAINERS else {}
+
+
+def number(pod: Pod | None, annotation: str) -> int:
+    return positive(pod.annotations.get(annotation, "") if pod else "")
+
+
+def positive(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    """Yield the cards by the numbers that the scheduler counts them with. Ids do not say which card is which number.
+
+    Where the node has one card of this kind, its ids name that one.
+    """
+    count, of_card = inventory.once(by_node)
+    named = {
+        one.device_id.partition(SEPARATOR)[0] for one in inventory.allocations if one.resource == RESOURCE
+    }
+    uuid = next(iter(named)) if len(named) == count == 1 and kube_cards.UUID.fullmatch(min(named)) else ""
+    for place in _numbers(inventory, count):
+        yield kube_cards.card(uuid, number=place, memory=of_card * usual_unit(of_card) or None)
+
+
+def memory_of(allocation: Allocation, inventory: Inventory) -> int | None:
+    """Return what it asks for in bytes, as far as the node shows how large a unit is."""
+    _, of_card = inventory.once(by_node)
+    is_known = allocation.resource == RESOURCE and of_card
+    return allocation.units * usual_unit(of_card) if is_known else None
+
+
+def usual_unit(of_card: int) -> int:
+    return GIB if of_card <= MOST_GIB else MIB
+
+
+def by_node(inventory: Inventory) -> tuple[int, int]:
+    """Return how many cards the node has, and the units of each, as far as Kubernetes knows."""
+    units = kube_cards.offered(inventory.node.allocatable, RESOURCE)
+    noted = min({number(pod, UNITS_OF_CARD) for pod in inventory.pods} - {0}, default=0)
+    count = kube_cards.offered(inventory.node.allocatable, COUNT) or (units // noted if noted else 0)
+    return count, units // count if count else noted
+
+
+def _numbers(inventory: Inventory, count: int) -> list[int]:
+    """Count from 0. Where the node does not say how many cards it has, it may share some alone: notes name those."""
+    noted = _noted(inventory)
+    is_said = COUNT in inventory.node.allocatable
+    return (
+        sorted(noted)
+        if noted and not is_said and len(noted) <= (count or kube_cards.MOST_CARDS)
+        else list(range(min(count, kube_cards.MOST_CARDS)))
+    )
+
+
+def _noted(inventory: Inventory) -> set[int]:
+    """Return the numbers of cards on the pods."""
+    found = {pod.annotations.get(NUMBER, "") for pod in inventory.pods if not pod.finished}
+    for pod in inventory.pods:
+        if SPREAD in pod.annotations and not pod.finished:
+            found.update(place for spread in spreads(pod).values() for place in spread)
+    return {int(one) for one in found if one.isascii() and one.isdigit() and len(one) < 4}
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=("aliyun.com/gpu-", "ALIYUN_COM_GPU_", "scheduler.framework.gpushare."),
+    needs="the kubelet's list of devices, and the pods' annotations",
+    explains=explains,
+    claims=claims,
+    ambiguous_claims=ambiguous_claims,
+    cards=cards,
+    memory_of=memory_of,
+    annotations=(SPREAD, NUMBER, UNITS_OF_CARD),
+    minimum=minimum,
+    unplaced=unplaced,
+)

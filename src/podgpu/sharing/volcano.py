@@ -1,8 +1,13 @@
-"""Volcano: its vGPUs, and the older sharing of cards. The ids say how much, the pod's note which card.
+"""Volcano: its vGPUs, and the older sharing of cards. The ids say how much, the pod's annotation which card.
 
 A vGPU's ids are `UUID-N`, `UUID-memory-N` and `UUID-core-N`. Their resources have names that can be set. The older
-plugin has ids `INDEX-N` for units of memory, and UUIDs for whole cards. It does not keep to either: the pod's note has
-the indices of its cards.
+plugin has ids `INDEX-N` for units of memory, and UUIDs for whole cards. It does not keep to either: an annotation of
+the pod has the indices of its cards.
+
+The annotation of vGPUs has an entry for each container with a vGPU, joined by `;`, each device of it ended by `:`. A
+device is `UUID,TYPE,UNITS,CORES%`. Anyone who may edit the pod can write there, so an entry counts only for a
+container with as many ids as it has devices. Entries are in the order of the spec; where that is not known, containers
+with equally many ids and different entries cannot be distinguished, and have none.
 
 A share is the part of the cores, if these are limited, else the part of the card's memory. Where that is not known it
 is 0: the limit is a fact, a share would be a guess.
@@ -10,39 +15,85 @@ is 0: the limit is a fact, a share would be a guess.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from podgpu.model import Allocation, Claim, Device, Pod
+from podgpu.model.quantity import quantity
 from podgpu.sharing import kube_cards
-from podgpu.sharing.ambiguity import AmbiguousClaims
-from podgpu.sharing.inventory import Inventory
-from podgpu.sharing.quantity import MinimumClaim, quantity
-from podgpu.sharing.volcano.note import NOTE, VolcanoDevice, matched
-from podgpu.sharing.volcano.unit import MemoryUnit, mebibyte, offered
+from podgpu.sharing.inventory import Inventory, by_number
+from podgpu.sharing.system import AmbiguousClaims, MinimumClaim, SharingSystem
 
 NAME = "volcano"
-SIGNS: tuple[str, ...] = ("volcano.sh/vgpu-", "volcano.sh/gpu-")
-NEEDS = "the kubelet's list of devices, and the pods' annotations"
 VGPU, VGPU_MEMORY, VGPU_CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
 VGPU_PERCENT = "volcano.sh/vgpu-memory-percentage"
-VGPU_NOTE = NOTE
+VGPU_IDS = "volcano.sh/vgpu-ids-new"
 MEMORY, NUMBER, INDICES = "volcano.sh/gpu-memory", "volcano.sh/gpu-number", "volcano.sh/gpu-index"
-REGISTER = "volcano.sh/node-vgpu-register"
-REGISTERS: tuple[str, ...] = (REGISTER,)
-NOTES: tuple[str, ...] = (NOTE, INDICES)
+NODE_CARDS = "volcano.sh/node-vgpu-register"
 ALL_CORES = 100
+MIB = 1 << 20
+MOST_UNITS = 1 << 24
+MOST_ENTRIES = 512  # no pod has as many containers
+MOST_DEVICES = 1024  # in all entries
+REMEMBERED = 512  # annotations that need not be read again
+ANY_CARD = 32_767  # ids that plugins 1.9.2 to 1.11 offer of every card
 UNKNOWN_UNIT = (
     "limits of memory are not known: the ids that the plugin offers do not show the size of a unit. "
     "Those of plugin 1.12 do, and so does a container's file in /usr/local/vgpu"
 )
-
 _UUID = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _VGPU = re.compile(rf"{_UUID}-[0-9]{{1,5}}")
 _PART = re.compile(rf"(?P<card>{_UUID})-(?P<kind>memory|core)-[0-9]{{1,8}}")
 _UNIT = re.compile(r"(?P<index>[0-9]{1,3})-[0-9]{1,8}")
 _INDICES = re.compile(r"[0-9]{1,3}(?:,[0-9]{1,3}){0,63}")
+# In MIG mode template and slot stand in brackets after the UUID.
+_DEVICE = re.compile(
+    r"([-0-9A-Za-z]{1,64})(?:\[[-.+\w]{0,64}\])?,[\x20-\x2b\x2d-\x7e]{1,80},([0-9]{1,8}),([0-9]{1,3})",
+    re.ASCII,
+)
+_ROUND = {1 << power for power in range(21)} | {
+    digit * 10**power for digit in (1, 2, 5) for power in range(6)
+}
+
+
+class VolcanoDevice(Struct, frozen=True, kw_only=True):
+    """What a container has of a card: units of memory, and percent of the cores. 0 is no limit."""
+
+    text: str
+    card: str
+    units: int
+    cores: int = 0
+
+
+class MemoryUnit(Struct, frozen=True, kw_only=True):
+    """A unit of memory: so many MiB, by a factor that is a setting of Volcano's plugins.
+
+    `of_card` is how many a card has, by its UUID, where that is known; `mib` is how large a unit is.
+
+    A plugin offers a card's MiB divided by the factor, rounded down, as ids. So the factor is one of those that lead
+    to the number of ids, for all cards alike. If these are several, it is the only round number among them; if there
+    are two round ones, it is not known. Older plugins offer no memory and no cores, and count in MiB. Newer ones may
+    offer no memory either: the kubelet refuses lists that are too long.
+    """
+
+    of_card: Mapping[str, int]
+    mib: int | None = None
+
+    def share(self, card: str, units: int) -> float:
+        total = self.of_card.get(card)
+        return min(1.0, units / total) if total else 0.0
+
+    def size(self, card: str, units: int) -> int | None:
+        """Return bytes. More units than a card has mean that the kubelet still lists those of an earlier factor."""
+        is_possible = 0 < units <= self.of_card.get(card, 0)
+        return units * self.mib * MIB if self.mib and is_possible else None
+
+
+Entry: TypeAlias = tuple[VolcanoDevice | None, ...]  # one container's devices; None cannot be read
 
 
 def explains(allocation: Allocation, inventory: Inventory) -> bool:
@@ -52,7 +103,7 @@ def explains(allocation: Allocation, inventory: Inventory) -> bool:
     if pod is None or kind is None:
         return False
     if kind in (VGPU_MEMORY, VGPU_CORES):
-        return NOTE in pod.annotations
+        return VGPU_IDS in pod.annotations
     return (pod.uid, allocation.container) in inventory.once(_holders)
 
 
@@ -61,9 +112,9 @@ def claims(inventory: Inventory) -> Iterator[Claim]:
 
 
 def cards(inventory: Inventory) -> Iterator[Device]:
-    """Yield what the vGPU plugin notes on its node, `UUID,…:`, and the cards that the older plugin counts."""
-    noted = (one.partition(",")[0] for one in inventory.node.annotations.get(REGISTER, "").split(":"))
-    yield from (kube_cards.card(one) for one in noted if kube_cards.UUID.fullmatch(one))
+    """Yield what the vGPU plugin lists on its node, `UUID,…:`, and the cards that the older plugin counts."""
+    listed = inventory.node.annotations.get(NODE_CARDS, "").split(":")
+    yield from kube_cards.by_uuid(card.partition(",")[0] for card in listed)
     yield from kube_cards.numbered(kube_cards.offered(inventory.node.capacity, NUMBER))
 
 
@@ -82,10 +133,10 @@ def ambiguous_claims(inventory: Inventory) -> Iterator[AmbiguousClaims]:
             noted = tuple(_whole(pod, held, inventory))
             listed = tuple(inventory.claim(one, one.device_id, system=NAME) for one in held if one.device_id)
             if noted and listed and {one.gpu for one in noted} != {one.gpu for one in listed}:
-                yield AmbiguousClaims(readings=(noted, listed), usual=0)
+                yield AmbiguousClaims(options=(noted, listed), usual=0)
 
 
-def least(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
+def minimum(claim: Claim, inventory: Inventory) -> MinimumClaim | None:
     """By the ids of memory and cores, so much of each card; older plugins have none, then by the spec."""
     if claim.resource in (MEMORY, NUMBER):
         return None  # the ids say it all
@@ -158,7 +209,7 @@ def _kind(allocation: Allocation, inventory: Inventory) -> str | None:
 
 def _is_noted(allocation: Allocation, inventory: Inventory) -> bool:
     pod = inventory.pod(allocation)
-    return pod is not None and NOTE in pod.annotations
+    return pod is not None and VGPU_IDS in pod.annotations
 
 
 def _is_renamed(inventory: Inventory) -> bool:
@@ -183,7 +234,7 @@ def _given(inventory: Inventory) -> dict[tuple[str, str], dict[str, list[Allocat
 
 def _vgpus(pod: Pod, inventory: Inventory) -> Iterator[tuple[Allocation, VolcanoDevice]]:
     """Yield what a pod holds of this node's cards, with one of its ids."""
-    given = inventory.once(_given).get((VGPU, pod.uid), {}) if NOTE in pod.annotations else {}
+    given = inventory.once(_given).get((VGPU, pod.uid), {}) if VGPU_IDS in pod.annotations else {}
     entries = matched(pod, {container: _number(held) for container, held in given.items()}) if given else {}
     for container, entry in entries.items():
         yield from ((given[container][0], one) for one in entry if one and one.card in inventory.gpus)
@@ -260,3 +311,72 @@ def _claim(allocation: Allocation, one: VolcanoDevice, unit: MemoryUnit, invento
         device_id=one.text,
         source="annotation",
     )
+
+
+def matched(pod: Pod, given: Mapping[str, int]) -> dict[str, Entry]:
+    """Find the entry of each container that was given ids, by their numbers."""
+    text = pod.annotations[VGPU_IDS]
+    if text.count(";") > MOST_ENTRIES or text.count(":") > MOST_DEVICES:
+        return {}
+    entries = _entries(text)
+    # A pod without a phase is not known by its spec.
+    names = [one.name for one in pod.containers if pod.phase and not one.is_init and one.name in given]
+    counts = [given[name] for name in names]
+    if len(names) == len(given) and counts == list(map(len, entries)):
+        return dict(zip(names, entries, strict=True))
+    return by_number(entries, given)
+
+
+@lru_cache(REMEMBERED)
+def _entries(text: str) -> tuple[Entry, ...]:
+    listed = (filter(None, entry.split(":")) for entry in text.split(";"))
+    return tuple(entry for devices in listed if (entry := tuple(map(_slice, devices))))
+
+
+def _slice(text: str) -> VolcanoDevice | None:
+    match = _DEVICE.fullmatch(text)
+    units, cores = (int(match[2]), int(match[3])) if match else (0, 0)
+    if match is None or units > MOST_UNITS or cores > 100:
+        return None
+    return VolcanoDevice(text=text, card=match[1], units=units, cores=cores)
+
+
+def mebibyte(memory: Mapping[str, int]) -> MemoryUnit:
+    return MemoryUnit(of_card={card: size // MIB for card, size in memory.items()}, mib=1)
+
+
+def offered(counts: Counter[str], memory: Mapping[str, int]) -> MemoryUnit:
+    """Return the unit of which so many ids are offered of each card. `memory` is the cards' in bytes."""
+    known = {card: count for card, count in counts.items() if count != ANY_CARD}
+    sizes = {card: memory[card] // MIB for card in known if memory.get(card)}
+    least = max((mib // (known[card] + 1) + 1 for card, mib in sizes.items()), default=1)
+    most = min((mib // known[card] for card, mib in sizes.items()), default=0)
+    return MemoryUnit(of_card=known, mib=_only(least, most))
+
+
+def _only(least: int, most: int) -> int | None:
+    if least == most:
+        return least
+    fitting = list(_round(least, most))
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _round(least: int, most: int) -> Iterator[int]:
+    return (one for one in sorted(_ROUND) if least <= one <= most)
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=("volcano.sh/vgpu-", "volcano.sh/gpu-"),
+    needs="the kubelet's list of devices, and the pods' annotations",
+    explains=explains,
+    claims=claims,
+    withdraws=withdraws,
+    ambiguous_claims=ambiguous_claims,
+    doubts=doubts,
+    cards=cards,
+    node_annotations=(NODE_CARDS,),
+    annotations=(VGPU_IDS, INDICES),
+    minimum=minimum,
+    unplaced=unplaced,
+)

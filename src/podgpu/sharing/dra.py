@@ -1,0 +1,399 @@
+"""Dynamic resource allocation: devices by resource claims, as NVIDIA's and HAMi's DRA drivers hand them out.
+
+Which devices of its claims a container uses is known, best first, from the pod's status, from the kubelet's list and
+from the claim itself. The kubelet lists a claim's devices under each of its containers; the claim says which of them
+are for which request. Of a device that several containers may use, each has an equal share, unless their claims say
+what they consume of its capacity. Then cores are the share, else memory, and both are limits.
+
+Which card or MIG instance a device is, its ResourceSlice says, else its name. The number in a name is that of
+/dev/nvidiaN. An instance's name ends in its profile's id and where it starts. Names of instances by NVIDIA's driver
+25.3 to 25.8 (`gpu-0-mig-19-0-1`) have no profile in words: these need the slices.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podgpu.model import (
+    Allocation,
+    Claim,
+    ClaimedDevice,
+    ContainerRef,
+    Device,
+    DynamicAllocation,
+    MigInstance,
+    Pod,
+    PodContainer,
+    PoolDevice,
+    ResourceClaim,
+)
+from podgpu.model.quantity import quantity
+from podgpu.sharing import kube_cards
+from podgpu.sharing.inventory import Inventory
+from podgpu.sharing.kube_cards import size
+from podgpu.sharing.system import SharingSystem
+
+NAME = "dra"
+NO_GPU = "compute-domain.nvidia.com"  # channels between nodes
+CORES, MEMORY = "cores", "memory"
+MIB = 1 << 20
+NVIDIA = "gpu.nvidia.com"
+HAMI = "hami-core-gpu.project-hami.io"
+_CARDS = {
+    NVIDIA: re.compile(r"gpu-(?P<minor>[0-9]{1,4})"),
+    HAMI: re.compile(r"hami-gpu-(?P<minor>[0-9]{1,4})"),
+}
+_MIG = re.compile(r"gpu-(?P<minor>[0-9]{1,4})-mig-(?P<profile>.+)-[0-9]{1,4}-(?P<start>[0-9]{1,4})")
+
+Place: TypeAlias = tuple[str, str, str]  # driver, pool, device
+
+
+class DeviceShare(Struct, frozen=True, kw_only=True):
+    share: float
+    memory: int | None = None
+    cores: float | None = None
+
+
+class HeldDevice(Struct, frozen=True, kw_only=True):
+    """A device that a container may use, and who said so.
+
+    `consumed` is what its claim consumes of a device that several claims may have, None as long as the claim is not
+    known, and `share_id` names that part.
+    """
+
+    driver: str
+    pool: str
+    device: str
+    source: str
+    share_id: str = ""
+    consumed: dict[str, str] | None = None
+
+    @property
+    def place(self) -> Place:
+        return self.driver, self.pool, self.device
+
+
+class ClaimIndex:
+    """All resource claims, by namespace and name, and those made from a template by the pod they are for.
+
+    `listed_by` is the part that lists devices by container.
+    """
+
+    def __init__(self, known: Iterable[ResourceClaim], listed_by: str) -> None:
+        self.listed_by = listed_by
+        self._known: dict[tuple[str, str], ResourceClaim] = {}
+        self._made: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+        for one in known:
+            self._known[one.namespace, one.name] = one
+            for uid in one.pod_uids if one.pod_name else ():
+                self._made[one.namespace, uid][one.pod_name] = one.name
+
+    def names(self, pod: Pod) -> dict[str, str]:
+        """Return the claims by the pod's own names. Those of templates are in the claim, not in the kubelet's list."""
+        return self._made.get((pod.namespace, pod.uid), {}) | pod.resource_claims
+
+    def of(self, pod: Pod, name: str) -> ResourceClaim | None:
+        """Return a claim of the pod. One that is reserved for other pods was read before this pod was given it.
+
+        A claim that is reserved for a group of pods names none of them.
+        """
+        found = self._known.get((pod.namespace, name))
+        return found if found and pod.uid in (found.pod_uids or (pod.uid,)) else None
+
+
+class ContainerDevices:
+    """What one container of a pod uses, by the pod's spec and status."""
+
+    def __init__(self, pod: Pod, container: PodContainer, known: ClaimIndex) -> None:
+        self._container = container
+        self._listed_by = known.listed_by
+        self._uid = pod.uid
+        self._names = known.names(pod)
+        self._requests = _requests(pod, container, self._names)
+        found = {name: known.of(pod, name) for name in self._requests}
+        self._claims = {name: one for name, one in found.items() if one}
+
+    def held(self, rows: Iterable[DynamicAllocation]) -> Iterator[HeldDevice]:
+        rows = list(rows)
+        if self._is_over() and not rows:
+            return
+        status = self._status()
+        for name, devices in status.items():
+            yield from self._cut(name, devices)
+        for row in rows:
+            # A claim whose name only the kubelet knows is one that the status has by the pod's name for it.
+            name = row.claim_name if row.claim_name in self._requests else ""
+            if name not in status:
+                yield from self._cut(name, [row_held(row, self._listed_by)])
+        yield from self._reserved({*status, *(row.claim_name for row in rows)})
+
+    def _status(self) -> dict[str, list[HeldDevice]]:
+        """Return what the pod's status says, by the claim's name, unless the claim does not know these devices."""
+        found = {self._names.get(own, ""): devices for own, devices in _in_status(self._container).items()}
+        return {
+            name: devices
+            for name, devices in found.items()
+            if name not in self._claims or {one.place for one in devices} & _places(self._claims[name])
+        }
+
+    def _is_over(self) -> bool:
+        """Whether it has come and gone, as init containers do. The kubelet lists those that stay."""
+        return self._container.is_init and not self._container.running
+
+    def _reserved(self, settled: set[str]) -> Iterator[HeldDevice]:
+        """Kubelets before 1.34 list nothing. Then the claim itself has to do."""
+        for name, claim in self._claims.items():
+            if name not in settled and self._uid in claim.pod_uids:
+                devices = [
+                    HeldDevice(driver=one.driver, pool=one.pool, device=one.device, source="resourceclaim")
+                    for one in claim.devices
+                ]
+                yield from self._cut(name, devices)
+
+    def _cut(self, name: str, devices: Iterable[HeldDevice]) -> Iterator[HeldDevice]:
+        """Leave out what the claim has for other requests. Without the claim nothing can be left out."""
+        claim = self._claims.get(name)
+        if claim is None:
+            yield from devices
+            return
+        own = [one for one in claim.devices if _matches(one.request, self._requests[name])]
+        for held in devices:
+            for one in own:
+                if held.place == _place(one) and _is_same(held.share_id, one.share_id):
+                    yield replace(held, share_id=one.share_id, consumed=one.consumed)
+
+
+# What containers hold of one device, by the part of it: `""` where that is not known.
+Holders: TypeAlias = dict[ContainerRef, dict[str, HeldDevice]]
+
+
+def explains(allocation: Allocation, inventory: Inventory) -> bool:
+    if allocation.resource == NO_GPU:
+        return True
+    pool_name, _, device = allocation.device_id.rpartition("/")
+    return found((allocation.resource, pool_name, device), inventory) is not None
+
+
+def claims(inventory: Inventory) -> Iterator[Claim]:
+    held_by: defaultdict[str, Holders] = defaultdict(dict)
+    for container, held in _all_held(inventory):
+        if device := found(held.place, inventory):
+            held_by[device].setdefault(container, {}).setdefault(held.share_id, held)
+    for device, holders in held_by.items():
+        users = Counter(share_id for parts in holders.values() for share_id in parts)
+        for container, parts in holders.items():
+            for share_id, held in parts.items():
+                part = _part(held, device, inventory)
+                among = users[share_id] if held.consumed else len(holders)
+                yield _claim(container, held, device, part, among, inventory)
+
+
+def cards(inventory: Inventory) -> Iterator[Device]:
+    return sighted(inventory)
+
+
+def _claim(
+    container: ContainerRef,
+    held: HeldDevice,
+    device: str,
+    part: DeviceShare,
+    among: int,
+    inventory: Inventory,
+) -> Claim:
+    gpu = inventory.instances.get(device, device)
+    return Claim(
+        gpu=gpu,
+        mig=device if gpu != device else "",
+        container=container,
+        share=part.share / among,
+        memory_limit_bytes=part.memory,
+        core_limit_ratio=part.cores,
+        resource=held.driver,
+        device_id=f"{held.pool}/{held.device}",
+        system=NAME,
+        source=held.source,
+    )
+
+
+def _part(held: HeldDevice, device: str, inventory: Inventory) -> DeviceShare:
+    """Nobody says how large a part is that only the kubelet names."""
+    if held.consumed:
+        return _consumed(held, held.consumed, device, inventory)
+    return DeviceShare(share=0.0 if held.share_id and held.consumed is None else 1.0)
+
+
+def _consumed(
+    held: HeldDevice, consumed: Mapping[str, str], device: str, inventory: Inventory
+) -> DeviceShare:
+    """Read what a claim consumes. Where that is no memory and no cores, the share is not known."""
+    offered = inventory.once(pool).get(held.place)
+    capacity = offered.capacity if offered else {}
+    memory = size(consumed.get(MEMORY, ""))
+    total = size(capacity.get(MEMORY, "")) or inventory.memory.get(device)
+    cores = _ratio(consumed, capacity)
+    of_memory = min(1.0, memory / total) if memory and total else 0.0
+    if held.driver == HAMI and memory:
+        memory -= memory % MIB  # its library counts in MiB
+    return DeviceShare(share=cores or of_memory, memory=memory, cores=cores)
+
+
+def _ratio(consumed: Mapping[str, str], capacity: Mapping[str, str]) -> float | None:
+    """Return the part of the cores; none of them is no limit."""
+    cores, total = quantity(consumed.get(CORES, "")), quantity(capacity.get(CORES, ""))
+    return min(1.0, float(cores / total)) if cores and total else None
+
+
+def _all_held(inventory: Inventory) -> Iterator[tuple[ContainerRef, HeldDevice]]:
+    listed = _listed(inventory)
+    known = ClaimIndex(inventory.resource_claims, inventory.source)
+    named = set()
+    for pod in inventory.pods:
+        for container in pod.containers if not pod.finished else ():
+            if not (listed or container.uses or container.devices or pod.extended):
+                continue  # as with most pods
+            ref = ContainerRef(pod.namespace, pod.name, container.name, pod.uid)
+            use = ContainerDevices(pod, container, known)
+            for held in use.held(listed.pop(ref, [])):
+                named.add((ref.namespace, ref.pod, ref.container))
+                yield ref, held
+    for ref, rows in listed.items():
+        # Of two pods of one name the kubelet does not say which it means; their own status is enough.
+        if (ref.namespace, ref.pod, ref.container) not in named:
+            yield from ((ref, row_held(row, inventory.source)) for row in rows)
+
+
+def _listed(inventory: Inventory) -> dict[ContainerRef, list[DynamicAllocation]]:
+    listed: dict[ContainerRef, list[DynamicAllocation]] = {}
+    for row, allocation in zip(inventory.dynamic, inventory.dynamic_allocations, strict=True):
+        pod = inventory.pod(allocation)
+        ref = ContainerRef(row.namespace, row.pod, row.container, pod.uid if pod else "")
+        listed.setdefault(ref, []).append(row)
+    return listed
+
+
+def found(place: Place, inventory: Inventory) -> str | None:
+    """Return the UUID of the card or the MIG instance, if this node has it."""
+    offered = inventory.once(pool).get(place)
+    attributes = offered.attributes if offered else {}
+    if uuid := attributes.get("uuid"):
+        return uuid if uuid in inventory.gpus or uuid in inventory.instances else None
+    driver, _, name = place
+    if driver not in _CARDS:
+        return None
+    if card := _CARDS[driver].fullmatch(name):
+        return inventory.by_minor.get(card["minor"])
+    mig = _MIG.fullmatch(name) if driver == NVIDIA else None
+    return _instance(mig, attributes.get("parentUUID"), inventory) if mig else None
+
+
+def pool(inventory: Inventory) -> Mapping[Place, PoolDevice]:
+    """Return what drivers offer."""
+    return {(one.driver, one.pool, one.device): one for one in reversed(inventory.pool_devices)}
+
+
+def sighted(inventory: Inventory) -> Iterator[Device]:
+    """Yield the cards of the slices, and those that their MIG instances are on."""
+    for one in inventory.pool_devices:
+        if one.driver not in _CARDS:
+            continue
+        if card := _CARDS[one.driver].fullmatch(one.device):
+            uuid = one.attributes.get("uuid", "")
+            memory, model = size(one.capacity.get("memory", "")), one.attributes.get("productName", "")
+            yield kube_cards.card(uuid, number=int(card["minor"]), model=model, memory=memory)
+        elif mig := _MIG.fullmatch(one.device):
+            instance = kube_cards.instance(
+                one.attributes.get("uuid") or one.device,
+                profile=one.attributes.get("profile", mig["profile"]),
+                start=int(mig["start"]),
+            )
+            parent = one.attributes.get("parentUUID", "")
+            yield kube_cards.card(parent, number=int(mig["minor"]), instances=[instance])
+
+
+def _instance(name: re.Match[str], parent: str | None, inventory: Inventory) -> str | None:
+    """Find an instance by its profile and where it starts. The driver cannot know the UUID of one made on demand."""
+    card = inventory.by_minor.get(name["minor"], parent)
+    if parent not in (None, card):
+        return None
+    migs = inventory.migs.get(card or "", ())
+    alike = [mig for mig in migs if _bare(mig.profile) == _bare(name["profile"])]
+    there = [mig for mig in alike if mig.start == int(name["start"])]
+    return _only(there) or (_only(alike) if all(mig.start is None for mig in alike) else None)
+
+
+def _bare(profile: str) -> str:
+    """A device's name has no room for dots and plus signs."""
+    return "".join(filter(str.isalnum, profile)).lower()
+
+
+def _only(migs: list[MigInstance]) -> str | None:
+    return migs[0].uuid if len(migs) == 1 else None
+
+
+def _place(device: ClaimedDevice) -> Place:
+    return device.driver, device.pool, device.device
+
+
+def _is_same(listed: str, claimed: str) -> bool:
+    """Whether two names of a part may be of the same. Older kubelets list none."""
+    return not (listed and claimed) or listed == claimed
+
+
+def _places(claim: ResourceClaim) -> set[Place]:
+    return {_place(one) for one in claim.devices}
+
+
+def _requests(pod: Pod, container: PodContainer, names: dict[str, str]) -> dict[str, set[str]]:
+    """Return the requests that the container uses, by the claim's name. An empty one means all."""
+    requests: defaultdict[str, set[str]] = defaultdict(set)
+    for use in container.uses:
+        if name := names.get(use.claim):
+            requests[name].add(use.request)
+    for mapping in pod.extended:
+        if mapping.container == container.name and pod.extended_claim:
+            requests[pod.extended_claim].add(mapping.request)
+    return dict(requests)
+
+
+def _matches(request: str, wanted: set[str]) -> bool:
+    """`gpu/small` is one of the alternatives of the request `gpu`."""
+    return "" in wanted or request in wanted or request.partition("/")[0] in wanted
+
+
+def _in_status(container: PodContainer) -> dict[str, list[HeldDevice]]:
+    """Return the status's devices by the pod's own name for a claim. Some kubelets write ids that name no device."""
+    found_in: defaultdict[str, list[HeldDevice | None]] = defaultdict(list)
+    for resource, device_id in container.devices:
+        kind, _, name = resource.partition(":")
+        if kind == "claim":
+            found_in[name.partition("/")[0]].append(_status_device(device_id))
+    return {name: [one for one in found if one] for name, found in found_in.items() if all(found)}
+
+
+def _status_device(device_id: str) -> HeldDevice | None:
+    """Read DRIVER/POOL/DEVICE, where a pool may have slashes. A name of the runtime's has `=` in it."""
+    driver, _, rest = device_id.partition("/")
+    pool, _, device = rest.rpartition("/")
+    if not (driver and pool and device) or "=" in device_id:
+        return None
+    return HeldDevice(driver=driver, pool=pool, device=device, source="pod status")
+
+
+def row_held(row: DynamicAllocation, source: str) -> HeldDevice:
+    return HeldDevice(
+        driver=row.driver, pool=row.pool, device=row.device, source=source, share_id=row.share_id
+    )
+
+
+SYSTEM = SharingSystem(
+    name=NAME,
+    signs=(NVIDIA, HAMI),
+    needs="the driver's ResourceSlices from the API server, or its device names: gpu-0, gpu-0-mig-1g10gb-19-0",
+    explains=explains,
+    claims=claims,
+    cards=cards,
+)
