@@ -37,7 +37,7 @@ ALONE = (
     "serve/entry/test_flood",
     "serve/guard/test_tls",
     "serve/test_server",
-    "sources/nvml/test_sampler",
+    "sources/nvml/test_source",
     "sources/switches",
 )
 

@@ -24,7 +24,7 @@ from podgpu.model import (
     Tenant,
     Workload,
 )
-from podgpu.sources.simulator.kubernetes import Given
+from podgpu.sources.simulator.kubernetes import DemoAllocations
 from podgpu.supervise import Supervisor
 from tests.agent.stage import check_card, write_proc
 
@@ -55,7 +55,7 @@ class Kubelet:
         ] = {}  # namespaces and containers of pods, where they are unusual
         self.errors: Counter[str] = Counter()
 
-    async def read(self) -> Given:
+    async def read(self) -> DemoAllocations:
         rows = [
             Allocation(
                 namespace=self.places.get(name, PLACE)[0],
@@ -66,7 +66,7 @@ class Kubelet:
             )
             for name, one in self.given.items()
         ]
-        return Given(tuple(rows), ())
+        return DemoAllocations(tuple(rows), ())
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True, age_seconds=0.0)
@@ -334,7 +334,7 @@ async def test_workloads_that_cannot_be_told_are_a_part_that_is_down(tmp_path: P
 class Hanging(Kubelet):
     hangs = False
 
-    async def read(self) -> Given:
+    async def read(self) -> DemoAllocations:
         if self.hangs:
             await asyncio.Event().wait()
         return await super().read()
@@ -363,8 +363,8 @@ async def test_very_many_ids_are_nobody_elses_trouble(tmp_path: Path) -> None:
         for n in range(60_000)
     ]
 
-    async def read() -> Given:
-        return Given(tuple(many), tuple(("nvidia.com/gpu", one.device_id) for one in many))
+    async def read() -> DemoAllocations:
+        return DemoAllocations(tuple(many), tuple(("nvidia.com/gpu", one.device_id) for one in many))
 
     kubelet.read = read  # type: ignore[method-assign]
     stage = Stage(tmp_path, kubelet, Pods("pods", pod()))

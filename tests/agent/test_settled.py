@@ -11,7 +11,7 @@ from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.host.procfs import Procfs
 from podgpu.model import Allocation, Claim, Device, Gpu, Pod, Process
 from podgpu.sharing.inventory import Inventory
-from podgpu.sources.simulator.kubernetes import Given
+from podgpu.sources.simulator.kubernetes import DemoAllocations
 from tests.agent.stage import write_proc
 from tests.agent.test_attribution import UID, Kubelet, Pods, cgroup, pod
 
@@ -31,8 +31,8 @@ class NotedKubelet(Kubelet):
             namespace="ns", pod="chat", container="main", resource=resource, device_id=device_id
         )
 
-    async def read(self) -> Given:
-        return Given((self._row,), ())
+    async def read(self) -> DemoAllocations:
+        return DemoAllocations((self._row,), ())
 
 
 class Stage:

@@ -68,16 +68,16 @@ def test_without_any_setting_the_defaults_hold() -> None:
 
 def test_without_any_setting_sources_and_dialects_have_their_defaults() -> None:
     config = load({}, {})
-    assert config.of(nvml.Options) == nvml.Options(library=None)
-    assert config.of(simulator.Options) == simulator.Options(seed=1)
+    assert config.of(nvml.NvmlOptions) == nvml.NvmlOptions(library=None)
+    assert config.of(simulator.SimulatorOptions) == simulator.SimulatorOptions(seed=1)
     assert config.of(hami.HamiOptions).names == "new"
 
 
 def test_a_source_or_dialect_gets_its_own_options() -> None:
     config = load({"simulator_seed": ["7"]}, {"PODGPU_DIALECT_HAMI_NAMES": "both"})
-    assert config.of(simulator.Options).seed == 7
+    assert config.of(simulator.SimulatorOptions).seed == 7
     assert config.of(hami.HamiOptions).names == "both"
-    assert config.sections == (simulator.Options(seed=7), hami.HamiOptions(names="both"))
+    assert config.sections == (simulator.SimulatorOptions(seed=7), hami.HamiOptions(names="both"))
 
 
 def test_other_programs_variables_count_if_the_option_is_not_set() -> None:
@@ -239,7 +239,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_yaml_reads_values_by_the_rules_of_the_flags(tmp_path: Path) -> None:
     """YAML itself would read 1:30 as ninety and 010 as eight."""
     assert "not a duration" in refusal({}, file(tmp_path, "interval: 1:30"))
-    assert load({}, file(tmp_path, "simulator: {seed: 010}")).of(simulator.Options).seed == 10
+    assert load({}, file(tmp_path, "simulator: {seed: 010}")).of(simulator.SimulatorOptions).seed == 10
 
 
 def test_the_page_of_the_docs_is_fresh() -> None:
@@ -268,7 +268,7 @@ def test_a_library_named_without_a_folder_is_the_one_that_was_found(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "libnvidia-ml.so.1").touch()
     config = load({"nvml_library": ["libnvidia-ml.so.1"]}, {})
-    assert config.of(nvml.Options).library == tmp_path / "libnvidia-ml.so.1"
+    assert config.of(nvml.NvmlOptions).library == tmp_path / "libnvidia-ml.so.1"
 
 
 def test_a_variable_that_nobody_knows_is_named_with_advice() -> None:

@@ -32,8 +32,7 @@ from podgpu.model import Snapshot
 from podgpu.model.document import decode
 from podgpu.serve.guard import web_config
 from podgpu.serve.menu import NATIVE_ALONE
-from podgpu.sources.replay.player import Player
-from podgpu.sources.replay.recording import MAGIC, Recording, frame
+from podgpu.sources.replay.recording import MAGIC, Player, Recording, frame
 from podgpu.views import exposition
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.exposition import Format

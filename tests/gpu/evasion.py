@@ -36,7 +36,7 @@ from podgpu.host.procfs import Procfs  # noqa: E402
 from podgpu.kube.log_dirs import LogDirs  # noqa: E402
 from podgpu.model import Booking, Card, Snapshot  # noqa: E402
 from podgpu.sources.nvml.source import NvmlSource  # noqa: E402
-from podgpu.sources.switches.watcher import Watcher  # noqa: E402
+from podgpu.sources.switches.watcher import SwitchWatcher  # noqa: E402
 from tests.gpu.switching.listening import Check, Listening  # noqa: E402
 from tests.gpu.work import Load, Tenant, at_work, balances, booked  # noqa: E402
 from tests.tree import SETTINGS  # noqa: E402
@@ -57,7 +57,7 @@ RESTS = Tenant("evasion-b", "tensor", 0.18, 0.02, 0.5)  # as often, but whenever
 @dataclass
 class Running:
     agent: Agent
-    watcher: Watcher | None
+    watcher: SwitchWatcher | None
     sampler: NvmlSource
 
     def cpu_ms(self) -> tuple[float, float]:
@@ -74,7 +74,7 @@ def _ran_ms(pid: int | None) -> float:
 @asynccontextmanager
 async def running(folder: Path, *, checks: bool) -> AsyncIterator[Running]:
     """A whole agent, with the books of real pods."""
-    watcher = Watcher() if checks else None
+    watcher = SwitchWatcher() if checks else None
     attribution = Attribution(
         interval=INTERVAL,
         pod_sources=[LogDirs(folder)],

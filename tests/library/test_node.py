@@ -105,7 +105,11 @@ def test_options_are_texts_or_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PODGPU_INTERVAL", "7s")
     monkeypatch.setenv("PODGPU_SERIES_LIMIT", "500")
     config = library.Node(source="simulator", interval=0.5, kube_pod_labels=["a", "b"], dcgm_url=None).config
-    assert (config.interval, config.kube_pod_labels, config.of(dcgm.Options).url) == (0.5, ("a", "b"), None)
+    assert (config.interval, config.kube_pod_labels, config.of(dcgm.DcgmOptions).url) == (
+        0.5,
+        ("a", "b"),
+        None,
+    )
     assert config.series_limit == 500
     assert library.Node(source="simulator", interval="2m").config.interval == 120
 

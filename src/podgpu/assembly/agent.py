@@ -31,7 +31,7 @@ from podgpu.model.ports import NodeSources, PodSource
 from podgpu.push.environment import destination
 from podgpu.sharing.inventory import Host
 from podgpu.sources import FindPods, Site, Source, Whereabouts, registry
-from podgpu.sources.switches.watcher import Watcher
+from podgpu.sources.switches.watcher import SwitchWatcher
 from podgpu.views.cluster import json
 
 
@@ -90,7 +90,7 @@ def open_source(config: Config, watched: Callable[[], Mapping[str, bool]] | None
     return _source_entry(config).open(config.of, site)
 
 
-def _source_entry(config: Config) -> registry.Entry:
+def _source_entry(config: Config) -> registry.SourceEntry:
     return registry.entries()[config.source]
 
 
@@ -173,7 +173,7 @@ def _attribution_on_machine(config: Config, spread: float) -> Attribution:
 def _switch_logs(config: Config) -> SwitchLogs | None:
     if config.switches == "off":
         return None
-    return SwitchLogs(Watcher(), always=config.switches == "on", checks_only=config.switches == "check")
+    return SwitchLogs(SwitchWatcher(), always=config.switches == "on", checks_only=config.switches == "check")
 
 
 def _pod_sources(config: Config, api: Api | None) -> list[PodSource]:

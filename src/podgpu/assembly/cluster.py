@@ -30,7 +30,7 @@ from podgpu.model.ports import Closable
 from podgpu.net.login import Login
 from podgpu.sources.dcgm import NAME as DCGM
 from podgpu.sources.dcgm import PORT
-from podgpu.sources.dcgm.options import Options as DcgmOptions
+from podgpu.sources.dcgm.options import DcgmOptions
 from podgpu.supervise import end
 
 NODE_LABELS = "nvidia.com/"  # NVIDIA's discovery describes a node's GPUs by these

@@ -15,9 +15,9 @@ from podgpu.config import ClusterOptions, Config
 from podgpu.kube.api import Api
 from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload
 from podgpu.sources.dcgm import NAME
-from podgpu.sources.dcgm.options import Options
+from podgpu.sources.dcgm.options import DcgmOptions
 from podgpu.sources.dcgm.page import PageClient
-from podgpu.sources.dcgm.source import DcgmPages
+from podgpu.sources.dcgm.source import DcgmSource
 from podgpu.views.cluster.slim import slim
 
 _REASONS = {
@@ -55,7 +55,7 @@ class ExporterReader:
 
 def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | None = None) -> ExporterReader:
     """With a `proxy`, the addresses are paths of that API server."""
-    options, interval = config.of(Options), config.of(ClusterOptions).interval
+    options, interval = config.of(DcgmOptions), config.of(ClusterOptions).interval
     urls = dict.fromkeys(place.urls, place.node)
 
     async def find() -> tuple[dict[str, str], Fault | None]:
@@ -63,7 +63,7 @@ def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | N
 
     timeout, max_bytes = options.timeout, options.max_bytes
     direct = PageClient(timeout=timeout, max_bytes=max_bytes)
-    source = DcgmPages(find, ProxyPages(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct)
+    source = DcgmSource(find, ProxyPages(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct)
     residents = _Residents(given, place.node)
     attribution = Attribution(
         interval=interval,

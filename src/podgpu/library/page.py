@@ -9,7 +9,7 @@ from podgpu.model import Card, Claim, Device, ErrorCount, Fault, PartStatus, Sna
 from podgpu.sharing.inventory import Inventory
 from podgpu.sources.dcgm.page import PageClient
 from podgpu.sources.dcgm.reading import read
-from podgpu.sources.dcgm.source import NO_GPU, DcgmPages
+from podgpu.sources.dcgm.source import NO_GPU, DcgmSource
 
 LONGEST_SECONDS = 10.0
 LARGEST_BYTES = 16 << 20
@@ -37,7 +37,7 @@ def read_page(page: bytes | str, *, node: str = "") -> Snapshot:
     devices = tuple(card.device for card in found.cards)
     allocations = [allocation for card in found.cards for allocation in card.allocations]
     fault = None if devices else Fault(reason="no_gpu", detail=NO_GPU)
-    name = DcgmPages.name
+    name = DcgmSource.name
     return Snapshot(
         node=node or found.node,
         taken_at=time.time(),

@@ -1,6 +1,6 @@
 """Where device numbers come from. Each source is a folder here; `registry` finds them.
 
-Its options, if it has any, are a frozen dataclass `Options` in the folder's `options.py`. The folder's `__init__.py`
+Its options, if it has any, are the frozen dataclass in the folder's `options.py`. The folder's `__init__.py`
 imports nothing heavy before `open` is called, since a child process of the source imports it too. It holds:
 
     NAME, HELP          its name in `--source`, and in a few words where its numbers come from

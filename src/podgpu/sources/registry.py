@@ -2,7 +2,7 @@
 
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from podgpu.sources import Playing, Site, Source
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SourceEntry:
     """What `--source` can name. `sections` are the classes of its options."""
 
     name: str
@@ -34,7 +34,7 @@ class Entry:
 
 
 @cache
-def entries() -> dict[str, Entry]:
+def entries() -> dict[str, SourceEntry]:
     """List the values of `--source`: the default first, the demo last."""
     folders = [one.name for one in pkgutil.iter_modules(podgpu.sources.__path__) if one.ispkg]
     single = [_entry(folder) for folder in folders if hasattr(_module(folder), "HELP")]
@@ -50,12 +50,12 @@ def entries() -> dict[str, Entry]:
     return {one.name: one for one in ordered}
 
 
-def default() -> Entry:
+def default() -> SourceEntry:
     (found,) = (one for one in entries().values() if one.is_default)
     return found
 
 
-def demo() -> Entry:
+def demo() -> SourceEntry:
     (found,) = (one for one in entries().values() if one.is_demo)
     return found
 
@@ -65,14 +65,14 @@ def listing() -> str:
     return ", ".join(f"{one.name} ({one.help})" for one in entries().values())
 
 
-def _entry(folder: str) -> Entry:
+def _entry(folder: str) -> SourceEntry:
     module = _module(folder)
     section = _options(folder)
 
     def own(options: OptionsOf) -> Any:
         return options(section) if section else None
 
-    return Entry(
+    return SourceEntry(
         name=module.NAME,
         help=module.HELP,
         open=lambda options, site: module.open(own(options), site),
@@ -94,11 +94,19 @@ def _module(folder: str) -> ModuleType:
 
 def _options(folder: str) -> type | None:
     name = f"{podgpu.sources.__name__}.{folder}.options"
-    return import_module(name).Options if find_spec(name) else None
+    if find_spec(name) is None:
+        return None
+    declared = vars(import_module(name)).values()
+    (section,) = (
+        found
+        for found in declared
+        if isinstance(found, type) and is_dataclass(found) and found.__module__ == name
+    )
+    return section
 
 
-def _combined(first: Entry, second: Entry) -> Entry:
-    return Entry(
+def _combined(first: SourceEntry, second: SourceEntry) -> SourceEntry:
+    return SourceEntry(
         name=f"{first.name}+{second.name}",
         help="both",
         open=partial(_open_both, first, second),
@@ -108,7 +116,7 @@ def _combined(first: Entry, second: Entry) -> Entry:
     )
 
 
-def _open_both(first: Entry, second: Entry, options: OptionsOf, site: Site) -> Source:
+def _open_both(first: SourceEntry, second: SourceEntry, options: OptionsOf, site: Site) -> Source:
     from podgpu.sources.merged import Merged
 
     return Merged(first.open(options, site), second.open(options, site))

@@ -18,7 +18,7 @@ from podgpu.host.procfs import Procfs
 from podgpu.ledger import residency
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party
 from podgpu.model import BusyWindow, Device, Gpu, PartStatus, Process, Reading, Slice, SwitchLog
-from podgpu.sources.switches.watcher import Watcher
+from podgpu.sources.switches.watcher import SwitchWatcher
 from tests.agent.stage import StillPods, check_card, write_proc
 from tests.agent.test_attribution import GPU, OTHER, UID, cgroup, pod
 from tests.fakeswitches.node import END, START, SwitchNode, record
@@ -131,7 +131,7 @@ class Scene:
                 records.append(record(END, pid, at + round(last * MS), sequence=next(sequence)))
         node.script(begin_ago_ns=60_000_000_000)  # however late the child opens the log
         node.play(records)
-        self.watcher = Watcher()
+        self.watcher = SwitchWatcher()
         self.switch_logs = SwitchLogs(
             self.watcher, always=False, checks_only=checks_only, checks=SamplingChecks(chance=lambda: 0.0)
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from podgpu.sources.switches.child import Reader
+from podgpu.sources.switches.child import CardLogReader
 from tests.gpu.switching.listening import MINOR, Check, Listening
 from tests.gpu.work import WORK, Tenant, at_work
 
@@ -87,7 +87,7 @@ def started_and_killed(chance: random.Random) -> bool:
     pid = os.fork()
     if not pid:
         try:
-            reader = Reader(MINOR)
+            reader = CardLogReader(MINOR)
             os.write(outlet, b"o")
             while True:
                 reader.answer()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from podgpu.model import Slice
-from podgpu.sources.switches.child import Reader
+from podgpu.sources.switches.child import CardLogReader
 
 Check = tuple[str, str, bool | None]  # None: a figure to read, neither passed nor failed
 
@@ -74,7 +74,7 @@ class Listening:
 def read(seconds: float, path: str) -> None:
     """Listen in this process: once a second, as an agent at an interval of one second does."""
     began = time.monotonic()
-    reader = Reader(MINOR)
+    reader = CardLogReader(MINOR)
     heard = Heard(open_ms=1000 * (time.monotonic() - began))
     cpu, deadline = time.process_time(), time.monotonic() + seconds
     kept: list[tuple[int, int, int]] = []

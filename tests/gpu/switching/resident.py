@@ -12,7 +12,7 @@ from podgpu.host.procfs import Procfs
 from podgpu.kube.log_dirs import LogDirs
 from podgpu.model import Card, Snapshot
 from podgpu.sources.nvml.source import NvmlSource
-from podgpu.sources.switches.watcher import Watcher
+from podgpu.sources.switches.watcher import SwitchWatcher
 from tests.gpu.switching.listening import Check
 from tests.gpu.tenants import band_of, truth
 from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked
@@ -40,7 +40,7 @@ async def _watched(folder: Path) -> tuple[Snapshot, bool, float]:
         interval=INTERVAL,
         pod_sources=[LogDirs(folder)],
         processes=Procfs(Path("/proc")),
-        switch_logs=SwitchLogs(Watcher(), always=False),
+        switch_logs=SwitchLogs(SwitchWatcher(), always=False),
     )
     sampler = NvmlSource(interval=INTERVAL, library=None, watched=attribution.watched)
     agent = Agent(sampler, node="bench", interval=INTERVAL, settings=SETTINGS, attribution=attribution)

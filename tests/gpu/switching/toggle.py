@@ -16,7 +16,7 @@ import pynvml
 from podgpu.sources.nvml.child import BUSY_SAMPLE_SECONDS
 from podgpu.sources.nvml.gpm import BusySampler
 from podgpu.sources.nvml.handle import CallTracker, Handle
-from podgpu.sources.switches.child import DRAIN_SECONDS, Reader
+from podgpu.sources.switches.child import DRAIN_SECONDS, CardLogReader
 from tests.gpu.switching.listening import MINOR
 
 
@@ -53,7 +53,7 @@ class Reading:
 
     def __init__(self, *, with_pulse: bool) -> None:
         self._began, self._cpu = time.monotonic(), time.process_time()
-        self._reader = Reader(MINOR)
+        self._reader = CardLogReader(MINOR)
         self._switches = self._lost = 0
         self._pulse = _pulse() if with_pulse else None
         self._drain_due = self._began + DRAIN_SECONDS

@@ -2,11 +2,11 @@ import pytest
 
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
-from podgpu.sources.dcgm.options import Options
+from podgpu.sources.dcgm.options import DcgmOptions
 
 
-def chosen(flags: dict[str, list[str]]) -> Options:
-    return load(flags, {}).of(Options)
+def chosen(flags: dict[str, list[str]]) -> DcgmOptions:
+    return load(flags, {}).of(DcgmOptions)
 
 
 def test_the_page_of_an_exporter_has_a_path_that_goes_without_saying() -> None:

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from podgpu.sources.dcgm import parse as parser
-from podgpu.sources.dcgm.parse import Page, parse
+from podgpu.sources.dcgm.parse import ParsedPage, parse
 from tests.sources.dcgm.exporter import RECORDED
 
 WANTED = frozenset({"DCGM_FI_DEV_GPU_UTIL", "dcgm_gpu_temp", "a"})
 Sample = tuple[str, frozenset[tuple[str, str]], float]
 
 
-def samples(page: Page) -> Counter[Sample]:
+def samples(page: ParsedPage) -> Counter[Sample]:
     return Counter(
         (name, frozenset(row.labels.items()), value) for row in page.rows for name, value in row.samples
     )

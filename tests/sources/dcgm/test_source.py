@@ -12,7 +12,7 @@ from podgpu.config.precedence import load
 from podgpu.model import Fault, Report
 from podgpu.sources.dcgm.page import PageClient
 from podgpu.sources.dcgm.reading import MOST_CARDS
-from podgpu.sources.dcgm.source import AT_ONCE, DcgmPages
+from podgpu.sources.dcgm.source import AT_ONCE, DcgmSource
 from tests.sources.dcgm.exporter import FakeExporter, recorded
 
 T4 = recorded("k8s_484_lowercase_hostname_t4")
@@ -23,11 +23,11 @@ A800 = recorded("mig_a800_8gpu_mixed_full")
 @asynccontextmanager
 async def pages(
     *urls: str, fault: Fault | None = None, patience: float = 5.0, max_bytes: int = 16 << 20
-) -> AsyncIterator[DcgmPages]:
+) -> AsyncIterator[DcgmSource]:
     async def find() -> tuple[dict[str, str], Fault | None]:
         return dict.fromkeys(urls, "gpu-node"), fault
 
-    source = DcgmPages(find, PageClient(timeout=patience, max_bytes=max_bytes))
+    source = DcgmSource(find, PageClient(timeout=patience, max_bytes=max_bytes))
     try:
         yield source
     finally:

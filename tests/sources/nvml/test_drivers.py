@@ -12,7 +12,7 @@ from tests.fakenvml.build import build
 from tests.fakenvml.drivers import FORMS, LACKS
 from tests.fakenvml.fake_node import UNKNOWN, FakeFault, FakeProcess, h200
 from tests.fakenvml.stage import Stage, mig_card
-from tests.sources.test_nvml import card_of, values
+from tests.sources.nvml.test_reader import card_of, values
 
 DOCS = Path(__file__).parents[3] / "docs" / "sources.md"
 LIST = "nvmlDeviceGetComputeRunningProcesses"

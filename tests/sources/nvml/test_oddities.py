@@ -9,7 +9,7 @@ from podgpu.sources.nvml.handle import CallTracker
 from podgpu.sources.nvml.session import EventListener, Session
 from tests.fakenvml.fake_node import FakeFault, h200
 from tests.fakenvml.stage import Stage, mig_card
-from tests.sources.test_nvml import card_of, values
+from tests.sources.nvml.test_reader import card_of, values
 
 GARBLED = "GPU-\udcff\udcfe"
 

@@ -10,7 +10,7 @@ from podgpu.sources.nvml.handle import CallTracker
 from podgpu.sources.nvml.reader import GpuReader
 from tests.fakenvml.fake_node import FakeFault, FakeGpu, h200, refused
 from tests.fakenvml.stage import Stage
-from tests.sources.test_nvml import card_of, values
+from tests.sources.nvml.test_reader import card_of, values
 
 UNSUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 KEY = ("nvmlDeviceGetPowerUsage", ())

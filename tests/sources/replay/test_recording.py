@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from podgpu.errors import UserError
-from podgpu.sources.replay.player import Player
-from podgpu.sources.replay.recording import MAGIC, Recording, frame
+from podgpu.sources.replay.recording import MAGIC, Player, Recording, frame
 
 FRAMES = [frame(at, f"moment {at:g}".encode()) for at in (100.0, 105.0, 115.0)]
 

@@ -4,8 +4,8 @@ import pytest
 
 from podgpu.sharing import claims, systems, unclaimed
 from podgpu.sharing.inventory import Inventory
-from podgpu.sources.simulator.cast import CARDS
 from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, _ids, script
+from podgpu.sources.simulator.scenario import CARDS
 from podgpu.sources.simulator.source import Simulator
 
 TENANTS = {
@@ -80,7 +80,7 @@ def test_some_pods_have_just_started_and_some_run_for_days() -> None:
     ("pattern", "ids"),
     [
         ("{card 2}", [CARDS[2].uuid]),
-        ("{card 3 instance 7}", [CARDS[3].slice_uuid(7)]),
+        ("{card 3 instance 7}", [CARDS[3].instance_uuid(7)]),
         ("{card 4}::{0..2}", [f"{CARDS[4].uuid}::{n}" for n in range(3)]),
         ("plain", ["plain"]),
     ],

@@ -11,12 +11,12 @@ from tests.fakeswitches.node import SwitchNode
 OPEN = """
 from podgpu.sources.switches import layout
 {change}
-from podgpu.sources.switches.logbook import Logbook
-Logbook(0)
+from podgpu.sources.switches.driver import CardLog
+CardLog(0)
 """
 KILL = """
 import os, random, signal, sys, time
-from podgpu.sources.switches.child import Reader
+from podgpu.sources.switches.child import CardLogReader
 
 chance, reading = random.Random(17), 0
 before = len(os.listdir("/proc/self/fd"))
@@ -24,7 +24,7 @@ for _ in range(int(sys.argv[1])):
     inlet, outlet = os.pipe()
     pid = os.fork()
     if not pid:
-        reader = Reader(0)
+        reader = CardLogReader(0)
         os.write(outlet, b"o")
         while True:
             reader.answer()

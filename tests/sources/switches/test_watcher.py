@@ -16,7 +16,7 @@ import pytest
 from podgpu.model import ENDED_PID, HIDDEN_PID, Slice, SwitchLog
 from podgpu.sources import parent
 from podgpu.sources.switches import watcher
-from podgpu.sources.switches.watcher import Watcher
+from podgpu.sources.switches.watcher import SwitchWatcher
 from tests.fakeswitches.node import END, START, SwitchNode, record, recorded
 from tests.looks.switches import recording, slices
 
@@ -28,15 +28,15 @@ PROTOTYPE_OPENING, PROTOTYPE_READING = 17, 2
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[Watcher]:
-    one = Watcher()
+async def opened() -> AsyncIterator[SwitchWatcher]:
+    one = SwitchWatcher()
     try:
         yield one
     finally:
         await one.close()
 
 
-async def first_log(one: Watcher, cards: dict[str, int] = CARD) -> SwitchLog:
+async def first_log(one: SwitchWatcher, cards: dict[str, int] = CARD) -> SwitchLog:
     for _ in range(50):
         if found := await one.read(cards):
             return found["GPU-one"]
@@ -44,7 +44,7 @@ async def first_log(one: Watcher, cards: dict[str, int] = CARD) -> SwitchLog:
     raise AssertionError(f"no log: {one.status()}")
 
 
-async def reason(one: Watcher, cards: dict[str, int] = CARD) -> str:
+async def reason(one: SwitchWatcher, cards: dict[str, int] = CARD) -> str:
     assert not await one.read(cards)
     fault = one.status().fault
     assert fault
@@ -279,9 +279,9 @@ async def test_a_release_lets_go_of_the_driver(node: SwitchNode) -> None:
 def test_the_reader_ends_with_its_parent(node: SwitchNode) -> None:
     code = (
         "import asyncio, time\n"
-        "from podgpu.sources.switches.watcher import Watcher\n"
+        "from podgpu.sources.switches.watcher import SwitchWatcher\n"
         "async def main():\n"
-        "    one = Watcher()\n"
+        "    one = SwitchWatcher()\n"
         "    await one.read({'GPU-one': 0})\n"
         "    print(one.pid, flush=True)\n"
         "    time.sleep(60)\n"

@@ -28,7 +28,7 @@ from podgpu.model import (
 )
 from podgpu.option.address import Address
 from podgpu.serve.menu import menu
-from podgpu.sources.dcgm.options import Options as DcgmSource
+from podgpu.sources.dcgm.options import DcgmOptions as DcgmSource
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.dialects.container_json import DIALECT
 from tests.conftest import Golden

@@ -9,7 +9,7 @@ from podgpu.model import Fault
 from podgpu.sources import Site, Source, Whereabouts
 
 if TYPE_CHECKING:
-    from podgpu.sources.dcgm.options import Options
+    from podgpu.sources.dcgm.options import DcgmOptions
 
 NAME = "dcgm"
 HELP = "the page of a dcgm-exporter"
@@ -19,18 +19,18 @@ LENDS_PROFILING = True
 PORT = 9400  # where dcgm-exporter serves its page, unless its pod names another port
 
 
-def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as dcgm.open
+def open(options: "DcgmOptions", site: Site) -> Source:  # noqa: A001 - read as dcgm.open
     from podgpu.sources.dcgm.page import PageClient
-    from podgpu.sources.dcgm.source import DcgmPages
+    from podgpu.sources.dcgm.source import DcgmSource
 
     found = _pages(options, site)
     pages = PageClient(timeout=options.timeout, max_bytes=options.max_bytes)
-    return DcgmPages(found.find, pages, closing=found.close)
+    return DcgmSource(found.find, pages, closing=found.close)
 
 
-def _pages(options: "Options", site: Site) -> Whereabouts:
+def _pages(options: "DcgmOptions", site: Site) -> Whereabouts:
     if options.url is not None:
-        return OnePage(options.url, site.node)
+        return FixedPage(options.url, site.node)
     found = site.find_pods(
         options.selector,
         namespace=options.namespace or "",
@@ -47,7 +47,7 @@ def _pages(options: "Options", site: Site) -> Whereabouts:
 
 
 @dataclass(frozen=True, slots=True)
-class OnePage:
+class FixedPage:
     """The page at the address that the user gave. Without a node, the host that the page names counts."""
 
     url: str

@@ -5,7 +5,7 @@ from podgpu.option.value import absolute_path, duration, page_address, size, who
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class DcgmOptions:
     url: str | None = optional(
         "--dcgm.url",
         group=SOURCE,

@@ -53,7 +53,7 @@ class PageRow(Struct, frozen=True):
     samples: list[tuple[str, float]] = field(default_factory=list)
 
 
-class Page(Struct, frozen=True, kw_only=True):
+class ParsedPage(Struct, frozen=True, kw_only=True):
     """Rows of wanted names come first. Those after them have no samples: only names beside the wanted carry them.
 
     `skipped` counts the wanted samples that were left out, by reason: `malformed`, `blank` or `too_many`.
@@ -63,16 +63,16 @@ class Page(Struct, frozen=True, kw_only=True):
     skipped: Counter[str]
 
 
-def parse(page: bytes, wanted: Container[str], beside: tuple[str, ...] = ()) -> Page:
+def parse(page: bytes, wanted: Container[str], beside: tuple[str, ...] = ()) -> ParsedPage:
     """Find the samples of the wanted names, and the labels of all names that begin like one of `beside`.
 
     Timestamps and exemplars are ignored.
     """
-    reader = _Reader(wanted, beside)
+    reader = _PageParser(wanted, beside)
     for line in _lines(page):
         reader.read(line)
     others = (row for text, row in reader.others.items() if text not in reader.rows)
-    return Page(rows=[*reader.rows.values(), *others], skipped=reader.skipped)
+    return ParsedPage(rows=[*reader.rows.values(), *others], skipped=reader.skipped)
 
 
 def _lines(page: bytes) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _lines(page: bytes) -> Iterator[str]:
         begin = end + 1
 
 
-class _Reader:
+class _PageParser:
     """The keys of `rows` are the text of the labels, and those of `others`, which hold no wanted sample."""
 
     def __init__(self, wanted: Container[str], beside: tuple[str, ...] = ()) -> None:

@@ -20,21 +20,21 @@ AT_ONCE = 15  # pages
 NO_GPU = "there is no GPU on the page; does dcgm-exporter see any?"
 
 
-class Fetch(Protocol):
+class PageFetcher(Protocol):
     async def get(self, url: str, *, together: int = 1) -> bytes:
         """Fetch one of `together` pages of the node. Raises PageFault."""
 
     async def close(self) -> None: ...
 
 
-class DcgmPages:
+class DcgmSource:
     name = NAME
     demo = False
 
     def __init__(
         self,
         find: Find,
-        pages: Fetch,
+        pages: PageFetcher,
         *,
         closing: Callable[[], Awaitable[None]] | None = None,
     ) -> None:

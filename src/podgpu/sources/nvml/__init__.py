@@ -23,7 +23,7 @@ from msgspec import Struct
 from podgpu.sources import Site, Source
 
 if TYPE_CHECKING:
-    from podgpu.sources.nvml.options import Options
+    from podgpu.sources.nvml.options import NvmlOptions
 
 NAME = "nvml"
 HELP = "the driver"
@@ -43,7 +43,7 @@ class ReadRequest(Struct, frozen=True):
     sampled: tuple[str, ...] = ()
 
 
-def open(options: "Options", site: Site) -> Source:  # noqa: A001 - read as nvml.open
+def open(options: "NvmlOptions", site: Site) -> Source:  # noqa: A001 - read as nvml.open
     from podgpu.sources.nvml.source import NvmlSource
 
     library = str(options.library) if options.library else None

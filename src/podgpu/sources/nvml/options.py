@@ -6,7 +6,7 @@ from podgpu.option.file import existing_file
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class NvmlOptions:
     library: Path | None = optional(
         "--nvml.library",
         group=SOURCE,

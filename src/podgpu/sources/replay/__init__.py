@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from podgpu.errors import UserError
 
 if TYPE_CHECKING:
-    from podgpu.sources.replay.options import Options
-    from podgpu.sources.replay.player import Player
+    from podgpu.sources.replay.options import ReplayOptions
+    from podgpu.sources.replay.recording import Player
 
 NAME = "replay"
 HELP = "a recording"
 
 
-def play(options: "Options") -> "Player":
-    from podgpu.sources.replay.player import Player
-    from podgpu.sources.replay.recording import Recording
+def play(options: "ReplayOptions") -> "Player":
+    from podgpu.sources.replay.recording import Player, Recording
 
     if options.file is None:
         raise UserError("a replay needs a recording; give --replay.file=PATH, made by `podgpu record`")

@@ -7,7 +7,7 @@ from podgpu.option.value import OneOf, factor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class ReplayOptions:
     file: Path | None = optional(
         "--replay.file",
         group=SOURCE,

@@ -6,22 +6,22 @@ from podgpu.model.ports import NodeSources
 from podgpu.sources import Site, Source
 
 if TYPE_CHECKING:
-    from podgpu.sources.simulator.options import Options
+    from podgpu.sources.simulator.options import SimulatorOptions
 
 NAME = "simulator"
 HELP = "made up"
 IS_DEMO = True
 
 
-def open(options: "Options", _: Site) -> Source:  # noqa: A001 - read as simulator.open
+def open(options: "SimulatorOptions", _: Site) -> Source:  # noqa: A001 - read as simulator.open
     from podgpu.sources.simulator.source import Simulator
 
     return Simulator(seed=options.seed)
 
 
 def residents() -> NodeSources:
+    from podgpu.sources.simulator.context_switches import DemoSwitches
     from podgpu.sources.simulator.kubernetes import DemoKubelet, DemoPods, DemoProcesses
-    from podgpu.sources.simulator.turns import DemoSwitches
 
     pods = DemoPods()
     return NodeSources(

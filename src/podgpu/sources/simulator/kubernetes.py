@@ -24,20 +24,19 @@ from podgpu.model import (
     PodContainer,
     Workload,
 )
-from podgpu.sources.simulator.cast import CARDS
-from podgpu.sources.simulator.layout import SimulatedProcess
+from podgpu.sources.simulator.scenario import CARDS, SimulatedProcess
 
 _UUID = re.compile(r"\{card (?P<card>\d+)(?: instance (?P<instance>\d+))?\}")
 _RANGE = re.compile(r"\{(?P<first>\d+)\.\.(?P<last>\d+)\}")
 
 
-class Given(Struct, frozen=True):
+class DemoAllocations(Struct, frozen=True):
     devices: tuple[Allocation, ...]
     allocatable: tuple[tuple[str, str], ...]
     dynamic: tuple[DynamicAllocation, ...] = ()
 
 
-ADDRESS = "192.0.2.10"  # for documentation, and nobody's
+ADDRESS = "192.0.2.10"  # reserved for documentation
 
 
 class ScriptedPod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +52,7 @@ class ScriptedPod(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class ScriptedDevice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`to` is NAMESPACE/POD/CONTAINER, where the device is given to somebody."""
+    """`to` is the NAMESPACE/POD/CONTAINER that the device is allocated to, if any."""
 
     resource: str
     id: str
@@ -74,7 +73,7 @@ class DemoKubelet:
     def __init__(self) -> None:
         self.errors: Counter[str] = Counter()
 
-    async def read(self) -> Given:
+    async def read(self) -> DemoAllocations:
         return _given()
 
     def status(self) -> PartStatus:
@@ -92,7 +91,9 @@ class DemoPods:
         return
 
     def pods(self) -> tuple[Pod, ...]:
-        return tuple(_pod(tenant, self._born) for tenant in dict.fromkeys(one.to for one in script().given))
+        return tuple(
+            _pod(tenant, self._born) for tenant in dict.fromkeys(device.to for device in script().given)
+        )
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True, age_seconds=0.0)
@@ -105,8 +106,8 @@ class DemoProcesses:
     name = agent_parts.PROCFS.name
 
     def holders(self, pids: Iterable[int], seen_at: Mapping[int, float]) -> dict[int, Holder]:
-        residents = {resident.pid: resident for card in CARDS for resident in card.processes}
-        return {pid: _holder(residents[pid]) for pid in pids if pid in residents}
+        simulated = {process.pid: process for card in CARDS for process in card.processes}
+        return {pid: _holder(simulated[pid]) for pid in pids if pid in simulated}
 
     def mps(self, pid: int) -> str | None:
         return None
@@ -121,10 +122,10 @@ def script() -> Script:
 
 
 @cache
-def _given() -> Given:
-    devices = (_allocation(one, each) for one in script().given for each in _ids(one.id))
-    offered = ((one.resource, each) for one in script().allocatable for each in _ids(one.id))
-    return Given(tuple(devices), tuple(offered))
+def _given() -> DemoAllocations:
+    devices = (_allocation(device, id_) for device in script().given for id_ in _ids(device.id))
+    offered = ((device.resource, id_) for device in script().allocatable for id_ in _ids(device.id))
+    return DemoAllocations(tuple(devices), tuple(offered))
 
 
 def _allocation(device: ScriptedDevice, device_id: str) -> Allocation:
@@ -149,7 +150,7 @@ def _named(pattern: str) -> str:
 
 def _uuid(index: int, instance: str | None) -> str:
     card = CARDS[index]
-    return card.uuid if instance is None else card.slice_uuid(int(instance))
+    return card.uuid if instance is None else card.instance_uuid(int(instance))
 
 
 def _pod(tenant: str, born: float) -> Pod:
@@ -178,18 +179,18 @@ def _workload(namespace: str, pod: str) -> Workload:
     return Workload(kind=kind, name=name)
 
 
-def _holder(resident: SimulatedProcess) -> Holder:
-    if resident.tenant.startswith("host:"):
+def _holder(process: SimulatedProcess) -> Holder:
+    if process.tenant.startswith("host:"):
         return Holder(
-            pid=resident.pid, kind="host", start_time=0, cgroup="0::/system.slice/video-index.service"
+            pid=process.pid, kind="host", start_time=0, cgroup="0::/system.slice/video-index.service"
         )
-    namespace, pod, container = resident.tenant.split("/")
-    uid, container_id = _uid(resident.tenant), _container_id(resident.tenant)
+    namespace, pod, container = process.tenant.split("/")
+    uid, container_id = _uid(process.tenant), _container_id(process.tenant)
     slice_ = f"kubepods-burstable-pod{uid.replace('-', '_')}.slice"
     return Holder(
-        pid=resident.pid,
+        pid=process.pid,
         kind="pod",
-        start_time=100 * resident.pid,
+        start_time=100 * process.pid,
         owner=Owner(pod_uid=uid, container_id=container_id, runtime="containerd", qos="burstable"),
         container=ContainerRef(namespace, pod, container, uid),
         cgroup=f"0::/kubepods.slice/kubepods-burstable.slice/{slice_}/cri-containerd-{container_id}.scope",

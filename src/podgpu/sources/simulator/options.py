@@ -5,7 +5,7 @@ from podgpu.option.value import whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class SimulatorOptions:
     seed: int = single(
         "--simulator.seed",
         group=SOURCE,

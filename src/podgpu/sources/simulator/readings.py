@@ -1,15 +1,25 @@
-"""A moment of a card, in the catalog's words.
+"""The readings of a simulated card, in the catalog's words.
 
 What such a card does not report is left out: fan speed, retired pages, thresholds in degrees.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from podgpu.catalog import device_rows
 from podgpu.model import Reading
-from podgpu.sources.simulator.layout import SimulatedSlice
-from podgpu.sources.simulator.tape import HOT_CELSIUS, IDLE_CLOCK, MAX_CLOCK, Activity, Moment, Quantity
+from podgpu.sources.simulator.scenario import SimulatedInstance
+from podgpu.sources.simulator.timeline import (
+    CAP_WATTS,
+    HOT_CELSIUS,
+    IDLE_CLOCK,
+    MAX_CLOCK,
+    Activity,
+    CardTimeline,
+    Quantity,
+    ReadingWindow,
+    position,
+)
 
 Values = dict[tuple[str, ...], float]
 
@@ -19,7 +29,7 @@ MEMORY_RESERVED = 644_939_776
 MEMORY_OVERHEAD = 15_138_816
 POWER_LIMIT = 700
 DECODERS = 7
-# Work keeps nearly all multiprocessors busy while it runs, but not quite.
+# Kernels keep nearly all multiprocessors busy while they run, but not quite.
 SPREAD = 0.93
 # One corrected memory error more in so many rounds.
 ROUNDS_PER_ERROR = 3
@@ -41,8 +51,8 @@ _QUIET = {
     "throttle_seconds_total",
 }
 
-# Holds whatever the card does; a moment overwrites what it knows better.
-_STANDING: Values = {(row.name, *row.label_values): 0 for row in device_rows() if row.name in _QUIET} | {
+# Holds whatever the card does, unless a reading overwrites it.
+_CONSTANT: Values = {(row.name, *row.label_values): 0 for row in device_rows() if row.name in _QUIET} | {
     ("bar1_memory_total_bytes",): 1 << 38,
     ("bar1_memory_used_bytes",): 26 << 20,
     ("clock_hertz", "memory"): 3201e6,
@@ -68,26 +78,29 @@ _STANDING: Values = {(row.name, *row.label_values): 0 for row in device_rows() i
 }
 
 
-def card_readings(moment: Moment) -> tuple[Reading, ...]:
-    # A partitioned card reports its instances' use through GPM alone.
-    use = {} if moment.card.slices else _use(moment.activities)
-    overhead = MEMORY_OVERHEAD * max(1, len(moment.card.slices))
+def card_readings(
+    timeline: CardTimeline, window: ReadingWindow, activities: Sequence[Activity]
+) -> tuple[Reading, ...]:
+    card = timeline.card
+    # A partitioned card reports the use of its instances through GPM alone.
+    use = {} if card.instances else _use(activities)
+    overhead = MEMORY_OVERHEAD * max(1, len(card.instances))
     return _readings(
-        _STANDING
+        _CONSTANT
         | use
-        | _memory(MEMORY_TOTAL, MEMORY_RESERVED, overhead, moment.activities)
-        | _profile([(activity, activity.weight) for activity in moment.activities], DECODERS)
-        | _electrics(moment)
-        | _health(moment)
-        | _traffic(moment)
+        | _memory(MEMORY_TOTAL, MEMORY_RESERVED, overhead, activities)
+        | _profile([(activity, activity.weight) for activity in activities], DECODERS)
+        | _power(timeline, window)
+        | _health(timeline, window)
+        | _traffic(timeline, window)
     )
 
 
-def slice_readings(moment: Moment, part: SimulatedSlice) -> tuple[Reading, ...]:
-    inside = [each for each in moment.activities if each.resident.instance == part.gpu_instance_id]
+def instance_readings(instance: SimulatedInstance, activities: Iterable[Activity]) -> tuple[Reading, ...]:
+    inside = [activity for activity in activities if activity.process.instance == instance.gpu_instance_id]
     return _readings(
-        _memory(part.profile.memory_bytes, 0, MEMORY_OVERHEAD, inside)
-        | _profile([(activity, 1.0) for activity in inside], part.profile.decoders)
+        _memory(instance.profile.memory_bytes, 0, MEMORY_OVERHEAD, inside)
+        | _profile([(activity, 1.0) for activity in inside], instance.profile.decoders)
     )
 
 
@@ -96,12 +109,12 @@ def _readings(values: Values) -> tuple[Reading, ...]:
 
 
 def _use(activities: Iterable[Activity]) -> Values:
-    pairs = [(activity.load, activity.resident.work) for activity in activities]
+    pairs = [(activity.load, activity.process.mix) for activity in activities]
     return {
         ("utilization_ratio",): round(sum(load for load, _ in pairs), 2),
-        ("memory_utilization_ratio",): round(sum(load * work.dram for load, work in pairs), 2),
+        ("memory_utilization_ratio",): round(sum(load * mix.dram for load, mix in pairs), 2),
         ("encoder_utilization_ratio",): 0,
-        ("decoder_utilization_ratio",): round(sum(load * work.decoder for load, work in pairs), 2),
+        ("decoder_utilization_ratio",): round(sum(load * mix.decoder for load, mix in pairs), 2),
     }
 
 
@@ -119,23 +132,23 @@ def _profile(weighted: list[tuple[Activity, float]], decoders: int) -> Values:
     """Return what GPM would report of a card or an instance, given each activity's part of it."""
 
     def mean(quantity: Quantity) -> float:
-        return round(sum(each.load * weight * quantity(each.resident.work) for each, weight in weighted), 4)
+        return round(sum(each.load * weight * quantity(each.process.mix) for each, weight in weighted), 4)
 
     active = sum(each.load * weight for each, weight in weighted)
-    tensor = mean(lambda work: work.tensor)
+    tensor = mean(lambda mix: mix.tensor)
     # Jobs fill the first decoder before they take the next.
-    decoding = mean(lambda work: work.decoder) * decoders
+    decoding = mean(lambda mix: mix.decoder) * decoders
     return {
         # Rounded down: the card was never busy without one of its processes.
         ("graphics_engine_active_ratio",): math.floor(active * 1e4) / 1e4,
         ("sm_active_ratio",): round(active * SPREAD, 4),
-        ("sm_occupancy_ratio",): mean(lambda work: work.occupancy),
+        ("sm_occupancy_ratio",): mean(lambda mix: mix.occupancy),
         ("tensor_active_ratio",): tensor,
-        ("dram_active_ratio",): mean(lambda work: work.dram),
-        ("pipe_active_ratio", "fp64"): mean(lambda work: work.fp64),
-        ("pipe_active_ratio", "fp32"): mean(lambda work: work.fp32),
-        ("pipe_active_ratio", "fp16"): mean(lambda work: work.fp16),
-        ("pipe_active_ratio", "integer"): mean(lambda work: work.integer),
+        ("dram_active_ratio",): mean(lambda mix: mix.dram),
+        ("pipe_active_ratio", "fp64"): mean(lambda mix: mix.fp64),
+        ("pipe_active_ratio", "fp32"): mean(lambda mix: mix.fp32),
+        ("pipe_active_ratio", "fp16"): mean(lambda mix: mix.fp16),
+        ("pipe_active_ratio", "integer"): mean(lambda mix: mix.integer),
         ("pipe_active_ratio", "tensor_hmma"): tensor,
         **{("pipe_active_ratio", f"tensor_{pipe}"): 0 for pipe in ("imma", "dfma", "dmma")},
         **{("engine_active_ratio", f"nvdec{n}"): _clamped(decoding - n) for n in range(decoders)},
@@ -147,47 +160,52 @@ def _clamped(ratio: float) -> float:
     return round(min(1.0, max(0.0, ratio)), 4)
 
 
-def _electrics(moment: Moment) -> Values:
-    graphics = moment.clock_megahertz * 1e6
+def _power(timeline: CardTimeline, window: ReadingWindow) -> Values:
+    second = window.last_second
+    temperature, clock = round(timeline.heat[second]), timeline.clock_megahertz(second)
     return {
-        ("power_watts",): moment.power_watts,
-        ("power_instant_watts",): moment.power_instant_watts,
-        ("energy_joules_total",): moment.energy_millijoules / 1000,
-        ("temperature_celsius", "gpu"): moment.temperature,
-        ("temperature_celsius", "memory"): moment.memory_temperature,
-        ("temperature_margin_celsius",): HOT_CELSIUS - moment.temperature,
-        ("clock_hertz", "sm"): graphics,
-        ("clock_hertz", "graphics"): graphics,
-        ("clock_hertz", "video"): max(IDLE_CLOCK, moment.clock_megahertz * 7 // 9) * 1e6,
+        ("power_watts",): timeline.energy_millijoules.rate(window) / 1000,
+        ("power_instant_watts",): timeline.power_milliwatts[second] / 1000,
+        ("energy_joules_total",): timeline.energy_millijoules.at(window.end) / 1000,
+        ("temperature_celsius", "gpu"): temperature,
+        ("temperature_celsius", "memory"): round(timeline.heat[second] * 1.08 + 3),
+        ("temperature_margin_celsius",): HOT_CELSIUS - temperature,
+        ("clock_hertz", "sm"): clock * 1e6,
+        ("clock_hertz", "graphics"): clock * 1e6,
+        ("clock_hertz", "video"): max(IDLE_CLOCK, clock * 7 // 9) * 1e6,
     }
 
 
-def _health(moment: Moment) -> Values:
+def _health(timeline: CardTimeline, window: ReadingWindow) -> Values:
+    card, second = timeline.card, window.last_second
+    hot_seconds = timeline.hot_ns.at(window.end) / 1e9
     values: Values = {
-        ("throttle_seconds_total", "power"): moment.capped_nanoseconds / 1e9,
-        ("throttle_seconds_total", "thermal"): moment.hot_nanoseconds / 1e9,
-        ("throttle_seconds_total", "software_thermal"): moment.hot_nanoseconds / 1e9,
-        ("clock_event", "software_power_cap"): moment.is_capped,
-        ("clock_event", "software_thermal"): moment.is_hot,
-        ("clock_event", "idle"): moment.clock_megahertz == IDLE_CLOCK,
+        ("throttle_seconds_total", "power"): timeline.capped_ns.at(window.end) / 1e9,
+        ("throttle_seconds_total", "thermal"): hot_seconds,
+        ("throttle_seconds_total", "software_thermal"): hot_seconds,
+        ("clock_event", "software_power_cap"): timeline.demand_watts[second] > CAP_WATTS,
+        ("clock_event", "software_thermal"): timeline.heat[second] >= HOT_CELSIUS,
+        ("clock_event", "idle"): timeline.clock_megahertz(second) == IDLE_CLOCK,
     }
-    if moment.card.corrected_errors:
-        corrected = moment.card.corrected_errors + moment.rounds // ROUNDS_PER_ERROR
+    if card.corrected_errors:
+        rounds, _, _ = position(window.end)
+        corrected = card.corrected_errors + rounds // ROUNDS_PER_ERROR
         values["ecc_errors_total", "corrected", "volatile"] = corrected
-        values["ecc_errors_total", "corrected", "aggregate"] = corrected + moment.card.index
+        values["ecc_errors_total", "corrected", "aggregate"] = corrected + card.index
     return values
 
 
-def _traffic(moment: Moment) -> Values:
+def _traffic(timeline: CardTimeline, window: ReadingWindow) -> Values:
     # The driver counts NVLink in KiB.
-    linked = moment.nvlink_bytes // 1024 * 1024
+    linked = timeline.nvlink_bytes.at(window.end) // 1024 * 1024
+    link_rate = timeline.nvlink_bytes.rate(window)
     return {
-        ("pcie_transmit_bytes_total",): moment.pcie_transmit_bytes,
-        ("pcie_receive_bytes_total",): moment.pcie_receive_bytes,
-        ("pcie_transmit_bytes_per_second",): moment.pcie_transmit_rate,
-        ("pcie_receive_bytes_per_second",): moment.pcie_receive_rate,
+        ("pcie_transmit_bytes_total",): timeline.pcie_transmit_bytes.at(window.end),
+        ("pcie_receive_bytes_total",): timeline.pcie_receive_bytes.at(window.end),
+        ("pcie_transmit_bytes_per_second",): timeline.pcie_transmit_bytes.rate(window),
+        ("pcie_receive_bytes_per_second",): timeline.pcie_receive_bytes.rate(window),
         ("nvlink_transmit_bytes_total",): linked,
         ("nvlink_receive_bytes_total",): linked,
-        ("nvlink_transmit_bytes_per_second",): moment.nvlink_rate,
-        ("nvlink_receive_bytes_per_second",): moment.nvlink_rate,
+        ("nvlink_transmit_bytes_per_second",): link_rate,
+        ("nvlink_receive_bytes_per_second",): link_rate,
     }

@@ -1,16 +1,14 @@
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
 from podgpu.model import SEES_ALL, Device, Gpu, Instance, MigInstance, Process, Report, XidEvent
 from podgpu.sources.simulator import NAME
-from podgpu.sources.simulator.cast import CARDS
-from podgpu.sources.simulator.layout import SimulatedCard
-from podgpu.sources.simulator.motion import ROUND, Window
-from podgpu.sources.simulator.readings import card_readings, slice_readings
-from podgpu.sources.simulator.tape import Activity, Moment, Tape
-from podgpu.sources.simulator.turns import busy_windows, switch_log
+from podgpu.sources.simulator.context_switches import busy_windows, switch_log
+from podgpu.sources.simulator.readings import card_readings, instance_readings
+from podgpu.sources.simulator.scenario import CARDS, SimulatedCard, SimulatedInstance
+from podgpu.sources.simulator.timeline import MULTIPROCESSORS, ROUND, Activity, CardTimeline, ReadingWindow
 
 DRIVER_VERSION = "580.159.04"
 NVML_VERSION = "13.580.159.04"
@@ -32,7 +30,7 @@ class Simulator:
     def __init__(
         self, *, seed: int, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
     ) -> None:
-        self._tapes = tuple(Tape(card, seed) for card in CARDS)
+        self._timelines = tuple(CardTimeline(card, seed) for card in CARDS)
         self._clock = clock
         self._started = clock()
         self._started_at = wall()
@@ -42,9 +40,9 @@ class Simulator:
         elapsed = self._clock() - self._started
         before, self._read_at = self._read_at, elapsed
         # Without any time in between there is no mean.
-        window = Window(before if before < elapsed else elapsed - 1, elapsed)
+        window = ReadingWindow(before if before < elapsed else elapsed - 1, elapsed)
         return Report(
-            devices=tuple(_logged(_device(tape.at(window), elapsed), tape, window) for tape in self._tapes),
+            devices=tuple(_device(timeline, window) for timeline in self._timelines),
             events=tuple(
                 XidEvent(uuid=card.uuid, xid=MMU_FAULT, at=self._started_at + second)
                 for card in CARDS
@@ -67,68 +65,53 @@ def _faults(card: SimulatedCard, *, after: float, until: float) -> Iterator[int]
         yield from (start + second for second in card.xid_at if after < start + second <= until)
 
 
-def _device(moment: Moment, elapsed: float) -> Device:
+def _device(timeline: CardTimeline, window: ReadingWindow) -> Device:
+    card, activities = timeline.card, timeline.activities(window)
     return Device(
-        gpu=_gpu(moment.card),
-        at=elapsed,
+        gpu=Gpu(
+            uuid=card.uuid,
+            index=card.index,
+            minor=card.index,
+            model="NVIDIA H200",
+            pci_bus_id=f"00000000:{0x18 + 0x11 * card.index:02X}:00.0",
+            architecture="Hopper",
+            compute_capability="9.0",
+            vbios="96.00.CF.00.01",
+            multiprocessors=MULTIPROCESSORS,
+            mig_enabled=bool(card.instances),
+        ),
+        at=window.end,
         ability=ABLE,
-        readings=card_readings(moment),
-        instances=tuple(_instances(moment)),
-        processes=tuple(_process(activity) for activity in moment.activities),
+        readings=card_readings(timeline, window, activities),
+        instances=tuple(_instance(card, instance, activities) for instance in card.instances),
+        processes=tuple(map(_process, activities)),
+        windows=busy_windows(timeline, window) if card.logs_switches else (),
+        log=switch_log(timeline, window) if card.logs_switches else None,
     )
 
 
-def _logged(device: Device, tape: Tape, window: Window) -> Device:
-    if not tape.card.logs_switches:
-        return device
-    return replace(device, windows=busy_windows(tape, window), log=switch_log(tape, window))
-
-
-def _gpu(card: SimulatedCard) -> Gpu:
-    return Gpu(
-        uuid=card.uuid,
-        index=card.index,
-        minor=card.index,
-        model="NVIDIA H200",
-        pci_bus_id=card.pci_bus_id,
-        architecture="Hopper",
-        compute_capability="9.0",
-        vbios="96.00.CF.00.01",
-        multiprocessors=132,
-        mig_enabled=bool(card.slices),
+def _instance(card: SimulatedCard, instance: SimulatedInstance, activities: Iterable[Activity]) -> Instance:
+    mig = MigInstance(
+        uuid=card.instance_uuid(instance.gpu_instance_id),
+        gpu_instance_id=instance.gpu_instance_id,
+        compute_instance_id=0,
+        profile=instance.profile.name,
+        multiprocessors=instance.profile.multiprocessors,
     )
-
-
-def _instances(moment: Moment) -> Iterator[Instance]:
-    for part in moment.card.slices:
-        mig = MigInstance(
-            uuid=moment.card.slice_uuid(part.gpu_instance_id),
-            gpu_instance_id=part.gpu_instance_id,
-            compute_instance_id=0,
-            profile=part.profile.name,
-            multiprocessors=part.profile.multiprocessors,
-        )
-        yield Instance(mig=mig, readings=slice_readings(moment, part))
+    return Instance(mig=mig, readings=instance_readings(instance, activities))
 
 
 def _process(activity: Activity) -> Process:
-    resident = activity.resident
-    if resident.instance is not None:
-        # The driver reports no process's utilisation once a card is partitioned.
-        return Process(
-            pid=resident.pid,
-            kinds=resident.kinds,
-            memory_bytes=activity.memory_bytes,
-            gpu_instance_id=resident.instance,
-            compute_instance_id=0,
-        )
-    return Process(
-        pid=resident.pid,
-        kinds=resident.kinds,
-        memory_bytes=activity.memory_bytes,
+    simulated = activity.process
+    process = Process(pid=simulated.pid, kinds=("compute",), memory_bytes=activity.memory_bytes)
+    if simulated.instance is not None:
+        # The driver reports no process's utilization once a card is partitioned.
+        return replace(process, gpu_instance_id=simulated.instance, compute_instance_id=0)
+    return replace(
+        process,
         sm_busy_us=activity.busy_us,
         sm_ratio=activity.load,
-        memory_ratio=activity.load * resident.work.dram,
+        memory_ratio=activity.load * simulated.mix.dram,
         encoder_ratio=0.0,
-        decoder_ratio=activity.load * resident.work.decoder,
+        decoder_ratio=activity.load * simulated.mix.decoder,
     )

@@ -6,8 +6,12 @@ import os
 import struct
 import time
 from array import array
+from contextlib import suppress
+
+from msgspec import Struct
 
 from podgpu.sources.switches import layout
+from podgpu.sources.switches.slices import CardClock
 
 CONTROL_NODE = "/dev/nvidiactl"
 TRIES = 5
@@ -33,7 +37,7 @@ BIND_REASONS = {
 }
 
 
-class Refusal(Exception):
+class SwitchLogRefused(Exception):
     """The log cannot be read. `reason` is one of those in operations.md."""
 
     def __init__(self, reason: str, call: str, detail: str = "") -> None:
@@ -47,9 +51,9 @@ def opened(path: str) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise Refusal("no_device", "open", f"there is no {path}") from None
+        raise SwitchLogRefused("no_device", "open", f"there is no {path}") from None
     except OSError as error:
-        raise Refusal("no_device", "open", f"{path}: {error.strerror}") from None
+        raise SwitchLogRefused("no_device", "open", f"{path}: {error.strerror}") from None
 
 
 class Driver:
@@ -76,7 +80,7 @@ class Driver:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise Refusal("in_use", "flock", f"another reader has /dev/nvidia{minor}") from None
+            raise SwitchLogRefused("in_use", "flock", f"another reader has /dev/nvidia{minor}") from None
 
     def start_client(self) -> None:
         self._client = self.allocate(0, 0, layout.CLIENT)
@@ -88,7 +92,9 @@ class Driver:
             if card[0] and card[-2] == minor:
                 found = self.control(self._client, layout.ID_INFO, struct.pack("<I28x", card[7]), "card id")
                 return int.from_bytes(found[8:12], "little")
-        raise Refusal("no_device", "cards", f"the driver does not list the card of /dev/nvidia{minor}")
+        raise SwitchLogRefused(
+            "no_device", "cards", f"the driver does not list the card of /dev/nvidia{minor}"
+        )
 
     def allocate(self, parent: int, handle: int, kind: int, parameters: bytes = b"") -> int:
         """Return the handle of a new object. A parent of 0 is the client."""
@@ -140,7 +146,7 @@ class Driver:
         try:
             return mmap.mmap(fd, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
         except OSError as error:
-            raise Refusal("refused", "mmap", f"{error.strerror}") from None
+            raise SwitchLogRefused("refused", "mmap", f"{error.strerror}") from None
 
     def free(self, handle: int) -> None:
         request = layout.FREE_CALL.pack(self._client, self._client, handle, layout.UNWRITTEN)
@@ -152,10 +158,107 @@ class Driver:
         try:
             fcntl.ioctl(self._fds[0], code, answer)
         except OSError as error:
-            raise Refusal("refused", name, f"{error.strerror}") from None
+            raise SwitchLogRefused("refused", name, f"{error.strerror}") from None
         return answer
 
 
 def _check(status: int, name: str) -> None:
     if status:
-        raise Refusal("refused", name, STATUSES.get(status, f"status 0x{status:x}"))
+        raise SwitchLogRefused("refused", name, STATUSES.get(status, f"status 0x{status:x}"))
+
+
+PROMPT_SECONDS = 0.25  # until a switch is certainly in the log
+SLOW_SECONDS = 2.5  # the same for a driver that reads the firmware's log once a second
+
+
+class LogRecords(Struct, frozen=True):
+    """Records that are new, and how many the driver dropped for want of room."""
+
+    records: bytes
+    dropped: int
+
+
+class CardLog:
+    """The log of one card, open. Raises SwitchLogRefused if the log cannot be opened, with nothing left open."""
+
+    def __init__(self, minor: int) -> None:
+        self._driver = Driver()
+        self._maps: list[mmap.mmap] = []
+        self._next = 0
+        self.began_ns = 0  # by the card's clock
+        try:
+            self.delay_ns = self._known_delay_ns()
+            self._driver.open_card(minor)
+            self._open(minor)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def drain(self) -> LogRecords:
+        """Return what was written since the last time, and make room for more."""
+        header, records = self._maps
+        _, end, _, dropped = layout.HEADER.unpack_from(header)
+        if end >= layout.RECORDS:
+            raise SwitchLogRefused("bad_layout", "drain", f"the log goes on at {end} of {layout.RECORDS}")
+        if end == self._next and not dropped:
+            return LogRecords(b"", 0)
+        begin_at, end_at = self._next * layout.RECORD_BYTES, end * layout.RECORD_BYTES
+        new = records[begin_at:end_at] if begin_at <= end_at else records[begin_at:] + records[:end_at]
+        self._next = end
+        # The driver counts anew from here.
+        self._driver.control(
+            layout.BUFFER_HANDLE, layout.TELL, end.to_bytes(8, "little"), "tell what was read"
+        )
+        return LogRecords(new, dropped)
+
+    def clock(self) -> CardClock:
+        before = time.time_ns()
+        answer = self._driver.control(layout.SUBDEVICE_HANDLE, layout.GPU_TIME, bytes(8), "GPU time")
+        now = int.from_bytes(answer, "little")
+        after = time.time_ns()
+        return CardClock(now, now - (before + after) // 2, (after - before) // 2)
+
+    def close(self) -> None:
+        with suppress(SwitchLogRefused):
+            off = layout.enable(on=False)
+            self._driver.control(layout.BUFFER_HANDLE, layout.ENABLE, off, "disable")
+            self._driver.free(layout.BUFFER_HANDLE)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        for one in self._maps:
+            one.close()
+        self._driver.close()
+
+    def _known_delay_ns(self) -> int:
+        """Ask for the version before anything else: on another branch the same bytes may mean something else."""
+        version = self._driver.version()
+        branch = version.partition(".")[0]
+        if not branch.isdecimal() or int(branch) not in layout.BRANCHES:
+            raise SwitchLogRefused("unknown_branch", "version", f"driver {version or 'without a version'}")
+        seconds = PROMPT_SECONDS if int(branch) >= layout.FIRST_PROMPT_BRANCH else SLOW_SECONDS
+        return round(seconds * 1e9)
+
+    def _open(self, minor: int) -> None:
+        driver = self._driver
+        driver.start_client()
+        driver.allocate(0, layout.DEVICE_HANDLE, layout.DEVICE, layout.device(driver.instance(minor)))
+        driver.allocate(layout.DEVICE_HANDLE, layout.SUBDEVICE_HANDLE, layout.SUBDEVICE, bytes(4))
+        sizes = {
+            layout.HEADER_HANDLE: layout.HEADER_BYTES,
+            layout.RECORDS_HANDLE: layout.RECORDS * layout.RECORD_BYTES,
+        }
+        for handle, size in sizes.items():
+            driver.allocate(0, handle, layout.MEMORY, layout.memory(size))
+        driver.allocate(0, layout.BUFFER_HANDLE, layout.EVENT_BUFFER, layout.event_buffer())
+        self._maps = [driver.map(handle, size) for handle, size in sizes.items()]
+        self.began_ns = self.clock().now_ns
+        self._bind()
+        driver.control(layout.BUFFER_HANDLE, layout.ENABLE, layout.enable(on=True), "enable")
+
+    def _bind(self) -> None:
+        """Once only: a bind that fails may disturb other readers of the log."""
+        status, answer = self._driver.try_control(layout.SUBDEVICE_HANDLE, layout.BIND, layout.bind(), "bind")
+        if status:
+            reason = BIND_REASONS.get(int.from_bytes(answer[20:24], "little"))
+            raise SwitchLogRefused("refused", "bind", reason or STATUSES.get(status, f"status 0x{status:x}"))

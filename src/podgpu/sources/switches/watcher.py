@@ -16,7 +16,7 @@ import msgspec
 from podgpu import log
 from podgpu.model import Fault, PartStatus, SwitchLog
 from podgpu.sources import parent
-from podgpu.sources.switches import NAME, wire
+from podgpu.sources.switches import NAME, messages
 from podgpu.supervise import brief
 
 PATIENCE = 1.0  # seconds to wait for an answer; one that comes later counts for the next cycle
@@ -25,14 +25,14 @@ LONGEST_PAUSE = 300.0  # seconds between two attempts to start a child that keep
 NOT_ERRORS = frozenset({"hidden_record", "ended_record"})  # counted, but nothing is wrong
 
 
-class Watcher:
+class SwitchWatcher:
     name = NAME
 
     def __init__(self) -> None:
         self.errors: Counter[str] = Counter()
         self._turn = asyncio.Lock()
         self._process: Process | None = None
-        self._answer: asyncio.Task[wire.Answer] | None = None
+        self._answer: asyncio.Task[messages.WatchAnswer] | None = None
         self._asked_at = 0.0
         self._lives = 0  # in vain, since the last answer
         self._start_after = 0.0
@@ -59,7 +59,7 @@ class Watcher:
         """Close the logs of these cards. The child stays, with nothing open."""
         if self._process and self._process.returncode is None:
             with suppress(ConnectionError, RuntimeError):
-                parent.send(self._process, wire.Shut(list(cards)))
+                parent.send(self._process, messages.CloseRequest(list(cards)))
 
     def status(self) -> PartStatus:
         fault = self._fault
@@ -81,14 +81,14 @@ class Watcher:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
-    async def _asked(self, cards: Mapping[str, int]) -> wire.Answer | None:
+    async def _asked(self, cards: Mapping[str, int]) -> messages.WatchAnswer | None:
         if self._process is None:
             if time.monotonic() < self._start_after:
                 return None
             await self._start()
         assert self._process  # noqa: S101 - started above
         if self._answer is None:
-            parent.send(self._process, wire.Watch(dict(cards)))
+            parent.send(self._process, messages.WatchRequest(dict(cards)))
             self._asked_at = time.monotonic()
             self._answer = brief(_receive(self._process))
         # One that is stuck must not hold up every cycle.
@@ -121,7 +121,7 @@ class Watcher:
         await self._dismiss()
         self._start_after = time.monotonic() + min(LONGEST_PAUSE, 2.0**self._lives)
 
-    def _taken(self, answer: wire.Answer) -> dict[str, SwitchLog]:
+    def _taken(self, answer: messages.WatchAnswer) -> dict[str, SwitchLog]:
         counts: Counter[str] = Counter()
         for one in answer.cards.values():
             counts.update(one.counts)
@@ -148,5 +148,5 @@ class Watcher:
         return True
 
 
-async def _receive(process: Process) -> wire.Answer:
-    return wire.decode_answer(await parent.answer(process))
+async def _receive(process: Process) -> messages.WatchAnswer:
+    return messages.decode_answer(await parent.answer(process))

@@ -16,7 +16,7 @@ LARGEST_DOUBT_NS = 500_000
 MOST_SLICES = 1_000_000  # if nobody asks for so long, what is older is lost
 
 
-class Clock(Struct, frozen=True, gc=False):
+class CardClock(Struct, frozen=True, gc=False):
     """The card's time, and how far it is ahead of the node's, give or take `doubt_ns`."""
 
     now_ns: int
@@ -24,13 +24,13 @@ class Clock(Struct, frozen=True, gc=False):
     doubt_ns: int = 0
 
 
-class Resident(Struct, gc=False):
+class CurrentContext(Struct, gc=False):
     pid: int
     context: int
     begin_ns: int
 
 
-class Tape:
+class SliceBuilder:
     """`counts` are errors and oddities since they were last taken, by the reasons in operations.md."""
 
     def __init__(self, began_ns: int) -> None:
@@ -39,7 +39,7 @@ class Tape:
         self._known_ns: int | None = None  # from here on it is known who was on the card
         self._last_ns = began_ns  # of the newest record with an exact stamp
         self._sequence: int | None = None
-        self._resident: Resident | None = None
+        self._resident: CurrentContext | None = None
         self._blind_ns: int | None = None  # from here on it is not, until the next record
         self._ended_ns: int | None = None  # when the card was last left, and nobody has come since
         self._slices: list[Slice] = []
@@ -66,7 +66,7 @@ class Tape:
             self._lose(self._slices[0].begin_ns, self._slices[-1].end_ns)
             self._slices, self._starts, self._gaps = [], [], []
 
-    def cut(self, clock: Clock, delay_ns: int) -> SwitchLog | None:
+    def cut(self, clock: CardClock, delay_ns: int) -> SwitchLog | None:
         """Return the log up to `delay_ns` ago, in the node's time. None as long as nobody knows who is on the card.
 
         If one of the clocks was set, nobody knows by how much the slices are off.
@@ -92,7 +92,7 @@ class Tape:
             switching_ns=sum(one.end_ns - one.begin_ns for one in self._gaps_until(until)),
         )
 
-    def _ahead(self, clock: Clock) -> tuple[int, bool]:
+    def _ahead(self, clock: CardClock) -> tuple[int, bool]:
         """Return how far the card's clock is ahead, and whether a clock was set. A doubtful answer changes nothing."""
         before = self._ahead_ns
         if before is None:
@@ -148,7 +148,7 @@ class Tape:
         self._starts.append(stamp)
         if self._ended_ns is not None and 0 < stamp - self._ended_ns <= LONGEST_SWITCH_NS:
             self._gaps.append(Span(max(self._ended_ns, self._known_ns), stamp))
-        self._resident, self._ended_ns = Resident(pid, context, stamp), None
+        self._resident, self._ended_ns = CurrentContext(pid, context, stamp), None
 
     def _rewind(self, stamp: int) -> None:
         """Take back what blurred stamps put after this one, so that no moment counts twice."""
@@ -167,7 +167,7 @@ class Tape:
         there, self._resident = self._resident, None
         if self._known_ns is None:  # it was there before anybody looked
             self._known_ns = self._began_ns
-            there = Resident(pid, context, self._began_ns)
+            there = CurrentContext(pid, context, self._began_ns)
         elif there is None or there.context != context:
             self.counts["unpaired"] += self._blind_ns is None
             self._resident = there

@@ -6,19 +6,19 @@ from msgspec import Struct
 from podgpu.model import SwitchLog
 
 
-class Watch(Struct, frozen=True, tag="watch"):
+class WatchRequest(Struct, frozen=True, tag="watch"):
     """Watch exactly these cards: their UUIDs, each with the minor number of its node. Answer with an `Answer`."""
 
     cards: dict[str, int]
 
 
-class Shut(Struct, frozen=True, tag="shut"):
+class CloseRequest(Struct, frozen=True, tag="shut"):
     """Close the logs of these cards. There is no answer."""
 
     cards: list[str]
 
 
-class CardAnswer(Struct, frozen=True, kw_only=True):
+class CardLogAnswer(Struct, frozen=True, kw_only=True):
     """A card's log since the previous answer, None if there is none; then `reason` says why, or it has just begun."""
 
     log: SwitchLog | None = None
@@ -28,10 +28,10 @@ class CardAnswer(Struct, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
 
 
-class Answer(Struct, frozen=True):
-    cards: dict[str, CardAnswer] = {}
+class WatchAnswer(Struct, frozen=True):
+    cards: dict[str, CardLogAnswer] = {}
 
 
-Request = Watch | Shut
+Request = WatchRequest | CloseRequest
 decode_request = msgspec.msgpack.Decoder(Request).decode
-decode_answer = msgspec.msgpack.Decoder(Answer).decode
+decode_answer = msgspec.msgpack.Decoder(WatchAnswer).decode

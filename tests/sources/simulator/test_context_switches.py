@@ -4,18 +4,17 @@ from itertools import pairwise
 
 import pytest
 
-from podgpu.sources.simulator.cast import CARDS
-from podgpu.sources.simulator.motion import Window
-from podgpu.sources.simulator.tape import Tape
-from podgpu.sources.simulator.turns import LONGEST_NS, busy_windows, switch_log
-from tests.sources.simulator.test_books import played
+from podgpu.sources.simulator.context_switches import LONGEST_NS, busy_windows, switch_log
+from podgpu.sources.simulator.scenario import CARDS
+from podgpu.sources.simulator.timeline import CardTimeline, ReadingWindow
+from tests.sources.simulator.test_booking import played
 
 CARD = next(card for card in CARDS if card.logs_switches)
 
 
 @pytest.mark.parametrize("start", range(0, 1200, 171))
 def test_slices_follow_each_other_and_no_moment_counts_twice(start: int) -> None:
-    log = switch_log(Tape(CARD, seed=1), Window(start + 0.3, start + 5.4))
+    log = switch_log(CardTimeline(CARD, seed=1), ReadingWindow(start + 0.3, start + 5.4))
     assert all(one.begin_ns < one.end_ns for one in log.slices)
     assert all(before.end_ns <= after.begin_ns for before, after in pairwise(log.slices))
     resident = sum(one.end_ns - one.begin_ns for one in log.slices)
@@ -24,21 +23,21 @@ def test_slices_follow_each_other_and_no_moment_counts_twice(start: int) -> None
 
 
 def test_logs_and_windows_of_successive_readings_have_no_hole() -> None:
-    tape, times = Tape(CARD, seed=1), [0.0, 1.03, 2.01, 7.5]
-    read = [Window(*pair) for pair in pairwise(times)]
-    logs = [switch_log(tape, one) for one in read]
-    windows = [window for one in read for window in busy_windows(tape, one)]
+    timeline, times = CardTimeline(CARD, seed=1), [0.0, 1.03, 2.01, 7.5]
+    read = [ReadingWindow(*pair) for pair in pairwise(times)]
+    logs = [switch_log(timeline, one) for one in read]
+    windows = [window for one in read for window in busy_windows(timeline, one)]
     assert all(before.end_ns == after.begin_ns for before, after in pairwise(logs))
     assert all(before.end_ns == after.begin_ns for before, after in pairwise(windows))
 
 
 def test_of_an_hour_nobody_has_read_only_the_end_is_in_the_log() -> None:
-    log = switch_log(Tape(CARD, seed=1), Window(0, 3600))
+    log = switch_log(CardTimeline(CARD, seed=1), ReadingWindow(0, 3600))
     assert log.end_ns - log.begin_ns == LONGEST_NS
 
 
 async def test_what_is_booked_is_what_the_processes_did() -> None:
-    tape, done, booked, seconds = Tape(CARD, seed=1), 0, dict[str, int](), list[float]()
+    timeline, done, booked, seconds = CardTimeline(CARD, seed=1), 0, dict[str, int](), list[float]()
     async for snapshot in played(5.0):
         card = snapshot.cards[CARD.index]
         seconds.append(card.at)
@@ -46,7 +45,7 @@ async def test_what_is_booked_is_what_the_processes_did() -> None:
         done += all(one.booking.method == "resident" for one in card.tenants)
     assert done > 20
     true = dict.fromkeys(booked, 0)
-    for activity in tape.at(Window(0, seconds[-1])).activities:
-        true[activity.resident.tenant.split("/")[1]] += activity.busy_us
+    for activity in timeline.activities(ReadingWindow(0, seconds[-1])):
+        true[activity.process.tenant.split("/")[1]] += activity.busy_us
     for pod, busy_us in booked.items():
         assert busy_us == pytest.approx(true[pod], abs=0.05 * sum(true.values()))

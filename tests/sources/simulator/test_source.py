@@ -13,10 +13,9 @@ from podgpu.catalog import CATALOG, device_rows
 from podgpu.catalog.row import Kind, Metric, Worth
 from podgpu.model import Device, Reading, Report
 from podgpu.sources import Source
-from podgpu.sources.simulator.cast import CARDS
-from podgpu.sources.simulator.motion import ROUND, Meter, Window
+from podgpu.sources.simulator.scenario import CARDS
 from podgpu.sources.simulator.source import Simulator
-from podgpu.sources.simulator.tape import Moment, Tape
+from podgpu.sources.simulator.timeline import ROUND, Activity, CardTimeline, ReadingWindow, RoundCounter
 
 Values = dict[tuple[str, ...], float]
 
@@ -345,14 +344,17 @@ def test_however_it_is_read_each_xid_is_told_once(times: list[float]) -> None:
 
 
 def test_the_cast_is_sound() -> None:
-    residents = [resident for card in CARDS for resident in card.processes]
-    assert len({resident.pid for resident in residents}) == len(residents)
+    processes = [process for card in CARDS for process in card.processes]
+    assert len({process.pid for process in processes}) == len(processes)
     assert [card.index for card in CARDS] == list(range(8))
-    assert all(r.tenant.startswith("host:") or r.tenant.count("/") == 2 for r in residents)
-    assert all(ROUND % resident.rhythm.every == 0 for resident in residents)
+    assert all(process.tenant.startswith("host:") or process.tenant.count("/") == 2 for process in processes)
+    assert all(ROUND % process.load.every == 0 for process in processes)
     for card in CARDS:
-        slices = {part.gpu_instance_id for part in card.slices}
-        assert all((r.instance in slices) if slices else (r.instance is None) for r in card.processes)
+        instances = {instance.gpu_instance_id for instance in card.instances}
+        assert all(
+            (process.instance in instances) if instances else (process.instance is None)
+            for process in card.processes
+        )
 
 
 def test_uuids_differ() -> None:
@@ -363,22 +365,22 @@ def test_uuids_differ() -> None:
 
 
 def test_a_meter_counts_rounds_and_parts_of_seconds() -> None:
-    meter = Meter([2] * (ROUND - 1) + [10], start=5)
+    meter = RoundCounter([2] * (ROUND - 1) + [10], start=5)
     assert [meter.at(0.0), meter.at(1.5), meter.at(ROUND - 0.5)] == [5, 8, 5 + 2 * (ROUND - 1) + 5]
     assert meter.at(3.0 * ROUND) == 5 + 3 * (2 * (ROUND - 1) + 10)
 
 
-def seconds(tape: Tape) -> Iterator[Moment]:
-    return (tape.at(Window(second, second + 1)) for second in range(ROUND))
+def seconds(timeline: CardTimeline) -> Iterator[tuple[Activity, ...]]:
+    return (timeline.activities(ReadingWindow(second, second + 1)) for second in range(ROUND))
 
 
 def test_crowded_processes_share_what_there_is() -> None:
-    tape = Tape(CARDS[4], seed=7)
-    assert max(sum(each.load for each in moment.activities) for moment in seconds(tape)) == pytest.approx(
-        0.99, abs=1e-5
-    )
+    timeline = CardTimeline(CARDS[4], seed=7)
+    assert max(
+        sum(activity.load for activity in activities) for activities in seconds(timeline)
+    ) == pytest.approx(0.99, abs=1e-5)
 
 
 def test_instances_do_not_crowd_each_other() -> None:
-    tape = Tape(CARDS[MIG_CARD], seed=7)
-    assert max(sum(each.load for each in moment.activities) for moment in seconds(tape)) > 1.5
+    timeline = CardTimeline(CARDS[MIG_CARD], seed=7)
+    assert max(sum(activity.load for activity in activities) for activities in seconds(timeline)) > 1.5
