@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bench.figure import Figure
 from podgpu.agent.attribution import Attribution
-from podgpu.assembly import collector
+from podgpu.cli._process import collect_seldom
 from podgpu.kube.podresources import Allocated
 from podgpu.model import (
     Allocation,
@@ -44,7 +44,7 @@ NAMES = ("attribution, nothing changed", "attribution, a pod changed", "native p
 
 
 def run() -> list[Figure]:
-    collector.relax()  # as the agent does
+    collect_seldom()  # as the agent does
     few, many = asyncio.run(_best((FEW, MANY)))
     rows: list[Figure] = []
     for name in NAMES:

@@ -11,7 +11,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from podgpu.cli._view.node import read_node
+from podgpu.cli._node_reading import read_node
 from podgpu.config.precedence import load
 from podgpu.model import Card, Snapshot
 from podgpu.views.cluster.slim import slim

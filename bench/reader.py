@@ -13,9 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from weakref import ref
 
-from podgpu.assembly import collector
-from podgpu.cli._serving import buffers
-from podgpu.cli._serving.cluster import allow_connections
+from podgpu.cli._process import (
+    FEWER_GC_OBJECTS,
+    allow_connections,
+    collect_seldom,
+    shrink_tls_buffers,
+)
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import DirectClient, open_login
 from podgpu.cluster.agents.options import LoginOptions
@@ -58,8 +61,8 @@ class Heart:
 
 
 async def main(size: int, *, secured: bool) -> dict[str, float]:
-    collector.relax(collector.FEWER)
-    buffers.shrink()
+    collect_seldom(FEWER_GC_OBJECTS)
+    shrink_tls_buffers()
     allow_connections()
     with TemporaryDirectory() as folder:
         pair, login = _credentials(Path(folder)) if secured else ((), open_login(LoginOptions()))

@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 
 from bench.stress import served
 from bench.stress.peers import SERVERS
-from podgpu.assembly import collector
+from podgpu.cli._process import collect_seldom
 from podgpu.option.address import Address
 from podgpu.serve.server import Front
 
@@ -49,7 +49,7 @@ class Startable(Protocol):
 
 def _serve(made: Callable[[], Startable | Front], report: Connection) -> None:
     async def main() -> None:
-        collector.relax()  # as the agent does
+        collect_seldom()  # as the agent does
         server = made()
         await server.start([Address("127.0.0.1", 0)])
         report.send(server.ports[0])

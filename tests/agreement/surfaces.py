@@ -11,12 +11,12 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 from podgpu import numbers
-from podgpu.cli._form import show
-from podgpu.cli._report.idle import sheet as idle_sheet
-from podgpu.cli._top.board import Board
-from podgpu.cli._top.frame import frame
-from podgpu.cli._top.once import once
-from podgpu.cli._top.state import VIEWS, State, press
+from podgpu.cli._output import print_table
+from podgpu.cli._report_tables import idle_table
+from podgpu.cli._top.keys import VIEWS, TopState, press
+from podgpu.cli._top.layout import render
+from podgpu.cli._top.rows import TopRows
+from podgpu.cli.top import print_rows
 from podgpu.doctor import Machine, examine, rendering
 from podgpu.insight.idle import idle_pods
 from podgpu.insight.placement import cards_of, placements, pod_name
@@ -232,7 +232,7 @@ def without_scripts(cluster: Cluster) -> Facts:
 def top_header(cluster: Cluster) -> Facts:
     text = " ".join(
         "".join(part for part, _ in line)
-        for line in frame(Board(cluster, EVERYTHING), State(), WIDTH, 20).lines[:2]
+        for line in render(TopRows(cluster, EVERYTHING), TopState(), WIDTH, 20).lines[:2]
     )
     facts: Facts = {}
     wanted = {GPUS: r"([0-9,]+) GPUs?\b", HELD: r"([0-9.,]+) held\s", BUSY: r"([0-9.,]+) busy\b"}
@@ -246,7 +246,7 @@ def top_header(cluster: Cluster) -> Facts:
 
 
 def top_problems(cluster: Cluster) -> Facts:
-    shown = frame(Board(cluster, EVERYTHING), press(State(), "w", 10), WIDTH, 400).lines[3:]
+    shown = render(TopRows(cluster, EVERYTHING), press(TopState(), "w", 10), WIDTH, 400).lines[3:]
     lines = ["".join(part for part, _ in line) for line in shown]
     found: list[str] = []
     for line in lines:
@@ -261,7 +261,7 @@ def top_problems(cluster: Cluster) -> Facts:
 def top(cluster: Cluster, view: str) -> Facts:
     arguments = Namespace(view=view, output="wide", no_headers=False)
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
-        once(EVERYTHING, arguments, cluster)
+        print_rows(EVERYTHING, arguments, cluster)
     table_of = columns(out.getvalue())
     if view == "nodes":
         return {GPUS: str(sum(int(row["GPUS"]) for row in table_of))}
@@ -283,7 +283,7 @@ def top(cluster: Cluster, view: str) -> Facts:
 def idle(cluster: Cluster) -> Facts:
     arguments = Namespace(output="wide", no_headers=False)
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
-        show(idle_sheet(idle_pods(cluster), cluster, "", arguments), arguments)
+        print_table(idle_table(idle_pods(cluster), cluster, "", arguments), arguments)
     listed_rows = columns(out.getvalue())
     total = next((row for row in listed_rows if row["NAMESPACE/POD"] == "total"), None)
     pods = [row for row in listed_rows if row is not total]

@@ -9,8 +9,7 @@ from shutil import which
 
 import pytest
 
-from podgpu.cli._complete.candidates import candidates
-from podgpu.cli.completion import SHELLS
+from podgpu.cli.completion import SCRIPTS, candidates
 from podgpu.cli.main import main
 from tests.serve.rig import StubNode, serving
 from tests.views.quirks import SNAPSHOT
@@ -26,7 +25,7 @@ from tests.views.quirks import SNAPSHOT
         (["agent", "--source=rep"], ["--source=replay"]),
         (["agent", "--log.format", ""], ["json", "logfmt"]),
         (["why", "--login.tok"], ["--login.token-file"]),
-        (["completion", ""], sorted(SHELLS)),
+        (["completion", ""], sorted(SCRIPTS)),
     ],
 )
 def test_commands_flags_and_values_are_completed(words: list[str], expected: list[str]) -> None:
@@ -47,7 +46,7 @@ def test_nobody_there_means_no_names_and_no_error() -> None:
     assert candidates(["why", "--url=http://127.0.0.1:9", ""]) == []
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", SCRIPTS)
 def test_each_script_is_one_that_its_shell_takes(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 from podgpu.assembly.server import open_cluster_pages, open_pages
-from podgpu.cli._form import show
-from podgpu.cli._form.output import FORMS
-from podgpu.cli._report.idle import sheet
-from podgpu.cli._top.board import Board
-from podgpu.cli._top.frame import frame
-from podgpu.cli._top.once import once
-from podgpu.cli._top.state import VIEWS, State
+from podgpu.cli._output import FORMATS, print_table
+from podgpu.cli._report_tables import idle_table
+from podgpu.cli._top.keys import VIEWS, TopState
+from podgpu.cli._top.layout import render
+from podgpu.cli._top.rows import TopRows
+from podgpu.cli.top import print_rows
 from podgpu.config import Config
 from podgpu.doctor import Finding, Machine, examine, examine_cluster
 from podgpu.insight import InsightSettings, reconclude
@@ -104,24 +103,24 @@ async def show_cluster(cluster: Cluster) -> None:
             _check_printable(inspect.table(found, by_pod=by_pod, with_use=True, width=width))
     inspect.document(found)
     _judge(examine_cluster(cluster))
-    for form in FORMS:
+    for form in FORMATS:
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
             _print(cluster, form)
         if form not in ("json", "yaml"):
             _check_printable(out.getvalue())
-    board = Board(cluster, EVERYTHING)
+    board = TopRows(cluster, EVERYTHING)
     for view in VIEWS:
         opened = frozenset((view, entry.key) for entry in board.all(view))
-        frame(board, State(view=view, opened=opened), 100, 50)
+        render(board, TopState(view=view, opened=opened), 100, 50)
 
 
 def _print(cluster: Cluster, form: str) -> None:
     arguments = Namespace(output=form, no_headers=False)
     found = idle_pods(cluster)
-    show(sheet(found, cluster, "EUR", arguments), arguments)
+    print_table(idle_table(found, cluster, "EUR", arguments), arguments)
     for view in VIEWS:
         arguments.view = view
-        once(EVERYTHING, arguments, cluster)
+        print_rows(EVERYTHING, arguments, cluster)
 
 
 def _check_printable(text: str) -> None:

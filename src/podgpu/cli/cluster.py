@@ -34,6 +34,6 @@ OPTIONS = tuple(
 
 
 def run(config: Config, _: Namespace) -> int:
-    from podgpu.cli._serving.cluster import serve_cluster
+    from podgpu.cli._cluster_process import serve_cluster
 
     return serve_cluster(config)

@@ -20,7 +20,7 @@ OPTIONS = tuple(
 
 
 def run(config: Config, _: Namespace) -> int:
-    from podgpu.cli._serving.agent import serve
+    from podgpu.cli._agent_process import serve
 
     labels = config.kube_pod_labels or (TEAM,)
     return serve(replace(config, source=registry.demo().name, kube_pod_labels=labels), _greet)

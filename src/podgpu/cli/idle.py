@@ -1,9 +1,8 @@
-import sys
 import time
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from podgpu.cli._view import LOOKING
+from podgpu.cli._target import TARGET_OPTIONS
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 
@@ -14,18 +13,18 @@ if TYPE_CHECKING:
     from podgpu.model import Cluster
 
 HELP = "List who holds a GPU and does not use it, and what it costs."
-OPTIONS = tuple(name for name in ALL if name in LOOKING or name == "price")
+OPTIONS = tuple(name for name in ALL if name in TARGET_OPTIONS or name == "price")
 
 INCOMPLETE = 1
 MAX_NAMED = 3
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._form import add_output, add_selection
-    from podgpu.cli._view.watch import add_watch
+    from podgpu.cli._output import add_selection, add_table_output
+    from podgpu.cli._terminal import add_watch
 
     add_selection(parser)
-    add_output(parser)
+    add_table_output(parser)
     add_watch(parser)
     parser.add_argument(
         "--for",
@@ -38,25 +37,22 @@ def arguments(parser: ArgumentParser) -> None:
 def run(config: Config, arguments: Namespace) -> int:
     from functools import partial
 
-    from podgpu.cli._form import selection
-    from podgpu.cli._report.period import seconds
-    from podgpu.cli._view import open_view
-    from podgpu.cli._view.watch import watched
+    from podgpu.cli._output import selection
+    from podgpu.cli._target import open_target
+    from podgpu.cli._terminal import print_and_watch
+    from podgpu.cli._times import seconds
 
     least = None if arguments.least is None else seconds(arguments.least)
     chosen = selection(arguments)
-    view = open_view(config)
-    try:
-        return watched(view, partial(_show, config, arguments, least, chosen), arguments)
-    finally:
-        view.close()
+    with open_target(config) as target:
+        return print_and_watch(target, partial(_show, config, arguments, least, chosen), arguments)
 
 
 def _show(
     config: Config, arguments: Namespace, least: float | None, chosen: "PodSelection", cluster: "Cluster"
 ) -> int:
-    from podgpu.cli._form import show
-    from podgpu.cli._report.idle import sheet
+    from podgpu.cli._output import print_problems, print_table
+    from podgpu.cli._report_tables import idle_table
     from podgpu.insight import reconclude
     from podgpu.insight.idle import idle_pods, with_last_use
 
@@ -66,15 +62,15 @@ def _show(
     if last_use:
         cluster = with_last_use(cluster, last_use, settings)
     found = idle_pods(cluster, chosen)
-    show(sheet(found, cluster, settings.prices.currency if settings.prices else "", arguments), arguments)
+    currency = settings.prices.currency if settings.prices else ""
+    print_table(idle_table(found, cluster, currency, arguments), arguments)
     problems += _missing(found)
-    for text in problems:
-        print(f"! {text}", file=sys.stderr)
+    print_problems(problems)
     return INCOMPLETE if problems else 0
 
 
 def _settings(config: Config, least: float | None, cluster: "Cluster") -> "InsightSettings":
-    """What the user asks for counts; else what the agents, or the cluster, concluded on."""
+    """Take what the user asks for, or else what the agents or the cluster concluded with."""
     from podgpu.assembly import insight_settings
     from podgpu.insight import InsightSettings, settings_of
 
@@ -88,7 +84,7 @@ def _settings(config: Config, least: float | None, cluster: "Cluster") -> "Insig
 def _missing(found: "IdlePods") -> list[str]:
     from podgpu.numbers import count
 
-    texts = [f"no price for {one}; add it to the file of --price" for one in found.unpriced]
+    texts = [f"no price for {model}; add it to the file of --price" for model in found.unpriced]
     if found.unknown:
         texts.append(
             f"of {count(found.unknown, 'more pod')} it is not known whether the GPU is used; see podgpu doctor"
@@ -120,13 +116,13 @@ def _remembered(
     async def ask() -> tuple[dict[PlaceKey, float], list[str]]:
         store, now = Store(options), time.time()
         try:
-            oldest = min(since for since in seem_idle.values())
-            found = await last_uses(store, {one.pod for one in seem_idle}, now - oldest, now)
+            oldest = min(seem_idle.values())
+            found = await last_uses(store, {place.pod for place in seem_idle}, now - oldest, now)
         except StoreFault as fault:
             raise UserError(f"{fault.reason}: {fault.detail}; docs/report.md says what to do") from None
         finally:
             await store.close()
-        said = [f"{one.reason}: {one.detail}" for one in sorted(store.notices)]
-        return {PlaceKey(*key): at for key, at in found.items()}, said
+        notices = [f"{fault.reason}: {fault.detail}" for fault in sorted(store.notices)]
+        return {PlaceKey(*key): at for key, at in found.items()}, notices
 
     return asyncio.run(ask())

@@ -3,7 +3,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from podgpu.cli._commands import add_output
-from podgpu.cli._view import LOOKING
+from podgpu.cli._target import TARGET_OPTIONS
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config, Terminal
@@ -11,14 +11,14 @@ from podgpu.errors import UserError
 from podgpu.model import Cluster
 
 HELP = "Show how much of each GPU's memory was given to whom."
-OPTIONS = tuple(name for name in ALL if name in LOOKING or name.startswith("kube_"))
+OPTIONS = tuple(name for name in ALL if name in TARGET_OPTIONS or name.startswith("kube_"))
 
 FAULTY = 1
 PATIENCE_SECONDS = 30.0
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._view.watch import add_watch
+    from podgpu.cli._terminal import add_watch
 
     parser.add_argument("node", nargs="?", metavar="[NODE]", help="only this node")
     parser.add_argument("-d", "--details", action="store_true", help="a line for each pod")
@@ -32,17 +32,14 @@ def run(config: Config, arguments: Namespace) -> int:
     if not (arguments.used or arguments.watch or is_read):
         import asyncio
 
-        return _show(arguments, asyncio.run(_given(config)))
+        return _show(arguments, asyncio.run(_allocations(config)))
     from functools import partial
 
-    from podgpu.cli._view import open_view
-    from podgpu.cli._view.watch import watched
+    from podgpu.cli._target import open_target
+    from podgpu.cli._terminal import print_and_watch
 
-    view = open_view(config)
-    try:
-        return watched(view, partial(_show, arguments), arguments)
-    finally:
-        view.close()
+    with open_target(config) as target:
+        return print_and_watch(target, partial(_show, arguments), arguments)
 
 
 def _show(arguments: Namespace, cluster: Cluster) -> int:
@@ -63,10 +60,10 @@ def _show(arguments: Namespace, cluster: Cluster) -> int:
         print(table(found, by_pod=arguments.details, with_use=arguments.used, width=width), end="")
     else:
         print("no node offers GPUs, and no pod asks for one", file=sys.stderr)
-    return _complaints(cluster)
+    return _print_faults(cluster)
 
 
-async def _given(config: Config) -> Cluster:
+async def _allocations(config: Config) -> Cluster:
     """Ask the API server alone, once."""
     import asyncio
     from functools import partial
@@ -110,15 +107,15 @@ def _only(cluster: Cluster, name: str) -> Cluster:
 
     from podgpu.option.spelling import did_you_mean
 
-    nodes = tuple(one for one in cluster.nodes if one.name == name)
+    nodes = tuple(node for node in cluster.nodes if node.name == name)
     if not nodes:
-        names = [one.name for one in cluster.nodes]
+        names = [node.name for node in cluster.nodes]
         known = f"those with GPUs are {', '.join(names[:10])}" if names else "no node has GPUs"
         raise UserError(f"no node {name!r} has GPUs; {did_you_mean(name, names, known)}")
     return replace(cluster, nodes=nodes, pending=())
 
 
-def _complaints(cluster: Cluster) -> int:
+def _print_faults(cluster: Cluster) -> int:
     """Say on stderr what could not be read: the table may lack it."""
     from podgpu.insight.problems import fault_words
 

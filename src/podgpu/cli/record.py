@@ -5,13 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self, TypeVar
 
-from podgpu.cli._view import LOOKING, View, open_view
+from podgpu.cli._target import TARGET_OPTIONS, Target, open_target
+from podgpu.cli._terminal import show_progress
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster
 
 HELP = "Write what is seen to a file, to look at it later."
-OPTIONS = LOOKING
+OPTIONS = TARGET_OPTIONS
 
 LONGEST, LARGEST, SOONEST = "1h", "256MiB", "1s"
 _WAIT_SECONDS = 1.0
@@ -41,36 +42,33 @@ def run(config: Config, arguments: Namespace) -> int:
     length = _parsed("--for", duration("100ms", "168h"), arguments.length)
     most = _parsed("--max-size", size("4KiB", "64GiB"), arguments.max_size)
     every = _parsed("--every", duration("100ms", "1h"), arguments.every)
-    view = open_view(config)
-    try:
-        with _Tape(Path(arguments.file), most, is_scrubbed=arguments.scrub) as tape:
+    with open_target(config) as target:
+        with RecordingFile(Path(arguments.file), most, is_scrubbed=arguments.scrub) as file:
             try:
-                _record(view, tape, length, every)
+                _record(target, file, length, every)
             except KeyboardInterrupt:
-                tape.ended = "stopped"
-        print(f"{arguments.file}: {tape.summary}; {tape.ended}", file=sys.stderr)
-    finally:
-        view.close()
+                file.ended = "stopped"
+        print(f"{arguments.file}: {file.summary}; {file.ended}", file=sys.stderr)
     return 0
 
 
-def _record(view: View, tape: "_Tape", length: float, every: float) -> None:
+def _record(target: Target, file: "RecordingFile", length: float, every: float) -> None:
     until = time.monotonic() + length
-    seen = view.cluster
-    while tape.takes(seen):
+    seen = target.cluster
+    while file.add(seen):
         due = time.monotonic() + every
         newest = seen
         while newest is seen or time.monotonic() < due:
             if (left := until - time.monotonic()) <= 0:
                 return
             time.sleep(min(max(due - time.monotonic(), 0.0), _WAIT_SECONDS, left))
-            newest = view.changed(seen, min(_WAIT_SECONDS, left))
-            tape.show_progress()
+            newest = target.changed(seen, min(_WAIT_SECONDS, left))
+            file.show_progress()
         seen = newest
 
 
-class _Tape:
-    """The file. Each snapshot is written whole, so that what was recorded stays readable whatever happens."""
+class RecordingFile:
+    """Each snapshot is written whole, so that what was recorded stays readable whatever happens."""
 
     def __init__(self, path: Path, most: int, *, is_scrubbed: bool) -> None:
         from secrets import token_bytes
@@ -97,8 +95,7 @@ class _Tape:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr)
+        show_progress("")
 
     @property
     def summary(self) -> str:
@@ -106,8 +103,8 @@ class _Tape:
 
         return f"{count(self._count, 'snapshot')}, {bytes_on_disk(self._bytes)}"
 
-    def takes(self, cluster: Cluster) -> bool:
-        """Write a snapshot. False if there is no room for it."""
+    def add(self, cluster: Cluster) -> bool:
+        """Write a snapshot. Return False if there is no room for it."""
         from podgpu.sources.replay.recording import frame
         from podgpu.views.cluster.json import encode
 
@@ -124,9 +121,8 @@ class _Tape:
     def show_progress(self) -> None:
         from podgpu.numbers import duration
 
-        if sys.stderr.isatty():
-            words = f"recording: {self.summary}, {duration(time.monotonic() - self._begun)}; Ctrl-C ends it"
-            print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
+        lasted = duration(time.monotonic() - self._begun)
+        show_progress(f"recording: {self.summary}, {lasted}; Ctrl-C ends it")
 
     def _write(self, data: bytes) -> None:
         self._file.write(data)

@@ -1,6 +1,5 @@
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from podgpu.config import OPTIONS as ALL
@@ -21,7 +20,7 @@ _ADVICE = {
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._form import add_output
+    from podgpu.cli._output import add_table_output
 
     times = "how long ago, such as 7d or 12h, or a date such as 2026-11, 2026-11-01 or 2026-11-01T08:00+01:00"
     parser.add_argument("--from", dest="start", default="24h", metavar="TIME", help=f"{times}; default 24h")
@@ -33,7 +32,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="namespace, the default, workload, pod, node, model, cluster, or a pod label such as team",
     )
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only pods of this namespace")
-    add_output(parser)
+    add_table_output(parser)
     parser.add_argument(
         "--partial",
         action="store_true",
@@ -45,25 +44,24 @@ def run(config: Config, arguments: Namespace) -> int:
     import asyncio
     import time
 
-    from podgpu.cli._form import show
-    from podgpu.cli._report.period import period
-    from podgpu.cli._report.sheet import notes, sheet
+    from podgpu.cli._output import print_problems, print_table
+    from podgpu.cli._report_tables import report_notes, report_table
+    from podgpu.cli._times import period
 
     between = period(arguments.start, arguments.end, time.time())
-    found = asyncio.run(_made(config, between, arguments))
-    show(sheet(found, arguments), arguments)
+    found = asyncio.run(_statement(config, between, arguments))
+    print_table(report_table(found, arguments), arguments)
     if arguments.output == "table" and sys.stdout.isatty() and not arguments.no_headers:
-        print("", *notes(found), sep="\n")
-    wrong = [
+        print("", *report_notes(found), sep="\n")
+    problems = [
         *found.notices,
-        *(f"no price for {one}; add it to the file of --price" for one in found.unpriced),
+        *(f"no price for {model}; add it to the file of --price" for model in found.unpriced),
     ]
-    for text in wrong:
-        print(f"! {text}", file=sys.stderr)
-    return INCOMPLETE if wrong else 0
+    print_problems(problems)
+    return INCOMPLETE if problems else 0
 
 
-async def _made(config: Config, between: tuple[float, float], arguments: Namespace) -> "Statement":
+async def _statement(config: Config, between: tuple[float, float], arguments: Namespace) -> "Statement":
     from msgspec.structs import replace
 
     from podgpu.cluster.report.grouping import Grouping
@@ -78,7 +76,7 @@ async def _made(config: Config, between: tuple[float, float], arguments: Namespa
     grouping = Grouping(arguments.by, arguments.namespace)
     try:
         found = await statement(
-            store, between, grouping, prices=config.of(PriceOptions).price, progress=_progress()
+            store, between, grouping, prices=config.of(PriceOptions).price, progress=_show_progress
         )
     except StoreFault as fault:
         raise UserError(f"{fault.reason}: {fault.detail}; {_ADVICE.get(fault.reason, _DOCS)}") from None
@@ -86,18 +84,11 @@ async def _made(config: Config, between: tuple[float, float], arguments: Namespa
         await store.close()
     if not found.gpus:
         raise UserError(f"{EMPTY}: {NOTHING}, or choose another time")
-    return replace(found, notices=tuple(f"{one.reason}: {one.detail}" for one in sorted(store.notices)))
+    return replace(found, notices=tuple(f"{fault.reason}: {fault.detail}" for fault in sorted(store.notices)))
 
 
-def _progress() -> Callable[[float], None]:
-    """Show a person how far it is. Nobody else sees any of it."""
-    if not sys.stderr.isatty():
-        return lambda _: None
+def _show_progress(part: float) -> None:
+    from podgpu.cli._terminal import show_progress
+    from podgpu.numbers import percent
 
-    def show(part: float) -> None:
-        from podgpu.numbers import percent
-
-        text = f"reading the store: {percent(part)}" if part < 1 else ""
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-    return show
+    show_progress(f"reading the store: {percent(part)}" if part < 1 else "")

@@ -3,7 +3,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from podgpu.cli._commands import add_output
-from podgpu.cli._view import LOOKING, is_elsewhere, open_view
+from podgpu.cli._target import TARGET_OPTIONS, has_target, open_target
 from podgpu.config import OPTIONS as ALL
 from podgpu.config import Config
 from podgpu.errors import UserError
@@ -14,7 +14,7 @@ HELP = "Read the GPUs of a node once and print what was found."
 OPTIONS = tuple(
     name
     for name, option in ALL.items()
-    if name in LOOKING or (option.group not in (WEB, DIALECTS, STORE) and not name.startswith("log_"))
+    if name in TARGET_OPTIONS or (option.group not in (WEB, DIALECTS, STORE) and not name.startswith("log_"))
 )
 
 FAULTY = 1
@@ -23,7 +23,7 @@ BETWEEN_READINGS = 1.0  # seconds; measuring energy and busy time takes two read
 
 
 def arguments(parser: ArgumentParser) -> None:
-    add_output(parser, tuple(_FORMS))
+    add_output(parser, tuple(_FORMATS))
     parser.add_argument("--node", metavar="NODE", help="of a cluster, this node")
 
 
@@ -32,8 +32,8 @@ def run(config: Config, arguments: Namespace) -> int:
 
     # Problems are printed below, in words for a terminal.
     log.configure("error", config.log_format)
-    snapshot = _elsewhere(config, arguments.node) if is_elsewhere(config) else _here(config)
-    print(_FORMS[arguments.output](snapshot), end="")
+    snapshot = _from_target(config, arguments.node) if has_target(config) else _from_machine(config)
+    print(_FORMATS[arguments.output](snapshot), end="")
     reasons = _reasons(snapshot)
     if arguments.output != "table":  # the table shows them itself
         for reason in reasons:
@@ -41,27 +41,24 @@ def run(config: Config, arguments: Namespace) -> int:
     return FAULTY if reasons else 0
 
 
-def _here(config: Config) -> Snapshot:
+def _from_machine(config: Config) -> Snapshot:
     import asyncio
 
-    from podgpu.cli._view.node import read_node
+    from podgpu.cli._node_reading import read_node
 
     return asyncio.run(read_node(config, cycles=2, pause=BETWEEN_READINGS))
 
 
-def _elsewhere(config: Config, node: str | None) -> Snapshot:
+def _from_target(config: Config, node: str | None) -> Snapshot:
     from podgpu.numbers import count
 
-    view = open_view(config)
-    try:
-        names = [one.name for one in view.cluster.nodes]
+    with open_target(config) as target:
+        names = [node.name for node in target.cluster.nodes]
         if node is None and len(names) != 1:
             raise UserError(
                 f"there are {count(len(names), 'node')}; choose one with --node, `podgpu top nodes` lists them"
             )
-        return view.full(names[0] if node is None else node)
-    finally:
-        view.close()
+        return target.full(names[0] if node is None else node)
 
 
 def _reasons(snapshot: Snapshot) -> list[str]:
@@ -90,10 +87,10 @@ def _prom(snapshot: Snapshot) -> str:
 
 
 def _table(snapshot: Snapshot) -> str:
-    from podgpu.cli._form import has_colour
+    from podgpu.cli._terminal import has_colour
     from podgpu.views.table import table
 
     return table(snapshot, shutil.get_terminal_size().columns, colour=has_colour())
 
 
-_FORMS = {"table": _table, "json": _json, "prom": _prom}
+_FORMATS = {"table": _table, "json": _json, "prom": _prom}

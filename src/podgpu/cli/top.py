@@ -1,19 +1,24 @@
 import sys
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from podgpu.cli._view import LOOKING, View, open_view
+from podgpu.cli._target import TARGET_OPTIONS, Target, open_target
 from podgpu.config import Config
 from podgpu.insight.selection import PodSelection
 
+if TYPE_CHECKING:
+    from podgpu.model import Cluster
+
 HELP = "Watch who uses the GPUs of a node or a cluster."
-OPTIONS = LOOKING
+OPTIONS = TARGET_OPTIONS
 
 VIEWS = ("pods", "workloads", "namespaces", "gpus", "nodes")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    from podgpu.cli._form import add_output, add_selection
-    from podgpu.cli._view.watch import add_watch
+    from podgpu.cli._output import add_selection, add_table_output
+    from podgpu.cli._terminal import add_watch
 
     parser.add_argument(
         "view",
@@ -24,38 +29,57 @@ def arguments(parser: ArgumentParser) -> None:
         help="what to begin with; pods if nothing is given",
     )
     add_selection(parser)
-    add_output(parser)
+    add_table_output(parser)
     parser.add_argument("--once", action="store_true", help="print the rows once, as without a terminal")
     add_watch(parser)
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    from podgpu.cli._form import selection
+    from podgpu.cli._output import selection
 
     chosen = selection(arguments)
-    view = open_view(config)
-    try:
-        _show(view, chosen, arguments)
-    except KeyboardInterrupt:  # one way to leave it
-        return 0
-    finally:
-        view.close()
+    with open_target(config) as target, suppress(KeyboardInterrupt):  # one way to leave it
+        _show(target, chosen, arguments)
     return 0
 
 
-def _show(view: View, chosen: PodSelection, arguments: Namespace) -> None:
+def _show(target: Target, chosen: PodSelection, arguments: Namespace) -> None:
     is_live = sys.stdin.isatty() and sys.stdout.isatty() and arguments.output == "table"
     if is_live and not arguments.once and not arguments.watch:
+        from podgpu.cli._top.keys import TopState
         from podgpu.cli._top.live import live
         from podgpu.cli._top.screen import opened
-        from podgpu.cli._top.state import State
 
         with opened() as screen:
-            live(screen, view, chosen, State(view=arguments.view))
+            live(screen, target, chosen, TopState(view=arguments.view))
     else:
         from functools import partial
 
-        from podgpu.cli._top.once import once
-        from podgpu.cli._view.watch import watched
+        from podgpu.cli._terminal import print_and_watch
 
-        watched(view, partial(once, chosen, arguments), arguments)
+        print_and_watch(target, partial(print_rows, chosen, arguments), arguments)
+
+
+def print_rows(chosen: PodSelection, arguments: Namespace, cluster: "Cluster") -> int:
+    """Print the rows, for a pipe or a script."""
+    from podgpu.cli._output import RowTable, print_problems, print_table
+    from podgpu.cli._top.columns import COLUMNS, SORTED_BY
+    from podgpu.cli._top.rows import TopRows, ordered
+    from podgpu.insight.rows import SummaryRow
+
+    view, rows = arguments.view, TopRows(cluster, chosen)
+    first, *others = COLUMNS[view]
+    if len(cluster.nodes) <= 1:
+        others = [column for column in others if column.title != "NODE"]
+    table = RowTable(
+        SummaryRow,
+        [entry.row for entry in ordered(rows.all(view), view, SORTED_BY[view])],
+        [column.column for column in (first, *others)],
+        {"view": view, "taken_at": cluster.taken_at, "demo": cluster.demo, "wrong": rows.problems},
+        f"no {view} on a GPU were found",
+    )
+    print_table(table, arguments)
+    sys.stdout.flush()
+    if arguments.output in ("table", "wide"):
+        print_problems(rows.problems)
+    return 0

@@ -4,13 +4,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from podgpu.cli._commands import add_output
-from podgpu.cli._view import LOOKING, open_view
+from podgpu.cli._target import TARGET_OPTIONS, open_target
 from podgpu.config import Config
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
 
 HELP = "Show how podgpu knows what a pod uses, with all the evidence."
-OPTIONS = LOOKING
+OPTIONS = TARGET_OPTIONS
 
 MAX_SUGGESTIONS = 3
 MAX_LISTED = 6
@@ -29,12 +29,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    view = open_view(config)
-    try:
-        name, nodes = _found(view.cluster, arguments.pod, arguments.namespace)
-        found = [view.full(node) for node in nodes]
-    finally:
-        view.close()
+    with open_target(config) as target:
+        name, nodes = _found(target.cluster, arguments.pod, arguments.namespace)
+        found = [target.full(node) for node in nodes]
     print(_document(found, name) if arguments.output == "json" else _text(found, name), end="")
     return 0
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from podgpu.cli._form import Column
+from podgpu.cli._output import Column
 from podgpu.insight.rows import SummaryRow
 from podgpu.insight.use import IDLE
 from podgpu.numbers import UNKNOWN, age, celsius, gib, gpu_number, integer, watts
@@ -16,7 +16,7 @@ Value = float | str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class TopColumn:
     """A column of the screen. Those of the least worth go first where there is no room; 9 stays."""
 
     title: str
@@ -41,38 +41,38 @@ def _gpus(row: SummaryRow) -> str:
     return ",".join(row.gpus) if row.gpus else integer(row.cards) if row.cards else UNKNOWN
 
 
-def _limit(row: SummaryRow) -> str:
-    return gib(row.memory_total_bytes)
+def _words(title: str, text: Callable[[SummaryRow], str], size: int, worth: int = 9) -> TopColumn:
+    return TopColumn(title, text, lambda row: text(row) or None, size, worth, number=False, ascending=True)
 
 
-def _words(title: str, text: Callable[[SummaryRow], str], size: int, worth: int = 9) -> Heading:
-    return Heading(title, text, lambda row: text(row) or None, size, worth, number=False, ascending=True)
-
-
-def _name(title: str) -> Heading:
+def _name(title: str) -> TopColumn:
     return _words(title, lambda row: line(row.title), 0)
 
 
 _NODE = _words(
     "NODE", lambda row: line(row.node) or (UNKNOWN if row.state == "pending" else "several"), 12, 7
 )
-_GPU = Heading("GPU", _gpus, lambda row: float(row.cards), 9, 6, number=False)
+_GPU = TopColumn("GPU", _gpus, lambda row: float(row.cards), 9, 6, number=False)
 _MODEL = _words("MODEL", lambda row: line(row.model) or UNKNOWN, 12, 4)
 _KIND = _words("KIND", lambda row: line(row.kind), 11, 3)
-_PODS = Heading("PODS", lambda row: integer(row.pods), lambda row: float(row.pods), 5, 6)
-_CARDS = Heading("GPUS", lambda row: integer(row.cards), lambda row: float(row.cards), 5, 7)
-_HELD = Heading("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 6, 6)
-_SHARE = Heading("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 5, 2)
-_USE = Heading(USE, lambda row: use_text(row.use), lambda row: row.use_ratio, 13)
-_MEMORY = Heading("MEM GiB", lambda row: gib(row.memory_used_bytes), lambda row: row.memory_used_bytes, 7, 8)
-_LIMIT = Heading("OF GiB", _limit, lambda row: row.memory_total_bytes, 7, 3)
-_POWER = Heading("POWER", lambda row: watts(row.power_watts), lambda row: row.power_watts, 7, 5)
-_HEAT = Heading(
+_PODS = TopColumn("PODS", lambda row: integer(row.pods), lambda row: float(row.pods), 5, 6)
+_CARDS = TopColumn("GPUS", lambda row: integer(row.cards), lambda row: float(row.cards), 5, 7)
+_HELD = TopColumn("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 6, 6)
+_SHARE = TopColumn("HELD", lambda row: gpu_number(row.held_gpus), lambda row: row.held_gpus, 5, 2)
+_USE = TopColumn(USE, lambda row: use_text(row.use), lambda row: row.use_ratio, 13)
+_MEMORY = TopColumn(
+    "MEM GiB", lambda row: gib(row.memory_used_bytes), lambda row: row.memory_used_bytes, 7, 8
+)
+_LIMIT = TopColumn(
+    "OF GiB", lambda row: gib(row.memory_total_bytes), lambda row: row.memory_total_bytes, 7, 3
+)
+_POWER = TopColumn("POWER", lambda row: watts(row.power_watts), lambda row: row.power_watts, 7, 5)
+_HEAT = TopColumn(
     "TEMP", lambda row: celsius(row.temperature_celsius), lambda row: row.temperature_celsius, 6, 5
 )
 _STATE = _words(STATE, state_of, 11, 8)
 
-HEADINGS: Mapping[str, tuple[Heading, ...]] = {
+COLUMNS: Mapping[str, tuple[TopColumn, ...]] = {
     "pods": (_name("NAMESPACE/POD"), _NODE, _GPU, _SHARE, _USE, _MEMORY, _LIMIT, _POWER, _STATE),
     "workloads": (_name("NAMESPACE/WORKLOAD"), _KIND, _PODS, _HELD, _USE, _MEMORY, _POWER, _STATE),
     "namespaces": (_name("NAMESPACE"), _PODS, _CARDS, _HELD, _USE, _MEMORY, _POWER, _STATE),
@@ -82,5 +82,5 @@ HEADINGS: Mapping[str, tuple[Heading, ...]] = {
 SORTED_BY = {"pods": USE, "workloads": USE, "namespaces": USE, "gpus": "NODE GPU", "nodes": "NODE"}
 
 
-def heading(view: str, title: str) -> Heading:
-    return next(one for one in HEADINGS[view] if one.title == title)
+def column_of(view: str, title: str) -> TopColumn:
+    return next(column for column in COLUMNS[view] if column.title == title)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from podgpu.cli._top.line import BOLD, DIM, PLAIN, RED, YELLOW, Line
+from podgpu.cli._top.styled import BOLD, DIM, PLAIN, RED, YELLOW, Line
 from podgpu.insight.placement import Placement
 from podgpu.insight.rows import SummaryItem, gpus_of, pods_of
 from podgpu.model import Process, Rest, Use
@@ -18,11 +18,11 @@ _NAME = 34
 
 def evidence(view: str, entry: SummaryItem) -> list[Line]:
     found = []
-    for number, one in enumerate(_EVIDENCE[view](entry)):
+    for number, text in enumerate(_EVIDENCE[view](entry)):
         if number == MOST_LINES:
             found.append([(f"{_INDENT}and more", DIM)])
             break
-        found.append(one)
+        found.append(text)
     return found or [[(f"{_INDENT}{entry.row.detail or 'nothing more is known'}", DIM)]]
 
 
@@ -70,8 +70,7 @@ def _process(process: Process) -> Line:
 
 def _members(entry: SummaryItem) -> Iterator[Line]:
     """List the pods of a workload or a namespace, the busiest first."""
-    for one in sorted(pods_of(entry.places), key=lambda one: -(one.row.use_ratio or 0.0)):
-        row = one.row
+    for row in sorted((pod.row for pod in pods_of(entry.places)), key=lambda row: -(row.use_ratio or 0.0)):
         yield _row(line(row.title), row.use, row.memory_used_bytes, row.power_watts, line(row.state))
 
 
@@ -100,8 +99,7 @@ def _rest(rest: Rest) -> Line:
 def _node(entry: SummaryItem) -> Iterator[Line]:
     if entry.row.detail:
         yield [(_INDENT + line(entry.row.detail), RED)]
-    for one in gpus_of(entry.cards):
-        row = one.row
+    for row in (gpu.row for gpu in gpus_of(entry.cards)):
         name = f"GPU {row.gpus[0]}  {line(row.model)}"
         yield _row(name, row.use, row.memory_used_bytes, row.power_watts, line(row.state))
 

@@ -1,27 +1,27 @@
-"""The loop of `podgpu top`: news and keys in, frames out."""
+"""The loop of `podgpu top`: new clusters and keys in, screens out."""
 
 import threading
 from dataclasses import replace
 
-from podgpu.cli._top.board import Board
-from podgpu.cli._top.frame import FOOT, HEAD, frame
+from podgpu.cli._target import Target
+from podgpu.cli._top.keys import TopState, press
+from podgpu.cli._top.layout import FOOT, HEAD, render
+from podgpu.cli._top.rows import TopRows
 from podgpu.cli._top.screen import Screen
-from podgpu.cli._top.state import State, press
-from podgpu.cli._view import View
 from podgpu.insight.selection import PodSelection
 from podgpu.numbers import moment, times
 
 _WAIT_SECONDS = 5.0
 
 
-class Watch:
-    """Waits for news in a thread of its own, and makes rows of them there, so that keys are never kept waiting."""
+class RowUpdater:
+    """Waits for a newer cluster and computes its rows in a thread of its own, so that keys never wait."""
 
-    def __init__(self, view: View, chosen: PodSelection, shown: str) -> None:
+    def __init__(self, target: Target, chosen: PodSelection, shown: str) -> None:
         self.shown = shown
-        self.newest = Board(view.cluster, chosen).prepare(shown)
+        self.newest = TopRows(target.cluster, chosen).prepare(shown)
         self.failure: BaseException | None = None
-        self._view = view
+        self._target = target
         self._chosen = chosen
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -29,51 +29,51 @@ class Watch:
         try:
             while True:
                 seen = self.newest.cluster
-                cluster = self._view.changed(seen, _WAIT_SECONDS)
+                cluster = self._target.changed(seen, _WAIT_SECONDS)
                 if cluster is not seen:
-                    self.newest = Board(cluster, self._chosen).prepare(self.shown)
+                    self.newest = TopRows(cluster, self._chosen).prepare(self.shown)
         except BaseException as error:
             self.failure = error
 
 
-def live(screen: Screen, view: View, chosen: PodSelection, state: State) -> None:
-    watch = Watch(view, chosen, state.view)
-    board = watch.newest
+def live(screen: Screen, target: Target, chosen: PodSelection, state: TopState) -> None:
+    updater = RowUpdater(target, chosen, state.view)
+    rows = updater.newest
     first = 0
     while not state.quits:
-        if watch.failure is not None:
-            raise watch.failure
-        board = board if state.paused else watch.newest
-        watch.shown = state.view
+        if updater.failure is not None:
+            raise updater.failure
+        rows = rows if state.paused else updater.newest
+        updater.shown = state.view
         width, height = screen.size
-        shown = frame(board, state, width, height, first, _mode(view, board))
+        shown = render(rows, state, width, height, first, _mode(target, rows))
         first, state = shown.first, replace(state, line=shown.line)
         screen.draw(shown.lines)
-        key = _key(screen, state, board, watch)
-        state = _after(key, state, view, shown.key, max(height - HEAD - FOOT, 1))
+        key = _key(screen, state, rows, updater)
+        state = _after(key, state, target, shown.key, max(height - HEAD - FOOT, 1))
 
 
-def _mode(view: View, board: Board) -> str:
-    if view.player is None:
+def _mode(target: Target, rows: TopRows) -> str:
+    if target.player is None:
         return ""
-    over = "  over" if view.player.is_over else ""
-    return f"REPLAY {moment(board.cluster.taken_at)}  {times(view.player.speed)}{over}"
+    over = "  over" if target.player.is_over else ""
+    return f"REPLAY {moment(rows.cluster.taken_at)}  {times(target.player.speed)}{over}"
 
 
-def _key(screen: Screen, state: State, board: Board, watch: Watch) -> str:
-    """Wait for a key or for news. Without a key there is news."""
+def _key(screen: Screen, state: TopState, rows: TopRows, updater: RowUpdater) -> str:
+    """Wait for a key or for newer rows. Return no key if there are newer rows."""
     while not (key := screen.key()):
-        if watch.failure is not None or (watch.newest is not board and not state.paused):
+        if updater.failure is not None or (updater.newest is not rows and not state.paused):
             break
     return key
 
 
-def _after(key: str, state: State, view: View, row: str, page: int) -> State:
-    if key == "enter" and not state.typing and not state.sheet and row:
+def _after(key: str, state: TopState, target: Target, row: str, page: int) -> TopState:
+    if key == "enter" and not state.typing and not state.overlay and row:
         return replace(state, opened=state.opened ^ {(state.view, row)})
-    if view.player is not None and not state.typing:
+    if target.player is not None and not state.typing:
         if key == " ":
-            view.player.pause()
+            target.player.pause()
         elif key in ("+", "-"):
-            view.player.go_faster(1 if key == "+" else -1)
+            target.player.go_faster(1 if key == "+" else -1)
     return press(state, key, page) if key else state

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from podgpu.cli._top.line import BOLD, CYAN, DIM, MARKED, RED, YELLOW, Line
+from podgpu.cli._top.styled import BOLD, CYAN, DIM, MARKED, RED, YELLOW, Line
 from podgpu.errors import UserError
 
 KEY_WAIT_MS = 100

@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from podgpu.cli._view.client import DocumentClient
-from podgpu.cli._view.progress import waiting
+from podgpu.cli._target.client import DocumentClient
+from podgpu.cli._terminal import waiting
 from podgpu.errors import UserError
 from podgpu.insight import InsightSettings, conclude, ensured
 from podgpu.insight.problems.parts import VIEW
@@ -21,7 +21,7 @@ QUICKEST_SECONDS, SLOWEST_SECONDS = 0.5, 2.0
 REST = 2.0  # a large cluster takes long to read: the machine has other work too
 
 
-class WebView:
+class HttpTarget:
     """Which of the two it is shows in what the server answers first.
 
     A server that stops answering leaves the last cluster, and a part of it that says why.

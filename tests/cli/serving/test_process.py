@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.cli._serving import buffers
+from podgpu.cli._process import shrink_tls_buffers
 from podgpu.serve.guard.guard import Guard
 from tests.serve.guard.certificates import Authority, web_config
 from tests.serve.rig import BIG, CountingDialect, StubNode, connected, serving
@@ -20,7 +20,7 @@ async def test_an_idle_tls_connection_is_small_and_a_large_page_still_arrives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sslproto.SSLProtocol, "max_size", sslproto.SSLProtocol.max_size)  # undone at the end
-    buffers.shrink()
+    shrink_tls_buffers()
     authority = Authority(tmp_path, "authority")
     guard = Guard(web_config(tmp_path, authority.sign("server")))
     big = CountingDialect(series=BIG // 10)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from msgspec import Struct
 
-from podgpu.cli._form import Column, Sheet, add_output, add_selection, selection, show
+from podgpu.cli._output import Column, RowTable, add_selection, add_table_output, print_table, selection
 from podgpu.errors import UserError
 
 
@@ -28,8 +28,10 @@ ROWS = (Thing("one", 1024, ("a", "b")), Thing("=cmd()", None))
 
 def printed(capsys: pytest.CaptureFixture[str], *argv: str, rows: tuple[Thing, ...] = ROWS) -> str:
     parser = ArgumentParser()
-    add_output(parser)
-    show(Sheet(Thing, rows, COLUMNS, {"taken_at": 1.5}, "no thing was found"), parser.parse_args(argv))
+    add_table_output(parser)
+    print_table(
+        RowTable(Thing, rows, COLUMNS, {"taken_at": 1.5}, "no thing was found"), parser.parse_args(argv)
+    )
     return capsys.readouterr().out
 
 
@@ -59,8 +61,8 @@ def test_csv_has_every_field_and_no_formula(capsys: pytest.CaptureFixture[str]) 
 
 def test_that_nothing_was_found_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     parser = ArgumentParser()
-    add_output(parser)
-    show(Sheet(Thing, (), COLUMNS, empty="no thing was found"), parser.parse_args([]))
+    add_table_output(parser)
+    print_table(RowTable(Thing, (), COLUMNS, empty="no thing was found"), parser.parse_args([]))
     assert capsys.readouterr() == ("", "no thing was found\n")
 
 

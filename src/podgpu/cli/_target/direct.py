@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from podgpu.cli._view.progress import waiting
+from podgpu.cli._terminal import waiting
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
 from podgpu.numbers import count, duration, integer
@@ -28,7 +28,7 @@ _LOOK_SECONDS = 0.05
 _DOCS = "docs/report.md says what to do"
 
 
-class ReaderView:
+class DirectTarget:
     """The reader lives in the event loop of a thread of its own. A node that answers late is shown when it does."""
 
     player = None

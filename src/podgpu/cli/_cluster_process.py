@@ -1,23 +1,30 @@
 """Runs the reader of a cluster as a process."""
 
 import asyncio
-import resource
 from contextlib import ExitStack
 
 from podgpu import __version__, log
-from podgpu.assembly import collector
 from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.server import open_cluster_pages, open_guard
-from podgpu.cli._serving import buffers
-from podgpu.cli._serving.stopping import READER_SECONDS, SERVER_SECONDS, Signals, until_stopped, within
+from podgpu.cli._process import (
+    FEWER_GC_OBJECTS,
+    READER_SECONDS,
+    SERVER_SECONDS,
+    Signals,
+    allow_connections,
+    collect_seldom,
+    shrink_tls_buffers,
+    until_stopped,
+    within,
+)
 from podgpu.config import Config
 from podgpu.serve.cluster.server import ClusterServer
 
 
 def serve_cluster(config: Config) -> int:
     """Run until SIGTERM or SIGINT."""
-    collector.relax(collector.FEWER)
-    buffers.shrink()
+    collect_seldom(FEWER_GC_OBJECTS)
+    shrink_tls_buffers()
     allow_connections()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, at_exit))
@@ -44,9 +51,3 @@ async def _serve(config: Config, at_exit: ExitStack) -> int:
     finally:
         await within(SERVER_SECONDS, server.stop(), "server")
         await within(READER_SECONDS, reader.close(), "reader")
-
-
-def allow_connections() -> None:
-    """Take as many open files as the system allows: there is a connection for each node."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,7 +1,9 @@
-"""Gives commands a cluster to look at, newest first, wherever it comes from."""
+"""What a command looks at: an agent, a cluster or a recording, each as a cluster that is kept up to date."""
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -25,15 +27,15 @@ _BESIDES = {"config_file", "source", *(name for name in OPTIONS if name.startswi
     "kube_workload_labels",
     "kube_workload_owner",
 }
-# The options that say what to look at.
-LOOKING = tuple(
+# The options that name the target.
+TARGET_OPTIONS = tuple(
     name
     for name, option in OPTIONS.items()
     if option.group in (TERMINAL, CLUSTER) or name in {*_BESIDES, *_OF_REPLAY, *_OF_STORE}
 )
 
 
-class View(Protocol):
+class Target(Protocol):
     """`player` is there if it is a recording."""
 
     @property
@@ -56,55 +58,64 @@ class View(Protocol):
     def close(self) -> None: ...
 
 
-def is_elsewhere(config: Config) -> bool:
-    """Whether a flag names what to look at; else a command that can read this machine does."""
+def has_target(config: Config) -> bool:
+    """Whether the options name a target. Without one, some commands read this machine."""
     is_played = registry.entries()[config.source].play is not None
-    return is_played or config.of(Terminal).url is not None or _is_cluster_meant(config)
+    return is_played or config.of(Terminal).url is not None or _names_cluster(config)
 
 
-def open_view(config: Config) -> View:
-    """Open what the configuration names. The first cluster is there when this returns; a UserError says why not."""
+@contextmanager
+def open_target(config: Config) -> Iterator[Target]:
+    """Open what the options name, and close it at the end. Its first cluster is there; a UserError says why not."""
+    target = _opened(config)
+    try:
+        yield target
+    finally:
+        target.close()
+
+
+def _opened(config: Config) -> Target:
     play = registry.entries()[config.source].play
     if play is not None:
-        from podgpu.cli._view.replay import ReplayView
+        from podgpu.cli._target.recording import RecordingTarget
 
-        return ReplayView(play(config.of), insight_settings(config))
+        return RecordingTarget(play(config.of), insight_settings(config))
     url = config.of(Terminal).url
     if url is not None:
-        return _web(config, url)
-    if _is_cluster_meant(config):
-        return _reader(config)
-    from podgpu.cli._view.client import NothingListens
+        return _http(config, url)
+    if _names_cluster(config):
+        return _direct(config)
+    from podgpu.cli._target.client import NothingListens
 
     try:
-        return _web(config, HERE)
+        return _http(config, HERE)
     except NothingListens:
         if not _has_kubeconfig():
             raise
-        return _reader(config)
+        return _direct(config)
 
 
-def _web(config: Config, url: str) -> View:
-    from podgpu.cli._view.client import DocumentClient
-    from podgpu.cli._view.web import WebView
+def _http(config: Config, url: str) -> Target:
+    from podgpu.cli._target.client import DocumentClient
+    from podgpu.cli._target.http import HttpTarget
 
-    return WebView(DocumentClient(url, config.of(LoginOptions)), insight_settings(config))
+    return HttpTarget(DocumentClient(url, config.of(LoginOptions)), insight_settings(config))
 
 
-def _reader(config: Config) -> View:
+def _direct(config: Config) -> Target:
     from podgpu import log
     from podgpu.assembly.cluster import open_cluster
-    from podgpu.cli._view.reader import ReaderView
+    from podgpu.cli._target.direct import DirectTarget
 
-    log.configure("error", config.log_format)  # the view itself shows which node cannot be read
+    log.configure("error", config.log_format)  # the command itself shows which node cannot be read
     store = config.of(StoreOptions)
     if store.url is None:
-        return ReaderView(lambda: open_cluster(config))
-    return ReaderView(lambda: open_cluster(config), needs=STORE, patience=store.timeout + _STORE_SECONDS)
+        return DirectTarget(lambda: open_cluster(config))
+    return DirectTarget(lambda: open_cluster(config), needs=STORE, patience=store.timeout + _STORE_SECONDS)
 
 
-def _is_cluster_meant(config: Config) -> bool:
-    """Whether a flag says so, or kubectl runs us: it is about clusters."""
+def _names_cluster(config: Config) -> bool:
+    """Whether an option names a cluster, or kubectl runs us: it is about clusters."""
     is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     of_cluster = config.of(ClusterOptions) != ClusterOptions()
     of_store = config.of(StoreOptions).url is not None

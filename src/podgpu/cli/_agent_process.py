@@ -9,11 +9,18 @@ from functools import partial
 from podgpu import __version__, log
 from podgpu.agent.loop import Agent
 from podgpu.agent.playback import Playback
-from podgpu.assembly import collector, machine
+from podgpu.assembly import machine
 from podgpu.assembly.agent import misses_kubelet, open_agent, open_push
 from podgpu.assembly.server import open_guard, open_pages
-from podgpu.cli._serving import buffers
-from podgpu.cli._serving.stopping import READER_SECONDS, SERVER_SECONDS, Signals, until_stopped, within
+from podgpu.cli._process import (
+    READER_SECONDS,
+    SERVER_SECONDS,
+    Signals,
+    collect_seldom,
+    shrink_tls_buffers,
+    until_stopped,
+    within,
+)
 from podgpu.config import Config
 from podgpu.option.address import Address
 from podgpu.serve.routes import RELEASE_SECONDS
@@ -26,8 +33,8 @@ Greeting = Callable[[Sequence[Address], str], None]
 
 def serve(config: Config, greet: Greeting = lambda *_: None) -> int:
     """Run until SIGTERM or SIGINT. `greet` gets the addresses and their scheme once all are open."""
-    collector.relax()
-    buffers.shrink()
+    collect_seldom()
+    shrink_tls_buffers()
     with ExitStack() as at_exit:
         return asyncio.run(_serve(config, greet, at_exit))
 

@@ -1,9 +1,12 @@
-"""How a process that serves comes to its end: by a signal, and within five seconds."""
+"""A process that serves: what it takes of memory and files, and how it ends, by a signal and within five seconds."""
 
 import asyncio
+import gc
 import os
+import resource
 import signal
 import threading
+from asyncio import sslproto
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from types import FrameType
@@ -15,8 +18,32 @@ from podgpu.supervise import brief
 # For the server to stop, and for what reads the GPUs or the nodes to close; together less than the last resort.
 SERVER_SECONDS, READER_SECONDS = 2.4, 2.2
 LAST_RESORT_SECONDS = 4.8
+# Between two looks for cycles. Each client leaves about ten objects in one, by the transport of Python 3.11.
+GC_OBJECTS = 20_000
+FEWER_GC_OBJECTS = 5_000  # the same where a look must be short: it takes a millisecond for a thousand or two
+TLS_BYTES = 16 << 10  # a record of TLS has no more
 
 Release = Callable[[], Coroutine[Any, Any, bool]]
+
+
+def collect_seldom(objects: int = GC_OBJECTS) -> None:
+    """Let Python look for reference cycles seldom: a snapshot is a large tree without any.
+
+    Modules stay for the life of the process, so they are not looked at again.
+    """
+    gc.freeze()
+    gc.set_threshold(objects, 20, 50)
+
+
+def shrink_tls_buffers() -> None:
+    """Let asyncio read 16 KiB of TLS at a time: its own 256 KiB stay with every connection, also with idle ones."""
+    sslproto.SSLProtocol.max_size = TLS_BYTES
+
+
+def allow_connections() -> None:
+    """Take as many open files as the system allows: there is a connection for each node."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def until_stopped(signals: "Signals", loop: asyncio.Task[None]) -> int:

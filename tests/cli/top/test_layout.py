@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from podgpu.cli._top.board import Board
-from podgpu.cli._top.frame import frame
-from podgpu.cli._top.line import Line, bar, width_of
-from podgpu.cli._top.state import VIEWS, State, press
+from podgpu.cli._top.keys import VIEWS, TopState, press
+from podgpu.cli._top.layout import render
+from podgpu.cli._top.rows import TopRows
+from podgpu.cli._top.styled import Line, bar, width_of
 from podgpu.insight import reconclude
 from podgpu.insight.rows import SummaryItem
 from podgpu.insight.selection import EVERYTHING
@@ -28,19 +28,19 @@ CLUSTER = reconclude(
     ),
     SETTINGS,
 )
-BOARD = Board(CLUSTER, EVERYTHING)
+BOARD = TopRows(CLUSTER, EVERYTHING)
 
 
 def as_text(lines: list[Line]) -> list[str]:
     return ["".join(text for text, _ in line).rstrip() for line in lines]
 
 
-def screen(state: State, width: int = 120, height: int = 40) -> list[str]:
-    return as_text(frame(BOARD, state, width, height).lines)
+def screen(state: TopState, width: int = 120, height: int = 40) -> list[str]:
+    return as_text(render(BOARD, state, width, height).lines)
 
 
-def pressed(*keys: str) -> State:
-    state = State()
+def pressed(*keys: str) -> TopState:
+    state = TopState()
     for key in keys:
         state = press(state, key, 10)
     return state
@@ -50,48 +50,48 @@ def pressed(*keys: str) -> State:
 @pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
 def test_no_name_is_too_long_or_too_odd_for_the_screen(view: str, width: int) -> None:
     opened = frozenset((view, entry.key) for entry in BOARD.all(view))
-    lines = frame(BOARD, State(view=view, opened=opened), width, 60).lines
+    lines = render(BOARD, TopState(view=view, opened=opened), width, 60).lines
     assert len(lines) == 60
     assert all(width_of(line) <= width for line in lines)
     assert all(text.isprintable() for line in lines for text, _ in line)
 
 
 def test_what_is_wrong_comes_first() -> None:
-    assert screen(State())[0].startswith("! gpu-node-1: GPU 2 cannot be read: timeout in nvmlDevice")
-    assert "more: w" in screen(State())[0]
+    assert screen(TopState())[0].startswith("! gpu-node-1: GPU 2 cannot be read: timeout in nvmlDevice")
+    assert "more: w" in screen(TopState())[0]
     assert any("silent gives no numbers: deadline." in line for line in screen(pressed("w")))
 
 
 def test_a_view_that_is_cut_off_says_so_before_all_else() -> None:
     fault = Fault(reason="unreachable", detail="http://gpu-1 refuses the connection")
     cut_off = reconclude(replace(CLUSTER, parts=(PartStatus(name="view", up=False, fault=fault),)), SETTINGS)
-    lines = as_text(frame(Board(cut_off, EVERYTHING), State(), 80, 20).lines)
+    lines = as_text(render(TopRows(cut_off, EVERYTHING), TopState(), 80, 20).lines)
     assert lines[0].startswith("! http://gpu-1 refuses the connection")
     assert any("llama-0" in line for line in lines)
 
 
 def test_a_node_that_does_not_answer_keeps_its_row() -> None:
-    (row,) = [line for line in screen(State(view="nodes")) if line.startswith("silent")]
+    (row,) = [line for line in screen(TopState(view="nodes")) if line.startswith("silent")]
     assert row.split()[-1] == "deadline"
 
 
 def test_a_pending_pod_has_a_row_without_numbers_and_says_what_it_asks_for() -> None:
-    state = State(words="waits")
-    entry = BOARD.rows(state)[0]
-    lines = screen(State(words="waits", opened=frozenset({("pods", entry.key)})))
+    state = TopState(words="waits")
+    entry = BOARD.shown(state)[0]
+    lines = screen(TopState(words="waits", opened=frozenset({("pods", entry.key)})))
     assert lines[4].split()[0] == "ml/waits" and lines[4].split()[-1] == "pending"
     assert lines[5].strip() == "4 nvidia.com/gpu"
 
 
 def test_rows_are_sorted_by_any_column_and_the_unknown_is_last() -> None:
-    state = State()
+    state = TopState()
     for _ in range(10):
         state = press(state, "s", 10)
-        rows = [entry.row for entry in BOARD.rows(state)]
+        rows = [entry.row for entry in BOARD.shown(state)]
         if state.sorts["pods"] == "MEM GiB":
             known = [row.memory_used_bytes for row in rows]
             assert known == sorted(known, key=lambda one: (one is None, -(one or 0)))
-            turned = [entry.row.memory_used_bytes for entry in BOARD.rows(press(state, "r", 10))]
+            turned = [entry.row.memory_used_bytes for entry in BOARD.shown(press(state, "r", 10))]
             assert turned[-1] is None and all(a <= b for a, b in pairwise(turned) if a and b)
             return
     pytest.fail("no column has the memory")
@@ -100,7 +100,7 @@ def test_rows_are_sorted_by_any_column_and_the_unknown_is_last() -> None:
 def test_the_filter_works_while_it_is_typed() -> None:
     typed = pressed("/", "l", "l", "a", "m", "x", "backspace")
     assert typed.words == "llam" and typed.typing
-    assert {entry.row.name for entry in BOARD.rows(typed)} == {"llama-0"}
+    assert {entry.row.name for entry in BOARD.shown(typed)} == {"llama-0"}
     assert pressed("/", "q").quits is False
     assert pressed("/", "q", "escape").words == ""
 
@@ -113,19 +113,19 @@ def test_the_bar_shows_what_is_certain_and_what_is_in_doubt() -> None:
 
 
 def test_10_000_pods_scroll_without_a_pause() -> None:
-    board = Board(CLUSTER, EVERYTHING)
+    board = TopRows(CLUSTER, EVERYTHING)
     few = board.all("pods")
     board._entries["pods"] = [
         SummaryItem(one.row, f"{one.key}/{number}", one.order, one.places)
         for number in range(2000)
         for one in few
     ]
-    assert len(board.rows(State())) >= 10_000
-    opened = frozenset({("pods", board.rows(State())[7000].key)})
-    assert min(seconds(board, State(line=line, opened=opened)) for line in range(0, 10_000, 1000)) < 0.05
+    assert len(board.shown(TopState())) >= 10_000
+    opened = frozenset({("pods", board.shown(TopState())[7000].key)})
+    assert min(seconds(board, TopState(line=line, opened=opened)) for line in range(0, 10_000, 1000)) < 0.05
 
 
-def seconds(board: Board, state: State) -> float:
+def seconds(board: TopRows, state: TopState) -> float:
     begun = time.perf_counter()
-    assert frame(board, state, 200, 50).line == state.line
+    assert render(board, state, 200, 50).line == state.line
     return time.perf_counter() - begun

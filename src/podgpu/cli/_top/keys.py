@@ -1,35 +1,35 @@
-"""What the user has chosen on the screen, and what each key changes of it."""
+"""What the user has chosen on the screen, and what each key changes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from podgpu.cli._top.columns import HEADINGS, SORTED_BY
+from podgpu.cli._top.columns import COLUMNS, SORTED_BY
 
-VIEWS = tuple(HEADINGS)
+VIEWS = tuple(COLUMNS)
 HELP, WRONG = "help", "wrong"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TopState:
     """`line` is where the cursor is among the lines of the body; `opened` are the rows with evidence below, by view."""
 
     view: str = VIEWS[0]
     sorts: Mapping[str, str] = field(default_factory=lambda: SORTED_BY)
-    turned: frozenset[str] = frozenset()  # views that are sorted the other way round
+    reversed_views: frozenset[str] = frozenset()  # views that are sorted the other way round
     words: str = ""  # that rows must have
     typing: bool = False
     only_idle: bool = False
     line: int = 0
     opened: frozenset[tuple[str, str]] = frozenset()
     paused: bool = False
-    sheet: str = ""  # shown instead of the rows: HELP or WRONG
+    overlay: str = ""  # shown instead of the rows: HELP or WRONG
     quits: bool = False
 
 
-Change = Callable[[State, int], State]
+Change = Callable[[TopState, int], TopState]
 
 
-def press(state: State, key: str, page: int) -> State:
+def press(state: TopState, key: str, page: int) -> TopState:
     """Return the state after a key. `page` is how many lines the screen shows."""
     if state.typing:
         return _type(state, key)
@@ -37,7 +37,7 @@ def press(state: State, key: str, page: int) -> State:
     return change(state, page) if change else state
 
 
-def _type(state: State, key: str) -> State:
+def _type(state: TopState, key: str) -> TopState:
     """The filter works while it is typed. Escape drops it."""
     if key in ("enter", "down", "up"):
         return replace(state, typing=False)
@@ -49,22 +49,25 @@ def _type(state: State, key: str) -> State:
 
 
 def _view(view: str) -> Change:
-    return lambda state, _: replace(state, view=view, line=0, sheet="")
+    return lambda state, _: replace(state, view=view, line=0, overlay="")
 
 
 def _turn_view(by: int) -> Change:
-    def turned(state: State, _: int) -> State:
-        return replace(state, view=VIEWS[(VIEWS.index(state.view) + by) % len(VIEWS)], line=0, sheet="")
+    def turned(state: TopState, _: int) -> TopState:
+        return replace(state, view=VIEWS[(VIEWS.index(state.view) + by) % len(VIEWS)], line=0, overlay="")
 
     return turned
 
 
 def _sort(by: int) -> Change:
-    def sorted_by(state: State, _: int) -> State:
-        titles = [one.title for one in HEADINGS[state.view]]
+    def sorted_by(state: TopState, _: int) -> TopState:
+        titles = [column.title for column in COLUMNS[state.view]]
         title = titles[(titles.index(state.sorts[state.view]) + by) % len(titles)]
         return replace(
-            state, sorts={**state.sorts, state.view: title}, turned=state.turned - {state.view}, line=0
+            state,
+            sorts={**state.sorts, state.view: title},
+            reversed_views=state.reversed_views - {state.view},
+            line=0,
         )
 
     return sorted_by
@@ -74,14 +77,14 @@ def _move(lines: int) -> Change:
     return lambda state, _: replace(state, line=max(state.line + lines, 0))
 
 
-def _escape(state: State, _: int) -> State:
-    if state.sheet:
-        return replace(state, sheet="")
+def _escape(state: TopState, _: int) -> TopState:
+    if state.overlay:
+        return replace(state, overlay="")
     return replace(state, words="", only_idle=False)
 
 
-def _sheet(name: str) -> Change:
-    return lambda state, _: replace(state, sheet="" if state.sheet == name else name)
+def _show_overlay(name: str) -> Change:
+    return lambda state, _: replace(state, overlay="" if state.overlay == name else name)
 
 
 _END = 1 << 30
@@ -99,16 +102,16 @@ _KEYS: Mapping[str, Change] = {
     "G": _move(_END),
     "tab": _turn_view(1),
     "back tab": _turn_view(-1),
-    "/": lambda state, _: replace(state, typing=True, sheet=""),
+    "/": lambda state, _: replace(state, typing=True, overlay=""),
     "s": _sort(1),
     ">": _sort(1),
     "<": _sort(-1),
-    "r": lambda state, _: replace(state, turned=state.turned ^ {state.view}, line=0),
+    "r": lambda state, _: replace(state, reversed_views=state.reversed_views ^ {state.view}, line=0),
     "i": lambda state, _: replace(state, only_idle=not state.only_idle, line=0),
     " ": lambda state, _: replace(state, paused=not state.paused),
-    "?": _sheet(HELP),
-    "h": _sheet(HELP),
-    "w": _sheet(WRONG),
+    "?": _show_overlay(HELP),
+    "h": _show_overlay(HELP),
+    "w": _show_overlay(WRONG),
     "escape": _escape,
     **{str(number): _view(view) for number, view in enumerate(VIEWS, 1)},
 }

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from podgpu.cli._view import open_view
-from podgpu.cli._view.client import DocumentClient, NothingListens
-from podgpu.cli._view.web import WebView
+from podgpu.cli._target import open_target
+from podgpu.cli._target.client import DocumentClient, NothingListens
+from podgpu.cli._target.http import HttpTarget
 from podgpu.cluster.agents.options import LoginOptions
 from podgpu.config import Config, Terminal
 from podgpu.errors import UserError
@@ -52,9 +52,9 @@ def reply(body: bytes, status: str = "200 OK") -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def seen_at(url: str, patience: float = 10.0, /, **login: Any) -> WebView:
+async def seen_at(url: str, patience: float = 10.0, /, **login: Any) -> HttpTarget:
     return await asyncio.to_thread(
-        lambda: WebView(DocumentClient(url, LoginOptions(**login), patience), SETTINGS)
+        lambda: HttpTarget(DocumentClient(url, LoginOptions(**login), patience), SETTINGS)
     )
 
 
@@ -164,8 +164,12 @@ async def test_a_login_is_read_from_its_file(tmp_path: Path, option: str, text: 
 async def test_a_login_never_leaves_the_machine_in_plain_text(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s3cret")
     chosen = LoginOptions(token_file=tmp_path / "secret")
-    with pytest.raises(UserError, match="never sent over plain HTTP; write https://gpu-1:19400"):
-        open_view(Config(sections=(Terminal(url="http://gpu-1:19400"), chosen)))
+    config = Config(sections=(Terminal(url="http://gpu-1:19400"), chosen))
+    with (
+        pytest.raises(UserError, match="never sent over plain HTTP; write https://gpu-1:19400"),
+        open_target(config),
+    ):
+        pass
 
 
 async def test_a_wrong_login_is_named_without_the_secret(tmp_path: Path) -> None:

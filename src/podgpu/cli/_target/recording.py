@@ -1,4 +1,4 @@
-"""A recording as a view, for commands that look at it directly."""
+"""A recording that a command plays itself."""
 
 import time
 
@@ -13,7 +13,7 @@ from podgpu.views.cluster import json
 _MOST_WAIT_SECONDS = 0.1  # a key may pause it at any time
 
 
-class ReplayView:
+class RecordingTarget:
     def __init__(self, player: Playing, settings: InsightSettings) -> None:
         self.player = player
         self._settings = settings

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from podgpu.cli._report.period import moment, period, seconds
+from podgpu.cli._times import moment, period, seconds
 from podgpu.errors import UserError
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()

@@ -17,7 +17,7 @@ from podgpu.model import Cluster
 from podgpu.option import options_of
 from podgpu.views.cluster import json
 
-# Options whose values say where things are in the house. That they are set is enough to know.
+# Options whose values name addresses and accounts. That they are set is enough to know.
 _PRIVATE = (
     "url",
     "login",
@@ -31,7 +31,7 @@ _PRIVATE = (
 _FOLDER = "podgpu-doctor"
 
 
-def write(path: str, cluster: Cluster, findings: str, config: Config) -> None:
+def write_bundle(path: str, cluster: Cluster, findings: str, config: Config) -> None:
     files = {
         "findings.json": findings.encode(),
         "snapshots.json": json.encode(cluster),
@@ -64,13 +64,13 @@ def _options(config: Config) -> Mapping[str, str]:
 
 
 def _versions(cluster: Cluster) -> Mapping[str, object]:
-    known = [one.snapshot for one in cluster.nodes if one.snapshot]
+    snapshots = [node.snapshot for node in cluster.nodes if node.snapshot]
     return {
         "podgpu": __version__,
         "python": platform.python_version(),
         "kernel": platform.release(),
-        "agents": sorted({one.version for one in known}),
-        "drivers": sorted({one.driver_version for one in known}),
+        "agents": sorted({snapshot.version for snapshot in snapshots}),
+        "drivers": sorted({snapshot.driver_version for snapshot in snapshots}),
     }
 
 

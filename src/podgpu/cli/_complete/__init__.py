@@ -1,1 +1,0 @@
-"""Completes what the user types in a shell."""

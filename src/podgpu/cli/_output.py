@@ -1,0 +1,159 @@
+"""Prints rows as a table, as Markdown, or as JSON, YAML or CSV for other programs.
+
+A row is a struct with raw values in base units. Columns say how a person reads them.
+"""
+
+import csv
+import shutil
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from podgpu.cli._commands import add_output
+from podgpu.errors import UserError
+from podgpu.insight.selection import PodSelection, label_tests
+from podgpu.views.text import printable, table_lines
+
+R = TypeVar("R", bound=msgspec.Struct)
+SCHEMA = 1
+FOR_PEOPLE = ("table", "wide", "markdown")
+
+
+@dataclass(frozen=True)
+class Column(Generic[R]):
+    """`number` columns are aligned right; `wide` columns show only with -o wide."""
+
+    title: str
+    text: Callable[[R], str]
+    number: bool = False
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class RowTable(Generic[R]):
+    """`row_type` names the fields of CSV even if there are no rows. `head` goes before the rows in JSON."""
+
+    row_type: type[R]
+    rows: Sequence[R]
+    columns: Sequence[Column[R]]
+    head: Mapping[str, Any] = field(default_factory=dict)
+    empty: str = "nothing found"
+
+
+def add_table_output(parser: ArgumentParser) -> None:
+    add_output(parser, FORMATS)
+    parser.add_argument("--no-headers", action="store_true", help="print no line of headings")
+
+
+def add_selection(parser: ArgumentParser) -> None:
+    """Add the flags that choose pods, spelled as kubectl spells them."""
+    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="only pods of this namespace")
+    parser.add_argument(
+        "-A", "--all-namespaces", action="store_true", help="pods of all namespaces, the default"
+    )
+    parser.add_argument(
+        "-l",
+        "--selector",
+        metavar="SELECTOR",
+        default="",
+        help="only pods with these labels, such as team=search; an agent shows those of --kube.pod-labels",
+    )
+    parser.add_argument("--node", metavar="NODE", default="", help="only this node")
+
+
+def selection(arguments: Namespace) -> PodSelection:
+    if arguments.namespace and arguments.all_namespaces:
+        raise UserError("-n means one namespace and -A all of them; give one of them only")
+    return PodSelection(arguments.namespace or "", arguments.node, label_tests(arguments.selector))
+
+
+def print_table(table: RowTable[R], arguments: Namespace) -> None:
+    """Print in the format of `-o`. Like kubectl, say on stderr that nothing was found."""
+    print(_WRITERS[arguments.output](table, arguments), end="")
+    if not table.rows and arguments.output in ("table", "wide"):
+        print(table.empty, file=sys.stderr)
+
+
+def print_problems(problems: Iterable[str]) -> None:
+    for problem in problems:
+        print(f"! {problem}", file=sys.stderr)
+
+
+def _text(table: RowTable[R], arguments: Namespace) -> str:
+    if not table.rows:
+        return ""
+    is_wide = arguments.output == "wide"
+    columns = [column for column in table.columns if is_wide or not column.wide]
+    cells = [] if arguments.no_headers else [[column.title for column in columns]]
+    cells += [[printable(column.text(row)) for column in columns] for row in table.rows]
+    numbers = [at for at, column in enumerate(columns) if column.number]
+    # A program that reads the table gets whole names.
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_wide else None
+    return "\n".join(table_lines(cells, numbers, width)) + "\n"
+
+
+def _document(table: RowTable[R]) -> dict[str, Any]:
+    """Leave out what is unknown, as everywhere."""
+    rows = [
+        {name: value for name, value in msgspec.structs.asdict(row).items() if value is not None}
+        for row in table.rows
+    ]
+    return {"schema": SCHEMA, **table.head, "rows": rows}
+
+
+def _json(table: RowTable[R], _: Namespace) -> str:
+    return msgspec.json.format(msgspec.json.encode(_document(table))).decode() + "\n"
+
+
+def _yaml(table: RowTable[R], _: Namespace) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(
+        msgspec.to_builtins(_document(table)), sort_keys=False, allow_unicode=True, width=10_000
+    )
+    return text
+
+
+def _csv(table: RowTable[R], arguments: Namespace) -> str:
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = table.row_type.__struct_fields__
+    if not arguments.no_headers:
+        writer.writerow(names)
+    writer.writerows([_cell(getattr(row, name)) for name in names] for row in table.rows)
+    return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Write text so that no spreadsheet takes it for a formula, and no terminal for a command."""
+    if isinstance(value, tuple):
+        value = " ".join(map(str, value))
+    if isinstance(value, str):
+        value = printable(value)
+        return f"'{value}" if value.startswith(("=", "+", "-", "@")) else value
+    return "" if value is None else value
+
+
+def _markdown(table: RowTable[R], _: Namespace) -> str:
+    """Write all columns, with whole names."""
+    heads = [column.title for column in table.columns]
+    ruler = ["---:" if column.number else "---" for column in table.columns]
+    rows = [[printable(column.text(row)) for column in table.columns] for row in table.rows]
+    escaped = ([cell.replace("|", r"\|") for cell in cells] for cells in (heads, ruler, *rows))
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in escaped)
+
+
+_WRITERS: Mapping[str, Callable[[RowTable[Any], Namespace], str]] = {
+    "table": _text,
+    "wide": _text,
+    "json": _json,
+    "yaml": _yaml,
+    "csv": _csv,
+    "markdown": _markdown,
+}
+FORMATS = tuple(_WRITERS)

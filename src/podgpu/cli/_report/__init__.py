@@ -1,1 +1,0 @@
-"""What `report` and `idle` print, and the times that they take."""
