@@ -108,7 +108,7 @@ IMPURE_CALLS = {"open", "__import__", "now", "utcnow", "today"}
 STRANGERS: Mapping[str, set[str]] = {
     "podgpu.sources": {"child", "merged", "parent", "pipe", "registry"},
     "podgpu.sharing": {"detection", "folders", "inventory", "kube_cards", "resolve", "system"},
-    "podgpu.views.dialects": {"_dcgm", "_pod_tenant"},
+    "podgpu.views.dialects": {"_dcgm", "_hami_names", "_pod_tenant"},
 }
 
 EXCEPTIONS = {

@@ -1,0 +1,280 @@
+"""HAMi's monitor of a node, and what its scheduler says of it: with names since 2.9, those before, or both.
+
+As in HAMi, memory in use is what the library inside the container counts, since that is what it enforces; without the
+library it is what the driver reports. A tenant can write anything into the library's file, so limits and utilization
+come from it only if there is no other source.
+
+The scheduler reads its own annotations; the claims of the cards say the same. Quotas of namespaces, and what the
+scheduler may allocate beyond a card's real memory, are not known on the node.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from podgpu import option
+from podgpu.catalog.agent_parts import PODRESOURCES
+from podgpu.catalog.row import Kind, Worth
+from podgpu.catalog.units import MIB
+from podgpu.model import Card, Claim, Gpu, MigInstance, Snapshot, Tenant, VirtualGpu
+from podgpu.model.quantity import total
+from podgpu.option.value import OneOf
+from podgpu.views.dialects import Dialect
+from podgpu.views.dialects import _hami_names as names
+from podgpu.views.dialects._hami_names import HamiFamily, HamiSamples, Pairs
+from podgpu.views.dialects._pod_tenant import PodTenant, percent, pod_tenants, reading
+from podgpu.views.sample_format import go
+from podgpu.views.series import Family, Labels
+
+SYSTEM = "hami"
+MAKE = "NVIDIA"
+ZONE = {"zone": "vGPU"}
+CORES = 100  # of a whole card
+
+
+@dataclass(frozen=True, kw_only=True)
+class HamiOptions:
+    names: str = option.single(
+        "--dialect.hami.names",
+        group=option.DIALECTS,
+        help="Names on /metrics/hami: those since HAMi 2.9, those before, or both.",
+        parse=OneOf(("new", "legacy", "both")),
+        default="new",
+    )
+
+
+def families(snapshot: Snapshot, options: HamiOptions) -> list[Family]:
+    cards = {card.gpu.uuid: _card_pairs(snapshot, card.gpu) for card in snapshot.cards}
+    samples = [*_hosts(snapshot, cards), *_containers(snapshot), *_scheduler(snapshot, cards)]
+    chosen = [each.with_new_names() for each in samples] if options.names in ("new", "both") else []
+    if options.names in ("legacy", "both"):
+        chosen += [old for each in samples for old in each.with_old_names()]
+    page: dict[str, Family] = {}
+    for pairs, values in chosen:
+        labels = Labels.by_name({**pairs, **ZONE})
+        for family, value in values.items():
+            if value is not None:
+                shown = page.get(family.name) or page.setdefault(family.name, _family(family))
+                before = shown.samples.get((labels,))
+                shown.put(value if before is None else family.joined(before, value), labels)
+    return list(page.values())
+
+
+def _family(family: HamiFamily) -> Family:
+    return Family(family.name, Kind.GAUGE, family.help, Worth.CORE, group=family.group, writing=go)
+
+
+def _card_pairs(snapshot: Snapshot, gpu: Gpu) -> dict[str, str]:
+    return {
+        "device_index": str(gpu.index),
+        "device_uuid": gpu.uuid,
+        "device_type": gpu.model if gpu.model.startswith(MAKE) else f"{MAKE}-{gpu.model}",
+        "node": snapshot.node,
+    }
+
+
+def _mig_pairs(mig: MigInstance) -> dict[str, str]:
+    return {
+        "compute_instance_id": str(mig.compute_instance_id),
+        "gpu_instance_id": str(mig.gpu_instance_id),
+        "mig_uuid": mig.uuid,
+        "profile": mig.profile,
+    }
+
+
+def _hosts(snapshot: Snapshot, cards: Mapping[str, Pairs]) -> Iterator[HamiSamples]:
+    for card in snapshot.cards:
+        readings = card.readings
+        values = {
+            names.HOST_USED: reading(readings, "memory_used_bytes"),
+            names.HOST_UTILIZATION: percent(reading(readings, "utilization_ratio")),
+            names.HOST_CONTROLLER: percent(reading(readings, "memory_utilization_ratio")),
+            names.HOST_TEMPERATURE: reading(readings, "temperature_celsius", ("gpu",)),
+            names.HOST_POWER: reading(readings, "power_watts"),
+        }
+        yield HamiSamples(cards[card.gpu.uuid], values)
+
+
+def _containers(snapshot: Snapshot) -> Iterator[HamiSamples]:
+    """The parts of cards that HAMi gave, and the cards of containers that have its library inside."""
+    for on in pod_tenants(snapshot):
+        index, vgpu = _index(on.tenant), on.tenant.vgpu
+        if index is None:
+            continue
+        pairs = {
+            "container": on.container.container,
+            "device_uuid": on.gpu.uuid,
+            "namespace": on.container.namespace,
+            "pod": on.container.pod,
+            "vdevice_index": str(index),
+        }
+        used = on.memory_bytes if vgpu is None or vgpu.memory_used_bytes is None else vgpu.memory_used_bytes
+        values = {
+            names.USED: used,
+            names.LIMIT: _limit(on),
+            names.DEVICE_MEMORY: used,
+            names.UTILIZATION: _sm_percent(on),
+        }
+        yield HamiSamples(pairs, values | _of_library(vgpu, snapshot.taken_at))
+        yield HamiSamples(pairs | _kinds_of_memory(vgpu), {names.OLD_DEVICE_MEMORY: used})
+        if on.instance:
+            yield HamiSamples(pairs | _mig_pairs(on.instance.mig), {names.MIG: 1.0})
+
+
+def _index(tenant: Tenant) -> int | None:
+    """The number of the part among the container's: as the library counts, else as the scheduler noted."""
+    if tenant.vgpu:
+        return tenant.vgpu.index
+    noted = (claim.index for claim in tenant.claims if claim.system == SYSTEM)
+    return next((index for index in noted if index is not None), None)
+
+
+def _limit(on: PodTenant) -> float | None:
+    granted = [claim.memory_limit_bytes for claim in on.claims if claim.memory_limit_bytes]
+    written = on.tenant.vgpu.memory_limit_bytes if on.tenant.vgpu else None
+    return sum(granted) if granted else written
+
+
+def _sm_percent(on: PodTenant) -> float | None:
+    measured = on.sm_ratio
+    written = on.tenant.vgpu.sm_ratio if on.tenant.vgpu else None
+    return percent(written if measured is None else measured)
+
+
+def _of_library(vgpu: VirtualGpu | None, now: float) -> dict[HamiFamily, float | None]:
+    """What only the library inside the container knows."""
+    if vgpu is None:
+        return {}
+    last = vgpu.last_kernel_at
+    return {
+        names.CONTEXT: vgpu.context_bytes,
+        names.MODULE: vgpu.module_bytes,
+        names.BUFFER: vgpu.buffer_bytes,
+        names.LAST_KERNEL: None if last is None else max(0.0, now - last),
+    }
+
+
+def _kinds_of_memory(vgpu: VirtualGpu | None) -> dict[str, str]:
+    """What the library counted, as labels: so it was before 2.9. `offset` is the rest."""
+    if vgpu is None:
+        return {}
+    context, module, data = vgpu.context_bytes, vgpu.module_bytes, vgpu.buffer_bytes
+    if vgpu.memory_used_bytes is None or context is None or module is None or data is None:
+        return {}
+    rest = vgpu.memory_used_bytes - context - module - data
+    return {"context": str(context), "module": str(module), "data": str(data), "offset": str(rest)}
+
+
+def _scheduler(snapshot: Snapshot, cards: Mapping[str, Pairs]) -> Iterator[HamiSamples]:
+    """How much of each card the scheduler has allocated, and to which containers."""
+    on_card: dict[str, list[PodTenant]] = {}
+    for on in pod_tenants(snapshot):
+        on_card.setdefault(on.gpu.uuid, []).append(on)
+    is_known = any(part.name == PODRESOURCES.name and part.up for part in snapshot.parts)
+    positions = _positions(snapshot)
+    for card in snapshot.cards:
+        tenants = on_card.get(card.gpu.uuid, [])
+        yield from _of_card(card, tenants, cards[card.gpu.uuid], is_known=is_known)
+        for on in tenants:
+            yield from _of_instance(on, cards[card.gpu.uuid])
+            yield from _of_container(snapshot, on, positions)
+
+
+def _of_card(card: Card, tenants: list[PodTenant], pairs: Pairs, *, is_known: bool) -> Iterator[HamiSamples]:
+    whole = reading(card.readings, "memory_total_bytes")
+    yield HamiSamples(pairs, {names.CARD_MEMORY_LIMIT: whole, names.CARD_CORE_LIMIT: float(CORES)})
+    held = [(on, claim) for on in tenants for claim in _given(on)]
+    if not (held or is_known):
+        return
+    memory = total([0.0, *(_memory(on, claim) for on, claim in held)])
+    core = total([0.0, *(_core(on, claim) for on, claim in held)])
+    ratio = memory / whole if memory is not None and whole else None
+    shared = float(len(held))
+    cores = {**pairs, "device_cores": str(CORES)}
+    limit = {"device_memory_limit": "" if whole is None else str(int(whole / MIB.factor))}
+    used = {"device_cores": "" if core is None else f"{core:g}", "shared_containers": f"{shared:g}"}
+    untyped = {key: text for key, text in pairs.items() if key != "device_type"}
+    yield HamiSamples(pairs, {names.CARD_CORE: core, names.CARD_SHARED: shared, names.CARD_RATIO: ratio})
+    yield HamiSamples(cores, {names.CARD_MEMORY: memory})
+    yield HamiSamples(cores | limit, {names.OVERVIEW: memory})
+    yield HamiSamples({**pairs, **used, **limit}, {names.OLD_OVERVIEW: memory})
+    yield HamiSamples(untyped, {names.OLD_CARD_RATIO: ratio})
+
+
+def _of_instance(on: PodTenant, card: Pairs) -> Iterator[HamiSamples]:
+    """A MIG instance that HAMi gave. How many slices it is long is not known on the node."""
+    if on.instance is None or not _given(on):
+        return
+    mig = on.instance.mig
+    untyped = {key: text for key, text in card.items() if key != "device_type"}
+    start = {} if mig.start is None else {"placement_start": str(mig.start)}
+    yield HamiSamples(untyped | _mig_pairs(mig) | start, {names.CARD_MIG: 1.0})
+    legacy = {"mig_name": f"{mig.profile}-{mig.gpu_instance_id}"}
+    yield HamiSamples(untyped | legacy, {names.OLD_CARD_MIG: 1.0})
+
+
+def _of_container(
+    snapshot: Snapshot, on: PodTenant, positions: Mapping[tuple[str, str], int]
+) -> Iterator[HamiSamples]:
+    position = positions.get((on.container.pod_uid, on.container.container))
+    given = _given(on)
+    if position is None or not given:
+        return
+    memory = total(_memory(on, claim) for claim in given)
+    core = total(_core(on, claim) for claim in given)
+    whole = reading(on.card.readings, "memory_total_bytes")
+    pairs = {
+        "container_index": str(position),
+        "device_uuid": on.gpu.uuid,
+        "namespace": on.container.namespace,
+        "node": snapshot.node,
+        "pod": on.container.pod,
+    }
+    values = {
+        names.POD_MEMORY: memory,
+        names.POD_CORE: core,
+        names.POD_RATIO: memory / whole if memory is not None and whole else None,
+        names.POD_OLD_CORE: core,
+    }
+    yield HamiSamples(pairs, values)
+    used = {"device_used_core": "" if core is None else f"{core:g}"}
+    yield HamiSamples(pairs | used, {names.POD_DEVICE: memory})
+
+
+def _given(on: PodTenant) -> list[Claim]:
+    """The claims that HAMi's scheduler knows of: its own."""
+    return [claim for claim in on.claims if claim.system == SYSTEM]
+
+
+def _positions(snapshot: Snapshot) -> dict[tuple[str, str], int]:
+    """Number the containers as their pods' specs list them. A pod without a phase is not known by its spec."""
+    return {
+        (pod.uid, name): position
+        for pod in snapshot.pods
+        if pod.phase
+        for position, name in enumerate(
+            container.name
+            for container in pod.containers
+            if not (container.is_init or container.is_ephemeral)
+        )
+    }
+
+
+def _memory(on: PodTenant, claim: Claim) -> float | None:
+    """A claim without a limit is on its share of the device: on all of it, if it is whole."""
+    if claim.memory_limit_bytes is not None:
+        return float(claim.memory_limit_bytes)
+    whole = on.reading("memory_total_bytes")
+    return None if whole is None or not claim.share else whole * claim.share
+
+
+def _core(on: PodTenant, claim: Claim) -> float | None:
+    """In HAMi, a part of a card without a limit of its cores counts as none of them."""
+    if claim.core_limit_ratio is not None:
+        return claim.core_limit_ratio * CORES
+    if claim.share < 1 and not on.mig:
+        return 0.0
+    part = on.part
+    return None if part is None else part * claim.share * CORES
+
+
+DIALECT = Dialect(pages={"/metrics/hami": families}, options=HamiOptions)
