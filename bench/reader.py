@@ -22,8 +22,8 @@ from podgpu.cli._process import (
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import DirectClient, open_login
 from podgpu.cluster.agents.options import LoginOptions
+from podgpu.cluster.discovery import StaticDiscovery
 from podgpu.cluster.loop import ClusterLoop
-from podgpu.cluster.survey import GivenAgents
 from podgpu.config import Config
 from podgpu.insight import InsightSettings
 from podgpu.net.login import Login
@@ -82,7 +82,7 @@ async def _measured(size: int, pair: tuple[str, ...], login: Login) -> dict[str,
     async with _fleet(size, *pair) as (urls, change):
         client, turn = DirectClient(timeout=30.0, login=login), asyncio.Lock()
         loop = ClusterLoop(
-            GivenAgents(urls),
+            StaticDiscovery(urls),
             lambda place: AgentReader(client, place.urls[0], turn=turn),
             interval=15.0,
             settings=InsightSettings(idle_after=1800.0),

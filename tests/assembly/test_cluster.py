@@ -11,9 +11,9 @@ import pytest
 
 from podgpu.assembly.cluster import OpenCluster, open_cluster, wanted_objects
 from podgpu.assembly.exporter import open_exporter
-from podgpu.cluster.given import KubeGiven
-from podgpu.cluster.reader import ReadFault
-from podgpu.cluster.survey import Place
+from podgpu.cluster.discovery import NodeTarget
+from podgpu.cluster.kube_allocations import KubeAllocations
+from podgpu.cluster.node_state import ReadFault
 from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
@@ -186,8 +186,8 @@ async def test_a_node_without_an_agent_is_read_from_its_exporters_page() -> None
         recorded_cluster() as fake,
     ):
         api = ApiServer(fake.url)
-        given = KubeGiven(ClusterWatch(api, wanted_objects()))
-        reader = open_exporter(config(fake), Place("dcgm", (exporter.url,), NODE), given)
+        given = KubeAllocations(ClusterWatch(api, wanted_objects()))
+        reader = open_exporter(config(fake), NodeTarget("dcgm", (exporter.url,), NODE), given)
         found = await reader.read()
         exporter.status = 500
         with pytest.raises(ReadFault) as fault:

@@ -16,11 +16,11 @@ from podgpu.assembly.agent import open_agent
 from podgpu.assembly.server import open_cluster_pages
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import DirectClient
+from podgpu.cluster.discovery import StaticDiscovery
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.survey import StoreSurvey
-from podgpu.cluster.survey import GivenAgents
+from podgpu.cluster.store.survey import StoreDiscovery
 from podgpu.config.precedence import load
 from podgpu.option.address import Address
 from podgpu.serve.cluster.server import ClusterServer
@@ -191,7 +191,7 @@ async def test_an_agent_that_sends_anything_and_dies_holds_up_nobody(
         urls = [await stack.enter_async_context(good_agent(name)) for name in ("good-1", "good-2")]
         client = DirectClient(timeout=2.0)
         stack.push_async_callback(client.close)
-        survey = GivenAgents([*urls, bad.url])
+        survey = StaticDiscovery([*urls, bad.url])
         loop = ClusterLoop(
             survey, lambda place: AgentReader(client, place.urls[0]), interval=INTERVAL, settings=SETTINGS
         )
@@ -263,7 +263,7 @@ def _rows(node: str, value: str) -> list[tuple[dict[str, str], str]]:
 async def test_a_store_that_answers_anything_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(Scraped()) as store:
         assert isinstance(store, Scraped)
-        survey = StoreSurvey(Store(StoreOptions(url=store.url)), store.url)
+        survey = StoreDiscovery(Store(StoreOptions(url=store.url)), store.url)
         loop = ClusterLoop(survey, survey.open_reader, interval=INTERVAL, settings=SETTINGS)
         async with served(loop) as server:
             viewer = Viewer(server)

@@ -9,8 +9,8 @@ import pytest
 
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import DirectClient
+from podgpu.cluster.discovery import Discovered, NodeTarget, StaticDiscovery
 from podgpu.cluster.loop import ClusterLoop
-from podgpu.cluster.survey import Found, GivenAgents, Place
 from podgpu.errors import UserError
 from podgpu.model import Cluster, Snapshot
 from podgpu.supervise import end
@@ -25,22 +25,22 @@ TENTH, HUNDREDTH = SIZE // 10, SIZE // 100
 class Pods:
     """Agents as the API server lists them: the node of each is known."""
 
-    def __init__(self, places: tuple[Place, ...]) -> None:
-        self.places = places
+    def __init__(self, targets: tuple[NodeTarget, ...]) -> None:
+        self.targets = targets
 
-    async def find(self) -> Found:
-        return Found(self.places)
+    async def find(self) -> Discovered:
+        return Discovered(self.targets)
 
     async def close(self) -> None:
         """Nothing is open."""
 
 
 class Watched:
-    def __init__(self, survey: Pods | GivenAgents, timeout: float = 5.0) -> None:
+    def __init__(self, survey: Pods | StaticDiscovery, timeout: float = 5.0) -> None:
         self.client, turn = DirectClient(timeout=timeout), asyncio.Lock()
         self.loop = ClusterLoop(
             survey,
-            lambda place: AgentReader(self.client, place.urls[0], place.node, turn=turn),
+            lambda target: AgentReader(self.client, target.urls[0], target.node, turn=turn),
             interval=15.0,
             settings=SETTINGS,
         )
@@ -59,8 +59,8 @@ def closed_address() -> str:
         return f"http://127.0.0.1:{one.getsockname()[1]}"
 
 
-def placed(urls: list[str]) -> tuple[Place, ...]:
-    return tuple(Place("agent", (url,), node_name(number)) for number, url in enumerate(urls))
+def placed(urls: list[str]) -> tuple[NodeTarget, ...]:
+    return tuple(NodeTarget("agent", (url,), node_name(number)) for number, url in enumerate(urls))
 
 
 def reasons(cluster: Cluster) -> Counter[str]:
@@ -75,8 +75,8 @@ async def test_bad_agents_are_named_with_their_reasons_and_the_others_are_fresh(
     tricks |= {number: plain(document(number + 1)) for number in liars}
     async with Fleet(SIZE, document, tricks) as fleet:
         urls, nobody = fleet.urls, closed_address()
-        places = placed([nobody if number in refusing else url for number, url in enumerate(urls)])
-        async with Watched(Pods(places), timeout=0.5) as loop:
+        targets = placed([nobody if number in refusing else url for number, url in enumerate(urls)])
+        async with Watched(Pods(targets), timeout=0.5) as loop:
             await loop.round()
             found = loop.cluster
     assert reasons(found) == {
@@ -111,22 +111,22 @@ async def test_a_node_that_has_not_changed_is_the_same_object() -> None:
         assert [a is b for a, b in zip(before.nodes, loop.cluster.nodes, strict=True)] == [True, False, True]
 
 
-def stand_in(url: str, number: int) -> Place:
-    return Place("store", (url,), node_name(number), stands_in=True)
+def stand_in(url: str, number: int) -> NodeTarget:
+    return NodeTarget("store", (url,), node_name(number), is_fallback=True)
 
 
 async def test_who_stands_in_is_shown_only_where_the_agent_cannot_be_read() -> None:
-    """The agent's pod may be newer than the place that stands in for it."""
+    """The agent's pod may be newer than the target that stands in for it."""
     async with Fleet(2, document) as fleet:
         agent, other = fleet.urls
         pods = Pods((stand_in(agent, 0), stand_in(other, 1)))
         async with Watched(pods, timeout=0.5) as loop:
             await loop.round()
             assert [node.origin for node in loop.cluster.nodes] == ["store", "store"]
-            pods.places = (
-                Place("agent", (agent,), node_name(0)),
-                Place("agent", (closed_address(),), node_name(1)),
-                *pods.places,
+            pods.targets = (
+                NodeTarget("agent", (agent,), node_name(0)),
+                NodeTarget("agent", (closed_address(),), node_name(1)),
+                *pods.targets,
             )
             await loop.round()
             shown = [(node.name, node.state, node.origin) for node in loop.cluster.nodes]
@@ -139,7 +139,7 @@ async def test_a_node_that_is_gone_leaves_and_its_connection_is_closed() -> None
         survey = Pods(placed(fleet.urls))
         async with Watched(survey) as loop:
             await loop.round()
-            survey.places = survey.places[:1]
+            survey.targets = survey.targets[:1]
             await loop.round()
             assert [node.name for node in loop.cluster.nodes] == [node_name(0)]
             await asyncio.sleep(0.05)
@@ -147,7 +147,7 @@ async def test_a_node_that_is_gone_leaves_and_its_connection_is_closed() -> None
 
 
 async def test_agents_at_given_addresses_are_known_by_what_they_say() -> None:
-    async with Fleet(2, document) as fleet, Watched(GivenAgents([*fleet.urls, closed_address()])) as loop:
+    async with Fleet(2, document) as fleet, Watched(StaticDiscovery([*fleet.urls, closed_address()])) as loop:
         await loop.round()
         first, _, _ = loop.cluster.nodes
         assert [node.state for node in loop.cluster.nodes] == ["failed", "fresh", "fresh"]
@@ -156,7 +156,7 @@ async def test_agents_at_given_addresses_are_known_by_what_they_say() -> None:
 
 async def test_two_agents_of_one_node_are_not_added_up() -> None:
     same = plain(document(0))
-    async with Fleet(2, document, {1: same}) as fleet, Watched(GivenAgents(fleet.urls)) as loop:
+    async with Fleet(2, document, {1: same}) as fleet, Watched(StaticDiscovery(fleet.urls)) as loop:
         await loop.round()
         assert reasons(loop.cluster) == {"conflict": 3}, "the node, and both who claim it"
         assert all(node.snapshot is None for node in loop.cluster.nodes)
@@ -168,7 +168,10 @@ async def test_two_agents_of_one_node_are_not_added_up() -> None:
 async def test_an_agent_that_kubernetes_vouches_for_keeps_its_node_wherever_it_is_listed() -> None:
     same = plain(document(0))
     async with Fleet(2, document, {1: same}) as fleet:
-        thief, own = Place("agent", (fleet.urls[1],)), Place("agent", (fleet.urls[0],), node_name(0))
+        thief, own = (
+            NodeTarget("agent", (fleet.urls[1],)),
+            NodeTarget("agent", (fleet.urls[0],), node_name(0)),
+        )
         async with Watched(Pods((thief, own))) as loop:
             await loop.round()
             assert reasons(loop.cluster) == {"fresh": 1, "wrong_node": 1}
@@ -201,7 +204,7 @@ class Hanging:
 async def test_a_stop_in_the_midst_of_a_round_leaves_no_task_behind() -> None:
     """What goes on after the stop is cancelled when the process ends, and complains of it in the log."""
     reader, before = Hanging(), asyncio.all_tasks()
-    loop = ClusterLoop(GivenAgents(["http://a"]), lambda _: reader, interval=15.0, settings=SETTINGS)
+    loop = ClusterLoop(StaticDiscovery(["http://a"]), lambda _: reader, interval=15.0, settings=SETTINGS)
     running = loop.supervisor.supervise("nodes", loop.run)
     async with asyncio.timeout(5):
         await reader.begun.wait()
@@ -216,10 +219,10 @@ class Broken:
     def __init__(self) -> None:
         self.is_broken = True
 
-    async def find(self) -> Found:
+    async def find(self) -> Discovered:
         if self.is_broken:
             raise OverflowError("cannot convert float infinity to integer")
-        return Found(())
+        return Discovered(())
 
     async def close(self) -> None: ...
 

@@ -14,7 +14,7 @@ from random import Random
 from podgpu.agent.playback import Playback
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import FetchedDocument
-from podgpu.cluster.reader import ReadFault
+from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.statement import statement
 from podgpu.cluster.store import answer

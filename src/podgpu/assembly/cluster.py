@@ -12,14 +12,14 @@ from podgpu.assembly.exporter import open_exporter
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import DirectClient, ProxyClient, open_login
 from podgpu.cluster.agents.options import LoginOptions
-from podgpu.cluster.given import KubeGiven
+from podgpu.cluster.discovery import BackedDiscovery, NodeTarget, PodDiscovery, StaticDiscovery
+from podgpu.cluster.kube_allocations import KubeAllocations
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
-from podgpu.cluster.reader import Reader
+from podgpu.cluster.node_state import SnapshotReader
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.history import StoreHistory
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.cluster.store.survey import StoreSurvey
-from podgpu.cluster.survey import BackedSurvey, GivenAgents, Place, PodSurvey
+from podgpu.cluster.store.survey import StoreDiscovery
 from podgpu.config import ClusterOptions, Config
 from podgpu.errors import UserError
 from podgpu.kube.api import Api
@@ -104,16 +104,16 @@ def open_cluster(config: Config) -> OpenCluster:
     return _of_kubernetes(config, chosen, api, store) if api else _of_store(config, chosen, store)
 
 
-def _open_store(config: Config) -> StoreSurvey | None:
+def _open_store(config: Config) -> StoreDiscovery | None:
     url = config.of(StoreOptions).url
-    return StoreSurvey(Store(config.of(StoreOptions)), url) if url else None
+    return StoreDiscovery(Store(config.of(StoreOptions)), url) if url else None
 
 
-def _history(config: Config, store: StoreSurvey | None) -> StoreHistory | None:
+def _history(config: Config, store: StoreDiscovery | None) -> StoreHistory | None:
     return StoreHistory(Store(config.of(StoreOptions))) if store else None
 
 
-def _of_store(config: Config, chosen: ClusterOptions, store: StoreSurvey) -> OpenCluster:
+def _of_store(config: Config, chosen: ClusterOptions, store: StoreDiscovery) -> OpenCluster:
     """Nothing else can be asked: there are neither agents nor an API server."""
     loop = ClusterLoop(
         store,
@@ -125,18 +125,18 @@ def _of_store(config: Config, chosen: ClusterOptions, store: StoreSurvey) -> Ope
     return OpenCluster(loop, history=_history(config, store))
 
 
-def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreSurvey | None) -> OpenCluster:
+def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreDiscovery | None) -> OpenCluster:
     login = open_login(config.of(LoginOptions), chosen.agents)
     client, turn = DirectClient(timeout=chosen.timeout, login=login), asyncio.Lock()
 
-    def open_reader(place: Place) -> Reader:
-        if store is not None and place.stands_in:
-            return store.open_reader(place)
-        return AgentReader(client, place.urls[0], turn=turn)
+    def open_reader(target: NodeTarget) -> SnapshotReader:
+        if store is not None and target.is_fallback:
+            return store.open_reader(target)
+        return AgentReader(client, target.urls[0], turn=turn)
 
-    agents = GivenAgents(chosen.agents)
+    agents = StaticDiscovery(chosen.agents)
     loop = ClusterLoop(
-        BackedSurvey(agents, store) if store else agents,
+        BackedDiscovery(agents, store) if store else agents,
         open_reader,
         interval=chosen.interval,
         settings=insight_settings(config),
@@ -146,10 +146,10 @@ def _of_addresses(config: Config, chosen: ClusterOptions, store: StoreSurvey | N
 
 
 def _of_kubernetes(
-    config: Config, chosen: ClusterOptions, api: Api, store: StoreSurvey | None
+    config: Config, chosen: ClusterOptions, api: Api, store: StoreDiscovery | None
 ) -> OpenCluster:
     """Agents give the present and the evidence, a store the past, and nodes that no agent tells of."""
-    given = _given(config, api)
+    allocations = _allocations(config, api)
     is_proxied = chosen.via == "proxy" or (chosen.via == "auto" and not machine.is_in_pod())
     login = _login_to_pods(config.of(LoginOptions), chosen.scheme, proxied=is_proxied)
     # Not the one with the watches: agents that hang would keep its connections busy.
@@ -158,21 +158,21 @@ def _of_kubernetes(
     client = ProxyClient(proxy, timeout=timeout) if proxy else DirectClient(timeout=timeout, login=login)
     turn = asyncio.Lock()
 
-    def open_reader(place: Place) -> Reader:
-        if store is not None and place.stands_in:
-            return store.open_reader(place)
-        if place.origin == DCGM:
-            return open_exporter(config, place, given, proxy)
-        return AgentReader(client, place.urls[0], place.node, turn=turn)
+    def open_reader(target: NodeTarget) -> SnapshotReader:
+        if store is not None and target.is_fallback:
+            return store.open_reader(target)
+        if target.origin == DCGM:
+            return open_exporter(config, target, allocations, proxy)
+        return AgentReader(client, target.urls[0], target.node, turn=turn)
 
-    pods = _survey(config, chosen, api, proxied=is_proxied)
+    pods = _discovery(config, chosen, api, proxied=is_proxied)
     loop = ClusterLoop(
-        BackedSurvey(pods, store) if store else pods,
+        BackedDiscovery(pods, store) if store else pods,
         open_reader,
         interval=chosen.interval,
         settings=insight_settings(config),
         name=chosen.name or "",
-        given=given,
+        allocations=allocations,
     )
     return OpenCluster(loop, client, api, api=api, history=_history(config, store))
 
@@ -191,7 +191,7 @@ def _login_to_pods(chosen: LoginOptions, scheme: str, *, proxied: bool) -> Login
     return login
 
 
-def _survey(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) -> PodSurvey:
+def _discovery(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) -> PodDiscovery:
     agents = Endpoints(
         api,
         node=None,
@@ -215,11 +215,11 @@ def _survey(config: Config, chosen: ClusterOptions, api: Api, *, proxied: bool) 
         path=options.path,
         proxied=proxied,
     )
-    return PodSurvey(agents, exporters)
+    return PodDiscovery(agents, exporters)
 
 
-def _given(config: Config, api: Api) -> KubeGiven:
-    return KubeGiven(open_object_reader(config, api), config.kube_pod_labels, config.sharing_namespaces)
+def _allocations(config: Config, api: Api) -> KubeAllocations:
+    return KubeAllocations(open_object_reader(config, api), config.kube_pod_labels, config.sharing_namespaces)
 
 
 def open_object_reader(config: Config, api: Api) -> ClusterWatch:

@@ -7,10 +7,10 @@ from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.assembly import insight_settings
 from podgpu.catalog.agent_parts import APISERVER
-from podgpu.cluster.given import KubeGiven
+from podgpu.cluster.discovery import NodeTarget
+from podgpu.cluster.kube_allocations import KubeAllocations
+from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.pages import ProxyPages
-from podgpu.cluster.reader import ReadFault
-from podgpu.cluster.survey import Place
 from podgpu.config import ClusterOptions, Config
 from podgpu.kube.api import Api
 from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload
@@ -34,8 +34,7 @@ class ExporterReader:
     origin = NAME
     written = None
 
-    def __init__(self, place: Place, agent: Agent) -> None:
-        self._place = place
+    def __init__(self, agent: Agent) -> None:
         self._agent = agent
 
     async def read(self) -> Snapshot:
@@ -53,10 +52,12 @@ class ExporterReader:
         await self._agent.close()
 
 
-def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | None = None) -> ExporterReader:
+def open_exporter(
+    config: Config, target: NodeTarget, allocations: KubeAllocations, proxy: Api | None = None
+) -> ExporterReader:
     """With a `proxy`, the addresses are paths of that API server."""
     options, interval = config.of(DcgmOptions), config.of(ClusterOptions).interval
-    urls = dict.fromkeys(place.urls, place.node)
+    urls = dict.fromkeys(target.urls, target.node)
 
     async def find() -> tuple[dict[str, str], Fault | None]:
         return urls, None
@@ -64,7 +65,7 @@ def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | N
     timeout, max_bytes = options.timeout, options.max_bytes
     direct = PageClient(timeout=timeout, max_bytes=max_bytes)
     source = DcgmSource(find, ProxyPages(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct)
-    residents = _Residents(given, place.node)
+    residents = _Residents(allocations, target.node)
     attribution = Attribution(
         interval=interval,
         namespaces=config.sharing_namespaces,
@@ -73,9 +74,13 @@ def open_exporter(config: Config, place: Place, given: KubeGiven, proxy: Api | N
         pod_labels=config.kube_pod_labels,
     )
     agent = Agent(
-        source, node=place.node, interval=interval, settings=insight_settings(config), attribution=attribution
+        source,
+        node=target.node,
+        interval=interval,
+        settings=insight_settings(config),
+        attribution=attribution,
     )
-    return ExporterReader(place, agent)
+    return ExporterReader(agent)
 
 
 class _Residents:
@@ -83,8 +88,8 @@ class _Residents:
 
     name = APISERVER.name
 
-    def __init__(self, given: KubeGiven, node: str) -> None:
-        self._given = given
+    def __init__(self, allocations: KubeAllocations, node: str) -> None:
+        self._allocations = allocations
         self._node = node
         self.errors: Counter[str] = Counter()
 
@@ -92,12 +97,12 @@ class _Residents:
         """The watch runs elsewhere."""
 
     def pods(self) -> tuple[Pod, ...] | None:
-        found = self._given.pods_of(self._node)
+        found = self._allocations.pods_of(self._node)
         return None if found is None else tuple(found)
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=True)
 
     async def resolve(self, pods: Iterable[Pod]) -> dict[str, Workload]:
-        known = self._given.workloads
+        known = self._allocations.workloads
         return {pod.uid: known[pod.uid] for pod in pods if pod.uid in known}

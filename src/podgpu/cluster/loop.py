@@ -1,20 +1,25 @@
-"""The cluster's heartbeat: in each interval every node is read, and what came of it is published."""
+"""Reads every node once in each interval, and publishes the cluster."""
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from podgpu import __version__
 from podgpu.cluster.allocations import Allocated
-from podgpu.cluster.claims import conflict, holder, looks_by_name
-from podgpu.cluster.node_log import NodeLog
-from podgpu.cluster.reader import REASONS, Reader, ReadFault
-from podgpu.cluster.retired import Retired
-from podgpu.cluster.standing import Look, is_fresh, is_unchanged, stand
-from podgpu.cluster.station import Station
-from podgpu.cluster.survey import Place, Survey
+from podgpu.cluster.discovery import Discovery, NodeTarget
+from podgpu.cluster.kube_allocations import KubeAllocations
+from podgpu.cluster.node_reader import NodeLog, NodeReader, believed_reader, conflict, states_by_name
+from podgpu.cluster.node_state import (
+    REASONS,
+    ReadFault,
+    ReadState,
+    SnapshotReader,
+    is_fresh,
+    is_unchanged,
+    node_state,
+)
 from podgpu.errors import UserError
 from podgpu.feed import Feed
 from podgpu.insight import InsightSettings, conclude_cluster, conclude_node, concluded
@@ -23,28 +28,10 @@ from podgpu.supervise import Supervisor, Work, brief, end
 
 AT_ONCE = 64  # nodes that are read at a time
 PUBLISH_SECONDS = 0.5  # at the least, between two clusters
+FREE_SECONDS, FREED_AT_ONCE = 0.01, 20  # replaced nodes
 PART = "nodes"
 
 T = TypeVar("T")
-
-
-class Given(Protocol):
-    """What Kubernetes gave to whom, kept up to date by a watch."""
-
-    def allocated(self) -> Allocated:
-        """The newest: the same object until something changes."""
-
-    def parts(self) -> tuple[PartStatus, ...]: ...
-
-    async def complete(self) -> None:
-        """Wait until everything was read once, or cannot be."""
-
-    async def changed(self, seen: Allocated) -> Allocated:
-        """Return the newest once it is another than `seen`."""
-
-    async def run(self, supervisor: Supervisor) -> None: ...
-
-    async def close(self) -> None: ...
 
 
 class ClusterLoop:
@@ -52,30 +39,30 @@ class ClusterLoop:
 
     def __init__(
         self,
-        survey: Survey,
-        open_reader: Callable[[Place], Reader],
+        discovery: Discovery,
+        open_reader: Callable[[NodeTarget], SnapshotReader],
         *,
         interval: float,
         settings: InsightSettings,
         name: str = "",
-        given: Given | None = None,
+        allocations: KubeAllocations | None = None,
         at_once: int = AT_ONCE,
     ) -> None:
         self.ready = False
         self.supervisor = Supervisor(self._publish)
         self.interval = interval
-        self._looked_at = time.monotonic()
-        self._survey = survey
+        self._checked_at = time.monotonic()
+        self._discovery = discovery
         self._open_reader = open_reader
         self._settings = settings
         self._name = name
-        self._given = given
+        self._allocations = allocations
         self._turns = asyncio.Semaphore(at_once)
-        self._stations: dict[Place, Station] = {}
+        self._readers: dict[NodeTarget, NodeReader] = {}
         self._parts: tuple[PartStatus, ...] = ()
         self._log = NodeLog()
         self._known: Mapping[str, ClusterNode] = {}
-        self._retired = Retired()
+        self._replaced = _ReplacedNodes()
         self._feed = Feed(Cluster(taken_at=time.time(), version=__version__, name=name))
 
     @property
@@ -85,8 +72,8 @@ class ClusterLoop:
 
     @property
     def seconds_behind(self) -> float:
-        """How long ago it was last looked how the nodes stand. Each cluster says how old its nodes are."""
-        return time.monotonic() - self._looked_at
+        """How long ago the state of the nodes was last checked. Each cluster says how old its nodes are."""
+        return time.monotonic() - self._checked_at
 
     async def changed(self, seen: Cluster) -> Cluster:
         """Return the newest cluster once it is another than `seen`."""
@@ -94,15 +81,19 @@ class ClusterLoop:
 
     async def full(self, name: str) -> Snapshot:
         """Fetch a node's snapshot with everything in it. Raises UserError."""
-        agents, others = self._claims(name)
-        reading = holder(name, agents)
-        if reading is None and agents:
+        claimants = [reader for reader in self._readers.values() if reader.name == name]
+        agents = [reader for reader in claimants if not reader.target.is_fallback]
+        believed = believed_reader(name, agents)
+        if believed is None and agents:
             raise UserError(f"{name}: {conflict(name, agents).detail}; {REASONS['conflict']}")
-        stations = [*([reading] if reading else []), *others]
-        now = time.monotonic()
-        if not stations:
+        readers = [reader for reader in claimants if reader is believed or reader.target.is_fallback]
+        if not readers:
             raise UserError(f"nobody reads the GPUs of a node {name!r}; /api/v1/cluster lists the nodes")
-        chosen = next((one for one in stations if is_fresh(one.look(now), self.interval)), stations[0])
+        now = time.monotonic()
+        readers.sort(key=lambda reader: reader.target.is_fallback)
+        chosen = next(
+            (reader for reader in readers if is_fresh(reader.state(now), self.interval)), readers[0]
+        )
         try:
             return concluded(await chosen.reader.full(), self._settings, has_books=True)
         except ReadFault as fault:
@@ -110,48 +101,48 @@ class ClusterLoop:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        works: list[tuple[str, Work]] = [(PART, self._beat), (PART, self._look)]
-        if self._given is not None:
-            works.append((PART, partial(self._given.run, self.supervisor)))
-            works.append((PART, partial(self._follow, self._given)))
+        works: list[tuple[str, Work]] = [(PART, self._rounds), (PART, self._age)]
+        if self._allocations is not None:
+            works.append((PART, partial(self._allocations.run, self.supervisor)))
+            works.append((PART, partial(self._follow, self._allocations)))
         await self.supervisor.run(works)
 
     async def round(self) -> None:
         """Read every node once. What is there already is published while the slow ones are waited for."""
-        found = await self._while_publishing(self._survey.find())
+        found = await self._while_publishing(self._discovery.find())
         self._parts = found.parts
-        await self._keep(found.places)
+        await self._keep(found.targets)
         await self._while_publishing(self._read_all())
         self.ready = True
         self._publish()
         self._log.sum_up()
 
     async def close(self) -> None:
-        self._retired.close()
+        self._replaced.close()
         await self._keep(())
-        await self._survey.close()
-        if self._given is not None:
-            await self._given.close()
+        await self._discovery.close()
+        if self._allocations is not None:
+            await self._allocations.close()
 
-    async def _follow(self, given: Given) -> None:
+    async def _follow(self, allocations: KubeAllocations) -> None:
         """Publish what changes in Kubernetes without waiting for the next round."""
-        seen = given.allocated()
+        seen = allocations.newest()
         while True:
-            seen = await given.changed(seen)
+            seen = await allocations.changed(seen)
             if self.ready:
                 self._publish()
             await asyncio.sleep(PUBLISH_SECONDS)
 
-    async def _beat(self) -> None:
-        if self._given is not None:
-            await self._given.complete()
+    async def _rounds(self) -> None:
+        if self._allocations is not None:
+            await self._allocations.complete()
         while True:
             due = time.monotonic() + self.interval
             await self.round()
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
-    async def _look(self) -> None:
-        """See to it that nodes grow old on the page even if a round hangs or fails."""
+    async def _age(self) -> None:
+        """Let nodes grow old on the page even if a round hangs or fails."""
         while True:
             await asyncio.sleep(self.interval)
             self._publish()
@@ -167,26 +158,30 @@ class ClusterLoop:
             await end(task)
 
     async def _read_all(self) -> None:
-        await asyncio.gather(*(self._read(one) for one in self._stations.values()))
+        await asyncio.gather(*(self._read(reader) for reader in self._readers.values()))
 
-    async def _read(self, station: Station) -> None:
+    async def _read(self, reader: NodeReader) -> None:
         async with self._turns:
-            await station.read()
+            await reader.read()
 
-    async def _keep(self, places: tuple[Place, ...]) -> None:
-        """Open readers for new places, and close those of places that are gone."""
-        for place in self._stations.keys() - set(places):
-            await self._stations.pop(place).reader.close()
-        for place in places:
-            if place not in self._stations:
-                self._stations[place] = Station(place, self._open_reader(place), self._settings, self._log)
+    async def _keep(self, targets: tuple[NodeTarget, ...]) -> None:
+        """Open readers for new targets, and close those of targets that are gone."""
+        for target in self._readers.keys() - set(targets):
+            await self._readers.pop(target).reader.close()
+        for target in targets:
+            if target not in self._readers:
+                self._readers[target] = NodeReader(
+                    target, self._open_reader(target), self._settings, self._log
+                )
 
     def _publish(self) -> None:
-        allocated = self._given.allocated() if self._given else Allocated()
+        allocated = self._allocations.newest() if self._allocations else Allocated()
         nodes = self._nodes(allocated.nodes)
-        parts = self.supervisor.shown((*self._parts, *(self._given.parts() if self._given else ())))
+        parts = self.supervisor.shown(
+            (*self._parts, *(self._allocations.parts() if self._allocations else ()))
+        )
         last = self.cluster
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
         errors = tuple(
             ErrorCount(source=source, reason=reason, count=count)
             for (source, reason), count in sorted(self.supervisor.errors.items())
@@ -194,7 +189,7 @@ class ClusterLoop:
         is_same = _same(nodes, last.nodes) and (allocated.pending, errors) == (last.pending, last.errors)
         if self.ready and is_same and list(map(_state, parts)) == list(map(_state, last.parts)):
             return
-        self._retired.add(last.nodes, nodes)
+        self._replaced.add(last.nodes, nodes)
         cluster = Cluster(
             taken_at=time.time(),
             version=__version__,
@@ -208,43 +203,36 @@ class ClusterLoop:
         )
         self._feed.publish(conclude_cluster(cluster, self._settings))
 
-    def _claims(self, name: str) -> tuple[list[Station], list[Station]]:
-        """Return who reports the node, and who stands in for them."""
-        found = [station for station in self._stations.values() if station.name == name]
-        return [one for one in found if not one.place.stands_in], [
-            one for one in found if one.place.stands_in
-        ]
-
-    def _backed(self, look: Look | None, other: Look) -> Look:
-        """Choose what is shown of a node that somebody stands in for. A dispute stays one."""
-        if look is None:
-            return other
-        is_disputed = look.fault is not None and look.fault.reason == "conflict"
-        if is_disputed or is_fresh(look, self.interval) or not is_fresh(other, self.interval):
-            return look
-        return other
+    def _shown(self, agent: ReadState | None, fallback: ReadState) -> ReadState:
+        """Choose what is shown of a node that the store knows too. A conflict stays one."""
+        if agent is None:
+            return fallback
+        is_conflict = agent.fault is not None and agent.fault.reason == "conflict"
+        if is_conflict or is_fresh(agent, self.interval) or not is_fresh(fallback, self.interval):
+            return agent
+        return fallback
 
     def _nodes(self, known: Mapping[str, ClusterNode]) -> tuple[ClusterNode, ...]:
         now = time.monotonic()
-        looks: dict[str, Look | None] = dict.fromkeys(known)
-        agents = [station for station in self._stations.values() if not station.place.stands_in]
-        looks |= looks_by_name(agents, now)
-        for station in self._stations.values():
-            if station.place.stands_in:
-                looks[station.name] = self._backed(looks.get(station.name), station.look(now))
-        before = {one.name: one for one in self.cluster.nodes}
-        nodes = tuple([self._node(name, looks[name], known, before.get(name)) for name in sorted(looks)])
+        states: dict[str, ReadState | None] = dict.fromkeys(known)
+        agents = [reader for reader in self._readers.values() if not reader.target.is_fallback]
+        states |= states_by_name(agents, now)
+        for reader in self._readers.values():
+            if reader.target.is_fallback:
+                states[reader.name] = self._shown(states.get(reader.name), reader.state(now))
+        before = {node.name: node for node in self.cluster.nodes}
+        nodes = tuple([self._node(name, states[name], known, before.get(name)) for name in sorted(states)])
         self._known = known
         return nodes
 
     def _node(
-        self, name: str, look: Look | None, known: Mapping[str, ClusterNode], before: ClusterNode | None
+        self, name: str, read: ReadState | None, known: Mapping[str, ClusterNode], before: ClusterNode | None
     ) -> ClusterNode:
-        """Return the node as it was if nothing has changed: whoever rendered it need not do so again."""
+        """Return the same object if nothing has changed, so that it need not be rendered again."""
         is_known_alike = self._known.get(name) is known.get(name)
-        if before is not None and is_known_alike and is_unchanged(before, look, self.interval):
+        if before is not None and is_known_alike and is_unchanged(before, read, self.interval):
             return before
-        now = conclude_node(stand(name, look, known.get(name), self.interval), self._settings)
+        now = conclude_node(node_state(name, read, known.get(name), self.interval), self._settings)
         return before if before is not None and before.snapshot is now.snapshot and before == now else now
 
 
@@ -255,3 +243,32 @@ def _state(part: PartStatus) -> tuple[str, bool, str]:
 
 def _same(nodes: tuple[ClusterNode, ...], others: tuple[ClusterNode, ...]) -> bool:
     return len(nodes) == len(others) and all(a is b for a, b in zip(nodes, others, strict=True))
+
+
+class _ReplacedNodes:
+    """Frees replaced nodes bit by bit: to free a thousand snapshots at once takes a tenth of a second."""
+
+    def __init__(self) -> None:
+        self._nodes: list[ClusterNode] = []
+        self._next: asyncio.TimerHandle | None = None
+
+    def add(self, before: Iterable[ClusterNode], now: Iterable[ClusterNode]) -> None:
+        """Take the nodes that are not there any more."""
+        kept = {id(node) for node in now}
+        self._nodes += [node for node in before if id(node) not in kept]
+        if self._nodes and self._next is None:
+            self._wait()
+
+    def close(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+        self._nodes.clear()
+
+    def _wait(self) -> None:
+        self._next = asyncio.get_running_loop().call_later(FREE_SECONDS, self._drop)
+
+    def _drop(self) -> None:
+        self._next = None
+        del self._nodes[:FREED_AT_ONCE]
+        if self._nodes:
+            self._wait()

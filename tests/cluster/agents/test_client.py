@@ -7,7 +7,7 @@ import pytest
 
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import DirectClient
-from podgpu.cluster.reader import ReadFault
+from podgpu.cluster.node_state import ReadFault
 from podgpu.model import SCHEMA
 from tests.cluster.fleet import Fleet, plain
 from tests.cluster.nodes import document, node_name

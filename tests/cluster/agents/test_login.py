@@ -13,7 +13,7 @@ from podgpu.assembly.server import TokenReviewer
 from podgpu.cluster.agents.agent import AgentReader
 from podgpu.cluster.agents.client import DirectClient, open_login
 from podgpu.cluster.agents.options import LoginOptions
-from podgpu.cluster.reader import ReadFault
+from podgpu.cluster.node_state import ReadFault
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.kube.api.server import ApiServer

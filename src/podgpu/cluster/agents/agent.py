@@ -3,7 +3,7 @@
 import asyncio
 
 from podgpu.cluster.agents.client import AgentClient
-from podgpu.cluster.reader import ReadFault
+from podgpu.cluster.node_state import ReadFault
 from podgpu.errors import UserError
 from podgpu.model import Snapshot, Written
 from podgpu.model.document import SchemaError, decode

@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from podgpu.cluster.agents.options import LoginOptions
-from podgpu.cluster.reader import ReadFault
+from podgpu.cluster.node_state import ReadFault
 from podgpu.errors import UserError
 from podgpu.kube.api import Api, ApiFault
 from podgpu.net.client import HttpAnswer, HttpClient

@@ -2,17 +2,17 @@
 
 import time
 
-from podgpu.cluster.reader import ReadFault
+from podgpu.cluster.discovery import Discovered, NodeTarget
+from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.fault import EMPTY, NOTHING, StoreFault
 from podgpu.cluster.store.nodes import NodeReading, StoreReading, read
-from podgpu.cluster.survey import Found, Place
 from podgpu.model import Fault, PartStatus, Snapshot
 
 PART = "store"
 
 
-class StoreSurvey:
+class StoreDiscovery:
     """Keeps the nodes that it knows while the store does not answer."""
 
     def __init__(self, store: Store, url: str) -> None:
@@ -21,7 +21,7 @@ class StoreSurvey:
         self._last = StoreReading({})
         self.fault: StoreFault | None = None
 
-    async def find(self) -> Found:
+    async def find(self) -> Discovered:
         began = time.monotonic()
         try:
             found = await read(self._store, time.time())
@@ -36,8 +36,8 @@ class StoreSurvey:
                 found.notices,
             )
         names = sorted({*self._last.nodes, *self._last.silent, *self._last.broken})
-        places = (Place(PART, (self._url,), name) for name in names)
-        return Found(tuple(places), (self._part(time.monotonic() - began),))
+        targets = (NodeTarget(PART, (self._url,), name) for name in names)
+        return Discovered(tuple(targets), (self._part(time.monotonic() - began),))
 
     def node(self, name: str) -> Snapshot:
         """Return the node's newest snapshot. Raises ReadFault."""
@@ -51,8 +51,8 @@ class StoreSurvey:
             raise ReadFault("not_scraped", f"its last scrape was {seconds:.0f} s ago")
         return found.snapshot
 
-    def open_reader(self, place: Place) -> "StoreReader":
-        return StoreReader(self, place.node)
+    def open_reader(self, target: NodeTarget) -> "StoreReader":
+        return StoreReader(self, target.node)
 
     async def close(self) -> None:
         await self._store.close()
@@ -74,7 +74,7 @@ class StoreReader:
     origin = PART
     written = None
 
-    def __init__(self, survey: StoreSurvey, node: str) -> None:
+    def __init__(self, survey: StoreDiscovery, node: str) -> None:
         self._survey = survey
         self._node = node
 

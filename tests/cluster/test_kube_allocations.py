@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from podgpu.assembly.cluster import wanted_objects
-from podgpu.cluster import given as module
-from podgpu.cluster.given import KubeGiven
+from podgpu.cluster import kube_allocations as module
+from podgpu.cluster.kube_allocations import KubeAllocations
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.cluster_watch import ClusterWatch
 from podgpu.supervise import Supervisor
@@ -18,35 +18,35 @@ from tests.fakeapi.whole import recorded_cluster
 
 
 @asynccontextmanager
-async def following(fake: FakeApi) -> AsyncIterator[KubeGiven]:
+async def following(fake: FakeApi) -> AsyncIterator[KubeAllocations]:
     async with fake:
         api = ApiServer(fake.url)
-        given = KubeGiven(ClusterWatch(api, wanted_objects()))
-        running = asyncio.create_task(given.run(Supervisor()))
+        allocations = KubeAllocations(ClusterWatch(api, wanted_objects()))
+        running = asyncio.create_task(allocations.run(Supervisor()))
         try:
             async with asyncio.timeout(5):
-                await given.complete()
-            yield given
+                await allocations.complete()
+            yield allocations
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-            await given.close()
+            await allocations.close()
             await api.close()
 
 
 async def test_a_pod_that_goes_is_no_longer_a_tenant() -> None:
     fake = recorded_cluster()
-    async with following(fake) as given:
-        before = given.allocated()
+    async with following(fake) as allocations:
+        before = allocations.newest()
         snapshot = before.nodes[NODE].snapshot
         assert snapshot is not None
         gone = next(card.tenants[0].container for card in snapshot.cards if card.tenants)
-        assert {pod.name for pod in given.pods_of(NODE) or ()} >= {gone.pod}
+        assert {pod.name for pod in allocations.pods_of(NODE) or ()} >= {gone.pod}
         (item,) = (one for one in fake.pods if one["metadata"]["name"] == gone.pod)
         item["metadata"]["resourceVersion"] = "9999"
         fake.event("DELETED", item)
         async with asyncio.timeout(5):
-            after = (await given.changed(before)).nodes[NODE].snapshot
+            after = (await allocations.changed(before)).nodes[NODE].snapshot
     assert after is not None
     assert gone not in {one.container for card in after.cards for one in card.tenants}
 
@@ -56,7 +56,7 @@ async def test_a_mistake_in_working_it_out_is_a_part_that_is_down(monkeypatch: p
         raise RuntimeError("a mistake")
 
     monkeypatch.setattr(module, "allocate", broken)
-    async with following(recorded_cluster()) as given:
-        parts = {part.name: part for part in given.parts()}
-    assert not given.allocated().nodes
+    async with following(recorded_cluster()) as allocations:
+        parts = {part.name: part for part in allocations.parts()}
+    assert not allocations.newest().nodes
     assert [name for name, part in parts.items() if not part.up] == ["allocations"]

@@ -14,84 +14,86 @@ from podgpu.sources.dcgm import NAME as DCGM
 NONE_FOUND = "no_exporter"
 
 
-class Place(Struct, frozen=True):
+class NodeTarget(Struct, frozen=True):
     """Where a node is read. `node` is empty if only its address is known."""
 
     origin: str  # one of ORIGINS
     urls: tuple[str, ...]  # several only for dcgm-exporters
     node: str = ""
-    stands_in: bool = False  # shown only where nobody before it has fresh numbers of the node
+    is_fallback: bool = False  # shown only where nobody before it has fresh numbers of the node
 
 
-class Found(Struct, frozen=True):
-    places: tuple[Place, ...]
+class Discovered(Struct, frozen=True):
+    targets: tuple[NodeTarget, ...]
     parts: tuple[PartStatus, ...] = ()
 
 
-class Survey(Protocol):
-    async def find(self) -> Found: ...
+class Discovery(Protocol):
+    async def find(self) -> Discovered: ...
 
     async def close(self) -> None: ...
 
 
-class GivenAgents:
+class StaticDiscovery:
     """The agents at addresses that the user gave."""
 
     def __init__(self, urls: Iterable[str]) -> None:
-        self._found = Found(tuple(Place("agent", (url,)) for url in dict.fromkeys(urls)))
+        self._found = Discovered(tuple(NodeTarget("agent", (url,)) for url in dict.fromkeys(urls)))
 
-    async def find(self) -> Found:
+    async def find(self) -> Discovered:
         return self._found
 
     async def close(self) -> None:
         """Nothing is open."""
 
 
-class PodSurvey:
+class PodDiscovery:
     """Agents by their pods, and dcgm-exporters on the nodes without one."""
 
     def __init__(self, agents: Whereabouts, exporters: Whereabouts) -> None:
         self._agents = agents
         self._exporters = exporters
 
-    async def find(self) -> Found:
+    async def find(self) -> Discovered:
         agents, fault = await self._agents.find()
-        places: dict[str, Place] = {}
+        targets: dict[str, NodeTarget] = {}
         for url, node in agents.items():  # the oldest pod of a node comes first
-            places.setdefault(node, Place("agent", (url,), node))
+            targets.setdefault(node, NodeTarget("agent", (url,), node))
         parts = [_part("agents", fault)]
         exporters, fault = await self._exporters.find()
         parts.append(_part("exporters", fault))
         pages: dict[str, tuple[str, ...]] = {}
         for url, node in exporters.items():
-            if node not in places:
+            if node not in targets:
                 pages[node] = (*pages.get(node, ()), url)
-        places |= {node: Place(DCGM, urls, node) for node, urls in pages.items()}
-        return Found(tuple(places.values()), tuple(parts))
+        targets |= {node: NodeTarget(DCGM, urls, node) for node, urls in pages.items()}
+        return Discovered(tuple(targets.values()), tuple(parts))
 
     async def close(self) -> None:
         await self._agents.close()
         await self._exporters.close()
 
 
-class BackedSurvey:
+class BackedDiscovery:
     """Agents, and a store for the nodes whose agent cannot be read, or that have none.
 
     Exporters are asked only about nodes that the store does not know either.
     """
 
-    def __init__(self, agents: Survey, store: Survey) -> None:
+    def __init__(self, agents: Discovery, store: Discovery) -> None:
         self._agents = agents
         self._store = store
 
-    async def find(self) -> Found:
+    async def find(self) -> Discovered:
         found, stored = await asyncio.gather(self._agents.find(), self._store.find())
-        known = {place.node for place in stored.places}
-        agents = [place for place in found.places if place.origin == "agent"]
-        exporters = [place for place in found.places if place.origin != "agent" and place.node not in known]
-        others = [replace(place, stands_in=True) for place in stored.places]
+        known = {target.node for target in stored.targets}
+        agents = [target for target in found.targets if target.origin == "agent"]
+        exporters = [
+            target for target in found.targets if target.origin != "agent" and target.node not in known
+        ]
+        others = [replace(target, is_fallback=True) for target in stored.targets]
         parts = (*map(_without_lack, found.parts), *stored.parts)
-        return Found((*agents, *others, *exporters), parts)
+        return Discovered((*agents, *others, *exporters), parts)
 
     async def close(self) -> None:
         await self._agents.close()

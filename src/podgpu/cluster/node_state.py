@@ -1,8 +1,14 @@
-"""Who reads a node's GPUs, and why a reading gave nothing."""
+"""The state of a node, by what was read of it and what Kubernetes knows. Pure: time is an argument."""
 
 from typing import Protocol
 
-from podgpu.model import Snapshot, Written
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podgpu.model import ClusterNode, Snapshot, Written
+
+STALE_INTERVALS = 3
+FORGET_SECONDS = 300.0  # what is older is not shown at all
 
 # Why a node is not fresh, and what to do about it.
 REASONS = {
@@ -41,7 +47,7 @@ class ReadFault(Exception):
         self.detail = detail
 
 
-class Reader(Protocol):
+class SnapshotReader(Protocol):
     """Reads one node, again and again."""
 
     @property
@@ -59,3 +65,69 @@ class Reader(Protocol):
         """Return the newest snapshot with everything in it, not just the slim form. Raises ReadFault."""
 
     async def close(self) -> None: ...
+
+
+class ReadState(Struct, frozen=True, kw_only=True):
+    """What the readings of a node came to so far. `seconds` is how long ago the snapshot was new."""
+
+    origin: str = ""
+    snapshot: Snapshot | None = None
+    written: Written | None = None
+    seconds: float = 0.0
+    fault: ReadFault | None = None
+
+
+def node_state(name: str, read: ReadState | None, known: ClusterNode | None, interval: float) -> ClusterNode:
+    """`known` is what Kubernetes knows of the node, `interval` the time between two readings."""
+    bare = known or ClusterNode(name=name, state="allocation")
+    if read is None:
+        return _with_reason(bare, "allocation", "no_agent")
+    snapshot = read.snapshot
+    if snapshot is None or read.seconds > FORGET_SECONDS:
+        fault = read.fault or ReadFault("starting", "")
+        return _with_reason(bare, "failed", fault.reason, fault.detail)
+    shown = replace(
+        bare,
+        name=name,
+        origin=read.origin,
+        snapshot=snapshot,
+        written=read.written,
+        model=_model(snapshot) or bare.model,
+    )
+    if is_fresh(read, interval):
+        return replace(shown, state="fresh", reason="", detail="")
+    fault = read.fault or ReadFault("stopped", "")
+    return _with_reason(shown, "stale", fault.reason, fault.detail)
+
+
+def is_unchanged(node: ClusterNode, read: ReadState | None, interval: float) -> bool:
+    """Whether a fresh node is what `node_state` would make of it again, while Kubernetes knows the same of it."""
+    return (
+        node.state == "fresh"
+        and read is not None
+        and read.snapshot is node.snapshot
+        and is_fresh(read, interval)
+    )
+
+
+def is_fresh(read: ReadState, interval: float) -> bool:
+    """Whether the snapshot was new not long ago, by its own interval or ours."""
+    if read.snapshot is None:
+        return False
+    return read.seconds <= STALE_INTERVALS * max(interval, read.snapshot.interval_seconds)
+
+
+def _with_reason(node: ClusterNode, state: str, reason: str, detail: str = "") -> ClusterNode:
+    text = " ".join(filter(None, (_sentence(detail), REASONS[reason])))
+    origin = "api" if state != "stale" and node.snapshot else node.origin
+    return replace(node, state=state, origin=origin, reason=reason, detail=text)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+
+
+def _model(snapshot: Snapshot) -> str:
+    """Return the model of its cards, or nothing if there are several."""
+    models = {card.gpu.model for card in snapshot.cards}
+    return models.pop() if len(models) == 1 else ""

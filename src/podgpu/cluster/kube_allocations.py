@@ -17,7 +17,7 @@ FIRST_SECONDS = 10.0  # for the first lists; what is there by then is shown
 PAUSE_SECONDS = 0.5  # between two looks, however often objects change
 
 
-class KubeGiven:
+class KubeAllocations:
     def __init__(
         self, reader: ClusterWatch, pod_labels: Collection[str] = (), namespaces: Collection[str] = ()
     ) -> None:
@@ -29,7 +29,7 @@ class KubeGiven:
         self._pods: dict[str, list[Pod]] = {}
         self._fault: Fault | None = None
 
-    def allocated(self) -> Allocated:
+    def newest(self) -> Allocated:
         """The newest: the same object until something changes."""
         return self._feed.newest
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from podgpu.cluster.survey import BackedSurvey, Found, Place, PodSurvey
+from podgpu.cluster.discovery import BackedDiscovery, Discovered, NodeTarget, PodDiscovery
 from podgpu.model import Fault, PartStatus
 
 
@@ -24,10 +24,10 @@ class Somewhere:
 async def test_an_exporter_is_read_only_where_there_is_no_agent() -> None:
     agents = Somewhere({"http://a1": "a", "http://a2": "a"})
     exporters = Somewhere({"http://a:9400": "a", "http://b:9400": "b", "http://b:9401": "b"})
-    found = await PodSurvey(agents, exporters).find()
-    assert found.places == (
-        Place("agent", ("http://a1",), "a"),
-        Place("dcgm", ("http://b:9400", "http://b:9401"), "b"),
+    found = await PodDiscovery(agents, exporters).find()
+    assert found.targets == (
+        NodeTarget("agent", ("http://a1",), "a"),
+        NodeTarget("dcgm", ("http://b:9400", "http://b:9401"), "b"),
     )
     assert all(part.up for part in found.parts)
 
@@ -35,18 +35,18 @@ async def test_an_exporter_is_read_only_where_there_is_no_agent() -> None:
 async def test_having_no_agents_is_no_failure_but_not_being_allowed_to_look_is() -> None:
     nobody = Fault(reason="no_exporter", detail="no running pod")
     forbidden = Fault(reason="forbidden", detail="cannot list pods")
-    found = await PodSurvey(Somewhere({}, nobody), Somewhere({}, forbidden)).find()
+    found = await PodDiscovery(Somewhere({}, nobody), Somewhere({}, forbidden)).find()
     assert [(part.name, part.up) for part in found.parts] == [("agents", True), ("exporters", False)]
 
 
 class Listed:
     """Places that somebody else found."""
 
-    def __init__(self, *places: Place, part: PartStatus) -> None:
-        self.found = Found(places, (part,))
+    def __init__(self, *targets: NodeTarget, part: PartStatus) -> None:
+        self.found = Discovered(targets, (part,))
         self.is_closed = False
 
-    async def find(self) -> Found:
+    async def find(self) -> Discovered:
         return self.found
 
     async def close(self) -> None:
@@ -54,16 +54,16 @@ class Listed:
 
 
 async def test_a_store_stands_in_for_agents_and_exporters_for_what_it_does_not_know() -> None:
-    pods = PodSurvey(
+    pods = PodDiscovery(
         Somewhere({"http://a1": "a"}), Somewhere({"http://b:9400": "b", "http://c:9400": "c"}, None)
     )
-    stored = [Place("store", ("http://store",), node) for node in ("a", "b")]
+    stored = [NodeTarget("store", ("http://store",), node) for node in ("a", "b")]
     store = Listed(*stored, part=PartStatus(name="store", up=True))
-    found = await BackedSurvey(pods, store).find()
-    assert found.places == (
-        Place("agent", ("http://a1",), "a"),
-        *(replace(place, stands_in=True) for place in stored),
-        Place("dcgm", ("http://c:9400",), "c"),
+    found = await BackedDiscovery(pods, store).find()
+    assert found.targets == (
+        NodeTarget("agent", ("http://a1",), "a"),
+        *(replace(target, is_fallback=True) for target in stored),
+        NodeTarget("dcgm", ("http://c:9400",), "c"),
     )
     assert [part.name for part in found.parts] == ["agents", "exporters", "store"]
 
@@ -72,12 +72,14 @@ async def test_beside_a_store_having_no_agents_is_nothing_to_tell_but_a_failure_
     nobody = Fault(reason="no_exporter", detail="no running pod")
     forbidden = Fault(reason="forbidden", detail="cannot list pods")
     broken = PartStatus(name="store", up=False, fault=Fault(reason="store_unreachable"))
-    survey = BackedSurvey(PodSurvey(Somewhere({}, nobody), Somewhere({}, forbidden)), Listed(part=broken))
+    survey = BackedDiscovery(
+        PodDiscovery(Somewhere({}, nobody), Somewhere({}, forbidden)), Listed(part=broken)
+    )
     faults = {part.name: part.fault.reason if part.fault else "" for part in (await survey.find()).parts}
     assert faults == {"agents": "", "exporters": "forbidden", "store": "store_unreachable"}
 
 
 async def test_agents_and_the_store_are_both_closed() -> None:
     agents, store = (Listed(part=PartStatus(name=name, up=True)) for name in ("agents", "store"))
-    await BackedSurvey(agents, store).close()
+    await BackedDiscovery(agents, store).close()
     assert agents.is_closed and store.is_closed

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from podgpu.cluster import node_log
-from podgpu.cluster.node_log import MOST_LINES, NodeLog
+from podgpu.cluster import node_reader
+from podgpu.cluster.node_reader import MOST_LINES, NodeLog
 
 
 class Clock:
@@ -19,7 +19,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Clock:
     caplog.set_level(logging.INFO, "podgpu")
     clock = Clock()
-    monkeypatch.setattr(node_log, "time", clock)
+    monkeypatch.setattr(node_reader, "time", clock)
     return clock
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from podgpu.cluster.reader import REASONS, ReadFault
-from podgpu.cluster.standing import FORGET_SECONDS, Look, stand
+from podgpu.cluster.node_state import FORGET_SECONDS, REASONS, ReadFault, ReadState, node_state
 from podgpu.model import NODE_STATES, ClusterNode
 from tests.cluster.nodes import snapshot
 
@@ -25,47 +24,50 @@ LATE = ReadFault("timeout", "no answer within 5 s")
 
 
 def test_what_was_read_in_time_is_fresh() -> None:
-    node = stand("a", Look(origin="agent", snapshot=READ, seconds=44.0), KNOWN, INTERVAL)
+    node = node_state("a", ReadState(origin="agent", snapshot=READ, seconds=44.0), KNOWN, INTERVAL)
     assert (node.state, node.origin, node.reason, node.detail) == ("fresh", "agent", "", "")
     assert node.snapshot is READ and node.model == "NVIDIA H200"
     assert node.allocatable == KNOWN.allocatable and node.ready
 
 
 def test_a_missed_answer_does_not_make_a_node_stale_at_once() -> None:
-    node = stand("a", Look(origin="agent", snapshot=READ, seconds=20.0, fault=LATE), None, INTERVAL)
+    node = node_state("a", ReadState(origin="agent", snapshot=READ, seconds=20.0, fault=LATE), None, INTERVAL)
     assert node.state == "fresh"
 
 
 def test_what_is_older_than_three_intervals_is_stale_and_says_why() -> None:
-    node = stand("a", Look(origin="agent", snapshot=READ, seconds=46.0, fault=LATE), None, INTERVAL)
+    node = node_state("a", ReadState(origin="agent", snapshot=READ, seconds=46.0, fault=LATE), None, INTERVAL)
     assert (node.state, node.reason, node.snapshot) == ("stale", "timeout", READ)
     assert node.detail == f"No answer within 5 s. {REASONS['timeout']}"
 
 
 def test_an_agent_that_answers_with_the_same_numbers_again_and_again_has_stopped() -> None:
-    node = stand("a", Look(origin="agent", snapshot=READ, seconds=46.0), None, INTERVAL)
+    node = node_state("a", ReadState(origin="agent", snapshot=READ, seconds=46.0), None, INTERVAL)
     assert (node.state, node.reason) == ("stale", "stopped")
 
 
 def test_an_agent_with_long_intervals_of_its_own_is_not_stale_between_them() -> None:
     slow = replace(READ, interval_seconds=60.0)
-    assert stand("a", Look(origin="agent", snapshot=slow, seconds=170.0), None, INTERVAL).state == "fresh"
+    assert (
+        node_state("a", ReadState(origin="agent", snapshot=slow, seconds=170.0), None, INTERVAL).state
+        == "fresh"
+    )
 
 
 def test_what_is_very_old_is_not_shown_and_what_kubernetes_gave_is() -> None:
-    look = Look(origin="agent", snapshot=READ, seconds=FORGET_SECONDS + 1, fault=LATE)
-    node = stand("a", look, KNOWN, INTERVAL)
+    look = ReadState(origin="agent", snapshot=READ, seconds=FORGET_SECONDS + 1, fault=LATE)
+    node = node_state("a", look, KNOWN, INTERVAL)
     assert (node.state, node.reason, node.origin) == ("failed", "timeout", "api")
     assert node.snapshot is KNOWN.snapshot
 
 
 def test_a_node_that_never_answered_keeps_its_row() -> None:
-    node = stand("a", Look(origin="agent", fault=LATE), None, INTERVAL)
+    node = node_state("a", ReadState(origin="agent", fault=LATE), None, INTERVAL)
     assert (node.state, node.reason, node.snapshot) == ("failed", "timeout", None)
 
 
 def test_a_node_that_nobody_reads_shows_what_kubernetes_gave() -> None:
-    node = stand("a", None, KNOWN, INTERVAL)
+    node = node_state("a", None, KNOWN, INTERVAL)
     assert (node.state, node.reason, node.origin) == ("allocation", "no_agent", "api")
     assert node.snapshot is KNOWN.snapshot and "install the podgpu agent" in node.detail
 
@@ -78,6 +80,6 @@ def test_the_docs_list_every_reason_and_state() -> None:
 
 @pytest.mark.parametrize("reason", sorted(REASONS))
 def test_every_reason_says_what_to_do(reason: str) -> None:
-    node = stand("a", Look(fault=ReadFault(reason, "what happened")), None, INTERVAL)
+    node = node_state("a", ReadState(fault=ReadFault(reason, "what happened")), None, INTERVAL)
     assert node.state in NODE_STATES and node.reason == reason
     assert node.detail.startswith("What happened. ") and ":" in node.detail
