@@ -61,6 +61,24 @@ def test_late_news_neither_turns_back_time_nor_wakes_the_dead() -> None:
     assert uids(book) == []
 
 
+def test_an_event_of_a_version_that_is_known_is_late() -> None:
+    book = book_of(pod("p", A, 5))
+    book.apply(event("MODIFIED", {**pod("p", A, 5), "status": {"phase": "Failed"}}))
+    assert [each.phase for each in book.pods()] == ["Running"]
+
+
+def test_without_a_version_the_order_of_arrival_counts() -> None:
+    for first, second in ((5, ""), ("", ""), ("", 5)):
+        book = book_of(changed(pod("p", A), resourceVersion=str(first)))
+        book.apply(
+            event(
+                "MODIFIED",
+                changed({**pod("p", A), "status": {"phase": "Failed"}}, resourceVersion=str(second)),
+            )
+        )
+        assert [each.phase for each in book.pods()] == ["Failed"]
+
+
 def test_a_deletion_seen_first_holds() -> None:
     book = book_of()
     book.apply(event("DELETED", pod("p", A, 20)))

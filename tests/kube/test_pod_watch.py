@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from podgpu.kube.api import ApiFault
+from podgpu.kube.api.pages import ListMetadata
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
@@ -312,46 +313,32 @@ async def test_one_malformed_pod_does_not_cost_the_others() -> None:
         assert watch.errors == {"garbage": 2}
 
 
-async def test_pages_get_smaller_until_they_fit() -> None:
-    bulk = [changed(pod(f"p{n}", f"{n:08}-da73"), annotations={"a": "x" * 1_000_000}) for n in range(40)]
-    async with FakeApi(pods=bulk, version=5) as fake, watching(fake) as watch:
-        await until(watch.pods, seconds=20)
-        assert len(watch.pods() or ()) == 40
-        assert [seen.query["limit"] for seen in fake.lists][:3] == ["500", "62", "7"]
+class ShortWatches(ApiServer):
+    """Sends a list that is too large at first, and ends every watch at once."""
+
+    def __init__(self) -> None:
+        self.sizes: list[str] = []
+
+    async def get(self, path: str, kind: type[Any], query: Any = None, **_: Any) -> Any:
+        self.sizes.append(query["limit"])
+        if len(self.sizes) == 1:
+            raise ApiFault("too_large")
+        return kind(metadata=ListMetadata(resource_version="5"), items=[])
+
+    @asynccontextmanager
+    async def stream(self, *_: Any, **__: Any) -> AsyncIterator[AsyncIterator[bytes | None]]:
+        yield self._nothing()
+
+    async def _nothing(self) -> AsyncIterator[bytes | None]:
+        lines: tuple[bytes, ...] = ()
+        for line in lines:
+            yield line
 
 
-async def test_an_object_too_large_for_any_page_is_told() -> None:
-    async with FakeApi() as fake:
-        fake.refuse(200, times=4, body=b" " * ((16 << 20) + 1), wanted=is_list)
-        async with watching(fake, first_pause=0.3) as watch:
-            await until(lambda: reason(watch) == "too_large", seconds=20)
-            await until(lambda: watch.status().up)
-
-
-async def test_an_event_too_long_is_counted_and_the_watch_goes_on() -> None:
-    async with FakeApi(pods=[pod("p", A)]) as fake, watching(fake) as watch:
-        await until(lambda: fake.open_watches)
-        fake.event("ADDED", changed(pod("q", B, 8), annotations={"a": "x" * (16 << 20)}))
-        fake.event("ADDED", pod("r", C, 9))
-        await until(lambda: uids(watch) == [A, C])
-        assert watch.errors == {"too_large": 1}
-        assert len(fake.watches) == 1
-
-
-async def test_pauses_double_and_start_anew_after_good_times() -> None:
-    watch = PodWatch(ApiServer("http://127.0.0.1:1"), NODE)
-    pauses = [watch._pause() for _ in range(8)]
-    assert 0.4 <= pauses[0] <= 0.8
-    assert 15.0 <= pauses[-1] <= 30.0
-    watch._good_since = asyncio.get_running_loop().time() - 60.0
-    assert watch._pause() >= 15.0
-    watch._good_since = asyncio.get_running_loop().time() - 121.0
-    assert watch._pause() <= 0.8
-
-
-async def test_a_server_that_does_not_speak_tls_is_not_trusted() -> None:
-    async with FakeApi(pods=[pod("p", A)]) as fake:
-        watch = PodWatch(api := ApiServer(fake.url.replace("http:", "https:")), NODE)
-        assert await watch._round() > 0
-        assert reason(watch) == "tls" and watch.pods() is None
-        await api.close()
+async def test_pages_get_smaller_when_a_list_is_too_large_and_grow_again() -> None:
+    api = ShortWatches()
+    watch = PodWatch(api, NODE, timing=WatchTiming(first_pause=0.001, longest_pause=0.001, relist=0.0))
+    task = asyncio.create_task(watch.run())
+    await until(lambda: len(api.sizes) >= 7)
+    task.cancel()
+    assert api.sizes[:7] == ["500", "62", "124", "248", "496", "500", "500"]
