@@ -15,14 +15,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from h2.config import H2Configuration
-from h2.connection import H2Connection
-from h2.events import PingReceived
 
 from podgpu.kube import throttle
 from podgpu.kube._gen.pods_pb2 import ContainerSpec, ListResponse, Metadata, PodMessage, PodSpec, WatchEvent
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.kubelet import device_lists, rpc, wire
+from podgpu.kube.kubelet import device_lists, wire
 from podgpu.kube.limits import MOST_CONTAINERS, MOST_LISTED, MOST_PODS
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
@@ -36,31 +33,14 @@ from tests.fakekubelet._gen.podresources_pb2 import ContainerEntry, DeviceEntry,
 from tests.fakekubelet._gen.podresources_pb2 import ListResponse as DeviceList
 from tests.fakekubelet.kubelet import POD_RESOURCES, PODS_API, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import reason
+from tests.kube.turns import Turns, running
 
 MIB = 1 << 20
 ADDED, SYNCED = 1, 4
 NOTES = ("note/",)
 UNIT_SECONDS = 2**-12  # that an event takes by the throttle's clock
 MOST_IN_A_TURN = ceil(throttle.SLICE_SECONDS / UNIT_SECONDS)  # events: then a slice of time is full
-PING_BYTES = 17  # of a frame
 MOST_IDS = 30_000  # not as many as the bound is, for the sake of time
-
-
-class Turns:
-    """Counts what is handled before the event loop comes round."""
-
-    def __init__(self) -> None:
-        self.most = 0
-        self._handled = 0
-
-    def count(self) -> None:
-        self._handled += 1
-        self.most = max(self.most, self._handled)
-
-    async def run(self) -> None:
-        while True:
-            self._handled = 0
-            await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -77,16 +57,6 @@ def counted_events(monkeypatch: pytest.MonkeyPatch) -> Turns:
     monkeypatch.setattr(throttle.CpuThrottle, "work", counted)
     monkeypatch.setattr(throttle, "time", SimpleNamespace(monotonic=lambda: next(ticks) * UNIT_SECONDS))
     return turns
-
-
-@asynccontextmanager
-async def running(turns: Turns) -> AsyncIterator[None]:
-    task = asyncio.create_task(turns.run())
-    await asyncio.sleep(0)
-    try:
-        yield
-    finally:
-        task.cancel()
 
 
 @pytest.fixture
@@ -345,59 +315,3 @@ async def test_a_list_of_nothing_but_brackets_is_refused_before_it_fills_the_mem
         with memory_below(64 * MIB):
             async with watching(fake) as watch:
                 await until(lambda: len(watch.pods() or ()) == 1, seconds=10)
-
-
-def descriptors() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
-class PingServer(asyncio.Protocol):
-    """Speaks HTTP/2 as far as it takes to send pings without an end. It reads nothing after the beginning."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        connection = H2Connection(H2Configuration(client_side=False))
-        connection.initiate_connection()
-        for _ in range(100):
-            connection.ping(bytes(8))
-        transport.write(connection.data_to_send())
-        transport.pause_reading()
-        self._frame = b"\0\0\x08\x06\0\0\0\0\0" + bytes(8)
-        self._transport = transport
-        self._flood()
-
-    def _flood(self) -> None:
-        if not self._transport.is_closing():
-            if self._transport.get_write_buffer_size() < MIB:
-                self._transport.write(self._frame * 5000)
-            asyncio.get_running_loop().call_later(0.01, self._flood)
-
-    def eof_received(self) -> bool:
-        return False
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-async def test_a_kubelet_that_only_pings_costs_no_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns = Turns()
-    noticed = rpc.GuardedProtocol._count
-
-    def counted(self: rpc.GuardedProtocol, ping: PingReceived) -> None:
-        turns.count()
-        noticed(self, ping)
-
-    monkeypatch.setattr(rpc.GuardedProtocol, "_count", counted)
-    with kubelet_root() as root:
-        (root / "pod-resources").mkdir()
-        server = await asyncio.get_running_loop().create_unix_server(PingServer, root / POD_RESOURCES)
-        part = PodResources(root, deadline=0.3)
-        async with running(turns):
-            await part.read()
-            before = descriptors()
-            for _ in range(5):
-                await part.read()
-                assert reason(part.status()) in ("deadline", "unavailable", "garbage")
-            assert 0 < turns.most <= rpc.READ_BYTES // PING_BYTES
-        await asyncio.sleep(0.05)
-        assert descriptors() <= before + 2  # that of the server's side may linger
-        await part.close()
-        server.close()
