@@ -1,11 +1,13 @@
 """Checks the walls between the rooms of podgpu. The table says what each room may import; other imports are errors.
 
-A pure room may not open a file or read a clock either, by whatever name.
+So is a permission that no import uses. A pure room may not open a file or read a clock either, by whatever name. Inside
+a room, packages that need each other are a ring, which is an error too.
 """
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping
 from graphlib import TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,82 +17,38 @@ import grimp
 ROOT = "podgpu"
 EVERYWHERE = {"errors"}  # any room may raise a UserError
 
-_NODE = {
-    "model",
-    "catalog",
-    "sources",
-    "kube",
-    "host",
-    "sharing",
-    "ledger",
-    "agent",
-    "option",
-    "log",
-    "net",
-    "feed",
-    "supervise",
-    "insight",
-    "numbers",
-}
-_PAGES = {"views", "cluster", "serve", "push", "doctor", "config"}
-
 MAY_IMPORT: Mapping[str, set[str]] = {
-    "errors": set(),
-    "log": set(),
-    "feed": set(),
-    "numbers": set(),
-    "supervise": {"log", "model"},
-    "option": set(),
-    "net": {"log", "option"},
-    "model": set(),
-    "catalog": {"model"},
-    "sources": {"model", "catalog", "option", "log", "net", "supervise"},
-    "kube": {"model", "log", "net", "option", "supervise"},  # reads its files as options are read
-    "host": {"model"},
-    "sharing": {"model", "catalog"},
-    "ledger": {"model"},
-    "insight": {"model", "catalog", "numbers"},
-    "agent": {
-        "model",
-        "catalog",
-        "sources",
-        "kube",
-        "host",
-        "sharing",
-        "ledger",
-        "insight",
-        "log",
-        "feed",
-        "supervise",
-    },
-    "cluster": {
-        "model",
-        "catalog",
-        "sources",
-        "kube",
-        "sharing",
-        "insight",
-        "option",
-        "log",
-        "net",
-        "feed",
-        "supervise",
-    },
-    "views": {"model", "catalog", "insight", "numbers", "option"},
-    "doctor": {
-        "model",
-        "catalog",
-        "insight",
-        "numbers",
-        "views",
-    },  # its findings use the same words as the views
-    "serve": {"model", "views", "option", "log", "supervise"},
-    "push": {"model", "net", "option"},  # reads its variables as options are read
-    "config": {"option", "model", "sources", "cluster", "views"},
-    "assembly": {*_NODE, *_PAGES},
-    "library": {*_NODE, *_PAGES, "assembly"},
-    "cli": {*_NODE, *_PAGES, "assembly"},
-    "__main__": {"cli"},
+    room: set(others.split())
+    for room, others in {
+        "errors": "",
+        "log": "",
+        "feed": "",
+        "numbers": "",
+        "supervise": "log model",
+        "option": "",
+        "net": "option",
+        "model": "",
+        "catalog": "",
+        "sources": "model catalog option log net supervise",
+        "kube": "model log net option supervise",  # reads its files as options are read
+        "host": "model",
+        "sharing": "model catalog",
+        "ledger": "model",
+        "insight": "model catalog numbers",
+        "agent": "model catalog sources host sharing ledger insight log feed supervise",
+        "cluster": "model catalog sources kube sharing insight option log net feed supervise",
+        "views": "model catalog insight numbers option",
+        "doctor": "model catalog insight numbers views",  # its findings use the same words as the views
+        "serve": "model views option log supervise",
+        "push": "model net option",  # reads its variables as options are read
+        "config": "option model sources cluster views",
+        "assembly": "model catalog sources kube host sharing insight agent log net supervise views cluster serve push"
+        " config",
+        "library": "model sources kube sharing agent option views serve config assembly",
+        "cli": "model catalog sources agent option log net supervise insight numbers views cluster serve doctor config"
+        " assembly",
+        "__main__": "cli",
+    }.items()
 }
 
 # Rooms that do no I/O and read no clock, and the modules that they may not import.
@@ -102,7 +60,7 @@ IO = {
 }  # fmt: skip
 
 # What else reads a file or a clock.
-IMPURE_CALLS = {"open", "__import__", "now", "utcnow", "today"}
+IMPURE_CALLS = {"open", "now", "utcnow", "today"}
 
 # Rooms with modules that must not import each other. The sets name the modules that all of them may import.
 STRANGERS: Mapping[str, set[str]] = {
@@ -116,8 +74,12 @@ EXCEPTIONS = {
     ("podgpu.sharing.inventory", "pathlib"),  # has the path of the host's root, but opens nothing
     ("podgpu.sharing.hami.cache_files", "open()"),
 }
-# Packages that find their own modules. The modules themselves may not.
-FINDERS = {"podgpu.sharing", "podgpu.views.dialects"}
+# Modules that find the others of their package. Nothing else may import by a name that is made up as it runs.
+FINDERS = {"podgpu.cli._commands", "podgpu.sharing", "podgpu.sources.registry", "podgpu.views.dialects"}
+DYNAMIC = {"import_module", "__import__"}
+
+# Rooms with packages that need each other. Each is to be resolved; no other room may have any.
+KNOWN_RINGS = {"cli", "insight", "kube", "serve", "views"}
 
 
 def violations(graph: grimp.ImportGraph) -> Iterator[str]:
@@ -129,6 +91,46 @@ def violations(graph: grimp.ImportGraph) -> Iterator[str]:
             problem = _problem(module, imported)
             if problem and not _is_exception(module, imported):
                 yield f"{module} imports {imported}: {problem}"
+    for imported in sorted(graph.find_modules_directly_imported_by(ROOT)):
+        yield f"{ROOT} imports {imported}: every room may import {ROOT} itself, so it may import nothing"
+
+
+def unused_permissions(graph: grimp.ImportGraph, table: Mapping[str, set[str]] = MAY_IMPORT) -> Iterator[str]:
+    used: dict[str, set[str]] = {room: set() for room in table}
+    for module in graph.modules:
+        if _room(module) in used:
+            used[_room(module)].update(map(_room, graph.find_modules_directly_imported_by(module)))
+    for room, others in table.items():
+        for other in sorted(others - used[room]):
+            yield f"{ROOT}.{room} does not import {ROOT}.{other}: take {other} from its row in tools/walls.py"
+
+
+def rings(graph: grimp.ImportGraph, known: Container[str] = frozenset(KNOWN_RINGS)) -> Iterator[str]:
+    """Find packages inside a room that need each other, directly or through others."""
+    needs: defaultdict[str, set[str]] = defaultdict(set)
+    for module in filter(_room, graph.modules):
+        for imported in graph.find_modules_directly_imported_by(module):
+            if _room(imported) == _room(module):
+                needs[_package(graph, module)].add(_package(graph, imported))
+    reached = {package: _reachable(package, needs) for package in sorted(needs)}
+    found = (
+        {other for other in reached[package] if package in reached.get(other, ())} for package in reached
+    )
+    for ring in dict.fromkeys(frozenset(ring) for ring in found if ring):
+        if _room(min(ring)) not in known:
+            yield f"{', '.join(sorted(ring))} need each other: move what they share into one of them"
+
+
+def _package(graph: grimp.ImportGraph, module: str) -> str:
+    return module if graph.find_children(module) else module.rpartition(".")[0]
+
+
+def _reachable(package: str, needs: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    new = {package}
+    while new:
+        found |= (new := {other for one in new for other in needs.get(one, ()) if other != one} - found)
+    return found
 
 
 def _problem(module: str, imported: str) -> str:
@@ -165,16 +167,17 @@ def _is_exception(module: str, imported: str) -> bool:
     )
 
 
-def impure_calls(package: Path) -> Iterator[str]:
-    """Find calls in pure rooms that no import gives away."""
+def forbidden_calls(package: Path) -> Iterator[str]:
+    """Find calls that no import gives away: I/O and clocks in pure rooms, imports by name anywhere."""
     for path in sorted(package.rglob("*.py")):
         module = ".".join((ROOT, *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
-        if _room(module) not in PURE:
-            continue
+        room = _room(module)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = _called(node)
-            if name in IMPURE_CALLS and not _is_exception(module, f"{name}()"):
-                yield f"{module} calls {name}(): {_room(module)} does no I/O and reads no clock"
+            if name in DYNAMIC and module not in FINDERS:
+                yield f"{module} calls {name}(): walls cannot see what that imports"
+            elif name in IMPURE_CALLS and room in PURE and not _is_exception(module, f"{name}()"):
+                yield f"{module} calls {name}(): {room} does no I/O and reads no clock"
 
 
 def _called(node: ast.AST) -> str:
@@ -188,7 +191,7 @@ def main() -> int:
     graph = grimp.build_graph(ROOT, include_external_packages=True, cache_dir=None)
     spec = find_spec(ROOT)
     (folder,) = spec.submodule_search_locations if spec and spec.submodule_search_locations else ("",)
-    found = [*violations(graph), *impure_calls(Path(folder))]
+    found = [*violations(graph), *unused_permissions(graph), *rings(graph), *forbidden_calls(Path(folder))]
     sys.stdout.writelines(f"{line}\n" for line in found)
     return 1 if found else 0
 
