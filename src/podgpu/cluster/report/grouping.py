@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from podgpu.cluster.report.line import Line
+from podgpu.cluster.report.counters import CounterKey
 
 # Columns of each grouping, and the labels of podgpu_pod_info that it needs. Any other word is a label of pods.
 _KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -43,24 +43,24 @@ class Grouping(Struct, frozen=True):
     def is_filtered(self) -> bool:
         return self.namespace is not None
 
-    def of(self, line: Line, model: str, pods: Sequence[dict[str, str]]) -> tuple[str, ...] | None:
+    def of(self, counter: CounterKey, model: str, pods: Sequence[dict[str, str]]) -> tuple[str, ...] | None:
         """Return the values of the columns; None for what is filtered out."""
-        if self.namespace not in (None, line.namespace):
+        if self.namespace not in (None, counter.namespace):
             return None
         if self.by not in _KNOWN:
             return (_only(pods, self.label),)
         known = {
-            "namespace": line.namespace,
-            "pod": line.pod or line.container,
-            "node": line.card.node,
+            "namespace": counter.namespace,
+            "pod": counter.pod or counter.container,
+            "node": counter.card.node,
             "model": model,
-            "cluster": line.card.cluster,
-            "workload_kind": _only(pods, "workload_kind") or ("Pod" if line.pod else ""),
-            "workload_name": _only(pods, "workload_name") or line.pod or line.container,
+            "cluster": counter.card.cluster,
+            "workload_kind": _only(pods, "workload_kind") or ("Pod" if counter.pod else ""),
+            "workload_name": _only(pods, "workload_name") or counter.pod or counter.container,
         }
         return tuple(known[name] for name in self.columns)
 
 
 def _only(pods: Sequence[dict[str, str]], name: str) -> str:
     """Pods of one name may differ within a short time: then all values are shown, and nobody gets another's part."""
-    return ", ".join(sorted({found for one in pods if (found := one.get(name, ""))}))
+    return ", ".join(sorted({found for pod in pods if (found := pod.get(name, ""))}))

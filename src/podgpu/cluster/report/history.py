@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from podgpu.cluster.report.line import FAMILIES, CardKey, Line, PodKey, card_of, line_of
-from podgpu.cluster.report.tally import Samples
+from podgpu.cluster.report.counters import FAMILIES, CardKey, CounterKey, PodKey, card_of, counter_of
+from podgpu.cluster.report.growth import Samples
 from podgpu.cluster.store.answer import Point, Series
 from podgpu.cluster.store.fault import TOO_MUCH, StoreFault
 from podgpu.cluster.store.labels import own
@@ -29,7 +29,7 @@ _INSTANT = 0.001  # stores know time to the millisecond
 PodFacts = dict[PodKey, list[dict[str, str]]]
 
 
-class Asked(Protocol):
+class StoreQueries(Protocol):
     """What a report needs of a store."""
 
     def select(self, metric: str, *more: str) -> str: ...
@@ -39,7 +39,7 @@ class Asked(Protocol):
     async def series(self, query: str, at: float) -> list[Series]: ...
 
 
-class Stretch(Struct, frozen=True):
+class HistoryPart(Struct, frozen=True):
     """Some nodes' counters until some time. `pods` are the pods' infos of that time."""
 
     until: float
@@ -48,7 +48,7 @@ class Stretch(Struct, frozen=True):
     pods: PodFacts
 
 
-class _Window(NamedTuple):
+class _TimeWindow(NamedTuple):
     start: float
     end: float
 
@@ -59,26 +59,26 @@ class _Window(NamedTuple):
     def is_at_most(self, seconds: float) -> bool:
         return self.end - self.start <= seconds * LAST_PART
 
-    def parts(self, seconds: float) -> Iterator["_Window"]:
+    def parts(self, seconds: float) -> Iterator["_TimeWindow"]:
         start = self.start
         while self.end - start > seconds * LAST_PART:
-            yield _Window(start, start + seconds)
+            yield _TimeWindow(start, start + seconds)
             start += seconds
-        yield _Window(start, self.end)
+        yield _TimeWindow(start, self.end)
 
 
-class _Look(NamedTuple):
+class _WindowSummary(NamedTuple):
     """A window as the store sums it up: lowest and highest values, who was there at its end, and who is not plain."""
 
-    ends: Mapping[Line, tuple[int, int]]
+    ends: Mapping[CounterKey, tuple[int, int]]
     alive: Collection[CardKey]
     models: Mapping[CardKey, str]
     pods: PodFacts
-    restless: set[str]
+    unsteady: set[str]
     mixed: set[str]  # those of them where two pods had one name
 
 
-class History:
+class CounterHistory:
     """One reading of a period. Stretches of the same node come in order of time.
 
     `facts` names the labels of pods that the report needs.
@@ -86,7 +86,7 @@ class History:
 
     def __init__(
         self,
-        store: Asked,
+        store: StoreQueries,
         facts: Sequence[str] = (),
         *,
         coarse: float = COARSE_SECONDS,
@@ -98,7 +98,7 @@ class History:
         self._fine = fine
         self._alive: set[CardKey] = set()  # those that were there at the end of what was read of their node
 
-    async def before(self, start: float) -> dict[Line, int]:
+    async def before(self, start: float) -> dict[CounterKey, int]:
         """Return the counters' last values at the start of the period."""
         within = f"[{round(LOOKBACK_SECONDS * 1000)}ms]"
         found, models = await asyncio.gather(
@@ -109,79 +109,87 @@ class History:
         last = dict(found)
         # Which of two series of one counter is the newer one, only their samples show.
         for some in _batches(sorted(_divided(found)), NODES_WITH_SAMPLES):
-            samples = await self._samples(_Window(start - LOOKBACK_SECONDS, start), some)
-            last |= {line: own_samples[-1][1] for line, own_samples in samples.items() if own_samples}
+            samples = await self._samples(_TimeWindow(start - LOOKBACK_SECONDS, start), some)
+            last |= {counter: own_samples[-1][1] for counter, own_samples in samples.items() if own_samples}
         return last
 
-    async def stretches(self, start: float, end: float) -> AsyncIterator[Stretch]:
-        for window in _Window(start, end).parts(self._coarse):
-            async for stretch in self._window(window, ()):
-                yield stretch
+    async def read(self, start: float, end: float) -> AsyncIterator[HistoryPart]:
+        for window in _TimeWindow(start, end).parts(self._coarse):
+            async for part in self._window(window, ()):
+                yield part
 
-    async def _window(self, window: _Window, nodes: Sequence[str]) -> AsyncIterator[Stretch]:
+    async def _window(self, window: _TimeWindow, nodes: Sequence[str]) -> AsyncIterator[HistoryPart]:
         """Read a window of these nodes, or of all: in one piece if that is exact and the store can, else in smaller."""
         try:
-            look = await self._look(window, nodes)
+            summary = await self._summary(window, nodes)
         except StoreFault as fault:
             self._give_up(fault, window)
-            async for stretch in self._parts(window, nodes):
-                yield stretch
+            async for part in self._parts(window, nodes):
+                yield part
             return
-        plain = {line: ends for line, ends in look.ends.items() if line.card.node not in look.restless}
-        self._settle(look.alive, {line.card.node for line in plain})
-        yield Stretch(window.end, _thinned(plain, window), look.models, look.pods)
-        async for stretch in self._restless(window, look):
-            yield stretch
+        plain = {
+            counter: ends
+            for counter, ends in summary.ends.items()
+            if counter.card.node not in summary.unsteady
+        }
+        self._update_alive(summary.alive, {counter.card.node for counter in plain})
+        yield HistoryPart(window.end, _thinned(plain, window), summary.models, summary.pods)
+        async for part in self._unsteady(window, summary):
+            yield part
 
-    async def _restless(self, window: _Window, look: _Look) -> AsyncIterator[Stretch]:
+    async def _unsteady(self, window: _TimeWindow, summary: _WindowSummary) -> AsyncIterator[HistoryPart]:
         """A few nodes' samples are fetched at once. Of many nodes most may be plain in most parts of the window.
 
         Where two pods had one name, the parts show which was when.
         """
         is_finest = window.is_at_most(self._fine)
-        by_parts = set() if is_finest else look.mixed
-        if not is_finest and len(look.restless - by_parts) > FEW_NODES:
-            by_parts = look.restless
+        by_parts = set() if is_finest else summary.mixed
+        if not is_finest and len(summary.unsteady - by_parts) > FEW_NODES:
+            by_parts = summary.unsteady
         for some in _batches(sorted(by_parts), NODES_IN_A_QUESTION):
-            async for stretch in self._parts(window, some):
-                yield stretch
-        for some in _batches(sorted(look.restless - by_parts), NODES_WITH_SAMPLES if is_finest else 1):
+            async for part in self._parts(window, some):
+                yield part
+        for some in _batches(sorted(summary.unsteady - by_parts), NODES_WITH_SAMPLES if is_finest else 1):
             try:
-                yield await self._sampled(window, some, look)
+                yield await self._sampled(window, some, summary)
             except StoreFault as fault:
                 self._give_up(fault, window)
-                async for stretch in self._parts(window, some):
-                    yield stretch
+                async for part in self._parts(window, some):
+                    yield part
 
-    def _give_up(self, fault: StoreFault, window: _Window) -> None:
+    def _give_up(self, fault: StoreFault, window: _TimeWindow) -> None:
         """Raise the fault, unless the store may well answer the same about less time."""
         if fault.reason not in TOO_MUCH or window.is_at_most(self._fine):
             raise fault
 
-    async def _parts(self, window: _Window, nodes: Sequence[str]) -> AsyncIterator[Stretch]:
-        for part in window.parts(self._fine):
-            async for stretch in self._window(part, nodes):
-                yield stretch
+    async def _parts(self, window: _TimeWindow, nodes: Sequence[str]) -> AsyncIterator[HistoryPart]:
+        for smaller in window.parts(self._fine):
+            async for part in self._window(smaller, nodes):
+                yield part
 
-    async def _sampled(self, window: _Window, nodes: Sequence[str], look: _Look) -> Stretch:
+    async def _sampled(
+        self, window: _TimeWindow, nodes: Sequence[str], summary: _WindowSummary
+    ) -> HistoryPart:
         samples = await self._samples(window, nodes)
-        self._settle(look.alive, nodes)
-        return Stretch(window.end, samples, look.models, look.pods)
+        self._update_alive(summary.alive, nodes)
+        return HistoryPart(window.end, samples, summary.models, summary.pods)
 
-    async def _samples(self, window: _Window, nodes: Sequence[str]) -> dict[Line, list[tuple[float, int]]]:
+    async def _samples(
+        self, window: _TimeWindow, nodes: Sequence[str]
+    ) -> dict[CounterKey, list[tuple[float, int]]]:
         """Those of one counter may be in several series, by who scraped them."""
         chosen = one_of("node", nodes)
-        found: dict[Line, dict[float, int]] = {}
-        questions = (self._store.select(one.metric, chosen) + window.range for one in FAMILIES)
-        answers = await asyncio.gather(*(self._store.series(one, window.end) for one in questions))
+        found: dict[CounterKey, dict[float, int]] = {}
+        questions = (self._store.select(family.metric, chosen) + window.range for family in FAMILIES)
+        answers = await asyncio.gather(*(self._store.series(question, window.end) for question in questions))
         for family, answer in zip(FAMILIES, answers, strict=True):
             for series in answer:
-                if line := line_of(family, series.labels):
+                if counter := counter_of(family, series.labels):
                     own_samples = ((at, round(value * family.unit)) for at, value in series.samples)
-                    found.setdefault(line, {}).update(own_samples)
-        return {line: sorted(own_samples.items()) for line, own_samples in found.items()}
+                    found.setdefault(counter, {}).update(own_samples)
+        return {counter: sorted(own_samples.items()) for counter, own_samples in found.items()}
 
-    async def _look(self, window: _Window, nodes: Sequence[str]) -> _Look:
+    async def _summary(self, window: _TimeWindow, nodes: Sequence[str]) -> _WindowSummary:
         chosen = (one_of("node", nodes),) if nodes else ()
         end, within = window.end, window.range
         info = self._store.select(_INFO, *chosen)
@@ -194,28 +202,28 @@ class History:
             self._pods(window, chosen),
         )
         alive = _models(there)
-        restless = {line.card.node for line, _ in fallen} | _divided(lowest)
+        unsteady = {counter.card.node for counter, _ in fallen} | _divided(lowest)
         low, high = dict(lowest), dict(highest)
         stayed = self._alive & alive.keys()
-        restless |= {line.card.node for line in low if line.card not in stayed}
-        ends = {line: (low[line], high[line]) for line in low.keys() & high.keys()}
+        unsteady |= {counter.card.node for counter in low if counter.card not in stayed}
+        ends = {counter: (low[counter], high[counter]) for counter in low.keys() & high.keys()}
         mixed = {pod.node for pod, facts in pods.items() if len(facts) > 1}
-        return _Look(ends, alive, _models(seen), pods, restless | mixed, mixed)
+        return _WindowSummary(ends, alive, _models(seen), pods, unsteady | mixed, mixed)
 
     async def _values(
         self, question: Callable[[str], str], at: float, chosen: Sequence[str]
-    ) -> list[tuple[Line, int]]:
+    ) -> list[tuple[CounterKey, int]]:
         """Ask the same of every family."""
-        asked = (question(self._store.select(one.metric, *chosen)) for one in FAMILIES)
-        answers = await asyncio.gather(*(self._store.points(one, at) for one in asked))
+        asked = (question(self._store.select(family.metric, *chosen)) for family in FAMILIES)
+        answers = await asyncio.gather(*(self._store.points(question, at) for question in asked))
         return [
-            (line, round(point.value * family.unit))
+            (counter, round(point.value * family.unit))
             for family, answer in zip(FAMILIES, answers, strict=True)
             for point in answer
-            if (line := line_of(family, point.labels))
+            if (counter := counter_of(family, point.labels))
         ]
 
-    async def _pods(self, window: _Window, chosen: Sequence[str]) -> PodFacts:
+    async def _pods(self, window: _TimeWindow, chosen: Sequence[str]) -> PodFacts:
         """Find what is known of pods within the window, also of those that have ended."""
         if not self._facts:
             return {}
@@ -234,29 +242,31 @@ class History:
                 found.setdefault(key, []).append(facts)
         return found
 
-    def _settle(self, alive: Collection[CardKey], nodes: Collection[str]) -> None:
+    def _update_alive(self, alive: Collection[CardKey], nodes: Collection[str]) -> None:
         self._alive = {card for card in self._alive if card.node not in nodes}
         self._alive |= {card for card in alive if card.node in nodes}
 
 
 def _models(points: Iterable[Point]) -> dict[CardKey, str]:
-    return {card: one.labels.get("model", "") for one in points if (card := card_of(one.labels))}
+    return {card: point.labels.get("model", "") for point in points if (card := card_of(point.labels))}
 
 
-def _divided(found: Iterable[tuple[Line, int]]) -> set[str]:
+def _divided(found: Iterable[tuple[CounterKey, int]]) -> set[str]:
     """Return nodes with a counter in two series: its agent moved, or two Prometheus servers scrape it."""
-    seen: set[Line] = set()
+    seen: set[CounterKey] = set()
     nodes = set()
-    for line, _ in found:
-        if line in seen:
-            nodes.add(line.card.node)
-        seen.add(line)
+    for counter, _ in found:
+        if counter in seen:
+            nodes.add(counter.card.node)
+        seen.add(counter)
     return nodes
 
 
-def _thinned(ends: Mapping[Line, tuple[int, int]], window: _Window) -> Samples:
+def _thinned(ends: Mapping[CounterKey, tuple[int, int]], window: _TimeWindow) -> Samples:
     """Put the first value right after the window's start: that it came later makes no difference to the sum."""
-    return {line: ((window.start + _INSTANT, low), (window.end, high)) for line, (low, high) in ends.items()}
+    return {
+        counter: ((window.start + _INSTANT, low), (window.end, high)) for counter, (low, high) in ends.items()
+    }
 
 
 def _batches(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:

@@ -8,13 +8,13 @@ from podgpu.catalog.row import Scope
 from podgpu.cluster.store.labels import own
 
 
-class Quantity(StrEnum):
+class Measure(StrEnum):
     BUSY = "busy"
     ENERGY = "energy"
     HELD = "held"
 
 
-class Account(StrEnum):
+class CounterScope(StrEnum):
     """Whose a counter is. `METER` is the GPU's own counter of energy, which no agent resets."""
 
     CONTAINER = "container"
@@ -23,27 +23,27 @@ class Account(StrEnum):
     METER = "meter"
 
 
-class Family(NamedTuple):
+class CounterFamily(NamedTuple):
     """A family of counters. `unit` makes integers of its values: the books are kept in integers."""
 
     metric: str
-    account: Account
-    quantity: Quantity
+    scope: CounterScope
+    measure: Measure
     unit: int
 
 
 _MICRO, _MILLI = 1_000_000, 1_000
-_CONTAINER, _UNATTRIBUTED, _GPU = (one.prefix for one in (Scope.CONTAINER, Scope.UNATTRIBUTED, Scope.GPU))
+_CONTAINER, _UNATTRIBUTED, _GPU = (scope.prefix for scope in (Scope.CONTAINER, Scope.UNATTRIBUTED, Scope.GPU))
 
 FAMILIES = (
-    Family(f"{_CONTAINER}allocated_seconds_total", Account.CONTAINER, Quantity.HELD, _MICRO),
-    Family(f"{_CONTAINER}busy_seconds_total", Account.CONTAINER, Quantity.BUSY, _MICRO),
-    Family(f"{_CONTAINER}energy_joules_total", Account.CONTAINER, Quantity.ENERGY, _MILLI),
-    Family(f"{_UNATTRIBUTED}busy_seconds_total", Account.UNATTRIBUTED, Quantity.BUSY, _MICRO),
-    Family(f"{_UNATTRIBUTED}energy_joules_total", Account.UNATTRIBUTED, Quantity.ENERGY, _MILLI),
-    Family(f"{_GPU}booked_busy_seconds_total", Account.BOOKED, Quantity.BUSY, _MICRO),
-    Family(f"{_GPU}booked_energy_joules_total", Account.BOOKED, Quantity.ENERGY, _MILLI),
-    Family(f"{_GPU}energy_joules_total", Account.METER, Quantity.ENERGY, _MILLI),
+    CounterFamily(f"{_CONTAINER}allocated_seconds_total", CounterScope.CONTAINER, Measure.HELD, _MICRO),
+    CounterFamily(f"{_CONTAINER}busy_seconds_total", CounterScope.CONTAINER, Measure.BUSY, _MICRO),
+    CounterFamily(f"{_CONTAINER}energy_joules_total", CounterScope.CONTAINER, Measure.ENERGY, _MILLI),
+    CounterFamily(f"{_UNATTRIBUTED}busy_seconds_total", CounterScope.UNATTRIBUTED, Measure.BUSY, _MICRO),
+    CounterFamily(f"{_UNATTRIBUTED}energy_joules_total", CounterScope.UNATTRIBUTED, Measure.ENERGY, _MILLI),
+    CounterFamily(f"{_GPU}booked_busy_seconds_total", CounterScope.BOOKED, Measure.BUSY, _MICRO),
+    CounterFamily(f"{_GPU}booked_energy_joules_total", CounterScope.BOOKED, Measure.ENERGY, _MILLI),
+    CounterFamily(f"{_GPU}energy_joules_total", CounterScope.METER, Measure.ENERGY, _MILLI),
 )
 
 
@@ -62,12 +62,12 @@ class PodKey(NamedTuple):
     pod: str
 
 
-class Line(NamedTuple):
+class CounterKey(NamedTuple):
     """A counter, by podgpu's own labels. Who scraped it, and from which address, does not matter."""
 
     card: CardKey
-    account: Account
-    quantity: Quantity
+    scope: CounterScope
+    measure: Measure
     mig: str = ""
     namespace: str = ""
     pod: str = ""
@@ -86,12 +86,12 @@ def card_of(labels: Mapping[str, str]) -> CardKey | None:
     return CardKey(labels.get("cluster", ""), node, uuid) if node and uuid else None
 
 
-def line_of(family: Family, labels: Mapping[str, str]) -> Line | None:
+def counter_of(family: CounterFamily, labels: Mapping[str, str]) -> CounterKey | None:
     card = card_of(labels)
     if card is None:
         return None
-    if family.account is Account.CONTAINER:
+    if family.scope is CounterScope.CONTAINER:
         labels = own(labels)
         names = (labels.get(name, "") for name in ("mig", "namespace", "pod", "container"))
-        return Line(card, family.account, family.quantity, *names)
-    return Line(card, family.account, family.quantity, reason=labels.get("reason", ""))
+        return CounterKey(card, family.scope, family.measure, *names)
+    return CounterKey(card, family.scope, family.measure, reason=labels.get("reason", ""))
