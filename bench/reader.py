@@ -28,7 +28,7 @@ from podgpu.config import Config
 from podgpu.insight import InsightSettings
 from podgpu.net.login import Login
 from podgpu.option.address import Address
-from podgpu.serve.cluster.menu import cluster_menu
+from podgpu.serve.cluster.page_registry import register_cluster_pages
 from podgpu.serve.cluster.server import ClusterServer
 from tests.serve.guard.certificates import Authority
 
@@ -88,7 +88,11 @@ async def _measured(size: int, pair: tuple[str, ...], login: Login) -> dict[str,
             settings=InsightSettings(idle_after=1800.0),
         )
         server = ClusterServer(
-            loop, cluster_menu(Config().of, 20_000), max_requests=40, max_connections=256, max_streams=500
+            loop,
+            register_cluster_pages(Config().of, 20_000),
+            max_requests=40,
+            max_connections=256,
+            max_streams=500,
         )
         await server.start([Address("127.0.0.1", 0)])
         heart = Heart()

@@ -16,8 +16,8 @@ from podgpu.catalog import CATALOG
 from podgpu.catalog.row import Metric, Scope
 from podgpu.model import Card, Gpu, Reading, Snapshot
 from podgpu.option.address import Address
-from podgpu.serve.pages import Pages
-from podgpu.serve.server import Server
+from podgpu.serve.pages import NodePages
+from podgpu.serve.server import NodeServer
 from podgpu.views.exposition import Format
 
 PAGE_BYTES = 1_000_000
@@ -96,12 +96,12 @@ def _snapshot() -> Snapshot:
 
 
 def _page(snapshot: Snapshot) -> bytes:
-    return Pages(10**6).metrics(snapshot, "/metrics/native", Format.TEXT, gzipped=False).body
+    return NodePages(10**6).metrics(snapshot, "/metrics/native", Format.TEXT, gzipped=False).body
 
 
 def _ours(report: Connection) -> None:
     async def main() -> None:
-        server = Server(
+        server = NodeServer(
             _Still(_snapshot()), series_limit=10**6, max_requests=40, max_connections=256, max_streams=500
         )
         await server.start([Address("127.0.0.1", 0)])

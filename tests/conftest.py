@@ -34,7 +34,7 @@ ALONE = (
     "e2e",
     "faults",
     "push",
-    "serve/entry/test_flood",
+    "serve/http/test_flood",
     "serve/guard/test_tls",
     "serve/test_server",
     "sources/nvml/test_source",

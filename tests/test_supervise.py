@@ -12,7 +12,7 @@ import pytest
 from podgpu.agent.loop import Agent
 from podgpu.model import Fault, PartStatus, Report
 from podgpu.option.address import Address
-from podgpu.serve.server import Server
+from podgpu.serve.server import NodeServer
 from podgpu.supervise import Supervisor, brief, end
 from tests.serve.rig import Client, connected
 from tests.tree import SETTINGS
@@ -178,7 +178,7 @@ class Companion:
 
 @asynccontextmanager
 async def served(agent: Agent) -> AsyncIterator[Client]:
-    server = Server(
+    server = NodeServer(
         agent,
         series_limit=1000,
         max_requests=10,

@@ -11,18 +11,18 @@ from typing import Any
 from bench.stress.served import Changing
 from podgpu.config import Config
 from podgpu.option.address import NATIVE, Address
-from podgpu.serve.load import Load
-from podgpu.serve.menu import menu
-from podgpu.serve.pages import Pages
-from podgpu.serve.request import Request
-from podgpu.serve.routes import Route, Routes
+from podgpu.serve.http.request import Request
+from podgpu.serve.page_registry import register_pages
+from podgpu.serve.pages import NodePages
+from podgpu.serve.request_handler import Load, Route
+from podgpu.serve.routes import NodeRoutes
 
 BACKLOG = 4096
 KEPT_SECONDS = 75
 
 
 def _table() -> Mapping[str, Route]:
-    return Routes(Changing(), Pages(20_000, menu(Config().of)), Load(40)).table(NATIVE)
+    return NodeRoutes(Changing(), NodePages(20_000, register_pages(Config().of)), Load(40)).table(NATIVE)
 
 
 class AiohttpServer:

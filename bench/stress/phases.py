@@ -25,7 +25,7 @@ from bench.stress import served
 from bench.stress.peers import SERVERS
 from podgpu.cli._process import collect_seldom
 from podgpu.option.address import Address
-from podgpu.serve.server import Front
+from podgpu.serve.server import HttpServer
 
 SECONDS = float(os.environ.get("PODGPU_STRESS_SECONDS", "30"))
 SLOW, SILENT_PER_SECOND, UNREAD, DOCUMENTS = 2000, 300, 60, 32
@@ -47,7 +47,7 @@ class Startable(Protocol):
     async def start(self, addresses: Sequence[Address], /) -> None: ...
 
 
-def _serve(made: Callable[[], Startable | Front], report: Connection) -> None:
+def _serve(made: Callable[[], Startable | HttpServer], report: Connection) -> None:
     async def main() -> None:
         collect_seldom()  # as the agent does
         server = made()
@@ -203,7 +203,7 @@ class Phase(NamedTuple):
     """An attack on a server, and what the scraper shows it."""
 
     attack: Attack | None
-    server: Callable[[], Front] = served.node
+    server: Callable[[], HttpServer] = served.node
     login: str = ""
 
 

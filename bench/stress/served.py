@@ -18,8 +18,8 @@ from podgpu.model import Booking, Claim, Cluster, ContainerRef, Device, Gpu, Rea
 from podgpu.serve.cluster.server import ClusterServer
 from podgpu.serve.guard import passwords, tokens
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.menu import menu
-from podgpu.serve.server import Front, Server
+from podgpu.serve.page_registry import register_pages
+from podgpu.serve.server import HttpServer, NodeServer
 from tests.cluster import nodes
 from tests.tree import card
 
@@ -62,13 +62,13 @@ class Changing:
 class Judge:
     """Knows one token, and takes its time."""
 
-    async def holder(self, token: str) -> object | None:
+    async def authenticate(self, token: str) -> object | None:
         await asyncio.sleep(REVIEW_SECONDS)
         return token if token == TOKEN else None
 
-    async def may(self, holder: object, token: str, verb: str, path: str) -> bool:
+    async def authorize(self, user: object, token: str, verb: str, path: str) -> bool:
         await asyncio.sleep(REVIEW_SECONDS)
-        return holder == token and verb == "get" and path == "/metrics"
+        return user == token and verb == "get" and path == "/metrics"
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -94,20 +94,26 @@ class Hanging(Feed[Cluster]):
         raise AssertionError(namespace, pod, seconds)
 
 
-def node() -> Front:
-    return Server(Changing(), series_limit=20_000, menu=menu(Config().of), **CAPS)
+def node() -> HttpServer:
+    return NodeServer(Changing(), series_limit=20_000, registry=register_pages(Config().of), **CAPS)
 
 
-def guarded() -> Front:
+def guarded() -> HttpServer:
     """Each login is checked anew: what was right is not remembered."""
     passwords.RIGHT_SECONDS = tokens.ALLOWED_SECONDS = 0.0
     path = Path(gettempdir()) / "podgpu-stress.yml"
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(8)).decode()
     path.write_text(f"basic_auth_users: {{{USER}: {hashed}}}\n")
-    return Server(Changing(), series_limit=20_000, menu=menu(Config().of), guard=Guard(path, Judge()), **CAPS)
+    return NodeServer(
+        Changing(),
+        series_limit=20_000,
+        registry=register_pages(Config().of),
+        guard=Guard(path, Judge()),
+        **CAPS,
+    )
 
 
-def cluster() -> Front:
+def cluster() -> HttpServer:
     known = tuple(
         nodes.fresh(f"gpu-{number}", nodes.card(f"GPU-{number}", nodes.tenant(f"ml/pod-{number}")))
         for number in range(NODES)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from podgpu.model import Snapshot
-from podgpu.serve.events.piece import Piece
+from podgpu.serve.http.gzip_parts import BodyPart
 from podgpu.views import json
 from podgpu.views.cluster.slim import slim
 from tests.browser.chromium import Page, browser
@@ -60,13 +60,13 @@ class Ready(Script):
     def __init__(self, documents: Sequence[Document]) -> None:
         super().__init__(documents[0])
         self.documents = documents
-        self._whole = {id(one): (Piece(msgspec.json.encode(one)),) for one in documents}
+        self._whole = {id(one): (BodyPart(msgspec.json.encode(one)),) for one in documents}
         self._parts = {id(one): self._divided(one) for one in documents}
 
-    async def document(self, state: Document) -> Sequence[Piece]:
+    async def document(self, state: Document) -> Sequence[BodyPart]:
         return self._whole[id(state)]
 
-    async def change(self, before: Document, after: Document) -> Sequence[Sequence[Piece]]:
+    async def change(self, before: Document, after: Document) -> Sequence[Sequence[BodyPart]]:
         return self._parts[id(after)]
 
     async def play(self) -> None:
@@ -78,11 +78,11 @@ class Ready(Script):
             await asyncio.sleep(1)
 
     @staticmethod
-    def _divided(one: Document) -> list[Sequence[Piece]]:
+    def _divided(one: Document) -> list[Sequence[BodyPart]]:
         rows = one["nodes"]
         head = {name: value for name, value in one.items() if name != "nodes"}
         return [
-            (Piece(msgspec.json.encode({**(head if at == 0 else {}), "rows": rows[at : at + ROWS]})),)
+            (BodyPart(msgspec.json.encode({**(head if at == 0 else {}), "rows": rows[at : at + ROWS]})),)
             for at in range(0, len(rows), ROWS)
         ]
 

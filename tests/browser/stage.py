@@ -4,7 +4,6 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,14 +14,13 @@ from podgpu.feed import Feed
 from podgpu.insight import InsightSettings, conclude, reconclude
 from podgpu.model import Cluster, of_one
 from podgpu.option.address import Address
-from podgpu.serve.answer import Response
-from podgpu.serve.events.journal import Journal
-from podgpu.serve.events.patch import changes
-from podgpu.serve.events.piece import Piece
-from podgpu.serve.load import Load
-from podgpu.serve.request import Request
-from podgpu.serve.routes import Route, under_policy
-from podgpu.serve.server import Front
+from podgpu.serve.http.gzip_parts import BodyPart
+from podgpu.serve.http.request import Request
+from podgpu.serve.http.response import Response
+from podgpu.serve.node_events import changes
+from podgpu.serve.request_handler import Load, Route
+from podgpu.serve.routes import under_policy
+from podgpu.serve.server import HttpServer
 from podgpu.views import json, rows
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.page import html_parts
@@ -65,12 +63,12 @@ class Script:
     async def changed(self, seen: Document) -> Document:
         return await self._feed.changed(seen)
 
-    async def document(self, state: Document) -> Sequence[Piece]:
-        return (Piece(msgspec.json.encode(state)),)
+    async def document(self, state: Document) -> Sequence[BodyPart]:
+        return (BodyPart(msgspec.json.encode(state)),)
 
-    async def change(self, before: Document, after: Document) -> Sequence[Sequence[Piece]]:
+    async def change(self, before: Document, after: Document) -> Sequence[Sequence[BodyPart]]:
         change = _rows(before, after) if "nodes" in after else changes(before, after)
-        return ((Piece(msgspec.json.encode(change)),),)
+        return ((BodyPart(msgspec.json.encode(change)),),)
 
     def forget(self) -> None:
         pass
@@ -97,7 +95,7 @@ def _rows(before: Document, after: Document) -> Document:
 class _Tables:
     dialects: Sequence[str] = ["native"]
 
-    def __init__(self, script: Script, _load: Load) -> None:
+    def __init__(self, script: Script) -> None:
         self._script = script
 
     def table(self, _dialect: str) -> Mapping[str, Route]:
@@ -127,7 +125,7 @@ class _Tables:
 @asynccontextmanager
 async def staged(script: Script) -> AsyncIterator[str]:
     """Serve the page, and give its address."""
-    front = Front(partial(_Tables, script), Journal(script, 1000), max_requests=40, max_connections=300)  # type: ignore[arg-type]
+    front = HttpServer(_Tables(script), script, Load(40), max_connections=300, max_streams=1000)
     await front.start([Address("127.0.0.1", 0)])
     try:
         yield f"http://127.0.0.1:{front.ports[0]}/"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.serve.static.assets import assets
+from podgpu.serve.assets import assets
 
 WEB = Path(__file__).parents[2] / "src" / "podgpu" / "web"
 SCRIPTS = sorted(WEB.glob("*.js"))
@@ -28,9 +28,12 @@ def test_no_script_makes_markup_of_text_or_asks_another_server(path: Path) -> No
 
 
 def test_the_whole_page_is_small() -> None:
-    packed = {path: len(asset.packed) for path, asset in assets().items()}
+    packed = {path: len(asset.gzipped.body) for path, asset in assets().items()}
     assert sum(packed.values()) < MOST_BYTES / 2, packed
-    assert all(zlib.decompress(one.packed, 16 + zlib.MAX_WBITS) == one.plain for one in assets().values())
+    assert all(
+        zlib.decompress(asset.gzipped.body, 16 + zlib.MAX_WBITS) == asset.plain.body
+        for asset in assets().values()
+    )
 
 
 def test_every_module_that_is_imported_is_served() -> None:

@@ -24,7 +24,7 @@ from podgpu.cluster.store.survey import StoreDiscovery
 from podgpu.config.precedence import load
 from podgpu.option.address import Address
 from podgpu.serve.cluster.server import ClusterServer
-from podgpu.serve.server import Server
+from podgpu.serve.server import NodeServer
 from podgpu.supervise import end
 from tests.cluster.store.stub import StubStore, matrix, serving, vector
 from tests.fuzz.mutation import NUMBERS, OTHERS, TEXTS
@@ -71,7 +71,7 @@ async def good_agent(name: str) -> AsyncIterator[str]:
     """A real agent over a simulated node."""
     agent = open_agent(load({"source": ["simulator"], "interval": ["100ms"], "node_name": [name]}, {}))
     assert isinstance(agent, Agent)
-    server = Server(
+    server = NodeServer(
         agent,
         series_limit=20_000,
         max_requests=10,

@@ -31,7 +31,7 @@ from podgpu.kube.api.kubeconfig import account
 from podgpu.model import Snapshot
 from podgpu.model.document import decode
 from podgpu.serve.guard import web_config
-from podgpu.serve.menu import NATIVE_ALONE
+from podgpu.serve.page_registry import NATIVE_ALONE
 from podgpu.sources.replay.recording import MAGIC, Player, Recording, frame
 from podgpu.views import exposition
 from podgpu.views.cluster import json as cluster_json

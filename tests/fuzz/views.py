@@ -20,7 +20,7 @@ from podgpu.insight import InsightSettings, reconclude
 from podgpu.insight.idle import idle_pods
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, ClusterNode, Prices, Snapshot
-from podgpu.serve.cluster.subject import ClusterSubject
+from podgpu.serve.cluster.events import ClusterChanges
 from podgpu.views import exposition, page
 from podgpu.views import json as node_json
 from podgpu.views.cluster import inspect, json
@@ -134,7 +134,7 @@ async def _served(cluster: Cluster) -> None:
         await view.update(cluster, packing=False)
         for form in Format:
             await view.body(form, gzipped=False)
-    await ClusterSubject(_Feed(cluster)).document(cluster)
+    await ClusterChanges(_Feed(cluster)).document(cluster)
 
 
 def show_node(snapshot: Snapshot) -> None:

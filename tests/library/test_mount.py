@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from podgpu import library
 from podgpu.assembly.server import open_pages
 from podgpu.option.address import Address
-from podgpu.serve.server import Server
+from podgpu.serve.server import NodeServer
 from tests.serve.rig import Answer, fetch
 
 OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
@@ -33,14 +33,14 @@ async def mounted(node: library.Node, prefix: str = "") -> AsyncIterator[Client]
 
 
 @asynccontextmanager
-async def served(node: library.Node) -> AsyncIterator[Server]:
-    server = Server(
+async def served(node: library.Node) -> AsyncIterator[NodeServer]:
+    server = NodeServer(
         node,
         series_limit=20_000,
         max_requests=40,
         max_connections=9,
         max_streams=9,
-        menu=open_pages(node.config),
+        registry=open_pages(node.config),
     )
     await server.start([Address("127.0.0.1", 0)])
     try:
@@ -68,7 +68,7 @@ def same(one: Answer, other: Answer) -> bool:
 
 
 @asynccontextmanager
-async def both(prefix: str = "") -> AsyncIterator[tuple[library.Node, Client, Server]]:
+async def both(prefix: str = "") -> AsyncIterator[tuple[library.Node, Client, NodeServer]]:
     async with (
         library.Node(source="simulator", interval=STILL) as node,
         mounted(node, prefix) as client,

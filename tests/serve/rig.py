@@ -10,9 +10,9 @@ from typing import Any
 from podgpu.catalog.row import Kind, Worth
 from podgpu.model import Card, Gpu, PartStatus, Reading, Snapshot
 from podgpu.option.address import Address
-from podgpu.serve.limits import Limits
-from podgpu.serve.menu import NATIVE_ALONE, DocumentView, Menu, MetricsView
-from podgpu.serve.server import Front, Server
+from podgpu.serve.http.limits import Limits
+from podgpu.serve.page_registry import NATIVE_ALONE, DocumentView, MetricsView, PageRegistry
+from podgpu.serve.server import HttpServer, NodeServer
 from podgpu.views.dialects import PREFIX
 from podgpu.views.series import Family, Labels
 
@@ -89,15 +89,15 @@ async def serving(
     *addresses: Address,
     dialects: Mapping[str, MetricsView] | None = None,
     documents: Mapping[str, DocumentView] | None = None,
-    menu: Menu | None = None,
+    registry: PageRegistry | None = None,
     limits: Limits | None = None,
     probe_address: Address | None = None,
     **caps: Any,
-) -> AsyncIterator[Server]:
+) -> AsyncIterator[NodeServer]:
     caps = {"series_limit": 10**6, "max_requests": 40, "max_connections": 300, "max_streams": 50, **caps}
     pages = {PREFIX + name: view for name, view in (dialects or {}).items()}
-    menu = menu or Menu({**NATIVE_ALONE.pages, **pages}, documents or {})
-    server = Server(node, menu=menu, limits=limits or Limits(), **caps)
+    registry = registry or PageRegistry({**NATIVE_ALONE.pages, **pages}, documents or {})
+    server = NodeServer(node, registry=registry, limits=limits or Limits(), **caps)
     await server.start(addresses or [Address("127.0.0.1", 0)], probe_address)
     try:
         yield server
@@ -154,7 +154,7 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(server: Front, port: int | None = None, **options: Any) -> AsyncIterator[Client]:
+async def connected(server: HttpServer, port: int | None = None, **options: Any) -> AsyncIterator[Client]:
     async with asyncio.timeout(PATIENCE):
         reader, writer = await asyncio.open_connection("127.0.0.1", port or server.ports[0], **options)
     try:
@@ -163,12 +163,12 @@ async def connected(server: Front, port: int | None = None, **options: Any) -> A
         writer.transport.abort()
 
 
-async def fetch(server: Server, path: str, method: str = "GET", **headers: str) -> Answer:
+async def fetch(server: NodeServer, path: str, method: str = "GET", **headers: str) -> Answer:
     async with connected(server) as client:
         return await client.get(path, method, **headers)
 
 
-async def freed(server: Server, path: str) -> bool:
+async def freed(server: NodeServer, path: str) -> bool:
     """Whether the path is served within a while."""
     for _ in range(500):
         if (await fetch(server, path)).status == 200:

@@ -7,11 +7,11 @@ import pytest
 
 from podgpu.config import Config
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.load import Load
-from podgpu.serve.menu import menu
-from podgpu.serve.pages import Pages
-from podgpu.serve.request import Request
-from podgpu.serve.routes import Routes
+from podgpu.serve.http.request import Request
+from podgpu.serve.page_registry import register_pages
+from podgpu.serve.pages import NodePages
+from podgpu.serve.request_handler import Load
+from podgpu.serve.routes import NodeRoutes
 from tests.serve.rig import StubNode, broken, connected, fetch, serving
 
 PAGES = ("/", "/metrics", "/metrics/native", "/api/v1/snapshot", "/-/healthy", "/-/ready")
@@ -35,7 +35,7 @@ async def test_metrics_are_openmetrics_when_asked_for() -> None:
 async def test_pages_of_other_systems_are_text_whatever_is_asked_for() -> None:
     """Their counters have no type in OpenMetrics, since their names do not end in _total."""
     asked = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"}
-    pages = {"dcgm": menu(Config().of).pages["/metrics/dcgm"]}
+    pages = {"dcgm": register_pages(Config().of).pages["/metrics/dcgm"]}
     async with serving(StubNode(), dialects=pages) as server:
         theirs = await fetch(server, "/metrics/dcgm", **asked)
         own = await fetch(server, "/metrics", **asked)
@@ -208,7 +208,7 @@ async def test_release_says_when_the_sampler_is_stuck() -> None:
 async def test_only_this_machine_may_release(peer: str, status: int) -> None:
     # A peer elsewhere is not to be had on loopback, so the request is made by hand.
     node = StubNode()
-    release = Routes(node, Pages(1000), Load(1)).table("native")["/-/release"]
+    release = NodeRoutes(node, NodePages(1000), Load(1)).table("native")["/-/release"]
     answer = await release.run(Request("POST", "/-/release", {}, {}, peer))
     assert answer.status == status
     assert bool(node.released) is (status == 200)

@@ -17,7 +17,7 @@ async def asked(path: str, **flags: list[str]) -> Answer:
     node = StubNode()
     card = replace(BUSY, readings=(*BUSY.readings, Reading("compute_mode", 0.0)))
     node.current = replace(SNAPSHOT, cards=(card,))
-    async with serving(node, menu=open_pages(load(flags, {}))) as server:
+    async with serving(node, registry=open_pages(load(flags, {}))) as server:
         return await fetch(server, path)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from podgpu.errors import UserError
 from podgpu.option.address import Address
-from podgpu.serve.limits import Limits
+from podgpu.serve.http.limits import Limits
 from tests.serve.rig import (
     BIG,
     PATIENCE,

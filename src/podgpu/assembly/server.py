@@ -11,10 +11,10 @@ from podgpu.errors import UserError
 from podgpu.kube import reviews
 from podgpu.kube.api import Api, ApiFault
 from podgpu.kube.reviews import User
-from podgpu.serve.cluster.menu import ClusterMenu, cluster_menu
+from podgpu.serve.cluster.page_registry import ClusterPageRegistry, register_cluster_pages
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.guard.tokens import Unavailable
-from podgpu.serve.menu import Menu, menu
+from podgpu.serve.guard.tokens import ReviewUnavailable
+from podgpu.serve.page_registry import PageRegistry, register_pages
 from podgpu.views.series_filter import SeriesFilter
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ TIMEOUT_SECONDS = 5.0  # less than a scrape waits
 def open_guard(config: Config) -> Guard:
     """Read the web configuration file, and find the API server if tokens are to be checked. Raises UserError."""
     guard = Guard(config.web_config_file, _token_reviewer(config), config.web_allowed_hosts)
-    if guard.asks_for_secrets and guard.context is None:
+    if guard.needs_credentials and guard.context is None:
         log.warning("passwords and tokens travel unencrypted; set tls_server_config in --web.config.file")
     return guard
 
@@ -48,12 +48,12 @@ class TokenReviewer:
         self._timeout = timeout
         self._audiences = audiences
 
-    async def holder(self, token: str) -> User | None:
+    async def authenticate(self, token: str) -> User | None:
         return await self._answered(reviews.holder(self._api, token, self._audiences), token)
 
-    async def may(self, holder: object, token: str, verb: str, path: str) -> bool:
-        return isinstance(holder, User) and await self._answered(
-            reviews.may(self._api, holder, verb, path), token
+    async def authorize(self, user: object, token: str, verb: str, path: str) -> bool:
+        return isinstance(user, User) and await self._answered(
+            reviews.may(self._api, user, verb, path), token
         )
 
     async def close(self) -> None:
@@ -69,16 +69,16 @@ class TokenReviewer:
             fault = error
         detail = "" if token in fault.detail else fault.detail
         log.warning("a token cannot be checked", reason=fault.reason, status=fault.status, detail=detail)
-        raise Unavailable
+        raise ReviewUnavailable
 
 
-def open_pages(config: Config) -> Menu:
+def open_pages(config: Config) -> PageRegistry:
     """List all pages and documents, set up according to the configuration."""
-    return menu(config.of, _choice(config))
+    return register_pages(config.of, _choice(config))
 
 
-def open_cluster_pages(config: Config) -> ClusterMenu:
-    return cluster_menu(config.of, config.series_limit, _choice(config))
+def open_cluster_pages(config: Config) -> ClusterPageRegistry:
+    return register_cluster_pages(config.of, config.series_limit, _choice(config))
 
 
 def _choice(config: Config) -> SeriesFilter:

@@ -24,7 +24,7 @@ from podgpu.cli._process import (
 from podgpu.config import Config
 from podgpu.option.address import Address
 from podgpu.serve.routes import RELEASE_SECONDS
-from podgpu.serve.server import Server
+from podgpu.serve.server import NodeServer
 from podgpu.views.dialects._dcgm.counters import unavailable
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 
@@ -43,13 +43,13 @@ async def _serve(config: Config, greet: Greeting, at_exit: ExitStack) -> int:
     agent = open_agent(config)
     if isinstance(agent, Agent) and (push := open_push(config, agent)):
         agent.attach(push)
-    server = Server(
+    server = NodeServer(
         agent,
         series_limit=config.series_limit,
         max_requests=config.web_max_requests,
         max_connections=config.web_max_connections,
         max_streams=config.web_max_streams,
-        menu=open_pages(config),
+        registry=open_pages(config),
         guard=open_guard(config),
         supervisor=agent.supervisor,
     )
@@ -90,7 +90,7 @@ def _announce_missing_kubelet(config: Config) -> None:
     log.info(message, path=str(config.path_kubelet))
 
 
-async def _stop(server: Server, agent: Agent | Playback, loop: asyncio.Task[None]) -> None:
+async def _stop(server: NodeServer, agent: Agent | Playback, loop: asyncio.Task[None]) -> None:
     loop.cancel()
     await within(SERVER_SECONDS, server.stop(), "server")
     await within(READER_SECONDS, agent.close(), "source")

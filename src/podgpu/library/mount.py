@@ -7,10 +7,10 @@ from podgpu.assembly.server import open_pages
 from podgpu.library.node import Node
 from podgpu.library.record import GpuMetric, as_document
 from podgpu.option.address import NATIVE
-from podgpu.serve.load import Load
-from podgpu.serve.pages import Pages
-from podgpu.serve.request import Request
-from podgpu.serve.routes import Route, Routes
+from podgpu.serve.http.request import Request
+from podgpu.serve.pages import NodePages
+from podgpu.serve.request_handler import Load, Route
+from podgpu.serve.routes import NodeRoutes
 
 if TYPE_CHECKING:  # only for users who have an aiohttp application
     from aiohttp import web
@@ -48,8 +48,8 @@ def routes(node: Node, *, prefix: str = "") -> "list[web.RouteDef]":
     from aiohttp import web
 
     config = node.config
-    pages = Pages(config.series_limit, open_pages(config))
-    found = Routes(node, pages, Load(config.web_max_requests)).pages(NATIVE)
+    pages = NodePages(config.series_limit, open_pages(config))
+    found = NodeRoutes(node, pages, Load(config.web_max_requests)).pages(NATIVE)
     # Take every method, so that a wrong one gets the answer of podgpu's own server.
     return [web.route("*", prefix.rstrip("/") + path, _handler(route)) for path, route in found.items()]
 

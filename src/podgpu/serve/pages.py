@@ -1,4 +1,4 @@
-"""Pages, each rendered at most once for a snapshot, when it is first asked for."""
+"""The pages of a node, each rendered at most once for a snapshot, when it is first asked for."""
 
 import gzip
 from collections import Counter
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from podgpu import log
 from podgpu.model import Snapshot, of_one
-from podgpu.serve.menu import NATIVE_ALONE, Menu
+from podgpu.serve.page_registry import NATIVE_ALONE, PageRegistry
 from podgpu.views import exposition, json, page, rows, series_filter
 from podgpu.views.cluster.slim import slim as slimmed
 from podgpu.views.dialects import Answers
@@ -17,20 +17,25 @@ from podgpu.views.series import Family
 from podgpu.views.series_filter import FamilyQuery
 
 _FASTEST = 1
-PACKED_EACH_TIME = 64 * 1024  # bytes; takes about a millisecond
-KEPT_PACKED = 8
+# Bytes of a document's answer that are compressed for each request: it takes about a millisecond.
+COMPRESSED_EACH_TIME = 64 * 1024
+KEPT_COMPRESSED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RenderedPage:
+    """`more` follows the body. `mark` names the content where the body's hash does not."""
+
     body: bytes
     content_type: str
     gzipped: bool = False
+    more: Sequence[bytes] = ()
+    mark: str = ""
 
     @property
     def etag(self) -> str:
         """Name these very bytes. They keep their hash, so it is computed once; another process has other names."""
-        return f'"{hash(self.body):x}"'
+        return f'"{self.mark or format(hash(self.body), "x")}"'
 
 
 class _Key(NamedTuple):
@@ -39,118 +44,120 @@ class _Key(NamedTuple):
     gzipped: bool
 
 
-class Pages:
+class NodePages:
     """Keeps what was rendered from the newest snapshot only."""
 
-    def __init__(self, series_limit: int, menu: Menu = NATIVE_ALONE) -> None:
-        self.menu = menu
+    def __init__(self, series_limit: int, registry: PageRegistry = NATIVE_ALONE) -> None:
+        self.registry = registry
         self._series_limit = series_limit
         self._dropped: Counter[str] = Counter()
         self._cut: set[str] = set()
         self._snapshot: Snapshot | None = None
-        self._pages: dict[_Key, Page] = {}
+        self._pages: dict[_Key, RenderedPage] = {}
         self._families: dict[str, Sequence[Family]] = {}
         self._answers: dict[str, Answers] = {}
-        self._gzipped: dict[bytes, Page] = {}
+        self._compressed: dict[bytes, RenderedPage] = {}
 
-    def metrics(self, snapshot: Snapshot, path: str, form: Format, *, gzipped: bool) -> Page:
-        def render() -> Page:
-            return Page(exposition.render(self._fitted(snapshot, path), form), form.value)
+    def metrics(self, snapshot: Snapshot, path: str, form: Format, *, gzipped: bool) -> RenderedPage:
+        def body() -> bytes:
+            return exposition.render(self._fitted(snapshot, path), form)
 
-        return self._page(snapshot, _Key(path, form, gzipped), render)
+        return self._page(snapshot, _Key(path, form, gzipped), body, form.value)
 
-    def some(self, snapshot: Snapshot, path: str, asked: FamilyQuery, form: Format, *, gzipped: bool) -> Page:
+    def some(
+        self, snapshot: Snapshot, path: str, asked: FamilyQuery, form: Format, *, gzipped: bool
+    ) -> RenderedPage:
         """Render what a client asks for, for this request alone, also what the page leaves out."""
         self._turn_to(snapshot)
         key = f"whole {path}"
         if key not in self._families:
-            view = self.menu.whole.get(path) or self.menu.pages[path]
+            view = self.registry.whole.get(path) or self.registry.pages[path]
             self._families[key] = view(snapshot, dict(self._dropped))
-        found = [one for one in self._families[key] if asked.matches(one)]
-        plain = Page(exposition.render(series_filter.fit(found, self._series_limit)[0], form), form.value)
-        return _gzip(plain) if gzipped else plain
+        found = [family for family in self._families[key] if asked.matches(family)]
+        plain = RenderedPage(
+            exposition.render(series_filter.fit(found, self._series_limit)[0], form), form.value
+        )
+        return compressed(plain) if gzipped else plain
 
-    def document(self, snapshot: Snapshot, path: str, query: Mapping[str, str], *, gzipped: bool) -> Page:
-        """Find it among what is ready. A part of a document may be too large to be packed for this request alone."""
+    def document(
+        self, snapshot: Snapshot, path: str, query: Mapping[str, str], *, gzipped: bool
+    ) -> RenderedPage:
+        """Find it among what is ready. Large answers are kept compressed: those of whole documents come again."""
         self._turn_to(snapshot)
         if path not in self._answers:
-            self._answers[path] = self.menu.documents[path](snapshot)
-        plain = Page(self._answers[path](query), "application/json")
-        return self._packed(plain) if gzipped else plain
+            self._answers[path] = self.registry.documents[path](snapshot)
+        plain = RenderedPage(self._answers[path](query), "application/json")
+        if not gzipped:
+            return plain
+        if len(plain.body) <= COMPRESSED_EACH_TIME:
+            return compressed(plain)
+        if plain.body not in self._compressed and len(self._compressed) < KEPT_COMPRESSED:
+            self._compressed[plain.body] = compressed(plain)
+        return self._compressed.get(plain.body, plain)
 
-    def json(self, snapshot: Snapshot, *, slim: bool = False, gzipped: bool) -> Page:
-        def render() -> Page:
-            return Page(json.encode(slimmed(snapshot) if slim else snapshot), "application/json")
+    def json(self, snapshot: Snapshot, *, slim: bool = False, gzipped: bool) -> RenderedPage:
+        def body() -> bytes:
+            return json.encode(slimmed(snapshot) if slim else snapshot)
 
-        return self._page(snapshot, _Key("slim" if slim else "json", None, gzipped), render)
+        return self._page(snapshot, _Key("slim" if slim else "json", None, gzipped), body, "application/json")
 
-    def rows(self, snapshot: Snapshot, by: str, *, gzipped: bool) -> Page:
-        def render() -> Page:
-            return Page(rows.document(of_one(snapshot), by), "application/json")
+    def rows(self, snapshot: Snapshot, by: str, *, gzipped: bool) -> RenderedPage:
+        def body() -> bytes:
+            return rows.document(of_one(snapshot), by)
 
-        return self._page(snapshot, _Key(f"rows {by}", None, gzipped), render)
+        return self._page(snapshot, _Key(f"rows {by}", None, gzipped), body, "application/json")
 
-    def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool) -> Page:
-        def render() -> Page:
-            return Page(page.html(snapshot, age_seconds), "text/html; charset=utf-8")
+    def html(self, snapshot: Snapshot, age_seconds: int, *, gzipped: bool) -> RenderedPage:
+        def body() -> bytes:
+            return page.html(snapshot, age_seconds)
 
-        return self._page(snapshot, _Key("html", age_seconds, gzipped), render)
+        return self._page(snapshot, _Key("html", age_seconds, gzipped), body, "text/html; charset=utf-8")
 
-    def _page(self, snapshot: Snapshot, key: _Key, render: Callable[[], Page]) -> Page:
+    def _page(
+        self, snapshot: Snapshot, key: _Key, body: Callable[[], bytes], content_type: str
+    ) -> RenderedPage:
         self._turn_to(snapshot)
         if key not in self._pages:
-            self._forget_older(key)
+            if isinstance(
+                key.variant, int
+            ):  # a status page shows its age, so there is another one every second
+                self._pages = {
+                    kept: page
+                    for kept, page in self._pages.items()
+                    if kept.kind != key.kind or kept.variant == key.variant
+                }
             if key.gzipped:
-                self._pages[key] = _gzip(self._page(snapshot, key._replace(gzipped=False), render))
+                plain = self._page(snapshot, key._replace(gzipped=False), body, content_type)
+                self._pages[key] = compressed(plain)
             else:
-                self._pages[key] = render()
+                self._pages[key] = RenderedPage(body(), content_type)
         return self._pages[key]
-
-    def _packed(self, plain: Page) -> Page:
-        """Keep the packed form of large bodies: those of whole documents come again, the same object each time."""
-        if len(plain.body) <= PACKED_EACH_TIME:
-            return _gzip(plain)
-        if plain.body not in self._gzipped and len(self._gzipped) < KEPT_PACKED:
-            self._gzipped[plain.body] = _gzip(plain)
-        return self._gzipped.get(plain.body, plain)
 
     def _turn_to(self, snapshot: Snapshot) -> None:
         # Held here, the old snapshot cannot give its identity to a new one.
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
-            self._pages.clear()
-            self._families.clear()
-            self._answers.clear()
-            self._gzipped.clear()
-
-    def _forget_older(self, key: _Key) -> None:
-        """Keep one status page: it shows its age, so there is another one every second."""
-        if isinstance(key.variant, int):
-            for other in [one for one in self._pages if one.kind == key.kind and one.variant != key.variant]:
-                del self._pages[other]
+            for kept in (self._pages, self._families, self._answers, self._compressed):
+                kept.clear()
 
     def _fitted(self, snapshot: Snapshot, path: str) -> Sequence[Family]:
-        """Cut a page's families to the budget. The native page of the next snapshot says how much was cut."""
+        """Cut a page's families to the limit. The native page of the next snapshot says how much was cut."""
         if path not in self._families:
-            families = self.menu.pages[path](snapshot, dict(self._dropped))
+            families = self.registry.pages[path](snapshot, dict(self._dropped))
             self._families[path], dropped = series_filter.fit(families, self._series_limit)
-            if dropped:
-                self._count(path, dropped)
+            self._dropped.update(dropped)
+            # Few dialects have room for a word about it, so the first cut of each page is logged.
+            if dropped and path not in self._cut:
+                self._cut.add(path)
+                log.warning(
+                    "series left out: the page outgrew --series.limit",
+                    page=path,
+                    limit=self._series_limit,
+                    families=len(dropped),
+                    series=sum(dropped.values()),
+                )
         return self._families[path]
 
-    def _count(self, path: str, dropped: Mapping[str, int]) -> None:
-        """Few dialects have room for a word about it, so the first cut of each page is logged."""
-        self._dropped.update(dropped)
-        if path not in self._cut:
-            self._cut.add(path)
-            log.warning(
-                "series left out: the page outgrew --series.limit",
-                page=path,
-                limit=self._series_limit,
-                families=len(dropped),
-                series=sum(dropped.values()),
-            )
 
-
-def _gzip(plain: Page) -> Page:
-    return Page(gzip.compress(plain.body, _FASTEST, mtime=0), plain.content_type, gzipped=True)
+def compressed(plain: RenderedPage) -> RenderedPage:
+    return RenderedPage(gzip.compress(plain.body, _FASTEST, mtime=0), plain.content_type, gzipped=True)

@@ -1,21 +1,21 @@
-"""What each path answers."""
+"""What each path of a node's server answers."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from ipaddress import IPv6Address, ip_address
+from typing import Protocol
 
 import msgspec
 
 from podgpu.errors import UserError
-from podgpu.serve import answer
-from podgpu.serve.answer import Response
-from podgpu.serve.guard.hosts import Hosts
-from podgpu.serve.load import Load
-from podgpu.serve.menu import asked, form_of
-from podgpu.serve.node import Node
-from podgpu.serve.pages import Page, Pages
-from podgpu.serve.request import Request
+from podgpu.model import Snapshot
+from podgpu.serve.guard.guard import Hosts
+from podgpu.serve.http.request import Request
+from podgpu.serve.http.response import TEXT, Response, busy_response, text_response
+from podgpu.serve.page_registry import asked, form_of
+from podgpu.serve.pages import NodePages, RenderedPage
+from podgpu.serve.request_handler import Handler, Load, Route
 from podgpu.views.dialects import PREFIX, UnreadableError
 from podgpu.views.negotiate import gzip_accepted
 from podgpu.views.page import POLICY
@@ -24,71 +24,56 @@ from podgpu.views.rows import KINDS
 RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
 
-_READ = ("GET", "HEAD")
 # What an address for probes and scrapes answers.
 PROBED = ("/healthz", "/-/healthy", "/-/ready", "/metrics")
 
-Handler = Callable[[Request], Response | Awaitable[Response]]
+
+class NodeFeed(Protocol):
+    """What the server needs of the agent."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the first attempt to read the node is over, whatever it found."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest one published: the same object until there is a newer one."""
+
+    async def changed(self, seen: Snapshot) -> Snapshot:
+        """Wait until a newer snapshot than that is published, and return it."""
+
+    async def release(self, seconds: float) -> bool:
+        """Let go of the driver for that long. True when the sampler is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A `vital` route is answered however many pages are being served: probes must not fail under load.
-
-    An `open` route is answered to everybody: the kubelet's probes carry no credentials. `refused` is what a wrong
-    method is told, instead of the right ones. A route that `waits` asks others before it answers, and has places of
-    its own.
-    """
-
-    handler: Handler
-    methods: tuple[str, ...] = _READ
-    vital: bool = False
-    open: bool = False
-    refused: str = ""
-    waits: bool = False
-
-    def refusal(self, method: str) -> Response | None:
-        if method in self.methods:
-            return None
-        said = self.refused or f"use {' or '.join(self.methods)}"
-        return answer.text(405, said, {"Allow": ", ".join(self.methods)})
-
-    async def run(self, request: Request) -> Response:
-        response = self.handler(request)
-        return response if isinstance(response, Response) else await response
-
-
-class Routes:
-    def __init__(self, node: Node, pages: Pages, load: Load, hosts: Hosts | None = None) -> None:
-        self._node = node
+class NodeRoutes:
+    def __init__(self, feed: NodeFeed, pages: NodePages, load: Load, hosts: Hosts | None = None) -> None:
+        self._feed = feed
         self._pages = pages
         self._load = load
         self._hosts = hosts or Hosts()
 
     @property
     def dialects(self) -> list[str]:
-        return self._pages.menu.dialects
+        return self._pages.registry.dialects
 
     def table(self, dialect: str) -> Mapping[str, Route]:
-        """List the paths of an address whose `/metrics` speaks the dialect."""
         return {
             **self.pages(dialect),
             "/": Route(self._status),
-            "/health": Route(self._health_of_dcgm, vital=True, open=True),
-            "/healthz": Route(self._alive, vital=True, open=True),
-            "/-/healthy": Route(self._healthy, vital=True, open=True),
-            "/-/ready": Route(self._ready, vital=True, open=True),
+            "/health": Route(_health_of_dcgm, vital=True, open=True),
+            **probes(self._load, lambda: self._feed.ready, "the node has not been read yet"),
             "/-/release": Route(self._release, ("POST",), vital=True),
         }
 
     def pages(self, dialect: str) -> Mapping[str, Route]:
         """List the pages about the node, which any application could serve."""
-        menu = self._pages.menu
-        dialects = {path: Route(self._metrics(path)) for path in menu.pages}
+        registry = self._pages.registry
+        dialects = {path: Route(self._metrics(path)) for path in registry.pages}
         # A document has no HEAD: those that had one before podgpu had none either, and said so in these words.
         dialects |= {
             path: Route(self._document(path), ("GET",), refused="method not allowed")
-            for path in menu.documents
+            for path in registry.documents
         }
         return {
             **dialects,
@@ -103,91 +88,87 @@ class Routes:
             try:
                 wanted = asked(request)
             except UserError as error:
-                return answer.text(400, str(error))
+                return text_response(400, str(error))
             if wanted is None:
-                page = self._pages.metrics(self._node.snapshot, path, form, gzipped=gzipped)
+                page = self._pages.metrics(self._feed.snapshot, path, form, gzipped=gzipped)
             else:
-                page = self._pages.some(self._node.snapshot, path, wanted, form, gzipped=gzipped)
-            return answered(page, request)
+                page = self._pages.some(self._feed.snapshot, path, wanted, form, gzipped=gzipped)
+            return page_response(page, request)
 
         return metrics
 
     def _document(self, path: str) -> Handler:
         def document(request: Request) -> Response:
-            snapshot, gzipped = self._node.snapshot, wants_gzip(request)
+            snapshot, gzipped = self._feed.snapshot, wants_gzip(request)
             try:
-                return answered(self._pages.document(snapshot, path, request.query, gzipped=gzipped), request)
+                page = self._pages.document(snapshot, path, request.query, gzipped=gzipped)
             except UnreadableError:
-                return answer.text(500, "internal server error")
+                return text_response(500, "internal server error")
+            return page_response(page, request)
 
         return document
 
     def _status(self, request: Request) -> Response:
-        snapshot = self._node.snapshot
+        snapshot = self._feed.snapshot
         age = max(0, int(time.time() - snapshot.taken_at))
-        return under_policy(answered(self._pages.html(snapshot, age, gzipped=wants_gzip(request)), request))
+        page = self._pages.html(snapshot, age, gzipped=wants_gzip(request))
+        return under_policy(page_response(page, request))
 
     def _snapshot(self, request: Request) -> Response:
         form = request.query.get("form", "full")
         if form not in ("full", "slim"):
-            return answer.text(400, "form must be full or slim")
-        snapshot, gzipped = self._node.snapshot, wants_gzip(request)
-        return answered(self._pages.json(snapshot, slim=form == "slim", gzipped=gzipped), request)
+            return text_response(400, "form must be full or slim")
+        page = self._pages.json(self._feed.snapshot, slim=form == "slim", gzipped=wants_gzip(request))
+        return page_response(page, request)
 
     def _rows(self, request: Request) -> Response:
         by = rows_kind(request)
         if isinstance(by, Response):
             return by
-        return answered(self._pages.rows(self._node.snapshot, by, gzipped=wants_gzip(request)), request)
-
-    def _health_of_dcgm(self, _request: Request) -> Response:
-        """Answer as dcgm-exporter does, whose probes a manifest may still name."""
-        return Response(200, b"OK", answer.TEXT, {"X-Registry-Available": "true"})
-
-    def _alive(self, _request: Request) -> Response:
-        """What zxporter says."""
-        return answer.text(200, "OK")
-
-    def _healthy(self, _request: Request) -> Response:
-        return answer.text(200, "healthy")
-
-    def _ready(self, _request: Request) -> Response:
-        if self._load.stopping:
-            return answer.busy("stopping")
-        return (
-            answer.text(200, "ready") if self._node.ready else answer.busy("the node has not been read yet")
-        )
+        page = self._pages.rows(self._feed.snapshot, by, gzipped=wants_gzip(request))
+        return page_response(page, request)
 
     async def _release(self, request: Request) -> Response:
         if not (_from_this_machine(request) and self._hosts.may_change(request.headers)):
-            return answer.text(403, "only a program on this node may release the driver; use 127.0.0.1")
-        seconds = _release_seconds(request.query.get("seconds", str(RELEASE_SECONDS)))
+            return text_response(403, "only a program on this node may release the driver; use 127.0.0.1")
+        seconds = whole_number(request.query.get("seconds", str(RELEASE_SECONDS)), MAX_RELEASE_SECONDS)
         if seconds is None:
-            return answer.text(400, f"seconds must be a whole number from 1 to {MAX_RELEASE_SECONDS}")
-        released = await self._node.release(seconds)
+            return text_response(400, f"seconds must be a whole number from 1 to {MAX_RELEASE_SECONDS}")
+        released = await self._feed.release(seconds)
         outcome = msgspec.json.encode({"released": released, "seconds": seconds}) + b"\n"
         return Response(200 if released else 503, outcome, "application/json")
 
 
-def answered(page: Page, request: Request) -> Response:
+def probes(load: Load, is_ready: Callable[[], bool], not_ready: str) -> Mapping[str, Route]:
+    def ready(_request: Request) -> Response:
+        if load.stopping:
+            return busy_response("stopping")
+        return text_response(200, "ready") if is_ready() else busy_response(not_ready)
+
+    return {
+        # What zxporter says.
+        "/healthz": Route(lambda _: text_response(200, "OK"), vital=True, open=True),
+        "/-/healthy": Route(lambda _: text_response(200, "healthy"), vital=True, open=True),
+        "/-/ready": Route(ready, vital=True, open=True),
+    }
+
+
+def page_response(page: RenderedPage, request: Request, headers: Mapping[str, str] | None = None) -> Response:
     """Send the page, unless the client has these very bytes."""
-    headers = {"ETag": page.etag}
+    headers = {"ETag": page.etag, **(headers or {})}
     if page.gzipped:
         headers["Content-Encoding"] = "gzip"
-    if is_known(page.etag, request.headers.get("if-none-match", "")):
+    held = request.headers.get("if-none-match", "")
+    if any(tag.strip().removeprefix("W/") in (page.etag, "*") for tag in held.split(",")):
         return Response(304, b"", page.content_type, headers)
-    return Response(200, page.body, page.content_type, headers)
+    return Response(200, page.body, page.content_type, headers, page.more)
 
 
 def rows_kind(request: Request) -> str | Response:
-    """Which rows are asked for; or what to answer if there are no such rows."""
+    """Return which rows are asked for; or the response if there are no such rows."""
     by = request.query.get("by", "pods")
     wanted = f"write /api/v1/rows?by= with one of: {', '.join(KINDS)}"
-    return by if by in KINDS else answer.text(400, wanted)
-
-
-def is_known(etag: str, held: str) -> bool:
-    return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in held.split(","))
+    return by if by in KINDS else text_response(400, wanted)
 
 
 def wants_gzip(request: Request) -> bool:
@@ -199,6 +180,18 @@ def under_policy(response: Response) -> Response:
     return replace(response, headers={**response.headers, "Content-Security-Policy": POLICY})
 
 
+def whole_number(text: str, most: int) -> int | None:
+    """Return a number from 1 to `most`; None if the text is none."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))):
+        return None
+    return int(text) if 1 <= int(text) <= most else None
+
+
+def _health_of_dcgm(_request: Request) -> Response:
+    """Answer as dcgm-exporter does, whose probes a manifest may still name."""
+    return Response(200, b"OK", TEXT, {"X-Registry-Available": "true"})
+
+
 def _from_this_machine(request: Request) -> bool:
     if request.remote is None:
         return False
@@ -206,9 +199,3 @@ def _from_this_machine(request: Request) -> bool:
     if isinstance(peer, IPv6Address) and peer.ipv4_mapped is not None:
         return peer.ipv4_mapped.is_loopback
     return peer.is_loopback
-
-
-def _release_seconds(text: str) -> int | None:
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_RELEASE_SECONDS))):
-        return None
-    return int(text) if 1 <= int(text) <= MAX_RELEASE_SECONDS else None

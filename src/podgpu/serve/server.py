@@ -1,57 +1,49 @@
-"""The HTTP server: several addresses, one set of pages, one set of caps; and an address for probes with its own."""
+"""The server: several addresses, one set of pages, one set of caps; and an address for probes with its own."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Protocol
 
 from podgpu.errors import UserError
 from podgpu.option.address import Address
-from podgpu.serve import listen
-from podgpu.serve.connection import Connection
-from podgpu.serve.crowd import Crowd
-from podgpu.serve.desk import Desk
-from podgpu.serve.entry.hall import Hall
-from podgpu.serve.events import route as event_route
-from podgpu.serve.events.journal import Journal
-from podgpu.serve.events.subject import NodeSubject
+from podgpu.serve import assets, event_stream
+from podgpu.serve.event_stream import ChangeSource, EventBroadcaster
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.guard.handshake import Handshake
-from podgpu.serve.limits import DEFAULT, Limits
-from podgpu.serve.load import Load
-from podgpu.serve.menu import NATIVE_ALONE, Menu
-from podgpu.serve.node import Node
-from podgpu.serve.pages import Pages
-from podgpu.serve.routes import PROBED, Route, Routes
-from podgpu.serve.static import assets
+from podgpu.serve.http import listener
+from podgpu.serve.http.limits import DEFAULT, Limits
+from podgpu.serve.http.listener import ListenerGroup
+from podgpu.serve.node_events import NodeChanges
+from podgpu.serve.page_registry import NATIVE_ALONE, PageRegistry
+from podgpu.serve.pages import NodePages
+from podgpu.serve.request_handler import Load, RequestHandler, Route
+from podgpu.serve.routes import PROBED, NodeFeed, NodeRoutes
 from podgpu.supervise import Supervisor
 
 # For requests that were sent before the stop to be read and begun.
 LAST_CALL_SECONDS = 0.05
 
 
-class Tables(Protocol):
-    """What there is to serve."""
-
+class Routes(Protocol):
     @property
-    def dialects(self) -> list[str]:
+    def dialects(self) -> Sequence[str]:
         """What an address can be given."""
 
     def table(self, dialect: str) -> Mapping[str, Route]:
         """List the paths of an address whose `/metrics` speaks the dialect."""
 
 
-class Front:
-    """Addresses, caps and the guard, before whatever is served."""
+class HttpServer:
+    """Addresses, caps and the guard, whatever is served. Events are about the `changes`."""
 
     def __init__(
         self,
-        tables: Callable[[Load], Tables],
-        journal: Journal[Any],
+        routes: Routes,
+        changes: ChangeSource[Any],
+        load: Load,
         *,
-        max_requests: int,
         max_connections: int,
+        max_streams: int,
         limits: Limits = DEFAULT,
         guard: Guard | None = None,
         supervisor: Supervisor | None = None,
@@ -59,12 +51,12 @@ class Front:
         self._supervisor = supervisor or Supervisor()
         self._limits = limits
         self._guard = guard or Guard()
-        self._load = Load(max_requests)
-        self._hall = Hall(limits, max_connections)
-        self._side_hall = Hall(limits, max_connections)
-        self._halls = (self._hall, self._side_hall)
-        self._routes = tables(self._load)
-        self._journal = journal
+        self._load = load
+        self._listeners = ListenerGroup(limits, max_connections)
+        self._probe_listeners = ListenerGroup(limits, max_connections)
+        self._groups = (self._listeners, self._probe_listeners)
+        self._routes = routes
+        self._events = EventBroadcaster(changes, max_streams, self._supervisor)
         self._files = assets.routes()
         self._sweeper: asyncio.Task[None] | None = None
         self.addresses: tuple[Address, ...] = ()
@@ -76,8 +68,8 @@ class Front:
 
     @property
     def clients(self) -> int:
-        """How many are connected, whether they have asked for anything or not."""
-        return sum(map(len, self._halls))
+        """How many are connected, whether they have sent a request or not."""
+        return sum(map(len, self._groups))
 
     @property
     def scheme(self) -> str:
@@ -92,10 +84,13 @@ class Front:
             self._check_dialect(address, "--web.listen-address")
         try:
             for address in addresses:
-                found = await self._listen(address, self._table(address.dialect), self._hall)
+                found = await self._listen(address, self._table(address.dialect), self._listeners)
                 self.addresses += (found,)
             if probe_address is not None:
-                await self._listen_for_probes(probe_address)
+                self._check_dialect(probe_address, "--web.probe-address")
+                table = self._routes.table(probe_address.dialect)
+                probed = {path: table[path] for path in PROBED}
+                self.probe_address = await self._listen(probe_address, probed, self._probe_listeners)
         except BaseException:
             await self.stop()
             raise
@@ -104,14 +99,15 @@ class Front:
     async def stop(self) -> None:
         """Accept nothing more, let requests in progress finish, then close."""
         self._load.stopping = True
-        self._journal.close()
-        for hall in self._halls:
-            hall.close()
+        self._events.close()
+        for group in self._groups:
+            group.close()
         if self.clients:
             await asyncio.sleep(LAST_CALL_SECONDS)
-            await self._load.finish(self._limits.stop_seconds)
-        for hall in self._halls:
-            hall.abort()
+            seconds = self._limits.stop_seconds
+            await asyncio.gather(*(group.connections.finish(seconds) for group in self._groups))
+        for group in self._groups:
+            group.abort()
         if self._sweeper is not None:
             self._sweeper.cancel()
         await self._guard.close()
@@ -126,59 +122,45 @@ class Front:
 
     def _table(self, dialect: str) -> Mapping[str, Route]:
         # Vital: a stream takes no place of a page, and has a cap of its own.
-        stream = Route(event_route.events(self._journal), ("GET",), vital=True)
-        return {**self._routes.table(dialect), event_route.PATH: stream, **self._files}
+        events = Route(event_stream.handler(self._events), ("GET",), vital=True)
+        return {**self._routes.table(dialect), event_stream.PATH: events, **self._files}
 
-    async def _listen_for_probes(self, address: Address) -> None:
-        self._check_dialect(address, "--web.probe-address")
-        table = self._routes.table(address.dialect)
-        few = {path: table[path] for path in PROBED}
-        self.probe_address = await self._listen(address, few, self._side_hall)
-
-    async def _listen(self, address: Address, table: Mapping[str, Route], hall: Hall) -> Address:
-        desk = Desk(table, self._load, self._guard)
-        sockets = await listen.sockets(address)
-        hall.open(sockets, partial(self._connection, desk), lambda: self._guard.context is not None)
-        return replace(address, port=sockets[0].getsockname()[1])
-
-    def _connection(self, desk: Desk, crowd: Crowd) -> asyncio.Protocol:
-        """Begin a connection by the rules of this moment: a new certificate disturbs no older connection."""
-        connection, context = Connection(desk, crowd, self._limits), self._guard.context
-        return connection if context is None else Handshake(connection, context, crowd, self._limits)
+    async def _listen(self, address: Address, table: Mapping[str, Route], group: ListenerGroup) -> Address:
+        bound = await listener.bind(address)
+        group.open(bound, RequestHandler(table, self._load, self._guard), lambda: self._guard.context)
+        return replace(address, port=bound[0].getsockname()[1])
 
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self._limits.sweep_seconds)
-            for hall in self._halls:
-                hall.sweep(loop.time())
-            if self._guard.look():
-                self._journal.dismiss()  # a request is checked, and a stream is one that never ends
+            for group in self._groups:
+                group.sweep(loop.time())
+            if self._guard.reload():
+                self._events.disconnect()  # credentials are checked by request, and a stream is one without an end
 
 
-class Server(Front):
-    """The pages of one node."""
-
+class NodeServer(HttpServer):
     def __init__(
         self,
-        agent: Node,
+        feed: NodeFeed,
         *,
         series_limit: int,
         max_requests: int,
         max_connections: int,
         max_streams: int,
         limits: Limits = DEFAULT,
-        menu: Menu = NATIVE_ALONE,
+        registry: PageRegistry = NATIVE_ALONE,
         guard: Guard | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
-        supervisor = supervisor or Supervisor()
-        pages, guard = Pages(series_limit, menu), guard or Guard()
+        pages, load, guard = NodePages(series_limit, registry), Load(max_requests), guard or Guard()
         super().__init__(
-            partial(Routes, agent, pages, hosts=guard.hosts),
-            Journal(NodeSubject(agent, pages), max_streams, supervisor),
-            max_requests=max_requests,
+            NodeRoutes(feed, pages, load, guard.hosts),
+            NodeChanges(feed, pages),
+            load,
             max_connections=max_connections,
+            max_streams=max_streams,
             limits=limits,
             guard=guard,
             supervisor=supervisor,

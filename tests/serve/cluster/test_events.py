@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from podgpu.serve.cluster import subject
+from podgpu.serve.cluster import events
 from podgpu.views.cluster.json import decode
 from tests.serve.cluster.test_server import CLUSTER, LOST, A, B, StubFeed, get, serving
-from tests.serve.events.test_events import Listener, listening
+from tests.serve.test_event_stream import Listener, listening
 
 
 def with_rows(document: Any, change: Any) -> Any:
@@ -25,11 +25,11 @@ class Rows(Listener):
         return with_rows(document, data)
 
 
-@pytest.mark.parametrize("part_bytes", [200_000, 1])
+@pytest.mark.parametrize("event_bytes", [200_000, 1])
 async def test_rows_of_nodes_that_changed_make_the_new_document(
-    part_bytes: int, monkeypatch: pytest.MonkeyPatch
+    event_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subject, "PART_BYTES", part_bytes)
+    monkeypatch.setattr(events, "EVENT_BYTES", event_bytes)
     feed = StubFeed(CLUSTER)
     newer = replace(A, state="stale", reason="timeout", detail="Read its log.")
     steps = (

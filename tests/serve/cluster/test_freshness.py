@@ -11,9 +11,9 @@ from podgpu.config import Config
 from podgpu.feed import Feed
 from podgpu.model import Cluster, Snapshot
 from podgpu.option.address import Address
-from podgpu.serve.cluster.menu import ClusterMenu, cluster_menu
+from podgpu.serve.cluster.page_registry import ClusterPageRegistry, register_cluster_pages
 from podgpu.serve.cluster.server import ClusterServer
-from podgpu.serve.cluster.views import ListView
+from podgpu.serve.cluster.views import ClusterListView
 from podgpu.supervise import Supervisor
 from tests.cluster.nodes import fresh
 from tests.serve.rig import Answer, connected
@@ -70,11 +70,11 @@ class Frail:
 
 @asynccontextmanager
 async def serving(feed: Beating, frail: Frail, supervisor: Supervisor) -> AsyncIterator[ClusterServer]:
-    menu = cluster_menu(Config().of, 20_000)
-    view = ListView(lambda node: node.name.encode(), frail, separator=b",", content_type="text/plain")
+    menu = register_cluster_pages(Config().of, 20_000)
+    view = ClusterListView(lambda node: node.name.encode(), frail, separator=b",", content_type="text/plain")
     server = ClusterServer(
         feed,
-        ClusterMenu({**menu.views, "/frail": view}),
+        ClusterPageRegistry({**menu.views, "/frail": view}),
         max_requests=10,
         max_connections=10,
         max_streams=1,

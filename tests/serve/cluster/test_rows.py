@@ -6,7 +6,7 @@ import json
 from msgspec.structs import replace
 
 from podgpu.model import Cluster
-from podgpu.serve.cluster.rows import ClusterRows
+from podgpu.serve.cluster.pages import ClusterRows
 from tests.serve.cluster.test_server import CLUSTER, StubFeed, get, serving
 
 

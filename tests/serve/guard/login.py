@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import bcrypt
 
-from podgpu.serve.server import Server
+from podgpu.serve.server import NodeServer
 from tests.serve.rig import Answer, connected
 
 
@@ -17,7 +17,7 @@ def basic(text: str) -> str:
 
 
 async def shown(
-    server: Server, authorization: str | None, path: str = "/metrics", source: str = "127.0.0.1"
+    server: NodeServer, authorization: str | None, path: str = "/metrics", source: str = "127.0.0.1"
 ) -> Answer:
     async with connected(server, local_addr=(source, 0)) as client:
         return await client.get(path, **({"Authorization": authorization} if authorization else {}))

@@ -10,8 +10,8 @@ import pytest
 
 from podgpu.errors import UserError
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.limits import Limits
-from podgpu.serve.server import Server
+from podgpu.serve.http.limits import Limits
+from podgpu.serve.server import NodeServer
 from tests.serve.guard.certificates import Authority, Pair, web_config
 from tests.serve.rig import BIG, PATIENCE, Answer, CountingDialect, StubNode, connected, serving
 
@@ -19,7 +19,7 @@ OPTIONAL = "  client_auth_type: VerifyClientCertIfGiven\n"
 REQUIRED = "  client_auth_type: RequireAndVerifyClientCert\n"
 
 
-async def page(server: Server, context: ssl.SSLContext, path: str = "/metrics") -> Answer:
+async def page(server: NodeServer, context: ssl.SSLContext, path: str = "/metrics") -> Answer:
     async with connected(server, ssl=context) as client:
         return await client.get(path)
 
@@ -258,7 +258,7 @@ async def test_a_slow_reader_is_cut_and_its_place_is_free_again(
         assert len(await slow.rest()) < full
 
 
-async def until_served(server: Server, context: ssl.SSLContext) -> None:
+async def until_served(server: NodeServer, context: ssl.SSLContext) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:
             with suppress(ConnectionError):

@@ -13,7 +13,7 @@ from podgpu.kube.api.server import ApiServer
 from podgpu.kube.reviews import ACCESS, TOKENS
 from podgpu.serve.guard import tokens
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.server import Server
+from podgpu.serve.server import NodeServer
 from tests.fakeapi.server import FakeApi
 from tests.serve.guard.login import basic, hashed, shown
 from tests.serve.rig import StubNode, serving
@@ -43,8 +43,8 @@ def cluster() -> FakeApi:
 
 
 @asynccontextmanager
-async def guarded(fake: FakeApi, patience: float = 5.0) -> AsyncIterator[Server]:
-    guard = Guard(judge=TokenReviewer(ApiServer(fake.url), patience))
+async def guarded(fake: FakeApi, patience: float = 5.0) -> AsyncIterator[NodeServer]:
+    guard = Guard(authority=TokenReviewer(ApiServer(fake.url), patience))
     async with serving(StubNode(), guard=guard) as server:
         yield server
 
@@ -161,7 +161,7 @@ async def test_strangers_cause_few_reviews_and_a_known_token_does_not_wait_for_t
         seconds = asyncio.get_running_loop().time() - began
         asked = [seen.body["spec"]["token"] for seen in fake.requests[before:] if seen.path == TOKENS]
         assert asked.count("good-token") > 2
-        most = 2 * tokens.BOUNDS.total.burst + seconds * tokens.BOUNDS.total.per_second
+        most = 2 * tokens.LIMITS.total.burst + seconds * tokens.LIMITS.total.per_second
         assert len(asked) - asked.count("good-token") <= min(most, 48 * 20 - 1)
 
 
@@ -185,7 +185,7 @@ async def test_a_token_must_be_for_one_of_the_audiences(answered: list[str] | No
     audiences = ("podgpu", "gpu.example")
     async with cluster() as fake:
         fake.reviews[TOKENS] = lambda spec: whose(spec) | {"audiences": answered}
-        guard = Guard(judge=TokenReviewer(ApiServer(fake.url), audiences=audiences))
+        guard = Guard(authority=TokenReviewer(ApiServer(fake.url), audiences=audiences))
         async with serving(StubNode(), guard=guard) as server:
             assert (await shown(server, GOOD)).status == status
     assert fake.requests[0].body["spec"] == {"token": "good-token", "audiences": list(audiences)}

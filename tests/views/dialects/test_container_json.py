@@ -27,7 +27,7 @@ from podgpu.model import (
     Workload,
 )
 from podgpu.option.address import Address
-from podgpu.serve.menu import menu
+from podgpu.serve.page_registry import register_pages
 from podgpu.sources.dcgm.options import DcgmOptions as DcgmSource
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.dialects.container_json import DIALECT
@@ -292,7 +292,7 @@ async def test_instances_share_the_uuid_of_their_card_and_report_no_utilization(
 
 async def test_it_is_served_at_its_path_and_on_a_port_of_its_own() -> None:
     place = Address("127.0.0.1", 0, "container-json")
-    documents = menu(Config().of).documents
+    documents = register_pages(Config().of).documents
     async with serving(StubNode(), place, documents=documents) as server, connected(server) as client:
         for path in ("/container/metrics?node=worker-1", "/metrics"):
             answer = await client.get(path)
@@ -318,7 +318,10 @@ async def test_what_cannot_be_read_at_all_is_an_error_as_in_zxporter(
 ) -> None:
     stub = StubNode()
     stub.current = replace(stub.current, parts=parts, cards=stub.current.cards if cards else ())
-    async with serving(stub, documents=menu(Config().of).documents) as server, connected(server) as client:
+    async with (
+        serving(stub, documents=register_pages(Config().of).documents) as server,
+        connected(server) as client,
+    ):
         answer = await client.get("/container/metrics")
         assert answer.status == status
         assert body is None or answer.text == body

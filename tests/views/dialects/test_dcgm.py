@@ -17,7 +17,7 @@ from podgpu.catalog import CATALOG
 from podgpu.config import Config
 from podgpu.config.precedence import load
 from podgpu.model import Claim, ContainerRef, Device, Gpu, Reading, Snapshot, Tenant
-from podgpu.serve.menu import menu
+from podgpu.serve.page_registry import register_pages
 from podgpu.views.dialects import dcgm, dcgm_1_x, dcgm_4_9
 from podgpu.views.dialects._dcgm.counters import unavailable
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
@@ -343,7 +343,7 @@ def test_a_field_means_the_same_rows_in_every_generation() -> None:
 
 
 def test_both_generations_are_served_at_the_same_time() -> None:
-    pages = menu(Config().of).pages
+    pages = register_pages(Config().of).pages
     assert {"/metrics/dcgm", "/metrics/dcgm-4.9", "/metrics/dcgm-1.x", "/gpu/metrics"} <= pages.keys()
     assert pages["/metrics/dcgm"](NODE, {}) == dcgm.families(NODE, DEFAULT)
     assert pages["/metrics/dcgm-4.9"](NODE, {}) == dcgm_4_9.families(NODE, DEFAULT)

@@ -21,7 +21,7 @@ class ClusterFeed(Protocol):
 
     @property
     def seconds_behind(self) -> float:
-        """How long ago it was last looked how the nodes stand."""
+        """Seconds since the states of the nodes were last updated."""
 
     async def full(self, name: str) -> Snapshot:
         """Fetch a node's snapshot with everything in it. Raises UserError."""
@@ -30,6 +30,6 @@ class ClusterFeed(Protocol):
         """Wait until a newer cluster than that is published, and return it."""
 
 
-class History(Protocol):
+class UsageHistory(Protocol):
     async def of(self, namespace: str, pod: str, seconds: int) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Fetch a pod's use over so many seconds: pairs of time and value by quantity. Raises UserError."""

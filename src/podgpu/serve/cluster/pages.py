@@ -3,20 +3,25 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
-from weakref import ReferenceType, ref
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from podgpu.model import Cluster
 from podgpu.serve.cluster.feed import ClusterFeed
-from podgpu.serve.cluster.views import MetricsView, View
+from podgpu.serve.cluster.views import ClusterMetricsView, ClusterView
+from podgpu.serve.pages import RenderedPage, compressed
+from podgpu.supervise import brief
+from podgpu.views import rows
 from podgpu.views.exposition import Format
 from podgpu.views.series_filter import FamilyQuery
 
 STALE_INTERVALS = 3  # what is older is not served
 WANTED_SECONDS = 300.0  # for so long after a request a page is kept ready
+
+T = TypeVar("T")
 
 
 class _Form(NamedTuple):
@@ -24,33 +29,25 @@ class _Form(NamedTuple):
     gzipped: bool
 
 
-class _Made(NamedTuple):
+class _LastRender(NamedTuple):
     """Of which cluster a page was last made, when, and how long that took."""
 
-    cluster: ReferenceType[Cluster]
+    cluster: weakref.ReferenceType[Cluster]
     at: float
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPage:
-    pieces: Sequence[bytes]
-    content_type: str
-    etag: str
-    gzipped: bool
-
-
-class Stale(Exception):
+class StalePage(Exception):
     """What is there is too old to be shown. The text says why."""
 
 
 class ClusterPages:
-    def __init__(self, feed: ClusterFeed, views: Mapping[str, View]) -> None:
+    def __init__(self, feed: ClusterFeed, views: Mapping[str, ClusterView[Any]]) -> None:
         self._feed = feed
         self._views = views
         self._wanted: dict[str, dict[_Form, float]] = {}
-        self._ready: dict[str, _Made] = {}
-        self._joined: dict[tuple[str, _Form], tuple[int, ClusterPage]] = {}
+        self._ready: dict[str, _LastRender] = {}
+        self._joined: dict[tuple[str, _Form], tuple[int, RenderedPage]] = {}
         self._rendering = asyncio.Lock()
         self._mark = secrets.token_hex(4)  # another process has other ETags
 
@@ -76,39 +73,39 @@ class ClusterPages:
         if failures:
             raise failures[0]
 
-    async def page(self, path: str, form: Format, *, gzipped: bool) -> ClusterPage:
-        """Join the page from what is ready; only the first request for it has to wait. Raises Stale."""
+    async def page(self, path: str, form: Format, *, gzipped: bool) -> RenderedPage:
+        """Join the page from what is ready; only the first request for it has to wait. Raises StalePage."""
         shape, view = _Form(form, gzipped), self._views[path]
         await self._make_ready(path, shape)
         version, page = self._joined.get((path, shape), (-1, None))
         if page is None or version != view.version:
             version = view.version
-            page = await self._page(view, shape, version)
+            body = await view.body(form, gzipped=gzipped)
+            page = self._named(body, view, shape, version)
             self._joined[path, shape] = version, page
         return page
 
     async def some(
-        self, path: str, view: MetricsView, asked: FamilyQuery, form: Format, *, gzipped: bool
-    ) -> ClusterPage:
-        """Join a part of the page for one request alone. Raises Stale."""
+        self, path: str, view: ClusterMetricsView, asked: FamilyQuery, form: Format, *, gzipped: bool
+    ) -> RenderedPage:
+        """Join a part of the page for one request alone. Raises StalePage."""
         shape = _Form(form, gzipped)
         await self._make_ready(path, shape)
         body = await view.some(asked, form, gzipped=gzipped)
         return self._named(body, view, shape, secrets.randbits(32))
 
-    async def once(self, view: View, form: Format, *, gzipped: bool) -> ClusterPage:
-        """Make a page for one request alone. Raises Stale."""
+    async def once(self, view: ClusterView[Any], form: Format, *, gzipped: bool) -> RenderedPage:
+        """Make a page for one request alone. Raises StalePage."""
         self._check_feed()
         await view.update(self._feed.cluster, packing=False)
-        return await self._page(view, _Form(form, gzipped), secrets.randbits(32))
+        body = await view.body(form, gzipped=gzipped)
+        return self._named(body, view, _Form(form, gzipped), secrets.randbits(32))
 
-    async def _page(self, view: View, shape: _Form, version: int) -> ClusterPage:
-        body = await view.body(shape.form, gzipped=shape.gzipped)
-        return self._named(body, view, shape, version)
-
-    def _named(self, body: Sequence[bytes], view: View, shape: _Form, version: int) -> ClusterPage:
-        etag = f'"{self._mark}-{version}{"-gzip" if shape.gzipped else ""}"'
-        return ClusterPage(body, view.content_type(shape.form), etag, gzipped=shape.gzipped)
+    def _named(
+        self, body: Sequence[bytes], view: ClusterView[Any], shape: _Form, version: int
+    ) -> RenderedPage:
+        mark = f"{self._mark}-{version}{'-gzip' if shape.gzipped else ''}"
+        return RenderedPage(b"", view.content_type(shape.form), shape.gzipped, body, mark)
 
     async def _make_ready(self, path: str, shape: _Form) -> None:
         self._wanted.setdefault(path, {})[shape] = time.monotonic()
@@ -116,28 +113,30 @@ class ClusterPages:
         if path not in self._ready:
             async with self._rendering:
                 await self._update(path, packing=shape.gzipped)
-        made = self._ready[path]
-        age = time.monotonic() - made.at
-        if age > STALE_INTERVALS * max(self._feed.interval, made.seconds):
-            raise Stale(f"this page could not be made for {age:.0f} s; look at the log of podgpu cluster")
+        last = self._ready[path]
+        age = time.monotonic() - last.at
+        if age > STALE_INTERVALS * max(self._feed.interval, last.seconds):
+            raise StalePage(f"this page could not be made for {age:.0f} s; look at the log of podgpu cluster")
 
     def _check_feed(self) -> None:
         behind = self._feed.seconds_behind
         if self._feed.ready and behind > STALE_INTERVALS * self._feed.interval:
-            raise Stale(f"the nodes were not looked at for {behind:.0f} s; look at the log of podgpu cluster")
+            raise StalePage(
+                f"the nodes were not looked at for {behind:.0f} s; look at the log of podgpu cluster"
+            )
 
     async def _update(self, path: str, *, packing: bool) -> None:
-        began, cluster, made = time.monotonic(), self._feed.cluster, self._ready.get(path)
-        if made is None or made.cluster() is not cluster:
+        began, cluster, last = time.monotonic(), self._feed.cluster, self._ready.get(path)
+        if last is None or last.cluster() is not cluster:
             # What was joined would keep the old parts in memory.
             for key in [key for key in self._joined if key[0] == path]:
                 del self._joined[key]
             await self._views[path].update(cluster, packing=packing)
-            made = _Made(ref(cluster), began, time.monotonic() - began)
-        self._ready[path] = made._replace(at=time.monotonic())
+            last = _LastRender(weakref.ref(cluster), began, time.monotonic() - began)
+        self._ready[path] = last._replace(at=time.monotonic())
 
     def _forget(self) -> None:
-        """Keep no page ready that nobody has asked for in a while."""
+        """Keep no page ready that was not asked for in a while."""
         since = time.monotonic() - WANTED_SECONDS
         for path, forms in list(self._wanted.items()):
             for shape in [shape for shape, at in forms.items() if at < since]:
@@ -146,3 +145,72 @@ class ClusterPages:
                 del self._wanted[path]
                 self._ready.pop(path, None)
                 self._views[path].forget()
+
+
+class SingleFlight(Generic[T]):
+    """Work that is done once for all who wait for its result."""
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, asyncio.Task[T]] = {}
+
+    async def result(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        """Wait for the result of this key's work, and begin it if none waits for it yet. Raises what `work` raises."""
+        task = self._running.get(key)
+        if task is None:
+            task = self._running[key] = brief(_done(work))
+            task.add_done_callback(lambda done: self._end(key, done))
+        # Others may wait for the same, so a client that leaves does not end it.
+        return await asyncio.shield(task)
+
+    def close(self) -> None:
+        for task in self._running.values():
+            task.cancel()
+
+    def _end(self, key: Hashable, task: asyncio.Task[T]) -> None:
+        del self._running[key]
+        if not task.cancelled():
+            task.exception()  # retrieved, even if all who waited for it have left
+
+
+async def _done(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()
+
+
+@dataclass(frozen=True, slots=True)
+class _RenderedRows:
+    cluster: weakref.ReferenceType[Cluster]  # an old cluster must not stay in memory for its rows
+    begun_at: float
+    plain: RenderedPage
+    gzipped: RenderedPage
+
+
+class ClusterRows:
+    """A cluster's rows, made when they are asked for: once for all who wait, and one kind of rows once at a time."""
+
+    def __init__(self, newest: Callable[[], Cluster]) -> None:
+        self._newest = newest
+        self._rendered: dict[str, _RenderedRows] = {}
+        self._rendering: SingleFlight[None] = SingleFlight()
+
+    async def page(self, by: str, *, gzipped: bool) -> RenderedPage:
+        """Return rows of the newest cluster, or at least of one that was the newest after they were asked for."""
+        asked_at = time.monotonic()
+        while (found := self._fitting(by, asked_at)) is None:
+            await self._rendering.result(by, lambda: self._render(by))
+        return found.gzipped if gzipped else found.plain
+
+    def _fitting(self, by: str, asked_at: float) -> _RenderedRows | None:
+        found = self._rendered.get(by)
+        if found is None or (found.cluster() is not self._newest() and found.begun_at < asked_at):
+            return None
+        return found
+
+    async def _render(self, by: str) -> None:
+        cluster, begun_at = self._newest(), time.monotonic()
+
+        def render() -> _RenderedRows:
+            plain = RenderedPage(rows.document(cluster, by), "application/json")
+            return _RenderedRows(weakref.ref(cluster), begun_at, plain, compressed(plain))
+
+        # Of a thousand nodes this takes a while, and other requests must not wait for it.
+        self._rendered[by] = await asyncio.to_thread(render)

@@ -3,48 +3,47 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from podgpu.option.address import Address
-from podgpu.serve.cluster.feed import ClusterFeed, History
-from podgpu.serve.cluster.menu import ClusterMenu
+from podgpu.serve.cluster.events import ClusterChanges
+from podgpu.serve.cluster.feed import ClusterFeed, UsageHistory
+from podgpu.serve.cluster.page_registry import ClusterPageRegistry
 from podgpu.serve.cluster.pages import ClusterPages
-from podgpu.serve.cluster.questions import Questions
 from podgpu.serve.cluster.routes import ClusterRoutes
-from podgpu.serve.cluster.subject import ClusterSubject
-from podgpu.serve.events.journal import Journal
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.limits import DEFAULT, Limits
-from podgpu.serve.server import Front
+from podgpu.serve.http.limits import DEFAULT, Limits
+from podgpu.serve.request_handler import Load
+from podgpu.serve.server import HttpServer
 from podgpu.supervise import Supervisor
 
 # The document of a thousand nodes takes a slow line a while.
 LIMITS = replace(DEFAULT, write_seconds=60.0)
 
 
-class ClusterServer(Front):
+class ClusterServer(HttpServer):
     def __init__(
         self,
         feed: ClusterFeed,
-        menu: ClusterMenu,
+        registry: ClusterPageRegistry,
         *,
         max_requests: int,
         max_connections: int,
         max_streams: int,
         limits: Limits = LIMITS,
         guard: Guard | None = None,
-        history: History | None = None,
+        history: UsageHistory | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
-        supervisor = supervisor or Supervisor()
-        self._pages = ClusterPages(feed, menu.views)
-        self._questions: Questions[bytes] = Questions()
+        load = Load(max_requests)
+        self._pages = ClusterPages(feed, registry.views)
+        self._cluster_routes = ClusterRoutes(feed, self._pages, registry, history, load)
         self._keeper: asyncio.Task[None] | None = None
         super().__init__(
-            partial(ClusterRoutes, feed, self._pages, menu, history, self._questions),
-            Journal(ClusterSubject(feed), max_streams, supervisor),
-            max_requests=max_requests,
+            self._cluster_routes,
+            ClusterChanges(feed),
+            load,
             max_connections=max_connections,
+            max_streams=max_streams,
             limits=limits,
             guard=guard,
             supervisor=supervisor,
@@ -62,4 +61,4 @@ class ClusterServer(Front):
         if self._keeper is not None:
             self._keeper.cancel()
         await super().stop()
-        self._questions.close()
+        self._cluster_routes.close()

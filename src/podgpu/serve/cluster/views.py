@@ -1,42 +1,121 @@
-"""The kinds of page that a cluster has, each made of the nodes' parts."""
+"""The kinds of page that a cluster has, each made of what was rendered of the nodes."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from gzip import compress
-from typing import Protocol
+import gzip
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from typing import Generic, TypeVar
+from weakref import ReferenceType, ref
 
+from podgpu import log
 from podgpu.model import Cluster, ClusterNode
-from podgpu.serve.cluster.shelf import Pace, Shelf
-from podgpu.serve.events.piece import Piece, gzip_stream
+from podgpu.model.cluster import set_aside
+from podgpu.serve.http.gzip_parts import BodyPart, gzip_stream
 from podgpu.views.cluster import metrics
 from podgpu.views.cluster.metrics import RenderedFamilies
 from podgpu.views.exposition import Format
 from podgpu.views.series_filter import FamilyQuery
 
+YIELD_SECONDS = 0.005  # after so much work, other tasks get their turn
 _FASTEST = 1
 
+T = TypeVar("T")
 
-class View(Protocol):
+
+class LoopYielder:
+    """Lets other tasks run now and then: a thousand nodes take seconds to render."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    async def rest(self) -> None:
+        if time.monotonic() - self._began > YIELD_SECONDS:
+            await asyncio.sleep(0)
+            self._began = time.monotonic()
+
+
+class RenderedNodes(Generic[T]):
+    """What was rendered of each node, kept until the node changes. While nodes are rendered, some are newer.
+
+    A node is the same object for as long as nothing about it changes. None is kept alive here. `version` grows with
+    every change.
+    """
+
+    def __init__(self, render: Callable[[ClusterNode], T]) -> None:
+        self._render = render
+        self._kept: dict[str, tuple[ReferenceType[ClusterNode], T]] = {}
+        self.version = 0
+        self._failed: set[str] = set()
+
+    @property
+    def values(self) -> Collection[T]:
+        """In the order of the nodes."""
+        return [rendered for _, rendered in self._kept.values()]
+
+    def clear(self) -> None:
+        self._kept.clear()
+        self.version += 1
+
+    async def update(self, nodes: Sequence[ClusterNode]) -> None:
+        yielder = LoopYielder()
+        for node in nodes:
+            before = self._kept.get(node.name)
+            if before is None or before[0]() is not node:
+                self._kept[node.name] = ref(node), self._rendered(node)
+                self.version += 1
+                await yielder.rest()
+        if list(self._kept) != [node.name for node in nodes]:
+            self._kept = {node.name: self._kept[node.name] for node in nodes}
+            self._failed &= self._kept.keys()
+            self.version += 1
+
+    def _rendered(self, node: ClusterNode) -> T:
+        """Whatever is in a node's document, the others are shown."""
+        try:
+            rendered = self._render(node)
+        except Exception as error:
+            if node.name not in self._failed:
+                self._failed.add(node.name)
+                log.error("a node cannot be shown; please report this", node=node.name, error=error)
+            return self._render(set_aside(node, error))
+        self._failed.discard(node.name)
+        return rendered
+
+
+class ClusterView(ABC, Generic[T]):
     """A page. It is made node by node, and can be read at any time in between."""
+
+    def __init__(self, of_node: Callable[[ClusterNode], T]) -> None:
+        self._nodes = RenderedNodes(of_node)
+        self._changes = 0
 
     @property
     def version(self) -> int:
         """Grows with every change."""
+        return self._nodes.version + self._changes
 
+    def forget(self) -> None:
+        """Free what was rendered: the page has not been asked for lately."""
+        self._nodes.clear()
+
+    @abstractmethod
     def content_type(self, form: Format) -> str: ...
 
+    @abstractmethod
     async def update(self, cluster: Cluster, *, packing: bool) -> None:
         """Render what has changed; with `packing`, make it ready to be sent compressed."""
 
+    @abstractmethod
     async def body(self, form: Format, *, gzipped: bool) -> Sequence[bytes]:
         """Join what is there."""
 
-    def forget(self) -> None:
-        """Keep nothing: nobody asks for it any more."""
 
+class ClusterListView(ClusterView[BodyPart]):
+    """A document with an entry for each node. `frame` returns what stands before the entries, and after them.
 
-class ListView:
-    """A document with an entry for each node. `frame` returns what stands before the entries, and after them."""
+    `empty` is the whole document where there is no entry, if that is not just the frame.
+    """
 
     def __init__(
         self,
@@ -47,94 +126,73 @@ class ListView:
         content_type: str,
         empty: bytes | None = None,
     ) -> None:
-        """`empty` is the whole document where there is no entry, if that is not just the frame."""
+        super().__init__(lambda node: _part(entry(node), separator))
         self._frame = frame
         self._separator = separator
         self._content_type = content_type
         self._empty = empty
-        self._shelf = Shelf(lambda node: _piece(entry(node), separator))
         self._around = (b"", b"")
-        self._frames = 0
-
-    @property
-    def version(self) -> int:
-        return self._shelf.version + self._frames
 
     def content_type(self, _form: Format) -> str:
         return self._content_type
 
     async def update(self, cluster: Cluster, *, packing: bool) -> None:
-        await self._shelf.update(cluster.nodes)
+        await self._nodes.update(cluster.nodes)
         if packing:
-            await self._pack()
+            await self._deflate()
         around = self._frame(cluster)
         if around != self._around:
             self._around = around
-            self._frames += 1
+            self._changes += 1
 
     async def body(self, _form: Format, *, gzipped: bool) -> Sequence[bytes]:
         if gzipped:
-            await self._pack()
-        pieces = self._pieces()
-        return gzip_stream(pieces) if gzipped else [one.plain for one in pieces]
+            await self._deflate()
+        parts = self._parts()
+        return gzip_stream(parts) if gzipped else [found.plain for found in parts]
 
-    def forget(self) -> None:
-        self._shelf.clear()
+    async def _deflate(self) -> None:
+        yielder = LoopYielder()
+        for entry in self._nodes.values:
+            _ = entry.deflated
+            await yielder.rest()
 
-    async def _pack(self) -> None:
-        pace = Pace()
-        for one in self._shelf.made:
-            _ = one.packed
-            await pace.breathe()
-
-    def _pieces(self) -> list[Piece]:
-        entries = [one for one in self._shelf.made if one.plain]
+    def _parts(self) -> list[BodyPart]:
+        entries = [entry for entry in self._nodes.values if entry.plain]
         if not entries and self._empty is not None:
-            return [Piece(self._empty)]
+            return [BodyPart(self._empty)]
         if entries:  # the first has nothing before it
-            entries[0] = Piece(entries[0].plain.removeprefix(self._separator))
+            entries[0] = BodyPart(entries[0].plain.removeprefix(self._separator))
         before, after = self._around
-        return [Piece(before), *entries, Piece(after)]
+        return [BodyPart(before), *entries, BodyPart(after)]
 
 
-class MetricsView:
-    """A page of metrics. `whole` gives what is about the cluster itself."""
+class ClusterMetricsView(ClusterView[RenderedFamilies]):
+    """A page of metrics. `whole` renders what is about the cluster itself."""
 
     def __init__(
         self, of_node: Callable[[ClusterNode], RenderedFamilies], whole: Callable[[Cluster], RenderedFamilies]
     ) -> None:
-        self._shelf = Shelf(of_node)
-        self._make_whole = whole
+        super().__init__(of_node)
+        self._render_whole = whole
         self._whole = RenderedFamilies()
-        self._wholes = 0
-
-    @property
-    def version(self) -> int:
-        return self._shelf.version + self._wholes
 
     def content_type(self, form: Format) -> str:
         return form.value
 
     async def update(self, cluster: Cluster, *, packing: bool) -> None:
-        await self._shelf.update(cluster.nodes)
-        self._whole = self._make_whole(cluster)
-        self._wholes += 1
+        await self._nodes.update(cluster.nodes)
+        self._whole = self._render_whole(cluster)
+        self._changes += 1
 
     async def body(self, form: Format, *, gzipped: bool) -> Sequence[bytes]:
         return await self.some(None, form, gzipped=gzipped)
 
     async def some(self, asked: FamilyQuery | None, form: Format, *, gzipped: bool) -> Sequence[bytes]:
         """Join what a client asks for."""
-        plain = metrics.join([self._whole, *self._shelf.made], form, asked)
-        return [await asyncio.to_thread(_gzip, plain)] if gzipped else [plain]
-
-    def forget(self) -> None:
-        self._shelf.clear()
+        plain = metrics.join([self._whole, *self._nodes.values], form, asked)
+        return [await asyncio.to_thread(gzip.compress, plain, _FASTEST, mtime=0)] if gzipped else [plain]
 
 
-def _piece(entry: bytes, separator: bytes) -> Piece:
-    return Piece(separator + entry if entry else b"")
-
-
-def _gzip(plain: bytes) -> bytes:
-    return compress(plain, _FASTEST, mtime=0)
+def _part(entry: bytes, separator: bytes) -> BodyPart:
+    return BodyPart(separator + entry if entry else b"")

@@ -1,89 +1,134 @@
-"""Decides who gets an answer."""
+"""Decides which requests get a response."""
 
 import ssl
 from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
-from podgpu.serve import answer
-from podgpu.serve.answer import Response
-from podgpu.serve.entry.origin import origin
-from podgpu.serve.guard.hosts import Hosts
+from podgpu.serve.guard.checks import TooManyChecks
 from podgpu.serve.guard.passwords import Passwords
-from podgpu.serve.guard.rule_book import RuleBook
-from podgpu.serve.guard.tokens import Judge, Tokens, Unavailable, Verdict, allowed_as
-from podgpu.serve.guard.verdicts import Busy
-from podgpu.serve.request import Request
+from podgpu.serve.guard.tls import WebConfigWatcher
+from podgpu.serve.guard.tokens import ReviewUnavailable, TokenAccess, TokenAuthority, Tokens, reviewed_path
+from podgpu.serve.http.connections import client_network
+from podgpu.serve.http.request import Request
+from podgpu.serve.http.response import Response, busy_response, text_response
+
+_LOCAL = "localhost"
+_OWN_SITES = ("", "none", "same-origin")
+
+
+class Hosts:
+    """The names by which a client may call the server.
+
+    A page of another site can make its own name mean this server's address, and its script then reads the responses
+    as its own (DNS rebinding). The browser still sends that name as Host. Without `allowed` names, any is fine. IP
+    addresses and localhost always are: no other site can be called so.
+    """
+
+    def __init__(self, allowed: Sequence[str] = ()) -> None:
+        self._allowed = frozenset(name.lower().rstrip(".") for name in allowed)
+
+    def allows(self, headers: Mapping[str, str]) -> bool:
+        name = _name(headers)
+        return not self._allowed or name in self._allowed or _is_local(name) or _address(name) is not None
+
+    def may_change(self, headers: Mapping[str, str]) -> bool:
+        """Whether the request comes from a program here, and from no other site's page in a browser here."""
+        if "origin" in headers or headers.get("sec-fetch-site", "").lower() not in _OWN_SITES:
+            return False
+        name = _name(headers)
+        address = _address(name)
+        if address is not None:
+            return address.is_loopback
+        return name in self._allowed or _is_local(name)
 
 
 class Guard:
-    """Without any setting, everybody gets one. With passwords and a `judge` of tokens, either opens the pages."""
+    """Without any setting, every request gets one. With passwords and an `authority` on tokens, either is enough."""
 
     def __init__(
-        self, web_config: Path | None = None, judge: Judge | None = None, hosts: Sequence[str] = ()
+        self,
+        web_config: Path | None = None,
+        authority: TokenAuthority | None = None,
+        hosts: Sequence[str] = (),
     ) -> None:
         self.hosts = Hosts(hosts)
-        self._book = RuleBook(web_config)
+        self._watcher = WebConfigWatcher(web_config)
         self._passwords = Passwords()
-        self._tokens = Tokens(judge) if judge else None
+        self._tokens = Tokens(authority) if authority else None
 
     @property
     def context(self) -> ssl.SSLContext | None:
         """What a new connection begins with: None means plain HTTP."""
-        return self._book.rules.context
+        return self._watcher.context
 
     @property
     def headers(self) -> Mapping[str, str]:
-        return self._book.rules.headers
+        return self._watcher.config.headers
 
     @property
-    def asks_for_secrets(self) -> bool:
-        return bool(self._book.rules.users) or self._tokens is not None
+    def needs_credentials(self) -> bool:
+        return bool(self._watcher.config.users) or self._tokens is not None
 
-    def look(self) -> bool:
-        """Take over changes of the files, and say whether there were any."""
-        return self._book.look()
+    def reload(self) -> bool:
+        """Take over changes of the files, and return whether there were any."""
+        return self._watcher.reload()
 
     async def refusal(self, request: Request) -> Response | None:
-        """Say why the request is not answered. None means that it is."""
-        if not self.hosts.welcomes(request.headers):
-            return answer.text(421, "this server has another name; --web.allowed-hosts lists those it has")
-        if self._book.rules.needs_certificate and not request.certified:
-            return answer.text(403, "this page is only for clients that show a certificate")
-        if not self.asks_for_secrets:
+        """Return why the request is refused. None means that it is not."""
+        if not self.hosts.allows(request.headers):
+            return text_response(421, "this server has another name; --web.allowed-hosts lists those it has")
+        if self._watcher.config.needs_certificate and not request.certified:
+            return text_response(403, "this page is only for clients that show a certificate")
+        if not self.needs_credentials:
             return None
         try:
-            return await self._refusal(request)
-        except Busy:
-            return answer.busy("too many logins at once; try again in a second")
-        except Unavailable:
-            return answer.busy("the token cannot be checked now; the agent's log says why")
+            return await self._check_credentials(request)
+        except TooManyChecks:
+            return busy_response("too many logins at once; try again in a second")
+        except ReviewUnavailable:
+            return busy_response("the token cannot be checked now; the agent's log says why")
 
     async def close(self) -> None:
         self._passwords.close()
         if self._tokens is not None:
             await self._tokens.close()
 
-    async def _refusal(self, request: Request) -> Response | None:
+    async def _check_credentials(self, request: Request) -> Response | None:
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
-        users, secret = self._book.rules.users, shown.strip()
-        client = origin((request.remote,)) if request.remote else ""
+        users, secret = self._watcher.config.users, shown.strip()
+        client = client_network((request.remote,)) if request.remote else ""
         match scheme.lower():
             case "basic" if users:
-                right = await self._passwords.right(users, secret, client)
-                return None if right else self._challenge()
+                if await self._passwords.right(users, secret, client):
+                    return None
             case "bearer" if self._tokens is not None and secret:
-                verdict = await self._tokens.verdict(secret, request.method, request.path, client)
-                return self._by(verdict, allowed_as(request.path))
-            case _:
-                return self._challenge()
-
-    def _by(self, verdict: Verdict, needed: str) -> Response | None:
-        if verdict is Verdict.FORBIDDEN:
-            lets_it = f"a ClusterRole with {needed!a} among its nonResourceURLs lets it"
-            return answer.text(403, f"this account may not read this page; {lets_it}")
-        return None if verdict is Verdict.ALLOWED else self._challenge()
-
-    def _challenge(self) -> Response:
-        ways = {"Basic": self._book.rules.users, "Bearer": self._tokens}
+                access = await self._tokens.access(secret, request.method, request.path, client)
+                if access is TokenAccess.ALLOWED:
+                    return None
+                if access is TokenAccess.FORBIDDEN:
+                    needed = reviewed_path(request.path)
+                    lets_it = f"a ClusterRole with {needed!a} among its nonResourceURLs lets it"
+                    return text_response(403, f"this account may not read this page; {lets_it}")
+        ways = {"Basic": self._watcher.config.users, "Bearer": self._tokens}
         offered = ", ".join(f'{name} realm="podgpu"' for name, there in ways.items() if there)
-        return answer.text(401, "log in to read this page", {"WWW-Authenticate": offered})
+        return text_response(401, "log in to read this page", {"WWW-Authenticate": offered})
+
+
+def _name(headers: Mapping[str, str]) -> str:
+    """Return the host without its port. HTTP/1.0, which no browser speaks, may lack it."""
+    host = headers.get("host", "").strip().lower()
+    if host.startswith("["):
+        return host.partition("]")[0][1:]
+    return host.partition(":")[0].rstrip(".")
+
+
+def _is_local(name: str) -> bool:
+    return not name or name == _LOCAL or name.endswith(f".{_LOCAL}")
+
+
+def _address(name: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None

@@ -6,13 +6,12 @@ from binascii import Error as NotBase64
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from podgpu.serve.guard.budget import Rate
-from podgpu.serve.guard.verdicts import Bounds, Verdicts
+from podgpu.serve.guard.checks import CheckLimits, CredentialChecks, Rate
 
 RIGHT_SECONDS = 3600.0
 WRONG_SECONDS = 60.0
 THREADS = 4  # one for each rank
-BOUNDS = Bounds(most=32, each=2, familiar=4, at_once=1, rate=Rate(8, 0.1), total=Rate(32, 2.0))
+LIMITS = CheckLimits(most=32, each=2, familiar=4, at_once=1, rate=Rate(8, 0.1), total=Rate(32, 2.0))
 
 _BCRYPT_BYTES = 72  # of a password count; Prometheus' own library ignores the rest too
 _COST = slice(4, 6)  # of a hash such as $2b$10$…
@@ -21,35 +20,33 @@ _COST = slice(4, 6)  # of a hash such as $2b$10$…
 class Passwords:
     """Right passwords are remembered: a known client gets in even while others try wrong ones. So are wrong ones."""
 
-    def __init__(self, bounds: Bounds = BOUNDS) -> None:
-        self._verdicts: Verdicts[bool] = Verdicts(
-            lambda right: RIGHT_SECONDS if right else WRONG_SECONDS, is_good=bool, bounds=bounds
+    def __init__(self, limits: CheckLimits = LIMITS) -> None:
+        self._checks: CredentialChecks[bool] = CredentialChecks(
+            lambda right: RIGHT_SECONDS if right else WRONG_SECONDS, is_good=bool, limits=limits
         )
         self._threads: ThreadPoolExecutor | None = None
 
     async def right(self, users: Mapping[str, bytes], shown: str, client: str) -> bool:
-        """Check what follows the word Basic in a request, with at least one user. Raises Busy."""
+        """Check what follows the word Basic in a request, with at least one user. Raises TooManyChecks."""
         name, colon, password = _decoded(shown).partition(":")
         if not colon:
             return False
         dearest = max(users.values(), key=_cost)
-        # For a name that nobody has, a check in vain: how long it takes must not tell names apart.
+        # For an unknown name, a check in vain: how long it takes must not tell names apart.
         hashed = users.get(name) or dearest
 
         async def check() -> bool:
-            return await self._in_thread(password, hashed, _cost(dearest)) and name in users
+            self._threads = self._threads or ThreadPoolExecutor(THREADS, "password")
+            checking = asyncio.get_running_loop().run_in_executor(
+                self._threads, _matches, password, hashed, _cost(dearest)
+            )
+            return await checking and name in users
 
-        return await self._verdicts.on((name, hashed.decode(), password), client, check)
+        return await self._checks.result((name, hashed.decode(), password), client, check)
 
     def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def _in_thread(self, password: str, hashed: bytes, cost: int) -> bool:
-        self._threads = self._threads or ThreadPoolExecutor(THREADS, "password")
-        return await asyncio.get_running_loop().run_in_executor(
-            self._threads, _matches, password, hashed, cost
-        )
 
 
 def _matches(password: str, hashed: bytes, cost: int) -> bool:

@@ -1,62 +1,107 @@
-"""The certificates and rules of TLS, as Python's ssl takes them."""
+"""The web configuration in force: its TLS context, and its renewal while the server runs."""
 
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
+from podgpu import log
 from podgpu.errors import UserError
 from podgpu.option.file import start_of
-from podgpu.serve.guard.suites import SUITES, Version
-from podgpu.serve.guard.web_config import Tls
+from podgpu.serve.guard import web_config
+from podgpu.serve.guard.web_config import SUITES, Tls, Version, WebConfig
 
 MOST_BYTES = 1 << 20
 _VERSIONS: dict[Version, ssl.TLSVersion] = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 
+# What changes with the content of a file, also behind the links of a Kubernetes volume. None without a file.
+Stamp = tuple[int, int, int, int] | None
 
-def context(tls: Tls) -> ssl.SSLContext:
+
+class WebConfigWatcher:
+    """Reads the file and those it names again when they have changed. Without a file the config is empty.
+
+    `context` is what a new connection begins with; None without TLS.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._files: Sequence[Path] = ()
+        self.config, self.context = (WebConfig(), None) if path is None else self._read(path)
+        self._tried = self._seen = self._stamps()
+
+    def reload(self) -> bool:
+        """Read the files again if they have changed, and return whether the config is another now.
+
+        Files that changed since the last call may still be in the midst of it: they can wait.
+        """
+        stamps, before, old = self._stamps(), self._seen, self.config
+        self._seen = stamps
+        if self._path is None or stamps == self._tried or stamps != before:
+            return False
+        try:
+            config, context = self._read(self._path)
+            _check_no_weaker(config, old)
+            self.config, self.context = config, context
+            log.info("the web configuration has been read again", path=str(self._path))
+        except UserError as error:
+            log.error(
+                "the changed web configuration is refused; the one before stays in force", reason=str(error)
+            )
+        self._tried = self._seen = self._stamps()
+        return self.config is not old
+
+    def _read(self, path: Path) -> tuple[WebConfig, ssl.SSLContext | None]:
+        self._files = (path, *self._files[1:])
+        config = web_config.read(path)
+        # Also when they turn out to be wrong: the user will correct them.
+        self._files = (path, *(config.tls.files if config.tls else ()))
+        return config, tls_context(config.tls) if config.tls else None
+
+    def _stamps(self) -> Sequence[Stamp]:
+        return [_stamp(path) for path in self._files]
+
+
+def tls_context(tls: Tls) -> ssl.SSLContext:
     """Make a context for new connections. Raises UserError."""
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.minimum_version = _VERSIONS[tls.min_version]
-    made.maximum_version = _VERSIONS[tls.max_version]
-    made.options |= ssl.OP_NO_RENEGOTIATION  # a client could ask for the costly part over and over
-    _choose_suites(made, tls)
-    made.set_alpn_protocols(["http/1.1"])
-    _load_certificate(made, tls)
-    if tls.client_ca_file is not None:
-        # Also where one is needed: the kubelet's probes have none, and are answered without.
-        made.verify_mode = ssl.CERT_OPTIONAL
-        _load_authority(made, tls.client_ca_file)
-    return made
-
-
-def _choose_suites(made: ssl.SSLContext, tls: Tls) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _VERSIONS[tls.min_version]
+    context.maximum_version = _VERSIONS[tls.max_version]
+    context.options |= ssl.OP_NO_RENEGOTIATION  # a client could ask for the costly part over and over
     try:
-        made.set_ciphers(":".join(tls.cipher_suites or SUITES.values()))
+        context.set_ciphers(":".join(tls.cipher_suites or SUITES.values()))
     except ssl.SSLError:
         raise UserError("this machine's OpenSSL has none of the cipher_suites; choose others") from None
+    context.set_alpn_protocols(["http/1.1"])
+    _load_certificate(context, tls)
+    if tls.client_ca_file is not None:
+        # Also where one is needed: the kubelet's probes have none, and are answered without.
+        context.verify_mode = ssl.CERT_OPTIONAL
+        _load_authority(context, tls.client_ca_file)
+    return context
 
 
-def _load_certificate(made: ssl.SSLContext, tls: Tls) -> None:
+def _load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
     _check_readable(tls.cert_file)
     _check_readable(tls.key_file)
     try:
         # With an empty password, OpenSSL does not ask for one at the terminal.
-        made.load_cert_chain(tls.cert_file, tls.key_file, password="")
+        context.load_cert_chain(tls.cert_file, tls.key_file, password="")
     except (OSError, ValueError) as error:
         files = f"{tls.cert_file} and {tls.key_file}"
         advice = "give a certificate and its own key, as PEM and without a password"
         raise UserError(f"{files} do not go together ({_reason(error)}); {advice}") from None
 
 
-def _load_authority(made: ssl.SSLContext, path: Path) -> None:
+def _load_authority(context: ssl.SSLContext, path: Path) -> None:
     _check_readable(path)
     try:
-        made.load_verify_locations(cafile=path)
+        context.load_verify_locations(cafile=path)
     except (OSError, ValueError) as error:
         raise UserError(f"{path} holds no certificates ({_reason(error)}); give them as PEM") from None
 
 
 def _check_readable(path: Path) -> None:
-    """Say which file it is: OpenSSL does not."""
+    """Raise a UserError that names the file: OpenSSL's does not."""
     try:
         if len(start_of(path, MOST_BYTES + 1)) > MOST_BYTES:
             raise UserError(f"{path}: larger than 1 MiB; check --web.config.file")
@@ -67,3 +112,26 @@ def _check_readable(path: Path) -> None:
 def _reason(error: Exception) -> str:
     """Return OpenSSL's words: it has none for a file without any certificate."""
     return str(getattr(error, "reason", None) or "not PEM").replace("_", " ").lower()
+
+
+def _check_no_weaker(new: WebConfig, old: WebConfig) -> None:
+    """Refuse to open what was closed: a file that was emptied by mistake looks the same."""
+    lost = [
+        name
+        for name, before, now in (
+            ("TLS", old.tls, new.tls),
+            ("client certificates", old.needs_certificate, new.needs_certificate),
+            ("passwords", old.users, new.users),
+        )
+        if before and not now
+    ]
+    if lost:
+        raise UserError(f"it no longer asks for {' and '.join(lost)}; restart the agent if that is intended")
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -4,16 +4,16 @@ No message names a value below `basic_auth_users`: those are secrets.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, TypeVar
 
 from podgpu.errors import UserError
 from podgpu.option.document import yaml_document
 from podgpu.option.spelling import did_you_mean
-from podgpu.serve.guard.section import ADVICE, Section
-from podgpu.serve.guard.suites import AUTH_TYPES, SUITES, VERSIONS, Version
 
+ADVICE = "check --web.config.file"
 LONGEST_COST = 16  # a check takes about four seconds, and twice as long with each step
 MOST_KIB = 64  # some hundred users: it is read again while probes wait, and a MiB would take ten seconds
 HEADER_NAMES = (
@@ -23,6 +23,21 @@ HEADER_NAMES = (
     "X-Frame-Options",
     "X-XSS-Protection",
 )
+
+Version = Literal["TLS12", "TLS13"]
+
+VERSIONS: tuple[Version, ...] = ("TLS12", "TLS13")
+AUTH_TYPES = ("NoClientCert", "VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
+
+# Suites of TLS 1.2 with forward secrecy and authenticated encryption, and OpenSSL's names for them.
+SUITES: Mapping[str, str] = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+}
 
 _TLS_KEYS = (
     "cert_file",
@@ -34,6 +49,57 @@ _TLS_KEYS = (
     "cipher_suites",
 )
 _HASH = re.compile(r"\$2[aby]\$([0-9]{2})\$[./A-Za-z0-9]{53}")
+
+T = TypeVar("T")
+
+
+class ConfigSection:
+    """A map in the file. Its messages name the file and the key. `known` are the keys it may have; None means any."""
+
+    def __init__(self, path: Path, name: str, values: object, known: Sequence[str] | None) -> None:
+        self._path = path
+        self._name = name
+        if not isinstance(values, dict):
+            raise UserError(f"{path}: {name or 'the file'} must hold keys and values; {ADVICE}")
+        self.values: Mapping[str, object] = values
+        for key in values:
+            if known is not None and key not in known:
+                advice = did_you_mean(key, known, f"podgpu knows {', '.join(known)}")
+                raise self.refusal(key, advice, "unknown key")
+
+    def section(self, key: str, known: Sequence[str] | None = None) -> "ConfigSection":
+        return ConfigSection(self._path, self._full(key), self.values.get(key) or {}, known)
+
+    def text(self, key: str, parse: Callable[[str], T]) -> T | None:
+        """Parse the value of a key, if there is one."""
+        value = self.values.get(key) or ""
+        if not isinstance(value, str):
+            raise self.refusal(key, "write one value")
+        try:
+            return parse(value) if value else None
+        except UserError as error:
+            raise self.refusal(key, str(error)) from None
+
+    def texts(self, key: str) -> list[str]:
+        value = self.values.get(key) or []
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.refusal(key, "write a list")
+        return value
+
+    def file(self, key: str) -> Path | None:
+        return self.text(key, self._beside)
+
+    def refusal(self, key: str, advice: str, problem: str = "") -> UserError:
+        place = f"{problem} {self._full(key)!r}; " if problem else f"{self._full(key)}: "
+        return UserError(f"{self._path}: {place}{advice}")
+
+    def _beside(self, text: str) -> Path:
+        if not text.isprintable():
+            raise UserError("write the path of a file")
+        return self._path.absolute().parent / text
+
+    def _full(self, key: str) -> str:
+        return f"{self._name}.{key}" if self._name else key
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +127,24 @@ class WebConfig:
     users: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def needs_certificate(self) -> bool:
+        return self.tls is not None and self.tls.needs_certificate
+
 
 def read(path: Path) -> WebConfig:
     """Read the file. Paths in it start from its folder. Raises UserError."""
     document = yaml_document(path, ADVICE, kibibytes=MOST_KIB)
-    top = Section(path, "", document or {}, ("tls_server_config", "http_server_config", "basic_auth_users"))
+    top = ConfigSection(
+        path, "", document or {}, ("tls_server_config", "http_server_config", "basic_auth_users")
+    )
     http = top.section("http_server_config", ("headers", "http2"))
     if http.text("http2", _yes_or_no):
         raise http.refusal("http2", "podgpu speaks HTTP/1.1; write false or leave it out")
     return WebConfig(_tls(top), _users(top), _headers(http))
 
 
-def _tls(top: Section) -> Tls | None:
+def _tls(top: ConfigSection) -> Tls | None:
     section = top.section("tls_server_config", _TLS_KEYS)
     if not section.values:
         return None
@@ -99,18 +171,18 @@ def _tls(top: Section) -> Tls | None:
     )
 
 
-def _suites(section: Section) -> tuple[str, ...]:
+def _suites(section: ConfigSection) -> tuple[str, ...]:
     found = section.texts("cipher_suites")
-    for one in found:
-        if one not in SUITES:
+    for name in found:
+        if name not in SUITES:
             known = f"choose among {', '.join(SUITES)}; the suites of TLS 1.3 are always on"
             raise section.refusal(
-                "cipher_suites", did_you_mean(one, SUITES, known), f"unknown suite {one!r} in"
+                "cipher_suites", did_you_mean(name, SUITES, known), f"unknown suite {name!r} in"
             )
-    return tuple(SUITES[one] for one in found)
+    return tuple(SUITES[name] for name in found)
 
 
-def _users(top: Section) -> Mapping[str, bytes]:
+def _users(top: ConfigSection) -> Mapping[str, bytes]:
     section = top.section("basic_auth_users")
     for name in section.values:
         if ":" in name or not name:
@@ -118,7 +190,7 @@ def _users(top: Section) -> Mapping[str, bytes]:
     return {name: _hash(section, name) for name in section.values}
 
 
-def _hash(section: Section, name: str) -> bytes:
+def _hash(section: ConfigSection, name: str) -> bytes:
     value = section.values[name]
     found = _HASH.fullmatch(value) if isinstance(value, str) else None
     if found is None:
@@ -130,7 +202,7 @@ def _hash(section: Section, name: str) -> bytes:
     return found[0].encode()
 
 
-def _headers(http: Section) -> Mapping[str, str]:
+def _headers(http: ConfigSection) -> Mapping[str, str]:
     section = http.section("headers", HEADER_NAMES)
     return {name: value for name in section.values if (value := section.text(name, _header))}
 
@@ -160,9 +232,9 @@ def _auth_type(text: str) -> str:
 
 
 def _version(text: str) -> Version:
-    for one in VERSIONS:
-        if text == one:
-            return one
+    for version in VERSIONS:
+        if text == version:
+            return version
     raise UserError(f"{text!r} is not supported; write {_either(VERSIONS)}")
 
 

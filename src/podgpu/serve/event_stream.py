@@ -1,0 +1,292 @@
+"""Server-sent events: a full document, then its changes, for any number of clients at the cost of one."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from functools import cached_property
+from secrets import token_hex
+from time import monotonic
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from podgpu.serve.http.connections import client_network
+from podgpu.serve.http.gzip_parts import BodyPart
+from podgpu.serve.http.request import Request
+from podgpu.serve.http.response import Response, busy_response
+from podgpu.supervise import Supervisor
+from podgpu.views.negotiate import gzip_accepted
+
+PATH = "/api/v1/events"
+HEARTBEAT_SECONDS = 15.0
+LINGER_SECONDS = 60.0  # so that a page that is reloaded can go on where it was
+KEPT_EVENTS = 32
+LARGEST_PART = 10
+# Woken at a time; in between, others get their turn: a scrape must not wait for hundreds of streams.
+BATCH = 8
+
+FULL = "full"
+CHANGE = "change"
+RETRY_MS = 2000
+
+# The head of a gzip member without name or time. It never ends, so its checksum is never written.
+_GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+State = TypeVar("State")
+
+
+class ChangeSource(Protocol[State]):
+    """What events are about. States follow each other; each has a document, and each pair of them a change."""
+
+    @property
+    def state(self) -> State:
+        """The newest: the same object until there is a newer one."""
+
+    async def changed(self, seen: State) -> State:
+        """Wait for a newer state than that, and return it."""
+
+    async def document(self, state: State) -> Sequence[BodyPart]:
+        """Return all of it, as JSON in one line."""
+
+    async def change(self, before: State, after: State) -> Sequence[Sequence[BodyPart]]:
+        """Return what makes the document of one that of the other, in one or more events of JSON in one line."""
+
+    def forget(self) -> None:
+        """Free what was rendered: no stream is open any more."""
+
+
+class EventId(NamedTuple):
+    """Numbers of another epoch mean nothing."""
+
+    epoch: str
+    number: int
+
+    @classmethod
+    def parse(cls, text: str) -> "EventId":
+        epoch, _, number = text.partition("-")
+        return cls(epoch, int(number) if number.isascii() and number.isdigit() and len(number) < 16 else -1)
+
+    def __str__(self) -> str:
+        return f"{self.epoch}-{self.number}"
+
+
+class EncodedEvents:
+    """Parts that can stand anywhere in a gzip stream, joined once for all clients."""
+
+    def __init__(self, parts: Sequence[BodyPart], gzip_head: bytes = b"") -> None:
+        self._parts = parts
+        self._gzip_head = gzip_head
+
+    @classmethod
+    def of(cls, name: str, event_id: EventId, bodies: Sequence[Sequence[BodyPart]]) -> "EncodedEvents":
+        """Each body is one event. The last one carries the id: a client that misses it starts over."""
+        parts: list[BodyPart] = []
+        for place, body in enumerate(bodies, 1):
+            line = f"id: {event_id}\n" if place == len(bodies) else ""
+            parts += (BodyPart(f"{line}event: {name}\ndata: ".encode()), *body, BodyPart(b"\n\n"))
+        return cls(parts)
+
+    @property
+    def size(self) -> int:
+        return sum(len(part.plain) for part in self._parts)
+
+    @cached_property
+    def plain(self) -> bytes:
+        return b"".join(part.plain for part in self._parts)
+
+    @cached_property
+    def gzipped(self) -> bytes:
+        return self._gzip_head + b"".join(part.deflated for part in self._parts)
+
+
+OPENING = EncodedEvents((BodyPart(b"retry: %d\n\n" % RETRY_MS),), _GZIP_HEAD)
+HEARTBEAT = EncodedEvents((BodyPart(b":\n\n"),))
+
+
+class EventBroadcaster(Generic[State]):
+    """Encodes each event once, and keeps the newest. Follows the source while a stream is open.
+
+    At most `max_streams` may be open at a time, a tenth from one client network.
+    """
+
+    def __init__(
+        self, source: ChangeSource[State], max_streams: int, supervisor: Supervisor | None = None
+    ) -> None:
+        self._supervisor = supervisor or Supervisor()
+        self._source = source
+        self._max_streams = max_streams
+        self._streams: set[EventStream] = set()
+        self._kept: deque[EncodedEvents] = deque(maxlen=KEPT_EVENTS)
+        self._follower: asyncio.Task[None] | None = None
+        self._encoding = asyncio.Lock()
+        self._begin_epoch()
+
+    def has_place(self, client: str) -> bool:
+        """Whether the client network may open one more stream."""
+        own = sum(stream.client == client for stream in self._streams)
+        return len(self._streams) < self._max_streams and own < max(1, self._max_streams // LARGEST_PART)
+
+    async def stream(self, last_id: str, *, client: str = "", gzipped: bool) -> "EventStream":
+        """Open a stream that goes on after the event of that id, if it is still known."""
+        if not self._is_following:
+            self._begin_epoch()
+        await self._document()  # raises here, where it becomes a response
+        return EventStream(self, EventId.parse(last_id), client=client, gzipped=gzipped)
+
+    def add(self, stream: "EventStream") -> None:
+        self._streams.add(stream)
+        if not self._is_following:
+            self._follower = self._supervisor.supervise("events", self._follow)
+
+    def remove(self, stream: "EventStream") -> None:
+        self._streams.discard(stream)
+
+    async def since(self, seen: EventId) -> tuple[EventId, Iterable[EncodedEvents]]:
+        """Return the newest event's id, and what comes after that one.
+
+        That is the changes, or the whole document if they are not known any more, or longer.
+        """
+        behind = self.newest.number - seen.number
+        if seen.epoch == self.newest.epoch and seen.number >= 0 and 0 <= behind <= len(self._kept):
+            missed = list(self._kept)[len(self._kept) - behind :]
+            if behind < 2 or sum(events.size for events in missed) <= self._full_size:
+                return self.newest, missed
+        return await self._document()
+
+    def close(self) -> None:
+        if self._follower is not None:
+            self._follower.cancel()
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """End all streams. A client that may still read connects again, and goes on where it was."""
+        for stream in list(self._streams):
+            stream.close()
+
+    @property
+    def _is_following(self) -> bool:
+        return self._follower is not None and not self._follower.done()
+
+    def _begin_epoch(self) -> None:
+        """Begin anew: no client can go on from what was."""
+        self.newest = EventId(token_hex(4), 0)
+        self._state = self._source.state
+        self._full: tuple[EventId, EncodedEvents] | None = None
+        self._full_size = 0
+        self._kept.clear()
+
+    async def _follow(self) -> None:
+        used_at = monotonic()
+        while self._streams or monotonic() - used_at < LINGER_SECONDS:
+            if self._streams:
+                used_at = monotonic()
+            try:
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    state = await self._source.changed(self._state)
+                await self._encode(state)
+            except TimeoutError:
+                pass  # waking the streams without news makes a heartbeat
+            except Exception:  # clients have to connect again, and then begin with the whole document
+                self.disconnect()
+                self._begin_epoch()
+                raise
+            await self._wake()
+        self._kept.clear()
+        self._source.forget()
+
+    async def _encode(self, state: State) -> None:
+        async with self._encoding:
+            bodies = await self._source.change(self._state, state)
+        self.newest = self.newest._replace(number=self.newest.number + 1)
+        self._state, self._full = state, None
+        self._kept.append(EncodedEvents.of(CHANGE, self.newest, bodies))
+
+    async def _wake(self) -> None:
+        for place, stream in enumerate(list(self._streams), 1):
+            stream.wake()
+            if place % BATCH == 0:
+                await asyncio.sleep(0)
+
+    async def _document(self) -> tuple[EventId, tuple[EncodedEvents, ...]]:
+        """Encode the document of now, once for all who need it."""
+        async with self._encoding:
+            if self._full is None:
+                newest, state = self.newest, self._state
+                full = EncodedEvents.of(FULL, newest, [await self._source.document(state)])
+                self._full_size = full.size
+                if newest != self.newest:  # it changed meanwhile, and the change comes next
+                    return newest, (full,)
+                self._full = newest, full
+            newest, full = self._full
+            return newest, (full,)
+
+
+class EventStream:
+    """One stream, counted inside its `with`. None waits for it: a slow client misses what was in between."""
+
+    def __init__(
+        self, events: EventBroadcaster[Any], seen: EventId, *, client: str = "", gzipped: bool
+    ) -> None:
+        self.client = client
+        self._events = events
+        self._seen = seen
+        self._gzipped = gzipped
+        self._is_open = True
+        self._awaited: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> AsyncIterator[bytes]:
+        self._events.add(self)
+        return self._chunks()
+
+    def __exit__(self, *_: object) -> None:
+        self._events.remove(self)
+
+    def close(self) -> None:
+        self._is_open = False
+        self.wake()
+
+    def wake(self) -> None:
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(None)
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        yield self._encoded(OPENING)
+        while self._is_open:
+            self._seen, news = await self._events.since(self._seen)
+            for events in news:
+                yield self._encoded(events)
+            if not await self._has_news() and self._is_open:
+                yield self._encoded(HEARTBEAT)
+
+    async def _has_news(self) -> bool:
+        """Wait to be woken, unless there is something already."""
+        if self._is_open and self._events.newest == self._seen:
+            self._awaited = asyncio.get_running_loop().create_future()
+            await self._awaited
+        return self._events.newest != self._seen
+
+    def _encoded(self, events: EncodedEvents) -> bytes:
+        return events.gzipped if self._gzipped else events.plain
+
+
+def handler(events: EventBroadcaster[Any]) -> Callable[[Request], Awaitable[Response]]:
+    """Respond with a stream that goes on after the event the client saw last, if that is still known."""
+
+    async def respond(request: Request) -> Response:
+        client = client_network((request.remote,)) if request.remote else ""
+        if not events.has_place(client):
+            return _too_many()
+        gzipped = gzip_accepted(request.headers.get("accept-encoding"))
+        # A browser sends the header when it connects again by itself; a script can only set the query.
+        last = request.headers.get("last-event-id") or request.query.get("last-event-id", "")
+        headers = {"X-Accel-Buffering": "no"}  # a proxy must not hold events back
+        if gzipped:
+            headers["Content-Encoding"] = "gzip"
+        stream = await events.stream(last, client=client, gzipped=gzipped)
+        if not events.has_place(client):  # others came while the document was encoded
+            return _too_many()
+        return Response(200, b"", "text/event-stream", headers, stream=stream)
+
+    return respond
+
+
+def _too_many() -> Response:
+    return busy_response("too many event streams; ask for the document instead")

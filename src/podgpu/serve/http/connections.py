@@ -1,0 +1,218 @@
+"""The open connections of listeners that share places: how many there may be, and which is evicted for another."""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Collection, Coroutine
+from ipaddress import IPv6Address
+from typing import Any
+
+from podgpu.serve.http.limits import Limits
+from podgpu.supervise import brief
+
+NETWORK_BYTES = 8
+# Connections of one client network that are spared because they scrape; a few servers may share an address.
+SPARED_SCRAPERS = 8
+
+_SILENT, _STALLED, _BETWEEN = range(3)
+
+
+def client_network(peer: object) -> str:
+    """Return the client's IPv4 address or its IPv6 /64: whoever has one address of a /64 has all of them."""
+    host = str(peer[0]).partition("%")[0] if isinstance(peer, tuple) and peer else ""
+    if ":" not in host:
+        return host
+    try:
+        network = socket.inet_pton(socket.AF_INET6, host)[:NETWORK_BYTES]
+    except OSError:
+        return host
+    return f"{IPv6Address(network.ljust(16, bytes(1)))}/64"
+
+
+class KnownClients:
+    """The client networks that received a response lately. Keeps the latest, so that strangers cannot fill it up."""
+
+    def __init__(self, seconds: float = 600.0, most: int = 1024) -> None:
+        self._seconds = seconds
+        self._most = most
+        self._seen: dict[str, float] = {}
+
+    def add(self, client: str, now: float) -> None:
+        self._seen.pop(client, None)
+        self._seen[client] = now
+        if len(self._seen) > self._most:
+            del self._seen[next(iter(self._seen))]
+
+    def knows(self, client: str, now: float) -> bool:
+        return now - self._seen.get(client, -self._seconds) < self._seconds
+
+
+class TrackedConnection(asyncio.Protocol):
+    """A connection, as far as the others know it.
+
+    `idle_since` is None while a request is in progress, and `stalled_since` unless its response is not being read.
+    `has_requested` is whether it ever sent a whole request, `scraped_at` when it first got a page of metrics.
+    """
+
+    def __init__(self) -> None:
+        self.client = ""
+        self.has_requested = False
+        self.scraped_at: float | None = None
+        self.idle_since: float | None = None
+        self.stalled_since: float | None = None
+
+    def check(self, now: float) -> None:
+        """Abort it if it is late."""
+
+    def abort(self) -> None: ...
+
+
+class UnreadResponses:
+    """Bounds the memory of responses to clients that do not read them.
+
+    Over `most_bytes`, the longest stalled connection of the client network that holds most is aborted. Many may hold
+    the same page, which counts once.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._held: dict[TrackedConnection, bytes] = {}
+        self._holders: Counter[int] = Counter()
+        self.total_bytes = 0
+
+    def hold(self, connection: TrackedConnection, body: bytes) -> None:
+        self.release(connection)
+        self._held[connection] = body
+        self._holders[id(body)] += 1
+        if self._holders[id(body)] == 1:
+            self.total_bytes += len(body)
+        while self.total_bytes > self._most_bytes and (late := self._late(connection)) is not None:
+            self.release(late)
+            late.abort()
+
+    def release(self, connection: TrackedConnection) -> None:
+        body = self._held.pop(connection, None)
+        if body is None:
+            return
+        self._holders[id(body)] -= 1
+        if not self._holders[id(body)]:
+            del self._holders[id(body)]
+            self.total_bytes -= len(body)
+
+    def _late(self, newest: TrackedConnection) -> TrackedConnection | None:
+        sizes: Counter[str] = Counter()
+        for holder, body in self._held.items():
+            sizes[holder.client] += len(body) // self._holders[id(body)]
+        others = [holder for holder in self._held if holder is not newest]
+        return min(others, key=lambda held: (-sizes[held.client], held.stalled_since or 0.0), default=None)
+
+
+class Connections:
+    def __init__(self, limits: Limits, max_connections: int) -> None:
+        self._limits = limits
+        self._max_connections = max_connections
+        self.known_clients = KnownClients()
+        self.unread = UnreadResponses(limits.unread_bytes)
+        self._counted: set[TrackedConnection] = set()
+        self._streaming: set[TrackedConnection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._counted) + len(self._streaming)
+
+    def admit(self, connection: TrackedConnection, now: float) -> bool:
+        """Give it a place, if need be that of a connection that asks for nothing or does not read.
+
+        Otherwise a few hundred of these could keep the liveness probe out and get the agent killed.
+        """
+        if len(self._counted) >= self._max_connections:
+            settle_seconds = self._limits.settle_seconds
+            evicted = choose_eviction(
+                self._counted, connection.client, now, settle_seconds, self.known_clients
+            )
+            if evicted is None:
+                return False
+            evicted.abort()
+        self._counted.add(connection)
+        return True
+
+    def set_streaming(self, connection: TrackedConnection) -> None:
+        """Keep its deadlines, but do not count it: streams have a cap of their own."""
+        self._counted.discard(connection)
+        self._streaming.add(connection)
+
+    def remove(self, connection: TrackedConnection) -> None:
+        self._counted.discard(connection)
+        self._streaming.discard(connection)
+        self.unread.release(connection)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run the work of a connection in a task that a stop waits for."""
+        task = brief(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for the requests in progress, but no longer than that; then cancel them."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+
+    def sweep(self, now: float) -> None:
+        for connection in (*self._counted, *self._streaming):
+            connection.check(now)
+
+    def abort(self) -> None:
+        for connection in (*self._counted, *self._streaming):
+            connection.abort()
+
+
+def choose_eviction(
+    connections: Collection[TrackedConnection],
+    newcomer: str,
+    now: float,
+    settle_seconds: float,
+    known_clients: KnownClients,
+) -> TrackedConnection | None:
+    """Choose a connection of the client network that has most of them, and one that scrapes last of all.
+
+    Of a network, the silent go before those that do not read, and these before those between two requests. The
+    silent need not go at once, unless their network has more connections than the newcomer's.
+    """
+    counts = Counter(connection.client for connection in connections)
+    spared = _spared(connections)
+
+    def may_stay(client: str, rank: int, since: float) -> bool:
+        is_larger = client != newcomer and counts[client] > counts[newcomer]
+        return rank != _BETWEEN and now - since < settle_seconds and not is_larger
+
+    best: tuple[tuple[float, ...], TrackedConnection] | None = None
+    for connection in connections:
+        client, rank, since = connection.client, *_idleness(connection)
+        if since is None or may_stay(client, rank, since):
+            continue
+        order = since if rank else -since  # of the silent the youngest, of others the longest idle
+        key = (connection in spared, -counts[client], known_clients.knows(client, now), rank, order)
+        if best is None or key < best[0]:
+            best = key, connection
+    return best[1] if best else None
+
+
+def _spared(connections: Collection[TrackedConnection]) -> set[TrackedConnection]:
+    """Return those that have scraped for longest, a few of each network: else a flood would only have to scrape."""
+    spared: set[TrackedConnection] = set()
+    numbers: Counter[str] = Counter()
+    scrapers = [(found.scraped_at, found) for found in connections if found.scraped_at is not None]
+    for _, connection in sorted(scrapers, key=lambda pair: pair[0]):
+        numbers[connection.client] += 1
+        if numbers[connection.client] <= SPARED_SCRAPERS:
+            spared.add(connection)
+    return spared
+
+
+def _idleness(connection: TrackedConnection) -> tuple[int, float | None]:
+    if connection.stalled_since is not None:
+        return _STALLED, connection.stalled_since
+    return (_BETWEEN if connection.has_requested else _SILENT), connection.idle_since

@@ -1,0 +1,117 @@
+"""Handles the requests of an address: finds the route, keeps the caps, answers what goes wrong."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from time import monotonic
+
+from podgpu import log
+from podgpu.serve.guard.guard import Guard
+from podgpu.serve.http.request import Request
+from podgpu.serve.http.response import Response, busy_response, text_response
+
+LOG_SECONDS = 60.0
+
+Handler = Callable[[Request], Response | Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A `vital` route is answered however many pages are being rendered: probes must not fail under load.
+
+    An `open` route needs no credentials: the kubelet's probes carry none. `refused` is the message for a wrong method,
+    instead of a list of the right ones. A route that `waits` for other servers has places of its own.
+    """
+
+    handler: Handler
+    methods: tuple[str, ...] = ("GET", "HEAD")
+    vital: bool = False
+    open: bool = False
+    refused: str = ""
+    waits: bool = False
+
+    def refusal(self, method: str) -> Response | None:
+        if method in self.methods:
+            return None
+        line = self.refused or f"use {' or '.join(self.methods)}"
+        return text_response(405, line, {"Allow": ", ".join(self.methods)})
+
+    async def run(self, request: Request) -> Response:
+        response = self.handler(request)
+        return response if isinstance(response, Response) else await response
+
+
+class Load:
+    """How many pages may be in progress. One that waits for other servers, which may be slow, is counted apart.
+
+    A page counts while it is made, not while it is sent: a client that does not read it takes no other's turn.
+    """
+
+    def __init__(self, max_requests: int) -> None:
+        self.stopping = False
+        self.pages = asyncio.Semaphore(max_requests)
+        self.waiting = asyncio.Semaphore(max_requests)
+
+
+class RequestHandler:
+    def __init__(self, routes: Mapping[str, Route], load: Load, guard: Guard) -> None:
+        self._routes = routes
+        self._load = load
+        self._guard = guard
+        self._logged: dict[str, float] = {}
+
+    async def __call__(self, request: Request) -> Response:
+        response = await self._respond(request)
+        headers = {**response.headers, **self._guard.headers}
+        return replace(response, headers=headers, closing=self._load.stopping)
+
+    async def _respond(self, request: Request) -> Response:
+        route = self._routes.get(request.path)
+        if (route is None or not route.open) and (refusal := await self._refusal(request)) is not None:
+            return refusal
+        if route is None:
+            return text_response(404, "\n".join(("no such page; there are:", *self._routes)))
+        if (refusal := route.refusal(request.method)) is not None:
+            return refusal
+        if route.vital:
+            return await self._run(route, request)
+        places = self._load.waiting if route.waits else self._load.pages
+        if places.locked():
+            return busy_response("too many requests at once; try again in a second")
+        async with places:
+            return await self._run(route, request)
+
+    async def _refusal(self, request: Request) -> Response | None:
+        try:
+            return await self._guard.refusal(request)
+        except Exception as error:
+            # Not under the path: a stranger may ask for any number of them.
+            self._log("login", error)
+            return text_response(500, "the login failed; the agent's log says why")
+
+    async def _run(self, route: Route, request: Request) -> Response:
+        try:
+            return await route.run(request)
+        except Exception as error:
+            self._log(request.path, error)
+            return text_response(500, "this page failed; the agent's log says why")
+
+    def _log(self, path: str, error: Exception) -> None:
+        now = monotonic()
+        if now - self._logged.get(path, -LOG_SECONDS) >= LOG_SECONDS:
+            self._logged[path] = now
+            log.error(
+                "a page failed; further failures of it within a minute are not logged",
+                page=path,
+                error=error,
+                at=_place(error),
+            )
+
+
+def _place(error: Exception) -> str:
+    """Return the file and line that raised the error."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

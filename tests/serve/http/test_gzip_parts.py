@@ -1,0 +1,26 @@
+import gzip
+import zlib
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podgpu.serve.http.gzip_parts import BodyPart, gzip_stream
+
+
+@given(st.lists(st.binary(max_size=300)))
+def test_pieces_make_one_stream_that_anybody_can_unpack(texts: list[bytes]) -> None:
+    packed = b"".join(gzip_stream([BodyPart(text) for text in texts]))
+    assert gzip.decompress(packed) == b"".join(texts)
+
+
+def test_a_single_pass_of_a_simple_client_is_enough() -> None:
+    """Streams of several members are not: some clients stop after the first."""
+    packer = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    packed = b"".join(gzip_stream([BodyPart(bytes(100_000)), BodyPart(b"end")]))
+    assert packer.decompress(packed) == bytes(100_000) + b"end"
+    assert packer.eof and not packer.unused_data
+
+
+def test_a_piece_is_packed_once() -> None:
+    piece = BodyPart(b"text")
+    assert piece.deflated is piece.deflated
