@@ -32,7 +32,8 @@ from podgpu.views.dialects import dcgm
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.exposition import Format
 from podgpu.views.table import table
-from podgpu.views.why import pod_names, why
+from podgpu.views.why import why
+from podgpu.views.why_evidence import pod_names
 from tests.agreement.facts import (
     ADVICE,
     BUSY,

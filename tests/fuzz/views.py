@@ -29,9 +29,8 @@ from podgpu.views.cluster.scrub import Scrubber
 from podgpu.views.cluster.slim import slim
 from podgpu.views.exposition import Format
 from podgpu.views.table import table
-from podgpu.views.why import evidence
-from podgpu.views.why.chain import pod_names
-from podgpu.views.why.report import why
+from podgpu.views.why import why
+from podgpu.views.why_evidence import evidence, pod_names
 
 _CONFIG = Config()
 _PAGES = open_pages(_CONFIG)

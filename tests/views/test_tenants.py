@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from podgpu.model import Booking, ContainerRef, Holder, Process, Rest, Snapshot, Tenant
 from podgpu.views.tenants import full_name, outsider_names, owner_titles
-from podgpu.views.why import pod_names
+from podgpu.views.why_evidence import pod_names
 from tests.tree import held
 from tests.views.concluded import html, table, why, why_outsider
 from tests.views.quirks import BUSY, LLAMA, SNAPSHOT

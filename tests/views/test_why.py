@@ -5,7 +5,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from podgpu.model import Booking, Card, ContainerRef, Holder, Owner, Pod, Process, Rest, Snapshot, Tenant
-from podgpu.views.why import pod_names
+from podgpu.views.why_evidence import pod_names
 from tests.conftest import Golden
 from tests.tree import held
 from tests.views.concluded import why

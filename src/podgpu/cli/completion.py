@@ -167,7 +167,7 @@ def _target_flags(before: Sequence[str]) -> Mapping[str, Sequence[str]]:
 
 
 def _pods(cluster: Cluster) -> Sequence[str]:
-    from podgpu.views.why import pod_names
+    from podgpu.views.why_evidence import pod_names
 
     return [name for node in cluster.nodes if node.snapshot for name in pod_names(node.snapshot)]
 

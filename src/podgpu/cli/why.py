@@ -39,7 +39,7 @@ def run(config: Config, arguments: Namespace) -> int:
 def _found(cluster: Cluster, pod: str, namespace: str | None) -> tuple[str, list[str]]:
     """Return the full name, and the nodes that know it: more than one if the pod has just moved."""
     from podgpu.views.tenants import outsider_names
-    from podgpu.views.why import pod_names, workload_names
+    from podgpu.views.why_evidence import pod_names, workload_names
 
     snapshots = [one.snapshot for one in cluster.nodes if one.snapshot]
     pods = {one.node: pod_names(one) for one in snapshots}
@@ -68,7 +68,7 @@ def _report(snapshot: Snapshot, name: str) -> str:
 
 
 def _document(snapshots: Iterable[Snapshot], name: str) -> str:
-    from podgpu.views.why import evidence
+    from podgpu.views.why_evidence import evidence
 
     nodes = [found for snapshot in snapshots if (found := evidence(snapshot, name))]
     return json.dumps({"schema": SCHEMA, "name": name, "nodes": nodes}, indent=2, ensure_ascii=False) + "\n"

@@ -15,7 +15,7 @@ from podgpu.numbers import TABLE, duration, moment
 from podgpu.views.format import MEANINGS, REASONS
 from podgpu.views.table import table
 from podgpu.views.text import line
-from podgpu.views.why.words import METHODS, NOT_GIVEN
+from podgpu.views.why_sentences import METHODS, NOT_GIVEN
 
 REFRESH_SECONDS = 5
 COLUMNS = 140  # of text

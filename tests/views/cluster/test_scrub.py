@@ -11,7 +11,7 @@ from podgpu.model import Cluster, ClusterNode, Fault, PartStatus, PendingPod
 from podgpu.views.cluster import scrub
 from podgpu.views.cluster.json import encode
 from podgpu.views.cluster.scrub import Scrubber
-from podgpu.views.why import pod_names
+from podgpu.views.why_evidence import pod_names
 from tests.tree import SETTINGS
 from tests.views.quirks import SNAPSHOT
 

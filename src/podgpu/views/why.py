@@ -1,0 +1,348 @@
+"""How do you know? The evidence in words: device id, claim, processes, cgroup, numbers, method, balance."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from podgpu.insight.problems import fault_words
+from podgpu.insight.problems.cards import adds_up
+from podgpu.insight.use import EVIDENCE, IDLE, UNKNOWN, WAITING, WORKING
+from podgpu.model import ENDED, Booking, Card, Claim, Holder, Process, Rest, Snapshot, Tenant
+from podgpu.numbers import UNKNOWN as NO_NUMBER
+from podgpu.numbers import bounds, count, exact, memory, moment, percent, watts
+from podgpu.views import why_sentences as sentences
+from podgpu.views.format import REASONS, evasion_text, switching_text, use_text
+from podgpu.views.tenants import full_name, is_outsider, outsider_names
+from podgpu.views.text import line, shortened
+from podgpu.views.why_evidence import ContainerEvidence, PodEvidence
+
+LEAST_WIDTH = 60
+_LABEL = 11  # columns for the word before a fact
+_INDENT = 4
+_STATES = {
+    IDLE: "Idle",
+    WAITING: "Waiting for its first use",
+    UNKNOWN: "Not known whether it uses this",
+}
+_FOUND_BY = {"measured": "by samples", "resident": "by the log of context switches"}
+_PERIODS = {"minute": "in the last full minute", "reading": "since the previous reading"}
+
+_HEADINGS = ("memory bytes", "busy seconds", "energy joules")
+_COLUMN = 17
+_LEAST_NAME = 8
+_USUAL_NAME = 27  # wider only for longer names, so that numbers stay near them
+_PATH = "/"  # marks a path, which is folded at its slashes
+
+# A word and the text after it.
+Fact = tuple[str, str]
+# Name, memory in bytes, busy time in µs and energy in mJ.
+BalanceRow = tuple[str, int | None, int, int]
+
+
+def why(snapshot: Snapshot, namespace: str, pod: str, width: int) -> str | None:
+    """Return None when the snapshot does not know the pod."""
+    found, name = PodEvidence(snapshot, namespace, pod), f"{namespace}/{pod}"
+    if not found:
+        return None
+    head = [("Pod", f"{line(namespace)}/{line(pod)}"), *_pods(found), *_node(snapshot)]
+    head += [("Note", sentences.NAMESAKE)] * (name in outsider_names(snapshot))
+    return _report(found, [*head, *_stored(snapshot, name)], width)
+
+
+def why_outsider(snapshot: Snapshot, title: str, width: int) -> str | None:
+    """Return None when the snapshot knows no owner of that title."""
+    found = PodEvidence(snapshot, "", "", title)
+    if not title or not found:
+        return None
+    system = title.partition("/")[0] if title.count("/") == 1 else "session"
+    known_by = sentences.OUTSIDERS.get(system)
+    head = [("Owner", f"{line(title)}, outside Kubernetes")]
+    head += [("Known by", known_by)] if known_by else []
+    return _report(found, [*head, *_node(snapshot), *_stored(snapshot, title)], width)
+
+
+def _report(found: PodEvidence, head: Iterable[Fact], width: int) -> str:
+    width = max(width, LEAST_WIDTH)
+    lines = [*_wrapped(head, width)]
+    for card, containers in found.cards:
+        lines += ["", *_card(found, card, containers, width)]
+    if not found.cards and not found.unclaimed:
+        lines += ["", sentences.STORED_NOTHING if found.is_stored else sentences.NOTHING]
+    for allocation in found.unclaimed:
+        given = f"container {line(allocation.container)} was given {line(allocation.device_id)}"
+        reason = sentences.DISPUTED if allocation.disputed else sentences.NOT_UNDERSTOOD
+        lines += [
+            "",
+            *_wrapped([("Not known", given), ("", f"of {line(allocation.resource)}: {reason}")], width),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(facts: Iterable[Fact], width: int, indent: int = 0) -> Iterator[str]:
+    """Write `Label      text`, the text wrapped below itself."""
+    margin = " " * (indent + _LABEL)
+    for label, text in facts:
+        if label == _PATH:
+            yield from (margin + piece for piece in _folded(text, width - len(margin)))
+        else:
+            head = f"{' ' * indent}{label:<{_LABEL}}"
+            yield from textwrap.wrap(
+                text, width, initial_indent=head, subsequent_indent=margin, break_on_hyphens=False
+            )
+
+
+def _folded(path: str, room: int) -> Iterator[str]:
+    while len(path) > room:
+        cut = path.rfind("/", 1, room)
+        cut = room if cut <= 0 else cut
+        yield path[:cut]
+        path = path[cut:]
+    yield path
+
+
+def _pods(found: PodEvidence) -> Iterator[Fact]:
+    for uid in found.uids:
+        yield "UID", line(uid)
+        pod = found.pods.get(uid)
+        if pod and pod.workload:
+            yield "Workload", f"{line(pod.workload.kind)} {line(pod.workload.name)}"
+        yield "Phase", line(pod.phase) if pod and pod.phase else "not known: no list of pods has it"
+
+
+def _node(snapshot: Snapshot) -> Iterator[Fact]:
+    yield "Node", line(snapshot.node)
+    if snapshot.replayed:
+        yield "REPLAY", f"as it was at {moment(snapshot.taken_at)}"
+
+
+def _stored(snapshot: Snapshot, name: str) -> list[Fact]:
+    note = sentences.STORED.format(name=line(name), node=line(snapshot.node))
+    return [("Note", note)] if snapshot.stored else []
+
+
+def _card(
+    found: PodEvidence, card: Card, containers: Sequence[ContainerEvidence], width: int
+) -> Iterator[str]:
+    gpu = card.gpu
+    yield "  ".join(filter(None, (f"GPU {gpu.index}", line(gpu.model), line(gpu.uuid))))
+    if card.fault is not None:
+        yield from _wrapped([("Down", line(fault_words(card.fault)))], width, 2)
+    if lost := switching_text(card):
+        yield from _wrapped([("Switching", f"{lost} {sentences.SWITCHING}")], width, 2)
+    for container in containers:
+        yield from ("", f"  {_subject(container, card)}")
+        yield from _wrapped(_container(found, container, card), width, _INDENT)
+    books = _balance(card, width - 2, is_checked=not found.is_stored)
+    if books:
+        yield from ("", "  Everybody on this GPU, since the agent started", *(f"  {row}" for row in books))
+
+
+def _subject(container: ContainerEvidence, card: Card) -> str:
+    name = _container_name(container)
+    if not container.mig:
+        return name
+    profile = _profiles(card).get(container.mig, "")
+    return " ".join(filter(None, (f"{name}, on MIG", profile, line(container.mig))))
+
+
+def _container_name(container: ContainerEvidence) -> str:
+    if container.container is None:
+        holders = [process.holder for process in container.processes]
+        titles = [holder.title for holder in holders if holder and holder.title]
+        return line(titles[0]) if titles else "Unknown container"
+    name = line(container.container.container)
+    return name if is_outsider(container.container) else f"Container {name}"
+
+
+def _container(found: PodEvidence, container: ContainerEvidence, card: Card) -> Iterator[Fact]:
+    if len(found.uids) > 1 and container.container is not None:
+        yield "UID", line(container.container.pod_uid)
+    for claim in container.claims:
+        yield from () if found.is_stored else _device(claim)
+        yield _given(claim)
+    for process in container.processes:
+        yield from _process(process, process.holder)
+    if container.tenant is not None:
+        yield from _used(container, container.tenant, card, is_stored=found.is_stored)
+    for sentence in (*_findings(found, container, card), *_sampled(container)):
+        yield "Note", sentence
+
+
+def _used(container: ContainerEvidence, tenant: Tenant, card: Card, *, is_stored: bool) -> Iterator[Fact]:
+    booking = tenant.booking
+    is_past = card.fault is not None or container.has_ended
+    if not is_past:
+        yield from _now(booking, with_processes=is_stored)
+        yield from _busy(tenant, card.use.period if card.use else "")
+    yield "Booked", _booked(booking)
+    if not is_past and booking.bookable:
+        uses = bool(container.processes) or tenant.idle is None or (is_stored and not tenant.idle)
+        name = f"{line(booking.method)}. " if booking.method else ""
+        yield "Method", name + sentences.METHODS.get(booking.method if uses else "", "")
+
+
+def _device(claim: Claim) -> Iterator[Fact]:
+    yield "Device id", f"{line(claim.device_id) or 'unknown'}, resource {line(claim.resource) or 'unknown'}"
+    yield "Shared by", f"{line(claim.system) or 'unknown'}, reported by {line(claim.source) or 'unknown'}"
+
+
+def _given(claim: Claim) -> Fact:
+    parts = [f"{percent(claim.share)} of {'the instance' if claim.mig else 'the GPU'}"]
+    if claim.memory_limit_bytes is not None:
+        parts.append(f"at most {memory(claim.memory_limit_bytes)}")
+    if claim.core_limit_ratio is not None:
+        parts.append(f"at most {percent(claim.core_limit_ratio)} of its SMs")
+    return "Given", ", ".join(parts)
+
+
+def _process(process: Process, holder: Holder | None) -> Iterator[Fact]:
+    facts = [f"pid {process.pid}", line(" ".join(process.kinds)) or "ended since the last reading"]
+    if process.memory_bytes is not None:
+        facts.append(memory(process.memory_bytes))
+    if process.sm_ratio is not None:
+        # The driver counts a client's time as its server's.
+        facts.append("SM not measured" if "mps" in process.kinds else f"SM {percent(process.sm_ratio)}")
+    if holder is not None and holder.title:
+        facts += [line(holder.command), "" if holder.user is None else f"user {holder.user}"]
+    if holder is not None and holder.start_time is not None:
+        facts.append(f"started {holder.start_time} ticks after boot")
+    yield "Process", ", ".join(filter(None, facts))
+    if holder is not None and holder.reason:
+        yield "", f"not fully known: {line(holder.reason)}"
+    if holder is not None and holder.cgroup:
+        yield _PATH, line(holder.cgroup)
+
+
+def _now(booking: Booking, *, with_processes: bool) -> Iterator[Fact]:
+    """`with_processes`: how many there are, where they are not listed one by one."""
+    now = [count(booking.processes, "process")] if with_processes and booking.processes else []
+    if booking.memory_bytes is not None:
+        now.append(memory(booking.memory_bytes))
+    if booking.instance_ratio is not None:
+        now.append(f"SM {percent(booking.instance_ratio)} of its instance")
+    if now:
+        yield "Now", ", ".join(now)
+
+
+def _busy(tenant: Tenant, period: str) -> Iterator[Fact]:
+    """Busy time and power of the same period."""
+    use = tenant.use
+    if use is None or (use.ratio is None and use.watts is None):
+        return
+    facts = [] if use.ratio is None else [f"{use_text(use)} of the GPU's time"]
+    facts += [] if use.watts is None else [watts(use.watts)]
+    by = f", {_FOUND_BY.get(tenant.booking.method, 'by an estimate')}" if bounds(use.least, use.most) else ""
+    yield "Busy", f"{', '.join(facts)}, {_PERIODS.get(period, period)}{by}"
+
+
+def _booked(booking: Booking) -> str:
+    if not booking.bookable:
+        return sentences.UNSIZED
+    so_far = (
+        f"busy {exact(booking.busy_us, 6)} s, {exact(booking.energy_mj, 3)} J, "
+        f"allocated {exact(booking.allocated_us, 6)} s"
+    )
+    on_gpu = "" if booking.resident_us is None else f", on the GPU {exact(booking.resident_us, 6)} s"
+    return so_far + on_gpu
+
+
+def _findings(found: PodEvidence, container: ContainerEvidence, card: Card) -> Iterator[str]:
+    tenant = container.tenant
+    for uuids in dict.fromkeys(claim.ruled_out for claim in container.claims if claim.ruled_out):
+        names = [f"GPU {found.gpu_index[uuid]} ({line(uuid)})" for uuid in uuids if uuid in found.gpu_index]
+        yield f"{sentences.SETTLED} {' and '.join(names) or 'another card'}."
+    if container.has_ended:
+        yield sentences.ENDED
+    elif card.fault is not None:
+        yield sentences.SILENT
+    elif container.container is None:
+        yield _no_container(container.processes[0].holder)
+    elif container.processes and not container.claims and not is_outsider(container.container):
+        yield _not_given(found, container)
+    elif tenant is not None and tenant.idle is None and not found.is_stored:
+        yield sentences.UNSURE if card.ability.knows_owners else sentences.BLIND
+    if tenant is None or container.has_ended:
+        return
+    yield from _holding(tenant, is_stored=found.is_stored)
+    if tenant.held_since is not None:
+        yield f"Its pod has held this since {moment(tenant.held_since)}."
+    if tenant.booking.last_active_at is not None and not container.processes:
+        yield f"Last active {moment(tenant.booking.last_active_at)}."
+
+
+def _holding(tenant: Tenant, *, is_stored: bool) -> Iterator[str]:
+    """Whether it uses what it holds, in the words of every other screen."""
+    held = tenant.holding
+    if held is None or held.state == WORKING:
+        return
+    since = f" since {moment(held.since)}" if held.since is not None else ""
+    is_counted = is_stored and held.evidence == "no_process"
+    how = sentences.STORED_IDLE if is_counted else EVIDENCE.get(held.evidence, held.evidence)
+    yield f"{_STATES[held.state]}{since}: {how}."
+
+
+def _sampled(container: ContainerEvidence) -> Iterator[str]:
+    """Whether samples are to be believed."""
+    if container.tenant is None or container.has_ended:
+        return
+    booking = container.tenant.booking
+    if missed := evasion_text(booking.sampling):
+        yield f"{sentences.EVADES} {missed}."
+    elif booking.band and booking.band.undersampled and booking.sampling is None:
+        yield sentences.UNDERSAMPLED
+
+
+def _not_given(found: PodEvidence, container: ContainerEvidence) -> str:
+    """Why a container without a claim is on the card."""
+    if any(process.holder is not None and process.holder.serves for process in container.processes):
+        return sentences.SERVER
+    is_init = found.is_init(container.container) and found.has_claims
+    return sentences.INIT if is_init else sentences.NOT_GIVEN
+
+
+def _no_container(holder: Holder | None) -> str:
+    """Why a process has no booking of its own."""
+    if holder is None or not holder.title:
+        return sentences.NO_CONTAINER
+    return f"{sentences.OUTSIDE} {REASONS.get(holder.kind, line(holder.kind))}."
+
+
+def _balance(card: Card, width: int, *, is_checked: bool) -> list[str]:
+    """Write all bookings of a card, and the sums that show whether they balance."""
+    profiles, balance = _profiles(card), card.balance
+    rows = [_tenant_row(tenant, profiles) for tenant in card.tenants]
+    rows += [_tenant_row(tenant, profiles, "ended:") for tenant in card.ended]
+    rows += [_rest_row(rest) for rest in card.rest if rest.memory_bytes or rest.busy_us or rest.energy_mj]
+    if not rows or balance is None:
+        return []
+    known = [row[1] for row in rows if row[1] is not None]
+    rows += [
+        ("sum", sum(known) if known else None, sum(row[2] for row in rows), sum(row[3] for row in rows)),
+        ("booked of the GPU", balance.memory_bytes, balance.busy_us, balance.energy_mj),
+    ]
+    longest = max(len(name) for name, *_ in rows)
+    room = min(width - _COLUMN * len(_HEADINGS), max(longest + 1, _USUAL_NAME))
+    name_width = max(room, _LEAST_NAME)
+    lines = [" " * name_width + "".join(f"{heading:>{_COLUMN}}" for heading in _HEADINGS)]
+    for name, size, busy_us, energy_mj in rows:
+        numbers = (NO_NUMBER if size is None else exact(size, 0), exact(busy_us, 6), exact(energy_mj, 3))
+        cells = "".join(f"{number:>{_COLUMN}}" for number in numbers)
+        lines.append(f"{shortened(name, name_width - 1):<{name_width}}{cells}")
+    if is_checked:
+        fault = "The books do NOT balance. Please report this with the JSON snapshot."
+        lines.append("The books balance." if adds_up(card) else fault)
+    return lines
+
+
+def _profiles(card: Card) -> dict[str, str]:
+    return {instance.mig.uuid: line(instance.mig.profile) for instance in card.instances}
+
+
+def _tenant_row(tenant: Tenant, profiles: dict[str, str], standing: str = "") -> BalanceRow:
+    name = " ".join(filter(None, (standing, profiles.get(tenant.mig, ""), full_name(tenant.container))))
+    return name, tenant.booking.memory_bytes, tenant.booking.busy_us, tenant.booking.energy_mj
+
+
+def _rest_row(rest: Rest) -> BalanceRow:
+    reason = REASONS.get(rest.reason, line(rest.reason))
+    name = reason if rest.reason == ENDED else f"no pod: {reason}"
+    return name, rest.memory_bytes, rest.busy_us, rest.energy_mj

@@ -1,0 +1,167 @@
+"""The evidence for one pod, or for one owner outside Kubernetes, card by card: what `podgpu why -o json` prints."""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from podgpu.model import Allocation, Card, Claim, ContainerRef, Holder, Process, Snapshot, Tenant
+from podgpu.views.json import Object, plain
+from podgpu.views.tenants import is_outsider
+
+# The UUID of a MIG instance, or nothing, and a container, or None for a process whose container is not known.
+_Key = tuple[str, ContainerRef | None]
+
+
+class ContainerEvidence(Struct, frozen=True, kw_only=True):
+    """One container of the pod on one card or instance. Without a `tenant`, its processes have no booking."""
+
+    mig: str
+    container: ContainerRef | None
+    tenant: Tenant | None = None
+    has_ended: bool = False
+    processes: tuple[Process, ...] = ()
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        return self.tenant.claims if self.tenant else ()
+
+
+class PodEvidence:
+    """Everything in a snapshot that concerns one pod, by its namespace and name.
+
+    An owner outside Kubernetes has neither, but a title. `cards` are those that it holds or uses, with its containers.
+    `is_stored`: there are only numbers, since a store keeps no evidence.
+    """
+
+    def __init__(self, snapshot: Snapshot, namespace: str, pod: str, title: str = "") -> None:
+        self._name = (namespace, pod)
+        self._title = title
+        self.is_stored = snapshot.stored
+        self.pods = {
+            found.uid: found for found in snapshot.pods if (found.namespace, found.name) == self._name
+        }
+        self.unclaimed = [allocation for allocation in snapshot.unclaimed if self._owns(allocation)]
+        refs = [ref for card in snapshot.cards for ref in _containers(card) if self._owns(ref)]
+        self.uids = sorted({*self.pods, *(ref.pod_uid for ref in refs)} - {""})
+        # A static pod's cgroup carries a hash in place of the UID.
+        self._cgroup_uids = {*self.uids, *(found.static_hash for found in self.pods.values())} - {""}
+        self.gpu_index = {card.gpu.uuid: card.gpu.index for card in snapshot.cards}
+        found_on = ((card, self._on(card)) for card in snapshot.cards)
+        self.cards = [(card, containers) for card, containers in found_on if containers]
+
+    def __bool__(self) -> bool:
+        return bool(self.pods or self.unclaimed or self.cards)
+
+    @property
+    def has_claims(self) -> bool:
+        return any(container.claims for _, containers in self.cards for container in containers)
+
+    def is_init(self, ref: ContainerRef | None) -> bool:
+        pod = self.pods.get(ref.pod_uid) if ref else None
+        names = [container.name for container in pod.containers if container.is_init] if pod else []
+        return ref is not None and ref.container in names
+
+    def _on(self, card: Card) -> list[ContainerEvidence]:
+        ended, live = self._own(card.ended), self._own(card.tenants)
+        tenants = ended | live
+        loose = self._loose(card)
+        return [
+            ContainerEvidence(
+                mig=key[0],
+                container=key[1],
+                tenant=(tenant := tenants.get(key)),
+                has_ended=key in ended and key not in live,
+                processes=(*(tenant.processes if tenant else ()), *loose.get(key, ())),
+            )
+            for key in sorted({*tenants, *loose}, key=_order)
+        ]
+
+    def _own(self, tenants: Iterable[Tenant]) -> dict[_Key, Tenant]:
+        return {(tenant.mig, tenant.container): tenant for tenant in tenants if self._owns(tenant.container)}
+
+    def _loose(self, card: Card) -> dict[_Key, list[Process]]:
+        """Collect its processes that are booked to no container, such as an MPS server."""
+        found: dict[_Key, list[Process]] = {}
+        for process in (process for rest in card.rest for process in rest.processes):
+            if process.holder is not None and self._holds(process.holder):
+                found.setdefault((process.mig, process.holder.container), []).append(process)
+        return found
+
+    def _owns(self, ref: ContainerRef | Allocation) -> bool:
+        if self._title:
+            return is_outsider(ref) and ref.container == self._title
+        return not is_outsider(ref) and (ref.namespace, ref.pod) == self._name
+
+    def _holds(self, holder: Holder) -> bool:
+        if holder.container is not None:
+            return self._owns(holder.container)
+        if self._title:
+            return holder.title == self._title
+        return holder.owner is not None and holder.owner.pod_uid in self._cgroup_uids
+
+
+def evidence(snapshot: Snapshot, name: str) -> Object | None:
+    """Return what the node's snapshot knows of `NAMESPACE/POD`, or of a title outside Kubernetes; None if nothing."""
+    namespace, _, pod = name.rpartition("/")
+    found = PodEvidence(snapshot, namespace, pod)
+    found = found if namespace and found else PodEvidence(snapshot, "", "", name)
+    if not found:
+        return None
+    return {
+        "node": snapshot.node,
+        "taken_at": snapshot.taken_at,
+        **({"stored": True} if snapshot.stored else {}),
+        "pods": [plain(pod) | {"annotations": {}} for pod in found.pods.values()],
+        "cards": [
+            plain({"gpu": card.gpu, "fault": card.fault, "balance": card.balance})
+            | {"containers": [_document(container) for container in containers]}
+            for card, containers in found.cards
+        ],
+        "unclaimed": [plain(allocation) for allocation in found.unclaimed],
+    }
+
+
+def _document(found: ContainerEvidence) -> Object:
+    return {
+        "mig": found.mig,
+        "has_ended": found.has_ended,
+        **plain({"container": found.container, "tenant": found.tenant}),
+        "processes": [plain(process) for process in found.processes],
+    }
+
+
+def pod_names(snapshot: Snapshot) -> list[str]:
+    """List every pod that is named anywhere, as `namespace/pod`."""
+    containers = [ref for card in snapshot.cards for ref in _containers(card)]
+    refs: list[ContainerRef | Allocation] = [*snapshot.unclaimed, *containers]
+    names = {(pod.namespace, pod.name) for pod in snapshot.pods}
+    names |= {(ref.namespace, ref.pod) for ref in refs if not is_outsider(ref)}
+    return sorted(f"{namespace}/{pod}" for namespace, pod in names)
+
+
+def workload_names(snapshot: Snapshot) -> dict[str, str]:
+    """Return `KIND/NAME` of the workload of each pod where it is known, by `namespace/pod`."""
+    tenants = [tenant for card in snapshot.cards for tenant in card.tenants]
+    found = {
+        (tenant.container.namespace, tenant.container.pod): tenant.workload
+        for tenant in tenants
+        if not is_outsider(tenant.container)
+    }
+    found |= {(pod.namespace, pod.name): pod.workload for pod in snapshot.pods if pod.workload}
+    return {
+        f"{namespace}/{pod}": f"{workload.kind}/{workload.name}"
+        for (namespace, pod), workload in found.items()
+        if workload
+    }
+
+
+def _containers(card: Card) -> Iterator[ContainerRef]:
+    """Every container that is named on the card, some more than once."""
+    yield from (tenant.container for tenant in (*card.tenants, *card.ended))
+    holders = (process.holder for rest in card.rest for process in rest.processes)
+    yield from (holder.container for holder in holders if holder and holder.container)
+
+
+def _order(key: _Key) -> tuple[str, bool, str, str]:
+    mig, container = key
+    return (mig, True, "", "") if container is None else (mig, False, container.container, container.pod_uid)
