@@ -2,25 +2,24 @@
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from podgpu.kube.api import MALFORMED, Api
+from podgpu.kube.api import Api
 from podgpu.kube.object_cache import CachedObject, ObjectCache, number
 from podgpu.kube.object_watch import ObjectWatch, WatchTiming
-from podgpu.kube.pod_object import Subdomain, Uid
+from podgpu.kube.pod_object import Subdomain
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.resource_objects import (
-    ClaimObject,
+    ObjectMetadata,
     SliceSpec,
-    decode_device,
-    newest,
+    decode_claim,
+    decode_slice,
+    pool_devices,
     to_claim,
-    to_device,
     waiting_claim,
 )
 from podgpu.kube.workloads import UNKNOWN_SECONDS, Workloads
@@ -34,9 +33,114 @@ LOOK_SECONDS = 0.2  # between two looks at whether anything has changed
 FIRST_LOOK_SECONDS = 0.01
 OWNER_SECONDS = 86_400.0  # the owner of a UID never changes
 
+INTERNAL = "InternalIP"
 CORE, RESOURCE = '""', "resource.k8s.io"
 
 T = TypeVar("T")
+
+
+class NodeMetadata(ObjectMetadata, rename="camel", kw_only=True):
+    name: Subdomain
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class NodeAddress(Struct):
+    type: str = ""
+    address: str = ""
+
+
+class NodeCondition(Struct):
+    type: str = ""
+    status: str = ""
+
+
+class NodeStatus(Struct):
+    addresses: list[NodeAddress] | None = None
+    conditions: list[NodeCondition] | None = None
+    allocatable: dict[str, str | int] | None = None
+    capacity: dict[str, str | int] | None = None
+
+
+class NodeObject(Struct):
+    metadata: NodeMetadata
+    status: NodeStatus | None = None
+
+
+_decode_node = msgspec.json.Decoder(NodeObject).decode
+
+
+class NodeCache(ObjectCache[KubeNode]):
+    """Keeps the annotations with these names, and the labels that `wants_label` accepts."""
+
+    def __init__(self, annotations: Collection[str], wants_label: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._annotations = annotations
+        self._wants_label = wants_label
+
+    def order(self, item: KubeNode) -> tuple[str, ...]:
+        return (item.name,)
+
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[KubeNode] | None:
+        item = _decode_node(data)
+        metadata, status = item.metadata, item.status or NodeStatus()
+        labels, annotations = metadata.labels or {}, metadata.annotations or {}
+        node = KubeNode(
+            name=metadata.name,
+            address=next((each.address for each in status.addresses or () if each.type == INTERNAL), ""),
+            ready=_ready(status),
+            labels={name: value for name, value in labels.items() if self._wants_label(name)},
+            annotations={name: value for name, value in annotations.items() if name in self._annotations},
+            allocatable=_extended(status.allocatable),
+            capacity=_extended(status.capacity),
+        )
+        return _cached(metadata, node)
+
+
+def _ready(status: NodeStatus) -> bool | None:
+    said = next((each.status for each in status.conditions or () if each.type == "Ready"), "")
+    return {"True": True, "False": False}.get(said)
+
+
+def _extended(resources: dict[str, str | int] | None) -> dict[str, str]:
+    return {name: str(value) for name, value in (resources or {}).items() if "/" in name}
+
+
+def _cached(metadata: ObjectMetadata, item: T) -> CachedObject[T] | None:
+    return CachedObject(number(metadata.resource_version), metadata.uid, item) if metadata.uid else None
+
+
+class ClaimCache(ObjectCache[ResourceClaim]):
+    def order(self, item: ResourceClaim) -> tuple[str, ...]:
+        return item.namespace, item.name
+
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[ResourceClaim] | None:
+        item = decode_claim(data)
+        return _cached(item.metadata, to_claim(item) or waiting_claim(item))
+
+
+class SliceCache(ObjectCache[SliceSpec]):
+    def __init__(self) -> None:
+        super().__init__()
+        self._slices: tuple[SliceSpec, ...] = ()
+        self._devices: tuple[PoolDevice, ...] = ()
+
+    def order(self, item: SliceSpec) -> tuple[str, ...]:
+        return item.driver, item.pool.name, item.node_name or ""
+
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[SliceSpec] | None:
+        item = decode_slice(data)
+        # A Raw is a view into the whole page; a copy lets go of it.
+        devices = [device.copy() for device in item.spec.devices or ()]
+        spec = msgspec.structs.replace(item.spec, devices=devices)
+        return _cached(item.metadata, spec)
+
+    def devices(self) -> tuple[PoolDevice, ...]:
+        """Return the same tuple for as long as nothing changes."""
+        slices = self.items()
+        if slices is not self._slices:
+            self._slices, self._devices = slices, tuple(pool_devices(slices, self.errors))
+        return self._devices
 
 
 def grant(group: str, resource: str) -> str:
@@ -45,7 +149,7 @@ def grant(group: str, resource: str) -> str:
 
 
 class ObjectFilter(Struct, frozen=True, kw_only=True):
-    """What of the objects is needed. `pod` cuts off what is not, or returns None for a pod that nobody needs.
+    """What of the objects is needed. `pod` cuts off what is not, or returns None for a pod that is not needed at all.
 
     `pod_annotations` are prefixes of those to keep.
     """
@@ -69,11 +173,8 @@ class ClusterWatch:
         timing: WatchTiming = TIMING,
     ) -> None:
         self._api = api
-        self._nodes, self._claims, self._slices = (
-            NodeCache(wanted.node_annotations, wanted.node_label),
-            ClaimCache(),
-            SliceCache(),
-        )
+        self._nodes = NodeCache(wanted.node_annotations, wanted.node_label)
+        self._claims, self._slices = ClaimCache(), SliceCache()
         self.pods = PodWatch(
             api,
             None,
@@ -84,8 +185,8 @@ class ClusterWatch:
         )
         self.nodes = self._watch(self._nodes, [NODES], "nodes", CORE, timing)
         self._dynamic = tuple(
-            self._watch(book, [f"{root}/{plural}" for root in DYNAMIC], plural, RESOURCE, timing)
-            for plural, book in (("resourceclaims", self._claims), ("resourceslices", self._slices))
+            self._watch(cache, [f"{root}/{plural}" for root in DYNAMIC], plural, RESOURCE, timing)
+            for plural, cache in (("resourceclaims", self._claims), ("resourceslices", self._slices))
         )
         self._workloads = Workloads(
             api, name_labels=tuple(workload_labels), nearest=nearest_owner, known_seconds=OWNER_SECONDS
@@ -94,10 +195,10 @@ class ClusterWatch:
         self._made: KubeObjects | None = None
 
     def _watch(
-        self, book: ObjectCache[T], paths: Sequence[str], plural: str, group: str, timing: WatchTiming
+        self, cache: ObjectCache[T], paths: Sequence[str], plural: str, group: str, timing: WatchTiming
     ) -> ObjectWatch[T]:
         rule = grant(group, plural)
-        return ObjectWatch(self._api, paths, book, name=plural, timing=timing, grant=rule, from_cache=False)
+        return ObjectWatch(self._api, paths, cache, name=plural, timing=timing, grant=rule, from_cache=False)
 
     @property
     def _watches(self) -> tuple[ObjectWatch[Any], ...]:
@@ -105,12 +206,12 @@ class ClusterWatch:
 
     def statuses(self) -> tuple[PartStatus, ...]:
         """List those of the parts that this cluster has."""
-        return tuple(one.status() for one in self._watches if not one.is_absent)
+        return tuple(watch.status() for watch in self._watches if not watch.is_absent)
 
     @property
     def is_complete(self) -> bool:
         """Whether every list was read, or cannot be."""
-        return all(one.has_listed or _has_failed(one.status()) for one in self._watches)
+        return all(watch.has_listed or _has_failed(watch.status()) for watch in self._watches)
 
     def objects(self) -> KubeObjects:
         """Return the same objects for as long as nothing changes."""
@@ -144,7 +245,7 @@ class ClusterWatch:
 
     async def run(self, supervisor: Supervisor) -> None:
         """Work until cancelled."""
-        watches: list[tuple[str, Work]] = [(one.name, one.run) for one in self._watches]
+        watches: list[tuple[str, Work]] = [(watch.name, watch.run) for watch in self._watches]
         await supervisor.run([*watches, (self._workloads.name, self._keep_owners)])
 
     async def close(self) -> None:
@@ -165,134 +266,3 @@ class ClusterWatch:
 
 def _has_failed(status: PartStatus) -> bool:
     return status.fault is not None and status.fault.reason != "starting"
-
-
-INTERNAL = "InternalIP"
-
-
-class NodeMetadata(Struct, rename="camel"):
-    name: Subdomain
-    uid: Uid
-    resource_version: str = ""
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-
-
-class NodeAddress(Struct):
-    type: str = ""
-    address: str = ""
-
-
-class NodeCondition(Struct):
-    type: str = ""
-    status: str = ""
-
-
-class NodeStatus(Struct):
-    addresses: list[NodeAddress] | None = None
-    conditions: list[NodeCondition] | None = None
-    allocatable: dict[str, str | int] | None = None
-    capacity: dict[str, str | int] | None = None
-
-
-class NodeObject(Struct):
-    metadata: NodeMetadata
-    status: NodeStatus | None = None
-
-
-class Identity(Struct, rename="camel"):
-    uid: Uid
-    resource_version: str = ""
-
-
-class Identified(Struct):
-    metadata: Identity
-
-
-class IdentifiedSlice(Struct):
-    metadata: Identity
-    spec: SliceSpec
-
-
-_decode_node = msgspec.json.Decoder(NodeObject).decode
-_decode_claim = msgspec.json.Decoder(ClaimObject).decode
-_decode_identity = msgspec.json.Decoder(Identified).decode
-_decode_slice = msgspec.json.Decoder(IdentifiedSlice).decode
-
-
-class NodeCache(ObjectCache[KubeNode]):
-    """Keeps the annotations with these names, and the labels that `wants_label` accepts."""
-
-    def __init__(self, annotations: Collection[str], wants_label: Callable[[str], bool]) -> None:
-        super().__init__()
-        self._annotations = annotations
-        self._wants_label = wants_label
-
-    def place(self, item: KubeNode) -> tuple[str, ...]:
-        return (item.name,)
-
-    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[KubeNode] | None:
-        item = _decode_node(data)
-        metadata, status = item.metadata, item.status or NodeStatus()
-        labels, annotations = metadata.labels or {}, metadata.annotations or {}
-        node = KubeNode(
-            name=metadata.name,
-            address=next((one.address for one in status.addresses or () if one.type == INTERNAL), ""),
-            ready=_ready(status),
-            labels={name: value for name, value in labels.items() if self._wants_label(name)},
-            annotations={name: value for name, value in annotations.items() if name in self._annotations},
-            allocatable=_extended(status.allocatable),
-            capacity=_extended(status.capacity),
-        )
-        return CachedObject(number(metadata.resource_version), metadata.uid, node)
-
-
-def _ready(status: NodeStatus) -> bool | None:
-    said = next((one.status for one in status.conditions or () if one.type == "Ready"), "")
-    return {"True": True, "False": False}.get(said)
-
-
-def _extended(resources: dict[str, str | int] | None) -> dict[str, str]:
-    return {name: str(value) for name, value in (resources or {}).items() if "/" in name}
-
-
-class ClaimCache(ObjectCache[ResourceClaim]):
-    def place(self, item: ResourceClaim) -> tuple[str, ...]:
-        return item.namespace, item.name
-
-    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[ResourceClaim] | None:
-        who, item = _decode_identity(data).metadata, _decode_claim(data)
-        return CachedObject(number(who.resource_version), who.uid, to_claim(item) or waiting_claim(item))
-
-
-class SliceCache(ObjectCache[SliceSpec]):
-    def __init__(self) -> None:
-        super().__init__()
-        self._slices: tuple[SliceSpec, ...] = ()
-        self._devices: tuple[PoolDevice, ...] = ()
-
-    def place(self, item: SliceSpec) -> tuple[str, ...]:
-        return item.driver, item.pool.name, item.node_name or ""
-
-    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[SliceSpec] | None:
-        item = _decode_slice(data)
-        # A Raw is a view into the whole page; a copy lets go of it.
-        devices = [one.copy() for one in item.spec.devices or ()]
-        spec = msgspec.structs.replace(item.spec, devices=devices)
-        return CachedObject(number(item.metadata.resource_version), item.metadata.uid, spec)
-
-    def devices(self) -> tuple[PoolDevice, ...]:
-        """Return the same tuple for as long as nothing changes."""
-        slices = self.items()
-        if slices is not self._slices:
-            self._slices, self._devices = slices, tuple(_pool_devices(slices, self.errors))
-        return self._devices
-
-
-def _pool_devices(slices: tuple[SliceSpec, ...], errors: Counter[str]) -> Iterator[PoolDevice]:
-    for spec in newest(slices):
-        for raw in spec.devices or ():
-            try:
-                yield to_device(spec, decode_device(raw))
-            except MALFORMED:
-                errors["garbage"] += 1

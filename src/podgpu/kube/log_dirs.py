@@ -15,7 +15,7 @@ from pathlib import Path
 
 from podgpu import log
 from podgpu.kube.condition import Condition
-from podgpu.kube.pod_list import place
+from podgpu.kube.pod_object import pod_order
 from podgpu.model import Fault, PartStatus, Pod, PodContainer
 
 MOST_ENTRIES = 20_000
@@ -45,7 +45,7 @@ class Scan:
         folders = self._folders(root / "pods")
         ids = self._ids(root / "containers")
         found = (self._pod(folder, ids) for folder in folders)
-        return tuple(sorted((pod for pod in found if pod), key=place))
+        return tuple(sorted((pod for pod in found if pod), key=pod_order))
 
     def _pod(self, folder: Path, ids: Ids) -> Pod | None:
         match = _POD.fullmatch(folder.name)

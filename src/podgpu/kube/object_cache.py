@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import msgspec
 
 from podgpu.kube.api import MALFORMED, OBJECT_BYTES, ApiStatus
 
-MOST_GRAVES = 10_000
+MOST_DELETED = 10_000
 MOST_ITEMS = 500_000  # of a cluster
 
 T = TypeVar("T")
@@ -28,7 +29,7 @@ class Bookmark(msgspec.Struct):
 
 
 class CachedObject(msgspec.Struct, Generic[T], frozen=True):
-    """`version` is 0 if it could not be read: then the order of arrival counts. `item` is None if nobody wants it."""
+    """`version` is 0 if it could not be read: then the order of arrival counts. `item` is None if it is not needed."""
 
     version: int
     uid: str
@@ -40,38 +41,63 @@ _decode_bookmark = msgspec.json.Decoder(Bookmark).decode
 _decode_status = msgspec.json.Decoder(ApiStatus).decode
 
 
-class ObjectCache(ABC, Generic[T]):
-    """Takes no more than `most` items, each of at most `largest` bytes. `excess` counts those left out since a list."""
+class ObjectStore(Generic[T]):
+    """Objects by UID, at most `most`. `excess` counts those left out since the last list."""
 
-    most = MOST_ITEMS
-    largest = OBJECT_BYTES
-
-    def __init__(self) -> None:
+    def __init__(self, order: Callable[[T], tuple[str, ...]], most: int) -> None:
+        self.most = most
         self.excess = 0
-        self.version = ""  # where a watch goes on
-        self.errors: Counter[str] = Counter()
-        self._items: dict[str, T] = {}
+        self._order = order
+        self._objects: dict[str, T] = {}
         self._ordered: tuple[T, ...] = ()
         self._is_changed = False
+
+    def items(self) -> tuple[T, ...]:
+        """Return the same tuple for as long as nothing changes, so that a reader can skip its work."""
+        if self._is_changed:
+            found = tuple(sorted(self._objects.values(), key=self._order))
+            self._ordered = self._ordered if found == self._ordered else found
+            self._is_changed = False
+        return self._ordered
+
+    def put(self, uid: str, item: T) -> None:
+        if len(self._objects) >= self.most and uid not in self._objects:
+            self.excess += 1
+        elif self._objects.get(uid) != item:
+            self._objects[uid] = item
+            self._is_changed = True
+
+    def drop(self, uid: str) -> None:
+        if self._objects.pop(uid, None) is not None:
+            self._is_changed = True
+
+    def replace_all(self, objects: dict[str, T], excess: int = 0) -> None:
+        """Take a list as the truth. `excess` is how many objects it leaves out."""
+        self._objects = objects
+        self.excess = excess
+        self._is_changed = True
+
+
+class ObjectCache(ABC, ObjectStore[T]):
+    """Objects of one kind as a list and a watch report them, each of at most `largest` bytes."""
+
+    largest = OBJECT_BYTES
+
+    def __init__(self, most: int = MOST_ITEMS) -> None:
+        super().__init__(self.order, most)
+        self.version = ""  # where a watch goes on
+        self.errors: Counter[str] = Counter()
         self._versions: dict[str, int] = {}
-        # A UID never comes back: an event about it after its end is late.
-        self._graves: dict[str, None] = {}
+        # A UID never comes back: an event about a deleted UID is late.
+        self._deleted: dict[str, None] = {}
 
     @abstractmethod
     def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[T] | None:
         """Decode an object. Return None for one that does not belong here. May raise what MALFORMED lists."""
 
     @abstractmethod
-    def place(self, item: T) -> tuple[str, ...]:
+    def order(self, item: T) -> tuple[str, ...]:
         """Return what items are sorted by."""
-
-    def items(self) -> tuple[T, ...]:
-        """Return the same tuple for as long as nothing changes, so that a reader can skip its work."""
-        if self._is_changed:
-            found = tuple(sorted(self._items.values(), key=self.place))
-            self._ordered = self._ordered if found == self._ordered else found
-            self._is_changed = False
-        return self._ordered
 
     def read(self, data: bytes | msgspec.Raw) -> CachedObject[T] | None:
         """Decode an object. Return None if it is malformed, too large or does not belong here."""
@@ -87,12 +113,11 @@ class ObjectCache(ABC, Generic[T]):
         return known
 
     def replace(self, listed: list[CachedObject[T]], version: str, excess: int = 0) -> None:
-        """Take a list as the truth: what is not in it is gone. `excess` are those that it leaves out."""
-        self.excess = excess
-        self._items = {known.uid: known.item for known in listed if known.item is not None}
-        self._is_changed = True
-        self._versions = {known.uid: known.version for known in listed if known.item is not None}
-        self._graves.clear()
+        """Take a list as the truth: what is not in it is gone. `excess` is how many objects it leaves out."""
+        kept = [known for known in listed if known.item is not None]
+        self.replace_all({known.uid: known.item for known in kept if known.item is not None}, excess)
+        self._versions = {known.uid: known.version for known in kept}
+        self._deleted.clear()
         self.version = version
 
     def is_old(self, version: str) -> bool:
@@ -111,10 +136,10 @@ class ObjectCache(ABC, Generic[T]):
         except MALFORMED:
             self.errors["garbage"] += 1
             return None
-        self._news(event)
+        self._apply_change(event)
         return None
 
-    def _news(self, event: WatchedEvent) -> None:
+    def _apply_change(self, event: WatchedEvent) -> None:
         if event.type not in ("ADDED", "MODIFIED", "DELETED"):
             self.errors["garbage"] += 1
             return
@@ -122,7 +147,7 @@ class ObjectCache(ABC, Generic[T]):
         if known is None:
             return
         if event.type == "DELETED":
-            self._bury(known.uid)
+            self._delete(known.uid)
         else:
             self._keep(known)
         self._advance(str(known.version))
@@ -130,29 +155,24 @@ class ObjectCache(ABC, Generic[T]):
     def _keep(self, new: CachedObject[T]) -> None:
         uid = new.uid
         is_late = uid in self._versions and 0 < new.version <= self._versions[uid]
-        if is_late or uid in self._graves:
+        if is_late or uid in self._deleted:
             return
         if new.item is None:
-            self._drop(uid)
-            return
-        if len(self._items) >= self.most and uid not in self._items:
-            self.excess += 1
-            return
-        self._versions[uid] = new.version
-        if self._items.get(uid) != new.item:
-            self._items[uid] = new.item
-            self._is_changed = True
+            self.drop(uid)
+        else:
+            self.put(uid, new.item)
+            if uid in self._objects:
+                self._versions[uid] = new.version
 
-    def _bury(self, uid: str) -> None:
-        self._drop(uid)
-        self._graves[uid] = None
-        if len(self._graves) > MOST_GRAVES:
-            del self._graves[next(iter(self._graves))]
+    def _delete(self, uid: str) -> None:
+        self.drop(uid)
+        self._deleted[uid] = None
+        if len(self._deleted) > MOST_DELETED:
+            del self._deleted[next(iter(self._deleted))]
 
-    def _drop(self, uid: str) -> None:
+    def drop(self, uid: str) -> None:
         self._versions.pop(uid, None)
-        if self._items.pop(uid, None) is not None:
-            self._is_changed = True
+        super().drop(uid)
 
     def _advance(self, version: str) -> None:
         if number(version) > number(self.version):

@@ -56,7 +56,7 @@ class ObjectWatch(Generic[T]):
         self,
         api: Api,
         paths: Sequence[str],
-        book: ObjectCache[T],
+        cache: ObjectCache[T],
         *,
         name: str,
         selector: Mapping[str, str] | None = None,
@@ -69,7 +69,7 @@ class ObjectWatch(Generic[T]):
         self._api = api
         self._paths = tuple(paths)
         self._path = self._paths[0]
-        self._book = book
+        self._cache = cache
         self._selector = dict(selector or {})
         self._timing = timing or WatchTiming()
         self._grant = grant
@@ -77,10 +77,10 @@ class ObjectWatch(Generic[T]):
         self._backoff = Backoff(self._timing.first_pause, self._timing.longest_pause)
         self._good_since: float | None = None
         self._list_due = 0.0
-        self._from_cache = self._cache_will_do = from_cache
+        self._from_cache = self._may_list_from_cache = from_cache
         self._gone_at = -math.inf
         self._throttle = CpuThrottle()
-        self._condition = Condition(self.name, errors=self._book.errors)
+        self._condition = Condition(self.name, errors=self._cache.errors)
         self.errors = self._condition.errors
 
     async def run(self) -> None:
@@ -93,7 +93,7 @@ class ObjectWatch(Generic[T]):
 
     @property
     def has_listed(self) -> bool:
-        return self.is_absent or bool(self._book.version)
+        return self.is_absent or bool(self._cache.version)
 
     async def _round(self) -> float:
         """List if it is time, watch until that ends, and return how long to wait before the next round."""
@@ -112,7 +112,7 @@ class ObjectWatch(Generic[T]):
     async def _list(self) -> None:
         began = time.monotonic()
         self.is_absent = not await self._found()
-        self._cache_will_do = self._from_cache
+        self._may_list_from_cache = self._from_cache
         self._list_due = 0.0 if self.is_absent else time.monotonic() + self._timing.relist
         self._condition.seconds = time.monotonic() - began
         self._recovered()
@@ -122,7 +122,7 @@ class ObjectWatch(Generic[T]):
         for path in dict.fromkeys((self._path, *self._paths)):
             self._path = path
             try:
-                if not (self._cache_will_do and await self._listed({"resourceVersion": "0"})):
+                if not (self._may_list_from_cache and await self._listed({"resourceVersion": "0"})):
                     await self._listed({})
             except ApiFault as fault:
                 if fault.status != 404 or len(self._paths) == 1:
@@ -140,9 +140,9 @@ class ObjectWatch(Generic[T]):
                 self._page = max(1, self._page // 8)
                 return await self._listed({})
             raise
-        if freshness and self._book.is_old(version):
+        if freshness and self._cache.is_old(version):
             return False
-        self._book.replace(found, version, excess)
+        self._cache.replace(found, version, excess)
         self._page = min(PAGE, 2 * self._page)
         return True
 
@@ -161,8 +161,8 @@ class ObjectWatch(Generic[T]):
             freshness=freshness,
         ):
             version = version or page.metadata.resource_version
-            found += await self._read((page.items or ())[: self._book.most - len(found)])
-            if page.items and len(found) >= self._book.most:
+            found += await self._read((page.items or ())[: self._cache.most - len(found)])
+            if page.items and len(found) >= self._cache.most:
                 excess = 1
                 break
         if not version:
@@ -173,7 +173,7 @@ class ObjectWatch(Generic[T]):
         found: list[CachedObject[T]] = []
         for item in items:
             with self._throttle.work():
-                if known := self._book.read(item):
+                if known := self._cache.read(item):
                     found.append(known)
             await self._throttle.rest()
         return found
@@ -187,7 +187,7 @@ class ObjectWatch(Generic[T]):
             **self._selector,
             "watch": "1",
             "allowWatchBookmarks": "true",
-            "resourceVersion": self._book.version,
+            "resourceVersion": self._cache.version,
             "timeoutSeconds": str(max(1, round(left))),
         }
         async with self._api.stream(self._path, query, silence=self._timing.silence) as lines:
@@ -203,7 +203,7 @@ class ObjectWatch(Generic[T]):
     def _take(self, line: bytes | None) -> None:
         if line is None:
             self.errors["too_large"] += 1
-        elif (wrong := self._book.apply(line)) is not None:
+        elif (wrong := self._cache.apply(line)) is not None:
             raise wrong.fault()
 
     def _recovered(self) -> None:
@@ -212,8 +212,8 @@ class ObjectWatch(Generic[T]):
 
     def _judge(self) -> None:
         """Work well, or as far as the bounds allow."""
-        if self._book.excess:
-            detail = f"more than {self._book.most} objects; the others are left out"
+        if self._cache.excess:
+            detail = f"more than {self._cache.most} objects; the others are left out"
             self._condition.worked_partly(Fault(reason="too_many", detail=detail))
         else:
             self._condition.worked()
@@ -226,7 +226,7 @@ class ObjectWatch(Generic[T]):
         if fault.reason == "stalled" or fault.status not in GO_ON:
             self._list_due = 0.0
         if fault.reason == "gone":
-            self._cache_will_do = False
+            self._may_list_from_cache = False
             if self._is_first_gone():
                 return max(spread(self._timing.first_pause), fault.retry_after)
         is_forbidden = fault.reason == "forbidden"  # a right that was not granted may be, but not soon

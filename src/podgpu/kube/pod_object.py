@@ -177,6 +177,11 @@ def to_pod(item: PodObject, prefixes: Prefixes = (), errors: Counter[str] | None
     )
 
 
+def pod_order(pod: Pod) -> tuple[str, str, str]:
+    """Return what pods are sorted by."""
+    return pod.namespace, pod.name, pod.uid
+
+
 def waiting(item: PodObject) -> Waiting:
     """Return what the scheduler says about a pod that it has found no node for."""
     conditions = item.status.conditions or ()

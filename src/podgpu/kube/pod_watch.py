@@ -9,18 +9,45 @@ from podgpu.kube.api import POD_BYTES, Api
 from podgpu.kube.limits import MOST_PODS, Prefixes, name_crowded_pod
 from podgpu.kube.object_cache import MOST_ITEMS, CachedObject, ObjectCache, number
 from podgpu.kube.object_watch import ObjectWatch, WatchTiming
-from podgpu.kube.pod_list import place
-from podgpu.kube.pod_object import decode_pod, to_pod, waiting
+from podgpu.kube.pod_object import decode_pod, pod_order, to_pod, waiting
 from podgpu.model import PartStatus, Pod
 
 PODS = "/api/v1/pods"
 
 
-class PodWatch(ObjectWatch[Pod]):
-    """Without a `node`, the pods of all nodes. `trim` cuts off what nobody needs, or returns None.
+class PodCache(ObjectCache[Pod]):
+    """Without a `node`, the pods of all nodes. `trim` cuts off what is not needed, or returns None.
 
     `annotations` are prefixes of those to keep.
     """
+
+    largest = POD_BYTES
+
+    def __init__(
+        self, node: str | None, trim: Callable[[Pod], Pod | None] | None = None, *, annotations: Prefixes = ()
+    ) -> None:
+        super().__init__(MOST_ITEMS if node is None else MOST_PODS)
+        self._node = node
+        self._annotations = annotations
+        self._trim = trim
+
+    def order(self, item: Pod) -> tuple[str, ...]:
+        return pod_order(item)
+
+    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[Pod] | None:
+        item = decode_pod(data)
+        if self._node not in (None, item.spec.node_name):
+            return None
+        pod = to_pod(item, self._annotations, self.errors)
+        if self._node is None:
+            node = item.spec.node_name
+            pod = replace(pod, node=node, waiting=None if node else waiting(item))
+        kept = self._trim(pod) if self._trim else pod
+        return CachedObject(number(item.metadata.resource_version), pod.uid, kept)
+
+
+class PodWatch(ObjectWatch[Pod]):
+    """`node`, `trim` and `annotations` are those of `PodCache`."""
 
     def __init__(
         self,
@@ -32,12 +59,12 @@ class PodWatch(ObjectWatch[Pod]):
         grant: str = "",
         annotations: Prefixes = (),
     ) -> None:
-        self._own = PodCache(node, trim, annotations=annotations)
+        self._pods = PodCache(node, trim, annotations=annotations)
         selector = {} if node is None else {"fieldSelector": f"spec.nodeName={node}"}
         super().__init__(
             api,
             [PODS],
-            self._own,
+            self._pods,
             name="apiserver",
             selector=selector,
             timing=timing,
@@ -49,40 +76,4 @@ class PodWatch(ObjectWatch[Pod]):
         return name_crowded_pod(super().status(), self.pods())
 
     def pods(self) -> tuple[Pod, ...] | None:
-        return self._own.pods() if self._own.version else None
-
-
-class PodCache(ObjectCache[Pod]):
-    """Without a `node`, the pods of all nodes. `trim` cuts off what nobody needs, or returns None.
-
-    `annotations` are prefixes of those to keep.
-    """
-
-    largest = POD_BYTES
-
-    def __init__(
-        self, node: str | None, trim: Callable[[Pod], Pod | None] | None = None, *, annotations: Prefixes = ()
-    ) -> None:
-        self.most = MOST_ITEMS if node is None else MOST_PODS
-        self._node = node
-        self._annotations = annotations
-        self._trim = trim
-        super().__init__()
-
-    def pods(self) -> tuple[Pod, ...]:
-        return self.items()
-
-    def place(self, item: Pod) -> tuple[str, ...]:
-        return place(item)
-
-    def decoded(self, data: bytes | msgspec.Raw) -> CachedObject[Pod] | None:
-        item = decode_pod(data)
-        if self._node not in (None, item.spec.node_name):
-            return None
-        pod = to_pod(item, self._annotations, self.errors)
-        if self._node is None:
-            pod = replace(
-                pod, node=item.spec.node_name, waiting=None if item.spec.node_name else waiting(item)
-            )
-        kept = self._trim(pod) if self._trim else pod
-        return CachedObject(number(item.metadata.resource_version), pod.uid, kept)
+        return self._pods.items() if self._pods.version else None

@@ -15,9 +15,9 @@ from podgpu.kube.kubelet import rpc
 from podgpu.kube.kubelet.rpc import Call, Refused
 from podgpu.kube.kubelet.wire import Walk
 from podgpu.kube.limits import MOST_LISTED, MOST_PODS, Prefixes, name_crowded_pod
-from podgpu.kube.pod_list import PodList
+from podgpu.kube.object_cache import ObjectStore
 from podgpu.kube.pod_message import pod_json
-from podgpu.kube.pod_object import decode_pod, to_pod
+from podgpu.kube.pod_object import decode_pod, pod_order, to_pod
 from podgpu.kube.throttle import Backoff, CpuThrottle
 from podgpu.model import Fault, PartStatus, Pod
 from podgpu.supervise import brief
@@ -55,7 +55,7 @@ class PodsApi:
         self._deadline = deadline
         self._clock = clock
         self._sleep = sleep
-        self._pods = PodList()
+        self._pods = ObjectStore(pod_order, MOST_PODS)
         self._condition = Condition(self.name, clock=clock)
         self.errors = self._condition.errors
         self._asked = LIST
@@ -72,7 +72,7 @@ class PodsApi:
                 await self._rest()
 
     def pods(self) -> tuple[Pod, ...] | None:
-        return self._pods.ordered() if self._condition.has_worked else None
+        return self._pods.items() if self._condition.has_worked else None
 
     def status(self) -> PartStatus:
         return name_crowded_pod(self._condition.status(), self.pods())
@@ -146,7 +146,7 @@ class PodsApi:
                 await self._throttle.rest()
             else:
                 raise Refused("unavailable", "the watch ended before it had sent all pods")
-        self._publish((pod for pod in self._pods.ordered() if pod.uid in seen), self._pods.excess)
+        self._publish((pod for pod in self._pods.items() if pod.uid in seen), self._pods.excess)
 
     def _apply(self, event: WatchEvent) -> str | None:
         """Return the UID of the event's pod."""
@@ -159,7 +159,7 @@ class PodsApi:
         if event.type == _DELETED:
             self._pods.drop(pod.uid)
         else:
-            self._pods.put(pod)
+            self._pods.put(pod.uid, pod)
         return pod.uid
 
     def _pod(self, data: bytes) -> Pod | None:
@@ -170,7 +170,7 @@ class PodsApi:
             return None
 
     def _publish(self, pods: Iterable[Pod], excess: int = 0) -> None:
-        self._pods.replace(pods, excess)
+        self._pods.replace_all({pod.uid: pod for pod in pods}, excess)
         self._judge()
 
     def _judge(self) -> None:

@@ -20,11 +20,9 @@ from podgpu.kube.api.pages import Page, pages
 from podgpu.kube.condition import Condition
 from podgpu.kube.resource_objects import (
     decode_claim,
-    decode_device,
     decode_slice,
-    newest,
+    pool_devices,
     to_claim,
-    to_device,
 )
 from podgpu.kube.throttle import Backoff
 from podgpu.model import DynamicAllocation, Fault, PartStatus, Pod, PoolDevice, ResourceClaim
@@ -125,7 +123,8 @@ class ResourceClaims:
         """Ask for everything once, and return how long to wait in any case."""
         began = time.monotonic()
         try:
-            devices = tuple(self._pool_devices(await self._slices()))
+            slices = [self._decoded(decode_slice, item) for item in await self._slices()]
+            devices = tuple(pool_devices([found.spec for found in slices if found], self.errors))
             self._devices = self._devices if devices == self._devices else devices
             await self._ask_for_claims()
         except ApiFault as fault:
@@ -158,13 +157,6 @@ class ResourceClaims:
             if left < 0:
                 raise ApiFault("too_large", f"{path}: more than {MOST_BYTES >> 20} MiB")
         return found
-
-    def _pool_devices(self, items: Iterable[msgspec.Raw]) -> Iterator[PoolDevice]:
-        slices = [found.spec for item in items if (found := self._decoded(decode_slice, item))]
-        for spec in newest(slices):
-            for item in spec.devices or ():
-                if device := self._decoded(decode_device, item):
-                    yield to_device(spec, device)
 
     async def _ask_for_claims(self) -> None:
         wanted = {(claim.namespace, claim.name) for claim in self._wanted}

@@ -1,11 +1,13 @@
 """ResourceClaims and ResourceSlices as the API server writes them, in v1 and both betas of resource.k8s.io."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from msgspec import Meta, Raw, Struct, field
 from msgspec.json import Decoder
 
+from podgpu.kube.api import MALFORMED
 from podgpu.kube.pod_object import Label, Subdomain, Uid
 from podgpu.model import ClaimedDevice, PoolDevice, ResourceClaim
 
@@ -45,7 +47,12 @@ class ClaimStatus(Struct, rename="camel"):
     reserved_for: list[Consumer] | None = None
 
 
-class ClaimMetadata(Struct):
+class ObjectMetadata(Struct, rename="camel", kw_only=True):
+    uid: Uid | None = None
+    resource_version: str = ""
+
+
+class ClaimMetadata(ObjectMetadata, rename="camel", kw_only=True):
     name: Subdomain
     namespace: Label
     annotations: dict[str, str] | None = None
@@ -63,7 +70,7 @@ class RequestEntry(ExactRequest, rename="camel"):
 
     def classes(self) -> Iterator[str]:
         named = (self, self.exactly or self, *(self.first_available or ()))
-        yield from (one.device_class_name for one in named if one.device_class_name)
+        yield from (request.device_class_name for request in named if request.device_class_name)
 
 
 class RequestList(Struct):
@@ -124,6 +131,7 @@ class SliceSpec(Struct, rename="camel"):
 
 class SliceObject(Struct):
     spec: SliceSpec
+    metadata: ObjectMetadata = field(default_factory=ObjectMetadata)
 
 
 decode_claim = Decoder(ClaimObject).decode
@@ -159,7 +167,7 @@ def waiting_claim(item: ClaimObject) -> ResourceClaim:
         namespace=item.metadata.namespace,
         name=item.metadata.name,
         pod_name=(item.metadata.annotations or {}).get(POD_NAME, ""),
-        classes=tuple(dict.fromkeys(name for one in requests for name in one.classes())),
+        classes=tuple(dict.fromkeys(name for request in requests for name in request.classes())),
     )
 
 
@@ -190,10 +198,22 @@ def newest(specs: Iterable[SliceSpec]) -> Iterator[SliceSpec]:
     return (spec for spec in specs if spec.pool.generation == generations[spec.driver, spec.pool.name])
 
 
+def pool_devices(specs: Iterable[SliceSpec], errors: Counter[str]) -> Iterator[PoolDevice]:
+    """Return the devices that slices offer. Malformed devices are counted in `errors`."""
+    for spec in newest(specs):
+        for raw in spec.devices or ():
+            try:
+                yield to_device(spec, decode_device(raw))
+            except MALFORMED:
+                errors["garbage"] += 1
+
+
 def to_device(spec: SliceSpec, item: DeviceObject) -> PoolDevice:
     described = item.basic or item
     texts = {_bare(name, spec.driver): value.text() for name, value in (described.attributes or {}).items()}
-    capacity = {_bare(name, spec.driver): str(one.value) for name, one in (described.capacity or {}).items()}
+    capacity = {
+        _bare(name, spec.driver): str(amount.value) for name, amount in (described.capacity or {}).items()
+    }
     return PoolDevice(
         driver=spec.driver,
         pool=spec.pool.name,
