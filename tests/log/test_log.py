@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from podgpu import log
-from podgpu.log.event import Event, event
-from podgpu.log.folding import Folding
-from podgpu.log.handler import LineHandler
-from podgpu.log.line import LINE_BYTES, as_json, line, logfmt
+from podgpu.log.handler import LineHandler, RepeatFilter
+from podgpu.log.line import LINE_BYTES, LogEvent, as_json, event_of, line, logfmt
 
 HOSTILE = [
     "a\nb",
@@ -60,8 +58,8 @@ def lines(pipe: tuple[int, int]) -> Iterator[Lines]:
     root.setLevel(before)
 
 
-def happened(message: str, logger: str = "part", **fields: float | str) -> Event:
-    return Event(0.0, "warn", logger, message, tuple(fields.items()))
+def happened(message: str, logger: str = "part", **fields: float | str) -> LogEvent:
+    return LogEvent(0.0, "warn", logger, message, tuple(fields.items()))
 
 
 def test_a_line_has_time_level_message_and_fields(lines: Lines) -> None:
@@ -83,8 +81,8 @@ def test_debug_is_written_only_when_asked_for(lines: Lines, pipe: tuple[int, int
 
 @pytest.mark.parametrize("form", [logfmt, as_json])
 @pytest.mark.parametrize("value", HOSTILE)
-def test_an_event_is_one_line_that_one_write_can_take(form: Callable[[Event], str], value: str) -> None:
-    found = line(Event(0.0, "info", "x", value, (("a", value), ("b", value), ("c", value))), form)
+def test_an_event_is_one_line_that_one_write_can_take(form: Callable[[LogEvent], str], value: str) -> None:
+    found = line(LogEvent(0.0, "info", "x", value, (("a", value), ("b", value), ("c", value))), form)
     assert found.endswith(b"\n")
     assert len(found.decode().splitlines()) == 1
     assert len(found) <= LINE_BYTES
@@ -92,19 +90,19 @@ def test_an_event_is_one_line_that_one_write_can_take(form: Callable[[Event], st
 
 def test_a_line_with_far_too_many_fields_keeps_its_message() -> None:
     crowd = tuple((f"field{number}", "x" * 100) for number in range(1000))
-    found = line(Event(0.0, "info", "x", "the message", crowd), as_json)
+    found = line(LogEvent(0.0, "info", "x", "the message", crowd), as_json)
     assert json.loads(found)["msg"] == "the message"
     assert len(found) <= LINE_BYTES
 
 
 @pytest.mark.parametrize("value", [each for each in HOSTILE if len(each) < 100])
 def test_json_gives_the_values_back(value: str) -> None:
-    found = json.loads(line(Event(0.0, "info", "x", value, (("a", value), ("n", 3))), as_json))
+    found = json.loads(line(LogEvent(0.0, "info", "x", value, (("a", value), ("n", 3))), as_json))
     assert (found["msg"], found["a"], found["n"]) == (value, value, 3)
 
 
 def test_json_stays_json_when_a_number_is_not() -> None:
-    found = as_json(Event(0.0, "info", "x", "m", (("a", float("nan")), ("b", float("inf")))))
+    found = as_json(LogEvent(0.0, "info", "x", "m", (("a", float("nan")), ("b", float("inf")))))
     assert "NaN" not in found
     assert json.loads(found)["b"] == "inf"
 
@@ -126,7 +124,7 @@ def test_a_value_that_cannot_be_shown_costs_only_itself(lines: Lines) -> None:
 
 def test_a_message_that_does_not_fit_its_values_is_written_as_it_is() -> None:
     assert (
-        event(logging.LogRecord("x", logging.INFO, "", 0, "%d apples", ("three",), None)).message
+        event_of(logging.LogRecord("x", logging.INFO, "", 0, "%d apples", ("three",), None)).message
         == "%d apples"
     )
 
@@ -162,7 +160,7 @@ def test_the_rest_is_counted_when_logging_ends(lines: Lines, pipe: tuple[int, in
 
 def test_a_count_is_written_when_its_window_ends(pipe: tuple[int, int]) -> None:
     """Nothing else has to happen for that."""
-    handler = LineHandler(pipe[1], logfmt, Folding(seconds=0.05))
+    handler = LineHandler(pipe[1], logfmt, RepeatFilter(seconds=0.05))
     for _ in range(3):
         handler.handle(logging.LogRecord("x", logging.INFO, "", 0, "m", None, None))
     found = b""
@@ -178,43 +176,43 @@ def test_a_count_is_written_when_its_window_ends(pipe: tuple[int, int]) -> None:
 
 
 def test_different_fields_are_different_events_but_measurements_are_not() -> None:
-    folding = Folding()
-    assert len(folding.take(happened("m", gpu=1, seconds=1.0), 0)) == 1
-    assert len(folding.take(happened("m", gpu=2, seconds=1.0), 1)) == 1
-    assert folding.take(happened("m", gpu=1, seconds=2.0), 2) == []
+    repeats = RepeatFilter()
+    assert len(repeats.take(happened("m", gpu=1, seconds=1.0), 0)) == 1
+    assert len(repeats.take(happened("m", gpu=2, seconds=1.0), 1)) == 1
+    assert repeats.take(happened("m", gpu=1, seconds=2.0), 2) == []
 
 
 def test_a_kind_is_written_again_after_its_window() -> None:
-    folding = Folding(seconds=60)
-    first = folding.take(happened("m"), 0)
-    again = folding.take(happened("m"), 59)
-    later = folding.take(happened("m"), 60)
+    repeats = RepeatFilter(seconds=60)
+    first = repeats.take(happened("m"), 0)
+    again = repeats.take(happened("m"), 59)
+    later = repeats.take(happened("m"), 60)
     assert (len(first), again) == (1, [])
     assert [dict(each.fields) for each in later] == [{"repeated": 1}, {}]
 
 
 def test_two_alternating_events_stay_folded() -> None:
-    folding = Folding()
-    written = [each for second in range(40) for each in folding.take(happened(f"m{second % 2}"), second)]
+    repeats = RepeatFilter()
+    written = [each for second in range(40) for each in repeats.take(happened(f"m{second % 2}"), second)]
     assert [each.message for each in written] == ["m0", "m1"]
 
 
 def test_an_event_of_one_part_does_not_write_the_counts_of_others() -> None:
-    folding = Folding()
-    folding.take(happened("m", logger="a"), 0)
-    folding.take(happened("m", logger="a"), 1)
-    assert [each.message for each in folding.take(happened("news", logger="b"), 2)] == ["news"]
-    assert [each.message for each in folding.take(happened("news", logger="a"), 2)] == ["m", "news"]
+    repeats = RepeatFilter()
+    repeats.take(happened("m", logger="a"), 0)
+    repeats.take(happened("m", logger="a"), 1)
+    assert [each.message for each in repeats.take(happened("news", logger="b"), 2)] == ["news"]
+    assert [each.message for each in repeats.take(happened("news", logger="a"), 2)] == ["m", "news"]
 
 
 def test_memory_is_bounded_and_no_count_is_lost() -> None:
-    folding = Folding(most=10)
+    repeats = RepeatFilter(most=10)
     written = []
     for number in range(100):
-        written += folding.take(happened(f"m{number}", logger=str(number)), number / 100)
-        written += folding.take(happened(f"m{number}", logger=str(number)), number / 100)
-    assert len(folding._windows) == 10
-    written += folding.rest()
+        written += repeats.take(happened(f"m{number}", logger=str(number)), number / 100)
+        written += repeats.take(happened(f"m{number}", logger=str(number)), number / 100)
+    assert len(repeats._windows) == 10
+    written += repeats.expired(float("inf"))
     assert sum(dict(each.fields).get("repeated") == 1 for each in written) == 100
 
 
@@ -236,5 +234,7 @@ def test_a_broken_pipe_is_ignored(pipe: tuple[int, int]) -> None:
 
 
 def test_levels_between_ours_are_rounded_up() -> None:
-    levels = [event(logging.LogRecord("x", level, "", 0, "m", None, None)).level for level in (5, 20, 25, 50)]
+    levels = [
+        event_of(logging.LogRecord("x", level, "", 0, "m", None, None)).level for level in (5, 20, 25, 50)
+    ]
     assert levels == ["debug", "info", "warn", "error"]

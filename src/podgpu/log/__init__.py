@@ -5,9 +5,8 @@ log.warning("the GPU does not answer", gpu=3, seconds=2.5)
 
 import logging
 
-from podgpu.log.event import LEVELS
 from podgpu.log.handler import LineHandler
-from podgpu.log.line import FORMS
+from podgpu.log.line import FORMATS, LEVELS
 
 __all__ = ["configure", "debug", "error", "info", "warning"]
 
@@ -31,11 +30,11 @@ def error(message: str, /, **fields: object) -> None:
     _LOGGER.error("%s", message, extra={"fields": fields})
 
 
-def configure(level: str, form: str, descriptor: int = 2) -> None:
+def configure(level: str, log_format: str, descriptor: int = 2) -> None:
     """Send all log records, from podgpu and from libraries, to the descriptor."""
     root = logging.getLogger()
-    for handler in [each for each in root.handlers if isinstance(each, LineHandler)]:
+    for handler in [known for known in root.handlers if isinstance(known, LineHandler)]:
         root.removeHandler(handler)
         handler.close()
-    root.addHandler(LineHandler(descriptor, FORMS[form]))
+    root.addHandler(LineHandler(descriptor, FORMATS[log_format]))
     root.setLevel(LEVELS[level])

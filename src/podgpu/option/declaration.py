@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from podgpu.errors import UserError
-from podgpu.option.value import OneOf, Parser
+from podgpu.option.value import OneOf, ValueParser
 
 GENERAL, SOURCE, KUBERNETES = "General", "Source", "Kubernetes"
 WEB, DIALECTS, LOG = "Web", "Dialects", "Log"
@@ -74,7 +74,7 @@ class Option(Generic[T]):
 
     @property
     def placeholder(self) -> str:
-        own = self.parse.value_name if isinstance(self.parse, Parser) else "|".join(self.choices)
+        own = self.parse.value_name if isinstance(self.parse, ValueParser) else "|".join(self.choices)
         return self.value_name or own
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from podgpu.errors import UserError
-from podgpu.option.value import Parser
+from podgpu.option.value import ValueParser
 
 T = TypeVar("T")
 _KIB = 1 << 10
@@ -21,16 +21,16 @@ def _existing_file(text: str) -> Path:
     return path.absolute()  # the system's loader looks for a bare name elsewhere
 
 
-existing_file = Parser("PATH", _existing_file)
+existing_file = ValueParser("PATH", _existing_file)
 
 
-def text_file(parse: Callable[[str, str], T], *, kibibytes: int, advice: str) -> Parser[T]:
+def text_file(parse: Callable[[str, str], T], *, kibibytes: int, advice: str) -> ValueParser[T]:
     """Turn the text of a file into a value. `parse` gets the path, for its messages, and the text."""
 
     def read(path: str) -> T:
         return parse(path, text_of(path, kibibytes=kibibytes, advice=advice))
 
-    return Parser("PATH", read)
+    return ValueParser("PATH", read)
 
 
 def text_of(path: str, *, kibibytes: int, advice: str) -> str:

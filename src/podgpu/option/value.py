@@ -23,7 +23,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Parser(Generic[T]):
+class ValueParser(Generic[T]):
     """Parses a kind of value, which help texts call `value_name`."""
 
     value_name: str
@@ -33,10 +33,10 @@ class Parser(Generic[T]):
         return self.parse(text)
 
 
-path = Parser("PATH", Path)
+path = ValueParser("PATH", Path)
 
 
-def duration(shortest: str, longest: str) -> Parser[float]:
+def duration(shortest: str, longest: str) -> ValueParser[float]:
     """Parse to seconds. The bounds are text as a user would write it."""
 
     def parse(text: str) -> float:
@@ -45,7 +45,7 @@ def duration(shortest: str, longest: str) -> Parser[float]:
             raise UserError(f"{text} is out of range; choose {shortest} to {longest}")
         return seconds
 
-    return Parser("DURATION", parse)
+    return ValueParser("DURATION", parse)
 
 
 def _seconds(text: str) -> float:
@@ -64,13 +64,13 @@ def factor(least: float, most: float) -> Callable[[str], float]:
     return parse
 
 
-def whole(least: int, most: int) -> Parser[int]:
+def whole(least: int, most: int) -> ValueParser[int]:
     def parse(text: str) -> int:
         if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
             raise UserError(f"{text!r} does not fit; write a whole number from {least} to {most}")
         return int(text)
 
-    return Parser("NUMBER", parse)
+    return ValueParser("NUMBER", parse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _base_address(text: str) -> str:
     return text.rstrip("/")
 
 
-base_address = Parser("URL", _base_address)
+base_address = ValueParser("URL", _base_address)
 
 
 def _address(text: str, wanted: str) -> "SplitResult":
@@ -146,7 +146,7 @@ def _address(text: str, wanted: str) -> "SplitResult":
     return address
 
 
-def size(least: str, most: str) -> Parser[int]:
+def size(least: str, most: str) -> ValueParser[int]:
     """Parse to bytes. The bounds are text as a user would write it."""
 
     def parse(text: str) -> int:
@@ -155,7 +155,7 @@ def size(least: str, most: str) -> Parser[int]:
             raise UserError(f"{text} is out of range; choose {least} to {most}")
         return found
 
-    return Parser("SIZE", parse)
+    return ValueParser("SIZE", parse)
 
 
 def _bytes(text: str) -> int:
