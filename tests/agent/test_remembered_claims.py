@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.agent.claims import FILE, FORGET_SECONDS, MOST_BYTES, RememberedClaims
+from podgpu.agent.claims import FILE, FORGET_SECONDS, MAX_BYTES, RememberedClaims
 from podgpu.model import Claim, ContainerRef, Pod
 
 
@@ -64,7 +64,7 @@ async def test_a_pod_that_has_ended_has_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{", b"[1]", b"[{}]", b"\xff", b"[" * 100_000, b" " * (MOST_BYTES + 1)]
+    "text", [b"", b"{", b"[1]", b"[{}]", b"\xff", b"[" * 100_000, b" " * (MAX_BYTES + 1)]
 )
 def test_a_file_that_makes_no_sense_is_none(tmp_path: Path, text: bytes) -> None:
     (tmp_path / FILE).write_bytes(text)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from podgpu.ledger.band import LOOK_US, Period
+from podgpu.ledger.band import SAMPLE_US, Period
 from podgpu.ledger.book import book
 from podgpu.ledger.cycle import CycleBooks, Interval, TenantKey
 from podgpu.model import (
@@ -197,7 +197,7 @@ def cycles(interval: Interval, *named: int) -> list[CycleBooks]:
 def test_whoever_is_alone_does_not_pay_for_a_process_that_nobody_sees() -> None:
     """The card is busy, and no look names the only process on it."""
     sheets = cycles(BUSY, 0, 0, 0)
-    assert sum(of(sheet, A)[0] for sheet in sheets) == LOOK_US  # a look may be late
+    assert sum(of(sheet, A)[0] for sheet in sheets) == SAMPLE_US  # a look may be late
     assert of(sheets[2], A) == (0, 80_000, "measured")
     unknown = sheets[2].entries["unknown"]
     assert (unknown.busy_us, unknown.energy_mj) == (960_000, 620_000)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podgpu.ledger.band import LOOK_US, Period
+from podgpu.ledger.band import SAMPLE_US, Period
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Party, TenantKey
 from podgpu.model import Band, ContainerRef, Process
 
@@ -122,6 +122,6 @@ def test_a_band_is_never_narrower_than_the_looks_prove(
     share = sum(shares[A] for shares, _ in cycles) / len(cycles)
     busy = sum(busy for _, busy in cycles) / len(cycles)
     least, _, most = ratios(found[A])
-    slack = 10 / LOOK_US  # the books round to whole microseconds
+    slack = 10 / SAMPLE_US  # the books round to whole microseconds
     assert least <= max(0.0, share + busy - 1) + slack
     assert most >= min(share, busy) - slack

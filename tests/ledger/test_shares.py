@@ -4,11 +4,17 @@ import pytest
 
 from podgpu.ledger.cycle import TenantKey
 from podgpu.ledger.shares import PARTS, reserved
-from podgpu.model import Claim, ContainerRef
+from podgpu.model import Claim, ContainerRef, Device, Gpu, Instance, MigInstance
 
 GPU = "GPU-1"
 A = ContainerRef("ns", "pod-a", "main", "uid-a")
-QUARTER = {"MIG-1": PARTS // 4}
+WHOLE = Device(gpu=Gpu(uuid=GPU, index=0))
+QUARTER = Device(
+    gpu=Gpu(uuid=GPU, index=0, multiprocessors=4),
+    instances=(
+        Instance(mig=MigInstance(uuid="MIG-1", gpu_instance_id=1, compute_instance_id=0, multiprocessors=1)),
+    ),
+)
 
 
 def claim(share: float, mig: str = "", limit: int | None = None) -> Claim:
@@ -19,16 +25,16 @@ def claim(share: float, mig: str = "", limit: int | None = None) -> Claim:
     ("share", "parts"), [(-0.5, 0), (0.0, 0), (0.25, PARTS // 4), (1.0, PARTS), (1.5, PARTS), (1e9, PARTS)]
 )
 def test_a_share_is_between_nothing_and_all(share: float, parts: int) -> None:
-    assert reserved([claim(share)], {}).shares == {TenantKey(GPU, "", A): parts}
+    assert reserved([claim(share)], WHOLE).shares == {TenantKey(GPU, "", A): parts}
     assert reserved([claim(share, "MIG-1")], QUARTER).shares == {TenantKey(GPU, "MIG-1", A): parts // 4}
 
 
 def test_a_share_below_nothing_takes_nothing_from_another() -> None:
-    assert reserved([claim(0.5), claim(-0.5)], {}).shares == {TenantKey(GPU, "", A): PARTS // 2}
+    assert reserved([claim(0.5), claim(-0.5)], WHOLE).shares == {TenantKey(GPU, "", A): PARTS // 2}
 
 
 def test_a_container_has_no_more_than_the_whole_card() -> None:
-    found = reserved([claim(0.75), claim(0.75)], {})
+    found = reserved([claim(0.75), claim(0.75)], WHOLE)
     assert found.shares == {TenantKey(GPU, "", A): PARTS}
     assert len(found.claims[TenantKey(GPU, "", A)]) == 2
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from podgpu import sharing
 from podgpu.agent.books import NodeBooks
-from podgpu.agent.claims import Disambiguation, NodeClaims, RememberedClaims, excused, find_claims
+from podgpu.agent.claims import Disambiguation, NodeClaims, RememberedClaims
 from podgpu.agent.intervals import IntervalMeter
 from podgpu.agent.inventory import InventoryCollector, LatestReply
 from podgpu.agent.join import Join
@@ -116,7 +116,7 @@ class Attribution:
         self._witness = Disambiguation()
         self._remembered = RememberedClaims(state)
         self._saved = LatestReply(self._remembered.save, min(SAVE_SECONDS, self._patience))
-        self._rights = NodeClaims(Inventory(()), self._systems, (), {})
+        self._rights = NodeClaims(Inventory(()), self._systems)
         self._unknown_ids: set[Allocation] = set()
         self._errors: Counter[tuple[str, str]] = Counter()
 
@@ -184,12 +184,12 @@ class Attribution:
             self._roster.look_again()
         rights = await self._rights_to(inventory, able, holders)
         self._count(rights.unclaimed)
-        served = {one.gpu.uuid: servers(one, holders, lambda: rights.pods) for one in answering}
+        served = {device.gpu.uuid: servers(device, holders, lambda: rights.pods) for device in answering}
         self._accounts.post(self._sheets(answering, rights, holders, served), time.monotonic(), wall)
         involved = _involved(pods, rights.claims, holders.values())
         workloads = await self._workloads.of(involved) if self._workloads else {}
         started_at = {pod.uid: pod.started_at for pod in involved}
-        join = Join(inventory.vgpus, workloads, started_at, excused(rights, served, holders))
+        join = Join(inventory.vgpus, workloads, started_at, rights.excused(served, holders))
         return Attributed(
             cards=tuple(
                 join.card(
@@ -209,11 +209,11 @@ class Attribution:
         """Return the same rights as before, unless the inventory has changed or what processes show of it."""
         last = self._rights
         is_new = inventory is not last.inventory
-        asked = sharing.ambiguous_claims(inventory, self._systems) if is_new else last.alternatives
+        asked = sharing.ambiguous_claims(inventory, self._systems) if is_new else last.ambiguous
         settled = self._witness.settle(asked, devices, holders)
         if is_new or settled != last.settled:
             before = self._remembered.before(last.claims)
-            find = partial(find_claims, inventory, self._systems, asked, settled, before)
+            find = partial(NodeClaims, inventory, self._systems, asked, settled, before)
             many = len(inventory.allocations) + len(inventory.allocatable) > MANY_IDS
             self._rights = await asyncio.to_thread(find) if many else find()
             self._remembered.keep(self._rights.claims, inventory.pods)

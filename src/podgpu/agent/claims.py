@@ -1,4 +1,4 @@
-"""Who was given what on this node."""
+"""What each container was given on this node: found anew only when something about it changes."""
 
 import asyncio
 import time
@@ -15,11 +15,21 @@ from podgpu.model import Allocation, Claim, ContainerRef, Device, Excused, Holde
 from podgpu.sharing.inventory import Inventory
 from podgpu.sharing.system import AmbiguityKey, AmbiguousClaims
 
+FILE = "notes.json"
+MAX_BYTES = 8 << 20
+MAX_CLAIMS = sharing.MANY_CLAIMS
+FORGET_SECONDS = 600.0  # after a pod was last listed: at the start, lists may come late
+
+Name: TypeAlias = tuple[str, str, str]  # namespace, pod, container
+Seen: TypeAlias = dict[Name, dict[str, set[str]]]  # the cards a container runs on, by its pod's UID
+
+_decode = msgspec.json.Decoder(tuple[Claim, ...]).decode
+
 
 class NodeClaims:
-    """Found once, for as long as nothing about it changes.
+    """All claims on the node's cards.
 
-    `settled` has the readings of the alternatives that processes have shown to be right. `before` are the claims that
+    `settled` has the readings of ambiguous claims that processes have shown to be right. `before` are the claims that
     were found last.
     """
 
@@ -27,96 +37,81 @@ class NodeClaims:
         self,
         inventory: Inventory,
         systems: Sequence[sharing.SharingSystem],
-        alternatives: tuple[AmbiguousClaims, ...],
-        settled: Mapping[AmbiguousClaims, int],
+        ambiguous: tuple[AmbiguousClaims, ...] = (),
+        settled: Mapping[AmbiguousClaims, int] = {},
         before: tuple[Claim, ...] = (),
     ) -> None:
         self.inventory = inventory
-        self.alternatives = alternatives
+        self.ambiguous = ambiguous
         self.settled = settled
         self.claims = sharing.claims(inventory, systems, settled, before)
-        undecided = [one for one in alternatives if one not in settled]
+        undecided = [claims for claims in ambiguous if claims not in settled]
         self.sharing = sharing.statuses(inventory, self.claims, systems, undecided)
+        self.unclaimed = self._unclaimed(systems)
         self._systems = systems
 
     @cached_property
     def by_card(self) -> Mapping[str, list[Claim]]:
-        find_claims: dict[str, list[Claim]] = {}
+        found: dict[str, list[Claim]] = {}
         for claim in self.claims:
-            find_claims.setdefault(claim.gpu, []).append(claim)
-        return find_claims
+            found.setdefault(claim.gpu, []).append(claim)
+        return found
 
     @cached_property
     def pods(self) -> frozenset[PodName]:
-        """Those that hold anything, also those whose claims were withdrawn."""
+        """The pods that hold anything, also those whose claims were withdrawn."""
         claimed = frozenset((claim.container.namespace, claim.container.pod) for claim in self.claims)
         return claimed | sharing.holders(self.inventory, self._systems)
 
     @cached_property
-    def excused(self) -> Mapping[str, tuple[Excused, ...]]:
+    def _reservations(self) -> Mapping[str, tuple[Excused, ...]]:
         return sharing.excused(self.inventory, self._systems)
 
-    @cached_property
-    def unclaimed(self) -> tuple[Allocation, ...]:
-        """An id that nobody understands may be that of a card which does not answer."""
+    def excused(
+        self, servers: Mapping[str, Mapping[int, str]], holders: Mapping[int, Holder]
+    ) -> dict[str, tuple[Excused, ...]]:
+        """Return by card who has it for others. `servers` are the PIDs of MPS servers, each with its proof."""
+        found = dict(self._reservations)
+        for card, proofs in servers.items():
+            for pid, proof in sorted(proofs.items()):
+                server = Excused(role="mps-server", proof=proof, container=holders[pid].container, pid=pid)
+                found[card] = (*found.get(card, ()), server)
+        return found
+
+    def _unclaimed(self, systems: Sequence[sharing.SharingSystem]) -> tuple[Allocation, ...]:
+        """An id that no system understands may be that of a card which does not answer."""
         devices = self.inventory.devices
         if not devices or any(device.fault for device in devices):
             return ()
-        return sharing.unclaimed(self.inventory, self._systems)
-
-
-def find_claims(
-    inventory: Inventory,
-    systems: Sequence[sharing.SharingSystem],
-    asked: tuple[AmbiguousClaims, ...],
-    settled: Mapping[AmbiguousClaims, int],
-    before: tuple[Claim, ...],
-) -> NodeClaims:
-    """Find everything at once, for a thread to do."""
-    rights = NodeClaims(inventory, systems, asked, settled, before)
-    _ = rights.unclaimed  # which takes as long
-    return rights
-
-
-def excused(
-    rights: NodeClaims, served: Mapping[str, Mapping[int, str]], holders: Mapping[int, Holder]
-) -> dict[str, tuple[Excused, ...]]:
-    """Return by card who has it for others. `served` are the PIDs of MPS servers, each with its proof."""
-    find_claims = dict(rights.excused)
-    for card, proofs in served.items():
-        for pid, proof in sorted(proofs.items()):
-            one = Excused(role="mps-server", proof=proof, container=holders[pid].container, pid=pid)
-            find_claims[card] = (*find_claims.get(card, ()), one)
-    return find_claims
-
-
-Name: TypeAlias = tuple[str, str, str]  # namespace, pod, container
-Seen: TypeAlias = dict[Name, dict[str, set[str]]]  # the cards a container runs on, by its pod's UID
+        return sharing.unclaimed(self.inventory, systems)
 
 
 class Disambiguation:
-    """Remembers what processes have shown: a container that pauses is not in doubt again."""
+    """Where a container may have one card or another, the card that its processes run on is its own.
+
+    What processes have shown is remembered: a container that pauses is not in doubt again.
+    """
 
     def __init__(self) -> None:
         self._decided: dict[AmbiguityKey, int] = {}
 
     def settle(
-        self, asked: Sequence[AmbiguousClaims], devices: Iterable[Device], holders: Mapping[int, Holder]
+        self, ambiguous: Sequence[AmbiguousClaims], devices: Iterable[Device], holders: Mapping[int, Holder]
     ) -> dict[AmbiguousClaims, int]:
         """Return the right reading of each container that has been seen to run, now or before, on its cards alone."""
-        if not asked:
+        if not ambiguous:
             self._decided = {}
             return {}
         seen = _seen(devices, holders)
-        find_claims = {one: self._right(one, _cards(one.container, seen)) for one in asked}
-        settled = {one: right for one, right in find_claims.items() if right is not None}
-        self._decided = {one.key: right for one, right in settled.items()}
+        found = {claims: self._right(claims, _cards(claims.container, seen)) for claims in ambiguous}
+        settled = {claims: right for claims, right in found.items() if right is not None}
+        self._decided = {claims.key: right for claims, right in settled.items()}
         return settled
 
-    def _right(self, one: AmbiguousClaims, cards: set[str]) -> int | None:
+    def _right(self, ambiguous: AmbiguousClaims, cards: set[str]) -> int | None:
         """A container on cards of no reading, or of several, shows nothing: what it showed before stands."""
-        fitting = [place for place, named in enumerate(one.cards) if cards and cards <= named]
-        return fitting[0] if len(fitting) == 1 else self._decided.get(one.key)
+        fitting = [place for place, named in enumerate(ambiguous.cards) if cards and cards <= named]
+        return fitting[0] if len(fitting) == 1 else self._decided.get(ambiguous.key)
 
 
 def _seen(devices: Iterable[Device], holders: Mapping[int, Holder]) -> Seen:
@@ -124,9 +119,9 @@ def _seen(devices: Iterable[Device], holders: Mapping[int, Holder]) -> Seen:
     for device in devices:
         for process in device.processes:
             holder = holders.get(process.pid)
-            if process.kinds and holder and (who := holder.container):
-                name = who.namespace, who.pod, who.container
-                seen.setdefault(name, {}).setdefault(who.pod_uid, set()).add(device.gpu.uuid)
+            if process.kinds and holder and (ref := holder.container):
+                name = ref.namespace, ref.pod, ref.container
+                seen.setdefault(name, {}).setdefault(ref.pod_uid, set()).add(device.gpu.uuid)
     return seen
 
 
@@ -139,16 +134,12 @@ def _cards(container: ContainerRef, seen: Seen) -> set[str]:
     return next(iter(by_uid.values())) if is_likely else set()
 
 
-FILE = "notes.json"
-MOST_BYTES = 8 << 20
-MOST_CLAIMS = sharing.MANY_CLAIMS
-FORGET_SECONDS = 600.0  # after a pod was last listed: at the start, lists may come late
-
-_decode = msgspec.json.Decoder(tuple[Claim, ...]).decode
-
-
 class RememberedClaims:
-    """Claims by notes of pods that live, or may live."""
+    """Claims by annotations of pods that live, or may live, kept in a file.
+
+    A user who may edit a pod may remove its annotation while the agent restarts. The file is in a folder of the agent's
+    own, where no tenant can write. Without a folder claims are remembered for as long as the agent runs.
+    """
 
     def __init__(self, folder: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = folder / FILE if folder else None
@@ -168,22 +159,23 @@ class RememberedClaims:
         now = self._clock()
         ended = {pod.uid for pod in pods if pod.finished}
         self._seen_at |= {pod.uid: now for pod in pods}
-        noted = {
-            _key(one): one for one in claims if one.source == sharing.ANNOTATION and one.container.pod_uid
+        present = {
+            _key(claim): claim
+            for claim in claims
+            if claim.source == sharing.ANNOTATION and claim.container.pod_uid
         }
-        present = {one.container.pod_uid for one in noted.values()}
+        gone = ended | {claim.container.pod_uid for claim in present.values()}
         absent = {
-            _key(one): one
-            for one in self._claims
-            if (uid := one.container.pod_uid) not in present
-            and uid not in ended
+            _key(claim): claim
+            for claim in self._claims
+            if (uid := claim.container.pod_uid) not in gone
             and now - self._seen_at.get(uid, 0.0) < FORGET_SECONDS
         }
-        find_claims = tuple((noted | absent).values())[:MOST_CLAIMS]
-        kept = {one.container.pod_uid for one in find_claims}
+        found = tuple((present | absent).values())[:MAX_CLAIMS]
+        kept = {claim.container.pod_uid for claim in found}
         self._seen_at = {uid: at for uid, at in self._seen_at.items() if uid in kept}
-        self.is_changed = self.is_changed or (self._path is not None and find_claims != self._claims)
-        self._claims = find_claims
+        self.is_changed = self.is_changed or (self._path is not None and found != self._claims)
+        self._claims = found
 
     async def save(self) -> None:
         """Write the file, in a thread: a disk may be slow. It has a few KiB, and seldom changes."""
@@ -217,11 +209,11 @@ def _read(path: Path) -> tuple[Claim, ...]:
     """Read what the last agent kept; nothing, if there is no such file or it makes no sense."""
     try:
         with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-        find_claims = _decode(text) if len(text) <= MOST_BYTES else ()
+            text = file.read(MAX_BYTES + 1)
+        found = _decode(text) if len(text) <= MAX_BYTES else ()
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, RecursionError) as error:
         log.warning("what notes gave pods cannot be read", path=path, reason=str(error)[:200])
         return ()
-    return tuple(one for one in find_claims if 0.0 <= one.share <= 1.0)[:MOST_CLAIMS]
+    return tuple(claim for claim in found if 0.0 <= claim.share <= 1.0)[:MAX_CLAIMS]

@@ -10,7 +10,7 @@ from podgpu.agent.intervals import MOST_OVER_LIMIT
 from podgpu.catalog import CATALOG
 from podgpu.catalog.health import CLOCK_EVENTS_RECENT, WINDOW_SECONDS, XID_ERRORS_RECENT
 from podgpu.catalog.row import Kind, Scope
-from podgpu.model import Device, Reading, XidEvent
+from podgpu.model import Device, Reading, XidEvent, value_of
 
 COUNTERS = frozenset(row.name for row in CATALOG if row.kind is Kind.COUNTER and row.scope is Scope.GPU)
 
@@ -78,7 +78,7 @@ class Counters:
 
 def _is_possible(past: CounterState, energy: Reading, device: Device) -> bool:
     """A card draws no more than its limit, apart from moments. A counter that stays above it was set anew."""
-    last, limit = past.last.get((ENERGY, energy.labels)), _power_limit(device)
+    last, limit = past.last.get((ENERGY, energy.labels)), value_of(device.readings, "power_limit_watts")
     seconds = device.at - past.energy_at
     increase = energy.value if _is_reset(energy.value, last or 0.0) else energy.value - (last or 0.0)
     is_jump = last is not None and limit and increase > MOST_OVER_LIMIT * limit * seconds + limit
@@ -96,10 +96,6 @@ def _is_possible(past: CounterState, energy: Reading, device: Device) -> bool:
 
 def _is_reset(value: float, last: float) -> bool:
     return value <= last * RESET_BELOW
-
-
-def _power_limit(device: Device) -> float | None:
-    return next((one.value for one in device.readings if one.metric == "power_limit_watts"), None)
 
 
 def _steady(past: CounterState, reading: Reading) -> Reading:
@@ -128,8 +124,11 @@ def _recent(past: CounterState, device: Device) -> Iterator[Reading]:
         return
     past.recent.extend((device.at, XID_ERRORS_RECENT, str(xid)) for xid in past.fresh_xids)
     past.fresh_xids.clear()
-    events = (one for one in device.readings if one.metric == "clock_event" and one.value and one.labels)
-    past.recent.extend((device.at, CLOCK_EVENTS_RECENT, one.labels[0]) for one in events)
+    past.recent.extend(
+        (device.at, CLOCK_EVENTS_RECENT, reading.labels[0])
+        for reading in device.readings
+        if reading.metric == "clock_event" and reading.value and reading.labels
+    )
     while past.recent and past.recent[0][0] <= device.at - WINDOW_SECONDS:
         past.recent.popleft()
     for (metric, label), number in sorted(

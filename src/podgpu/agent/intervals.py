@@ -42,7 +42,7 @@ class IntervalMeter:
 
     def interval(self, device: Device) -> Interval | None:
         """Return what happened since the previous reading; None for the first one, also after a long absence."""
-        readings = {one.metric: one.value for one in device.readings if not one.labels}
+        readings = {reading.metric: reading.value for reading in device.readings if not reading.labels}
         busy = readings.get("graphics_engine_active_ratio", readings.get("utilization_ratio"))
         idle_watts = self._learned(device.gpu.uuid, readings, busy)
         before = self._last.get(device.gpu.uuid)

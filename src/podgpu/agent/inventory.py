@@ -80,8 +80,8 @@ def _facts(device: Device) -> CardFacts:
     return CardFacts(
         device.gpu,
         device.fault is None,
-        tuple(one.mig for one in device.instances),
-        tuple(one for one in device.readings if one.metric in inventory.READINGS),
+        tuple(instance.mig for instance in device.instances),
+        tuple(reading for reading in device.readings if reading.metric in inventory.READINGS),
         tuple(process.kinds for process in device.processes),
     )
 
@@ -159,7 +159,7 @@ class InventoryCollector:
     @property
     def errors(self) -> Counter[tuple[str, str]]:
         parts: list[AllocationSource | ResourceClaimSource] = [
-            one for one in (self._allocations, self._dynamics) if one
+            part for part in (self._allocations, self._dynamics) if part
         ]
         counts = {(part.name, reason): count for part in parts for reason, count in part.errors.items()}
         return Counter(

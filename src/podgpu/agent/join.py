@@ -25,6 +25,7 @@ from podgpu.model import (
     Tenant,
     VirtualGpu,
     Workload,
+    value_of,
 )
 
 ENERGY = "energy_joules_total"
@@ -86,7 +87,7 @@ class Join:
         started_at: Mapping[str, float | None],
         excused: Mapping[str, tuple[Excused, ...]] = MappingProxyType({}),
     ) -> None:
-        self._vgpus = {(one.gpu, one.pod_uid, one.container): one for one in vgpus}
+        self._vgpus = {(vgpu.gpu, vgpu.pod_uid, vgpu.container): vgpu for vgpu in vgpus}
         self._workloads = workloads
         self._started_at = started_at
         self._excused = excused
@@ -110,8 +111,10 @@ class Join:
             refused=device.refused,
             readings=device.readings,
             instances=device.instances,
-            tenants=tuple(self._tenant(one, books, draw, held[one]) for one in accounts if one in held),
-            ended=tuple(self._tenant(one, books, draw, ()) for one in accounts if one not in held),
+            tenants=tuple(
+                self._tenant(tenant, books, draw, held[tenant]) for tenant in accounts if tenant in held
+            ),
+            ended=tuple(self._tenant(tenant, books, draw, ()) for tenant in accounts if tenant not in held),
             rest=tuple(_rests(books, draw)),
             balance=balance,
             excused=self._excused.get(device.gpu.uuid, ()),
@@ -146,11 +149,11 @@ _NOTHING = Totals()
 
 def _ability(device: Device, balance: Balance | None) -> Ability:
     """A card without an energy counter has no energy to book: that is unknown, not 0. The same goes for busy time."""
-    metrics = {one.metric for one in device.readings}
+    metrics = {reading.metric for reading in device.readings}
     activity = metrics
     if device.instances:
-        sized = [one for one in device.instances if parts_of(device, one) is not None]
-        activity = {one.metric for instance in sized for one in instance.readings}
+        sized = [instance for instance in device.instances if parts_of(device, instance) is not None]
+        activity = {reading.metric for instance in sized for reading in instance.readings}
     return replace(
         device.ability,
         counts_energy=bool(balance and balance.energy_mj) or ENERGY in metrics,
@@ -185,7 +188,7 @@ def _busy_ratio(sheet: CycleBooks) -> float | None:
 def _draw(device: Device, books: CardBooks) -> PowerSplit:
     if books.sheet is None:
         return PowerSplit()
-    power = next((one.value for one in device.readings if one.metric == "power_watts"), None)
+    power = value_of(device.readings, "power_watts")
     return PowerSplit(energy_mj=books.moved_mj, energy_us=books.moved_us, power_watts=power)
 
 

@@ -76,7 +76,7 @@ class Agent(SnapshotFeed):
 
     async def run(self) -> None:
         """Work until cancelled."""
-        works: list[tuple[str, Work]] = [(one.name, one.run) for one in self._companions]
+        works: list[tuple[str, Work]] = [(part.name, part.run) for part in self._companions]
         if self._attribution:
             works.append((self.name, partial(self._attribution.run, self.supervisor)))
         await self.supervisor.run([*works, (self._source.name, self._beat)])
@@ -187,7 +187,7 @@ class Agent(SnapshotFeed):
             unclaimed=attributed.unclaimed,
             sharing=attributed.sharing,
             parts=self.supervisor.shown(
-                (status, *report.parts, *attributed.parts, *(one.status() for one in self._companions))
+                (status, *report.parts, *attributed.parts, *(part.status() for part in self._companions))
             ),
         )
         return conclude(snapshot, self._settings)
@@ -229,8 +229,8 @@ class Agent(SnapshotFeed):
         counts = self._errors + self.supervisor.errors
         if self._attribution:
             counts += self._attribution.errors
-        for one in self._companions:
-            counts.update({(one.name, reason): count for reason, count in one.errors.items()})
+        for part in self._companions:
+            counts.update({(part.name, reason): count for reason, count in part.errors.items()})
         return tuple(
             ErrorCount(source=source, reason=reason, count=count)
             for (source, reason), count in sorted(counts.items())

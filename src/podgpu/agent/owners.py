@@ -36,7 +36,11 @@ class ContainerNames:
         self._pods |= {pod.uid: pod for pod in pods}
         self._ids: dict[str, dict[str, str]] = {}
         for pod in (*further, *pods):
-            ids = {one.container_id: one.name for one in pod.containers if one.container_id}
+            ids = {
+                container.container_id: container.name
+                for container in pod.containers
+                if container.container_id
+            }
             self._ids.setdefault(pod.uid, {}).update(ids)
 
     def named(self, holder: Holder) -> Holder:
@@ -128,17 +132,19 @@ class Owners:
         return replace(
             pod,
             containers=tuple(
-                replace(one, cgroup=path(one.container_id)) if one.container_id else one
-                for one in pod.containers
+                replace(container, cgroup=path(container.container_id))
+                if container.container_id
+                else container
+                for container in pod.containers
             ),
         )
 
     def _look_for_servers(self, device: Device) -> None:
         """Where a process is named like an MPS server, find out what proves it."""
-        suspects = [one.pid for one in device.processes if may_serve(self._last.get(one.pid))]
+        suspects = [process.pid for process in device.processes if may_serve(self._last.get(process.pid))]
         if not suspects or self._processes is None:
             return
-        clients = [one.pid for one in device.processes if CLIENT in one.kinds]
+        clients = [process.pid for process in device.processes if CLIENT in process.kinds]
         for pid in (*suspects, *clients):
             if pid in self._last:
                 self._last[pid] = replace(self._last[pid], mps=self._processes.mps(pid))
@@ -186,7 +192,11 @@ class Owners:
 
 def _style(holders: Iterable[Holder]) -> CgroupStyle | None:
     """A pod counts only if its status lists the container: anybody may name cgroups after a pod."""
-    lines = (style_of(one.cgroup, one.owner) for one in holders if one.kind == "pod" and one.container)
+    lines = (
+        style_of(holder.cgroup, holder.owner)
+        for holder in holders
+        if holder.kind == "pod" and holder.container
+    )
     return next(filter(None, lines), None)
 
 
@@ -205,5 +215,9 @@ def _container(pod: Pod, owner: Owner, ids: Mapping[str, str]) -> str | None:
 
 def _restarted(pod: Pod) -> str | None:
     """Name the only container that runs or will. Init containers that have ended do not run beside it."""
-    living = [one for one in pod.containers if one.running or not (one.is_init or one.is_ephemeral)]
+    living = [
+        container
+        for container in pod.containers
+        if container.running or not (container.is_init or container.is_ephemeral)
+    ]
     return living[0].name if len(living) == 1 and not (living[0].is_init or pod.finished) else None

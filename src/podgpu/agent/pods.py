@@ -50,8 +50,11 @@ def _filled(bare: tuple[Pod, ...], others: Sequence[tuple[Pod, ...]]) -> tuple[P
 
 
 def _completed(known: Pod, bare: Pod) -> Pod:
-    ids = {one.name: one.container_id for one in bare.containers if one.container_id}
-    containers = (replace(one, container_id=ids.get(one.name, one.container_id)) for one in known.containers)
+    ids = {container.name: container.container_id for container in bare.containers if container.container_id}
+    containers = (
+        replace(container, container_id=ids.get(container.name, container.container_id))
+        for container in known.containers
+    )
     return replace(known, containers=tuple(containers))
 
 

@@ -13,7 +13,7 @@ from secrets import SystemRandom
 
 from msgspec import Struct, field
 
-from podgpu.ledger.band import BY_LOOKS
+from podgpu.ledger.band import BY_SAMPLES
 from podgpu.ledger.cycle import Comparison, CycleBooking, CycleBooks, Party
 from podgpu.ledger.residency import DOUBT, LEAST_DIFFERENCE, SampleCounts, tallies
 from podgpu.model import Process, Sampling
@@ -153,15 +153,15 @@ def _is_honest(tally: SampleCounts) -> bool:
 def _newest(comparisons: Iterable[Mapping[Party, Comparison]]) -> list[Mapping[Party, Comparison]]:
     """The last of them, up to a minute of samples."""
     found: list[Mapping[Party, Comparison]] = []
-    for one in reversed(list(comparisons)):
-        if found and _samples([*found, one]) > RECENT_SAMPLES:
+    for cycle in reversed(list(comparisons)):
+        if found and _samples([*found, cycle]) > RECENT_SAMPLES:
             break
-        found.append(one)
+        found.append(cycle)
     return found[::-1]
 
 
 def _samples(comparisons: Iterable[Mapping[Party, Comparison]]) -> float:
-    return sum(next((one.samples for one in cycle.values()), 0.0) for cycle in comparisons)
+    return sum(next((comparison.samples for comparison in cycle.values()), 0.0) for cycle in comparisons)
 
 
 Known = tuple[int | None, int]  # when the process began, and its processor time so far
@@ -181,13 +181,15 @@ class ProcessorTime:
             entries = [entry for entry in sheet.entries.values() if entry.running]
             if len(entries) > 1:
                 for entry in entries:
-                    if entry.method in BY_LOOKS:
+                    if entry.method in BY_SAMPLES:
                         entry.cpu_us = self._used(entry, before)
 
     def _used(self, entry: CycleBooking, before: dict[int, Known]) -> int | None:
         """What its processes used; None if that is known of none."""
         found = [
-            used for one in entry.processes if (used := self._of(one.pid, _start(one), before)) is not None
+            used
+            for process in entry.processes
+            if (used := self._of(process.pid, _start(process), before)) is not None
         ]
         return sum(found) if found else None
 

@@ -99,7 +99,9 @@ class SwitchLogs:
         now = self._clock()
         for sheet in sheets:
             self._checks.mark(sheet)
-            owners = [party for party, one in sheet.entries.items() if one.running and party not in NOBODY]
+            owners = [
+                party for party, booking in sheet.entries.items() if booking.running and party not in NOBODY
+            ]
             if len(owners) > 1:
                 self._shared_at[sheet.gpu] = now
         if self._checks_only and (done := self._checks.over()):
@@ -135,7 +137,7 @@ def _with_residents(device: Device, log: SwitchLog | None) -> Device:
     if log is None:
         return device
     listed = {process.pid for process in device.processes}
-    missed = sorted({one.pid for one in log.slices if one.pid > 0} - listed)
+    missed = sorted({piece.pid for piece in log.slices if piece.pid > 0} - listed)
     if not missed:
         return device
     # What looks did not see of them is 0, not unknown: the log has it.
@@ -174,21 +176,21 @@ class EvidenceBuffer(Struct):
             self.blind.append(Span(self.known_ns, log.begin_ns))
         self.known_ns = log.end_ns
         evidence = Evidence(
-            windows=tuple(one for one in self.windows if one.end_ns <= log.end_ns),
+            windows=tuple(window for window in self.windows if window.end_ns <= log.end_ns),
             slices=tuple(self.slices),
             blind=tuple(self.blind),
             log=log,
         )
-        self.windows = [one for one in self.windows if one.end_ns > log.end_ns]
-        oldest = min((log.end_ns - KEPT_NS, *(one.begin_ns for one in self.windows)))
-        self.slices = [one for one in self.slices if one.end_ns > oldest]
+        self.windows = [window for window in self.windows if window.end_ns > log.end_ns]
+        oldest = min((log.end_ns - KEPT_NS, *(window.begin_ns for window in self.windows)))
+        self.slices = [piece for piece in self.slices if piece.end_ns > oldest]
         # What is forgotten is not known any more.
-        self.blind = [Span(0, oldest), *(one for one in self.blind if one.end_ns > oldest)]
+        self.blind = [Span(0, oldest), *(span for span in self.blind if span.end_ns > oldest)]
         return evidence
 
     def _wait_for(self, windows: Iterable[BusyWindow]) -> None:
         """Add windows. Those that seem to end after later ones were stamped before the clock was set back."""
-        for one in windows:
-            if self.windows and one.end_ns < self.windows[-1].end_ns - LARGEST_DRIFT_NS:
+        for window in windows:
+            if self.windows and window.end_ns < self.windows[-1].end_ns - LARGEST_DRIFT_NS:
                 self.windows = []
-            self.windows.append(one)
+            self.windows.append(window)

@@ -101,13 +101,17 @@ def held_share(tenant: Tenant, card: Card) -> Fraction | None:
         return None
     if not tenant.mig:
         return share
-    own = next((one.mig.multiprocessors for one in card.instances if one.mig.uuid == tenant.mig), None)
+    own = next(
+        (instance.mig.multiprocessors for instance in card.instances if instance.mig.uuid == tenant.mig), None
+    )
     return share * own / card.gpu.multiprocessors if own and card.gpu.multiprocessors else None
 
 
 def reading(readings: Iterable[Reading], metric: str) -> float | None:
     """Of several readings of one name, such as a card's temperatures, the first speaks for the card."""
-    return next((one.value for one in readings if one.metric == metric and isfinite(one.value)), None)
+    return next(
+        (reading.value for reading in readings if reading.metric == metric and isfinite(reading.value)), None
+    )
 
 
 @lru_cache(maxsize=4096)

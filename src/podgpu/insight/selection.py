@@ -64,7 +64,7 @@ def _test(text: str) -> Test:
         raise UserError(f"{text!r} is not a label selector; {_FORM}")
     key, value = found["key"], found["value"]
     if found["set"]:
-        values = {one.strip() for one in found["values"].split(",")}
+        values = {text.strip() for text in found["values"].split(",")}
         return lambda labels: (labels.get(key) in values) == (found["set"] == "in")
     if found["op"] == "!=":
         return lambda labels: labels.get(key) != value

@@ -98,7 +98,7 @@ def added(parts: Iterable[Sums]) -> Sums:
             columns[name].append(value)
     instances: Counter[str] = Counter()
     for part in all_parts:
-        instances.update({one.profile: one.count for one in part.free_instances})
+        instances.update({free.profile: free.count for free in part.free_instances})
     del columns["free_instances"]
     fields = {name: _added(values) for name, values in columns.items() if values}
     return Sums(**fields, free_instances=_listed(instances))  # type: ignore[arg-type]
@@ -108,7 +108,9 @@ def memory_room(tenant: Tenant, card: Card) -> float | None:
     """Return how much memory it may have: its limit, or all of its MIG instance or card."""
     if tenant.booking.memory_limit_bytes is not None:
         return tenant.booking.memory_limit_bytes
-    own = next((one.readings for one in card.instances if one.mig.uuid == tenant.mig), card.readings)
+    own = next(
+        (instance.readings for instance in card.instances if instance.mig.uuid == tenant.mig), card.readings
+    )
     return reading(own, "memory_total_bytes")
 
 
@@ -173,7 +175,7 @@ def _free_instances(cards: Iterable[NodeCard]) -> tuple[FreeInstances, ...]:
     found: Counter[str] = Counter()
     for on in cards:
         held = {tenant.mig for tenant in on.card.tenants}
-        found.update(one.mig.profile for one in on.card.instances if one.mig.uuid not in held)
+        found.update(instance.mig.profile for instance in on.card.instances if instance.mig.uuid not in held)
     return _listed(found)
 
 

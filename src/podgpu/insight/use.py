@@ -100,8 +100,10 @@ def with_use(card: Card) -> Card:
     return replace(
         card,
         use=_of_card(card, is_minute=is_minute),
-        tenants=tuple([replace(one, use=_of_tenant(one, card, is_minute=is_minute)) for one in card.tenants]),
-        rest=tuple([replace(one, use=_of_rest(one, card, is_minute=is_minute)) for one in card.rest]),
+        tenants=tuple(
+            [replace(tenant, use=_of_tenant(tenant, card, is_minute=is_minute)) for tenant in card.tenants]
+        ),
+        rest=tuple([replace(rest, use=_of_rest(rest, card, is_minute=is_minute)) for rest in card.rest]),
     )
 
 

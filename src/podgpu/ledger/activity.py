@@ -1,30 +1,29 @@
 """How a device's active time and energy are divided: the weights, and the method each party's came by.
 
-Nothing is guessed upwards: what is not accounted for stays unattributed, so that a process nobody saw never adds to
-another one's bill.
+What is not accounted for stays unattributed, so that a process that was not seen never adds to another one's bill.
 """
 
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from podgpu.ledger.band import LOOK_US
+from podgpu.ledger.band import SAMPLE_US
 from podgpu.ledger.cycle import Interval, Party, TenantKey
 from podgpu.ledger.residency import Residency
 from podgpu.ledger.shares import PARTS, GpuInstance, Reserved, gpu_instances, split
-from podgpu.ledger.usage import Usage, measured
+from podgpu.ledger.usage import Usage, added, measured
 from podgpu.model import Device
 
-# An instance's activity is divided this finely: that of one hardly in use is a few millionths.
+# An instance's activity is divided this finely: that of an instance hardly in use is a few millionths.
 FINE = 1_000_000
-SERVERS = "overhead"  # whose the processes of MPS servers are
+SERVERS = "overhead"  # what the processes of MPS servers are booked to
 
 
 class Weights(Struct, kw_only=True, gc=False):
-    """Party `p` has `of[p] / whole` of what was active; whoever is not named has the rest.
+    """Party `p` has `of[p] / whole` of what was active; the rest is unknown.
 
-    Whoever is `hidden` may have some of the rest: nobody knows what it did. `unnamed_us` is busy time of whoever is
-    alone that no look has named yet, `strange_us` the part of it that is taken to be somebody else's. `bounds` are
+    A `hidden` party may have some of the rest: what it did is not known. `unnamed_us` is busy time of the only party
+    that no sample has named it for yet, `strange_us` the part of it that is taken to be another process's. `bounds` are
     what a log of context switches proves: for each party the least and the most of `whole`.
     """
 
@@ -63,7 +62,7 @@ def weigh(
     clients: Clients = NO_CLIENTS,
     residency: Residency | None = None,
 ) -> Weights:
-    """Where processes cannot be seen, or nobody knows whose they are, claimants are taken for the users."""
+    """Where processes cannot be seen, or their owners are unknown, the tenants with claims are taken for the users."""
     if interval.is_gap:
         return Weights()
     visible = device.ability.sees_processes and device.ability.knows_owners
@@ -88,17 +87,17 @@ def busy_us(device: Device, interval: Interval) -> int | None:
     """Return the time the device was busy, None if that is unknown; with MIG, the instances' times by their size."""
     if interval.is_gap or not device.instances:
         return interval.busy_us
-    known = [one.activity for one in gpu_instances(device) if one.activity is not None]
+    known = [instance.activity for instance in gpu_instances(device) if instance.activity is not None]
     return min(sum(known), PARTS) * interval.elapsed_us // PARTS if known else None
 
 
 def on_instance(
-    one: GpuInstance, usages: Mapping[Party, Usage], reserved: Reserved, *, visible: bool
+    instance: GpuInstance, usages: Mapping[Party, Usage], reserved: Reserved, *, visible: bool
 ) -> list[Party]:
-    """List who uses an instance; where nobody can be seen, who was given a part of it."""
+    """List who uses an instance; where processes are not visible, who was given a part of it."""
     if visible:
-        return [party for party, usage in usages.items() if usage.migs & one.migs]
-    return [account for account in reserved.claims if account.mig in one.migs]
+        return [party for party, usage in usages.items() if usage.migs & instance.migs]
+    return [account for account in reserved.claims if account.mig in instance.migs]
 
 
 def _on_one(
@@ -110,21 +109,18 @@ def _on_one(
 ) -> Weights:
     if len(parties) == 1:
         usage = usages.get(parties[0])
-        named = (
-            None if usage is None or usage.sm_us is None or clients_us is None else usage.sm_us + clients_us
-        )
-        return _alone(parties[0], named, interval)
+        return _alone(parties[0], added(usage.sm_us, clients_us) if usage else None, interval)
     if usages and measured(usages.values()):
         return _by_measure(usages, interval.busy_us)
     return _by_reservation(parties, reserved.shares, PARTS)
 
 
 def _alone(party: Party, named: int | None, interval: Interval) -> Weights:
-    """Give the only party all of it, except for busy time that no look named it for: a process nobody sees had that.
+    """Give the only party all of it, except for busy time that no sample named it for: a hidden process had that.
 
-    A look may come late, and it gives whole per cents. On an H200 the looks of six tenants, each alone, had 98 to 105 %
-    of the card's busy time and never lagged by more than 60 ms. Where the busy time is that of a moment, the two can
-    differ by anything, so there it must be that no look named it at all.
+    A sample may come late, and it gives whole per cents. On an H200 the samples of six tenants, each alone, had 98 to
+    105 % of the card's busy time and never lagged by more than 60 ms. Where the busy time is that of a moment, the two
+    can differ by anything. There busy time counts as hidden only if no sample named the party at all.
     """
     weights = Weights(of={party: 1}, whole=1, methods={party: "exclusive"})
     busy = interval.busy_us
@@ -134,7 +130,7 @@ def _alone(party: Party, named: int | None, interval: Interval) -> Weights:
     if not named and busy > rounded_off:
         rounded_off = 0
     unnamed = max(0, interval.unnamed_us + busy - named - rounded_off)
-    weights.unnamed_us = min(unnamed, LOOK_US)
+    weights.unnamed_us = min(unnamed, SAMPLE_US)
     weights.strange_us = min(unnamed - weights.unnamed_us, busy)
     if weights.strange_us:
         weights.of, weights.whole = {party: busy - weights.strange_us}, busy
@@ -155,17 +151,17 @@ def _divides(residency: Residency, usages: Mapping[Party, Usage]) -> bool:
 def _by_residency(
     residency: Residency, usages: Mapping[Party, Usage], reserved: Reserved, served_us: int
 ) -> Weights:
-    """A party without a slice did nothing. Where the log is blind, looks say whose it was, and prove nothing.
+    """A party without a slice did nothing. Where the log is blind, the samples divide, and prove nothing.
 
     Slices of MPS clients are theirs together. What each had of them is not in the log.
     """
     named: dict[Party, int] = {party: usage.sm_us or 0 for party, usage in usages.items()}
-    looks = split(residency.blind_ns, named | {SERVERS: served_us})
+    sampled = split(residency.blind_ns, named | {SERVERS: served_us})
     weights = Weights(whole=residency.busy_ns + residency.blind_ns)
-    for party in (*usages, *(one for one in residency.stays if one not in usages)):
+    for party in (*usages, *(party for party in residency.stays if party not in usages)):
         stay = residency.stays.get(party)
         least, most, booked = (stay.least_ns, stay.most_ns, stay.booked_ns) if stay else (0, 0, 0)
-        weights.give(party, booked + looks.get(party, 0), "resident")
+        weights.give(party, booked + sampled.get(party, 0), "resident")
         weights.bounds[party] = least, most + residency.blind_ns
     clients = _clients(usages)
     if clients:
@@ -181,7 +177,7 @@ def _by_residency(
 def _with_clients(
     weights: Weights, usages: Mapping[Party, Usage], reserved: Reserved, time: int | None, busy: int
 ) -> Weights:
-    """Divide the time of MPS clients among them by their claims: nobody can measure it for each."""
+    """Divide the time of MPS clients among them by their claims: it cannot be measured for each."""
     clients = _clients(usages)
     if not clients or len(usages) == 1 or "measured" not in weights.methods.values():
         return weights
@@ -205,21 +201,20 @@ def _clients(usages: Mapping[Party, Usage]) -> list[Party]:
 
 
 def _of_those_seen(device: Device, usages: Mapping[Party, Usage], busy: int | None) -> Weights:
-    """Where others may be there too, nobody is taken to be alone: each has what was measured, and no more."""
+    """Where others may be there too, no party is taken to be alone: each has what was measured, and no more."""
     if device.instances or not measured(usages.values()):
         return Weights()
     return _by_measure(usages, busy)
 
 
 def _by_reservation(parties: Sequence[Party], shares: Mapping[TenantKey, int], whole: int) -> Weights:
-    """Among parties that cannot be measured. One without a claim leaves the others no more than their claims."""
+    """Divide among parties that cannot be measured. If one has no claim, the others have no more than their claims."""
     claimed: dict[Party, int] = {
         party: shares[party] for party in parties if isinstance(party, TenantKey) and shares.get(party)
     }
     if not claimed:
-        return Weights(
-            of=dict.fromkeys(parties, 1), whole=len(parties), methods=dict.fromkeys(parties, "equal")
-        )
+        methods = dict.fromkeys(parties, "equal")
+        return Weights(of=dict.fromkeys(parties, 1), whole=len(parties), methods=methods)
     total = sum(claimed.values())
     whole = total if len(claimed) == len(parties) else max(total, whole)
     return Weights(of=claimed, whole=whole, methods=dict.fromkeys(claimed, "reserved"))
@@ -230,30 +225,30 @@ def _by_instance(
 ) -> Weights:
     """Activity of each instance by its share of the card; within an instance nothing can be measured.
 
-    Where no instance reports its activity, its size stands in for it if somebody is there. Where the size of one is not
-    known, neither is anybody's part.
+    Where no instance reports its activity, the size of an instance in use stands in for it. Where the size of one is
+    not known, no party's part is.
     """
     weights = Weights()
     instances = gpu_instances(device)
-    sized = [(one, one.parts) for one in instances if one.parts is not None]
+    sized = [(instance, instance.parts) for instance in instances if instance.parts is not None]
     if len(sized) < len(instances):
         return weights
-    is_reported = any(one.activity is not None for one in instances)
-    for one, parts in sized:
-        parties = on_instance(one, usages, reserved, visible=visible)
-        activity = one.activity
+    is_reported = any(instance.activity is not None for instance in instances)
+    for instance, parts in sized:
+        parties = on_instance(instance, usages, reserved, visible=visible)
+        activity = instance.activity
         if activity is None:
             activity = parts if parties else 0
         weights.whole += activity * FINE
-        if is_reported and one.activity is None:
-            continue  # it may have done anything, and that is on nobody's bill
+        if is_reported and instance.activity is None:
+            continue  # what it did is unknown, and booked to no party
         within = _by_reservation(parties, reserved.shares, parts)
         for party, weight in within.of.items():
-            weights.give(party, activity * FINE * weight // within.whole, _method(one, parties))
+            weights.give(party, activity * FINE * weight // within.whole, _method(instance, parties))
     return weights
 
 
-def _method(one: GpuInstance, parties: Sequence[Party]) -> str:
-    if one.activity is None:
+def _method(instance: GpuInstance, parties: Sequence[Party]) -> str:
+    if instance.activity is None:
         return "reserved"
     return "instance" if len(parties) == 1 else "weighted"

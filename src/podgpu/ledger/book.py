@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from podgpu.ledger.activity import SERVERS, Clients, Weights, busy_us, on_instance, weigh
 from podgpu.ledger.cycle import Comparison, CycleBooking, CycleBooks, Interval, Party, TenantKey
 from podgpu.ledger.residency import Evidence, Residency, compared, residency, resident_us
-from podgpu.ledger.shares import PARTS, Reserved, gpu_instances, parts_by_instance, reserved, split, within
+from podgpu.ledger.shares import PARTS, Reserved, gpu_instances, reserved, split, within
 from podgpu.ledger.usage import CLIENT, Usage, are_certain, is_watched, served, serving, usages
-from podgpu.model import Claim, Device, Holder, Process
+from podgpu.model import Claim, Device, Holder, Process, value_of
 
 # A card can be idle and awake: clocks up, contexts held. If it drew more than this times its least power, somebody
 # worked between two looks at it.
@@ -31,7 +31,7 @@ def book(
 
     `evidence` is what the driver's log of context switches says, if it is read.
     """
-    rights = reserved(claims, parts_by_instance(device))
+    rights = reserved(claims, device)
     used = usages(device, holders, interval.elapsed_us, servers)
     serve = serving(device, holders, servers)
     entries = _opened(device, interval, used, rights, serve)
@@ -97,7 +97,7 @@ def _resident(
 ) -> Residency:
     """Find how long each was on the card; of MPS clients only what they had together."""
     there = resident_us(evidence.log, parties) if evidence.log else {}
-    for party in (*(one for one, usage in used.items() if not usage.is_client), *there):
+    for party in (*(party for party, usage in used.items() if not usage.is_client), *there):
         _entry(entries, party).resident_us = there.get(party, 0)
     return residency(evidence, parties)
 
@@ -155,13 +155,13 @@ def _describe_instances(
     device: Device, entries: dict[Party, CycleBooking], used: Mapping[Party, Usage], rights: Reserved
 ) -> None:
     """On MIG the profiling counters are all there is; they are a party's own if it is alone there."""
-    for one in gpu_instances(device) if device.instances else ():
-        parties = on_instance(one, used, rights, visible=True) or on_instance(
-            one, used, rights, visible=False
+    for instance in gpu_instances(device) if device.instances else ():
+        parties = on_instance(instance, used, rights, visible=True) or on_instance(
+            instance, used, rights, visible=False
         )
         for party, entry in entries.items():
-            if isinstance(party, TenantKey) and party.mig in one.migs:
-                entry.instance_ratio = one.sm_active if parties == [party] else None
+            if isinstance(party, TenantKey) and party.mig in instance.migs:
+                entry.instance_ratio = instance.sm_active if parties == [party] else None
 
 
 def _set_ratios(
@@ -179,8 +179,9 @@ def _book_memory(
     device: Device, used: Mapping[Party, Usage], entries: dict[Party, CycleBooking]
 ) -> int | None:
     """Memory that cannot be measured is absent, and its bytes are booked as unknown."""
-    total = next((int(one.value) for one in device.readings if one.metric == "memory_used_bytes"), None)
-    known = {party: one.memory_bytes for party, one in used.items() if one.memory_bytes is not None}
+    used_bytes = value_of(device.readings, "memory_used_bytes")
+    total = None if used_bytes is None else int(used_bytes)
+    known = {party: usage.memory_bytes for party, usage in used.items() if usage.memory_bytes is not None}
     fitted, left = (known, 0) if total is None else within(total, known)
     for party, part in fitted.items():
         if entries[party].running:

@@ -1,4 +1,4 @@
-"""What the books are kept in: accounts of containers, and reasons for the rest."""
+"""What the books of one cycle are kept in: a booking for each tenant, and for each reason why something has none."""
 
 from msgspec import Struct, field
 
@@ -6,25 +6,25 @@ from podgpu.model import Claim, ContainerRef, Process, Sampling
 
 
 class TenantKey(Struct, frozen=True, order=True, gc=False):
-    """One container's account with one device or MIG instance."""
+    """A container on one device or MIG instance."""
 
     gpu: str
     mig: str
     container: ContainerRef
 
 
-# A party is an account, or the reason why something has none.
+# What something is booked to: a tenant, or the reason why there is none.
 Party = TenantKey | str
 
 
 class Interval(Struct, frozen=True, kw_only=True, gc=False):
     """What a device did since its previous reading. None is what it did not report.
 
-    `is_gap` marks a time in which nobody watched: its energy is known, its users are not. `energy_us` is the time that
-    the energy covers: longer than the interval where the counter moves only now and then, 0 where it stood still, None
-    where it was never seen to move before, so that nobody knows when the energy began to be drawn. `is_sampled` says
+    `is_gap` marks a time without readings: its energy is known, its users are not. `energy_us` is the time that the
+    energy covers: longer than the interval where the counter moves only now and then, 0 where it stood still, None
+    where it was never seen to move before, so that it is unknown when the energy began to be drawn. `is_sampled` says
     that the busy time is that of a moment, taken for the whole interval. `unnamed_us` is busy time of earlier intervals
-    for which no look of the driver has named anybody yet.
+    for which no sample of the driver has named a process yet.
     """
 
     elapsed_us: int
@@ -46,13 +46,13 @@ class Comparison(Struct, frozen=True, gc=False):
 
 
 class CycleBooking(Struct, kw_only=True, gc=False):
-    """One party's line for one cycle: who it is by claims and processes, and what it used. Counters are increases.
+    """One party's booking for one cycle: its claims and processes, and what it used. Counters are increases.
 
-    `sm_ratio` is the booked busy time as a part of the card's time, None where nobody knows what it did;
-    `instance_ratio` is the activity of a MIG instance that it is alone on. `named_us` is the busy time of the looks
+    `sm_ratio` is the booked busy time as a part of the card's time, None where it is unknown what it did;
+    `instance_ratio` is the activity of a MIG instance that it is alone on. `named_us` is the busy time of the samples
     that named it; `resident_us` is how long its contexts were on the card, None without a log of switches; then
     `least_us` and `most_us` are what the log proves of its busy time. `idle_mj` is the part of `energy_mj` that the
-    card draws without doing anything. `cpu_us` is the processor time of its processes, None where nobody asked for it;
+    card draws without doing anything. `cpu_us` is the processor time of its processes, None where it was not read;
     `sampling` is how its samples compare with the log, None where that is not known.
     """
 
@@ -78,7 +78,7 @@ class CycleBooking(Struct, kw_only=True, gc=False):
 
 
 class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
-    """One device's books for one cycle; the entries of all parties add up to these totals exactly.
+    """One device's books for one cycle; the bookings of all parties add up to these totals exactly.
 
     `is_watched` says that every process on the device is listed and its owner known: a party without one is idle.
     `knows_busy` says that it was measured whether the device was busy; if not, 0 means nothing. `unnamed_us` goes into

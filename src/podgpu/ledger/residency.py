@@ -80,9 +80,9 @@ def residency(evidence: Evidence, parties: Mapping[int, Party]) -> Residency:
 def resident_us(log: SwitchLog, parties: Mapping[int, Party]) -> dict[Party, int]:
     """How long each was on the card, whether it worked or not."""
     found: dict[Party, int] = {}
-    for one in log.slices:
-        party = parties.get(one.pid, "unknown")
-        found[party] = found.get(party, 0) + one.end_ns - one.begin_ns
+    for piece in log.slices:
+        party = parties.get(piece.pid, "unknown")
+        found[party] = found.get(party, 0) + piece.end_ns - piece.begin_ns
     return {party: nanoseconds // 1000 for party, nanoseconds in found.items()}
 
 
@@ -111,7 +111,7 @@ def filled(busy_ns: int, pieces: Sequence[Piece]) -> dict[Party, int]:
 
 def blind_in(window: BusyWindow, blind: Iterable[Span]) -> bool:
     """Whether the log misses any part of the window."""
-    return any(_overlap(window, one) for one in blind)
+    return any(_overlap(window, span) for span in blind)
 
 
 def by_window(
@@ -174,10 +174,10 @@ class SampleCounts(Struct):
     resident: float = 0.0
     named: float = 0.0
 
-    def add(self, one: Comparison) -> None:
-        self.samples += one.samples
-        self.resident += one.resident
-        self.named += one.named
+    def add(self, comparison: Comparison) -> None:
+        self.samples += comparison.samples
+        self.resident += comparison.resident
+        self.named += comparison.named
 
     @property
     def evidence(self) -> float:
@@ -213,9 +213,9 @@ def tallies(comparisons: Iterable[Mapping[Party, Comparison]]) -> dict[Party, Sa
     found: dict[Party, SampleCounts] = {}
     total = 0.0
     for cycle in comparisons:
-        samples = max((one.samples for one in cycle.values()), default=0.0)
-        for party, one in cycle.items():
-            (found.get(party) or found.setdefault(party, SampleCounts(samples=total))).add(one)
+        samples = max((comparison.samples for comparison in cycle.values()), default=0.0)
+        for party, comparison in cycle.items():
+            (found.get(party) or found.setdefault(party, SampleCounts(samples=total))).add(comparison)
         for party in found.keys() - cycle.keys():
             found[party].samples += samples
         total += samples

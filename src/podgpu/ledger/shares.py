@@ -1,24 +1,22 @@
 """How a device is divided: by claims, by MIG instances, and in integers whose parts add up to the whole."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
 from podgpu.ledger.cycle import TenantKey
-from podgpu.model import Claim, Device, Instance
+from podgpu.model import Claim, Device, Instance, value_of
 from podgpu.model.quantity import total
 
 PARTS = 1_000_000  # shares are counted in millionths, so that they add up exactly
-
-
 K = TypeVar("K")
 
 
 class Reserved(Struct, frozen=True, kw_only=True, gc=False):
-    """Shares of the whole card in parts, memory limits, and the claims they come from, by account.
+    """By tenant: its share of the whole card in parts, its memory limit, and the claims they come from.
 
-    Whoever has a claim and no share holds a MIG instance of unknown size.
+    A tenant with a claim and no share holds a MIG instance of unknown size.
     """
 
     shares: dict[TenantKey, int]
@@ -30,29 +28,30 @@ class Reserved(Struct, frozen=True, kw_only=True, gc=False):
         return len(self.shares) == len(self.claims)
 
 
-def reserved(claims: Iterable[Claim], instance_parts: Mapping[str, int | None]) -> Reserved:
+def reserved(claims: Iterable[Claim], device: Device) -> Reserved:
     """Add up the claims on one card. A claim on an instance is a claim on that instance's part of the card."""
-    shares: dict[TenantKey, int] = {}
-    limits: dict[TenantKey, int] = {}
-    by_account: dict[TenantKey, list[Claim]] = {}
+    sizes: dict[str, int | None] = {
+        instance.mig.uuid: parts_of(device, instance) for instance in device.instances
+    }
+    sizes[""] = PARTS
+    found = Reserved(shares={}, memory_limits={}, claims={})
     for claim in claims:
-        if claim.mig and claim.mig not in instance_parts:
+        if claim.mig not in sizes:
             continue
-        account = TenantKey(claim.gpu, claim.mig, claim.container)
-        card = instance_parts[claim.mig] if claim.mig else PARTS
-        if card is not None:
-            share = round(min(max(claim.share, 0.0), 1.0) * card)
-            shares[account] = min(PARTS, shares.get(account, 0) + share)
-        by_account.setdefault(account, []).append(claim)
+        tenant, size = TenantKey(claim.gpu, claim.mig, claim.container), sizes[claim.mig]
+        if size is not None:
+            share = round(min(max(claim.share, 0.0), 1.0) * size)
+            found.shares[tenant] = min(PARTS, found.shares.get(tenant, 0) + share)
+        found.claims.setdefault(tenant, []).append(claim)
         if claim.memory_limit_bytes is not None:
-            limits[account] = limits.get(account, 0) + claim.memory_limit_bytes
-    return Reserved(shares=shares, memory_limits=limits, claims=by_account)
+            found.memory_limits[tenant] = found.memory_limits.get(tenant, 0) + claim.memory_limit_bytes
+    return found
 
 
 class GpuInstance(Struct, frozen=True, kw_only=True, gc=False):
     """`migs` are the UUIDs of its compute instances, `parts` is their share of the card. Unknown is None.
 
-    A dcgm-exporter page does not give the number of multiprocessors, so nobody knows how large its instances are.
+    A dcgm-exporter page does not give the number of multiprocessors, so the size of its instances is unknown.
     """
 
     migs: frozenset[str]
@@ -63,54 +62,48 @@ class GpuInstance(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def activity(self) -> int | None:
         """Parts of the whole card's time."""
-        return (
-            None if self.active is None or self.parts is None else round(min(self.active, 1.0) * self.parts)
-        )
+        if self.active is None or self.parts is None:
+            return None
+        return round(min(self.active, 1.0) * self.parts)
 
 
 def gpu_instances(device: Device) -> list[GpuInstance]:
     by_id: dict[int, list[Instance]] = {}
     for instance in device.instances:
         by_id.setdefault(instance.mig.gpu_instance_id, []).append(instance)
-    return [
-        GpuInstance(
-            migs=frozenset(one.mig.uuid for one in group),
-            parts=total(parts_of(device, one) for one in group),
-            active=_spoken(group, "graphics_engine_active_ratio"),
-            sm_active=_spoken(group, "sm_active_ratio"),
-        )
-        for group in by_id.values()
-    ]
+    return [_gpu_instance(device, group) for group in by_id.values()]
 
 
-def parts_by_instance(device: Device) -> dict[str, int | None]:
-    return {one.mig.uuid: parts_of(device, one) for one in device.instances}
+def _gpu_instance(device: Device, compute: Sequence[Instance]) -> GpuInstance:
+    """Its compute instances share one set of profiling counters: the first that reports them speaks for all."""
+    readings = [reading for instance in compute for reading in instance.readings]
+    return GpuInstance(
+        migs=frozenset(instance.mig.uuid for instance in compute),
+        parts=total(parts_of(device, instance) for instance in compute),
+        active=value_of(readings, "graphics_engine_active_ratio"),
+        sm_active=value_of(readings, "sm_active_ratio"),
+    )
 
 
 def parts_of(device: Device, instance: Instance) -> int | None:
     """Return an instance's share of its card by multiprocessors, None where their number is not known."""
     own = instance.mig.multiprocessors
-    whole = device.gpu.multiprocessors or total(one.mig.multiprocessors for one in device.instances)
+    whole = device.gpu.multiprocessors or total(other.mig.multiprocessors for other in device.instances)
     return min(PARTS, own * PARTS // whole) if own and whole else None
-
-
-def _spoken(group: Iterable[Instance], metric: str) -> float | None:
-    """One compute instance speaks for all."""
-    return next((one.value for instance in group for one in instance.readings if one.metric == metric), None)
 
 
 def split(total: int, weights: Mapping[K, int]) -> dict[K, int]:
     """Divide `total` by weight, by largest remainder. Equal remainders go by key, so order does not matter.
 
-    Without any weight there is nobody to divide among, and all parts are 0.
+    Without any weight all parts are 0.
     """
     whole = sum(weights.values())
     if whole <= 0:
         return dict.fromkeys(weights, 0)
     parts = {key: total * weight // whole for key, weight in weights.items()}
     left = total - sum(parts.values())
-    if left:
-        by_remainder = sorted(weights, key=lambda key: (-(total * weights[key] % whole), _order(key)))
+    if left:  # keys of different kinds cannot be compared, their texts can
+        by_remainder = sorted(weights, key=lambda key: (-(total * weights[key] % whole), str(key)))
         for key in by_remainder[:left]:
             parts[key] += 1
     return parts
@@ -121,8 +114,3 @@ def within(total: int, wanted: Mapping[K, int]) -> tuple[dict[K, int], int]:
     if sum(wanted.values()) > total:
         return split(total, wanted), 0
     return dict(wanted), total - sum(wanted.values())
-
-
-def _order(key: Any) -> Any:
-    """Parties of different kinds cannot be compared with each other; their texts can."""
-    return str(key)

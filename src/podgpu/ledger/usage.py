@@ -33,7 +33,7 @@ class Usage(Struct, kw_only=True, gc=False):
 
 
 def party_of(device: Device, mig: str, holder: Holder | None) -> Party:
-    """Whose a process is: a named container's, or nobody's for a reason."""
+    """Return the tenant that a process belongs to, or the reason why there is none."""
     if holder is None:
         return "unknown"
     if holder.container is None:
@@ -44,10 +44,10 @@ def party_of(device: Device, mig: str, holder: Holder | None) -> Party:
 def usages(
     device: Device, holders: Mapping[int, Holder], elapsed_us: int, servers: Collection[int] = ()
 ) -> dict[Party, Usage]:
-    """Add up what each party's processes use. A server's memory is nobody's; its time is what `served` returns."""
+    """Add up what each party's processes use, without MPS servers: `served` has the time of those."""
     found: dict[Party, Usage] = {}
     # By PID, so that sums of ratios do not depend on the order of the list.
-    for process in sorted(device.processes, key=lambda one: one.pid):
+    for process in sorted(device.processes, key=lambda process: process.pid):
         if process.pid not in servers:
             mig = device.place(process)
             owned = replace(process, mig=mig, holder=holders.get(process.pid))
@@ -62,8 +62,8 @@ def _add(usage: Usage, process: Process, elapsed_us: int, *, is_client: bool) ->
     usage.processes.append(process)
     if process.kinds:
         usage.running += 1
-        usage.memory_bytes = _added(usage.memory_bytes, process.memory_bytes)
-    usage.sm_us = _added(usage.sm_us, _sm_us(process, elapsed_us))
+        usage.memory_bytes = added(usage.memory_bytes, process.memory_bytes)
+    usage.sm_us = added(usage.sm_us, _sm_us(process, elapsed_us))
     usage.is_client |= is_client
 
 
@@ -80,12 +80,12 @@ def served(servers: Iterable[Process], elapsed_us: int) -> int | None:
     """Return the time that the servers' clients had together, None where the driver does not provide it."""
     time: int | None = 0
     for process in servers:
-        time = _added(time, _sm_us(process, elapsed_us))
+        time = added(time, _sm_us(process, elapsed_us))
     return time
 
 
 def is_watched(device: Device, found: Mapping[Party, Usage]) -> bool:
-    """Whether every process on the card is listed, and it is known whose each is, or that it is gone."""
+    """Whether every process on the card is listed, and its owner is known, or it is known to have ended."""
     if not (device.ability.sees_all and device.ability.knows_owners):
         return False
     unknown = found.get("unknown")
@@ -107,8 +107,8 @@ def _sm_us(process: Process, elapsed_us: int) -> int | None:
     return None if process.sm_ratio is None else round(min(process.sm_ratio, 1.0) * elapsed_us)
 
 
-def _added(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
+def added(value: int | None, more: int | None) -> int | None:
+    return None if value is None or more is None else value + more
 
 
 def servers(
@@ -116,14 +116,18 @@ def servers(
 ) -> dict[int, str]:
     """Find the PIDs of the servers on a card that has clients, each with its proof.
 
-    `tenants` are the pods that were given anything here, whether or not somebody excused them.
+    `tenants` are the pods that were given anything here, also those that are excused.
 
-    Anybody may give a process that name, to put its time on the clients' bill. What nobody can forge: that it runs
-    outside of all containers for root, or that it has the host's directory where it meets a client of this card. A
-    process in a pod that holds anything on this node is a tenant in any case. In doubt its time is its own.
+    Any process may take that name, to put its time on the clients' bill. Two things cannot be forged: that it runs
+    outside of all containers for root, or that it shares the host's MPS directory with a client of this card. A process
+    in a pod that holds anything on this node is a tenant in any case. In doubt its time is its own.
     """
-    clients = {one.pid: holders.get(one.pid) for one in device.processes if CLIENT in one.kinds}
-    suspects = {one.pid: holders.get(one.pid) for one in device.processes if one.pid not in clients}
+    clients = {
+        process.pid: holders.get(process.pid) for process in device.processes if CLIENT in process.kinds
+    }
+    suspects = {
+        process.pid: holders.get(process.pid) for process in device.processes if process.pid not in clients
+    }
     proofs = {
         pid: _proof(holder, list(clients.values()), tenants)
         for pid, holder in suspects.items()
@@ -166,6 +170,6 @@ def _meet(server: str | None, client: str | None) -> bool:
 
 
 def are_certain(servers: Iterable[Holder]) -> bool:
-    """Whether there is one for each user, as MPS has it. If there are more, some of them are not servers."""
+    """Whether each user has one, as with MPS. If there are more, some of them are not servers."""
     users = [server.user for server in servers]
     return len(set(users)) == len(users)

@@ -43,6 +43,7 @@ from podgpu.model.device import (
     Slice,
     Span,
     SwitchLog,
+    value_of,
 )
 from podgpu.model.insight import (
     HOLDING_STATES,
@@ -160,4 +161,5 @@ __all__ = [
     "XidEvent",
     "of_one",
     "total_of",
+    "value_of",
 ]

@@ -3,6 +3,8 @@
 `None` means that the hardware does not report it. Nothing here is ever filled with a zero.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from podgpu.model.pod import Holder
@@ -50,6 +52,11 @@ class Reading(Struct, frozen=True, array_like=True, gc=False):
     metric: str  # name of a row in metrics.md, without `podgpu_gpu_`
     value: float  # in the base unit that the name ends in
     labels: tuple[str, ...] = ()  # in the document a map from label to value; absent without labels
+
+
+def value_of(readings: Iterable[Reading], metric: str) -> float | None:
+    """Return the first reading of that name, None if there is none."""
+    return next((reading.value for reading in readings if reading.metric == metric), None)
 
 
 class Ability(Struct, frozen=True, kw_only=True, gc=False):
@@ -172,7 +179,10 @@ class Device(Struct, frozen=True, kw_only=True, gc=False):
         """
         if process.gpu_instance_id is None:
             return ""
-        inside = [one.mig for one in self.instances if one.mig.gpu_instance_id == process.gpu_instance_id]
-        wanted = process.compute_instance_id
-        fitting = [mig for mig in inside if wanted is None or mig.compute_instance_id == wanted]
+        fitting = [
+            mig
+            for mig in (instance.mig for instance in self.instances)
+            if mig.gpu_instance_id == process.gpu_instance_id
+            and process.compute_instance_id in (None, mig.compute_instance_id)
+        ]
         return fitting[0].uuid if len(fitting) == 1 else ""

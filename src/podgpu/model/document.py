@@ -144,10 +144,10 @@ def _written(model: type[Struct], **others: Any) -> type[Struct]:
     """Return the struct as the document has it: some fields are of other types."""
     defaults = msgspec.structs.fields(model)
     described = [
-        (one.name, others.get(one.name, one.type))
-        if one.required
-        else (one.name, others.get(one.name, one.type), one.default)
-        for one in defaults
+        (field.name, others.get(field.name, field.type))
+        if field.required
+        else (field.name, others.get(field.name, field.type), field.default)
+        for field in defaults
     ]
     return msgspec.defstruct(f"_{model.__name__}", described, kw_only=True, gc=False)
 
@@ -197,7 +197,7 @@ def _card(written: Any) -> Card:
     fields = _fields(written, Card)
     fields["readings"] = _readings(written.readings)
     fields["instances"] = tuple(
-        Instance(mig=one.mig, readings=_readings(one.readings)) for one in written.instances
+        Instance(mig=instance.mig, readings=_readings(instance.readings)) for instance in written.instances
     )
     return Card(**fields)
 
@@ -205,10 +205,10 @@ def _card(written: Any) -> Card:
 def _readings(written: tuple[_WrittenReading, ...]) -> tuple[Reading, ...]:
     return tuple(
         [
-            Reading(_once(one.metric), one.value, _once(tuple(one.labels.values())))
-            if one.labels
-            else Reading(_once(one.metric), one.value)
-            for one in written
+            Reading(_once(reading.metric), reading.value, _once(tuple(reading.labels.values())))
+            if reading.labels
+            else Reading(_once(reading.metric), reading.value)
+            for reading in written
         ]
     )
 

@@ -33,13 +33,13 @@ def amount(value: str) -> float | None:
 def total(values: Iterable[N | None]) -> N | None:
     """Add up. A sum of which a part is unknown is unknown, and so is a sum of nothing."""
     found = list(values)
-    known = [one for one in found if one is not None]
+    known = [value for value in found if value is not None]
     return sum(known[1:], known[0]) if known and len(known) == len(found) else None
 
 
 def total_of_known(values: Iterable[N | None]) -> N | None:
     """Add up what is known; None if nothing is."""
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return sum(known[1:], known[0]) if known else None
 
 

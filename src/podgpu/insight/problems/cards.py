@@ -75,9 +75,9 @@ def _memory_pending(on: NodeCard) -> Iterator[Problem]:
 
 def _ecc(on: NodeCard) -> Iterator[Problem]:
     errors = sum(
-        one.value
-        for one in on.card.readings
-        if one.metric == "ecc_errors_total" and {"uncorrected", "volatile"} <= set(one.labels)
+        reading.value
+        for reading in on.card.readings
+        if reading.metric == "ecc_errors_total" and {"uncorrected", "volatile"} <= set(reading.labels)
     )
     if errors:
         what = f"had {count(int(errors), 'memory error')} that could not be corrected."
@@ -88,9 +88,9 @@ def _ecc(on: NodeCard) -> Iterator[Problem]:
 def _throttled(on: NodeCard) -> Iterator[Problem]:
     causes = [
         _THROTTLED[label]
-        for one in on.card.readings
-        if one.metric == "clock_event" and one.value
-        for label in one.labels
+        for event in on.card.readings
+        if event.metric == "clock_event" and event.value
+        for label in event.labels
         if label in _THROTTLED
     ]
     if causes:

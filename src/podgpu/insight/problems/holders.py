@@ -59,10 +59,10 @@ def _serves(tenant: Tenant) -> bool:
 def _is_init(container: ContainerRef, snapshot: Snapshot) -> bool:
     """The kubelet does not list what init containers are given. They may use what the pod was."""
     return any(
-        one.is_init and one.name == container.container
+        spec.is_init and spec.name == container.container
         for pod in snapshot.pods
         if pod.uid == container.pod_uid
-        for one in pod.containers
+        for spec in pod.containers
     )
 
 
