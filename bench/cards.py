@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from bench.figure import Figure
 from podgpu.agent.attribution import Attribution
 from podgpu.cli._process import collect_seldom
-from podgpu.kube.podresources import Allocated
+from podgpu.kube.podresources import PodResourceLists
 from podgpu.model import (
     Allocation,
     Device,
@@ -133,7 +133,7 @@ class _Kubelet:
 
     def __init__(self, number: int) -> None:
         self.errors: Counter[str] = Counter()
-        self._given = Allocated(
+        self._given = PodResourceLists(
             devices=tuple(
                 Allocation(
                     namespace="ns",
@@ -146,7 +146,7 @@ class _Kubelet:
             )
         )
 
-    async def read(self) -> Allocated:
+    async def read(self) -> PodResourceLists:
         return self._given
 
     def status(self) -> PartStatus:

@@ -7,7 +7,7 @@ import pytest
 
 from podgpu.agent.inventory import InventoryCollector, LatestReply
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.podresources import Allocated
+from podgpu.kube.podresources import PodResourceLists
 from podgpu.kube.resource_claims import ClaimTiming, ResourceClaims
 from podgpu.model import Allocation, DynamicAllocation, PartStatus, Pod
 from podgpu.supervise import Supervisor
@@ -40,8 +40,8 @@ class Kubelet:
         self.errors: Counter[str] = Counter()
         self._age = age
 
-    async def read(self) -> Allocated:
-        return Allocated(devices=(GIVEN,), dynamic=(LISTED,))
+    async def read(self) -> PodResourceLists:
+        return PodResourceLists(devices=(GIVEN,), dynamic=(LISTED,))
 
     def status(self) -> PartStatus:
         return PartStatus(name=self.name, up=self._age == 0, age_seconds=self._age)

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from podgpu.kube.podresources import Allocated, PodResources
+from podgpu.kube.podresources import PodResourceLists, PodResources
 from podgpu.model import PartStatus
 from tests.fakekubelet._gen.podresources_pb2 import (
     ClaimDevice,
@@ -68,7 +68,7 @@ def given_dynamically(
     ).SerializeToString()
 
 
-def ids(allocated: Allocated) -> list[str]:
+def ids(allocated: PodResourceLists) -> list[str]:
     return [each.device_id for each in allocated.devices]
 
 

@@ -24,7 +24,7 @@ from podgpu.agent.attribution import Attribution
 from podgpu.agent.loop import Agent
 from podgpu.host.procfs import Procfs
 from podgpu.kube.log_dirs import LogDirs
-from podgpu.kube.podresources import Allocated
+from podgpu.kube.podresources import PodResourceLists
 from podgpu.model import Allocation, PartStatus, Snapshot
 from podgpu.sources.nvml.source import NvmlSource
 from tests.gpu.work import INTERVAL, Load, Tenant, at_work, balances, booked, fresh, memory_of_nvidia_smi
@@ -44,9 +44,9 @@ class Replicas:
         self.errors: Counter[str] = Counter()
         self._card = card
 
-    async def read(self) -> Allocated:
+    async def read(self) -> PodResourceLists:
         resource = "nvidia.com/gpu.shared"
-        return Allocated(
+        return PodResourceLists(
             devices=tuple(
                 Allocation(
                     namespace="bench",

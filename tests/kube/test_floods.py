@@ -19,7 +19,7 @@ import pytest
 from podgpu.kube import throttle
 from podgpu.kube._gen.pods_pb2 import ContainerSpec, ListResponse, Metadata, PodMessage, PodSpec, WatchEvent
 from podgpu.kube.api.server import ApiServer
-from podgpu.kube.kubelet import device_lists, wire
+from podgpu.kube.kubelet import device_lists, protobuf_fields
 from podgpu.kube.limits import MOST_CONTAINERS, MOST_LISTED, MOST_PODS
 from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_watch import PodWatch
@@ -77,13 +77,13 @@ def read_in_threads(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def numbers_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note the place of each number that is read of a protobuf message: two of each field."""
     found: list[int] = []
-    varint = wire._varint
+    varint = protobuf_fields._varint
 
     def noted(data: memoryview, at: int) -> tuple[int, int]:
         found.append(at)
         return varint(data, at)
 
-    monkeypatch.setattr(wire, "_varint", noted)
+    monkeypatch.setattr(protobuf_fields, "_varint", noted)
     return found
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from podgpu import sharing
 from podgpu.kube._gen.pods_pb2 import ListResponse as PodList
 from podgpu.kube.pod_object import decode_pod, to_pod
-from podgpu.kube.podresources import Allocated, PodResources
+from podgpu.kube.podresources import PodResourceLists, PodResources
 from podgpu.kube.pods_api import PodsApi
 from podgpu.kube.resource_objects import (
     decode_claim,
@@ -57,7 +57,7 @@ async def inventory(case: Case) -> Inventory:
     return _inventory(case, allocated, pods)
 
 
-def _inventory(case: Case, allocated: Allocated, pods: list[Pod]) -> Inventory:
+def _inventory(case: Case, allocated: PodResourceLists, pods: list[Pod]) -> Inventory:
     return Inventory(
         [device(gpu, case.kind) for gpu in case.gpus],
         allocated.devices,

@@ -28,7 +28,7 @@ SMALL = 64 << 10  # bytes; a larger answer is read in a thread of its own
 T = TypeVar("T")
 
 
-class Allocated(Struct, frozen=True, kw_only=True):
+class PodResourceLists(Struct, frozen=True, kw_only=True):
     """`allocatable` are (resource, device id) pairs: the healthy devices, whether or not a container has them."""
 
     devices: tuple[Allocation, ...] = ()
@@ -70,7 +70,7 @@ class PodResources:
         self._clock = clock
         self._condition = Condition(self.name, clock=clock)
         self.errors = self._condition.errors
-        self._allocated = Allocated()
+        self._allocated = PodResourceLists()
         self._answer = b""
         self._given: Rows = frozenset()
         self._claimed: Rows = frozenset()
@@ -84,7 +84,7 @@ class PodResources:
         self._pause = 0.0
         self._resume_at = 0.0
 
-    async def read(self) -> Allocated:
+    async def read(self) -> PodResourceLists:
         """Ask the kubelet, for at most `deadline` seconds. While it limits our rate, return what is known.
 
         The same object is returned for as long as nothing changes.
@@ -176,7 +176,7 @@ class PodResources:
         else:
             self._condition.worked()
 
-    def _publish(self, allocated: Allocated) -> bool:
+    def _publish(self, allocated: PodResourceLists) -> bool:
         changed = allocated != self._allocated
         if changed:
             self._allocated = allocated

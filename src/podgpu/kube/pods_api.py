@@ -12,8 +12,8 @@ from grpclib.client import Channel
 from podgpu.kube._gen.pods_pb2 import WatchEvent
 from podgpu.kube.condition import Condition
 from podgpu.kube.kubelet import rpc
-from podgpu.kube.kubelet.rpc import Call, Refused
-from podgpu.kube.kubelet.wire import Walk
+from podgpu.kube.kubelet.protobuf_fields import FieldReader
+from podgpu.kube.kubelet.rpc import AnswerRejected, KubeletCall
 from podgpu.kube.limits import MOST_LISTED, MOST_PODS, Prefixes, name_crowded_pod
 from podgpu.kube.object_cache import ObjectStore
 from podgpu.kube.pod_message import pod_json
@@ -98,7 +98,7 @@ class PodsApi:
         self._oddity = None
         try:
             await self._list(channel)
-        except Refused as refused:
+        except AnswerRejected as refused:
             if refused.reason not in ("too_large", "too_many"):
                 raise
             if refused.reason == "too_large":
@@ -112,7 +112,7 @@ class PodsApi:
         async with asyncio.timeout(self._deadline):
             answer = await rpc.answer(channel, LIST)
         pods: list[Pod | None] = []
-        listed = Walk(MOST_LISTED).named(memoryview(answer), 1)
+        listed = FieldReader(MOST_LISTED).named(memoryview(answer), 1)
         for data in islice(listed, MOST_PODS):
             with self._throttle.work():
                 pods.append(self._pod(bytes(data)))
@@ -131,9 +131,9 @@ class PodsApi:
                         self._apply(WatchEvent.FromString(data))
                         self._judge()
                     await self._throttle.rest()
-        raise Refused("unavailable", "the kubelet ended the watch")
+        raise AnswerRejected("unavailable", "the kubelet ended the watch")
 
-    async def _sync(self, events: Call) -> None:
+    async def _sync(self, events: KubeletCall) -> None:
         """Take the pods that a watch begins with, and drop those that ended between the list and the watch."""
         seen: set[str | None] = set()
         async with asyncio.timeout(SYNC_SECONDS):
@@ -145,7 +145,7 @@ class PodsApi:
                     seen.add(self._apply(event))
                 await self._throttle.rest()
             else:
-                raise Refused("unavailable", "the watch ended before it had sent all pods")
+                raise AnswerRejected("unavailable", "the watch ended before it had sent all pods")
         self._publish((pod for pod in self._pods.items() if pod.uid in seen), self._pods.excess)
 
     def _apply(self, event: WatchEvent) -> str | None:

@@ -65,7 +65,7 @@ class ApiResources(Struct):
     resources: list[ApiResource] | None = None
 
 
-class Above(Struct, frozen=True):
+class OwnerAbove(Struct, frozen=True):
     """The owner of an owner. It is None for the topmost, and for one that may not be read, or is not there.
 
     `is_known` is False then. A server that cannot be reached says neither.
@@ -76,7 +76,7 @@ class Above(Struct, frozen=True):
     owner: OwnerReference | None = None
 
 
-class Discovered(Struct, frozen=True):
+class DiscoveredResources(Struct, frozen=True):
     until: float
     resources: tuple[ApiResource, ...] = ()
 
@@ -112,8 +112,8 @@ class Workloads:
         self._most_known = most_known
         self._spread = spread
         self._due: dict[str, float] = {}
-        self._above: dict[str, Above] = {}
-        self._discovered: dict[str, Discovered] = {}
+        self._above: dict[str, OwnerAbove] = {}
+        self._discovered: dict[str, DiscoveredResources] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._quiet_until = 0.0
@@ -212,14 +212,14 @@ class Workloads:
         old = self._above.pop(uid, None)  # what is put back stands last
         if found:
             owner = controller(found.metadata.owner_references or ())
-            self._above[uid] = Above(is_known=True, until=now + self._known_seconds, owner=owner)
+            self._above[uid] = OwnerAbove(is_known=True, until=now + self._known_seconds, owner=owner)
             if owner:
                 self._due.setdefault(owner.uid, 0.0)  # the way up has waited already
         elif old:
             # The owner of a UID never changes, so a failure to read it again does not matter.
             self._above[uid] = replace(old, until=now + self._unknown_seconds)
         else:
-            self._above[uid] = Above(is_known=False, until=now + self._unknown_seconds)
+            self._above[uid] = OwnerAbove(is_known=False, until=now + self._unknown_seconds)
         while self._most_known is not None and len(self._above) > self._most_known:
             del self._above[next(iter(self._above))]
 
@@ -248,7 +248,7 @@ class Workloads:
             if fault.status not in (403, 404):
                 raise
             resources, until = (), time.monotonic() + self._unknown_seconds
-        self._discovered[root] = Discovered(until, resources)
+        self._discovered[root] = DiscoveredResources(until, resources)
         return resources
 
     def _forget(self, pods: tuple[Pod, ...]) -> None:

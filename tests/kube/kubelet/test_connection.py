@@ -11,7 +11,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from grpclib.server import Stream
 
 from podgpu.kube.kubelet.connection import KubeletConnection
-from podgpu.kube.kubelet.rpc import Refused
+from podgpu.kube.kubelet.rpc import AnswerRejected
 from podgpu.kube.podresources import LIST
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
 
@@ -144,7 +144,7 @@ async def test_no_descriptor_stays_open(kubelet: FakeKubelet) -> None:
         Reply(b"fine"),
     ):
         kubelet.replies[LIST] = reply
-        with contextlib.suppress(GRPCError, Refused):
+        with contextlib.suppress(GRPCError, AnswerRejected):
             await connection.answer(LIST)
     assert kubelet.connections > 2
     connection.close()

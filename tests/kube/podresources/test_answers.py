@@ -9,7 +9,7 @@ from podgpu.kube.podresources import (
     AWAITED_SECONDS,
     LIST,
     OLD_LIST,
-    Allocated,
+    PodResourceLists,
     PodResources,
 )
 from podgpu.model import Allocation
@@ -30,7 +30,7 @@ MIG = "MIG-0a1b2c3d-1111-5111-8111-00000000000{n}"
 H200 = "GPU-f64319d0-0dde-3ea0-1a6c-316823782584::{n}"
 
 
-def rows(allocated: Allocated) -> list[tuple[str, ...]]:
+def rows(allocated: PodResourceLists) -> list[tuple[str, ...]]:
     return [
         (f"{each.namespace}/{each.pod}", each.container, each.resource, each.device_id)
         for each in allocated.devices
@@ -79,7 +79,7 @@ async def test_a_kubelet_without_v1_is_asked_in_v1alpha1(kubelet: FakeKubelet, p
 
 
 async def test_a_kubelet_with_neither_says_so(kubelet: FakeKubelet, part: PodResources) -> None:
-    assert await part.read() == Allocated()
+    assert await part.read() == PodResourceLists()
     assert reason(part.status()) == "unimplemented"
     assert part.status().age_seconds is None
 
@@ -136,7 +136,7 @@ async def test_an_id_that_can_be_none_is_counted_and_skipped(
 
 async def test_a_pod_without_a_name_gets_nothing(kubelet: FakeKubelet, part: PodResources) -> None:
     kubelet.replies[LIST] = Reply(given(b"GPU-a", pod=b""))
-    assert await part.read() == Allocated()
+    assert await part.read() == PodResourceLists()
 
 
 async def test_a_claim_without_devices_is_no_allocation(kubelet: FakeKubelet, part: PodResources) -> None:
@@ -144,7 +144,7 @@ async def test_a_claim_without_devices_is_no_allocation(kubelet: FakeKubelet, pa
     claim = ClaimEntry(name=b"c", namespace=b"n", devices=[ClaimDevice()])
     pod = PodEntry(name=b"p", namespace=b"n", containers=[ContainerEntry(name=b"c", claims=[claim])])
     kubelet.replies[LIST] = Reply(ListResponse(pods=[pod]).SerializeToString())
-    assert await part.read() == Allocated()
+    assert await part.read() == PodResourceLists()
     assert not part.errors
 
 

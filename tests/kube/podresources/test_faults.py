@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from podgpu.kube.kubelet.device_lists import SETTLING_SECONDS
 from podgpu.kube.kubelet.rpc import fault
-from podgpu.kube.podresources import ALLOCATABLE, LIST, Allocated, PodResources
+from podgpu.kube.podresources import ALLOCATABLE, LIST, PodResourceLists, PodResources
 from tests.fakekubelet.kubelet import POD_RESOURCES, FakeKubelet, Reply, kubelet_root
 from tests.fakekubelet.rig import Clock, given, ids, reading, reason, recorded
 
@@ -216,7 +216,7 @@ async def test_a_socket_that_speaks_no_http2(part: PodResources, kubelet: FakeKu
     await kubelet.stop()
     server = await asyncio.start_unix_server(babble, kubelet.root / POD_RESOURCES)
     async with server:
-        assert await part.read() == Allocated()
+        assert await part.read() == PodResourceLists()
         assert reason(part.status()) in ("unavailable", "garbage")
 
 

@@ -7,7 +7,7 @@ from grpclib.client import Channel
 from grpclib.exceptions import GRPCError
 
 from podgpu.kube.kubelet import rpc
-from podgpu.kube.kubelet.rpc import Refused
+from podgpu.kube.kubelet.rpc import AnswerRejected
 
 Seal = tuple[int, int, int]
 
@@ -29,7 +29,7 @@ class KubeletConnection:
         if kept := self._kept():
             try:
                 return await self._ask(kept, method)
-            except (GRPCError, Refused):
+            except (GRPCError, AnswerRejected):
                 raise
             except Exception:
                 if _is_cancelled():

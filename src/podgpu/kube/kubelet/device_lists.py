@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple, TypeVar
 
-from podgpu.kube.kubelet.wire import Fields, Walk
+from podgpu.kube.kubelet.protobuf_fields import FieldReader, Fields
 from podgpu.kube.limits import MOST_CONTAINERS, MOST_IDS, MOST_LISTED
 from podgpu.model import Allocation, DynamicAllocation
 
@@ -43,8 +43,8 @@ class Offered(NamedTuple):
 
 
 def listed(answer: bytes) -> Listed:
-    """Raise Refused or DecodeError for an answer that cannot be read."""
-    reading = Reading()
+    """Raise AnswerRejected or DecodeError for an answer that cannot be read."""
+    reading = AnswerReader()
     containers = list(reading.containers(memoryview(answer)))
     given = reading.some(
         ((*owner, *pair) for owner, fields in containers for pair in reading.pairs(fields.get(2, ()))),
@@ -59,16 +59,16 @@ def listed(answer: bytes) -> Listed:
 
 def offered(answer: bytes) -> Offered:
     """Raise as `listed` does."""
-    reading = Reading()
+    reading = AnswerReader()
     rows = frozenset(reading.some(reading.pairs(reading.walk.named(memoryview(answer), 1)), MOST_IDS))
     return Offered(rows, reading.excess)
 
 
-class Reading:
+class AnswerReader:
     """Reads one answer, and counts what is beyond the bounds."""
 
     def __init__(self) -> None:
-        self.walk = Walk()
+        self.walk = FieldReader()
         self.excess = 0
         self.pods: set[Row] = set()
 

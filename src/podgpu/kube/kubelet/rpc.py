@@ -34,7 +34,7 @@ _REASONS = {
 }
 
 
-class Refused(Exception):
+class AnswerRejected(Exception):
     """An answer that is not accepted."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -54,7 +54,7 @@ class _Plain(CodecBase):
         return data
 
 
-class Call(Stream[bytes, bytes]):
+class KubeletCall(Stream[bytes, bytes]):
     """A call whose answers are limited in size. grpclib has no such limit."""
 
     def __init__(self, channel: Channel, method: str) -> None:
@@ -87,7 +87,7 @@ class Call(Stream[bytes, bytes]):
 
     def _refuse(self, reason: str, detail: str) -> NoReturn:
         self._channel.close()  # so that nothing more of the answer comes
-        raise Refused(reason, detail)
+        raise AnswerRejected(reason, detail)
 
 
 @contextlib.contextmanager
@@ -105,9 +105,9 @@ def open_channel(socket: Path) -> Channel:
 
 
 @contextlib.asynccontextmanager
-async def call(channel: Channel, method: str) -> AsyncIterator[Call]:
+async def call(channel: Channel, method: str) -> AsyncIterator[KubeletCall]:
     """Send the empty request that each of the kubelet's methods used here takes."""
-    answers = Call(channel, method)
+    answers = KubeletCall(channel, method)
     async with answers:
         await answers.send_message(b"", end=True)
         yield answers
@@ -125,7 +125,7 @@ async def _only_answer(channel: Channel, method: str) -> bytes:
     async with call(channel, method) as answers:
         found = await answers.recv_message()
     if found is None:
-        raise Refused("garbage", "the call ended without an answer")
+        raise AnswerRejected("garbage", "the call ended without an answer")
     return found
 
 
@@ -136,7 +136,7 @@ def fault(error: Exception, method: str) -> Fault:
 
 def _explained(error: Exception) -> tuple[str, str]:
     match error:
-        case Refused():
+        case AnswerRejected():
             return error.reason, str(error)
         case GRPCError():
             return _REASONS.get(error.status, "unavailable"), f"{error.status.name}: {error.message or ''}"

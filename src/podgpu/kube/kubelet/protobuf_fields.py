@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from podgpu.kube.kubelet.rpc import Refused
+from podgpu.kube.kubelet.rpc import AnswerRejected
 
 MOST_FIELDS = 1_000_000  # of an answer
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
@@ -17,8 +17,8 @@ _LONGEST_VARINT = 10
 Fields: TypeAlias = dict[int, list[memoryview]]  # by their numbers
 
 
-class Walk:
-    """Counts the fields that it comes by. Raises Refused if they are too many, DecodeError for what is no message."""
+class FieldReader:
+    """Raises AnswerRejected for more fields than `most`, and DecodeError for bytes that are no message."""
 
     def __init__(self, most: int = MOST_FIELDS) -> None:
         self._left = most
@@ -29,7 +29,7 @@ class Walk:
         while at < end:
             self._left -= 1
             if self._left < 0:
-                raise Refused("too_many", "an answer with more fields than any node has")
+                raise AnswerRejected("too_many", "an answer with more fields than any node has")
             tag, at = _varint(data, at)
             kind = tag & 7
             if kind == _DELIMITED:
