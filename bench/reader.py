@@ -19,10 +19,9 @@ from podgpu.cli._process import (
     collect_seldom,
     shrink_tls_buffers,
 )
-from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import DirectClient, open_login
-from podgpu.cluster.agents.options import LoginOptions
+from podgpu.cluster.agent_reader import AgentReader, DirectClient, open_login
 from podgpu.cluster.discovery import StaticDiscovery
+from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.config import Config
 from podgpu.insight import InsightSettings

@@ -14,8 +14,7 @@ from aiohttp import web
 from podgpu.agent.loop import Agent
 from podgpu.assembly.agent import open_agent
 from podgpu.assembly.server import open_cluster_pages
-from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import DirectClient
+from podgpu.cluster.agent_reader import AgentReader, DirectClient
 from podgpu.cluster.discovery import StaticDiscovery
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.cluster.store.client import Store

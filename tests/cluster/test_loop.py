@@ -7,8 +7,7 @@ from collections import Counter
 
 import pytest
 
-from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import DirectClient
+from podgpu.cluster.agent_reader import AgentReader, DirectClient
 from podgpu.cluster.discovery import Discovered, NodeTarget, StaticDiscovery
 from podgpu.cluster.loop import ClusterLoop
 from podgpu.errors import UserError

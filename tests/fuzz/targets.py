@@ -12,8 +12,7 @@ from pathlib import Path
 from random import Random
 
 from podgpu.agent.playback import Playback
-from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import FetchedDocument
+from podgpu.cluster.agent_reader import AgentReader, FetchedDocument
 from podgpu.cluster.node_state import ReadFault
 from podgpu.cluster.report.grouping import Grouping
 from podgpu.cluster.report.statement import statement

@@ -9,13 +9,13 @@ from podgpu import sharing
 from podgpu.assembly import insight_settings, machine
 from podgpu.assembly.api_server import check_access, open_api_server, open_cluster_api
 from podgpu.assembly.exporter import open_exporter
-from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import DirectClient, ProxyClient, open_login
-from podgpu.cluster.agents.options import LoginOptions
+from podgpu.cluster.agent_reader import AgentReader, DirectClient, open_login
 from podgpu.cluster.discovery import BackedDiscovery, NodeTarget, PodDiscovery, StaticDiscovery
 from podgpu.cluster.kube_allocations import KubeAllocations
+from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.loop import AT_ONCE, PART, ClusterLoop
 from podgpu.cluster.node_state import SnapshotReader
+from podgpu.cluster.pod_proxy import ProxyClient
 from podgpu.cluster.store.client import Store
 from podgpu.cluster.store.history import StoreHistory
 from podgpu.cluster.store.options import StoreOptions

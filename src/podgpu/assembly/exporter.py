@@ -10,7 +10,7 @@ from podgpu.catalog.agent_parts import APISERVER
 from podgpu.cluster.discovery import NodeTarget
 from podgpu.cluster.kube_allocations import KubeAllocations
 from podgpu.cluster.node_state import ReadFault
-from podgpu.cluster.pages import ProxyPages
+from podgpu.cluster.pod_proxy import ProxyPageClient
 from podgpu.config import ClusterOptions, Config
 from podgpu.kube.api import Api
 from podgpu.model import Fault, PartStatus, Pod, Snapshot, Workload
@@ -64,7 +64,9 @@ def open_exporter(
 
     timeout, max_bytes = options.timeout, options.max_bytes
     direct = PageClient(timeout=timeout, max_bytes=max_bytes)
-    source = DcgmSource(find, ProxyPages(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct)
+    source = DcgmSource(
+        find, ProxyPageClient(proxy, timeout=timeout, max_bytes=max_bytes) if proxy else direct
+    )
     residents = _Residents(allocations, target.node)
     attribution = Attribution(
         interval=interval,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 from podgpu import log
-from podgpu.cluster.allocations import Allocated, allocate
+from podgpu.cluster.allocations import ClusterAllocations, allocate
 from podgpu.feed import Feed
 from podgpu.kube.cluster_watch import ClusterWatch
 from podgpu.model import Fault, KubeObjects, PartStatus, Pod, Workload
@@ -24,12 +24,12 @@ class KubeAllocations:
         """`pod_labels` are the labels of pods that may be shown, `namespaces` those of sharing systems themselves."""
         self._reader = reader
         self._allocate = partial(allocate, pod_labels=pod_labels, namespaces=namespaces)
-        self._feed = Feed(Allocated())
+        self._feed = Feed(ClusterAllocations())
         self._first = asyncio.Event()
         self._pods: dict[str, list[Pod]] = {}
         self._fault: Fault | None = None
 
-    def newest(self) -> Allocated:
+    def newest(self) -> ClusterAllocations:
         """The newest: the same object until something changes."""
         return self._feed.newest
 
@@ -50,7 +50,7 @@ class KubeAllocations:
         """Wait until everything was read once, or cannot be."""
         await self._first.wait()
 
-    async def changed(self, seen: Allocated) -> Allocated:
+    async def changed(self, seen: ClusterAllocations) -> ClusterAllocations:
         return await self._feed.changed(seen)
 
     async def run(self, supervisor: Supervisor) -> None:

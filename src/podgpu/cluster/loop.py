@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from podgpu import __version__
-from podgpu.cluster.allocations import Allocated
+from podgpu.cluster.allocations import ClusterAllocations
 from podgpu.cluster.discovery import Discovery, NodeTarget
 from podgpu.cluster.kube_allocations import KubeAllocations
 from podgpu.cluster.node_reader import NodeLog, NodeReader, believed_reader, conflict, states_by_name
@@ -175,7 +175,7 @@ class ClusterLoop:
                 )
 
     def _publish(self) -> None:
-        allocated = self._allocations.newest() if self._allocations else Allocated()
+        allocated = self._allocations.newest() if self._allocations else ClusterAllocations()
         nodes = self._nodes(allocated.nodes)
         parts = self.supervisor.shown(
             (*self._parts, *(self._allocations.parts() if self._allocations else ()))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from podgpu.cluster.agents.options import LoginOptions
+from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config.cluster import ClusterOptions
 from podgpu.config.fields import Config

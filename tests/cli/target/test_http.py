@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from podgpu.cli._target import open_target
 from podgpu.cli._target.client import DocumentClient, NothingListens
 from podgpu.cli._target.http import HttpTarget
-from podgpu.cluster.agents.options import LoginOptions
+from podgpu.cluster.login_options import LoginOptions
 from podgpu.config import Config, Terminal
 from podgpu.errors import UserError
 from podgpu.model import Cluster, ClusterNode

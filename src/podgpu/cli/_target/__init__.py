@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from podgpu.assembly import insight_settings
-from podgpu.cluster.agents.options import LoginOptions
+from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS, ClusterOptions, Config, Terminal
 from podgpu.model import Cluster, Snapshot

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from podgpu.cluster.agents.client import open_login
-from podgpu.cluster.agents.options import LoginOptions
+from podgpu.cluster.agent_reader import open_login
+from podgpu.cluster.login_options import LoginOptions
 from podgpu.errors import UserError
 from podgpu.net.client import HttpAnswer, HttpClient
 from podgpu.net.connection import ConnectionRefused, HttpFault

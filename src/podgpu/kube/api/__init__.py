@@ -71,9 +71,7 @@ class Api(Protocol):
     async def post(self, path: str, kind: type[T], sent: object) -> T:
         """POST an object, and return what the server made of it. Raises ApiFault."""
 
-    async def fetch(
-        self, path: str, query: Mapping[str, str], headers: Mapping[str, str], *, limit: int
-    ) -> "HttpAnswer":
+    async def fetch(self, path: str, headers: Mapping[str, str], *, limit: int) -> "HttpAnswer":
         """GET through the API server's proxy. Raises ApiFault if that fails; whatever the pod answers is returned."""
 
     def stream(

@@ -62,10 +62,8 @@ class ApiServer:
     async def post(self, path: str, kind: type[T], sent: object) -> T:
         return await self._object("POST", path, kind, body=msgspec.json.encode(sent))
 
-    async def fetch(
-        self, path: str, query: Mapping[str, str], headers: Mapping[str, str], *, limit: int
-    ) -> HttpAnswer:
-        answer = await self._request("GET", path, query, limit=limit, headers={**_PLAIN, **headers})
+    async def fetch(self, path: str, headers: Mapping[str, str], *, limit: int) -> HttpAnswer:
+        answer = await self._request("GET", path, None, limit=limit, headers={**_PLAIN, **headers})
         if (own := _own_refusal(answer)) is not None:
             raise own
         return answer

@@ -1,6 +1,6 @@
-"""The cards of a node that nobody looks at, as far as Kubernetes shows them.
+"""The cards of a node without an agent, as far as Kubernetes shows them.
 
-A card without a UUID has a name here that is good for this module's readers alone: it never leaves this room.
+A card without a UUID gets a name that only this module's readers use: no document holds it.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -31,16 +31,16 @@ def model_of(node: KubeNode) -> str:
     return product.partition(MIG_PRODUCT)[0].removesuffix(SHARED_PRODUCT)
 
 
-def found(inventory: Inventory, systems: Sequence[sharing.SharingSystem]) -> tuple[Device, ...]:
+def known_cards(inventory: Inventory, systems: Sequence[sharing.SharingSystem]) -> tuple[Device, ...]:
     """Return each card once: by UUID, then by number, then those that only their count is known of."""
     node = inventory.node
     cards = _Cards()
-    for one in sharing.cards(inventory, systems):
-        cards.add(one)
+    for card in sharing.cards(inventory, systems):
+        cards.add(card)
     known = cards.named()
     missing = _missing(inventory, known, sharing.node_annotations_of(systems))
     nameless = [_called(kube_cards.card(), f"{NAMELESS}{place}") for place in range(missing)]
-    return tuple(_described(one, node) for one in (*known, *nameless))
+    return tuple(_described(card, node) for card in (*known, *nameless))
 
 
 class _Cards:
@@ -58,26 +58,28 @@ class _Cards:
 
     def named(self) -> list[Device]:
         """By number, and those without one behind."""
-        ordered = sorted(self._cards, key=lambda one: (one.gpu.index == UNKNOWN, one.gpu.index, one.gpu.uuid))
+        ordered = sorted(
+            self._cards, key=lambda card: (card.gpu.index == UNKNOWN, card.gpu.index, card.gpu.uuid)
+        )
         return [
-            one
-            if one.gpu.uuid
-            else _called(one, NAMELESS if one.gpu.index == UNKNOWN else f"{NUMBERED}{one.gpu.index}")
-            for one in ordered
+            card
+            if card.gpu.uuid
+            else _called(card, NAMELESS if card.gpu.index == UNKNOWN else f"{NUMBERED}{card.gpu.index}")
+            for card in ordered
         ]
 
 
-def _is_same(one: Gpu, other: Gpu) -> bool:
-    if one.uuid and other.uuid:
-        return one.uuid == other.uuid
-    return one.index == other.index and (one.index != UNKNOWN or one.uuid == other.uuid)
+def _is_same(old: Gpu, new: Gpu) -> bool:
+    if old.uuid and new.uuid:
+        return old.uuid == new.uuid
+    return old.index == new.index and (old.index != UNKNOWN or old.uuid == new.uuid)
 
 
-def _joined(one: Device, other: Device) -> Device:
-    mine, its = one.gpu, other.gpu
-    migs = {instance.mig.uuid: instance for instance in (*other.instances, *one.instances)}
+def _joined(old: Device, new: Device) -> Device:
+    mine, its = old.gpu, new.gpu
+    migs = {instance.mig.uuid: instance for instance in (*new.instances, *old.instances)}
     return replace(
-        one,
+        old,
         gpu=replace(
             mine,
             uuid=mine.uuid or its.uuid,
@@ -86,7 +88,7 @@ def _joined(one: Device, other: Device) -> Device:
             model=mine.model or its.model,
             mig_enabled=bool(migs),
         ),
-        readings=one.readings or other.readings,
+        readings=old.readings or new.readings,
         instances=tuple(migs[name] for name in sorted(migs)),
     )
 
@@ -109,16 +111,16 @@ def _described(device: Device, node: KubeNode) -> Device:
 
 
 def _missing(inventory: Inventory, known: list[Device], registers: Collection[str]) -> int:
-    """How many cards there are besides those that are known. Nobody knows the cards of nameless MIG instances."""
+    """How many cards there are besides those that are known. The cards of nameless MIG instances are not known."""
     node = inventory.node
-    if any(one.instances and is_stand_in(one.gpu.uuid) for one in known) and COUNT in node.labels:
+    if any(card.instances and is_stand_in(card.gpu.uuid) for card in known) and COUNT in node.labels:
         return 0
     is_of_cards = MIG_PRODUCT not in node.labels.get(PRODUCT, "")
     if labelled := kube_cards.offered(node.labels, COUNT) if is_of_cards else 0:
         return max(0, min(labelled, kube_cards.MOST_CARDS) - len(known))
     whole = min(kube_cards.offered(node.capacity, WHOLE), kube_cards.MOST_CARDS)
     others = set(_of_others(inventory))
-    own = [one for one in known if not one.instances and one.gpu.uuid not in others]
+    own = [card for card in known if not card.instances and card.gpu.uuid not in others]
     return max(0, whole - len(own)) if hands_out_whole(inventory, registers) else 0
 
 
@@ -133,13 +135,13 @@ def hands_out_whole(inventory: Inventory, registers: Collection[str]) -> bool:
         or product.endswith(SHARED_PRODUCT)
         or any(name in registers for name in node.annotations)
     )
-    ids = (one.device_id for one in inventory.allocations if one.resource == WHOLE and one.device_id)
+    ids = (given.device_id for given in inventory.allocations if given.resource == WHOLE and given.device_id)
     return not is_shared and all(map(kube_cards.UUID.fullmatch, ids))
 
 
 def _of_others(inventory: Inventory) -> Iterator[str]:
     """Name the cards that are handed out by other resources and by drivers."""
-    for one in inventory.allocations:
-        if one.resource != WHOLE and (named := kube_cards.UUID.match(one.device_id)):
+    for given in inventory.allocations:
+        if given.resource != WHOLE and (named := kube_cards.UUID.match(given.device_id)):
             yield named[0]
-    yield from (one.attributes.get("uuid", "") for one in inventory.pool_devices)
+    yield from (device.attributes.get("uuid", "") for device in inventory.pool_devices)

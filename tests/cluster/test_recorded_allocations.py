@@ -1,6 +1,6 @@
 """The pods of a recorded Kubernetes 1.36 with no agent: every pod on its GPU, by the API server alone."""
 
-from podgpu.cluster.allocations import Allocated, allocate
+from podgpu.cluster.allocations import ClusterAllocations, allocate
 from podgpu.model import Card, Workload
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE
@@ -17,17 +17,17 @@ def mig(number: int) -> str:
     return f"MIG-0a1b2c3d-1111-5111-8111-{number:012}"
 
 
-async def allocated(cluster: str) -> Allocated:
+async def allocated(cluster: str) -> ClusterAllocations:
     return allocate(await objects_of(recorded_cluster(cluster)))
 
 
-def cards_of(found: Allocated) -> tuple[Card, ...]:
+def cards_of(found: ClusterAllocations) -> tuple[Card, ...]:
     snapshot = found.nodes[NODE].snapshot
     assert snapshot is not None
     return snapshot.cards
 
 
-def places(found: Allocated) -> Places:
+def places(found: ClusterAllocations) -> Places:
     """Each container's cards and instances."""
     seen: Places = {}
     for card in cards_of(found):

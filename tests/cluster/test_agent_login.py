@@ -10,9 +10,8 @@ import pytest
 
 from podgpu.assembly.cluster import open_cluster
 from podgpu.assembly.server import TokenReviewer
-from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import DirectClient, open_login
-from podgpu.cluster.agents.options import LoginOptions
+from podgpu.cluster.agent_reader import AgentReader, DirectClient, open_login
+from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.node_state import ReadFault
 from podgpu.config.precedence import load
 from podgpu.errors import UserError

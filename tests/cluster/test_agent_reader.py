@@ -5,8 +5,7 @@ import gzip
 
 import pytest
 
-from podgpu.cluster.agents.agent import AgentReader
-from podgpu.cluster.agents.client import DirectClient
+from podgpu.cluster.agent_reader import AgentReader, DirectClient
 from podgpu.cluster.node_state import ReadFault
 from podgpu.model import SCHEMA
 from tests.cluster.fleet import Fleet, plain

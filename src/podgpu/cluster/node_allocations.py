@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu import __version__, sharing
-from podgpu.cluster.allocations import census
+from podgpu.cluster import known_cards
 from podgpu.model import (
     Allocation,
     Booking,
@@ -34,7 +34,7 @@ DETAIL = (
 NO_AGENT = "no_agent"
 
 
-class Findings(Struct, frozen=True, kw_only=True):
+class NodeObjects(Struct, frozen=True, kw_only=True):
     """All that is known of one node: while it is equal, so is what follows from it."""
 
     node: KubeNode
@@ -45,8 +45,8 @@ class Findings(Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] = ()  # those of sharing systems themselves, besides the usual ones
 
 
-def allocated(
-    found: Findings, systems: Sequence[sharing.SharingSystem], at: float, pod_labels: Collection[str] = ()
+def node_allocations(
+    found: NodeObjects, systems: Sequence[sharing.SharingSystem], at: float, pod_labels: Collection[str] = ()
 ) -> ClusterNode:
     node, signs = found.node, sharing.signs_of(systems)
     snapshot = _snapshot(found, systems, at, pod_labels)
@@ -66,18 +66,18 @@ def allocated(
 
 def _model(node: KubeNode, snapshot: Snapshot) -> str:
     models = {card.gpu.model for card in snapshot.cards}
-    return models.pop() if len(models) == 1 else "" if models else census.model_of(node)
+    return models.pop() if len(models) == 1 else "" if models else known_cards.model_of(node)
 
 
 def _snapshot(
-    found: Findings, systems: Sequence[sharing.SharingSystem], at: float, pod_labels: Collection[str]
+    found: NodeObjects, systems: Sequence[sharing.SharingSystem], at: float, pod_labels: Collection[str]
 ) -> Snapshot:
     signs = sharing.signs_of(systems)
-    given = [one for pod in found.pods for one in _given(pod, found.node, signs)]
-    devices = census.found(_inventory(found, given, ()), systems)
+    given = [allocation for pod in found.pods for allocation in _given(pod, found.node, signs)]
+    devices = known_cards.known_cards(_inventory(found, given, ()), systems)
     inventory = _inventory(found, given, devices)
     claims = sharing.claims(inventory, systems)
-    undecided = [one for one in sharing.ambiguous_claims(inventory, systems) if one.usual is None]
+    undecided = [claim for claim in sharing.ambiguous_claims(inventory, systems) if claim.usual is None]
     by_count, left = _by_count(inventory, claims, systems)
     claims = (*claims, *by_count)
     return Snapshot(
@@ -92,12 +92,12 @@ def _snapshot(
     )
 
 
-def _inventory(found: Findings, given: Iterable[Allocation], devices: Iterable[Device]) -> Inventory:
+def _inventory(found: NodeObjects, given: Iterable[Allocation], devices: Iterable[Device]) -> Inventory:
     return Inventory(
         devices,
         given,
         pods=found.pods,
-        resource_claims=[one for one in found.claims if one.devices],
+        resource_claims=[claim for claim in found.claims if claim.devices],
         pool_devices=found.devices,
         source=STATUS,
         node=found.node,
@@ -107,18 +107,18 @@ def _inventory(found: Findings, given: Iterable[Allocation], devices: Iterable[D
 
 def _given(pod: Pod, node: KubeNode, signs: tuple[str, ...]) -> Iterator[Allocation]:
     """Yield what a pod's containers were given, by their status, else by what they asked this node for."""
-    for one in pod.containers:
-        status = [(name, uid) for name, uid in one.devices if not name.startswith("claim:")]
-        yield from (_allocation(pod, one, resource, device_id) for resource, device_id in status)
-        if (one.is_init and not one.running) or one.is_ephemeral or not pod.node:
+    for container in pod.containers:
+        status = [(name, uid) for name, uid in container.devices if not name.startswith("claim:")]
+        yield from (_allocation(pod, container, resource, device_id) for resource, device_id in status)
+        if (container.is_init and not container.running) or container.is_ephemeral or not pod.node:
             continue
         listed = {name for name, _ in status}
         # Of a node that could not be read nobody knows what the kubelet hands out.
-        offered = node.capacity or one.limits
-        for resource in sorted(one.limits.keys() & offered.keys() - listed):
-            units = kube_cards.count(one.limits[resource])
+        offered = node.capacity or container.limits
+        for resource in sorted(container.limits.keys() & offered.keys() - listed):
+            units = kube_cards.count(container.limits[resource])
             if units and sharing.is_gpu(resource, signs):
-                yield replace(_allocation(pod, one, resource, ""), units=units)
+                yield replace(_allocation(pod, container, resource, ""), units=units)
 
 
 def _allocation(pod: Pod, container: PodContainer, resource: str, device_id: str) -> Allocation:
@@ -139,28 +139,34 @@ def _by_count(
     Return the claims, and what is left that nobody can place.
     """
     held = {claim.gpu for claim in claims}
-    free = [one.gpu.uuid for one in inventory.devices if _is_placeable(one) and one.gpu.uuid not in held]
-    is_whole = census.hands_out_whole(inventory, sharing.node_annotations_of(systems))
+    free = [card.gpu.uuid for card in inventory.devices if _is_placeable(card) and card.gpu.uuid not in held]
+    is_whole = known_cards.hands_out_whole(inventory, sharing.node_annotations_of(systems))
     found: list[Claim] = []
     left: list[Allocation] = []
-    for one in sharing.unclaimed(inventory, systems):
-        if is_whole and one.resource == census.WHOLE and not one.device_id and one.units <= len(free):
-            mine, free = free[: one.units], free[one.units :]
+    for allocation in sharing.unclaimed(inventory, systems):
+        if (
+            is_whole
+            and allocation.resource == known_cards.WHOLE
+            and not allocation.device_id
+            and allocation.units <= len(free)
+        ):
+            mine, free = free[: allocation.units], free[allocation.units :]
             found += [
-                replace(inventory.claim(one, card, system=exclusive.NAME), source=SPEC) for card in mine
+                replace(inventory.claim(allocation, card, system=exclusive.NAME), source=SPEC)
+                for card in mine
             ]
         else:
-            left.append(replace(one, memory_bytes=sharing.memory_of(one, inventory, systems)))
+            left.append(replace(allocation, memory_bytes=sharing.memory_of(allocation, inventory, systems)))
     return found, tuple(left)
 
 
 def _is_placeable(device: Device) -> bool:
     """A card with a number is a certain one. It can be meant only if somebody named it."""
-    return device.gpu.uuid.startswith(census.NAMELESS) and not device.instances
+    return device.gpu.uuid.startswith(known_cards.NAMELESS) and not device.instances
 
 
-def _card(device: Device, claims: Iterable[Claim], found: Findings) -> Card:
-    uuid = "" if census.is_stand_in(device.gpu.uuid) else device.gpu.uuid
+def _card(device: Device, claims: Iterable[Claim], found: NodeObjects) -> Card:
+    uuid = "" if known_cards.is_stand_in(device.gpu.uuid) else device.gpu.uuid
     started = {pod.uid: pod.started_at for pod in found.pods}
     held: dict[tuple[ContainerRef, str], list[Claim]] = {}
     for claim in claims:
@@ -187,16 +193,16 @@ def _card(device: Device, claims: Iterable[Claim], found: Findings) -> Card:
 
 def _booking(claims: Sequence[Claim]) -> Booking:
     """What it was given is known; what it uses is not. On a MIG instance the part of the card is not known either."""
-    limits = [one.memory_limit_bytes for one in claims]
-    is_part = any(one.mig or not one.share for one in claims)
+    limits = [claim.memory_limit_bytes for claim in claims]
+    is_part = any(claim.mig or not claim.share for claim in claims)
     return Booking(
         bookable=False,
         memory_limit_bytes=sum(filter(None, limits)) if all(limits) else None,
-        allocated_ratio=None if is_part else min(1.0, sum(one.share for one in claims)),
+        allocated_ratio=None if is_part else min(1.0, sum(claim.share for claim in claims)),
     )
 
 
-def _shown(pod: Pod, found: Findings, pod_labels: Collection[str]) -> Pod:
+def _shown(pod: Pod, found: NodeObjects, pod_labels: Collection[str]) -> Pod:
     """Labels only as far as they are allowed; annotations may hold secrets and stay here."""
     labels = {key: value for key, value in pod.labels.items() if key in pod_labels}
     return replace(pod, annotations={}, labels=labels, workload=found.workloads.get(pod.uid))

@@ -1,1 +1,0 @@
-"""Reads the agents' snapshots over HTTP."""

@@ -1,0 +1,172 @@
+"""Who was given which GPU in the whole cluster, by the API server alone.
+
+Device ids are in the status of pods since Kubernetes 1.36; sharing systems note cards on pods and nodes; drivers write
+resource claims and slices. What none of them says stays unknown: a card without a UUID has none here, one without a
+number has -1.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from podgpu import sharing
+from podgpu.cluster.node_allocations import NodeObjects, node_allocations
+from podgpu.model import (
+    ClusterNode,
+    KubeNode,
+    KubeObjects,
+    PendingPod,
+    Pod,
+    PodContainer,
+    PoolDevice,
+    ResourceClaim,
+    Workload,
+)
+from podgpu.model.quantity import quantity
+
+ClaimName: TypeAlias = tuple[str, str]  # namespace, name
+# What names of device classes have in them. An administrator may choose any name; a class without these is not seen.
+CLASSES = ("gpu", "nvidia", "mig")
+
+
+class ClusterAllocations(Struct, frozen=True, kw_only=True):
+    """Every node that has GPUs, or pods with GPUs, by its name; and the pods that wait, oldest first.
+
+    `objects` is what all this follows from.
+    """
+
+    nodes: Mapping[str, ClusterNode] = {}
+    pending: tuple[PendingPod, ...] = ()
+    objects: Mapping[str, NodeObjects] = {}
+
+
+def allocate(
+    objects: KubeObjects,
+    last: ClusterAllocations | None = None,
+    *,
+    pod_labels: Collection[str] = (),
+    namespaces: Collection[str] = (),
+) -> ClusterAllocations:
+    """A node about which nothing has changed since `last` is the same object there and here.
+
+    `pod_labels` are the labels of pods that may be shown, `namespaces` those of sharing systems themselves.
+    """
+    last, systems = last or ClusterAllocations(), sharing.systems()
+    signs = sharing.signs_of(systems)
+    by_node = {found.node.name: found for found in _by_node(objects, signs, tuple(namespaces))}
+    nodes = {
+        name: last.nodes[name]
+        if last.objects.get(name) == found
+        else node_allocations(found, systems, objects.at, pod_labels)
+        for name, found in sorted(by_node.items())
+    }
+    unplaced = [pod for pod in objects.pods if not pod.node and not pod.finished]
+    pending = waiting(unplaced, objects.claims, objects.workloads, signs)
+    return ClusterAllocations(
+        nodes=nodes,
+        pending=tuple(sorted(pending, key=lambda pod: (pod.since or 0.0, pod.namespace, pod.name))),
+        objects=by_node,
+    )
+
+
+def _by_node(objects: KubeObjects, signs: tuple[str, ...], own: tuple[str, ...]) -> Iterator[NodeObjects]:
+    """Yield what concerns each node that has to do with GPUs."""
+    pods: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in objects.pods:
+        if pod.node and not pod.finished and sharing.concerns(pod, signs):
+            pods[pod.node].append(pod)
+    devices: defaultdict[str, list[PoolDevice]] = defaultdict(list)
+    for device in objects.devices:
+        devices[device.node or device.pool].append(device)
+    by_uid, by_name = (
+        _by_uid(objects.claims),
+        {(claim.namespace, claim.name): claim for claim in objects.claims},
+    )
+    known = {node.name: node for node in objects.nodes}
+    for name in {*known, *pods}:
+        node = known.get(name) or KubeNode(name=name)
+        if pods[name] or devices[name] or any(sharing.is_gpu(name, signs) for name in node.capacity):
+            wanted = {claim: None for pod in pods[name] for claim in _claims(pod, by_uid, by_name)}
+            uids = [pod.uid for pod in pods[name]]
+            yield NodeObjects(
+                node=node,
+                pods=tuple(pods[name]),
+                claims=tuple(by_name[claim] for claim in wanted),
+                devices=tuple(devices[name]),
+                workloads={uid: objects.workloads[uid] for uid in uids if uid in objects.workloads},
+                namespaces=own,
+            )
+
+
+def _by_uid(claims: tuple[ResourceClaim, ...]) -> dict[str, list[ClaimName]]:
+    found: dict[str, list[ClaimName]] = {}
+    for claim in claims:
+        for uid in claim.pod_uids:
+            found.setdefault(uid, []).append((claim.namespace, claim.name))
+    return found
+
+
+def _claims(
+    pod: Pod, by_uid: Mapping[str, list[ClaimName]], by_name: Collection[ClaimName]
+) -> Iterator[ClaimName]:
+    """Yield the claims reserved for a pod, and those that it names: a claim may be reserved for a group of pods."""
+    yield from by_uid.get(pod.uid, ())
+    named = ((pod.namespace, name) for name in _claim_names(pod))
+    yield from (claim for claim in named if claim in by_name)
+
+
+def waiting(
+    pods: Iterable[Pod],
+    claims: Iterable[ResourceClaim],
+    workloads: Mapping[str, Workload],
+    signs: tuple[str, ...],
+) -> Iterator[PendingPod]:
+    of_gpus = {(claim.namespace, claim.name) for claim in claims if _is_of_gpus(claim)}
+    for pod in pods:
+        asks = _asks(pod.containers, signs)
+        wanted = [name for name in _claim_names(pod) if (pod.namespace, name) in of_gpus]
+        if asks or wanted:
+            yield PendingPod(
+                namespace=pod.namespace,
+                name=pod.name,
+                uid=pod.uid,
+                since=pod.waiting.since if pod.waiting else None,
+                asks=asks,
+                claims=tuple(wanted),
+                reason=pod.waiting.reason if pod.waiting else "",
+                workload=workloads.get(pod.uid),
+            )
+
+
+def _is_of_gpus(claim: ResourceClaim) -> bool:
+    names = (*claim.classes, *(device.driver for device in claim.devices))
+    return any(part in name for name in names for part in CLASSES)
+
+
+def _claim_names(pod: Pod) -> Collection[str]:
+    return dict.fromkeys(filter(None, (*pod.resource_claims.values(), pod.extended_claim)))
+
+
+def _asks(containers: Iterable[PodContainer], signs: tuple[str, ...]) -> dict[str, str]:
+    """Sum up what containers ask for. Init containers come before the others: the larger number counts."""
+    lasting: dict[str, list[str]] = {}
+    first: dict[str, list[str]] = {}
+    for container in containers:
+        for resource, limit in container.limits.items():
+            if sharing.is_gpu(resource, signs) and quantity(limit):
+                (first if container.is_init else lasting).setdefault(resource, []).append(limit)
+    return {
+        resource: _larger(lasting.get(resource, []), first.get(resource, []))
+        for resource in sorted({*lasting, *first})
+    }
+
+
+def _larger(lasting: list[str], first: list[str]) -> str:
+    total = sum((quantity(text) or Fraction(0) for text in lasting), Fraction(0))
+    largest = max(first, key=lambda text: quantity(text) or Fraction(0), default="")
+    if largest and (quantity(largest) or 0) > total:
+        return largest
+    return lasting[0] if len(lasting) == 1 else str(int(total))
