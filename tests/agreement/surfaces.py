@@ -27,7 +27,7 @@ from podgpu.views.cluster import inspect as inspected
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.cluster import metrics
 from podgpu.views.cluster import page as cluster_page
-from podgpu.views.cluster.inspect.holdings import holdings
+from podgpu.views.cluster.card_memory import cluster_memory
 from podgpu.views.dialects import dcgm
 from podgpu.views.dialects._dcgm.options import DcgmPageOptions
 from podgpu.views.exposition import Format
@@ -302,7 +302,7 @@ def of_rows(cluster: Cluster, by: str) -> Facts:
 
 
 def inspect(cluster: Cluster) -> Facts:
-    found = plain_json.loads(inspected.document(holdings(cluster)))
+    found = plain_json.loads(inspected.document(cluster_memory(cluster)))
     return {GPUS: str(sum(len(node.get("cards", ())) for node in found["nodes"]))}
 
 

@@ -24,7 +24,7 @@ from podgpu.serve.cluster.events import ClusterChanges
 from podgpu.views import exposition, page
 from podgpu.views import json as node_json
 from podgpu.views.cluster import inspect, json
-from podgpu.views.cluster.inspect.holdings import holdings
+from podgpu.views.cluster.card_memory import cluster_memory
 from podgpu.views.cluster.scrub import Scrubber
 from podgpu.views.cluster.slim import slim
 from podgpu.views.exposition import Format
@@ -96,7 +96,7 @@ async def show_cluster(cluster: Cluster) -> None:
         await _served(cluster)
     json.decode(json.encode(cluster))
     json.encode(Scrubber(b"key").scrubbed(cluster))
-    found = holdings(cluster)
+    found = cluster_memory(cluster)
     for by_pod in (False, True):
         for width in (None, 40):
             _check_printable(inspect.table(found, by_pod=by_pod, with_use=True, width=width))

@@ -43,11 +43,11 @@ def run(config: Config, arguments: Namespace) -> int:
 
 
 def _show(arguments: Namespace, cluster: Cluster) -> int:
-    from podgpu.views.cluster.inspect.holdings import holdings
+    from podgpu.views.cluster.card_memory import cluster_memory
 
     if arguments.node:
         cluster = _only(cluster, arguments.node)
-    found = holdings(cluster)
+    found = cluster_memory(cluster)
     if arguments.output == "json":
         from podgpu.views.cluster.inspect import document
 

@@ -13,8 +13,8 @@ from podgpu.model import (
     Snapshot,
     Tenant,
 )
-from podgpu.views.cluster.inspect import GIB, detail, summary, table, waiting
-from podgpu.views.cluster.inspect.holdings import Holdings, holdings
+from podgpu.views.cluster.card_memory import GIB, ClusterMemory, cluster_memory
+from podgpu.views.cluster.inspect import detail, summary, table, waiting
 from tests.fakeapi.server import FakeApi
 from tests.fakeapi.whole import objects_of
 from tests.views.cluster.seed003 import cluster, node, pod, seed
@@ -29,10 +29,10 @@ Allocated/Total GPU Memory In Cluster:
 """  # noqa: E501, W291 - as it was printed
 
 
-async def held(fake: FakeApi) -> Holdings:
+async def held(fake: FakeApi) -> ClusterMemory:
     found = allocate(await objects_of(fake))
     nodes = tuple(found.nodes.values())
-    return holdings(Cluster(taken_at=0.0, version="1", nodes=nodes, pending=found.pending))
+    return cluster_memory(Cluster(taken_at=0.0, version="1", nodes=nodes, pending=found.pending))
 
 
 async def test_the_published_table_is_reproduced_to_the_byte() -> None:
@@ -175,7 +175,7 @@ def test_what_agents_measure_stands_before_what_was_given() -> None:
     )
     snapshot = Snapshot(node="n", taken_at=0.0, interval_seconds=5.0, version="1", cards=(card,))
     node = ClusterNode(name="n", state="fresh", snapshot=snapshot)
-    found = holdings(Cluster(taken_at=0.0, version="1", nodes=(node,)))
+    found = cluster_memory(Cluster(taken_at=0.0, version="1", nodes=(node,)))
     assert summary(found, with_use=True).splitlines()[1].split()[2] == "10.5/60/80"
     rows = [line.split() for line in detail(found, with_use=True).splitlines()[5:8]]
     assert [(row[0], row[2]) for row in rows] == [("busy", "10.0/20"), ("idle", "0.0/20"), ("unseen", "?/20")]

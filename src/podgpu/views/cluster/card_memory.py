@@ -1,0 +1,174 @@
+"""How much memory of each card was given to which pod: the figures behind `podgpu inspect`, in bytes.
+
+What is not known is None. A sum leaves it out, and says that it does.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from podgpu.model import UNKNOWN, Card, Claim, Cluster, ClusterNode, Instance, PendingPod, Snapshot, Tenant
+from podgpu.views.text import printable
+
+TOTAL, USED = "memory_total_bytes", "memory_used_bytes"
+GIB = 1 << 30
+
+_PROFILE = re.compile(r"[0-9]+g\.(?P<gib>[0-9]+)gb.*")
+
+
+class PodMemory(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one pod was given of one card, or of none that is known."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    allocated_bytes: int | None = None
+    used_bytes: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.namespace, self.name, self.uid
+
+
+class CardMemory(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`index` is None, and `uuid` empty, if not known."""
+
+    index: int | None = None
+    uuid: str = ""
+    total_bytes: int | None = None
+    used_bytes: int | None = None
+    pods: tuple[PodMemory, ...] = ()
+
+
+class NodeMemory(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`pending` are pods that the node runs, or is about to run, and whose card is not known."""
+
+    name: str
+    address: str = ""
+    cards: tuple[CardMemory, ...] = ()
+    pending: tuple[PodMemory, ...] = ()
+
+    @property
+    def pods(self) -> list[PodMemory]:
+        return [*(pod for card in self.cards for pod in card.pods), *self.pending]
+
+
+class ClusterMemory(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`waiting` are pods without a node."""
+
+    nodes: tuple[NodeMemory, ...] = ()
+    waiting: tuple[PendingPod, ...] = ()
+
+    @property
+    def cards(self) -> list[CardMemory]:
+        return [card for node in self.nodes for card in node.cards]
+
+    @property
+    def pods(self) -> list[PodMemory]:
+        return [pod for node in self.nodes for pod in node.pods]
+
+
+class KnownSum(Struct, frozen=True):
+    """A sum of what is known, and whether something is missing in it."""
+
+    size: int = 0
+    is_whole: bool = True
+
+    @property
+    def exact(self) -> int | None:
+        return self.size if self.is_whole else None
+
+
+def known_sum(sizes: Iterable[int | None]) -> KnownSum:
+    found = tuple(sizes)
+    return KnownSum(sum(size for size in found if size is not None), None not in found)
+
+
+def allocated(pods: Iterable[PodMemory]) -> KnownSum:
+    return known_sum(pod.allocated_bytes for pod in pods)
+
+
+def total(cards: Iterable[CardMemory]) -> KnownSum:
+    return known_sum(card.total_bytes for card in cards)
+
+
+def cluster_memory(cluster: Cluster) -> ClusterMemory:
+    nodes = [_node(node, node.snapshot) for node in cluster.nodes if node.snapshot]
+    shown = tuple(node for node in nodes if node.cards or node.pending)
+    return ClusterMemory(nodes=shown, waiting=cluster.pending)
+
+
+def _node(node: ClusterNode, snapshot: Snapshot) -> NodeMemory:
+    return NodeMemory(
+        name=printable(node.name),
+        address=printable(node.address),
+        cards=tuple(_card(card) for card in snapshot.cards),
+        pending=tuple(_by_pod(_pending(snapshot))),
+    )
+
+
+def _card(card: Card) -> CardMemory:
+    whole = _reading(card, TOTAL)
+    return CardMemory(
+        index=None if card.gpu.index == UNKNOWN else card.gpu.index,
+        uuid=card.gpu.uuid,
+        total_bytes=whole,
+        used_bytes=_reading(card, USED),
+        pods=tuple(_by_pod(_container(tenant, card, whole) for tenant in card.tenants if tenant.claims)),
+    )
+
+
+def _reading(of: Card | Instance, metric: str) -> int | None:
+    found = (reading for reading in of.readings if reading.metric == metric and not reading.labels)
+    return next((int(reading.value) for reading in found), None)
+
+
+def _container(tenant: Tenant, card: Card, whole: int | None) -> PodMemory:
+    ref = tenant.container
+    return PodMemory(
+        namespace=ref.namespace,
+        name=ref.pod,
+        uid=ref.pod_uid,
+        allocated_bytes=known_sum(_size(claim, card, whole) for claim in tenant.claims).exact,
+        used_bytes=0 if tenant.idle else tenant.booking.memory_bytes,
+    )
+
+
+def _size(claim: Claim, card: Card, whole: int | None) -> int | None:
+    """The limit of a claim, else the memory of its instance, else its share of the card."""
+    if claim.memory_limit_bytes is not None:
+        return claim.memory_limit_bytes
+    if claim.mig:
+        own = (instance for instance in card.instances if instance.mig.uuid == claim.mig)
+        return next(map(_instance_size, own), None)
+    return int(whole * claim.share) if whole is not None and claim.share else None
+
+
+def _instance_size(instance: Instance) -> int | None:
+    """What it reports itself, else what the name of its profile says."""
+    found = _PROFILE.fullmatch(instance.mig.profile)
+    return _reading(instance, TOTAL) or (int(found["gib"]) * GIB if found else None)
+
+
+def _pending(snapshot: Snapshot) -> Iterator[PodMemory]:
+    uids = {(pod.namespace, pod.name): pod.uid for pod in snapshot.pods}
+    for allocation in snapshot.unclaimed:
+        namespace, pod = allocation.namespace, allocation.pod
+        uid = uids.get((namespace, pod), "")
+        yield PodMemory(namespace=namespace, name=pod, uid=uid, allocated_bytes=allocation.memory_bytes)
+
+
+def _by_pod(containers: Iterable[PodMemory]) -> Iterator[PodMemory]:
+    """Put the containers of a pod together."""
+    by_pod: dict[tuple[str, str, str], list[PodMemory]] = {}
+    for container in containers:
+        by_pod.setdefault(container.key, []).append(container)
+    for (namespace, name, uid), parts in sorted(by_pod.items()):
+        yield PodMemory(
+            namespace=printable(namespace),
+            name=printable(name),
+            uid=uid,
+            allocated_bytes=allocated(parts).exact,
+            used_bytes=known_sum(part.used_bytes for part in parts).exact,
+        )
