@@ -1,10 +1,10 @@
-"""Which container was given which device, by the kubelet's pod-resources socket. It knows names, not UIDs."""
+"""Which container has which device, by the kubelet's pod-resources socket. It knows names, not UIDs."""
 
 import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
@@ -36,29 +36,27 @@ class PodResourceLists(Struct, frozen=True, kw_only=True):
     allocatable: tuple[tuple[str, str], ...] = ()
 
 
-class News(Struct, frozen=True, kw_only=True):
-    """A list that differs from the last one, and what is beyond the bounds."""
+class _ChangedList(NamedTuple):
+    """A list that differs from the last one, and how much of it is malformed or exceeds the limits."""
 
-    given: Rows
-    claimed: Rows
-    bad: int
+    devices: Rows
+    claims: Rows
+    malformed: int
     excess: int
-    devices: tuple[Allocation, ...]
-    dynamic: tuple[DynamicAllocation, ...]
+    lists: PodResourceLists
 
 
-def offers(answer: bytes) -> tuple[device_lists.Offered, tuple[tuple[str, str], ...]]:
-    found = device_lists.offered(answer)
-    return found, tuple((resource, device_id) for resource, device_id in device_lists.texts(found.rows))
+def _read_offers(answer: bytes) -> tuple[Rows, int, tuple[tuple[str, str], ...]]:
+    rows, excess = device_lists.offered(answer)
+    return rows, excess, tuple((resource, device_id) for resource, device_id in device_lists.texts(rows))
 
 
-async def aside(function: Callable[[bytes], T], answer: bytes) -> T:
-    """Read an answer, in a thread if it is a large one: the event loop has other work."""
+async def _in_thread_if_large(function: Callable[[bytes], T], answer: bytes) -> T:
     return function(answer) if len(answer) <= SMALL else await asyncio.to_thread(function, answer)
 
 
 class PodResources:
-    """A failure keeps the last map and shows in `status`."""
+    """A failure keeps the last lists and shows in `status`."""
 
     name = "podresources"
 
@@ -70,13 +68,13 @@ class PodResources:
         self._clock = clock
         self._condition = Condition(self.name, clock=clock)
         self.errors = self._condition.errors
-        self._allocated = PodResourceLists()
+        self._lists = PodResourceLists()
         self._answer = b""
-        self._given: Rows = frozenset()
-        self._claimed: Rows = frozenset()
+        self._devices: Rows = frozenset()
+        self._claims: Rows = frozenset()
         self._offered: Rows = frozenset()
-        self._seal = self._connection.seal
-        self._ungiven, self._unclaimed = Unlisted(), Unlisted()
+        self._socket_id = self._connection.socket_id
+        self._unlisted_devices, self._unlisted_claims = Unlisted(), Unlisted()
         self._excess = 0
         self._asked = LIST
         self._allocatable_at: float | None = None
@@ -91,7 +89,7 @@ class PodResources:
         """
         started = self._clock()
         if self._pause and started < self._resume_at:
-            return self._allocated
+            return self._lists
         try:
             async with asyncio.timeout(self._deadline):
                 await self._refresh()
@@ -100,7 +98,7 @@ class PodResources:
         else:
             self._pause = 0.0
         self._condition.seconds = self._clock() - started
-        return self._allocated
+        return self._lists
 
     def status(self) -> PartStatus:
         return self._condition.status()
@@ -112,18 +110,19 @@ class PodResources:
     async def _refresh(self) -> None:
         is_v1, answer = await self._list()
         self._notice_restart()
-        is_news = answer != self._answer or self._ungiven or self._unclaimed
-        changed = bool(is_news) and await self._take(answer)
+        changed = False
+        if answer != self._answer or self._unlisted_devices or self._unlisted_claims:
+            changed = await self._take(answer)
         self._answer = answer
         self._judge()
         if is_v1 and (changed or self._allocatable_due()):
             await self._refresh_allocatable()
 
     def _notice_restart(self) -> None:
-        if self._connection.seal != self._seal:
-            self._seal = self._connection.seal
-            self._ungiven.expect(self._given, self._clock())
-            self._unclaimed.expect(self._claimed, self._clock())
+        if self._connection.socket_id != self._socket_id:
+            self._socket_id = self._connection.socket_id
+            self._unlisted_devices.expect(self._devices, self._clock())
+            self._unlisted_claims.expect(self._claims, self._clock())
             self._allocatable_at = None
 
     async def _list(self) -> tuple[bool, bytes]:
@@ -141,30 +140,29 @@ class PodResources:
 
     async def _take(self, answer: bytes) -> bool:
         """Return whether anything changed."""
-        found = await aside(self._news, answer)
+        found = await _in_thread_if_large(self._changes, answer)
         self._excess = found.excess if found else 0
         if found is None:
             return False
-        self._count_bad(found.bad)
-        self._given, self._claimed = found.given, found.claimed
-        return self._publish(replace(self._allocated, devices=found.devices, dynamic=found.dynamic))
+        self._count_malformed(found.malformed)
+        self._devices, self._claims = found.devices, found.claims
+        return self._publish(found.lists)
 
-    def _news(self, answer: bytes) -> News | None:
-        """Read an answer. Return None if it says what is known already."""
+    def _changes(self, answer: bytes) -> _ChangedList | None:
+        """Read an answer. Return None if it lists what is known already."""
         found, now = device_lists.listed(answer), self._clock()
-        given = found.given | self._ungiven.rows(found.pods, found.given, now)
-        # A claim may be several pods', so a device of one is not taken away by another.
-        claimed = found.claimed | self._unclaimed.rows(found.pods, frozenset(), now)
-        if not found.excess and (given, claimed) == (self._given, self._claimed):
+        devices = found.devices | self._unlisted_devices.rows(found.pods, found.devices, now)
+        # Several pods may share a claim, so a device of one pod is not taken away by another.
+        claims = found.claims | self._unlisted_claims.rows(found.pods, frozenset(), now)
+        if not found.excess and (devices, claims) == (self._devices, self._claims):
             return None
-        return News(
-            given=given,
-            claimed=claimed,
-            bad=len(device_lists.bad((given - self._given) | (claimed - self._claimed))),
-            excess=found.excess,
-            devices=device_lists.allocations(given),
-            dynamic=device_lists.dynamic_allocations(claimed),
+        lists = replace(
+            self._lists,
+            devices=device_lists.allocations(devices),
+            dynamic=device_lists.dynamic_allocations(claims),
         )
+        new = (devices - self._devices) | (claims - self._claims)
+        return _ChangedList(devices, claims, len(device_lists.malformed(new)), found.excess, lists)
 
     def _judge(self) -> None:
         """A list that is too long is used as far as it goes."""
@@ -176,16 +174,16 @@ class PodResources:
         else:
             self._condition.worked()
 
-    def _publish(self, allocated: PodResourceLists) -> bool:
-        changed = allocated != self._allocated
+    def _publish(self, lists: PodResourceLists) -> bool:
+        changed = lists != self._lists
         if changed:
-            self._allocated = allocated
+            self._lists = lists
         return changed
 
-    def _count_bad(self, bad: int) -> None:
-        """Count a bad id once, for as long as it is listed."""
-        if bad:
-            self.errors["bad_id"] += bad
+    def _count_malformed(self, count: int) -> None:
+        """Count a malformed id once, for as long as it is listed."""
+        if count:
+            self.errors["bad_id"] += count
 
     def _allocatable_due(self) -> bool:
         if self._allocatable_at is None:
@@ -194,24 +192,24 @@ class PodResources:
         return self._clock() - self._allocatable_at >= pause
 
     async def _refresh_allocatable(self) -> None:
-        """The map is complete without this answer, so a failure is only counted."""
+        """The lists are complete without this answer, so a failure is only counted."""
         self._allocatable_at = self._clock()
         try:
-            found, pairs = await aside(offers, await self._ask(ALLOCATABLE))
+            rows, excess, pairs = await _in_thread_if_large(_read_offers, await self._ask(ALLOCATABLE))
         except Exception as error:
             reason = rpc.fault(error, ALLOCATABLE).reason
             self.errors[reason] += 1
             self._is_awaiting = reason != "unimplemented"
             return
-        if found.excess:
+        if excess:
             self.errors["too_many"] += 1
-        self._count_bad(len(device_lists.bad(found.rows - self._offered)))
-        self._offered = found.rows
-        silent = {one.resource for one in self._allocated.devices} - {resource for resource, _ in pairs}
+        self._count_malformed(len(device_lists.malformed(rows - self._offered)))
+        self._offered = rows
+        silent = {device.resource for device in self._lists.devices} - {resource for resource, _ in pairs}
         self._is_awaiting = bool(silent)
         # What a plugin offered before the kubelet restarted is still there, though it has not registered again.
-        awaited = [pair for pair in self._allocated.allocatable if pair[0] in silent]
-        self._publish(replace(self._allocated, allocatable=(*pairs, *awaited)))
+        awaited = [pair for pair in self._lists.allocatable if pair[0] in silent]
+        self._publish(replace(self._lists, allocatable=(*pairs, *awaited)))
 
     def _note(self, error: Exception) -> None:
         fault = rpc.fault(error, self._asked)

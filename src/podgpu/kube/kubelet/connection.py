@@ -9,19 +9,19 @@ from grpclib.exceptions import GRPCError
 from podgpu.kube.kubelet import rpc
 from podgpu.kube.kubelet.rpc import AnswerRejected
 
-Seal = tuple[int, int, int]
+SocketId = tuple[int, int, int]
 
 
 class KubeletConnection:
-    """Opens a connection when there is none, and again when the open connection is of no use.
+    """Opens a connection when there is none, and again when the open one no longer works.
 
-    A kubelet that restarts puts a new socket in place. Its predecessor may live on and still answer with what it
-    knew, so the socket's file is looked at before each call.
+    A kubelet that restarts puts a new socket in place. The old kubelet may still run and answer with outdated lists,
+    so the socket's file is checked before each call.
     """
 
     def __init__(self, socket: Path) -> None:
+        self.socket_id: SocketId | None = None  # of the kubelet that was called last
         self._socket = socket
-        self._seal: Seal | None = None
         self._channel: Channel | None = None
 
     async def answer(self, method: str) -> bytes:
@@ -36,24 +36,19 @@ class KubeletConnection:
                     raise
         return await self._ask(self._opened(), method)
 
-    @property
-    def seal(self) -> Seal | None:
-        """What distinguishes a kubelet from the next one at the same socket. None before the first call."""
-        return self._seal
-
     def close(self) -> None:
         if self._channel:
             self._channel.close()
             self._channel = None
 
     def _kept(self) -> Channel | None:
-        if self._channel and _seal(self._socket) != self._seal:
+        if self._channel and _socket_id(self._socket) != self.socket_id:
             self.close()
         return self._channel
 
     def _opened(self) -> Channel:
         # Taken before connecting: if the socket is replaced in between, the next call notices.
-        self._seal = _seal(self._socket)
+        self.socket_id = _socket_id(self._socket)
         self._channel = rpc.open_channel(self._socket)
         return self._channel
 
@@ -67,7 +62,7 @@ class KubeletConnection:
             raise
 
 
-def _seal(socket: Path) -> Seal:
+def _socket_id(socket: Path) -> SocketId:
     """Return what changes when the file is replaced. An inode's number alone may be used again."""
     found = socket.stat()
     return found.st_dev, found.st_ino, found.st_ctime_ns

@@ -13,6 +13,7 @@ from podgpu.kube.limits import MOST_CONTAINERS, MOST_IDS, MOST_LISTED
 from podgpu.model import Allocation, DynamicAllocation
 
 PIECE = 10_000
+SETTLING_SECONDS = 30.0
 
 Row = tuple[bytes, ...]  # names, and a device's id at the end
 Rows = frozenset[Row]
@@ -21,109 +22,101 @@ T = TypeVar("T")
 _ID = re.compile(rb"[\x21-\x7e]{1,253}")
 _NAME = re.compile(rb"[\x21-\x7e]{1,317}")  # a resource's name: a domain, a slash and a word
 
+_CLAIM_FIELDS = (
+    *("namespace", "pod", "container", "claim_namespace", "claim_name"),
+    *("driver", "pool", "device", "share_id"),
+)
+
 
 class Listed(NamedTuple):
-    """`pods` are namespace and name. `given` are namespace, pod, container, resource and device id.
+    """`pods` are namespace and name. `excess` is how much exceeds the limits.
 
-    `excess` is how much is beyond the bounds. `claimed` are namespace, pod, container, the claim's namespace and name,
-    driver, pool, device and its share, if any.
+    `devices` have namespace, pod, container, resource and device id. `claims` have the columns of _CLAIM_FIELDS; the
+    last may be missing.
     """
 
     pods: Rows
-    given: Rows
-    claimed: Rows
-    excess: int
-
-
-class Offered(NamedTuple):
-    """`rows` are resource and device id."""
-
-    rows: Rows
+    devices: Rows
+    claims: Rows
     excess: int
 
 
 def listed(answer: bytes) -> Listed:
     """Raise AnswerRejected or DecodeError for an answer that cannot be read."""
-    reading = AnswerReader()
-    containers = list(reading.containers(memoryview(answer)))
-    given = reading.some(
-        ((*owner, *pair) for owner, fields in containers for pair in reading.pairs(fields.get(2, ()))),
-        MOST_IDS,
-    )
-    claimed = reading.some(
-        ((*owner, *row) for owner, fields in containers for row in reading.claimed(fields.get(5, ()))),
-        MOST_IDS,
-    )
-    return Listed(frozenset(reading.pods), frozenset(given), frozenset(claimed), reading.excess)
+    reader = AnswerReader()
+    containers = list(reader.containers(memoryview(answer)))
+    devices = ((*owner, *pair) for owner, fields in containers for pair in reader.pairs(fields.get(2, ())))
+    claims = ((*owner, *row) for owner, fields in containers for row in reader.claims(fields.get(5, ())))
+    device_rows, claim_rows = (frozenset(reader.limited(rows, MOST_IDS)) for rows in (devices, claims))
+    return Listed(frozenset(reader.pods), device_rows, claim_rows, reader.excess)
 
 
-def offered(answer: bytes) -> Offered:
-    """Raise as `listed` does."""
-    reading = AnswerReader()
-    rows = frozenset(reading.some(reading.pairs(reading.walk.named(memoryview(answer), 1)), MOST_IDS))
-    return Offered(rows, reading.excess)
+def offered(answer: bytes) -> tuple[Rows, int]:
+    """Return resource and device id of each device, and how many exceed the limit. Raise as `listed` does."""
+    reader = AnswerReader()
+    pairs = reader.pairs(reader.fields.named(memoryview(answer), 1))
+    return frozenset(reader.limited(pairs, MOST_IDS)), reader.excess
 
 
 class AnswerReader:
-    """Reads one answer, and counts what is beyond the bounds."""
+    """Reads one answer, and counts what exceeds the limits."""
 
     def __init__(self) -> None:
-        self.walk = FieldReader()
+        self.fields = FieldReader()
         self.excess = 0
         self.pods: set[Row] = set()
 
-    def some(self, items: Iterable[T], most: int) -> Iterator[T]:
-        for place, item in enumerate(items):
-            if place < most:
+    def limited(self, items: Iterable[T], most: int) -> Iterator[T]:
+        for number, item in enumerate(items):
+            if number < most:
                 yield item
             else:
                 self.excess += 1
 
     def containers(self, answer: memoryview) -> Iterator[tuple[Row, Fields]]:
-        """Yield namespace, pod and container, and what there is of it."""
-        for pod in self.some(self.walk.named(answer, 1), MOST_LISTED):
-            fields = self.walk.grouped(pod)
+        """Yield namespace, pod and container, with the container's fields."""
+        for pod in self.limited(self.fields.named(answer, 1), MOST_LISTED):
+            fields = self.fields.grouped(pod)
             owner = _text(fields, 2), _text(fields, 1)
             self.pods.add(owner)
-            for container in self.some(fields.get(3, ()), MOST_CONTAINERS):
-                inner = self.walk.grouped(container)
+            for container in self.limited(fields.get(3, ()), MOST_CONTAINERS):
+                inner = self.fields.grouped(container)
                 yield (*owner, _text(inner, 1)), inner
 
-    def pairs(self, devices: Iterable[memoryview]) -> Iterator[tuple[bytes, bytes]]:
-        for device in devices:
-            fields = self.walk.grouped(device)
+    def pairs(self, devices: Iterable[memoryview]) -> Iterator[Row]:
+        for fields in map(self.fields.grouped, devices):
             resource = _text(fields, 1)
             yield from ((resource, bytes(device_id)) for device_id in fields.get(2, ()))
 
-    def claimed(self, claims: Iterable[memoryview]) -> Iterator[Row]:
-        for claim in claims:
-            fields = self.walk.grouped(claim)
+    def claims(self, claims: Iterable[memoryview]) -> Iterator[Row]:
+        for fields in map(self.fields.grouped, claims):
             name = _text(fields, 3), _text(fields, 2)
-            for device in map(self.walk.grouped, fields.get(4, ())):
+            for device in map(self.fields.grouped, fields.get(4, ())):
                 if 4 in device:  # a kubelet before 1.31 names only the claim
                     share = (_text(device, 5),) if 5 in device else ()
                     yield *name, *(_text(device, number) for number in (2, 3, 4)), *share
 
 
 def _text(fields: Fields, number: int) -> bytes:
-    """As everywhere in protobuf, the last one counts."""
+    """As everywhere in protobuf, the last value counts."""
     return bytes(fields[number][-1]) if number in fields else b""
 
 
-def bad(rows: Rows) -> Rows:
+def malformed(rows: Rows) -> Rows:
     """Return the rows that no kubelet can mean."""
     return frozenset(row for row in rows if not _is_sound(row))
 
 
-def texts(rows: Rows) -> list[tuple[str, ...]]:
-    """Return the rows that make sense, sorted."""
-    return [tuple(each.decode("ascii") for each in row) for row in _sorted(list(rows - bad(rows)))]
+def _is_sound(row: Row) -> bool:
+    *names, device_id = row
+    return _ID.fullmatch(device_id) is not None and all(_NAME.fullmatch(name) for name in names)
 
 
-def _sorted(rows: list[Row]) -> Iterable[Row]:
-    """Sort in pieces: a thread that sorts lets no other thread work meanwhile."""
-    pieces = [sorted(rows[start : start + PIECE]) for start in range(0, len(rows), PIECE)]
-    return merge(*pieces)
+def texts(rows: Rows) -> Iterator[tuple[str, ...]]:
+    """Return the sound rows in order. They are sorted in pieces: a thread that sorts lets no other thread work."""
+    sound = list(filter(_is_sound, rows))
+    pieces = [sorted(sound[start : start + PIECE]) for start in range(0, len(sound), PIECE)]
+    return (tuple(column.decode("ascii") for column in row) for row in merge(*pieces))
 
 
 def allocations(rows: Rows) -> tuple[Allocation, ...]:
@@ -134,37 +127,15 @@ def allocations(rows: Rows) -> tuple[Allocation, ...]:
 
 
 def dynamic_allocations(rows: Rows) -> tuple[DynamicAllocation, ...]:
-    return tuple(
-        DynamicAllocation(
-            namespace=namespace,
-            pod=pod,
-            container=container,
-            claim_namespace=claim_namespace,
-            claim_name=claim_name,
-            driver=driver,
-            pool=pool,
-            device=device,
-            share_id="".join(share),
-        )
-        for namespace, pod, container, claim_namespace, claim_name, driver, pool, device, *share in texts(
-            rows
-        )
-    )
-
-
-def _is_sound(row: Row) -> bool:
-    *names, device_id = row
-    return _ID.fullmatch(device_id) is not None and all(_NAME.fullmatch(name) for name in names)
-
-
-SETTLING_SECONDS = 30.0
+    return tuple(DynamicAllocation(**dict(zip(_CLAIM_FIELDS, row, strict=False))) for row in texts(rows))
 
 
 class Unlisted:
-    """Rows of pods that were listed before the kubelet started again, and not yet since.
+    """Rows of pods that were listed before the kubelet restarted, and not yet since.
 
-    It lists the pods it has heard of: none at first, then those in files, then those of the API server. Its devices
-    belong to their pods all the while. A pod that ended meanwhile is never listed again, so the wait has an end.
+    A kubelet that has just started lists the pods it knows of: none at first, then those in files, then those of the
+    API server. Its devices belong to their pods all the while. A pod that ended meanwhile is never listed again, so
+    the wait has an end.
     """
 
     def __init__(self) -> None:
@@ -178,14 +149,10 @@ class Unlisted:
         """Wait for the pods of these rows, from now on."""
         self._rows, self._until = rows, now + SETTLING_SECONDS
 
-    def rows(self, listed: Collection[Row], given: Rows, now: float) -> Rows:
-        """Return the rows of pods that are not listed. A device that was given to another pod is not among them."""
+    def rows(self, pods: Collection[Row], devices: Rows, now: float) -> Rows:
+        """Return the rows of pods that are not listed, without devices that were given to another pod."""
         if self._rows:
-            taken = {_device(row) for row in given}
-            kept = (row for row in self._rows if row[:2] not in listed and _device(row) not in taken)
+            taken = {row[3:] for row in devices}
+            kept = (row for row in self._rows if row[:2] not in pods and row[3:] not in taken)
             self._rows = frozenset(kept) if now < self._until else frozenset()
         return self._rows
-
-
-def _device(row: Row) -> Row:
-    return row[3:]
