@@ -22,7 +22,7 @@ from podgpu.insight.idle import idle_pods
 from podgpu.insight.placement import cards_of, placements, pod_name
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, Problem, Snapshot
-from podgpu.views import exposition, json, native, otlp, page, rows
+from podgpu.views import exposition, json, native, otlp, page
 from podgpu.views.cluster import inspect as inspected
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.cluster import metrics
@@ -67,7 +67,7 @@ def all_of(cluster: Cluster) -> dict[str, Facts]:
         "top header": top_header(cluster),
         "top problems": top_problems(cluster),
         **{f"top {view}": top(cluster, view) for view in VIEWS},
-        **{f"rows by {by}": of_rows(cluster, by) for by in rows.KINDS},
+        **{f"rows by {by}": of_rows(cluster, by) for by in json.ROW_KINDS},
     }
     for node in cluster.nodes:
         if node.snapshot is not None and node.state == "fresh":
@@ -293,7 +293,7 @@ def idle(cluster: Cluster) -> Facts:
 
 
 def of_rows(cluster: Cluster, by: str) -> Facts:
-    found = plain_json.loads(rows.document(cluster, by))["rows"]
+    found = plain_json.loads(json.rows_document(cluster, by))["rows"]
     if by == "idle":
         return {UNUSED_PODS: str(len(found)), UNUSED: gpus(sum(row.get("held_gpus", 0.0) for row in found))}
     held = sum(row.get("held_gpus") or 0.0 for row in found)

@@ -21,7 +21,7 @@ from podgpu.serve.node_events import changes
 from podgpu.serve.request_handler import Load, Route
 from podgpu.serve.routes import under_policy
 from podgpu.serve.server import HttpServer
-from podgpu.views import json, rows
+from podgpu.views import json
 from podgpu.views.cluster import json as cluster_json
 from podgpu.views.page import html_parts
 from tests.tree import SETTINGS
@@ -108,7 +108,9 @@ class _Tables:
     def _rows(self, request: Request) -> Response:
         if self._script.are_rows_broken:
             raise RuntimeError("the test wants it so")
-        return Response(200, rows.document(self._script.cluster, request.query["by"]), "application/json")
+        return Response(
+            200, json.rows_document(self._script.cluster, request.query["by"]), "application/json"
+        )
 
     def _history(self, request: Request) -> Response:
         step = int(request.query["hours"]) * 36

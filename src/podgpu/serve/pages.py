@@ -9,7 +9,7 @@ from typing import NamedTuple
 from podgpu import log
 from podgpu.model import Snapshot, of_one
 from podgpu.serve.page_registry import NATIVE_ALONE, PageRegistry
-from podgpu.views import exposition, json, page, rows, series_filter
+from podgpu.views import exposition, json, page, series_filter
 from podgpu.views.cluster.slim import slim as slimmed
 from podgpu.views.dialects import Answers
 from podgpu.views.exposition import Format
@@ -103,7 +103,7 @@ class NodePages:
 
     def rows(self, snapshot: Snapshot, by: str, *, gzipped: bool) -> RenderedPage:
         def body() -> bytes:
-            return rows.document(of_one(snapshot), by)
+            return json.rows_document(of_one(snapshot), by)
 
         return self._page(snapshot, _Key(f"rows {by}", None, gzipped), body, "application/json")
 

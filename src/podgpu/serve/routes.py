@@ -17,9 +17,9 @@ from podgpu.serve.page_registry import asked, form_of
 from podgpu.serve.pages import NodePages, RenderedPage
 from podgpu.serve.request_handler import Handler, Load, Route
 from podgpu.views.dialects import PREFIX, UnreadableError
+from podgpu.views.json import ROW_KINDS
 from podgpu.views.negotiate import gzip_accepted
 from podgpu.views.page import POLICY
-from podgpu.views.rows import KINDS
 
 RELEASE_SECONDS = 300
 MAX_RELEASE_SECONDS = 3600
@@ -167,8 +167,8 @@ def page_response(page: RenderedPage, request: Request, headers: Mapping[str, st
 def rows_kind(request: Request) -> str | Response:
     """Return which rows are asked for; or the response if there are no such rows."""
     by = request.query.get("by", "pods")
-    wanted = f"write /api/v1/rows?by= with one of: {', '.join(KINDS)}"
-    return by if by in KINDS else text_response(400, wanted)
+    wanted = f"write /api/v1/rows?by= with one of: {', '.join(ROW_KINDS)}"
+    return by if by in ROW_KINDS else text_response(400, wanted)
 
 
 def wants_gzip(request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""The snapshot as a JSON document, and back. docs/snapshot.md describes it field by field."""
+"""The snapshot as a JSON document, and back, as docs/snapshot.md describes it; and the rows of tables as one."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -8,10 +8,13 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.catalog import device_rows
-from podgpu.model import SCHEMA, ClusterNode, Pod, Reading, Snapshot
+from podgpu.insight import rows
+from podgpu.insight.idle import idle_pods
+from podgpu.insight.selection import EVERYTHING
+from podgpu.model import SCHEMA, Cluster, ClusterNode, Pod, Reading, Snapshot
 from podgpu.model.document import decode
 
-__all__ = ["decode", "encode", "plain"]
+__all__ = ["ROW_KINDS", "Object", "decode", "encode", "plain", "rows_document"]
 
 _LABEL_NAMES = {row.name: row.label_names for row in device_rows()}
 # A lone surrogate is no character; JSON can write all others.
@@ -21,6 +24,10 @@ _KEPT_BACK: dict[type[Struct], frozenset[str]] = {
     Pod: frozenset({"annotations"}),
     ClusterNode: frozenset({"written"}),
 }
+ROWS_SCHEMA = 1
+IDLE = "idle"
+ROW_KINDS = (*rows.VIEWS, IDLE)
+
 _NUMBERS = frozenset({int, float, bool})
 
 Object = dict[str, Any]
@@ -48,16 +55,18 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else value.translate(_SURROGATES)
     if isinstance(value, tuple):
-        return _readings(value) if value and isinstance(value[0], Reading) else [plain(one) for one in value]
+        return (
+            _readings(value) if value and isinstance(value[0], Reading) else [plain(item) for item in value]
+        )
     if isinstance(value, Struct):
         return _object(value)
     if isinstance(value, Mapping):
-        return {plain(key): plain(one) for key, one in value.items() if one is not None}
+        return {plain(key): plain(item) for key, item in value.items() if item is not None}
     return value
 
 
 def _readings(readings: tuple[Reading, ...]) -> list[Object]:
-    return [_reading(one) for one in readings if _is_known(one)]
+    return [_reading(reading) for reading in readings if _is_known(reading)]
 
 
 def _is_known(reading: Reading) -> bool:
@@ -70,3 +79,23 @@ def _reading(reading: Reading) -> Object:
         return {"metric": reading.metric, "value": float(reading.value)}
     labels = dict(zip(_LABEL_NAMES[reading.metric], map(plain, reading.labels), strict=True))
     return {"metric": reading.metric, "labels": labels, "value": float(reading.value)}
+
+
+def rows_document(cluster: Cluster, by: str) -> bytes:
+    """Write the rows of `podgpu top`, or those of `podgpu idle`. `by` is one of ROW_KINDS."""
+    head = {"schema": ROWS_SCHEMA, "taken_at": cluster.taken_at, "by": by}
+    if by == IDLE:
+        currency = cluster.insight.currency if cluster.insight else ""
+        priced = {"currency": currency} if currency else {}
+        return msgspec.json.encode(head | plain(idle_pods(cluster)) | priced)
+    # Each row has the key that tells it from others of its name, and its use as it is shown.
+    entries = rows.VIEWS[by](cluster, EVERYTHING)
+    return msgspec.json.encode(
+        head
+        | {
+            "rows": [
+                {"key": plain(entry.key), **plain(entry.row), "use": plain(entry.row.use)}
+                for entry in entries
+            ]
+        }
+    )

@@ -14,7 +14,7 @@ from podgpu.serve.cluster.feed import ClusterFeed
 from podgpu.serve.cluster.views import ClusterMetricsView, ClusterView
 from podgpu.serve.pages import RenderedPage, compressed
 from podgpu.supervise import brief
-from podgpu.views import rows
+from podgpu.views import json
 from podgpu.views.exposition import Format
 from podgpu.views.series_filter import FamilyQuery
 
@@ -209,7 +209,7 @@ class ClusterRows:
         cluster, begun_at = self._newest(), time.monotonic()
 
         def render() -> _RenderedRows:
-            plain = RenderedPage(rows.document(cluster, by), "application/json")
+            plain = RenderedPage(json.rows_document(cluster, by), "application/json")
             return _RenderedRows(weakref.ref(cluster), begun_at, plain, compressed(plain))
 
         # Of a thousand nodes this takes a while, and other requests must not wait for it.

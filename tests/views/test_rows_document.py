@@ -10,7 +10,7 @@ from podgpu.insight.idle import IdleRow, idle_pods
 from podgpu.insight.rows import SummaryRow
 from podgpu.insight.selection import EVERYTHING
 from podgpu.model import Cluster, Prices
-from podgpu.views.rows import KINDS, document
+from podgpu.views.json import ROW_KINDS, rows_document
 from tests.cluster.nodes import card, fresh, tenant
 from tests.tree import SETTINGS
 
@@ -21,7 +21,7 @@ CLUSTER = reconclude(Cluster(taken_at=1_700_000_000.0, version="1.0", nodes=(BUS
 
 @pytest.mark.parametrize("by", list(rows.VIEWS))
 def test_a_document_has_the_rows_of_top(by: str) -> None:
-    found = json.loads(document(CLUSTER, by))
+    found = json.loads(rows_document(CLUSTER, by))
     assert (found["schema"], found["by"], found["taken_at"]) == (1, by, CLUSTER.taken_at)
     entries = rows.VIEWS[by](CLUSTER, EVERYTHING)
     assert (
@@ -34,11 +34,11 @@ def test_a_document_has_the_rows_of_top(by: str) -> None:
 def test_a_document_of_idle_holders_is_that_of_podgpu_idle() -> None:
     settings = InsightSettings(idle_after=1800.0, prices=Prices(currency="EUR", gpu_hour={"*H200*": 2.0}))
     cluster = reconclude(CLUSTER, settings)
-    found, wanted = json.loads(document(cluster, "idle")), idle_pods(cluster)
+    found, wanted = json.loads(rows_document(cluster, "idle")), idle_pods(cluster)
     assert tuple(msgspec.convert(one, IdleRow) for one in found["rows"]) == wanted.rows != ()
     assert (found["unknown"], found["unread"], found["currency"]) == (wanted.unknown, [], "EUR")
-    assert "idle" in KINDS
+    assert "idle" in ROW_KINDS
 
 
 def test_what_is_not_known_is_absent() -> None:
-    assert b"null" not in b"".join(document(CLUSTER, by) for by in KINDS)
+    assert b"null" not in b"".join(rows_document(CLUSTER, by) for by in ROW_KINDS)
