@@ -179,31 +179,31 @@ async def freed(server: NodeServer, path: str) -> bool:
 
 def narrow() -> socket.socket:
     """Make a socket that takes little without being read."""
-    one = socket.socket()
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    one.setblocking(False)
-    return one
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setblocking(False)
+    return sock
 
 
 async def slow_reader(stack: AsyncExitStack, port: int, path: str = "/metrics/big") -> socket.socket:
-    one = stack.enter_context(narrow())
+    sock = stack.enter_context(narrow())
     loop = asyncio.get_running_loop()
-    await loop.sock_connect(one, ("127.0.0.1", port))
-    await loop.sock_sendall(one, f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
-    await loop.sock_recv(one, 1)  # the answer is on its way
-    return one
+    await loop.sock_connect(sock, ("127.0.0.1", port))
+    await loop.sock_sendall(sock, f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+    await loop.sock_recv(sock, 1)  # the answer is on its way
+    return sock
 
 
-async def drained(one: socket.socket) -> int:
+async def drained(sock: socket.socket) -> int:
     """How many bytes there are to read until the end, however it ends."""
-    return await taken(one, 1 << 60)
+    return await taken(sock, 1 << 60)
 
 
-async def taken(one: socket.socket, most: int) -> int:
+async def taken(sock: socket.socket, most: int) -> int:
     """Read that many bytes, or up to the end, and return how many there were."""
     loop, size = asyncio.get_running_loop(), 0
     try:
-        while size < most and (data := await asyncio.wait_for(loop.sock_recv(one, 1 << 16), PATIENCE)):
+        while size < most and (data := await asyncio.wait_for(loop.sock_recv(sock, 1 << 16), PATIENCE)):
             size += len(data)
     except ConnectionResetError:
         pass

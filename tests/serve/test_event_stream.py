@@ -12,11 +12,15 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.agent.feed import SnapshotFeed
+from podgpu.feed import Feed
 from podgpu.model import Snapshot
 from podgpu.serve import event_stream
+from podgpu.serve.event_stream import EventBroadcaster
 from podgpu.serve.guard.guard import Guard
+from podgpu.serve.http.gzip_parts import BodyPart
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.server import HttpServer, NodeServer
+from tests.fakeapi.patience import until
 from tests.serve.guard.login import basic, hashed
 from tests.serve.rig import PATIENCE, Client, StubNode, connected, fetch, make_snapshot, narrow, serving
 from tests.serve.test_node_events import laid_upon
@@ -185,17 +189,14 @@ async def test_who_does_not_read_is_dropped_and_holds_up_nobody() -> None:
                     assert await stream.next() in ("full", "change")
                     await asyncio.sleep(0.01)
                 assert stream.document["node"].startswith("39-")
-            for _ in range(500):
-                if not server.clients:
-                    break
-                await asyncio.sleep(0.02)
-            assert not server.clients
+            await until(lambda: not server.clients, PATIENCE)
 
 
 async def test_stopping_ends_streams_at_once() -> None:
-    async with serving(LiveNode()) as server, listening(server) as stream:
+    limits = Limits(stop_seconds=2 * PATIENCE)
+    async with serving(LiveNode(), limits=limits) as server, listening(server) as stream:
         await stream.next()
-        async with asyncio.timeout(1.0):
+        async with asyncio.timeout(PATIENCE):
             await server.stop()
 
 
@@ -258,3 +259,50 @@ async def test_streams_that_are_asked_for_at_once_share_the_bound() -> None:
             client.ask(PATH)
         heads = [await client.reader.readuntil(b"\r\n\r\n") for client in clients]
         assert sum(b" 200 OK" in head for head in heads) == 3
+
+
+class Texts:
+    """Documents of one length, and changes that are the state itself."""
+
+    def __init__(self) -> None:
+        self._feed = Feed(b"")
+        self.publish = self._feed.publish
+
+    @property
+    def state(self) -> bytes:
+        return self._feed.newest
+
+    async def changed(self, seen: bytes) -> bytes:
+        return await self._feed.changed(seen)
+
+    async def document(self, _state: bytes) -> list[BodyPart]:
+        return [BodyPart(b"d" * 1000)]
+
+    async def change(self, _before: bytes, after: bytes) -> list[list[BodyPart]]:
+        return [[BodyPart(after)]]
+
+    def forget(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("count", "excess", "sent"),
+    [(1, 500, ["change"]), (2, 0, ["change", "change"]), (2, 1, ["full"]), (3, 0, ["change"] * 3)],
+)
+async def test_missed_changes_are_sent_unless_the_document_is_shorter(
+    count: int, excess: int, sent: list[str]
+) -> None:
+    """A client misses `count` changes, which are longer than the document by `excess` bytes."""
+    texts = Texts()
+    events = EventBroadcaster(texts, 10)
+    with await events.stream("", gzipped=False) as chunks:
+        await anext(chunks)  # the opening
+        full, seen = await anext(chunks), events.newest
+        frame = len(f"id: {seen}\nevent: change\ndata: \n\n")
+        length, rest = divmod(len(full) + excess - count * frame, count)
+        for number in range(count):
+            texts.publish(b"x" * (length + (rest if number == 0 else 0)))
+            await anext(chunks)
+        _, missed = await events.since(seen)
+    events.close()
+    assert [found.plain.split(b"event: ")[1].split(b"\n")[0].decode() for found in missed] == sent

@@ -22,7 +22,7 @@ def laid_upon(target: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
         return patch
     if isinstance(target, list):
-        return [laid_upon(one, patch[str(n)]) if str(n) in patch else one for n, one in enumerate(target)]
+        return [laid_upon(item, patch[str(n)]) if str(n) in patch else item for n, item in enumerate(target)]
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:

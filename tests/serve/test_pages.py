@@ -118,4 +118,4 @@ def test_a_large_document_is_packed_once_and_its_parts_are_sent_as_they_are() ->
     assert pages.document(snapshot, "/usage", {}, gzipped=True) is packed
     queries = [{str(key): "" for key in range(count)} for count in range(1, 40)]
     parts = [pages.document(snapshot, "/usage", query, gzipped=True) for query in queries]
-    assert sum(not one.gzipped for one in parts) >= 30
+    assert sum(not part.gzipped for part in parts) >= 30

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from podgpu.serve.guard.guard import Guard
-from podgpu.serve.http.connection import Connection
+from podgpu.serve.http.connection import ServerConnection
 from podgpu.serve.http.connections import Connections
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.http.request import Request
@@ -36,7 +36,9 @@ async def clients(page: SlowPage, max_requests: int, count: int) -> AsyncIterato
     }
     handler, connections = RequestHandler(table, load, Guard()), Connections(Limits(), 100)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(handler, connections, Limits()), "127.0.0.1", 0)
+    server = await loop.create_server(
+        lambda: ServerConnection(handler, connections, Limits()), "127.0.0.1", 0
+    )
     port = server.sockets[0].getsockname()[1]
     made = [Client(*await asyncio.open_connection("127.0.0.1", port)) for _ in range(count)]
     try:

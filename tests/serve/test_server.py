@@ -86,7 +86,8 @@ async def test_a_failed_start_leaves_nothing_listening() -> None:
 async def test_stop_lets_a_request_finish() -> None:
     node = StubNode()
     node.let_go.clear()
-    async with serving(node) as server, connected(server) as client, connected(server) as idle:
+    limits = Limits(stop_seconds=PATIENCE)
+    async with serving(node, limits=limits) as server, connected(server) as client, connected(server) as idle:
         client.ask("/-/release", "POST")
         await node.asked.wait()
         stopping = asyncio.create_task(server.stop())

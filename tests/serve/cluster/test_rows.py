@@ -17,8 +17,8 @@ async def test_a_cluster_serves_its_rows() -> None:
         feed.publish(replace(CLUSTER, nodes=CLUSTER.nodes[:1], pending=()))
         after = await get(server, "/api/v1/rows?by=pods", If_None_Match=before.headers["etag"])
         refused = await get(server, "/api/v1/rows?by=cards")
-    assert {one["name"] for one in json.loads(before.text)["rows"]} == {"train", "serve", "waits"}
-    assert [one["name"] for one in json.loads(after.text)["rows"]] == ["train"]
+    assert {row["name"] for row in json.loads(before.text)["rows"]} == {"train", "serve", "waits"}
+    assert [row["name"] for row in json.loads(after.text)["rows"]] == ["train"]
     assert (refused.status, "workloads" in refused.text) == (400, True)
 
 

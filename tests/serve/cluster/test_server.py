@@ -154,8 +154,8 @@ async def test_dialects_show_all_nodes() -> None:
     assert mapped.count("# HELP pod_and_gpu_map_info ") == 1 and mapped.count("pod_and_gpu_map_info{") == 2
     assert 'node="gpu-a",pod_name="train"' in mapped
     assert "gpu_a_info{" in nodes and "gpu_b_info{" in nodes
-    assert [one["node_name"] for one in containers] == ["gpu-a", "gpu-b"]
-    assert [one["node_name"] for one in some] == ["gpu-b"]
+    assert [container["node_name"] for container in containers] == ["gpu-a", "gpu-b"]
+    assert [container["node_name"] for container in some] == ["gpu-b"]
     assert none.text == "[]\n"
 
 

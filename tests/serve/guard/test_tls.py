@@ -12,6 +12,7 @@ from podgpu.errors import UserError
 from podgpu.serve.guard.guard import Guard
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.server import NodeServer
+from tests.fakeapi.patience import until
 from tests.serve.guard.certificates import Authority, Pair, web_config
 from tests.serve.rig import BIG, PATIENCE, Answer, CountingDialect, StubNode, connected, serving
 
@@ -41,7 +42,7 @@ async def test_a_request_right_behind_the_handshake_is_answered(
     """Clients of TLS 1.3 send their first request together with the end of the handshake."""
     async with serving(StubNode(), guard=Guard(web_config(tmp_path, server_pair))) as server:
         answers = await asyncio.gather(*(page(server, authority.client()) for _ in range(30)))
-    assert {one.status for one in answers} == {200}
+    assert {answer.status for answer in answers} == {200}
 
 
 async def test_a_large_page_arrives_whole(authority: Authority, server_pair: Pair, tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ async def test_silent_clients_block_nobody_and_are_cut(
         silent[0].send(b"\x16\x03\x01")  # the beginning of a handshake
         good = await asyncio.wait_for(page(server, authority.client()), 0.5)
         assert good.status == 200
-        assert [await one.rest() for one in silent] == [b""] * 20
+        assert [await client.rest() for client in silent] == [b""] * 20
 
 
 def greeting(context: ssl.SSLContext) -> bytes:
@@ -180,8 +181,8 @@ async def test_stop_ends_a_handshake(server_pair: Pair, tmp_path: Path) -> None:
         serving(StubNode(), guard=Guard(web_config(tmp_path, server_pair))) as server,
         connected(server) as silent,
     ):
-        await asyncio.sleep(0.05)
-        await asyncio.wait_for(server.stop(), 2)
+        await until(lambda: server.clients == 1, PATIENCE)
+        await asyncio.wait_for(server.stop(), PATIENCE)
         assert await silent.rest() == b""
 
 

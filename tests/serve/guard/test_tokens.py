@@ -170,7 +170,7 @@ async def test_one_token_is_reviewed_once_whatever_it_asks_for() -> None:
         fake.delay = 0.1
         paths = ("/metrics", "/", "/api/v1/snapshot", "/nowhere")
         statuses = [
-            one.status for one in await asyncio.gather(*(shown(server, GOOD, path) for path in paths))
+            answer.status for answer in await asyncio.gather(*(shown(server, GOOD, path) for path in paths))
         ]
         assert statuses == [200, 403, 403, 403]
     assert [seen.path for seen in fake.requests].count(TOKENS) == 1
@@ -203,7 +203,7 @@ async def test_without_a_verdict_nobody_gets_in(
         answer = await shown(server, GOOD)
         assert answer.status == 503
         assert "a token cannot be checked" in caplog.text
-        assert "good-token" not in str([one.__dict__ for one in caplog.records])
+        assert "good-token" not in str([record.__dict__ for record in caplog.records])
         fake._plans.clear()
         assert (await shown(server, GOOD)).status == 200  # a failure is not kept
 
@@ -244,6 +244,8 @@ async def test_either_a_password_or_a_token_opens_the_pages(tmp_path: Any) -> No
     async with cluster() as fake:
         guard = Guard(path, TokenReviewer(ApiServer(fake.url)))
         async with serving(StubNode(), guard=guard) as server:
-            answers = [await shown(server, one) for one in (basic("alice:secret"), GOOD, None)]
+            answers = [
+                await shown(server, credentials) for credentials in (basic("alice:secret"), GOOD, None)
+            ]
     assert [answer.status for answer in answers] == [200, 200, 401]
     assert answers[2].headers["www-authenticate"] == 'Basic realm="podgpu", Bearer realm="podgpu"'

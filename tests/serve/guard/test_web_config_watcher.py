@@ -47,7 +47,9 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def logged(caplog: pytest.LogCaptureFixture, words: str) -> None:
-    await until(lambda: words in caplog.text + str([getattr(one, "fields", "") for one in caplog.records]))
+    await until(
+        lambda: words in caplog.text + str([getattr(record, "fields", "") for record in caplog.records])
+    )
 
 
 async def test_a_certificate_is_swapped_under_load_without_a_failed_scrape(
@@ -75,7 +77,7 @@ async def test_a_certificate_is_swapped_under_load_without_a_failed_scrape(
 
     guard = Guard(web_config(tmp_path, server_pair))
     async with serving(StubNode(), guard=guard, limits=LIMITS) as server:
-        clients = [asyncio.create_task(one(server)) for one in (scrape, scrape, scrape, keep)]
+        clients = [asyncio.create_task(behave(server)) for behave in (scrape, scrape, scrape, keep)]
         for pair in pairs:
             swap(server_pair, pair)
             await until(partial(contains, seen, der(pair.cert)))
@@ -136,7 +138,7 @@ async def test_a_bad_change_is_refused_once_and_the_old_rules_stay(
         await logged(caplog, reason)
         await asyncio.sleep(0.2)
         assert caplog.text.count("refused") == 1
-        assert "secret" not in str([one.__dict__ for one in caplog.records])
+        assert "secret" not in str([record.__dict__ for record in caplog.records])
         assert (await shown(server, basic("alice:old"))).status == 200
         assert (await shown(server, None)).status == 401
         path.write_text(good)

@@ -7,12 +7,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from podgpu.serve.http.connection import Connection
+from podgpu.serve.http.connection import ServerConnection
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.http.request import RequestParser
 from tests.fakeapi.patience import until
 from tests.serve.rig import (
     BIG,
+    PATIENCE,
     CountingDialect,
     StubNode,
     connected,
@@ -69,26 +70,24 @@ async def test_an_idle_connection_is_closed() -> None:
 
 
 async def test_a_slow_reader_is_cut_while_others_are_served() -> None:
-    limits = Limits(write_seconds=0.3, sweep_seconds=0.02)
-    async with (
-        serving(StubNode(), limits=limits, dialects={"big": CountingDialect(BIG)}) as server,
-        AsyncExitStack() as stack,
-    ):
+    limits, big = Limits(write_seconds=0.3, sweep_seconds=0.02), {"big": CountingDialect(BIG)}
+    async with serving(StubNode(), dialects=big) as server:
         full = len((await fetch(server, "/metrics/big")).body)
+    async with serving(StubNode(), limits=limits, dialects=big) as server, AsyncExitStack() as stack:
         slow = await slow_reader(stack, server.ports[0])
         good = await fetch(server, "/metrics")
-        await asyncio.sleep(0.6)
         assert good.status == 200
+        await until(lambda: not server.clients, PATIENCE)
         assert await drained(slow) < full
 
 
 async def test_a_reader_that_keeps_reading_is_not_cut() -> None:
-    limits = Limits(write_seconds=0.3, sweep_seconds=0.02)
+    limits = Limits(write_seconds=0.5, sweep_seconds=0.02)
     async with (
-        serving(StubNode(), limits=limits, dialects={"big": CountingDialect(BIG)}) as server,
+        serving(StubNode(), limits=limits, dialects={"big": CountingDialect(BIG // 4)}) as server,
         connected(server) as client,
     ):
-        end = asyncio.get_running_loop().time() + 0.6
+        end = asyncio.get_running_loop().time() + 0.8
         while asyncio.get_running_loop().time() < end:
             assert (await client.get("/metrics/big")).status == 200
         await asyncio.sleep(0.6)
@@ -103,7 +102,7 @@ async def test_an_answer_that_nobody_reads_takes_no_other_page_s_turn() -> None:
         for _ in range(2):
             await slow_reader(stack, server.ports[0])
         answers = [await fetch(server, path) for path in ("/metrics", "/metrics/big", "/-/healthy")]
-    assert [one.status for one in answers] == [200, 200, 200]
+    assert [answer.status for answer in answers] == [200, 200, 200]
 
 
 async def test_an_unread_answer_makes_room_for_a_probe() -> None:
@@ -385,7 +384,9 @@ async def test_what_a_client_sent_is_freed_when_it_leaves_without_a_collector() 
                     client.send(sent)
                     assert await client.reader.readline()
             await until(
-                lambda: not any(isinstance(one, RequestParser | Connection) for one in gc.get_objects())
+                lambda: (
+                    not any(isinstance(found, RequestParser | ServerConnection) for found in gc.get_objects())
+                )
             )
         finally:
             gc.enable()

@@ -5,7 +5,7 @@ import pytest
 
 from podgpu.errors import UserError
 from podgpu.option.address import Address
-from podgpu.serve.http import listener
+from podgpu.serve.http.listener import bind
 
 TWO = ("127.83.0.1", "127.83.0.2")  # no client of another test has a port there
 
@@ -22,10 +22,10 @@ def _two_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_two_addresses")
 async def test_a_name_is_bound_at_all_its_addresses_under_one_port() -> None:
-    bound = await listener.bind(Address("twice", 0))
-    names = [one.getsockname() for one in bound]
-    for one in bound:
-        one.close()
+    bound = await bind(Address("twice", 0))
+    names = [listener.getsockname() for listener in bound]
+    for listener in bound:
+        listener.close()
     assert [place for place, _ in names] == list(TWO)
     assert len({port for _, port in names}) == 1
 
@@ -37,7 +37,7 @@ async def test_when_one_address_is_taken_the_other_is_let_go() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match="the port is in use"):
-            await listener.bind(Address("twice", port))
+            await bind(Address("twice", port))
         with socket.socket() as free:
             free.bind((TWO[0], port))
 
@@ -48,4 +48,4 @@ async def test_a_low_port_without_privileges_is_explained(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(socket.socket, "bind", refuse)
     with pytest.raises(UserError, match="ports below 1024 need privileges"):
-        await listener.bind(Address("127.0.0.1", 80))
+        await bind(Address("127.0.0.1", 80))

@@ -22,7 +22,7 @@ _SCRAPED = (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED)
 Respond = Callable[[Request], Awaitable[Response]]
 
 
-class Connection(TrackedConnection):
+class ServerConnection(TrackedConnection):
     """With a `context` it begins with a TLS handshake."""
 
     _transport: asyncio.Transport

@@ -10,7 +10,7 @@ from functools import partial
 
 from podgpu.errors import UserError
 from podgpu.option.address import Address
-from podgpu.serve.http.connection import Connection, Respond
+from podgpu.serve.http.connection import Respond, ServerConnection
 from podgpu.serve.http.connections import Connections, client_network
 from podgpu.serve.http.limits import Limits
 from podgpu.serve.http.pending import PendingConnection, PendingConnections, spare_descriptors
@@ -89,8 +89,8 @@ class ListenerGroup:
             self._pending.add(PendingConnection(sock, client_network(peer), loop.time(), encrypted, connect))
 
     def _connect(self, respond: Respond, context: Context, sock: socket.socket) -> None:
-        def connection() -> Connection:
-            return Connection(respond, self.connections, self._limits, context())
+        def connection() -> ServerConnection:
+            return ServerConnection(respond, self.connections, self._limits, context())
 
         async def connect() -> None:
             try:
