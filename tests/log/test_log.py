@@ -211,7 +211,7 @@ def test_memory_is_bounded_and_no_count_is_lost() -> None:
     for number in range(100):
         written += repeats.take(happened(f"m{number}", logger=str(number)), number / 100)
         written += repeats.take(happened(f"m{number}", logger=str(number)), number / 100)
-    assert len(repeats._windows) == 10
+    assert len(repeats._repeats) == 10
     written += repeats.expired(float("inf"))
     assert sum(dict(each.fields).get("repeated") == 1 for each in written) == 100
 
