@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from podgpu.config import PriceOptions
 from podgpu.config.precedence import load
-from podgpu.config.price import PriceOptions
 from podgpu.errors import UserError
 from podgpu.model import Prices
 

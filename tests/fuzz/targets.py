@@ -24,7 +24,7 @@ from podgpu.cluster.store.memory import last_uses
 from podgpu.cluster.store.nodes import read
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config.precedence import load
-from podgpu.config.price import prices
+from podgpu.config.values import prices
 from podgpu.errors import UserError
 from podgpu.kube.api.kubeconfig import account
 from podgpu.model import Snapshot

@@ -3,15 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from podgpu.config.ratio import FORM, ratios
+from podgpu.config.values import RATIO_FORM, ratios
 from podgpu.errors import UserError
 from podgpu.kube.api.kubeconfig import _document
-from podgpu.option.document import yaml_document
-from podgpu.option.file import start_of, text_file
+from podgpu.option.file import start_of, text_file, yaml_document
 from podgpu.serve.guard import web_config
 
 READERS = {
-    "ratio": text_file(ratios, kibibytes=64, advice=FORM),
+    "ratio": text_file(ratios, kibibytes=64, advice=RATIO_FORM),
     "config": lambda path: yaml_document(Path(path), "check it"),
     "web config": lambda path: web_config.read(Path(path)),
     "kubeconfig": lambda path: _document(Path(path)),

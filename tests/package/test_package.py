@@ -35,11 +35,11 @@ def test_the_wheel_holds_the_package_whole_and_nothing_else(wheel: Path) -> None
     assert inside[f"{about}licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
 
 
-def test_the_metadata_name_licence_python_and_the_extra(clean: Clean) -> None:
+def test_the_metadata_name_licence_python_and_the_extras(clean: Clean) -> None:
     metadata = clean.metadata.metadata
     assert (metadata["Version"], metadata["License-Expression"]) == (__version__, "Apache-2.0")
     assert metadata["Requires-Python"] == ">=3.11"
-    assert metadata.get_all("Provides-Extra") == ["otlp"]
+    assert metadata.get_all("Provides-Extra") == ["aiohttp", "otlp"]
     assert metadata["Description-Content-Type"] == "text/markdown"
 
 

@@ -1,7 +1,6 @@
 """Puts the parts together according to the configuration, for the commands and for the library."""
 
-from podgpu.config import Config
-from podgpu.config.price import PriceOptions
+from podgpu.config import Config, PriceOptions
 from podgpu.insight import InsightSettings
 
 

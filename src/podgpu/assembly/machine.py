@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from podgpu.config import OPTIONS, Config
-from podgpu.config.ratio import RATIO_FILE, ratio_file
+from podgpu.config.values import RATIO_FILE, ratio_file
 from podgpu.errors import UserError
 from podgpu.host.interfaces import own_address
 from podgpu.kube.pods_api import FOLDER

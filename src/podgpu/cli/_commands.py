@@ -11,7 +11,7 @@ import podgpu.cli
 from podgpu.config import OPTIONS, Config
 from podgpu.errors import UserError
 from podgpu.option import NOT_AN_AGENTS, Option
-from podgpu.option.spelling import did_you_mean
+from podgpu.option.value import did_you_mean
 
 WIDTH = 80
 SERVING = tuple(name for name, option in OPTIONS.items() if option.group not in NOT_AN_AGENTS)

@@ -6,7 +6,7 @@ from podgpu.cli._commands import add_output
 from podgpu.cli._target import TARGET_OPTIONS
 from podgpu.cluster.store.options import StoreOptions
 from podgpu.config import OPTIONS as ALL
-from podgpu.config import Config, Terminal
+from podgpu.config import Config, TerminalOptions
 from podgpu.errors import UserError
 from podgpu.model import Cluster
 
@@ -28,7 +28,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(config: Config, arguments: Namespace) -> int:
-    is_read = config.of(Terminal).url or config.of(StoreOptions).url
+    is_read = config.of(TerminalOptions).url or config.of(StoreOptions).url
     if not (arguments.used or arguments.watch or is_read):
         import asyncio
 
@@ -105,7 +105,7 @@ async def _allocations(config: Config) -> Cluster:
 def _only(cluster: Cluster, name: str) -> Cluster:
     from msgspec.structs import replace
 
-    from podgpu.option.spelling import did_you_mean
+    from podgpu.option.value import did_you_mean
 
     nodes = tuple(node for node in cluster.nodes if node.name == name)
     if not nodes:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from podgpu import __version__
 from podgpu.cli._commands import command_names, find_command, overview, parse
 from podgpu.errors import UserError
-from podgpu.option.spelling import did_you_mean
+from podgpu.option.value import did_you_mean
 
 MISTAKE = 2
 INTERRUPTED = 130

@@ -69,7 +69,7 @@ async def _statement(config: Config, between: tuple[float, float], arguments: Na
     from podgpu.cluster.store.client import Store
     from podgpu.cluster.store.fault import EMPTY, NOTHING, StoreFault
     from podgpu.cluster.store.options import StoreOptions
-    from podgpu.config.price import PriceOptions
+    from podgpu.config import PriceOptions
     from podgpu.errors import UserError
 
     store = Store(config.of(StoreOptions), whole=not arguments.partial)

@@ -1,8 +1,6 @@
 """What a user can set: the core options, and those that sources and dialects declare beside their code."""
 
-from podgpu.config.cluster import ClusterOptions
 from podgpu.config.fields import Config
-from podgpu.config.sections import OPTIONS
-from podgpu.config.terminal import Terminal
+from podgpu.config.sections import OPTIONS, ClusterOptions, PriceOptions, TerminalOptions
 
-__all__ = ["OPTIONS", "ClusterOptions", "Config", "Terminal"]
+__all__ = ["OPTIONS", "ClusterOptions", "Config", "PriceOptions", "TerminalOptions"]

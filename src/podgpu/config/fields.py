@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from podgpu.config.listener import listener
-from podgpu.config.series import Level, family_name
-from podgpu.config.sharing import SharingFields
+from podgpu.config.values import RATIO_FILE, Level, family_name, listener, ratio_file
 from podgpu.option import GENERAL, KUBERNETES, LOG, SOURCE, WEB, optional, repeatable, single
 from podgpu.option.address import Address
 from podgpu.option.file import existing_file
@@ -18,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(SharingFields):
+class Config:
     """What a user chose. For the options of a source or dialect use `config.of`, as in `config.of(CadvisorOptions)`.
 
     `sections` holds the instances of those classes that differ from their defaults. `outdated` lists the former names
@@ -90,6 +88,31 @@ class Config(SharingFields):
         help="Where the host's root is mounted, for names of users and containers outside Kubernetes.",
         parse=path,
         default="/",
+    )
+    sharing_namespaces: tuple[str, ...] = repeatable(
+        "--sharing.namespaces",
+        group=KUBERNETES,
+        help="Further namespaces in which a sharing system makes pods that hold cards for others. No tenant may be "
+        "able to make pods there; may be repeated.",
+        parse=str,
+        value_name="NAME",
+        default_note="those that the systems use by themselves",
+    )
+    sharing_ratio_file: tuple[float, ...] | None = optional(
+        "--sharing.ratio-file",
+        group=KUBERNETES,
+        help="Into how many virtual GPUs each card is divided, for plugins that do not report it: a file with one "
+        "number for the node, or one for each GPU.",
+        parse=ratio_file,
+        default_note=f"{RATIO_FILE} in the working directory, if there is one",
+    )
+    path_state: Path | None = optional(
+        "--path.state",
+        group=KUBERNETES,
+        help="A folder of the agent's own, for what the notes on pods gave them. Who strikes his note out while "
+        "the agent restarts still has it.",
+        parse=path,
+        default_note="none: it is forgotten at a restart",
     )
     path_kubelet: Path = single(
         "--path.kubelet",
@@ -295,4 +318,4 @@ class Config(SharingFields):
     )
 
     def of(self, section: type[T]) -> T:
-        return next((one for one in self.sections if isinstance(one, section)), section())
+        return next((found for found in self.sections if isinstance(found, section)), section())

@@ -9,15 +9,15 @@ from podgpu.config.fields import Config
 from podgpu.config.sections import OPTIONS, SECTIONS
 from podgpu.errors import UserError
 from podgpu.option import Environ, Option, options_of
-from podgpu.option.document import yaml_document
-from podgpu.option.spelling import did_you_mean
+from podgpu.option.file import yaml_document
+from podgpu.option.value import did_you_mean
 
 T = TypeVar("T")
 PREFIX = "PODGPU_"
 _OF_SERVICES = re.compile(r"PODGPU_(?:.+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT(?:_[0-9].*)?)")
 
 
-class Given(NamedTuple):
+class OptionTexts(NamedTuple):
     """The texts that were given for an option, and where. `now` is the present name of an outdated one."""
 
     texts: Sequence[str]
@@ -31,9 +31,11 @@ class Spelling(NamedTuple):
     option: Option[Any]
     present: Option[Any]
 
-    def given(self, texts: Sequence[str], form: Callable[[Option[Any]], str], path: str = "") -> Given:
+    def with_texts(
+        self, texts: Sequence[str], form: Callable[[Option[Any]], str], path: str = ""
+    ) -> OptionTexts:
         now = "" if self.option is self.present else form(self.present)
-        return Given(texts, f"{path}{form(self.option)}", now)
+        return OptionTexts(texts, f"{path}{form(self.option)}", now)
 
 
 def spellings() -> Iterator[Spelling]:
@@ -49,10 +51,10 @@ def load(flags: Mapping[str, Sequence[str]], environ: Environ) -> Config:
     given = _from_environment(environ) | _from_flags(flags)
     if "config_file" in given:
         given = _from_file(Path(str(_value("config_file", given["config_file"])))) | given
-    values = {name: _value(name, one) for name, one in (_from_others(environ) | given).items()}
+    values = {name: _value(name, texts) for name, texts in (_from_others(environ) | given).items()}
     sections: Iterator[object] = (_filled(section, values) for section in SECTIONS)
-    outdated = tuple((one.place, one.now) for one in given.values() if one.now)
-    changed = tuple(one for one in sections if one != type(one)())
+    outdated = tuple((texts.place, texts.now) for texts in given.values() if texts.now)
+    changed = tuple(section for section in sections if section != type(section)())
     return _filled(Config, values, sections=changed, outdated=outdated, unknown=tuple(_unknown(environ)))
 
 
@@ -61,39 +63,43 @@ def _filled(section: type[T], values: Mapping[str, object], **more: object) -> T
     return section(**{field: values[name] for field, name in own.items() if name in values}, **more)
 
 
-def _value(name: str, given: Given) -> object:
+def _value(name: str, given: OptionTexts) -> object:
     try:
         return OPTIONS[name].value(given.texts)
     except UserError as error:
         raise UserError(f"{given.place}: {error}") from None
 
 
-def _from_others(environ: Environ) -> dict[str, Given]:
+def _from_others(environ: Environ) -> dict[str, OptionTexts]:
     """Read variables that Kubernetes or another program sets, for options that the user did not set."""
     found = ((name, variable) for name, option in OPTIONS.items() for variable in reversed(option.also_from))
-    return {name: Given([environ[variable]], variable) for name, variable in found if environ.get(variable)}
-
-
-def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, Given]:
     return {
-        one.present.name: one.given(flags[one.option.name], lambda option: option.flag)
-        for one in spellings()
-        if one.option.name in flags
+        name: OptionTexts([environ[variable]], variable) for name, variable in found if environ.get(variable)
     }
 
 
-def _from_environment(environ: Environ) -> dict[str, Given]:
+def _from_flags(flags: Mapping[str, Sequence[str]]) -> dict[str, OptionTexts]:
+    return {
+        spelling.present.name: spelling.with_texts(flags[spelling.option.name], lambda option: option.flag)
+        for spelling in spellings()
+        if spelling.option.name in flags
+    }
+
+
+def _from_environment(environ: Environ) -> dict[str, OptionTexts]:
     """Unknown PODGPU_ names are no error, see below."""
     return {
-        one.present.name: one.given([environ[one.option.environment]], lambda option: option.environment)
-        for one in spellings()
-        if environ.get(one.option.environment)
+        spelling.present.name: spelling.with_texts(
+            [environ[spelling.option.environment]], lambda option: option.environment
+        )
+        for spelling in spellings()
+        if environ.get(spelling.option.environment)
     }
 
 
 def _unknown(environ: Environ) -> Iterator[tuple[str, str]]:
     """Yield names that look like options, with advice. Kubernetes sets some for a Service named podgpu."""
-    known = {one.option.environment.removeprefix(PREFIX) for one in spellings()}
+    known = {spelling.option.environment.removeprefix(PREFIX) for spelling in spellings()}
     for name in sorted(environ):
         word = name.removeprefix(PREFIX)
         if name.startswith(PREFIX) and word not in known and not _OF_SERVICES.fullmatch(name):
@@ -101,17 +107,17 @@ def _unknown(environ: Environ) -> Iterator[tuple[str, str]]:
             yield name, advice.replace("did you mean ", f"did you mean {PREFIX}")
 
 
-def _from_file(path: Path) -> dict[str, Given]:
+def _from_file(path: Path) -> dict[str, OptionTexts]:
     document = yaml_document(path, "check --config.file")
     if document in ("", None):
         return {}
     if not isinstance(document, dict):
         raise UserError(f"{path}: the file must hold keys and values, such as 'interval: 5s'")
-    by_key = {one.option.key: one for one in spellings() if one.option.in_file}
+    by_key = {spelling.option.key: spelling for spelling in spellings() if spelling.option.in_file}
     texts = dict(_leaves(document, "", path, by_key))
     return {
-        one.present.name: one.given(texts[key], lambda option: option.key, f"{path}: ")
-        for key, one in by_key.items()
+        spelling.present.name: spelling.with_texts(texts[key], lambda option: option.key, f"{path}: ")
+        for key, spelling in by_key.items()
         if key in texts
     }
 

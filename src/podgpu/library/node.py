@@ -11,7 +11,7 @@ from podgpu.config import OPTIONS, Config
 from podgpu.config.precedence import load
 from podgpu.errors import UserError
 from podgpu.model import Snapshot
-from podgpu.option.spelling import did_you_mean
+from podgpu.option.value import did_you_mean
 
 # How long the start waits for parts that have not answered yet.
 PATIENCE_SECONDS = 10.0

@@ -1,13 +1,12 @@
 """The kinds of value that an option can have. Each parses text, or says what to write instead."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from podgpu.errors import UserError
-from podgpu.option.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -163,3 +162,11 @@ def _bytes(text: str) -> int:
     if not found:
         raise UserError(f"{text!r} is not a size; write bytes or a unit, such as 512KiB or 16MiB")
     return int(found[1]) * _BYTES[found[2] or ""]
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the end of an error message: the nearest known word, or else what to do instead."""
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean {nearest[0]}?" if nearest else otherwise

@@ -13,7 +13,7 @@ from podgpu.cli._target import open_target
 from podgpu.cli._target.client import DocumentClient, NothingListens
 from podgpu.cli._target.http import HttpTarget
 from podgpu.cluster.login_options import LoginOptions
-from podgpu.config import Config, Terminal
+from podgpu.config import Config, TerminalOptions
 from podgpu.errors import UserError
 from podgpu.model import Cluster, ClusterNode
 from podgpu.views import json
@@ -164,7 +164,7 @@ async def test_a_login_is_read_from_its_file(tmp_path: Path, option: str, text: 
 async def test_a_login_never_leaves_the_machine_in_plain_text(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s3cret")
     chosen = LoginOptions(token_file=tmp_path / "secret")
-    config = Config(sections=(Terminal(url="http://gpu-1:19400"), chosen))
+    config = Config(sections=(TerminalOptions(url="http://gpu-1:19400"), chosen))
     with (
         pytest.raises(UserError, match="never sent over plain HTTP; write https://gpu-1:19400"),
         open_target(config),

@@ -10,7 +10,7 @@ from typing import Protocol
 from podgpu.assembly import insight_settings
 from podgpu.cluster.login_options import LoginOptions
 from podgpu.cluster.store.options import StoreOptions
-from podgpu.config import OPTIONS, ClusterOptions, Config, Terminal
+from podgpu.config import OPTIONS, ClusterOptions, Config, TerminalOptions
 from podgpu.model import Cluster, Snapshot
 from podgpu.option import CLUSTER, TERMINAL, options_of
 from podgpu.sources import Playing, registry
@@ -61,7 +61,7 @@ class Target(Protocol):
 def has_target(config: Config) -> bool:
     """Whether the options name a target. Without one, some commands read this machine."""
     is_played = registry.entries()[config.source].play is not None
-    return is_played or config.of(Terminal).url is not None or _names_cluster(config)
+    return is_played or config.of(TerminalOptions).url is not None or _names_cluster(config)
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def _opened(config: Config) -> Target:
         from podgpu.cli._target.recording import RecordingTarget
 
         return RecordingTarget(play(config.of), insight_settings(config))
-    url = config.of(Terminal).url
+    url = config.of(TerminalOptions).url
     if url is not None:
         return _http(config, url)
     if _names_cluster(config):

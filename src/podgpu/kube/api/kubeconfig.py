@@ -11,8 +11,7 @@ from msgspec import Struct
 from podgpu.errors import UserError
 from podgpu.kube.api.account import Account
 from podgpu.net.login import ClientCertificate
-from podgpu.option.document import Malformed, parsed
-from podgpu.option.file import start_of
+from podgpu.option.file import Malformed, parsed, start_of
 
 MOST_BYTES = 1 << 20
 

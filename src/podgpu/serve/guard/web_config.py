@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from podgpu.errors import UserError
-from podgpu.option.document import yaml_document
-from podgpu.option.spelling import did_you_mean
+from podgpu.option.file import yaml_document
+from podgpu.option.value import did_you_mean
 
 ADVICE = "check --web.config.file"
 LONGEST_COST = 16  # a check takes about four seconds, and twice as long with each step

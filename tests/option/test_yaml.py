@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from podgpu.config.precedence import load
-from podgpu.config.price import prices
+from podgpu.config.values import prices
 from podgpu.errors import UserError
 from podgpu.kube.api.kubeconfig import account
-from podgpu.option.document import yaml_document
+from podgpu.option.file import yaml_document
 from podgpu.serve.guard import web_config
 
 # 2⁴⁰ words in 40 lines.

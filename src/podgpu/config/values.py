@@ -1,0 +1,104 @@
+"""Parses values of options: listeners, levels and names of series, and the files of ratios and prices."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from podgpu.errors import UserError
+from podgpu.model import Prices
+from podgpu.option.address import NATIVE, Address
+from podgpu.option.file import text_file, yaml_document
+from podgpu.option.value import OneOf, ValueParser, did_you_mean
+from podgpu.views.dialects import dialect_names
+from podgpu.views.series_filter import NAMES
+
+RATIO_FORM = (
+    "the file must hold one number for the node, or one for each GPU, from 1 to 9999, such as 2 or 2.5"
+)
+RATIO_FILE = "gpu_allocation.txt"  # as k8s-vgpu-monitor calls it
+PRICE_FORM = "docs/report.md shows such a file"
+_RATIO = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,9})?")
+_PRICE_KEYS = ("currency", "gpu_hour")
+_CURRENCY = re.compile(r"\S{1,8}")
+_PRICE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_OWN = "podgpu_"
+_NAME = re.compile(r"[a-zA-Z_:*][a-zA-Z0-9_:*]{0,255}")
+# What the option was before it had levels.
+_BEFORE = {"on": "process", "off": "container"}
+
+
+def ratios(path: str, text: str) -> tuple[float, ...]:
+    """Parse into how many virtual GPUs each card is divided, such as `2` or `2 4 4 1`."""
+    found = tuple(
+        _ratio(word, f"{path}, line {number}")
+        for number, line in enumerate(text.split("\n"), 1)
+        for word in line.replace(",", " ").split()
+    )
+    if not found:
+        raise UserError(f"{path} holds no number; {RATIO_FORM}")
+    return found
+
+
+def _ratio(word: str, place: str) -> float:
+    ratio = float(word) if _RATIO.fullmatch(word) else 0.0
+    if ratio < 1:
+        raise UserError(f"{place}: {word[:40]!r} does not fit; {RATIO_FORM}")
+    return ratio
+
+
+ratio_file = text_file(ratios, kibibytes=64, advice=RATIO_FORM)
+
+
+def _prices(text: str) -> Prices:
+    path = Path(text)
+    document = yaml_document(path, PRICE_FORM)
+    if not isinstance(document, dict):
+        raise UserError(f"{path}: the file must hold currency and gpu_hour; {PRICE_FORM}")
+    for key in document:
+        if key not in _PRICE_KEYS:
+            raise UserError(f"{path}: unknown key {key!r}; {did_you_mean(str(key), _PRICE_KEYS, PRICE_FORM)}")
+    currency = document.get("currency")
+    if not isinstance(currency, str) or not _CURRENCY.fullmatch(currency):
+        raise UserError(f"{path}: currency must be a short word, such as EUR")
+    return Prices(currency=currency, gpu_hour=_by_model(path, document.get("gpu_hour")))
+
+
+prices = ValueParser("PATH", _prices)
+
+
+def _by_model(path: Path, entries: object) -> dict[str, float]:
+    if not isinstance(entries, dict) or not entries:
+        raise UserError(f"{path}: gpu_hour must hold a price for each model, such as 'NVIDIA H200: 3.50'")
+    return {str(model): _price(path, str(model), entry) for model, entry in entries.items()}
+
+
+def _price(path: Path, model: str, entry: object) -> float:
+    if not isinstance(entry, str) or not _PRICE.fullmatch(entry):
+        raise UserError(f"{path}: the price of {model!r} must be a number without a sign, such as 3.50")
+    return float(entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Level(OneOf):
+    def __call__(self, text: str) -> str:
+        return OneOf.__call__(self, _BEFORE.get(text, text))
+
+
+def family_name(text: str) -> str:
+    """Parse the name of a metric, or a pattern. A dialect may have any name; podgpu's own are known."""
+    if not _NAME.fullmatch(text):
+        raise UserError(f"{text!r} is not the name of a metric; write it like podgpu_gpu_up or podgpu_mig_*")
+    if text.startswith(_OWN) and "*" not in text and text not in NAMES:
+        raise UserError(
+            f"there is no metric {text}; {did_you_mean(text, NAMES, 'podgpu metrics lists them')}"
+        )
+    return text
+
+
+def listener(text: str) -> Address:
+    address = Address.parse(text)
+    # Only loading all dialects tells their names, so an address without a dialect does not load them.
+    if address.dialect != NATIVE and address.dialect not in (known := [NATIVE, *dialect_names()]):
+        advice = did_you_mean(address.dialect, known, f"choose one of: {', '.join(known)}")
+        raise UserError(f"there is no dialect {address.dialect!r}; {advice}")
+    return address
