@@ -80,14 +80,14 @@ class SwitchNode:
                 return True
             return False
 
-    def wait_until_free(self, seconds: float = 10.0) -> bool:
+    def wait_until_free(self, seconds: float = 60.0) -> bool:
         return self._waited(seconds, is_bound=False)
 
-    def wait_until_bound(self, seconds: float = 10.0) -> bool:
+    def wait_until_bound(self, seconds: float = 60.0) -> bool:
         return self._waited(seconds, is_bound=True)
 
     def _waited(self, seconds: float, *, is_bound: bool) -> bool:
         deadline = time.monotonic() + seconds
         while self.is_bound() != is_bound and time.monotonic() < deadline:
-            time.sleep(0.001)
+            time.sleep(0.005)
         return self.is_bound() == is_bound

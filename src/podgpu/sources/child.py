@@ -1,19 +1,27 @@
-"""What a source's child process does at its start, whatever it reads."""
+"""What a source's child process does at its start, and the messages between it and the agent.
 
-import ctypes
+A message is a length, then MessagePack. Both processes import this, so it imports little.
+"""
+
 import os
 import signal
 from typing import BinaryIO
 
+import msgspec
+from msgspec import Struct
+
 INITIAL_PID_NAMESPACE = 0xEFFFFFFC
+LENGTH_BYTES = 4
 _PR_SET_PDEATHSIG = 1
 
 
-def settle() -> tuple[BinaryIO, BinaryIO]:
+def init_child() -> tuple[BinaryIO, BinaryIO]:
     """Tie this process to the agent. Return the streams that requests come from and answers go to.
 
     Requests are not buffered, so that `select` sees each of them.
     """
+    import ctypes  # the agent does not need it
+
     # The end of stdin would do, but not for a process that is stopped or busy.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # A terminal sends Ctrl-C to the whole process group, but only the agent decides when this process ends.
@@ -27,3 +35,24 @@ def settle() -> tuple[BinaryIO, BinaryIO]:
 def sees_node() -> bool:
     """Whether this process sees all processes of the node, by their PIDs there."""
     return os.stat("/proc/self/ns/pid").st_ino == INITIAL_PID_NAMESPACE  # noqa: PTH116 - pathlib takes half a MiB
+
+
+def frame(message: Struct) -> bytes:
+    body = msgspec.msgpack.encode(message)
+    return len(body).to_bytes(LENGTH_BYTES, "little") + body
+
+
+def next_request(stream: BinaryIO) -> bytes | None:
+    """Return the next message to the child process, or None if the agent is gone or wants it to stop."""
+    head = _exactly(stream, LENGTH_BYTES)
+    return _exactly(stream, int.from_bytes(head, "little")) if head else None
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytes | None:
+    found = b""
+    while len(found) < size:
+        piece = stream.read(size - len(found))
+        if not piece:
+            return None
+        found += piece
+    return found

@@ -16,7 +16,7 @@ def preload(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def node(preload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SwitchNode]:
     """A node with two cards. Processes that the test starts see its device nodes, and may take their time to start."""
-    monkeypatch.setattr(watcher, "PATIENCE", 30.0)
+    monkeypatch.setattr(watcher, "PATIENCE", 60.0)
     node = SwitchNode(tmp_path / "dev", preload)
     for name, value in node.environment.items():
         monkeypatch.setenv(name, value)

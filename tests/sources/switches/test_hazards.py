@@ -73,8 +73,8 @@ def test_the_fake_driver_notices_what_would_harm_a_real_one(
     assert f"HAZARD {hazard}" in node.calls()
 
 
-def test_a_thousand_readers_killed_on_the_way_leave_nothing_behind(node: SwitchNode) -> None:
-    done = run(node, KILL, "1000")
+def test_hundreds_of_readers_killed_on_the_way_leave_nothing_behind(node: SwitchNode) -> None:
+    done = run(node, KILL, "300")
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 100  # some are killed while they open the log, some while they read
+    assert int(done.stdout) > 10  # some are killed while they open the log, some while they read
     assert not node.is_bound()

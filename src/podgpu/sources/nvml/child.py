@@ -20,8 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.model import Device, Fault, Gpu, Report
-from podgpu.sources import pipe
-from podgpu.sources.child import settle
+from podgpu.sources.child import frame, init_child, next_request
 from podgpu.sources.nvml import ReadRequest, failure
 from podgpu.sources.nvml.handle import CallTracker
 from podgpu.sources.nvml.reader import GpuReader
@@ -287,17 +286,17 @@ def _silent(slot: GpuSlot) -> Device:
 
 
 def main() -> None:
-    requests, answers = settle()
+    requests, answers = init_child()
     decode = msgspec.msgpack.Decoder(ReadRequest).decode
     sampler = Sampler(sys.argv[1] if len(sys.argv) > 1 else None)
     while not sampler.is_finished:
         if not select.select([requests], [], [], sampler.seconds_to_sample)[0]:
             sampler.sample_busy()
             continue
-        message = pipe.next_request(requests)
+        message = next_request(requests)
         if message is None:
             break
-        answers.write(pipe.frame(sampler.report(decode(message))))
+        answers.write(frame(sampler.report(decode(message))))
         answers.flush()
     sampler.close()
     os._exit(0)  # a normal exit would wait for threads that are stuck in the driver

@@ -1,13 +1,12 @@
 """The messages between the agent and the child process."""
 
-import msgspec
 from msgspec import Struct
 
 from podgpu.model import SwitchLog
 
 
 class WatchRequest(Struct, frozen=True, tag="watch"):
-    """Watch exactly these cards: their UUIDs, each with the minor number of its node. Answer with an `Answer`."""
+    """Watch exactly these cards: their UUIDs, each with the minor number of its node. Answer with a WatchAnswer."""
 
     cards: dict[str, int]
 
@@ -30,8 +29,3 @@ class CardLogAnswer(Struct, frozen=True, kw_only=True):
 
 class WatchAnswer(Struct, frozen=True):
     cards: dict[str, CardLogAnswer] = {}
-
-
-Request = WatchRequest | CloseRequest
-decode_request = msgspec.msgpack.Decoder(Request).decode
-decode_answer = msgspec.msgpack.Decoder(WatchAnswer).decode

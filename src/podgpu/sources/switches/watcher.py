@@ -1,12 +1,6 @@
-"""The log as the agent sees it: a child process that may hang, crash or be refused, while everything else goes on.
+"""The log of context switches as the agent sees it: supervises the child process that reads it."""
 
-While a stuck child lives no second one is started: a card has one reader of ours, or none.
-"""
-
-import asyncio
 import math
-import time
-from asyncio.subprocess import Process
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -15,12 +9,11 @@ import msgspec
 
 from podgpu import log
 from podgpu.model import Fault, PartStatus, SwitchLog
-from podgpu.sources import parent
-from podgpu.sources.switches import NAME, messages
-from podgpu.supervise import brief
+from podgpu.sources.child_process import ChildProcess
+from podgpu.sources.switches import NAME
+from podgpu.sources.switches.messages import CloseRequest, WatchAnswer, WatchRequest
 
 PATIENCE = 1.0  # seconds to wait for an answer; one that comes later counts for the next cycle
-KILL_AFTER = 30.0
 LONGEST_PAUSE = 300.0  # seconds between two attempts to start a child that keeps dying
 NOT_ERRORS = frozenset({"hidden_record", "ended_record"})  # counted, but nothing is wrong
 
@@ -30,103 +23,71 @@ class SwitchWatcher:
 
     def __init__(self) -> None:
         self.errors: Counter[str] = Counter()
-        self._turn = asyncio.Lock()
-        self._process: Process | None = None
-        self._answer: asyncio.Task[messages.WatchAnswer] | None = None
-        self._asked_at = 0.0
-        self._lives = 0  # in vain, since the last answer
-        self._start_after = 0.0
-        self._released_until = 0.0
+        self._child = ChildProcess(
+            "podgpu.sources.switches.child", decode=msgspec.msgpack.Decoder(WatchAnswer).decode
+        )
         self._fault: Fault | None = None
 
     async def read(self, cards: Mapping[str, int]) -> dict[str, SwitchLog]:
         """Return the logs of these cards since the last time. Those of other cards are closed."""
-        if time.monotonic() < self._released_until:
+        child = self._child
+        if child.released_seconds:
             return {}
-        async with self._turn:
+        async with child.turn:
             if not cards:
-                await self._dismiss()
+                await child.stop()
                 self._fault = None
                 return {}
+            # A child that is stuck must not hold up every cycle.
+            patience = max(0.0, PATIENCE - child.silent_seconds) if child.is_stuck else PATIENCE
             try:
-                answer = await self._asked(cards)
+                answer = await child.ask(lambda: WatchRequest(dict(cards)), patience)
             except (OSError, EOFError, msgspec.MsgspecError) as error:
-                await self._mourn(error)
+                await self._record_exit(error)
                 return {}
-        return self._taken(answer) if answer else {}
+        if answer is None:
+            if child.is_stuck and not child.released_seconds:
+                self._fault = Fault(reason="reader_stuck", seconds=child.silent_seconds)
+                self.errors["reader_stuck"] += 1
+                child.kill_if_silent()
+            return {}
+        child.failed_starts = 0
+        return self._logs(answer)
 
     def shut(self, cards: Iterable[str]) -> None:
         """Close the logs of these cards. The child stays, with nothing open."""
-        if self._process and self._process.returncode is None:
-            with suppress(ConnectionError, RuntimeError):
-                parent.send(self._process, messages.CloseRequest(list(cards)))
+        with suppress(ConnectionError, RuntimeError):
+            self._child.send(CloseRequest(list(cards)))
 
     def status(self) -> PartStatus:
-        fault = self._fault
-        if time.monotonic() < self._released_until:
-            fault = Fault(reason="released")
+        fault = Fault(reason="released") if self._child.released_seconds else self._fault
         is_up = fault is None or fault.reason in ("hidden_processes", "released")
         return PartStatus(name=self.name, up=is_up, fault=fault)
 
     async def release(self, seconds: float) -> bool:
-        """Let go of the driver for a while. Return True once nothing is held."""
-        self._released_until = time.monotonic() + seconds
-        async with self._turn:
-            return await self._dismiss()
+        return await self._child.release(seconds)
 
     async def close(self) -> None:
         await self.release(math.inf)
 
     @property
     def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+        return self._child.pid
 
-    async def _asked(self, cards: Mapping[str, int]) -> messages.WatchAnswer | None:
-        if self._process is None:
-            if time.monotonic() < self._start_after:
-                return None
-            await self._start()
-        assert self._process  # noqa: S101 - started above
-        if self._answer is None:
-            parent.send(self._process, messages.WatchRequest(dict(cards)))
-            self._asked_at = time.monotonic()
-            self._answer = brief(_receive(self._process))
-        # One that is stuck must not hold up every cycle.
-        patience = max(0.0, self._asked_at + PATIENCE - time.monotonic())
-        done, _ = await asyncio.wait({self._answer}, timeout=patience)
-        if not done:
-            self._stuck()
-            return None
-        answer, self._answer = self._answer, None
-        found = answer.result()
-        self._lives = 0
-        return found
-
-    async def _start(self) -> None:
-        self._lives += 1
-        self._process = await parent.start("podgpu.sources.switches.child")
-
-    def _stuck(self) -> None:
-        silent = time.monotonic() - self._asked_at
-        self._fault = Fault(reason="reader_stuck", seconds=silent)
-        self.errors["reader_stuck"] += 1
-        if silent > KILL_AFTER and self._process:
-            parent.kill(self._process)
-
-    async def _mourn(self, error: Exception) -> None:
+    async def _record_exit(self, error: Exception) -> None:
         """The child died. The next one may start after a while, a longer one each time."""
         self.errors["reader_exited"] += 1
         self._fault = Fault(reason="reader_exited", detail=type(error).__name__)
         log.warning("the reader of context switches ended", how=repr(error))
-        await self._dismiss()
-        self._start_after = time.monotonic() + min(LONGEST_PAUSE, 2.0**self._lives)
+        await self._child.stop()
+        self._child.pause(min(LONGEST_PAUSE, 2.0**self._child.failed_starts))
 
-    def _taken(self, answer: messages.WatchAnswer) -> dict[str, SwitchLog]:
+    def _logs(self, answer: WatchAnswer) -> dict[str, SwitchLog]:
         counts: Counter[str] = Counter()
-        for one in answer.cards.values():
-            counts.update(one.counts)
+        for card in answer.cards.values():
+            counts.update(card.counts)
         self.errors.update({reason: count for reason, count in counts.items() if reason not in NOT_ERRORS})
-        refused = next((one for one in answer.cards.values() if one.reason), None)
+        refused = next((card for card in answer.cards.values() if card.reason), None)
         if refused:
             self._fault = Fault(reason=refused.reason, call=refused.call, detail=refused.detail)
         elif counts["hidden_record"]:
@@ -135,18 +96,4 @@ class SwitchWatcher:
             )
         else:
             self._fault = None
-        return {uuid: one.log for uuid, one in answer.cards.items() if one.log}
-
-    async def _dismiss(self) -> bool:
-        """Stop the child. One that stays holds the driver, and no other may start."""
-        if self._process and not await parent.stop(self._process):
-            return False
-        self._process = None
-        if self._answer:
-            self._answer.cancel()
-        self._answer = None
-        return True
-
-
-async def _receive(process: Process) -> messages.WatchAnswer:
-    return messages.decode_answer(await parent.answer(process))
+        return {uuid: card.log for uuid, card in answer.cards.items() if card.log}

@@ -1,0 +1,202 @@
+"""The child process of a source, as the agent sees it: it may hang, crash or be stopped, while everything else goes on.
+
+While a stuck child lives, no second one is started. A process stuck in the driver cannot be killed, and a second would
+get stuck too.
+"""
+
+import asyncio
+import os
+import sys
+import time
+from asyncio import FIRST_COMPLETED, Future, Task
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from podgpu.sources.child import LENGTH_BYTES, frame
+from podgpu.supervise import brief
+
+STOP_SECONDS = 1.0  # until the next degree of force
+EXIT_SECONDS = 1.0  # until a killed process that is still there counts as stuck in the driver
+KILL_AFTER = 30.0  # seconds without an answer
+LARGEST_ANSWER = 64 * 1024 * 1024  # bytes
+
+T = TypeVar("T")
+
+
+class ChildProcess(Generic[T]):
+    """Starts, asks and stops `python -m MODULE`. Hold `turn` to ask or stop it.
+
+    `failed_starts` counts the processes that were started since it was last set to 0. After a stop, `exit_code` is
+    that of the last process.
+    """
+
+    def __init__(self, module: str, *arguments: str, decode: Callable[[bytes], T]) -> None:
+        self.turn = asyncio.Lock()
+        self.failed_starts = 0
+        self.exit_code = 0
+        self._command = (module, *arguments)
+        self._decode = decode
+        self._process: Process | None = None
+        self._is_stopping = False  # it was stopped but is still there
+        self._answer: Task[T] | None = None
+        self._hurry: Future[None] | None = None  # once done, the answer is not awaited any longer
+        self._asked_at = 0.0
+        self._start_after = 0.0
+        self._released_until = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    @property
+    def has_exited(self) -> bool:
+        """Whether it ended by itself, and was not stopped yet."""
+        return bool(self._process and self._process.returncode is not None and not self._is_stopping)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it owes an answer, or was stopped but is still there."""
+        return self._is_stopping or self._answer is not None
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether a signal has stopped it. It holds no lock of the driver, so it can be replaced at once."""
+        try:
+            with open(f"/proc/{self.pid or 0}/stat", "rb") as file:  # noqa: PTH123 - pathlib takes memory
+                return file.read(512).rpartition(b")")[2].split()[0] in (b"T", b"t")
+        except (OSError, IndexError):
+            return False
+
+    @property
+    def silent_seconds(self) -> float:
+        return time.monotonic() - self._asked_at
+
+    @property
+    def released_seconds(self) -> float:
+        """For how much longer it may not be started because of a release."""
+        return max(0.0, self._released_until - time.monotonic())
+
+    @property
+    def may_start(self) -> bool:
+        return not self.released_seconds and time.monotonic() >= self._start_after
+
+    def pause(self, seconds: float) -> None:
+        """Start no other one for so long."""
+        self._start_after = time.monotonic() + seconds
+
+    async def ask(self, request: Callable[[], Struct], seconds: float) -> T | None:
+        """Start it if necessary and send a request, unless it still owes an answer. Return the answer.
+
+        None if there is no answer in time, it may not be started now, or it is released meanwhile. Raises OSError,
+        EOFError or MsgspecError if it is gone, or its answer makes no sense.
+        """
+        if self._is_stopping and self._process and self._process.returncode is not None:
+            self._forget()
+        if self._process is None and self.may_start:
+            await self._start()
+        if self._process is None or self._is_stopping or self.released_seconds:
+            return None
+        if self._answer is None:
+            self.send(request())
+            self._asked_at = time.monotonic()
+            self._answer = brief(self._receive(self._process))
+            # Retrieve the exception, even if the answer is not awaited any longer: asyncio would log it.
+            self._answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
+        self._hurry = asyncio.get_running_loop().create_future()
+        awaited: set[Future[Any]] = {self._answer, self._hurry}
+        await asyncio.wait(awaited, timeout=seconds, return_when=FIRST_COMPLETED)
+        if self._hurry.done() or not self._answer.done():
+            return None
+        answer, self._answer = self._answer, None
+        return answer.result()
+
+    def send(self, message: Struct) -> None:
+        if self._process and self._process.stdin and self._process.returncode is None:
+            self._process.stdin.write(frame(message))
+
+    def kill(self) -> None:
+        if self._process:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    def kill_if_silent(self) -> None:
+        if self.silent_seconds > KILL_AFTER:
+            self.kill()
+
+    async def stop(self) -> bool:
+        """Close its stdin, then use growing force. Return False if it is still there: it holds the driver."""
+        process = self._process
+        if process is None:
+            return True
+        self._is_stopping = not await _ended(process)
+        # Not cancelled earlier: a child that is still writing its answer would not see the end of its stdin.
+        self._forget_answer()
+        if not self._is_stopping:
+            self._forget()
+        return not self._is_stopping
+
+    async def release(self, seconds: float) -> bool:
+        """Stop it, and start no other one for a while. Return True once nothing of the driver is held.
+
+        Its exit closes every descriptor; `nvmlShutdown` would leave some open.
+        """
+        self._released_until = time.monotonic() + seconds
+        if self._hurry and not self._hurry.done():
+            self._hurry.set_result(None)
+        async with self.turn:
+            return await self.stop()
+
+    async def _start(self) -> None:
+        self.failed_starts += 1
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # do not import modules from the agent's working directory
+            "-m",
+            *self._command,
+            stdin=PIPE,
+            stdout=PIPE,
+            env={**os.environ, "MALLOC_ARENA_MAX": "2"},
+        )
+
+    async def _receive(self, process: Process) -> T:
+        assert process.stdout  # noqa: S101 - started with pipes
+        size = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "little")
+        if size > LARGEST_ANSWER:
+            msg = f"a message of {size} bytes"
+            raise EOFError(msg)
+        return self._decode(await process.stdout.readexactly(size))
+
+    def _forget(self) -> None:
+        if self._process:
+            self.exit_code = self._process.returncode or 0
+        self._process, self._is_stopping = None, False
+        self._forget_answer()
+
+    def _forget_answer(self) -> None:
+        if self._answer:
+            self._answer.cancel()
+        self._answer = None
+
+
+async def _ended(process: Process) -> bool:
+    assert process.stdin  # noqa: S101 - started with pipes
+    with suppress(ConnectionError, RuntimeError):
+        process.stdin.close()
+    for force, seconds in (
+        (process.terminate, STOP_SECONDS),
+        (process.kill, STOP_SECONDS),
+        (None, EXIT_SECONDS),
+    ):
+        try:
+            await asyncio.wait_for(process.wait(), seconds)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                if force:
+                    force()
+        else:
+            return True
+    return False
