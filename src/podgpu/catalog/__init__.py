@@ -8,65 +8,38 @@ from msgspec.structs import replace
 from podgpu.catalog import agent, cluster, container, gpu, health, link, power, profiling
 from podgpu.catalog.row import Metric, Scope
 
-TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
-    ("The agent", agent.ROWS),
-    ("Presence", gpu.PRESENCE),
-    ("Use", gpu.USE),
-    ("Memory", gpu.MEMORY_ROWS),
-    ("Clocks", gpu.CLOCKS),
-    ("Power and energy", power.POWER + power.LIMITS),
-    ("Temperature", power.HEAT),
-    ("Errors", health.ERRORS),
-    ("Memory errors", health.MEMORY_ERRORS),
-    ("Throttling", health.THROTTLING),
-    ("PCIe", link.PCIE),
-    ("NVLink", link.NVLINK),
-    ("Profiling", profiling.ROWS),
-    ("Containers", container.CONTAINERS),
-    ("Booked to no container", container.UNATTRIBUTED),
-    ("Booked to containers that have ended", container.ENDED),
-    ("The books of a GPU", container.BALANCES),
-    ("Context switches", container.SWITCHES),
-    ("Pods", container.PODS),
-    ("Processes", container.PROCESSES),
-    ("The cluster: itself", cluster.ITSELF),
-    ("The cluster: what there is and who was given it", cluster.CAPACITY),
-    ("The cluster: use", cluster.USE),
-    ("The cluster: who waits", cluster.WAITING),
+# Titles, the groups that a client of a page can choose, and their rows.
+_TOPICS: tuple[tuple[str, str, tuple[Metric, ...]], ...] = (
+    ("The agent", "agent", agent.ROWS),
+    ("Presence", "presence", gpu.PRESENCE),
+    ("Use", "use", gpu.USE),
+    ("Memory", "memory", gpu.MEMORY_ROWS),
+    ("Clocks", "clocks", gpu.CLOCKS),
+    ("Power and energy", "power", power.POWER + power.LIMITS),
+    ("Temperature", "temperature", power.HEAT),
+    ("Errors", "errors", health.ERRORS),
+    ("Memory errors", "memory-errors", health.MEMORY_ERRORS),
+    ("Throttling", "throttling", health.THROTTLING),
+    ("PCIe", "pcie", link.PCIE),
+    ("NVLink", "nvlink", link.NVLINK),
+    ("Profiling", "profiling", profiling.ROWS),
+    ("Containers", "containers", container.CONTAINERS),
+    ("Booked to no container", "unattributed", container.UNATTRIBUTED),
+    ("Booked to containers that have ended", "ended", container.ENDED),
+    ("The books of a GPU", "books", container.BALANCES),
+    ("Context switches", "context-switches", container.SWITCHES),
+    ("Pods", "pods", container.PODS),
+    ("Processes", "processes", container.PROCESSES),
+    ("The cluster: itself", "cluster", cluster.ITSELF),
+    ("The cluster: what there is and who was given it", "capacity", cluster.CAPACITY),
+    ("The cluster: use", "use", cluster.USE),
+    ("The cluster: who waits", "waiting", cluster.WAITING),
 )
 
+TOPICS: tuple[tuple[str, tuple[Metric, ...]], ...] = tuple((title, rows) for title, _, rows in _TOPICS)
 CATALOG: tuple[Metric, ...] = tuple(row for _, rows in TOPICS for row in rows)
-
-
-# The groups that a client of a page can choose.
-_GROUPS: dict[str, str] = {
-    "The agent": "agent",
-    "Presence": "presence",
-    "Use": "use",
-    "Memory": "memory",
-    "Clocks": "clocks",
-    "Power and energy": "power",
-    "Temperature": "temperature",
-    "Errors": "errors",
-    "Memory errors": "memory-errors",
-    "Throttling": "throttling",
-    "PCIe": "pcie",
-    "NVLink": "nvlink",
-    "Profiling": "profiling",
-    "Containers": "containers",
-    "Booked to no container": "unattributed",
-    "Booked to containers that have ended": "ended",
-    "The books of a GPU": "books",
-    "Context switches": "context-switches",
-    "Pods": "pods",
-    "Processes": "processes",
-    "The cluster: itself": "cluster",
-    "The cluster: what there is and who was given it": "capacity",
-    "The cluster: use": "use",
-    "The cluster: who waits": "waiting",
-}
-GROUPS: tuple[str, ...] = tuple(dict.fromkeys(_GROUPS[title] for title, _ in TOPICS))
-_GROUP_OF = {row.family: _GROUPS[title] for title, rows in TOPICS for row in rows}
+GROUPS: tuple[str, ...] = tuple(dict.fromkeys(group for _, group, _ in _TOPICS))
+_GROUP_OF = {row.family: group for _, group, rows in _TOPICS for row in rows}
 
 
 def group_of(row: Metric) -> str:

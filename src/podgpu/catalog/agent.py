@@ -1,104 +1,54 @@
 """The agent about itself: what works, what does not and why, how old the numbers are."""
 
-from podgpu.catalog.row import Kind, Metric, Scope, Worth
+from podgpu.catalog.row import Metric, counter, gauge, info
 
 ROWS: tuple[Metric, ...] = (
-    Metric(
-        name="build_info",
-        kind=Kind.INFO,
-        help="Versions of podgpu, the driver and NVML. demo is true when the numbers are made up.",
-        scope=Scope.AGENT,
+    info(
+        "podgpu_build_info",
+        "Versions of podgpu, the driver and NVML. demo is true when the numbers are made up.",
         own_labels=("version", "driver_version", "nvml_version", "demo"),
-        worth=Worth.VITAL,
     ),
-    Metric(
-        name="up",
-        kind=Kind.GAUGE,
-        help="1 when every source works and every GPU answers, else 0.",
-        scope=Scope.AGENT,
-        worth=Worth.VITAL,
+    gauge("podgpu_up", "1 when every source works and every GPU answers, else 0."),
+    gauge(
+        "podgpu_snapshot_timestamp_seconds",
+        "When the numbers on this page were taken, in seconds since 1970.",
     ),
-    Metric(
-        name="snapshot_timestamp_seconds",
-        kind=Kind.GAUGE,
-        help="When the numbers on this page were taken, in seconds since 1970.",
-        scope=Scope.AGENT,
-        worth=Worth.VITAL,
+    gauge("podgpu_interval_seconds", "Time between two readings of the GPUs, as configured."),
+    gauge(
+        "podgpu_idle_after_seconds",
+        "A holder that has not used its GPU for so long counts as idle, as configured by --idle.after.",
     ),
-    Metric(
-        name="interval_seconds",
-        kind=Kind.GAUGE,
-        help="Time between two readings of the GPUs, as configured.",
-        scope=Scope.AGENT,
-        worth=Worth.VITAL,
+    gauge(
+        "podgpu_watched_since_timestamp_seconds",
+        "When this agent began to watch, in seconds since 1970. Use before that is not known to it.",
     ),
-    Metric(
-        name="idle_after_seconds",
-        kind=Kind.GAUGE,
-        help="A holder that has not used its GPU for so long counts as idle, as configured by --idle.after.",
-        scope=Scope.AGENT,
-        worth=Worth.VITAL,
+    gauge(
+        "podgpu_source_up", "1 when the last reading of this source worked, else 0.", own_labels=("source",)
     ),
-    Metric(
-        name="watched_since_timestamp_seconds",
-        kind=Kind.GAUGE,
-        help="When this agent began to watch, in seconds since 1970. Use before that is not known to it.",
-        scope=Scope.AGENT,
-        worth=Worth.VITAL,
-    ),
-    Metric(
-        name="source_up",
-        kind=Kind.GAUGE,
-        help="1 when the last reading of this source worked, else 0.",
-        scope=Scope.AGENT,
-        own_labels=("source",),
-        worth=Worth.VITAL,
-    ),
-    Metric(
-        name="source_problem",
-        kind=Kind.GAUGE,
-        help="Why a source does not work. Present, and 1, only while it does not.",
-        scope=Scope.AGENT,
+    gauge(
+        "podgpu_source_problem",
+        "Why a source does not work. Present, and 1, only while it does not.",
         own_labels=("source", "reason"),
-        worth=Worth.VITAL,
     ),
-    Metric(
-        name="source_age_seconds",
-        kind=Kind.GAUGE,
-        help="Time since this source last worked. Absent until it worked once.",
-        scope=Scope.AGENT,
+    gauge(
+        "podgpu_source_age_seconds",
+        "Time since this source last worked. Absent until it worked once.",
         own_labels=("source",),
-        worth=Worth.VITAL,
     ),
-    Metric(
-        name="source_duration_seconds",
-        kind=Kind.GAUGE,
-        help="How long the last reading of this source took.",
-        scope=Scope.AGENT,
+    gauge(
+        "podgpu_source_duration_seconds",
+        "How long the last reading of this source took.",
         own_labels=("source",),
-        worth=Worth.VITAL,
     ),
-    Metric(
-        name="errors_total",
-        kind=Kind.COUNTER,
-        help="Errors met while reading a source. One error may cost a single value or a whole reading.",
-        scope=Scope.AGENT,
+    counter(
+        "podgpu_errors_total",
+        "Errors met while reading a source. One error may cost a single value or a whole reading.",
         own_labels=("source", "reason"),
-        worth=Worth.VITAL,
     ),
-    Metric(
-        name="series",
-        kind=Kind.GAUGE,
-        help="Number of series there are to show, before the series limit drops any.",
-        scope=Scope.AGENT,
-        worth=Worth.VITAL,
-    ),
-    Metric(
-        name="series_dropped_total",
-        kind=Kind.COUNTER,
-        help="Series left out because a page would have outgrown the series limit, by family.",
-        scope=Scope.AGENT,
+    gauge("podgpu_series", "Number of series there are to show, before the series limit drops any."),
+    counter(
+        "podgpu_series_dropped_total",
+        "Series left out because a page would have outgrown the series limit, by family.",
         own_labels=("family",),
-        worth=Worth.VITAL,
     ),
 )

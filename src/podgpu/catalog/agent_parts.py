@@ -21,60 +21,24 @@ class AgentPart:
     errors: tuple[str, ...] = ()
 
 
-_KUBELET = (
-    "deadline",
-    "garbage",
-    "no_socket",
-    "not_synced",
-    "permission",
-    "rate_limited",
-    "too_large",
-    "too_many",
-    "unavailable",
-    "unimplemented",
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_KUBELET = _names(
+    "deadline garbage no_socket not_synced permission rate_limited too_large too_many unavailable "
+    "unimplemented"
 )
-_API_SERVER = (
-    "forbidden",
-    "garbage",
-    "gone",
-    "stalled",
-    "throttled",
-    "tls",
-    "too_large",
-    "unauthorized",
-    "unreachable",
-)
+_API_SERVER = _names("forbidden garbage gone stalled throttled tls too_large unauthorized unreachable")
 
 NVML = AgentPart(
     name="nvml",
     purpose="Reads the GPUs through the driver's library.",
-    errors=(
-        "corrupted_inforom",
-        "driver_mismatch",
-        "driver_not_loaded",
-        "gone",
-        "gpm_metrics",
-        "gpm_sample",
-        "gpu_not_found",
-        "hung",
-        "implausible_value",
-        "irq_issue",
-        "library_not_found",
-        "listing_hung",
-        "lost",
-        "no_data",
-        "no_permission",
-        "not_ready",
-        "not_text",
-        "process_list_layout",
-        "refused",
-        "reset_required",
-        "sampler_error",
-        "sampler_exited",
-        "sampler_stuck",
-        "source_error",
-        "timeout",
-        "unknown_error",
+    errors=_names(
+        "corrupted_inforom driver_mismatch driver_not_loaded gone gpm_metrics gpm_sample gpu_not_found hung "
+        "implausible_value irq_issue library_not_found listing_hung lost no_data no_permission not_ready "
+        "not_text process_list_layout refused reset_required sampler_error sampler_exited sampler_stuck "
+        "source_error timeout unknown_error"
     ),
 )
 DCGM = AgentPart(
@@ -90,20 +54,9 @@ DCGM = AgentPart(
         "page_too_large": "The page is larger than --dcgm.max-bytes. Raise it, or let dcgm-exporter export less.",
         "page_unreachable": "No connection to dcgm-exporter. Check the address and network policies.",
     },
-    errors=(
-        "contradiction",
-        "gone",
-        "implausible_value",
-        "malformed_sample",
-        "no_exporter",
-        "no_gpu",
-        "page_garbage",
-        "page_late",
-        "page_refused",
-        "page_too_large",
-        "page_unreachable",
-        "too_many_cards",
-        "too_many_sample",
+    errors=_names(
+        "contradiction gone implausible_value malformed_sample no_exporter no_gpu page_garbage page_late "
+        "page_refused page_too_large page_unreachable too_many_cards too_many_sample"
     ),
 )
 SIMULATOR = AgentPart(name="simulator", purpose="Makes up the GPUs of the demo.")
@@ -181,17 +134,9 @@ SWITCHES = AgentPart(
         "refused": "The driver does not give the log here. Looks go on. docs/switches.md lists where there is none.",
         "unknown_branch": "The log of this driver branch is not known to podgpu and left alone. Looks go on.",
     },
-    errors=(
-        "bad_stamp",
-        "clock_step",
-        "late_record",
-        "lost_records",
-        "mig_record",
-        "other_record",
-        "overflow",
-        "reader_exited",
-        "reader_stuck",
-        "unpaired",
+    errors=_names(
+        "bad_stamp clock_step late_record lost_records mig_record other_record overflow reader_exited "
+        "reader_stuck unpaired"
     ),
 )
 OTLP = AgentPart(
@@ -209,35 +154,19 @@ OTLP = AgentPart(
         "unauthorized": "The collector does not accept the credentials. Check OTEL_EXPORTER_OTLP_HEADERS.",
         "unreachable": "The collector cannot be reached. Check OTEL_EXPORTER_OTLP_ENDPOINT and network policies.",
     },
-    errors=(
-        "deadline",
-        "garbage",
-        "refused",
-        "rejected",
-        "throttled",
-        "tls",
-        "too_large",
-        "unauthorized",
-        "unreachable",
-    ),
+    errors=_names("deadline garbage refused rejected throttled tls too_large unauthorized unreachable"),
 )
 
-PARTS: dict[str, AgentPart] = {
-    part.name: part
-    for part in (
-        NVML,
-        DCGM,
-        SIMULATOR,
-        PODRESOURCES,
-        PODS_API,
-        APISERVER,
-        LOG_DIRS,
-        RESOURCE_CLAIMS,
-        PROCFS,
-        WORKLOADS,
-        SHARING,
-        ATTRIBUTION,
-        SWITCHES,
-        OTLP,
-    )
-}
+_ALL = (
+    NVML,
+    DCGM,
+    SIMULATOR,
+    PODRESOURCES,
+    PODS_API,
+    APISERVER,
+    LOG_DIRS,
+    RESOURCE_CLAIMS,
+    PROCFS,
+    WORKLOADS,
+)
+PARTS = {part.name: part for part in (*_ALL, SHARING, ATTRIBUTION, SWITCHES, OTLP)}

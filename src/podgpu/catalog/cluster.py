@@ -1,144 +1,132 @@
 """The whole cluster, as `podgpu cluster` serves it: what there is, what was given, what is used, and who waits."""
 
-from podgpu.catalog.row import Kind, Metric, Scope, Stability, Worth
+from podgpu.catalog.row import VITAL, Metric, Scope, counter, gauge, info
 
 _CARDS = ("model",)
 _HELD = (*_CARDS, "namespace", "resource")
 _USED = (*_CARDS, "namespace")
 
 
-def _row(
-    name: str,
-    labels: tuple[str, ...],
-    text: str,
-    *,
-    scope: Scope = Scope.CLUSTER_NODE,
-    kind: Kind = Kind.GAUGE,
-    worth: Worth = Worth.CORE,
-) -> Metric:
-    return Metric(
-        name=name,
-        kind=kind,
-        help=text,
-        scope=scope,
-        own_labels=labels,
-        worth=worth,
-        stability=Stability.EXPERIMENTAL,
-    )
-
-
 ITSELF: tuple[Metric, ...] = (
-    _row(
-        "build_info",
-        ("cluster", "version", "demo"),
+    info(
+        "podgpu_cluster_build_info",
         "Name of the cluster and version of podgpu. demo is true when any node's numbers are made up.",
-        kind=Kind.INFO,
-        worth=Worth.VITAL,
+        own_labels=("cluster", "version", "demo"),
         scope=Scope.CLUSTER,
+        worth=VITAL,
     ),
-    _row(
-        "nodes",
-        ("state",),
+    gauge(
+        "podgpu_cluster_nodes",
         "Nodes by state: fresh, stale, allocation (nobody reads their GPUs) or failed.",
-        worth=Worth.VITAL,
+        own_labels=("state",),
         scope=Scope.CLUSTER,
+        worth=VITAL,
     ),
-    _row(
-        "source_up",
-        ("source",),
+    gauge(
+        "podgpu_cluster_source_up",
         "1 when this part of the reader of the cluster works, else 0.",
-        worth=Worth.VITAL,
+        own_labels=("source",),
         scope=Scope.CLUSTER,
+        worth=VITAL,
     ),
-    _row(
-        "errors_total",
-        ("source", "reason"),
+    counter(
+        "podgpu_cluster_errors_total",
         "How often a part of the reader of the cluster failed and was started again.",
-        kind=Kind.COUNTER,
-        worth=Worth.VITAL,
+        own_labels=("source", "reason"),
         scope=Scope.CLUSTER,
+        worth=VITAL,
     ),
-    _row(
-        "node_info",
-        ("state", "origin", "reason"),
+    info(
+        "podgpu_cluster_node_info",
         "How a node stands, who reported it (agent, dcgm, store or api), and why it is not fresh.",
-        kind=Kind.INFO,
-        worth=Worth.VITAL,
+        own_labels=("state", "origin", "reason"),
+        worth=VITAL,
     ),
-    _row(
-        "snapshot_timestamp_seconds",
-        (),
+    gauge(
+        "podgpu_cluster_snapshot_timestamp_seconds",
         "When the numbers of the node were taken, in seconds since 1970.",
-        worth=Worth.VITAL,
+        worth=VITAL,
     ),
 )
 CAPACITY: tuple[Metric, ...] = (
-    _row("gpus", _CARDS, "Cards of the node, broken ones too."),
-    _row(
-        "faulty_gpus",
-        _CARDS,
+    gauge("podgpu_cluster_gpus", "Cards of the node, broken ones too.", own_labels=_CARDS),
+    gauge(
+        "podgpu_cluster_faulty_gpus",
         "Cards that cannot be read. They count as neither free nor fragmented.",
+        own_labels=_CARDS,
     ),
-    _row(
-        "allocatable",
-        ("resource",),
+    gauge(
+        "podgpu_cluster_allocatable",
         "What the node offers of a resource of GPUs, in the resource's own units, according to Kubernetes.",
+        own_labels=("resource",),
     ),
-    _row(
-        "allocated_gpus",
-        _HELD,
-        "Shares of cards that containers were given, in cards, by the resource they were given by. Absent where the "
-        "size of a share is not known.",
+    gauge(
+        "podgpu_cluster_allocated_gpus",
+        "Shares of cards that containers were given, in cards, by the resource they were given by. Absent where "
+        "the size of a share is not known.",
+        own_labels=_HELD,
     ),
-    _row(
-        "free_gpus",
-        _CARDS,
+    gauge(
+        "podgpu_cluster_free_gpus",
         "Shares of cards that nobody was given, in cards. Absent if the share of anybody there is not known.",
+        own_labels=_CARDS,
     ),
-    _row(
-        "fragmented_gpus",
-        _CARDS,
-        "The part of free_gpus on cards that somebody else has a share of: no use to a pod that wants a whole card.",
+    gauge(
+        "podgpu_cluster_fragmented_gpus",
+        "The part of free_gpus on cards that somebody else has a share of: no use to a pod that wants a whole "
+        "card.",
+        own_labels=_CARDS,
     ),
-    _row("memory_total_bytes", _CARDS, "Device memory of the cards."),
+    gauge("podgpu_cluster_memory_total_bytes", "Device memory of the cards.", own_labels=_CARDS),
 )
 USE: tuple[Metric, ...] = (
-    _row(
-        "busy_gpus",
-        _CARDS,
-        "Busy part of the cards' time since the previous reading, in cards. Absent if any card does not report it.",
+    gauge(
+        "podgpu_cluster_busy_gpus",
+        "Busy part of the cards' time since the previous reading, in cards. Absent if any card does not report "
+        "it.",
+        own_labels=_CARDS,
     ),
-    _row(
-        "used_gpus",
-        _USED,
-        "Busy part of the cards' time that is booked to containers of the namespace, in cards. Empty namespace: what "
-        "belongs to no pod.",
+    gauge(
+        "podgpu_cluster_used_gpus",
+        "Busy part of the cards' time that is booked to containers of the namespace, in cards. Empty namespace: "
+        "what belongs to no pod.",
+        own_labels=_USED,
     ),
-    _row(
-        "idle_gpus",
-        _HELD,
-        "The part of allocated_gpus whose containers have not used their card for the time of --idle.after: held, but "
-        "not used.",
+    gauge(
+        "podgpu_cluster_idle_gpus",
+        "The part of allocated_gpus whose containers have not used their card for the time of --idle.after: "
+        "held, but not used.",
+        own_labels=_HELD,
     ),
-    _row("memory_used_bytes", _CARDS, "Device memory in use. Absent if any card does not report it."),
-    _row(
-        "used_memory_bytes",
-        _USED,
-        "Device memory that is booked to containers of the namespace. Empty namespace: what belongs to no pod.",
+    gauge(
+        "podgpu_cluster_memory_used_bytes",
+        "Device memory in use. Absent if any card does not report it.",
+        own_labels=_CARDS,
     ),
-    _row("power_watts", _CARDS, "Power that the cards draw. Absent if any card does not report it."),
+    gauge(
+        "podgpu_cluster_used_memory_bytes",
+        "Device memory that is booked to containers of the namespace. Empty namespace: what belongs to no "
+        "pod.",
+        own_labels=_USED,
+    ),
+    gauge(
+        "podgpu_cluster_power_watts",
+        "Power that the cards draw. Absent if any card does not report it.",
+        own_labels=_CARDS,
+    ),
 )
 WAITING: tuple[Metric, ...] = (
-    _row(
-        "pending_pods",
-        ("namespace", "resource"),
-        "Pods that ask for the resource and are on no node yet. A pod counts once for each resource that it asks for.",
+    gauge(
+        "podgpu_cluster_pending_pods",
+        "Pods that ask for the resource and are on no node yet. A pod counts once for each resource that it asks "
+        "for.",
+        own_labels=("namespace", "resource"),
         scope=Scope.CLUSTER,
     ),
-    _row(
-        "pending_requests",
-        ("namespace", "resource"),
+    gauge(
+        "podgpu_cluster_pending_requests",
         "What these pods ask for together, in the resource's own units.",
+        own_labels=("namespace", "resource"),
         scope=Scope.CLUSTER,
     ),
 )

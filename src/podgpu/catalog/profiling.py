@@ -4,7 +4,7 @@ The driver answers 0 without an error for ids that do not exist, so rows may onl
 20-21, 30-37, 40-47, 50-51 and 60-61. The ids of single links, 62-97, are left out: they would be 36 series per card.
 """
 
-from podgpu.catalog.row import Alias, Gpm, Kind, Metric, Stability, Worth
+from podgpu.catalog.row import CORE, DETAIL, EXPERIMENTAL, Alias, Gpm, Kind, Metric, gauge
 from podgpu.catalog.units import (
     BYTES_PER_SECOND,
     KILOBYTES_PER_SECOND,
@@ -14,9 +14,9 @@ from podgpu.catalog.units import (
     RATIO,
 )
 
-_PIPE = "Share of cycles since the previous reading in which a pipe of the multiprocessors was active."
-_ENGINE = "Share of time since the previous reading in which a media engine was busy."
-
+_GRAPHICS = "Ratio of time the graphics engine is active"
+_SM = "The ratio of cycles an SM has at least 1 warp assigned"
+_WARPS = "The ratio of number of warps resident on an SM"
 _TENSOR = "Ratio of cycles the tensor (HMMA) pipe is active"
 _DRAM = "Ratio of cycles the device memory interface is active sending or receiving data"
 _NVLINK = "Total number of NVLink bandwidth counters for all lanes"
@@ -24,119 +24,115 @@ _PCIE = (
     "The rate of data {} over the PCIe bus - including both protocol headers and data payloads"
     " - in bytes per second."
 )
-_PCIE_1X = "Total number of bytes {} (in KB) via NVML."
 
 
-def _pipe(pipe: str, gpm: int, dcgm: str = "", dcgm49: str = "", words: str = "") -> Metric:
-    help_text = f"Ratio of cycles the {words} active."
-    return Metric(
-        name="pipe_active_ratio",
-        kind=Kind.GAUGE,
-        stability=Stability.EXPERIMENTAL,
-        help=_PIPE,
-        labels=(("pipe", pipe),),
-        read=Gpm(gpm, PROFILED_PERCENT),
-        worth=Worth.DETAIL,
+def _pipe(pipe: str, gpm: int, dcgm: str = "", words: str = "") -> Metric:
+    return gauge(
+        "podgpu_gpu_pipe_active_ratio",
+        "Share of cycles since the previous reading in which a pipe of the multiprocessors was active.",
+        Gpm(gpm, PROFILED_PERCENT),
+        labels={"pipe": pipe},
+        worth=DETAIL,
+        stability=EXPERIMENTAL,
         mig=True,
-        dcgm=Alias(f"DCGM_FI_PROF_PIPE_{dcgm}_ACTIVE", RATIO, help_text) if dcgm else None,
-        dcgm49=Alias(f"DCGM_FI_PROF_{dcgm49}_UTIL_RATIO", RATIO, help_text) if dcgm49 else None,
+        dcgm=dcgm,
+        dcgm_help=f"Ratio of cycles the {words} active.",
+        dcgm_unit=RATIO,
     )
 
 
 def _engine(engine: str, number: int, first_gpm: int) -> Metric:
     upper = engine.upper()
-    help_text = f"Ratio of time the {upper} {number} engine is active."
-    return Metric(
-        name="engine_active_ratio",
-        kind=Kind.GAUGE,
-        stability=Stability.EXPERIMENTAL,
-        help=_ENGINE,
-        labels=(("engine", f"{engine}{number}"),),
-        read=Gpm(first_gpm + number, PROFILED_PERCENT, doubtful=True),
-        worth=Worth.DETAIL,
+    return gauge(
+        "podgpu_gpu_engine_active_ratio",
+        "Share of time since the previous reading in which a media engine was busy.",
+        Gpm(first_gpm + number, PROFILED_PERCENT, doubtful=True),
+        labels={"engine": f"{engine}{number}"},
+        worth=DETAIL,
+        stability=EXPERIMENTAL,
         mig=True,
-        dcgm=Alias(f"DCGM_FI_PROF_{upper}{number}_ACTIVE", RATIO, help_text),
-        dcgm49=Alias(f"DCGM_FI_PROF_{upper}_UTIL_{number}_RATIO", RATIO, help_text),
+        dcgm=f"DCGM_FI_PROF_{upper}{number}_ACTIVE DCGM_FI_PROF_{upper}_UTIL_{number}_RATIO",
+        dcgm_help=f"Ratio of time the {upper} {number} engine is active.",
+        dcgm_unit=RATIO,
     )
 
 
-# The HELP of some versions says "(in %)", but the values always run from 0 to 1.
+def _in_percent(name: str, words: str) -> Alias:
+    """Name a row as 1.x does: the HELP of some versions says percent, but the values always run from 0 to 1."""
+    return Alias(name, RATIO, f"{words} (in %).")
+
+
 ACTIVITY: tuple[Metric, ...] = (
-    Metric(
-        name="graphics_engine_active_ratio",
-        kind=Kind.GAUGE,
-        help="Share of time since the previous reading in which compute or graphics work ran. Busy time is booked by "
+    gauge(
+        "podgpu_gpu_graphics_engine_active_ratio",
+        "Share of time since the previous reading in which compute or graphics work ran. Busy time is booked by "
         "it.",
-        read=Gpm(1, PROFILED_PERCENT),
-        worth=Worth.CORE,
+        Gpm(1, PROFILED_PERCENT),
+        worth=CORE,
         mig=True,
-        dcgm=Alias("DCGM_FI_PROF_GR_ENGINE_ACTIVE", RATIO, "Ratio of time the graphics engine is active."),
-        dcgm49=Alias(
-            "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO", RATIO, "Ratio of time the graphics engine is active."
-        ),
-        dcgm1x=Alias(
-            "dcgm_fi_prof_gr_engine_active", RATIO, "Ratio of time the graphics engine is active (in %)."
-        ),
+        dcgm="DCGM_FI_PROF_GR_ENGINE_ACTIVE DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO",
+        dcgm_help=f"{_GRAPHICS}.",
+        dcgm_unit=RATIO,
+        dcgm1x=_in_percent("dcgm_fi_prof_gr_engine_active", _GRAPHICS),
     ),
-    Metric(
-        name="sm_active_ratio",
-        kind=Kind.GAUGE,
-        help="Share of cycles since the previous reading in which a multiprocessor had at least one warp, averaged "
-        "over all of them. The utilisation of a MIG instance.",
-        read=Gpm(2, PROFILED_PERCENT),
-        worth=Worth.CORE,
+    gauge(
+        "podgpu_gpu_sm_active_ratio",
+        "Share of cycles since the previous reading in which a multiprocessor had at least one warp, averaged over all "
+        "of them. The utilisation of a MIG instance.",
+        Gpm(2, PROFILED_PERCENT),
+        worth=CORE,
         mig=True,
-        dcgm=Alias(
-            "DCGM_FI_PROF_SM_ACTIVE", RATIO, "The ratio of cycles an SM has at least 1 warp assigned."
-        ),
-        dcgm49=Alias(
-            "DCGM_FI_PROF_SM_UTIL_RATIO", RATIO, "The ratio of cycles an SM has at least 1 warp assigned."
-        ),
-        dcgm1x=Alias(
-            "dcgm_fi_prof_sm_active", RATIO, "The ratio of cycles an SM has at least 1 warp assigned (in %)."
-        ),
+        dcgm="DCGM_FI_PROF_SM_ACTIVE DCGM_FI_PROF_SM_UTIL_RATIO",
+        dcgm_help=f"{_SM}.",
+        dcgm_unit=RATIO,
+        dcgm1x=_in_percent("dcgm_fi_prof_sm_active", _SM),
     ),
-    Metric(
-        name="sm_occupancy_ratio",
-        kind=Kind.GAUGE,
-        help="Warps resident on the multiprocessors since the previous reading, as a share of the most they can hold.",
-        read=Gpm(3, PROFILED_PERCENT),
+    gauge(
+        "podgpu_gpu_sm_occupancy_ratio",
+        "Warps resident on the multiprocessors since the previous reading, as a share of the most they can "
+        "hold.",
+        Gpm(3, PROFILED_PERCENT),
         mig=True,
-        dcgm=Alias("DCGM_FI_PROF_SM_OCCUPANCY", RATIO, "The ratio of number of warps resident on an SM."),
-        dcgm49=Alias(
-            "DCGM_FI_PROF_SM_OCCUPANCY_RATIO", RATIO, "The ratio of number of warps resident on an SM."
-        ),
-        dcgm1x=Alias(
-            "dcgm_fi_prof_sm_occupancy", RATIO, "The ratio of number of warps resident on an SM (in %)."
-        ),
+        dcgm="DCGM_FI_PROF_SM_OCCUPANCY DCGM_FI_PROF_SM_OCCUPANCY_RATIO",
+        dcgm_help=f"{_WARPS}.",
+        dcgm_unit=RATIO,
+        dcgm1x=_in_percent("dcgm_fi_prof_sm_occupancy", _WARPS),
     ),
-    Metric(
-        name="tensor_active_ratio",
-        kind=Kind.GAUGE,
-        help="Share of cycles since the previous reading in which any tensor core pipe was active.",
-        read=Gpm(5, PROFILED_PERCENT),
+    gauge(
+        "podgpu_gpu_tensor_active_ratio",
+        "Share of cycles since the previous reading in which any tensor core pipe was active.",
+        Gpm(5, PROFILED_PERCENT),
         mig=True,
-        dcgm=Alias("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", RATIO, f"{_TENSOR}."),
+        dcgm="DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+        dcgm_help=f"{_TENSOR}.",
+        dcgm_unit=RATIO,
         dcgm49=Alias("DCGM_FI_PROF_TENSOR_UTIL_RATIO", RATIO, "Ratio of cycles any tensor pipe is active."),
-        dcgm1x=Alias("dcgm_fi_prof_pipe_tensor_active", RATIO, f"{_TENSOR} (in %)."),
+        dcgm1x=_in_percent("dcgm_fi_prof_pipe_tensor_active", _TENSOR),
     ),
-    Metric(
-        name="dram_active_ratio",
-        kind=Kind.GAUGE,
-        help="Bandwidth of the device memory in use since the previous reading, as a share of the highest possible.",
-        read=Gpm(10, PROFILED_PERCENT),
+    gauge(
+        "podgpu_gpu_dram_active_ratio",
+        "Bandwidth of the device memory in use since the previous reading, as a share of the highest "
+        "possible.",
+        Gpm(10, PROFILED_PERCENT),
         mig=True,
-        dcgm=Alias("DCGM_FI_PROF_DRAM_ACTIVE", RATIO, f"{_DRAM}."),
-        dcgm49=Alias("DCGM_FI_PROF_DRAM_UTIL_RATIO", RATIO, f"{_DRAM}."),
-        dcgm1x=Alias("dcgm_fi_prof_dram_active", RATIO, f"{_DRAM} (in %)."),
+        dcgm="DCGM_FI_PROF_DRAM_ACTIVE DCGM_FI_PROF_DRAM_UTIL_RATIO",
+        dcgm_help=f"{_DRAM}.",
+        dcgm_unit=RATIO,
+        dcgm1x=_in_percent("dcgm_fi_prof_dram_active", _DRAM),
     ),
-    _pipe("fp64", 11, "FP64", "FP64", "fp64 pipes are"),
-    _pipe("fp32", 12, "FP32", "FP32", "fp32 pipes are"),
-    _pipe("fp16", 13, "FP16", "FP16", "fp16 pipes are"),
-    _pipe("integer", 4, "INT", "INT", "integer pipe is"),
-    _pipe("tensor_hmma", 7, "TENSOR_HMMA", "HMMA", "tensor (HMMA) pipe is"),
-    _pipe("tensor_imma", 9, "TENSOR_IMMA", "IMMA", "tensor (IMMA) pipe is"),
-    _pipe("tensor_dfma", 6, "TENSOR_DFMA", "DFMA", "tensor (DFMA) pipe is"),
+    _pipe("fp64", 11, "DCGM_FI_PROF_PIPE_FP64_ACTIVE DCGM_FI_PROF_FP64_UTIL_RATIO", "fp64 pipes are"),
+    _pipe("fp32", 12, "DCGM_FI_PROF_PIPE_FP32_ACTIVE DCGM_FI_PROF_FP32_UTIL_RATIO", "fp32 pipes are"),
+    _pipe("fp16", 13, "DCGM_FI_PROF_PIPE_FP16_ACTIVE DCGM_FI_PROF_FP16_UTIL_RATIO", "fp16 pipes are"),
+    _pipe("integer", 4, "DCGM_FI_PROF_PIPE_INT_ACTIVE DCGM_FI_PROF_INT_UTIL_RATIO", "integer pipe is"),
+    *(
+        _pipe(
+            f"tensor_{pipe.lower()}",
+            gpm,
+            f"DCGM_FI_PROF_PIPE_TENSOR_{pipe}_ACTIVE DCGM_FI_PROF_{pipe}_UTIL_RATIO",
+            f"tensor ({pipe}) pipe is",
+        )
+        for pipe, gpm in (("HMMA", 7), ("IMMA", 9), ("DFMA", 6))
+    ),
     _pipe("tensor_dmma", 8),
     *(_engine("nvdec", number, 30) for number in range(8)),
     *(_engine("nvjpg", number, 40) for number in range(8)),
@@ -146,54 +142,45 @@ ACTIVITY: tuple[Metric, ...] = (
 # Links belong to the card, not to an instance. Old pages call some of these rates counters or totals, but their values
 # have always been rates, so these are too.
 TRAFFIC: tuple[Metric, ...] = (
-    Metric(
-        name="pcie_transmit_bytes_per_second",
-        kind=Kind.GAUGE,
-        help="Rate at which the GPU sent data over PCIe since the previous reading.",
-        read=Gpm(20, MIB_PER_SECOND),
-        dcgm=Alias("DCGM_FI_PROF_PCIE_TX_BYTES", BYTES_PER_SECOND, _PCIE.format("transmitted")),
-        dcgm49=Alias("DCGM_FI_PROF_PCIE_TX_BYTES", BYTES_PER_SECOND, _PCIE.format("transmitted")),
-        dcgm1x=Alias(
-            "dcgm_pcie_tx_throughput",
-            KILOBYTES_PER_SECOND,
-            _PCIE_1X.format("transmitted through PCIe TX"),
-            Kind.COUNTER,
-        ),
-        dcgm_also=(
-            Alias("DCGM_FI_DEV_PCIE_TX_THROUGHPUT", KILOBYTES_PER_SECOND, "PCIe TX throughput (in kB/s)."),
-            # What later exporters print under a name that looks like one of 1.x.
-            Alias("dcgm_fi_prof_pcie_tx_bytes", BYTES_PER_SECOND, _PCIE.format("transmitted")),
-        ),
-    ),
-    Metric(
-        name="pcie_receive_bytes_per_second",
-        kind=Kind.GAUGE,
-        help="Rate at which the GPU received data over PCIe since the previous reading.",
-        read=Gpm(21, MIB_PER_SECOND),
-        dcgm=Alias("DCGM_FI_PROF_PCIE_RX_BYTES", BYTES_PER_SECOND, _PCIE.format("received")),
-        dcgm49=Alias("DCGM_FI_PROF_PCIE_RX_BYTES", BYTES_PER_SECOND, _PCIE.format("received")),
-        dcgm1x=Alias(
-            "dcgm_pcie_rx_throughput",
-            KILOBYTES_PER_SECOND,
-            _PCIE_1X.format("received through PCIe RX"),
-            Kind.COUNTER,
-        ),
-        dcgm_also=(
-            Alias("DCGM_FI_DEV_PCIE_RX_THROUGHPUT", KILOBYTES_PER_SECOND, "PCIe RX throughput (in kB/s)."),
-            # What later exporters print under a name that looks like one of 1.x.
-            Alias("dcgm_fi_prof_pcie_rx_bytes", BYTES_PER_SECOND, _PCIE.format("received")),
-        ),
+    *(
+        gauge(
+            f"podgpu_gpu_pcie_{direction}_bytes_per_second",
+            f"Rate at which the GPU {verb} data over PCIe since the previous reading.",
+            Gpm(gpm, MIB_PER_SECOND),
+            dcgm=f"DCGM_FI_PROF_PCIE_{short}_BYTES =",
+            dcgm_help=_PCIE.format(words),
+            dcgm_unit=BYTES_PER_SECOND,
+            dcgm1x=Alias(
+                f"dcgm_pcie_{short.lower()}_throughput",
+                KILOBYTES_PER_SECOND,
+                f"Total number of bytes {words} through PCIe {short} (in KB) via NVML.",
+                Kind.COUNTER,
+            ),
+            dcgm_also=(
+                Alias(
+                    f"DCGM_FI_DEV_PCIE_{short}_THROUGHPUT",
+                    KILOBYTES_PER_SECOND,
+                    f"PCIe {short} throughput (in kB/s).",
+                ),
+                # What later exporters print under a name that looks like one of 1.x.
+                Alias(f"dcgm_fi_prof_pcie_{short.lower()}_bytes", BYTES_PER_SECOND, _PCIE.format(words)),
+            ),
+        )
+        for direction, verb, words, gpm, short in (
+            ("transmit", "sent", "transmitted", 20, "TX"),
+            ("receive", "received", "received", 21, "RX"),
+        )
     ),
     # Other systems have one number for both directions: a dialect adds up the rows that share an alias.
     *(
-        Metric(
-            name=f"nvlink_{direction}_bytes_per_second",
-            kind=Kind.GAUGE,
-            help=f"Rate at which the GPU {verb} data over all NVLinks since the previous reading.",
-            read=Gpm(gpm, MIB_PER_SECOND, doubtful=True),
-            dcgm=Alias(
-                "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", MEGABYTES_PER_SECOND, f"{_NVLINK}.", Kind.COUNTER
-            ),
+        gauge(
+            f"podgpu_gpu_nvlink_{direction}_bytes_per_second",
+            f"Rate at which the GPU {verb} data over all NVLinks since the previous reading.",
+            Gpm(gpm, MIB_PER_SECOND, doubtful=True),
+            dcgm="DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
+            dcgm_help=f"{_NVLINK}.",
+            dcgm_unit=MEGABYTES_PER_SECOND,
+            dcgm_kind=Kind.COUNTER,
             dcgm49=Alias(
                 "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
                 BYTES_PER_SECOND,
@@ -213,19 +200,16 @@ TRAFFIC: tuple[Metric, ...] = (
     ),
     # GPM numbers them in pairs, a link after the other.
     *(
-        Metric(
-            name=f"nvlink_link_{direction}_bytes_per_second",
-            kind=Kind.GAUGE,
-            help=f"Rate at which the GPU {verb} data over this NVLink since the previous reading.",
-            labels=(("link", str(link)),),
-            read=Gpm(first + 2 * link, MIB_PER_SECOND, doubtful=True),
-            worth=Worth.DETAIL,
-            dcgm=Alias(
-                f"DCGM_FI_DEV_NVLINK_BANDWIDTH_L{link}",
-                MEGABYTES_PER_SECOND,
-                "The number of bytes of active NVLink rx or tx data including both header and payload.",
-                Kind.COUNTER,
-            ),
+        gauge(
+            f"podgpu_gpu_nvlink_link_{direction}_bytes_per_second",
+            f"Rate at which the GPU {verb} data over this NVLink since the previous reading.",
+            Gpm(first + 2 * link, MIB_PER_SECOND, doubtful=True),
+            labels={"link": str(link)},
+            worth=DETAIL,
+            dcgm=f"DCGM_FI_DEV_NVLINK_BANDWIDTH_L{link} -",
+            dcgm_help="The number of bytes of active NVLink rx or tx data including both header and payload.",
+            dcgm_unit=MEGABYTES_PER_SECOND,
+            dcgm_kind=Kind.COUNTER,
         )
         for direction, verb, first in (("transmit", "sent", 63), ("receive", "received", 62))
         for link in range(18)

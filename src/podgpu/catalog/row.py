@@ -1,10 +1,24 @@
 """The shape of a catalog row: a measurable thing, how NVML reads it, and what other systems call it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
+
+from podgpu.catalog.units import (
+    BYTES,
+    BYTES_PER_SECOND,
+    CELSIUS,
+    COUNT,
+    HERTZ,
+    JOULES,
+    RATIO,
+    SECONDS,
+    WATTS,
+    Unit,
+)
 
 
 class Kind(Enum):
@@ -13,28 +27,6 @@ class Kind(Enum):
     GAUGE = "gauge"
     COUNTER = "counter"
     INFO = "info"
-
-
-_CARD = ("node", "gpu", "uuid")
-_CONTAINER = (*_CARD, "mig", "namespace", "pod", "container")
-
-
-class Scope(Enum):
-    """What a value describes. It gives the prefix of the native name, and the labels of every such series."""
-
-    GPU = ("podgpu_gpu_", _CARD)
-    MIG = ("podgpu_mig_", (*_CARD, "mig", "profile"))
-    CONTAINER = ("podgpu_container_", _CONTAINER)
-    UNATTRIBUTED = ("podgpu_unattributed_", _CARD)
-    ENDED = ("podgpu_ended_", _CARD)
-    PROCESS = ("podgpu_process_", _CONTAINER)
-    AGENT = ("podgpu_", ("node",))
-    CLUSTER = ("podgpu_cluster_", ())
-    CLUSTER_NODE = ("podgpu_cluster_", ("node",))
-
-    def __init__(self, prefix: str, labels: tuple[str, ...]) -> None:
-        self.prefix = prefix
-        self.labels = labels
 
 
 class Cadence(Enum):
@@ -60,17 +52,37 @@ class Stability(Enum):
     EXPERIMENTAL = "experimental"
 
 
-class Unit(Struct, frozen=True):
-    """A unit outside podgpu. A value times `factor` is in the base unit, and between `floor` and `ceiling` there."""
+_CARD = ("node", "gpu", "uuid")
+_CONTAINER = (*_CARD, "mig", "namespace", "pod", "container")
 
-    symbol: str
-    factor: float = 1.0
-    ceiling: float = 2.0**63
-    floor: float = 0.0
 
-    def base(self, value: float) -> float:
-        """Dividing by 1000 is exact where multiplying by 0.001 is not: 1234 mJ is 1.234 J to the last digit."""
-        return value * self.factor if self.factor >= 1 else value / round(1 / self.factor)
+class Scope(Enum):
+    """What a value describes. It gives the prefix of the native name, and the labels of every such series.
+
+    Rows of a scope are as worthy and as stable as it says, unless they say otherwise.
+    """
+
+    GPU = ("podgpu_gpu_", _CARD)
+    MIG = ("podgpu_mig_", (*_CARD, "mig", "profile"))
+    CONTAINER = ("podgpu_container_", _CONTAINER)
+    UNATTRIBUTED = ("podgpu_unattributed_", _CARD)
+    ENDED = ("podgpu_ended_", _CARD)
+    PROCESS = ("podgpu_process_", _CONTAINER, Worth.DETAIL, Stability.EXPERIMENTAL)
+    CLUSTER_NODE = ("podgpu_cluster_", ("node",), Worth.CORE, Stability.EXPERIMENTAL)
+    CLUSTER = ("podgpu_cluster_", (), Worth.CORE, Stability.EXPERIMENTAL)
+    AGENT = ("podgpu_", ("node",), Worth.VITAL)
+
+    def __init__(
+        self,
+        prefix: str,
+        labels: tuple[str, ...],
+        worth: Worth = Worth.USEFUL,
+        stability: Stability = Stability.STABLE,
+    ) -> None:
+        self.prefix = prefix
+        self.labels = labels
+        self.worth = worth
+        self.stability = stability
 
 
 class Call(Struct, frozen=True):
@@ -178,3 +190,91 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def label_values(self) -> tuple[str, ...]:
         return tuple(value for _, value in self.labels)
+
+
+# From 4.9 on a name of dcgm-exporter's ends in its unit.
+_DCGM_49_UNITS = {
+    "_RATIO": RATIO,
+    "_BYTES": BYTES,
+    "_BYTES_PER_SECOND": BYTES_PER_SECOND,
+    "_CELSIUS": CELSIUS,
+    "_HERTZ": HERTZ,
+    "_JOULES_TOTAL": JOULES,
+    "_SECONDS_TOTAL": SECONDS,
+    "_WATTS": WATTS,
+}
+
+
+def _aliases(text: str, unit: Unit, words: str, kind: Kind) -> list[Alias | None]:
+    names = [*text.split(), "-", "-", "-"][:3]
+    units = [unit, unit, unit]
+    if names[1] == "=":
+        names[1] = names[0]
+    else:
+        units[1] = next((known for end, known in _DCGM_49_UNITS.items() if names[1].endswith(end)), unit)
+    return [
+        None if name == "-" else Alias(name, in_unit, words.replace("{unit}", in_unit.words), kind)
+        for name, in_unit in zip(names, units, strict=True)
+    ]
+
+
+def _row(
+    kind: Kind,
+    name: str,
+    meaning: str,
+    read: Way | None = None,
+    *,
+    scope: Scope | None = None,
+    labels: Mapping[str, str] | None = None,
+    own_labels: tuple[str, ...] = (),
+    cadence: Cadence = Cadence.EVERY_CYCLE,
+    worth: Worth | None = None,
+    stability: Stability | None = None,
+    mig: bool = False,
+    asked: bool = False,
+    dcgm: str = "",
+    dcgm_help: str = "",
+    dcgm_unit: Unit | None = None,
+    dcgm_kind: Kind | None = None,
+    dcgm49: Alias | None = None,
+    dcgm1x: Alias | None = None,
+    dcgm_also: tuple[Alias, ...] = (),
+    otel: OtelName | None = None,
+) -> Metric:
+    """Make a row from its full name, whose prefix gives the scope: of rows of a cluster, those of a node.
+
+    `dcgm` are its names in dcgm-exporter up to 4.8, from 4.9 on and in 1.x: `-` where it has none, `=` where 4.9 kept
+    the name. `{unit}` in `dcgm_help` stands for the unit: that of the reading, unless `dcgm_unit` is given. `dcgm49`
+    and `dcgm1x` are for those with words of their own.
+    """
+    found = scope or next(scope for scope in Scope if name.startswith(scope.prefix))
+    unit = dcgm_unit or (read.unit if read else COUNT)
+    old, new, v1 = _aliases(dcgm, unit, dcgm_help, dcgm_kind or kind)
+    return Metric(
+        name=name.removeprefix(found.prefix),
+        kind=kind,
+        help=meaning,
+        scope=found,
+        read=read,
+        labels=tuple((labels or {}).items()),
+        own_labels=own_labels,
+        cadence=cadence,
+        worth=worth or found.worth,
+        stability=stability or found.stability,
+        mig=mig,
+        asked=asked,
+        dcgm=old,
+        dcgm49=dcgm49 or new,
+        dcgm1x=dcgm1x or v1,
+        dcgm_also=dcgm_also,
+        otel=otel,
+    )
+
+
+gauge = partial(_row, Kind.GAUGE)
+counter = partial(_row, Kind.COUNTER)
+info = partial(_row, Kind.INFO)
+
+SLOW = Cadence.SLOW
+DETAIL, CORE, VITAL = Worth.DETAIL, Worth.CORE, Worth.VITAL
+EXPERIMENTAL = Stability.EXPERIMENTAL

@@ -4,8 +4,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from podgpu.catalog import device_rows
-from podgpu.catalog.row import Call, Metric, Unit
-from podgpu.catalog.units import FLAG
+from podgpu.catalog.row import Call, Metric
+from podgpu.catalog.units import FLAG, Unit
 
 
 @dataclass(frozen=True, slots=True)

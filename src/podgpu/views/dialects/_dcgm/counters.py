@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from podgpu import catalog
-from podgpu.catalog.row import Alias, Kind, Metric, Unit, Worth
-from podgpu.catalog.units import JOULES, RATIO, SECONDS, WATTS
+from podgpu.catalog.row import Alias, Kind, Metric, Worth
+from podgpu.catalog.units import JOULES, RATIO, SECONDS, WATTS, Unit
 from podgpu.model import Gpu, Snapshot
 from podgpu.views.dialects._dcgm import derived
 from podgpu.views.dialects._dcgm.options import CountersFile, ListedCounter

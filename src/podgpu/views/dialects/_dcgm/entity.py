@@ -8,8 +8,8 @@ from math import inf, isfinite
 
 from msgspec.structs import replace
 
-from podgpu.catalog.row import Metric, Unit
-from podgpu.catalog.units import MIB
+from podgpu.catalog.row import Metric
+from podgpu.catalog.units import MIB, Unit
 from podgpu.model import (
     UNKNOWN,
     Booking,
