@@ -67,10 +67,10 @@ def _containers(card: Card, place: Place, *, by_pod: bool) -> Iterator[Entry]:
     merged: dict[tuple[str, ...], tuple[list[Tenant], list[Tenant]]] = {}
     for number, tenants in enumerate((card.tenants, card.ended)):
         for tenant in tenants:
-            one = tenant.container
+            ref = tenant.container
             # Outside Kubernetes there is no pod, and the container is all there is.
-            container = "" if by_pod and one.pod else one.container
-            named = (tenant.mig, one.namespace, one.pod, container)
+            container = "" if by_pod and ref.pod else ref.container
+            named = (tenant.mig, ref.namespace, ref.pod, container)
             merged.setdefault(named, ([], []))[number].append(tenant)
     for names, (live, ended) in sorted(merged.items()):
         subject = Labels(Scope.CONTAINER.labels, (*place, *names))
@@ -82,45 +82,47 @@ def _containers(card: Card, place: Place, *, by_pod: bool) -> Iterator[Entry]:
 
 def counters(group: Sequence[Tenant], able: Ability) -> Iterator[Reading]:
     """Yield what tenants of one name have had of a card so far."""
-    books = [one.booking for one in group if one.booking.bookable]
+    books = [tenant.booking for tenant in group if tenant.booking.bookable]
     if not books:
         return
     if able.counts_busy:
-        yield _seconds("busy_seconds_total", sum(one.busy_us for one in books))
-        yield _seconds("busy_bound_seconds_total", sum(one.least_busy_us for one in books), _LEAST)
-        yield _seconds("busy_bound_seconds_total", sum(one.most_busy_us for one in books), _MOST)
-    yield _seconds("allocated_seconds_total", sum(one.allocated_us for one in books))
-    resident = [one.resident_us for one in books if one.resident_us is not None]
+        yield _seconds("busy_seconds_total", sum(booking.busy_us for booking in books))
+        yield _seconds("busy_bound_seconds_total", sum(booking.least_busy_us for booking in books), _LEAST)
+        yield _seconds("busy_bound_seconds_total", sum(booking.most_busy_us for booking in books), _MOST)
+    yield _seconds("allocated_seconds_total", sum(booking.allocated_us for booking in books))
+    resident = [booking.resident_us for booking in books if booking.resident_us is not None]
     if resident:
         yield _seconds("resident_seconds_total", sum(resident))
     if able.counts_energy:
-        yield _joules(_ENERGY, sum(one.energy_mj for one in books))
-        yield _joules("energy_bound_joules_total", sum(one.least_energy_mj for one in books), _LEAST)
-        yield _joules("energy_bound_joules_total", sum(one.most_energy_mj for one in books), _MOST)
+        yield _joules(_ENERGY, sum(booking.energy_mj for booking in books))
+        yield _joules("energy_bound_joules_total", sum(booking.least_energy_mj for booking in books), _LEAST)
+        yield _joules("energy_bound_joules_total", sum(booking.most_energy_mj for booking in books), _MOST)
 
 
 def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
     """Yield what tenants of one name have of a card now."""
-    for one in live:
-        yield Reading("info", 1.0, (one.booking.method, one.container.pod_uid))
-    books = [one.booking for one in live]
-    active = [one.last_active_at for one in books if one.last_active_at is not None]
-    evasions = [one.sampling.evasion_ratio for one in books if one.sampling is not None]
-    held = [one.held_since for one in live if one.held_since is not None]
+    for tenant in live:
+        yield Reading("info", 1.0, (tenant.booking.method, tenant.container.pod_uid))
+    books = [tenant.booking for tenant in live]
+    active = [booking.last_active_at for booking in books if booking.last_active_at is not None]
+    evasions = [booking.sampling.evasion_ratio for booking in books if booking.sampling is not None]
+    held = [tenant.held_since for tenant in live if tenant.held_since is not None]
     idle = [
-        one.holding.since for one in live if one.holding and one.holding.state == IDLE and one.holding.since
+        tenant.holding.since
+        for tenant in live
+        if tenant.holding and tenant.holding.state == IDLE and tenant.holding.since
     ]
     # Where two pods have one name, one may hold the claim and the other the processes.
-    users = [one for one in books if one.processes] or books
+    users = [booking for booking in books if booking.processes] or books
     yield from _known(
         {
-            "memory_used_bytes": total(one.memory_bytes for one in users),
-            "memory_limit_bytes": total_of_known(one.memory_limit_bytes for one in books),
-            "sm_utilization_ratio": total(one.sm_ratio for one in users),
-            "instance_utilization_ratio": total(one.instance_ratio for one in users),
-            "power_watts": total(one.power_watts for one in books),
-            "allocated_ratio": total_of_known(one.allocated_ratio for one in books),
-            "processes": total(one.processes for one in books),
+            "memory_used_bytes": total(booking.memory_bytes for booking in users),
+            "memory_limit_bytes": total_of_known(booking.memory_limit_bytes for booking in books),
+            "sm_utilization_ratio": total(booking.sm_ratio for booking in users),
+            "instance_utilization_ratio": total(booking.instance_ratio for booking in users),
+            "power_watts": total(booking.power_watts for booking in books),
+            "allocated_ratio": total_of_known(booking.allocated_ratio for booking in books),
+            "processes": total(booking.processes for booking in books),
             "sampling_evasion_ratio": max(evasions, default=None),
             "last_active_timestamp_seconds": max(active, default=None),
             "held_since_timestamp_seconds": min(held, default=None),
@@ -129,36 +131,36 @@ def gauges(live: Sequence[Tenant]) -> Iterator[Reading]:
     )
 
 
-def _rest(one: Rest, card: Card) -> Iterator[Reading]:
-    reason = (one.reason,)
-    is_seen = card.fault is None and card.ability.knows_owners and one.reason not in _NEVER_RUNS
+def _rest(rest: Rest, card: Card) -> Iterator[Reading]:
+    reason = (rest.reason,)
+    is_seen = card.fault is None and card.ability.knows_owners and rest.reason not in _NEVER_RUNS
     gauges = {
-        "memory_bytes": one.memory_bytes,
-        "sm_utilization_ratio": one.sm_ratio,
-        "power_watts": one.power_watts,
-        "processes": len(one.running) if is_seen else None,
+        "memory_bytes": rest.memory_bytes,
+        "sm_utilization_ratio": rest.sm_ratio,
+        "power_watts": rest.power_watts,
+        "processes": len(rest.running) if is_seen else None,
     }
     yield from _known(gauges, reason)
     if card.balance is not None:
-        yield from _used(one, reason, card.ability)
+        yield from _used(rest, reason, card.ability)
 
 
-def _used(one: Rest, labels: tuple[str, ...], able: Ability) -> Iterator[Reading]:
-    if able.counts_busy and (one.busy_us or one.reason not in _NEVER_BUSY):
-        yield _seconds("busy_seconds_total", one.busy_us, labels)
-    if able.counts_energy and (one.energy_mj or one.reason not in _NEVER_DRAWS):
-        yield _joules(_ENERGY, one.energy_mj, labels)
+def _used(rest: Rest, labels: tuple[str, ...], able: Ability) -> Iterator[Reading]:
+    if able.counts_busy and (rest.busy_us or rest.reason not in _NEVER_BUSY):
+        yield _seconds("busy_seconds_total", rest.busy_us, labels)
+    if able.counts_energy and (rest.energy_mj or rest.reason not in _NEVER_DRAWS):
+        yield _joules(_ENERGY, rest.energy_mj, labels)
 
 
-def _balance(one: Balance, able: Ability) -> Iterator[Reading]:
-    yield from _known({"booked_memory_bytes": one.memory_bytes, "busy_ratio": one.busy_ratio})
+def _balance(balance: Balance, able: Ability) -> Iterator[Reading]:
+    yield from _known({"booked_memory_bytes": balance.memory_bytes, "busy_ratio": balance.busy_ratio})
     if able.counts_busy:
-        yield _seconds("booked_busy_seconds_total", one.busy_us)
+        yield _seconds("booked_busy_seconds_total", balance.busy_us)
     if able.counts_energy:
-        yield _joules("booked_energy_joules_total", one.energy_mj)
-    if one.switches is not None and one.switching_us is not None:
-        yield Reading("context_switches_total", float(one.switches))
-        yield _seconds("switching_seconds_total", one.switching_us)
+        yield _joules("booked_energy_joules_total", balance.energy_mj)
+    if balance.switches is not None and balance.switching_us is not None:
+        yield Reading("context_switches_total", float(balance.switches))
+        yield _seconds("switching_seconds_total", balance.switching_us)
 
 
 def _processes(

@@ -31,7 +31,7 @@ _DETAIL_SERIES = frozenset(
 )
 
 
-class _Page:
+class _FilledFamilies:
     """Families being filled."""
 
     def __init__(self, choice: SeriesFilter) -> None:
@@ -70,7 +70,7 @@ def families(
     snapshot: Snapshot, series_dropped: Mapping[str, int], *, choice: SeriesFilter = EVERYTHING
 ) -> list[Family]:
     """`series_dropped` is what the budget has cut so far, by family."""
-    page = _Page(choice)
+    page = _FilledFamilies(choice)
     node = Labels(Scope.AGENT.labels, (snapshot.node,))
     page.add(Scope.AGENT, node, _agent(snapshot, series_dropped))
     for card in snapshot.cards:
@@ -97,13 +97,15 @@ def under_old_names(filled: Iterable[Family], renames: Iterable[Rename]) -> list
     """Repeat renamed families under the names that they had."""
     by_name = {family.name: family for family in filled}
     return [
-        replace(by_name[one.new], name=one.old, help=f"Renamed to {one.new}; goes in {one.until}.")
-        for one in renames
-        if one.new in by_name
+        replace(
+            by_name[rename.new], name=rename.old, help=f"Renamed to {rename.new}; goes in {rename.until}."
+        )
+        for rename in renames
+        if rename.new in by_name
     ]
 
 
-def _add_card(page: _Page, snapshot: Snapshot, card: Card, place: bookings.Place) -> None:
+def _add_card(page: _FilledFamilies, snapshot: Snapshot, card: Card, place: bookings.Place) -> None:
     subject = Labels(Scope.GPU.labels, place)
     page.add(Scope.GPU, subject, card.readings)
     page.add(Scope.GPU, subject, _presence(snapshot, card))
@@ -119,7 +121,7 @@ def _presence(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
     gpu, fault = card.gpu, card.fault
     yield Reading("up", float(fault is None))
     if card.ability.hears_xids and fault is None:
-        raised = [one.value for one in card.readings if one.metric == "xid_errors_total"]
+        raised = [reading.value for reading in card.readings if reading.metric == "xid_errors_total"]
         yield Reading("xids_total", float(sum(raised)))
     yield _info(
         Scope.GPU,
@@ -171,7 +173,7 @@ def _errors(snapshot: Snapshot) -> dict[tuple[str, str], int]:
     """Count errors by part and reason, those that have not happened included."""
     shown = (PARTS[part.name] for part in snapshot.parts if part.name in PARTS)
     expected = {(part.name, reason): 0 for part in (*shown, *_SILENT) for reason in part.errors}
-    return expected | {(one.source, one.reason): one.count for one in snapshot.errors}
+    return expected | {(error.source, error.reason): error.count for error in snapshot.errors}
 
 
 def _part(part: PartStatus) -> Iterator[Reading]:

@@ -35,7 +35,7 @@ LINE_BEYOND_ROW, LINE_BEYOND_PODS = 20, 10
 PADDING = 2
 
 
-class MemoryUnit(Struct, frozen=True):
+class SizeUnit(Struct, frozen=True):
     name: str
     size: int
 
@@ -56,7 +56,7 @@ class MemoryUnit(Struct, frozen=True):
 class CardColumns(Struct, frozen=True, kw_only=True):
     """What the columns of a table are: numbered cards, those without a number, and what is on no card."""
 
-    unit: MemoryUnit
+    unit: SizeUnit
     numbers: tuple[int, ...]
     unnumbered: bool
     pending: bool
@@ -174,14 +174,14 @@ def aligned(text: str) -> str:
     )
 
 
-def _unit(found: ClusterMemory) -> MemoryUnit:
+def _unit(found: ClusterMemory) -> SizeUnit:
     """GiB where everything is a whole number of them, else MiB, so that sums of different nodes are right."""
     sizes = (*(card.total_bytes for card in found.cards), *(pod.allocated_bytes for pod in found.pods))
     is_round = all(not (size or 0) % GIB for size in sizes)
-    return MemoryUnit("GiB", GIB) if is_round else MemoryUnit("MiB", MIB)
+    return SizeUnit("GiB", GIB) if is_round else SizeUnit("MiB", MIB)
 
 
-def _columns(nodes: Sequence[NodeMemory], unit: MemoryUnit, *, with_use: bool) -> CardColumns:
+def _columns(nodes: Sequence[NodeMemory], unit: SizeUnit, *, with_use: bool) -> CardColumns:
     indices = {card.index for node in nodes for card in node.cards}
     numbers = {index for index in indices if index is not None}
     # An agent may number its cards as it likes; columns without any card are for the usual ones alone.
@@ -233,13 +233,13 @@ def _head(node: NodeMemory, columns: CardColumns) -> str:
     return named + "\t".join(heads) + "\t\n"
 
 
-def _foot(node: NodeMemory, unit: MemoryUnit) -> str:
+def _foot(node: NodeMemory, unit: SizeUnit) -> str:
     given, whole = allocated(node.pods), total(node.cards)
     shown = f"{unit.whole(given)} ({_percent(given, whole)}%)"
     return f"Allocated :\t{shown}\t\nTotal :\t{unit.whole(whole)} \t\n"
 
 
-def _ratio(found: ClusterMemory, unit: MemoryUnit) -> str:
+def _ratio(found: ClusterMemory, unit: SizeUnit) -> str:
     given, whole = allocated(found.pods), total(found.cards)
     return f"{unit.whole(given)}/{unit.whole(whole)} ({_percent(given, whole)}%)"
 

@@ -29,7 +29,7 @@ _PLACE = b'"nodes":[]'
 _GZIP_CONTAINER = 16 + zlib.MAX_WBITS
 
 
-class _Row(msgspec.Struct):
+class _NodeRow(msgspec.Struct):
     name: str
     state: str
     snapshot: msgspec.Raw = msgspec.Raw(b"")
@@ -52,7 +52,7 @@ class _Document(msgspec.Struct):
 
     taken_at: float
     version: str
-    nodes: list[_Row]
+    nodes: list[_NodeRow]
     interval_seconds: float = 0.0
     name: str = ""
     demo: bool = False
@@ -110,7 +110,7 @@ def decode(data: bytes) -> Cluster:
         document = msgspec.json.decode(data, type=_Document)
         _check_numbers(data)
         frame = {name: getattr(document, name) for name in Cluster.__struct_fields__ if name != "nodes"}
-        return Cluster(**frame, nodes=tuple([_node(one) for one in document.nodes]))
+        return Cluster(**frame, nodes=tuple([_node(row) for row in document.nodes]))
     except UserError:
         raise
     except (ValueError, RecursionError) as error:  # also of text that is not UTF-8
@@ -119,7 +119,7 @@ def decode(data: bytes) -> Cluster:
         ) from error
 
 
-def _node(found: _Row) -> ClusterNode:
+def _node(found: _NodeRow) -> ClusterNode:
     fields = {name: getattr(found, name) for name in found.__struct_fields__ if name != "snapshot"}
     node = ClusterNode(**fields)
     try:

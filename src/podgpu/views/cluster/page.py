@@ -78,7 +78,10 @@ def _banner(cluster: Cluster) -> str:
 
 def _problems(cluster: Cluster) -> str:
     problems = cluster.insight.problems if cluster.insight else ()
-    lines = [f"! {problem_text(one, with_node=True)} {line(one.next_step)}".rstrip() for one in problems]
+    lines = [
+        f"! {problem_text(problem, with_node=True)} {line(problem.next_step)}".rstrip()
+        for problem in problems
+    ]
     return f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
 
 

@@ -96,7 +96,7 @@ class Scrubber:
 
     def _of(self, value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple([self._of(one) for one in value])
+            return tuple([self._of(item) for item in value])
         if not isinstance(value, Struct):
             return value
         names, dropped = _NAMES.get(type(value), {}), _DROPPED.get(type(value), {})
@@ -111,7 +111,7 @@ class Scrubber:
 
     def _renamed(self, name: Any, begin: str) -> Any:
         if isinstance(name, tuple):
-            return tuple([self._renamed(one, begin) for one in name])
+            return tuple([self._renamed(item, begin) for item in name])
         if not name:
             return name
         return f"{begin}-{blake2s(name.encode(errors='replace'), key=self._key).hexdigest()[:DIGITS]}"

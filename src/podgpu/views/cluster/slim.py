@@ -35,7 +35,9 @@ def _card(card: Card) -> Card:
     return replace(
         card,
         readings=_readings(card.readings),
-        instances=tuple(Instance(mig=one.mig, readings=_readings(one.readings)) for one in card.instances),
+        instances=tuple(
+            Instance(mig=instance.mig, readings=_readings(instance.readings)) for instance in card.instances
+        ),
         tenants=tuple(map(_tenant, card.tenants)),
         ended=(),
         rest=tuple(map(_rest, card.rest)),
@@ -43,7 +45,13 @@ def _card(card: Card) -> Card:
 
 
 def _readings(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    return tuple([one for one in readings if one.metric in _METRICS or _is_alarm(one) or _is_fed(one)])
+    return tuple(
+        [
+            reading
+            for reading in readings
+            if reading.metric in _METRICS or _is_alarm(reading) or _is_fed(reading)
+        ]
+    )
 
 
 def _is_alarm(reading: Reading) -> bool:
@@ -59,7 +67,7 @@ def _is_fed(reading: Reading) -> bool:
 
 
 def _tenant(tenant: Tenant) -> Tenant:
-    return replace(tenant, processes=tuple(replace(one, holder=None) for one in tenant.processes))
+    return replace(tenant, processes=tuple(replace(process, holder=None) for process in tenant.processes))
 
 
 def _rest(rest: Rest) -> Rest:
@@ -68,7 +76,9 @@ def _rest(rest: Rest) -> Rest:
 
 
 def _outsider(process: Process) -> Process:
-    one = process.holder
-    if one is None:
+    holder = process.holder
+    if holder is None:
         return process
-    return replace(process, holder=Holder(pid=one.pid, kind=one.kind, command=one.command, title=one.title))
+    return replace(
+        process, holder=Holder(pid=holder.pid, kind=holder.kind, command=holder.command, title=holder.title)
+    )

@@ -39,7 +39,7 @@ class PodTenant(Struct, frozen=True):
 
     @property
     def instance(self) -> Instance | None:
-        return next((one for one in self.card.instances if one.mig.uuid == self.mig), None)
+        return next((instance for instance in self.card.instances if instance.mig.uuid == self.mig), None)
 
     @property
     def memory_bytes(self) -> int | None:
@@ -82,10 +82,14 @@ class PodTenant(Struct, frozen=True):
         if instance is None:
             return 1.0
         own = instance.mig
-        beside = [one.mig for one in self.card.instances if one.mig.gpu_instance_id == own.gpu_instance_id]
+        beside = [
+            instance.mig
+            for instance in self.card.instances
+            if instance.mig.gpu_instance_id == own.gpu_instance_id
+        ]
         if beside == [own]:
             return 1.0
-        sizes = [one.multiprocessors or 0 for one in beside]
+        sizes = [mig.multiprocessors or 0 for mig in beside]
         return sum(sizes) / (own.multiprocessors or 0) if all(sizes) else None
 
     def reading(self, metric: str) -> float | None:
@@ -116,7 +120,7 @@ def card_names(snapshot: Snapshot, prefix: str = "") -> dict[str, str]:
 
 
 def reading(readings: Iterable[Reading], metric: str, labels: tuple[str, ...] = ()) -> float | None:
-    found = (one.value for one in readings if (one.metric, one.labels) == (metric, labels))
+    found = (reading.value for reading in readings if (reading.metric, reading.labels) == (metric, labels))
     return next((value for value in found if isfinite(value)), None)
 
 

@@ -38,15 +38,15 @@ def families(snapshot: Snapshot, options: CadvisorOptions) -> list[Family]:
         "Percent of time over the past sample period during which the accelerator was actively processing.",
     )
     containers = {(pod.uid, each.name): each for pod in snapshot.pods for each in pod.containers if pod.uid}
-    for one in pod_tenants(snapshot):
-        labels = _labels(one, containers.get((one.container.pod_uid, one.container.container)))
-        total.put(one.reading("memory_total_bytes"), labels)
+    for tenant in pod_tenants(snapshot):
+        labels = _labels(tenant, containers.get((tenant.container.pod_uid, tenant.container.container)))
+        total.put(tenant.reading("memory_total_bytes"), labels)
         if is_of_card:
-            used.put(one.reading("memory_used_bytes"), labels)
-            duty.put(percent(_device_ratio(one)), labels)
+            used.put(tenant.reading("memory_used_bytes"), labels)
+            duty.put(percent(_device_ratio(tenant)), labels)
         else:
-            used.add(one.memory_bytes, labels)
-            duty.add(percent(one.sm_ratio), labels)
+            used.add(tenant.memory_bytes, labels)
+            duty.add(percent(tenant.sm_ratio), labels)
     return [total, used, duty]
 
 
@@ -54,13 +54,13 @@ def _family(name: str, help_text: str) -> Family:
     return Family(f"container_accelerator_{name}", Kind.GAUGE, help_text, Worth.CORE, writing=go)
 
 
-def _labels(one: PodTenant, known: PodContainer | None) -> Labels:
-    container = one.container
+def _labels(tenant: PodTenant, known: PodContainer | None) -> Labels:
+    container = tenant.container
     pairs = {
-        "acc_id": one.uuid,
+        "acc_id": tenant.uuid,
         "container": container.container,
         "make": MAKE,
-        "model": one.gpu.model,
+        "model": tenant.gpu.model,
         "namespace": container.namespace,
         "pod": container.pod,
     }
@@ -76,9 +76,9 @@ def _of_runtime(known: PodContainer) -> dict[str, str]:
     return {name: text for name, text in facts.items() if text}
 
 
-def _device_ratio(one: PodTenant) -> float | None:
+def _device_ratio(tenant: PodTenant) -> float | None:
     """A MIG instance reports no utilization, only profiling counters."""
-    return one.reading("graphics_engine_active_ratio" if one.mig else "utilization_ratio")
+    return tenant.reading("graphics_engine_active_ratio" if tenant.mig else "utilization_ratio")
 
 
 DIALECT = Dialect(pages={"/metrics/cadvisor": families}, options=CadvisorOptions)

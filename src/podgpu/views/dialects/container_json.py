@@ -3,7 +3,7 @@
 There is a row for each container and each card or GPU instance that it holds or uses, with the values of the latter.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -24,11 +24,12 @@ Object = dict[str, str | float | None]
 
 _FILTERS = {"pod": "pod", "namespace": "namespace", "container": "container", "node": "node_name"}
 _SOURCES = frozenset({NVML.name, DCGM.name})
-_NOBODY = ContainerRef("", "", "")
+_NO_CONTAINER = ContainerRef("", "", "")
 OPEN, SEPARATOR, CLOSE = b"[\n", b",\n", b"\n]\n"
 NO_CONTAINERS = b"[]\n"
 
 _CLOCKS = "clocks_event_reasons"
+OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workload_kind"})  # where empty
 FIELDS = {
     "sm_active": "DCGM_FI_PROF_SM_ACTIVE",
     "sm_occupancy": "DCGM_FI_PROF_SM_OCCUPANCY",
@@ -61,9 +62,7 @@ FIELDS = {
 }
 
 
-_COUNTERS = {
-    name: counter for key, name in FIELDS.items() if key != _CLOCKS and (counter := DCGM_FIELDS.get(name))
-}
+_COUNTERS = {key: DCGM_FIELDS[name] for key, name in FIELDS.items() if key != _CLOCKS}
 # The readings that the document is made of, by name and labels. Without labels: any.
 READINGS = frozenset(
     {
@@ -75,38 +74,21 @@ READINGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ContainerRow:
-    """A container on an entity, or an entity that nobody is on. `split` asks for the container's own values.
-
-    `shared` are the entity's values, which its containers have in common.
-    """
+    """A container on an entity, or an entity without one."""
 
     entity: Entity
-    shared: Mapping[str, float | None]
-    occupant: Occupant | None = None
-    split: bool = False
+    occupant: Occupant | None
+    values: Mapping[str, float | None]
 
     @property
     def container(self) -> ContainerRef:
-        return self.occupant.container if self.occupant else _NOBODY
+        return self.occupant.container if self.occupant else _NO_CONTAINER
 
     @property
     def place(self) -> tuple[int, int, ContainerRef]:
         instances = self.entity.instances
         instance = instances[0].mig.gpu_instance_id if instances else -1
         return self.entity.card.gpu.index, instance, self.container
-
-    def values(self) -> dict[str, float | None]:
-        return {key: self._value(key, name) for key, name in FIELDS.items()}
-
-    def _value(self, key: str, name: str) -> float | None:
-        if self.occupant is None or not self.split or key == _CLOCKS:
-            return self.shared[key]
-        counter = _COUNTERS[name]
-        row = counter.rows[0]
-        if not self.entity.is_booked(row):
-            return self.shared[key]
-        own = self.occupant.used(row.name)
-        return None if own is None else printed(own, counter.unit)
 
 
 def document(snapshot: Snapshot, options: DcgmPageOptions, query: Mapping[str, str]) -> bytes:
@@ -126,30 +108,32 @@ def of_node(options: DcgmPageOptions, query: Mapping[str, str]) -> Callable[[Clu
 
 
 def answers(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:
-    rows = _rows(snapshot, split=options.per_container == "on")
-    sheets: dict[float | None, Sheet] = {}
+    rows = sorted(_rows(snapshot, split=options.per_container == "on"), key=lambda row: row.place)
+    indexed: dict[float | None, _ObjectIndex] = {}
 
     def answer(query: Mapping[str, str]) -> bytes:
         missing = None if query.get("missing") == "null" else 0
-        if missing not in sheets:
-            found = (_object(snapshot, row, missing) for row in rows)
-            sheets[missing] = Sheet([one for one in found if one is not None])
-        return sheets[missing].select(
-            {field: query[name] for name, field in _FILTERS.items() if query.get(name)}
-        )
+        if missing not in indexed:
+            indexed[missing] = _ObjectIndex([_object(snapshot, row, missing) for row in rows])
+        wanted = {field: query[name] for name, field in _FILTERS.items() if query.get(name)}
+        return indexed[missing].select(wanted)
 
     return answer
 
 
-class Sheet:
+class _ObjectIndex:
     """Objects that are written once. An index says which of them a filter means."""
 
     def __init__(self, objects: Sequence[Object]) -> None:
-        self._written = [_written(one) for one in objects]
+        # Each as it stands in the list.
+        self._written = [
+            msgspec.json.format(msgspec.json.encode([row]), indent=2)[len(OPEN) : 1 - len(CLOSE)]
+            for row in objects
+        ]
         self._index: dict[tuple[str, object], set[int]] = {}
-        for number, one in enumerate(objects):
+        for number, row in enumerate(objects):
             for key in _FILTERS.values():
-                self._index.setdefault((key, one.get(key)), set()).add(number)
+                self._index.setdefault((key, row.get(key)), set()).add(number)
         self._whole = _listed(self._written)
 
     def select(self, wanted: Mapping[str, str]) -> bytes:
@@ -159,37 +143,37 @@ class Sheet:
         return _listed([self._written[number] for number in sorted(sets[0].intersection(*sets[1:]))])
 
 
-def _written(one: Object) -> bytes:
-    """Write an object as it stands in the list."""
-    return msgspec.json.format(msgspec.json.encode([one]), indent=2).removeprefix(OPEN).removesuffix(b"\n]")
-
-
 def _listed(written: Sequence[bytes]) -> bytes:
     return b"".join((OPEN, SEPARATOR.join(written), CLOSE)) if written else NO_CONTAINERS
 
 
-def _rows(snapshot: Snapshot, *, split: bool) -> list[ContainerRow]:
-    rows = [row for entity in entities(snapshot.cards) for row in _rows_of(entity, split=split)]
-    return sorted(rows, key=lambda row: row.place)
+def _rows(snapshot: Snapshot, *, split: bool) -> Iterator[ContainerRow]:
+    """Yield the rows that have values. `split` asks for the containers' own where several share an entity."""
+    for entity in entities(snapshot.cards):
+        shared = {
+            key: event_mask(entity.card) if key == _CLOCKS else entity.values(_COUNTERS[key]).get(())
+            for key in FIELDS
+        }
+        present: Sequence[Occupant | None] = entity.occupants or (None,)
+        for occupant in present:
+            own = _own_values(entity, occupant) if occupant and split and len(present) > 1 else {}
+            values = shared | own
+            if any(value is not None for value in values.values()):
+                yield ContainerRow(entity, occupant, values)
 
 
-def _rows_of(entity: Entity, *, split: bool) -> list[ContainerRow]:
-    present = entity.occupants
-    is_split = split and len(present) > 1
-    shared = {key: _shared(entity, key, name) for key, name in FIELDS.items()}
-    return [ContainerRow(entity, shared, one, is_split) for one in present] or [ContainerRow(entity, shared)]
+def _own_values(entity: Entity, occupant: Occupant) -> dict[str, float | None]:
+    own = {
+        key: (occupant.used(counter.rows[0].name), counter.unit)
+        for key, counter in _COUNTERS.items()
+        if entity.is_booked(counter.rows[0])
+    }
+    return {key: None if value is None else printed(value, unit) for key, (value, unit) in own.items()}
 
 
-def _shared(entity: Entity, key: str, name: str) -> float | None:
-    return event_mask(entity.card) if key == _CLOCKS else entity.values(_COUNTERS[name]).get(())
-
-
-def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None) -> Object | None:
-    """A row in the order of the document. None if it has no values at all."""
-    values = row.values()
-    if all(value is None for value in values.values()):
-        return None
-    numbers = {field: missing if value is None else in_json(value) for field, value in values.items()}
+def _object(snapshot: Snapshot, row: ContainerRow, missing: float | None) -> Object:
+    """A row in the order of the document."""
+    numbers = {field: missing if value is None else in_json(value) for field, value in row.values.items()}
     taken_at = datetime.fromtimestamp(snapshot.taken_at, UTC).isoformat().replace("+00:00", "Z")
     return {**_identity(snapshot, row), **numbers, "timestamp": taken_at}
 
@@ -212,9 +196,6 @@ def _identity(snapshot: Snapshot, row: ContainerRow) -> dict[str, str]:
         "workload_kind": workload.kind if workload else "",
     }
     return {field: clean(text) for field, text in facts.items() if text or field not in OMITTED}
-
-
-OMITTED = frozenset({"mig_profile", "mig_instance_id", "workload_name", "workload_kind"})
 
 
 def _served(snapshot: Snapshot, options: DcgmPageOptions) -> Answers:

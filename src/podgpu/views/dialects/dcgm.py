@@ -31,8 +31,8 @@ def _since_4_8_3(row: Metric) -> Alias | None:
 
 
 _BY_LABEL = {
-    one.hostname: one
-    for one in (
+    generation.hostname: generation
+    for generation in (
         Generation(lambda row: row.dcgm, lambda fact: fact.dcgm, DEFAULTS, "Hostname", decimals(DECIMALS)),
         Generation(_since_4_8_3, lambda fact: fact.dcgm, DEFAULTS, _RENAMED_LABEL, shortest),
     )

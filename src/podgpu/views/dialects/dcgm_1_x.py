@@ -27,9 +27,9 @@ def _key(entity: Entity) -> Key:
     claims = entity.only_pod
     if not claims:
         return (device,)
-    one = claims[0].container
-    container = one.container if len(claims) == 1 else ""
-    return device, Labels(_POD, (one.pod, one.namespace, container))
+    ref = claims[0].container
+    container = ref.container if len(claims) == 1 else ""
+    return device, Labels(_POD, (ref.pod, ref.namespace, container))
 
 
 def _family(counter: Counter, rows: list[tuple[Entity, Key]]) -> Family:

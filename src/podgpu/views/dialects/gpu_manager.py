@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from podgpu.catalog.row import Kind, Worth
-from podgpu.model import Card, ContainerRef, Gpu, Pod, Snapshot
+from podgpu.model import Card, ContainerRef, Pod, Snapshot
 from podgpu.model.quantity import amount, total
 from podgpu.views.dialects import Answers, Dialect
 from podgpu.views.dialects._pod_tenant import PodTenant, card_names, percent, pod_tenants, reading
@@ -23,7 +23,7 @@ TOTAL = "total"
 MOST = 10**6  # of cores or blocks; no node has as many
 
 
-class CardUse(Struct, frozen=True):
+class ContainerCardUse(Struct, frozen=True):
     """A container's use of one card: percent of the whole card, and MiB. None if it could not be measured."""
 
     tenants: tuple[PodTenant, ...]
@@ -33,46 +33,40 @@ class CardUse(Struct, frozen=True):
         return self.tenants[0].card
 
     @property
-    def gpu(self) -> Gpu:
-        return self.card.gpu
-
-    @property
     def percent(self) -> float | None:
-        return percent(total(one.card_ratio for one in self.tenants))
+        return percent(total(tenant.card_ratio for tenant in self.tenants))
 
     @property
     def mib(self) -> int | None:
-        return _mib(total(one.memory_bytes for one in self.tenants))
+        return _mib(total(tenant.memory_bytes for tenant in self.tenants))
 
 
 class ContainerUse(Struct, frozen=True, kw_only=True):
     """A container on all its cards. `limits` are set if its pod requests cards from gpu-manager."""
 
     container: ContainerRef
-    cards: tuple[CardUse, ...] = ()
+    cards: tuple[ContainerCardUse, ...] = ()
     limits: Mapping[str, str] | None = None
 
     @property
     def given(self) -> list[PodTenant]:
-        return [one for card in self.cards for one in card.tenants if one.claims]
+        return [tenant for card in self.cards for tenant in card.tenants if tenant.claims]
 
     @property
     def requested_cards(self) -> float | None:
         if self.limits is not None:
             cores = _whole(self.limits.get(CORE, "0"))
             return None if cores is None else cores / CORES_OF_CARD
-        return total(_share(one) for one in self.given) if self.given else None
+        return total(map(_share, self.given))
 
     @property
     def requested_mib(self) -> float | None:
         """A container that requests no memory may use all of its cards'."""
         if self.limits is None:
-            return _mib(total(_limit(one) for one in self.given)) if self.given else None
+            return _mib(total(map(_limit, self.given)))
         blocks = _whole(self.limits.get(MEMORY, "0"))
         if blocks == 0 and self.requested_cards != 0:
-            return (
-                _mib(total(one.reading("memory_total_bytes") for one in self.given)) if self.given else None
-            )
+            return _mib(total(tenant.reading("memory_total_bytes") for tenant in self.given))
         return None if blocks is None else blocks * BLOCK_MIB
 
 
@@ -82,16 +76,16 @@ def families(snapshot: Snapshot, _options: None) -> list[Family]:
     memory = _family("container_gpu_memory_total", "gpu memory usage in MiB")
     mib = _family("container_request_gpu_memory", "request of gpu memory in MiB")
     names = card_names(snapshot, "gpu")
-    for one in _containers(snapshot):
-        for card in one.cards:
-            name = names[card.gpu.uuid]
-            utilization.add(card.percent, _labels(snapshot, one, "gpu", name))
-            memory.add(card.mib, _labels(snapshot, one, "gpu_memory", name))
-        if one.cards:
-            utilization.add(total(card.percent for card in one.cards), _labels(snapshot, one, "gpu", TOTAL))
-            memory.add(total(card.mib for card in one.cards), _labels(snapshot, one, "gpu_memory", TOTAL))
-        cards.add(one.requested_cards, _labels(snapshot, one, "req_of_gpu", TOTAL))
-        mib.add(one.requested_mib, _labels(snapshot, one, "req_of_gpu_memory", TOTAL))
+    for use in _containers(snapshot):
+        for on_card in use.cards:
+            name = names[on_card.card.gpu.uuid]
+            utilization.add(on_card.percent, _labels(snapshot, use, "gpu", name))
+            memory.add(on_card.mib, _labels(snapshot, use, "gpu_memory", name))
+        if use.cards:
+            utilization.add(total(card.percent for card in use.cards), _labels(snapshot, use, "gpu", TOTAL))
+            memory.add(total(card.mib for card in use.cards), _labels(snapshot, use, "gpu_memory", TOTAL))
+        cards.add(use.requested_cards, _labels(snapshot, use, "req_of_gpu", TOTAL))
+        mib.add(use.requested_mib, _labels(snapshot, use, "req_of_gpu_memory", TOTAL))
     return [utilization, cards, memory, mib]
 
 
@@ -99,14 +93,14 @@ def usage(snapshot: Snapshot, _options: None) -> Answers:
     """Pods by UID, as JSON. Unknown values are left out."""
     pods = {pod.uid: pod for pod in snapshot.pods}
     found: dict[str, dict[str, Any]] = {}
-    for one in _containers(snapshot):
-        if uid := one.container.pod_uid:
-            pod = found.setdefault(clean(uid), _pod(one.container, pods.get(uid)))
-            name = clean(one.container.container)
-            if one.cards:
-                pod["stat"][name] = {"dev": list(map(_device, one.cards))}
+    for use in _containers(snapshot):
+        if uid := use.container.pod_uid:
+            pod = found.setdefault(clean(uid), _pod(use.container, pods.get(uid)))
+            name = clean(use.container.container)
+            if use.cards:
+                pod["stat"][name] = {"dev": list(map(_device, use.cards))}
             pod["spec"][name] = _known(
-                {"gpu": _number(one.requested_cards), "mem": _number(one.requested_mib)}
+                {"gpu": _number(use.requested_cards), "mem": _number(use.requested_mib)}
             )
     body = msgspec.json.encode({"usage": found})
     return lambda _query: body
@@ -120,11 +114,11 @@ def _pod(container: ContainerRef, known: Pod | None) -> dict[str, Any]:
 
 def _containers(snapshot: Snapshot) -> Iterator[ContainerUse]:
     held: dict[ContainerRef, dict[str, list[PodTenant]]] = {}
-    for one in pod_tenants(snapshot):
-        held.setdefault(one.container, {}).setdefault(one.gpu.uuid, []).append(one)
+    for tenant in pod_tenants(snapshot):
+        held.setdefault(tenant.container, {}).setdefault(tenant.gpu.uuid, []).append(tenant)
     requested = {ref: limits for pod in snapshot.pods for ref, limits in _requested(pod)}
     for ref in sorted({*held, *requested}):
-        cards = tuple(CardUse(tuple(group)) for group in held.get(ref, {}).values())
+        cards = tuple(ContainerCardUse(tuple(group)) for group in held.get(ref, {}).values())
         limits = requested.get(ref, {})
         # A container that holds a card and requests no cores was given the card by another system.
         yield ContainerUse(container=ref, cards=cards, limits=limits if CORE in limits or not cards else None)
@@ -132,34 +126,34 @@ def _containers(snapshot: Snapshot) -> Iterator[ContainerUse]:
 
 def _requested(pod: Pod) -> Iterator[tuple[ContainerRef, Mapping[str, str]]]:
     """In a pod that requests cores, a container that does not requests 0."""
-    if not pod.finished and any(CORE in one.limits for one in pod.containers):
-        for one in pod.containers:
-            if not (one.is_init or one.is_ephemeral):
-                yield ContainerRef(pod.namespace, pod.name, one.name, pod.uid), one.limits
+    if not pod.finished and any(CORE in container.limits for container in pod.containers):
+        for container in pod.containers:
+            if not (container.is_init or container.is_ephemeral):
+                yield ContainerRef(pod.namespace, pod.name, container.name, pod.uid), container.limits
 
 
-def _device(use: CardUse) -> dict[str, Any]:
+def _device(use: ContainerCardUse) -> dict[str, Any]:
     return _known(
         {
-            "id": clean(use.gpu.pci_bus_id) or None,
-            "card_idx": str(use.gpu.index),
+            "id": clean(use.card.gpu.pci_bus_id) or None,
+            "card_idx": str(use.card.gpu.index),
             "gpu": _number(use.percent),
             "mem": use.mib,
-            "pids": sorted(process.pid for one in use.tenants for process in one.tenant.running),
+            "pids": sorted(process.pid for tenant in use.tenants for process in tenant.tenant.running),
             "device_mem": _mib(reading(use.card.readings, "memory_total_bytes")),
         }
     )
 
 
-def _share(one: PodTenant) -> float | None:
+def _share(tenant: PodTenant) -> float | None:
     """A share of 0 is one that its system does not know."""
-    part, shares = one.part, [claim.share for claim in one.claims]
+    part, shares = tenant.part, [claim.share for claim in tenant.claims]
     return None if part is None or not all(shares) else sum(shares) * part
 
 
-def _limit(one: PodTenant) -> float | None:
-    known = [claim.memory_limit_bytes for claim in one.claims if claim.memory_limit_bytes]
-    return sum(known) if len(known) == len(one.claims) else one.reading("memory_total_bytes")
+def _limit(tenant: PodTenant) -> float | None:
+    known = [claim.memory_limit_bytes for claim in tenant.claims if claim.memory_limit_bytes]
+    return sum(known) if len(known) == len(tenant.claims) else tenant.reading("memory_total_bytes")
 
 
 def _whole(text: str) -> int | None:
@@ -180,8 +174,8 @@ def _family(name: str, help_text: str) -> Family:
     return Family(name, Kind.GAUGE, help_text, Worth.CORE, writing=go)
 
 
-def _labels(snapshot: Snapshot, one: ContainerUse, key: str, value: str) -> Labels:
-    ref = one.container
+def _labels(snapshot: Snapshot, use: ContainerUse, key: str, value: str) -> Labels:
+    ref = use.container
     pairs = {
         "container_name": ref.container,
         "namespace": ref.namespace,

@@ -76,7 +76,7 @@ def _address(snapshot: Snapshot) -> str:
 def _processes(snapshot: Snapshot, wording: Wording, address: str) -> Iterator[tuple[dict[str, str], int]]:
     for card in snapshot.cards:
         place = _place(card) | {"hostIP": address}
-        for process in sorted(card.processes, key=lambda one: one.pid):
+        for process in sorted(card.processes, key=lambda process: process.pid):
             if process.kinds and process.memory_bytes is not None:
                 pod = _pod(process.holder, wording)
                 facts = place | {"app_pid": str(process.pid)} | _both_names(pod)

@@ -55,13 +55,13 @@ def rows(snapshot: Snapshot) -> list[MapRow]:
     return list(
         dict.fromkeys(
             MapRow(
-                one.uuid,
-                one.gpu.model,
-                one.container.namespace,
+                tenant.uuid,
+                tenant.gpu.model,
+                tenant.container.namespace,
                 snapshot.node,
-                one.container.pod,
+                tenant.container.pod,
             )
-            for one in pod_tenants(snapshot)
+            for tenant in pod_tenants(snapshot)
         )
     )
 

@@ -89,15 +89,15 @@ def families(snapshot: Snapshot, options: VgpuMonitorOptions) -> list[Family]:
 
 def _pods(snapshot: Snapshot) -> dict[PodName, list[PodTenant]]:
     found: dict[PodName, list[PodTenant]] = {}
-    for one in sorted(pod_tenants(snapshot), key=_order):
-        found.setdefault((one.container.namespace, one.container.pod), []).append(one)
+    for tenant in sorted(pod_tenants(snapshot), key=_order):
+        found.setdefault((tenant.container.namespace, tenant.container.pod), []).append(tenant)
     return dict(sorted(found.items()))
 
 
-def _order(one: PodTenant) -> tuple[int, int, int]:
-    instance = one.instance
+def _order(tenant: PodTenant) -> tuple[int, int, int]:
+    instance = tenant.instance
     place = (instance.mig.gpu_instance_id, instance.mig.compute_instance_id) if instance else (-1, -1)
-    return one.gpu.index, *place
+    return tenant.gpu.index, *place
 
 
 def _namespaces(
@@ -115,34 +115,38 @@ def _namespaces(
 
 
 def _since(started: float | None, held: Iterable[PodTenant]) -> float:
-    known = [started, *(one.tenant.held_since for one in held)]
+    known = [started, *(tenant.tenant.held_since for tenant in held)]
     return min((moment for moment in known if moment is not None), default=inf)
 
 
 def _by_card(held: Iterable[PodTenant], names: Mapping[str, str]) -> Iterator[PodRow]:
     """One row for all that a pod has on a card."""
-    for uuid, here in _grouped(held, lambda one: one.gpu.uuid).items():
-        parts = [(one, claim) for one in here for claim in one.claims]
+    for uuid, here in _grouped(held, lambda tenant: tenant.gpu.uuid).items():
+        parts = [(tenant, claim) for tenant in here for claim in tenant.claims]
         yield PodRow(
             gpu_id=names[uuid],
-            sm_ratio=total(one.card_ratio for one in here),
-            share=total(_share(one, claim) for one, claim in parts),
-            used_bytes=total(one.memory_bytes for one in here),
-            total_bytes=total(_size(one, claim) for one, claim in parts),
+            sm_ratio=total(tenant.card_ratio for tenant in here),
+            share=total(_share(tenant, claim) for tenant, claim in parts),
+            used_bytes=total(tenant.memory_bytes for tenant in here),
+            total_bytes=total(_size(tenant, claim) for tenant, claim in parts),
         )
 
 
 def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
     """One row for each virtual GPU. Which one of a device does the work is unknown, so each of them shows it."""
-    devices = _grouped(held, lambda one: one.uuid)
-    parts = [(one, claim) for one in held for claim in sorted(one.claims, key=lambda claim: claim.device_id)]
-    slots = Counter(one.uuid for one, _ in parts)
+    devices = _grouped(held, lambda tenant: tenant.uuid)
+    parts = [
+        (tenant, claim)
+        for tenant in held
+        for claim in sorted(tenant.claims, key=lambda claim: claim.device_id)
+    ]
+    slots = Counter(tenant.uuid for tenant, _ in parts)
     for slot, (tenant, claim) in enumerate(parts):
         here = devices[tenant.uuid]
-        used = total(one.memory_bytes for one in here)
+        used = total(tenant.memory_bytes for tenant in here)
         yield PodRow(
             gpu_id=str(slot),
-            sm_ratio=total(one.card_ratio for one in here),
+            sm_ratio=total(tenant.card_ratio for tenant in here),
             share=_share(tenant, claim),
             used_bytes=None if used is None else used / slots[tenant.uuid],
             total_bytes=_size(tenant, claim),
@@ -151,21 +155,21 @@ def _by_slot(held: Sequence[PodTenant]) -> Iterator[PodRow]:
 
 def _grouped(held: Iterable[PodTenant], key: Callable[[PodTenant], str]) -> dict[str, list[PodTenant]]:
     found: dict[str, list[PodTenant]] = {}
-    for one in held:
-        found.setdefault(key(one), []).append(one)
+    for tenant in held:
+        found.setdefault(key(tenant), []).append(tenant)
     return found
 
 
-def _share(one: PodTenant, claim: Claim) -> float | None:
-    part = one.part
+def _share(tenant: PodTenant, claim: Claim) -> float | None:
+    part = tenant.part
     return None if part is None else claim.share * part
 
 
-def _size(one: PodTenant, claim: Claim) -> float | None:
+def _size(tenant: PodTenant, claim: Claim) -> float | None:
     """The limit that the pod was given. Without one, a part of the memory as large as its share."""
     if claim.memory_limit_bytes is not None:
         return claim.memory_limit_bytes
-    whole = one.reading(_MEMORY)
+    whole = tenant.reading(_MEMORY)
     return None if whole is None else whole * claim.share
 
 

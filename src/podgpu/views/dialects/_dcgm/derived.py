@@ -152,7 +152,7 @@ def completed(snapshot: Snapshot, cards: Iterable[Card]) -> Iterator[Card]:
 
 def event_mask(card: Card) -> float | None:
     """Put the bits back together that the readings took apart."""
-    events = {one.labels: one.value for one in card.readings if one.metric == _CLOCK_EVENT}
+    events = {reading.labels: reading.value for reading in card.readings if reading.metric == _CLOCK_EVENT}
     known = events.keys() & _MASKS.keys()
     return float(sum(_MASKS[labels] for labels in known if events[labels] == 1)) if known else None
 
@@ -174,8 +174,8 @@ def _of_card(snapshot: Snapshot, card: Card) -> Iterator[Reading]:
 
 def _in_window(card: Card, metric: str, row: Metric) -> Iterator[Reading]:
     """A window in which nothing happened has one row, with neither XID nor event."""
-    found = [one for one in card.readings if one.metric == metric and len(one.labels) == 1]
-    for value, label in [(one.value, one.labels[0]) for one in found] or [(0.0, "")]:
+    found = [reading for reading in card.readings if reading.metric == metric and len(reading.labels) == 1]
+    for value, label in [(reading.value, reading.labels[0]) for reading in found] or [(0.0, "")]:
         text = _EVENTS.get(label, label)
         labels = (text, _WINDOW) if row is _CLOCK_EVENTS else (_WINDOW, text)
         yield Reading(row.name, value, labels)
