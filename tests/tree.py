@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from podgpu.agent.join import bare
+from podgpu.agent.join import unattributed
 from podgpu.insight import InsightSettings, conclude
 from podgpu.model import SEES_ALL, Balance, Booking, Card, Device, Holder, Process, Rest, Snapshot, Tenant
 
@@ -29,7 +29,7 @@ def card(
         device.ability, knows_owners=knows_owners, counts_busy=counts_busy, counts_energy=counts_energy
     )
     return replace(
-        bare(device),
+        unattributed(device),
         ability=ability,
         tenants=tuple(tenants),
         ended=tuple(ended),

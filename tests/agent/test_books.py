@@ -29,7 +29,7 @@ def sheet(
     energy = sum(entry.energy_mj for entry in entries.values())
     booked = CycleBooks(
         gpu=gpu,
-        entries=dict(entries),
+        bookings=dict(entries),
         memory_bytes=None,
         busy_us=busy,
         energy_mj=energy,

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from podgpu.agent.books import NodeBooks
-from podgpu.agent.join import Join, bare
+from podgpu.agent.join import Join, unattributed
 from podgpu.agent.loop import Agent
 from podgpu.ledger.book import book
 from podgpu.ledger.cycle import Interval
@@ -274,6 +274,6 @@ async def test_two_devices_of_one_uuid_are_one_card() -> None:
 
 
 def test_whose_the_processes_are_on_a_card_that_nobody_books_is_unknown() -> None:
-    card = bare(device(RUNS))
+    card = unattributed(device(RUNS))
     assert (card.tenants, card.balance, [rest.reason for rest in card.rest]) == ((), None, ["unknown"])
     assert [process.pid for process in card.processes] == [RUNS.pid]

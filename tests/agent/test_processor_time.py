@@ -11,7 +11,7 @@ def sheet(*parties: tuple[str, list[Process], str]) -> CycleBooks:
     entries: dict[Party, CycleBooking] = {
         name: CycleBooking(processes=own, running=len(own), method=method) for name, own, method in parties
     }
-    return CycleBooks(gpu="GPU-1", entries=entries, memory_bytes=None, busy_us=0, energy_mj=0)
+    return CycleBooks(gpu="GPU-1", bookings=entries, memory_bytes=None, busy_us=0, energy_mj=0)
 
 
 def test_what_each_party_used_since_the_cycle_before() -> None:
@@ -19,11 +19,11 @@ def test_what_each_party_used_since_the_cycle_before() -> None:
     one = ProcessorTime(times.get)
     first = sheet(("a", [process(1), process(2)], "measured"), ("b", [process(3)], "measured"))
     one.note([first])
-    assert [entry.cpu_us for entry in first.entries.values()] == [None, None]  # nobody knows since when
+    assert [entry.cpu_us for entry in first.bookings.values()] == [None, None]  # nobody knows since when
     times.update({1: 150, 2: 200, 3: 1007})
     second = sheet(("a", [process(1), process(2)], "measured"), ("b", [process(3)], ""))
     one.note([second])
-    assert [entry.cpu_us for entry in second.entries.values()] == [50, 7]
+    assert [entry.cpu_us for entry in second.bookings.values()] == [50, 7]
 
 
 def test_a_process_with_the_number_of_another_begins_anew() -> None:
@@ -33,7 +33,7 @@ def test_a_process_with_the_number_of_another_begins_anew() -> None:
     times.update({1: 500, 2: 101})
     later = sheet(("a", [process(1, start=9)], "measured"), ("b", [process(2)], "measured"))
     one.note([later])
-    assert [entry.cpu_us for entry in later.entries.values()] == [None, 1]
+    assert [entry.cpu_us for entry in later.bookings.values()] == [None, 1]
 
 
 def test_nobody_is_asked_about_where_nothing_is_shared_by_looks() -> None:

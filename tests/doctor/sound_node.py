@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from podgpu import doctor
-from podgpu.agent.join import bare
+from podgpu.agent.join import unattributed
 from podgpu.doctor import CHECKS, Finding, Machine
 from podgpu.doctor.check import Check
 from podgpu.insight import InsightSettings, conclude
@@ -68,7 +68,7 @@ _WHOLE = card(
 )
 assert _WHOLE.balance
 WHOLE = replace(_WHOLE, balance=replace(_WHOLE.balance, switching_ratio=0.0))
-SPLIT = bare(
+SPLIT = unattributed(
     Device(
         gpu=Gpu(uuid=CUT, index=1, model="NVIDIA H200", compute_capability="9.0", mig_enabled=True),
         instances=(

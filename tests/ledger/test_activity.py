@@ -56,7 +56,7 @@ def claim(container: ContainerRef, mig: str = "", share: float = 1.0) -> Claim:
 
 
 def of(sheet: CycleBooks, container: ContainerRef, mig: str = "") -> tuple[int, int, str]:
-    entry = sheet.entries[TenantKey(GPU, mig, container)]
+    entry = sheet.bookings[TenantKey(GPU, mig, container)]
     return entry.busy_us, entry.energy_mj, entry.method
 
 
@@ -73,7 +73,7 @@ def test_compute_instances_of_one_gpu_instance_share_what_it_did() -> None:
     assert sheet.busy_us == 360
     assert of(sheet, A, "MIG-1-0") == (120, 333, "weighted")
     assert of(sheet, B, "MIG-1-1") == (240, 667, "weighted")
-    entry = sheet.entries[TenantKey(GPU, "MIG-1-0", A)]
+    entry = sheet.bookings[TenantKey(GPU, "MIG-1-0", A)]
     assert (entry.sm_ratio, entry.instance_ratio) == (0.12, None)
 
 
@@ -81,7 +81,7 @@ def test_the_only_user_of_a_gpu_instance_did_all_of_it() -> None:
     card = split_card(instance(1, 0, 0.5), instance(1, 1), processes=(on(2, 1, 1),))
     sheet = book(card, CYCLE, [claim(A, "MIG-1-0"), claim(B, "MIG-1-1")], HOLDERS)
     assert of(sheet, B, "MIG-1-1") == (200, 1000, "instance")
-    user, holder = sheet.entries[TenantKey(GPU, "MIG-1-1", B)], sheet.entries[TenantKey(GPU, "MIG-1-0", A)]
+    user, holder = sheet.bookings[TenantKey(GPU, "MIG-1-1", B)], sheet.bookings[TenantKey(GPU, "MIG-1-0", A)]
     assert (user.sm_ratio, user.instance_ratio) == (0.2, 0.5), "of the card, and of the instance"
     assert of(sheet, A, "MIG-1-0")[0] == 0
     assert (holder.sm_ratio, holder.instance_ratio) == (0.0, None)
@@ -93,7 +93,7 @@ def test_without_profiling_size_stands_in_for_the_activity_of_those_who_are_ther
     sheet = book(card, CYCLE, [], HOLDERS)
     assert of(sheet, A, "MIG-1-0") == (0, 750, "reserved")
     assert of(sheet, B, "MIG-2-0") == (0, 250, "reserved")
-    assert [one.sm_ratio for one in sheet.entries.values()] == [None] * len(sheet.entries)
+    assert [one.sm_ratio for one in sheet.bookings.values()] == [None] * len(sheet.bookings)
 
 
 def test_an_instance_that_tells_nothing_adds_to_nobodys_bill() -> None:
@@ -101,8 +101,8 @@ def test_an_instance_that_tells_nothing_adds_to_nobodys_bill() -> None:
     sheet = book(card, CYCLE, [], HOLDERS)
     assert of(sheet, B, "MIG-2-0")[1] == 0
     assert of(sheet, A, "MIG-1-0")[1] == 333
-    assert sheet.entries["unknown"].energy_mj == 667
-    assert sheet.entries[TenantKey(GPU, "MIG-2-0", B)].sm_ratio is None
+    assert sheet.bookings["unknown"].energy_mj == 667
+    assert sheet.bookings[TenantKey(GPU, "MIG-2-0", B)].sm_ratio is None
 
 
 def test_instances_of_unknown_size_are_booked_to_nobody() -> None:
@@ -114,12 +114,12 @@ def test_instances_of_unknown_size_are_booked_to_nobody() -> None:
     card = replace(split_card(*unsized), ability=Ability())
     sheet = book(card, replace(CYCLE, idle_mj=100), [claim(A, "MIG-1-0"), claim(B, "MIG-2-0")], {})
     for container, mig in ((A, "MIG-1-0"), (B, "MIG-2-0")):
-        entry = sheet.entries[TenantKey(GPU, mig, container)]
+        entry = sheet.bookings[TenantKey(GPU, mig, container)]
         assert (entry.share, entry.sm_ratio, entry.method) == (None, None, "")
         assert (entry.busy_us, entry.energy_mj, entry.allocated_us) == (0, 0, 0)
         assert [one.mig for one in entry.claims] == [mig]
-    assert sheet.entries[TenantKey(GPU, "MIG-1-0", A)].instance_ratio == 0.5
-    assert sheet.entries["unknown"].energy_mj == 1000
+    assert sheet.bookings[TenantKey(GPU, "MIG-1-0", A)].instance_ratio == 0.5
+    assert sheet.bookings["unknown"].energy_mj == 1000
     assert not sheet.knows_busy
 
 
@@ -130,7 +130,7 @@ def test_two_claimants_without_a_process_do_not_both_have_the_instances_activity
         [claim(A, "MIG-1-0", 0.5), claim(B, "MIG-1-0", 0.5)],
         {},
     )
-    entries = [sheet.entries[TenantKey(GPU, "MIG-1-0", one)] for one in (A, B)]
+    entries = [sheet.bookings[TenantKey(GPU, "MIG-1-0", one)] for one in (A, B)]
     assert [(one.sm_ratio, one.instance_ratio) for one in entries] == [(0.05, None)] * 2
     assert of(sheet, A, "MIG-1-0") == (50, 500, "weighted")
 
@@ -139,9 +139,9 @@ def test_a_pod_that_came_in_a_gap_is_booked_nothing_of_it() -> None:
     """An hour without a look: who held the card then is not known."""
     gap = Interval(elapsed_us=3_600_000_000, energy_mj=1000, idle_mj=400, is_gap=True)
     sheet = book(Device(gpu=Gpu(uuid=GPU, index=0), ability=WATCHED), gap, [claim(A, share=0.5)], {})
-    entry = sheet.entries[TenantKey(GPU, "", A)]
+    entry = sheet.bookings[TenantKey(GPU, "", A)]
     assert (entry.energy_mj, entry.allocated_us, entry.busy_us) == (0, 0, 0)
-    assert (sheet.entries["idle"].energy_mj, sheet.entries["unknown"].energy_mj) == (200, 800)
+    assert (sheet.bookings["idle"].energy_mj, sheet.bookings["unknown"].energy_mj) == (200, 800)
 
 
 def test_what_an_instance_does_now_says_nothing_about_a_gap() -> None:
@@ -166,7 +166,7 @@ def test_the_ratios_of_all_are_the_cards_and_never_above_one(case: Case) -> None
     """Of one base, on MIG too: parts of the whole card's time. Of whom nothing is known, nothing is booked."""
     device, interval, some_claims, found = case
     sheet = book(device, interval, some_claims, found)
-    known = [entry.sm_ratio for entry in sheet.entries.values() if entry.sm_ratio is not None]
+    known = [entry.sm_ratio for entry in sheet.bookings.values() if entry.sm_ratio is not None]
     if not sheet.knows_busy or not interval.elapsed_us:
         assert known == []
         return
@@ -199,7 +199,7 @@ def test_whoever_is_alone_does_not_pay_for_a_process_that_nobody_sees() -> None:
     sheets = cycles(BUSY, 0, 0, 0)
     assert sum(of(sheet, A)[0] for sheet in sheets) == SAMPLE_US  # a look may be late
     assert of(sheets[2], A) == (0, 80_000, "measured")
-    unknown = sheets[2].entries["unknown"]
+    unknown = sheets[2].bookings["unknown"]
     assert (unknown.busy_us, unknown.energy_mj) == (960_000, 620_000)
 
 

@@ -31,7 +31,7 @@ def cycle(
     active = sum(entry.energy_mj for entry in entries.values())
     return CycleBooks(
         gpu="GPU-1",
-        entries=entries,
+        bookings=entries,
         memory_bytes=None,
         busy_us=total,
         energy_mj=active,
@@ -80,12 +80,12 @@ def test_where_nothing_is_measured_the_band_is_all_of_it(method: str) -> None:
 def test_on_a_shared_instance_the_band_is_the_instances_time() -> None:
     one, other = (TenantKey("GPU-1", "MIG-1", each.container) for each in (A, B))
     sheet = cycle({one: 0.25, other: 0.25}, 0.8, method="weighted")
-    assert bands(sheet)[one].most_us == sheet.entries[one].busy_us + sheet.entries[other].busy_us
+    assert bands(sheet)[one].most_us == sheet.bookings[one].busy_us + sheet.bookings[other].busy_us
 
 
 def test_whoever_has_no_process_did_not_run() -> None:
     sheet = cycle({A: 0.7, B: 0.3}, 0.9)
-    sheet.entries[C] = CycleBooking(method="")
+    sheet.bookings[C] = CycleBooking(method="")
     assert (bands(sheet)[C].least_us, bands(sheet)[C].most_us) == (0, 0)
 
 

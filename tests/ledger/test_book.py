@@ -149,7 +149,7 @@ def total(entries: Mapping[Party, CycleBooking], name: str) -> int:
 
 def _in_order(sheet: CycleBooks) -> CycleBooks:
     """Claims are listed as they came in, which is no part of the books."""
-    for entry in sheet.entries.values():
+    for entry in sheet.bookings.values():
         entry.claims.sort(key=str)
     return sheet
 
@@ -157,7 +157,7 @@ def _in_order(sheet: CycleBooks) -> CycleBooks:
 def of(sheet: CycleBooks, container: ContainerRef) -> list[CycleBooking]:
     return [
         entry
-        for party, entry in sheet.entries.items()
+        for party, entry in sheet.bookings.items()
         if isinstance(party, TenantKey) and party.container == container
     ]
 
@@ -168,10 +168,10 @@ def test_containers_and_the_rest_make_up_the_device_exactly(
 ) -> None:
     device, interval, some_claims, found = case
     sheet = book(device, interval, some_claims, found)
-    assert total(sheet.entries, "busy_us") == sheet.busy_us
-    assert total(sheet.entries, "energy_mj") == sheet.energy_mj == (interval.energy_mj or 0)
+    assert total(sheet.bookings, "busy_us") == sheet.busy_us
+    assert total(sheet.bookings, "energy_mj") == sheet.energy_mj == (interval.energy_mj or 0)
     if sheet.memory_bytes is not None:
-        assert total(sheet.entries, "memory_bytes") == sheet.memory_bytes
+        assert total(sheet.bookings, "memory_bytes") == sheet.memory_bytes
 
 
 @given(cases())
@@ -180,7 +180,7 @@ def test_no_entry_is_negative_or_above_its_device(
 ) -> None:
     device, interval, some_claims, found = case
     sheet = book(device, interval, some_claims, found)
-    for entry in sheet.entries.values():
+    for entry in sheet.bookings.values():
         assert 0 <= entry.busy_us <= sheet.busy_us <= interval.elapsed_us
         assert 0 <= entry.energy_mj <= sheet.energy_mj
         assert 0 <= entry.allocated_us <= interval.elapsed_us
@@ -272,10 +272,10 @@ def test_a_container_alone_on_a_card_is_booked_all_of_it() -> None:
         [Claim(gpu=GPU, container=A)],
         holds(1, A),
     )
-    entry = sheet.entries[TenantKey(GPU, "", A)]
+    entry = sheet.bookings[TenantKey(GPU, "", A)]
     assert (entry.busy_us, entry.energy_mj, entry.memory_bytes) == (800, 500, 70)
     assert entry.method == "exclusive"
-    assert sheet.entries["overhead"].memory_bytes == 30
+    assert sheet.bookings["overhead"].memory_bytes == 30
 
 
 def test_two_tenants_are_booked_by_their_measured_time() -> None:
@@ -289,12 +289,12 @@ def test_two_tenants_are_booked_by_their_measured_time() -> None:
         [Claim(gpu=GPU, container=A, share=0.5), Claim(gpu=GPU, container=B, share=0.25)],
         holds(1, A) | holds(2, B),
     )
-    one, two = sheet.entries[TenantKey(GPU, "", A)], sheet.entries[TenantKey(GPU, "", B)]
-    assert (one.busy_us, two.busy_us, sheet.entries["unknown"].busy_us) == (600, 200, 200)
+    one, two = sheet.bookings[TenantKey(GPU, "", A)], sheet.bookings[TenantKey(GPU, "", B)]
+    assert (one.busy_us, two.busy_us, sheet.bookings["unknown"].busy_us) == (600, 200, 200)
     # idle: half, a quarter and a quarter unreserved of 200; active: six, two and two tenths of 800
     assert (one.energy_mj, two.energy_mj) == (100 + 480, 50 + 160)
-    assert sheet.entries["idle"].energy_mj == 50
-    assert sheet.entries["unknown"].energy_mj == 160
+    assert sheet.bookings["idle"].energy_mj == 50
+    assert sheet.bookings["unknown"].energy_mj == 160
 
 
 def test_an_idle_holder_pays_for_the_idle_power_it_reserved() -> None:
@@ -304,7 +304,7 @@ def test_an_idle_holder_pays_for_the_idle_power_it_reserved() -> None:
         [Claim(gpu=GPU, container=A)],
         holds(1, A),
     )
-    assert sheet.entries[TenantKey(GPU, "", A)].energy_mj == 400
+    assert sheet.bookings[TenantKey(GPU, "", A)].energy_mj == 400
 
 
 def test_memory_nobody_can_measure_is_absent_and_its_bytes_unknown() -> None:
@@ -314,8 +314,8 @@ def test_memory_nobody_can_measure_is_absent_and_its_bytes_unknown() -> None:
         [],
         holds(1, A),
     )
-    assert sheet.entries[TenantKey(GPU, "", A)].memory_bytes is None
-    assert sheet.entries["unknown"].memory_bytes == 100
+    assert sheet.bookings[TenantKey(GPU, "", A)].memory_bytes is None
+    assert sheet.bookings["unknown"].memory_bytes == 100
 
 
 def test_a_gap_is_nobodys() -> None:
@@ -325,9 +325,9 @@ def test_a_gap_is_nobodys() -> None:
         [],
         holds(1, A),
     )
-    assert sheet.entries["unknown"].energy_mj == 700
-    assert sheet.entries["idle"].energy_mj == 300
-    assert sheet.entries[TenantKey(GPU, "", A)].energy_mj == 0
+    assert sheet.bookings["unknown"].energy_mj == 700
+    assert sheet.bookings["idle"].energy_mj == 300
+    assert sheet.bookings[TenantKey(GPU, "", A)].energy_mj == 0
 
 
 def test_instances_are_weighed_by_activity_and_size() -> None:
@@ -360,7 +360,7 @@ def test_instances_are_weighed_by_activity_and_size() -> None:
         [Claim(gpu=GPU, mig="MIG-0", container=A), Claim(gpu=GPU, mig="MIG-1", container=B)],
         holds(1, A) | holds(2, B),
     )
-    one, two = sheet.entries[TenantKey(GPU, "MIG-0", A)], sheet.entries[TenantKey(GPU, "MIG-1", B)]
+    one, two = sheet.bookings[TenantKey(GPU, "MIG-0", A)], sheet.bookings[TenantKey(GPU, "MIG-1", B)]
     assert (one.busy_us, two.busy_us, sheet.busy_us) == (300, 200, 500)
     assert (one.energy_mj, two.energy_mj) == (600, 400)
     assert (one.share, one.allocated_us, one.method) == (0.6, 600, "instance")
@@ -379,8 +379,8 @@ def test_energy_far_above_idle_is_nobodys_when_nobody_was_seen_at_work() -> None
         [Claim(gpu=GPU, container=A, share=0.5), Claim(gpu=GPU, container=B, share=0.5)],
         holds(1, A) | holds(2, B),
     )
-    assert sheet.entries[TenantKey(GPU, "", A)].energy_mj == 100
-    assert sheet.entries["unknown"].energy_mj == 800
+    assert sheet.bookings[TenantKey(GPU, "", A)].energy_mj == 100
+    assert sheet.bookings["unknown"].energy_mj == 800
 
 
 def test_nobody_is_alone_on_a_card_whose_processes_could_not_all_be_listed() -> None:
@@ -391,7 +391,7 @@ def test_nobody_is_alone_on_a_card_whose_processes_could_not_all_be_listed() -> 
         [],
         holds(1, A),
     )
-    entry = sheet.entries[TenantKey(GPU, "", A)]
+    entry = sheet.bookings[TenantKey(GPU, "", A)]
     assert (entry.busy_us, entry.energy_mj, entry.memory_bytes) == (100, 100, 10)
-    rest = sheet.entries["unknown"]
+    rest = sheet.bookings["unknown"]
     assert (rest.busy_us, rest.energy_mj, rest.memory_bytes) == (900, 900, 90)

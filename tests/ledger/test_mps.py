@@ -75,7 +75,7 @@ def claim(container: ContainerRef, share: float) -> Claim:
 
 
 def of(sheet: CycleBooks, container: ContainerRef) -> tuple[int | None, int, int, str]:
-    entry = sheet.entries[TenantKey(GPU, "", container)]
+    entry = sheet.bookings[TenantKey(GPU, "", container)]
     return entry.memory_bytes, entry.busy_us, entry.energy_mj, entry.method
 
 
@@ -83,24 +83,24 @@ def test_the_servers_time_is_divided_among_the_clients_by_their_claims() -> None
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5), claim(B, 0.25)], HOLDERS)
     assert of(sheet, A) == (300, 660, 667, "weighted")
     assert of(sheet, B) == (200, 330, 333, "weighted")
-    assert TenantKey(GPU, "", DAEMON) not in sheet.entries
-    assert sheet.entries["overhead"].memory_bytes == 500
-    (server,) = sheet.entries["overhead"].processes
+    assert TenantKey(GPU, "", DAEMON) not in sheet.bookings
+    assert sheet.bookings["overhead"].memory_bytes == 500
+    (server,) = sheet.bookings["overhead"].processes
     assert server.pid == 9 and server.holder and server.holder.serves
 
 
 def test_what_each_client_used_is_estimated_or_unknown_and_is_not_zero() -> None:
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS)
-    assert [sheet.entries[TenantKey(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, 0.495]
+    assert [sheet.bookings[TenantKey(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, 0.495]
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5)], HOLDERS)
-    assert [sheet.entries[TenantKey(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, None]
+    assert [sheet.bookings[TenantKey(GPU, "", one)].sm_ratio for one in (A, B)] == [0.495, None]
 
 
 def test_a_client_without_a_claim_leaves_the_others_no_more_than_theirs() -> None:
     sheet = book(AS_ON_A_REAL_CARD, CYCLE, [claim(A, 0.5)], HOLDERS)
     assert of(sheet, A)[1] == 495
     assert of(sheet, B)[1] == 0
-    assert sheet.entries["unknown"].busy_us == 495
+    assert sheet.bookings["unknown"].busy_us == 495
 
 
 def test_the_only_client_had_it_all() -> None:
@@ -185,7 +185,7 @@ def test_of_two_servers_of_one_user_one_is_none_and_their_time_is_nobodys_known(
     stranger = ContainerRef("ns", "stranger", "main", "uid-s")
     sheet = book(FORGED, CYCLE, [claim(A, 0.5)], HOLDERS | {2: server(2, stranger)})
     assert of(sheet, A)[1] == 0
-    assert sheet.entries["unknown"].busy_us == 990
+    assert sheet.bookings["unknown"].busy_us == 990
 
 
 def logged(*slices: Slice, busy: int = 990_000) -> Evidence:
@@ -203,11 +203,11 @@ def test_beside_others_the_log_says_what_the_clients_had_together(named: int) ->
     sheet = books.book(MIXED, CYCLE, [claim(A, 0.5), claim(B, 0.5)], HOLDERS, {9}, evidence)
     assert of(sheet, A)[1:] == (590, 596, "weighted")  # looks named nobody but the server
     assert of(sheet, B)[1:] == (400, 404, "resident")
-    assert sum(entry.busy_us for entry in sheet.entries.values()) == 990
-    mine = sheet.entries[TenantKey(GPU, "", A)]
+    assert sum(entry.busy_us for entry in sheet.bookings.values()) == 990
+    mine = sheet.bookings[TenantKey(GPU, "", A)]
     assert (mine.least_us, mine.most_us) == (0, 600)
     assert mine.resident_us is None  # what is on the card is the work of all clients
-    assert sheet.entries["overhead"].resident_us == 600
+    assert sheet.bookings["overhead"].resident_us == 600
 
 
 def test_among_clients_the_log_changes_nothing() -> None:

@@ -144,7 +144,7 @@ def findings(recorded: dict[str, Any], log: Sequence[Slice], windows: Sequence[B
     period, resident = Period(), [0] * len(recorded["pids"])
     for sheet in sheets(recorded, log, windows):
         period.add(sheet)
-        for party, entry in sheet.entries.items():
+        for party, entry in sheet.bookings.items():
             if not isinstance(party, str):
                 resident[int(party.container.pod_uid)] += entry.resident_us or 0
     bands: dict[str, Band] = {

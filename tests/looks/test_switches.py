@@ -45,9 +45,9 @@ def test_what_is_booked_is_inside_the_band_and_adds_up(name: str) -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_the_books_of_every_cycle_are_exact(name: str) -> None:
     for sheet in sheets(RECORDED[name], LOGS[name], by_tenths(RECORDED[name])):
-        assert sum(entry.busy_us for entry in sheet.entries.values()) == sheet.busy_us
-        assert sum(entry.energy_mj for entry in sheet.entries.values()) == sheet.energy_mj
-        assert {entry.method for entry in sheet.entries.values() if entry.busy_us} == {"resident"}
+        assert sum(entry.busy_us for entry in sheet.bookings.values()) == sheet.busy_us
+        assert sum(entry.energy_mj for entry in sheet.bookings.values()) == sheet.energy_mj
+        assert {entry.method for entry in sheet.bookings.values() if entry.busy_us} == {"resident"}
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -80,10 +80,10 @@ def test_a_window_with_lost_records_is_booked_by_looks_and_proves_nothing() -> N
     (seeing,) = sheets(recorded, LOGS["A+B"], windows)
     (blind,) = sheets(recorded, LOGS["A+B"], windows, [Span(middle, middle + 10)])
     assert seeing.busy_us == blind.busy_us
-    for party, entry in seeing.entries.items():
+    for party, entry in seeing.bookings.items():
         if isinstance(party, str):
             continue
-        doubtful = blind.entries[party]
+        doubtful = blind.bookings[party]
         assert entry.most_us - entry.least_us < 20_000
         # One of five windows of 200 ms, with a card that is 93 % busy.
         assert doubtful.most_us - doubtful.least_us == pytest.approx(190_000, rel=0.1)

@@ -1,6 +1,6 @@
 """A node with every quirk a view must survive."""
 
-from podgpu.agent.join import bare
+from podgpu.agent.join import unattributed
 from podgpu.insight import conclude
 from podgpu.model import (
     ENDED,
@@ -276,7 +276,7 @@ SPLIT = card(
     ),
 )
 
-STUCK = bare(hardware.STUCK)
+STUCK = unattributed(hardware.STUCK)
 
 HOSTILE = card(
     hardware.HOSTILE,

@@ -185,7 +185,7 @@ class Attribution:
         rights = await self._rights_to(inventory, able, holders)
         self._count(rights.unclaimed)
         served = {device.gpu.uuid: servers(device, holders, lambda: rights.pods) for device in answering}
-        self._accounts.post(self._sheets(answering, rights, holders, served), time.monotonic(), wall)
+        self._accounts.post(self._book(answering, rights, holders, served), time.monotonic(), wall)
         involved = _involved(pods, rights.claims, holders.values())
         workloads = await self._workloads.of(involved) if self._workloads else {}
         started_at = {pod.uid: pod.started_at for pod in involved}
@@ -236,7 +236,7 @@ class Attribution:
             self._errors[sharing.PART, "unknown_id"] += fresh
         self._unknown_ids = set(unclaimed)
 
-    def _sheets(
+    def _book(
         self,
         devices: Sequence[Device],
         rights: NodeClaims,
@@ -244,22 +244,22 @@ class Attribution:
         served: Mapping[str, Collection[int]],
     ) -> list[tuple[CycleBooks, Interval]]:
         """`served` are the PIDs of MPS servers by card. All devices answer."""
-        sheets: list[tuple[CycleBooks, Interval]] = []
+        cycles: list[tuple[CycleBooks, Interval]] = []
         for device in devices:
             interval = self._meter.interval(device) or Interval(elapsed_us=0)
             books = self._accounts.cards.get(device.gpu.uuid)
-            if books and books.sheet:
-                interval = replace(interval, unnamed_us=books.sheet.unnamed_us)
+            if books and books.cycle:
+                interval = replace(interval, unnamed_us=books.cycle.unnamed_us)
             claims = rights.by_card.get(device.gpu.uuid, ())
             serve = served[device.gpu.uuid]
-            sheets.append((self._sheet(device, interval, claims, holders, serve), interval))
+            cycles.append((self._book_card(device, interval, claims, holders, serve), interval))
         if self._processor_time:
-            self._processor_time.note(sheet for sheet, _ in sheets)
+            self._processor_time.note(cycle for cycle, _ in cycles)
         if self._switch_logs:
-            self._switch_logs.note(sheet for sheet, _ in sheets)
-        return sheets
+            self._switch_logs.note(cycle for cycle, _ in cycles)
+        return cycles
 
-    def _sheet(
+    def _book_card(
         self,
         device: Device,
         interval: Interval,
@@ -270,9 +270,9 @@ class Attribution:
         look = self._switch_logs
         evidence = look.evidence(device, interval) if look else None
         if look and evidence:
-            sheet = book(device, interval, claims, holders, serve, evidence)
-            if look.rules(sheet):
-                return sheet
+            cycle = book(device, interval, claims, holders, serve, evidence)
+            if look.rules(cycle):
+                return cycle
         return book(device, interval, claims, holders, serve)
 
     def _shown(self, pod: Pod, workloads: Mapping[str, Workload]) -> Pod:

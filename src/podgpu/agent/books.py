@@ -15,7 +15,7 @@ MOST_ENDED = 5000
 
 
 class Totals(Struct, gc=False):
-    """`entry` is the party's line of this cycle; None for a party that ended, or whose card is silent.
+    """`booking` is the party's line of this cycle; None for a party that ended, or whose card is silent.
 
     `moved_mj` is its part of what the card's energy counter moved by the last time it moved. `is_bookable` is false for
     a party that was never booked anything because it holds a MIG instance of unknown size.
@@ -35,19 +35,19 @@ class Totals(Struct, gc=False):
     most_energy_mj: int = 0
     resident_us: int | None = None
     band: Band | None = None
-    entry: CycleBooking | None = None
+    booking: CycleBooking | None = None
 
-    def add(self, entry: CycleBooking, now: float, wall: float) -> None:
-        self.entry = entry
+    def add(self, booking: CycleBooking, now: float, wall: float) -> None:
+        self.booking = booking
         self.seen_at = now
-        self.busy_us += entry.busy_us
-        self.energy_mj += entry.energy_mj
-        self.allocated_us += entry.allocated_us
-        self.resident_us = _sum(self.resident_us, entry.resident_us)
-        self.method = entry.method or ("reserved" if entry.share else "")
-        is_unsized = bool(entry.claims) and entry.share is None
+        self.busy_us += booking.busy_us
+        self.energy_mj += booking.energy_mj
+        self.allocated_us += booking.allocated_us
+        self.resident_us = _sum(self.resident_us, booking.resident_us)
+        self.method = booking.method or ("reserved" if booking.share else "")
+        is_unsized = bool(booking.claims) and booking.share is None
         self.is_bookable = not is_unsized or bool(self.busy_us or self.energy_mj)
-        if entry.busy_us or entry.named_us or entry.instance_ratio:
+        if booking.busy_us or booking.named_us or booking.instance_ratio:
             self.last_active_at = wall
 
     def bound(self, band: Band) -> None:
@@ -73,7 +73,7 @@ class Totals(Struct, gc=False):
 class CardBooks(Struct, gc=False):
     """Totals of one card: by account, by reason for what has none, and of the card itself.
 
-    `sheet` is this cycle's; None while the card is silent. `moved_mj` is what its energy counter moved by the last time
+    `cycle` is this cycle's; None while the card is silent. `moved_mj` is what its energy counter moved by the last time
     it moved, `moved_us` the time that this covers; None is unknown. `last_period` is the one that the bands describe.
     """
 
@@ -82,7 +82,7 @@ class CardBooks(Struct, gc=False):
     whole: Totals = field(default_factory=Totals)
     period: Period = field(default_factory=Period)
     last_period: Band | None = None
-    sheet: CycleBooks | None = None
+    cycle: CycleBooks | None = None
     moved_mj: int | None = None
     moved_us: int | None = None
     switches: int | None = None
@@ -90,23 +90,23 @@ class CardBooks(Struct, gc=False):
 
     def close_cycle(self) -> None:
         """Gauges are those of one cycle alone."""
-        self.sheet = None
+        self.cycle = None
         for totals in (*self.tenants.values(), *self.rest.values()):
-            totals.entry = None
+            totals.booking = None
 
-    def post(self, sheet: CycleBooks, interval: Interval, now: float, wall: float) -> None:
-        self.sheet = sheet
-        self.whole.busy_us += sheet.busy_us
-        self.whole.energy_mj += sheet.energy_mj
-        self.switches = _sum(self.switches, sheet.switches)
-        self.switching_us = _sum(self.switching_us, sheet.switching_us)
-        for party, entry in sheet.entries.items():
-            self._totals(party).add(entry, now, wall)
+    def post(self, cycle: CycleBooks, interval: Interval, now: float, wall: float) -> None:
+        self.cycle = cycle
+        self.whole.busy_us += cycle.busy_us
+        self.whole.energy_mj += cycle.energy_mj
+        self.switches = _sum(self.switches, cycle.switches)
+        self.switching_us = _sum(self.switching_us, cycle.switching_us)
+        for party, booking in cycle.bookings.items():
+            self._totals(party).add(booking, now, wall)
         self._note_energy(interval)
         if interval.is_gap:
-            self._pass_gap(sheet)
+            self._pass_gap(cycle)
         else:
-            self.period.add(sheet)
+            self.period.add(cycle)
             if self.period.elapsed_us >= PERIOD_US:
                 self._close_period()
 
@@ -118,15 +118,15 @@ class CardBooks(Struct, gc=False):
             self.moved_mj = interval.energy_mj if is_known else None
             self.moved_us = interval.energy_us
         for totals in (*self.tenants.values(), *self.rest.values()):
-            if totals.entry is None or not (is_known and totals.is_bookable):
+            if totals.booking is None or not (is_known and totals.is_bookable):
                 totals.moved_mj = None
             elif not stands:
-                totals.moved_mj = totals.entry.energy_mj
+                totals.moved_mj = totals.booking.energy_mj
 
-    def _pass_gap(self, sheet: CycleBooks) -> None:
+    def _pass_gap(self, cycle: CycleBooks) -> None:
         """A time that nobody watched is no part of a minute that was, and there is no last minute to show after it."""
         self._close_period()
-        self.period.add(sheet)
+        self.period.add(cycle)
         self._close_period()
         self._forget_bands()
 
@@ -188,16 +188,16 @@ class NodeBooks:
     def __init__(self) -> None:
         self.cards: dict[str, CardBooks] = {}
 
-    def post(self, sheets: Iterable[tuple[CycleBooks, Interval]], now: float, wall: float) -> None:
-        """Add one cycle's sheets, each with its interval.
+    def post(self, cycles: Iterable[tuple[CycleBooks, Interval]], now: float, wall: float) -> None:
+        """Add one cycle's cycles, each with its interval.
 
-        A card without a sheet is silent or away: nobody is known to have ended there.
+        A card without a cycle is silent or away: nobody is known to have ended there.
         """
         for books in self.cards.values():
             books.close_cycle()
-        for sheet, interval in sheets:
-            books = self.cards.get(sheet.gpu) or self.cards.setdefault(sheet.gpu, _opened())
-            books.post(sheet, interval, now, wall)
+        for cycle, interval in cycles:
+            books = self.cards.get(cycle.gpu) or self.cards.setdefault(cycle.gpu, _opened())
+            books.post(cycle, interval, now, wall)
         self._bury_ended(now)
 
     def forget(self, cards: Iterable[str]) -> None:
@@ -209,7 +209,7 @@ class NodeBooks:
         ended = [
             (seen_at, books, accounts)
             for books in self.cards.values()
-            if books.sheet is not None
+            if books.cycle is not None
             for seen_at, accounts in books.ended(now)
         ]
         ended.sort(key=itemgetter(0))

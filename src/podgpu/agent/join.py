@@ -1,6 +1,6 @@
-"""The join: a card's reading, its sheet of this cycle and its books over time become one Card.
+"""The join: a card's reading, its books of this cycle and its books over time become one Card.
 
-"Who is on this card" is answered here, once. Whatever comes after walks the answer.
+"Who is on this card" is answered here, once. Views only walk the answer.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podgpu.agent.books import CardBooks, Totals
-from podgpu.ledger.cycle import CycleBooks, TenantKey
+from podgpu.ledger.cycle import CycleBooking, TenantKey
 from podgpu.ledger.shares import parts_of
 from podgpu.model import (
     Ability,
@@ -36,8 +36,10 @@ DECIMALS = 6  # of a watt
 
 
 class PowerSplit(Struct, frozen=True, kw_only=True):
-    """`energy_mj` is what the card's counter moved by the last time it moved, in `energy_us` if that is known.
+    """Divides the card's power reading as the energy was divided that it last counted.
 
+    So the power of all adds up to the card's at any moment, and the only tenant of a card has what the card has.
+    `energy_mj` is what the card's counter moved by the last time it moved, in `energy_us` if that is known.
     `power_watts` is the card's own reading, None if it has none. Then power is energy over its time.
     """
 
@@ -46,7 +48,7 @@ class PowerSplit(Struct, frozen=True, kw_only=True):
     power_watts: float | None = None
 
     def watts(self, part_mj: int | None) -> float | None:
-        """Return the power of whoever was booked this part of the energy, None if that is unknown."""
+        """Return the power of the party that was booked this part of the energy, None if that is unknown."""
         if part_mj is None or self.energy_mj is None:
             return None
         if self.power_watts is None:
@@ -58,9 +60,14 @@ class PowerSplit(Struct, frozen=True, kw_only=True):
         return round(self.power_watts * part_mj / self.energy_mj, DECIMALS)
 
 
-def bare(device: Device) -> Card:
-    """A card that nobody is booked on: whose its processes are is unknown."""
+def unattributed(device: Device) -> Card:
+    """A card on which nothing is booked: the owners of its processes are unknown."""
     processes = [replace(process, mig=device.place(process)) for process in device.processes]
+    rest = (Rest(reason="unknown", processes=_largest_first(processes)),) if processes else ()
+    return replace(_read(device), rest=rest)
+
+
+def _read(device: Device) -> Card:
     return Card(
         gpu=device.gpu,
         at=device.at,
@@ -70,7 +77,6 @@ def bare(device: Device) -> Card:
         refused=device.refused,
         readings=device.readings,
         instances=device.instances,
-        rest=(Rest(reason="unknown", processes=_largest_first(processes)),) if processes else (),
     )
 
 
@@ -96,61 +102,53 @@ class Join:
         """`claims` are those on this card: if it is silent, or not booked, nothing else says who is there."""
         balance = _balance(books) if books else None
         if books is None or device.fault is not None:
-            held = _by_account(claims)
+            held = _by_tenant(claims)
         else:
-            held = {account: totals.entry.claims for account, totals in books.tenants.items() if totals.entry}
+            held = {
+                tenant: totals.booking.claims for tenant, totals in books.tenants.items() if totals.booking
+            }
         books = books or CardBooks()
-        draw = _draw(device, books)
-        accounts = sorted({*books.tenants, *held})
-        return Card(
-            gpu=device.gpu,
-            at=device.at,
-            seconds=device.seconds,
-            fault=device.fault,
+        power = _power_split(device, books)
+        tenants = sorted({*books.tenants, *held})
+        return replace(
+            _read(device),
             ability=_ability(device, balance),
-            refused=device.refused,
-            readings=device.readings,
-            instances=device.instances,
-            tenants=tuple(
-                self._tenant(tenant, books, draw, held[tenant]) for tenant in accounts if tenant in held
-            ),
-            ended=tuple(self._tenant(tenant, books, draw, ()) for tenant in accounts if tenant not in held),
-            rest=tuple(_rests(books, draw)),
+            tenants=tuple(self._tenant(key, books, power, held[key]) for key in tenants if key in held),
+            ended=tuple(self._tenant(key, books, power, ()) for key in tenants if key not in held),
+            rest=tuple(_rests(books, power)),
             balance=balance,
             excused=self._excused.get(device.gpu.uuid, ()),
         )
 
-    def _tenant(
-        self, account: TenantKey, books: CardBooks, draw: PowerSplit, claims: Iterable[Claim]
-    ) -> Tenant:
-        totals = books.tenants.get(account, _NOTHING)
-        idle, claims, uid = _idle(totals, books), tuple(claims), account.container.pod_uid
+    def _tenant(self, key: TenantKey, books: CardBooks, power: PowerSplit, claims: Iterable[Claim]) -> Tenant:
+        totals = books.tenants.get(key, _NOTHING)
+        idle, claims, uid = _idle(totals, books), tuple(claims), key.container.pod_uid
         return Tenant(
-            container=account.container,
-            mig=account.mig,
+            container=key.container,
+            mig=key.mig,
             workload=self._workloads.get(uid),
             held_since=self._started_at.get(uid) if claims else None,
             claims=claims,
-            processes=_largest_first(totals.entry.processes) if totals.entry else (),
-            booking=_booking(totals, draw, idle=idle),
+            processes=_largest_first(totals.booking.processes) if totals.booking else (),
+            booking=_booking(totals, power, idle=idle),
             idle=idle,
-            vgpu=self._vgpu(account),
+            vgpu=self._vgpu(key),
         )
 
-    def _vgpu(self, account: TenantKey) -> VirtualGpu | None:
+    def _vgpu(self, key: TenantKey) -> VirtualGpu | None:
         """A tenant can write any card into its library's file: it counts where the container is a tenant."""
-        if account.mig or not account.container.pod_uid or not self._vgpus:
+        if key.mig or not key.container.pod_uid:
             return None
-        return self._vgpus.get((account.gpu, account.container.pod_uid, account.container.container))
+        return self._vgpus.get((key.gpu, key.container.pod_uid, key.container.container))
 
 
 _NOTHING = Totals()
+_NO_BOOKING = CycleBooking()
 
 
 def _ability(device: Device, balance: Balance | None) -> Ability:
     """A card without an energy counter has no energy to book: that is unknown, not 0. The same goes for busy time."""
-    metrics = {reading.metric for reading in device.readings}
-    activity = metrics
+    metrics = activity = {reading.metric for reading in device.readings}
     if device.instances:
         sized = [instance for instance in device.instances if parts_of(device, instance) is not None]
         activity = {reading.metric for instance in sized for reading in instance.readings}
@@ -162,37 +160,27 @@ def _ability(device: Device, balance: Balance | None) -> Ability:
 
 
 def _balance(books: CardBooks) -> Balance:
+    cycle = books.cycle
     return Balance(
-        memory_bytes=books.sheet.memory_bytes if books.sheet else None,
-        busy_ratio=_busy_ratio(books.sheet) if books.sheet else None,
+        memory_bytes=cycle.memory_bytes if cycle else None,
+        busy_ratio=cycle.busy_ratio if cycle else None,
         busy_us=books.whole.busy_us,
         energy_mj=books.whole.energy_mj,
         band=books.last_period,
         switches=books.switches,
         switching_us=books.switching_us,
-        switching_ratio=_switching_ratio(books.sheet) if books.sheet else None,
+        switching_ratio=cycle.switching_ratio if cycle else None,
     )
 
 
-def _switching_ratio(sheet: CycleBooks) -> float | None:
-    """Of the time that the log is about, which ends a little before the cycle does. It has every moment only once."""
-    if sheet.switching_us is None or not sheet.logged_us:
-        return None
-    return sheet.switching_us / sheet.logged_us
-
-
-def _busy_ratio(sheet: CycleBooks) -> float | None:
-    return min(sheet.busy_us / sheet.elapsed_us, 1.0) if sheet.knows_busy and sheet.elapsed_us else None
-
-
-def _draw(device: Device, books: CardBooks) -> PowerSplit:
-    if books.sheet is None:
+def _power_split(device: Device, books: CardBooks) -> PowerSplit:
+    if books.cycle is None:
         return PowerSplit()
-    power = value_of(device.readings, "power_watts")
-    return PowerSplit(energy_mj=books.moved_mj, energy_us=books.moved_us, power_watts=power)
+    watts = value_of(device.readings, "power_watts")
+    return PowerSplit(energy_mj=books.moved_mj, energy_us=books.moved_us, power_watts=watts)
 
 
-def _by_account(claims: Iterable[Claim]) -> dict[TenantKey, list[Claim]]:
+def _by_tenant(claims: Iterable[Claim]) -> dict[TenantKey, list[Claim]]:
     found: dict[TenantKey, list[Claim]] = {}
     for claim in claims:
         found.setdefault(TenantKey(claim.gpu, claim.mig, claim.container), []).append(claim)
@@ -200,17 +188,26 @@ def _by_account(claims: Iterable[Claim]) -> dict[TenantKey, list[Claim]]:
 
 
 def _idle(totals: Totals, books: CardBooks) -> bool | None:
-    if totals.entry is None or books.sheet is None:
+    if totals.booking is None or books.cycle is None:
         return None
-    if totals.entry.running:
+    if totals.booking.running:
         return False
-    return True if books.sheet.is_watched else None
+    return True if books.cycle.is_watched else None
 
 
-def _booking(totals: Totals, draw: PowerSplit, *, idle: bool | None) -> Booking:
-    entry = totals.entry
-    counters = Booking(
+def _booking(totals: Totals, power: PowerSplit, *, idle: bool | None) -> Booking:
+    """Gauges are those of this cycle: a tenant that ended, or whose card is silent, has counters alone."""
+    booking = totals.booking or _NO_BOOKING
+    is_present = totals.booking is not None
+    return Booking(
         method=totals.method,
+        processes=None if idle is None else booking.running,
+        memory_bytes=booking.memory_bytes,
+        memory_limit_bytes=booking.memory_limit_bytes,
+        sm_ratio=booking.sm_ratio,
+        instance_ratio=booking.instance_ratio,
+        power_watts=power.watts(totals.moved_mj) if is_present else None,
+        allocated_ratio=booking.share,
         bookable=totals.is_bookable,
         busy_us=totals.busy_us,
         energy_mj=totals.energy_mj,
@@ -220,46 +217,30 @@ def _booking(totals: Totals, draw: PowerSplit, *, idle: bool | None) -> Booking:
         most_busy_us=totals.most_busy_us,
         least_energy_mj=totals.least_energy_mj,
         most_energy_mj=totals.most_energy_mj,
-    )
-    if entry is None:
-        return counters
-    return replace(
-        counters,
-        processes=None if idle is None else entry.running,
-        memory_bytes=entry.memory_bytes,
-        memory_limit_bytes=entry.memory_limit_bytes,
-        sm_ratio=entry.sm_ratio,
-        instance_ratio=entry.instance_ratio,
-        power_watts=draw.watts(totals.moved_mj),
-        allocated_ratio=entry.share,
-        band=totals.band,
-        sampling=entry.sampling,
-        last_active_at=totals.last_active_at,
+        band=totals.band if is_present else None,
+        sampling=booking.sampling,
+        last_active_at=totals.last_active_at if is_present else None,
     )
 
 
-def _rests(books: CardBooks, draw: PowerSplit) -> Iterator[Rest]:
-    """Energy that was booked to nobody who is still there is unknown: it may belong to a party that has ended."""
+def _rests(books: CardBooks, power: PowerSplit) -> Iterator[Rest]:
+    """Energy that was booked to none of the present parties is unknown: it may belong to a party that has ended."""
     known = [totals.moved_mj or 0 for totals in (*books.tenants.values(), *books.rest.values())]
     lost_mj = (books.moved_mj or 0) - sum(known)
     for reason, totals in sorted(books.rest.items()):
         drawn_mj = (totals.moved_mj or 0) + (lost_mj if reason == "unknown" else 0)
-        yield _rest(reason, totals, draw.watts(drawn_mj or None))
-
-
-def _rest(reason: str, totals: Totals, power_watts: float | None) -> Rest:
-    entry = totals.entry
-    return Rest(
-        reason=reason,
-        memory_bytes=entry.memory_bytes if entry else None,
-        sm_ratio=entry.sm_ratio or None if entry else None,
-        power_watts=power_watts,
-        busy_us=totals.busy_us,
-        energy_mj=totals.energy_mj,
-        resident_us=totals.resident_us,
-        band=totals.band,
-        processes=_largest_first(entry.processes) if entry else (),
-    )
+        booking = totals.booking or _NO_BOOKING
+        yield Rest(
+            reason=reason,
+            memory_bytes=booking.memory_bytes,
+            sm_ratio=booking.sm_ratio or None,
+            power_watts=power.watts(drawn_mj or None),
+            busy_us=totals.busy_us,
+            energy_mj=totals.energy_mj,
+            resident_us=totals.resident_us,
+            band=totals.band,
+            processes=_largest_first(booking.processes),
+        )
 
 
 def _largest_first(processes: list[Process]) -> tuple[Process, ...]:

@@ -13,7 +13,7 @@ from podgpu import __version__, log
 from podgpu.agent.attribution import Attributed, Attribution
 from podgpu.agent.counters import MOST_CARDS, Counters, SeenCards
 from podgpu.agent.feed import SnapshotFeed
-from podgpu.agent.join import bare
+from podgpu.agent.join import unattributed
 from podgpu.insight import InsightSettings, conclude
 from podgpu.model import Device, ErrorCount, Fault, Gpu, PartStatus, Report, Snapshot
 from podgpu.sources import Source
@@ -152,7 +152,7 @@ class Agent(SnapshotFeed):
 
     async def _attributed(self, devices: list[Device], report: Report, wall: float) -> Attributed:
         """Whatever goes wrong in attribution, the devices' own numbers stand."""
-        cards = tuple(map(bare, devices))
+        cards = tuple(map(unattributed, devices))
         if self._attribution is None:
             return Attributed(cards=cards)
         try:

@@ -84,12 +84,12 @@ class SamplingChecks:
                 found.append(card)
         return found
 
-    def judge(self, sheet: CycleBooks) -> None:
+    def judge(self, cycle: CycleBooks) -> None:
         """Take one cycle's comparison into account."""
-        if not sheet.compared:
+        if not cycle.compared:
             return
-        state = self._cards.get(sheet.gpu) or self._cards.setdefault(sheet.gpu, self._planned(self._clock()))
-        state.comparisons.append(sheet.compared)
+        state = self._cards.get(cycle.gpu) or self._cards.setdefault(cycle.gpu, self._planned(self._clock()))
+        state.comparisons.append(cycle.compared)
         while len(state.comparisons) > 1 and _samples(state.comparisons) > MOST_SAMPLES:
             state.comparisons.popleft()
         was_evaded = state.evaded
@@ -99,12 +99,12 @@ class SamplingChecks:
         elif was_evaded:
             state.begun = self._clock()  # it is open, and closed like that of any check
 
-    def mark(self, sheet: CycleBooks) -> None:
-        """Enter what is known into the sheet."""
-        state = self._cards.get(sheet.gpu)
+    def mark(self, cycle: CycleBooks) -> None:
+        """Enter what is known into the cycle."""
+        state = self._cards.get(cycle.gpu)
         for party, verdict in state.verdicts.items() if state else ():
-            if party in sheet.entries:
-                sheet.entries[party].sampling = verdict
+            if party in cycle.bookings:
+                cycle.bookings[party].sampling = verdict
 
     def forget(self, cards: Iterable[str]) -> None:
         for card in cards:
@@ -174,21 +174,21 @@ class ProcessorTime:
         self._read = read
         self._last: dict[int, Known] = {}
 
-    def note(self, sheets: Iterable[CycleBooks]) -> None:
-        """Enter the processor time since the previous cycle into the sheets."""
+    def note(self, cycles: Iterable[CycleBooks]) -> None:
+        """Enter the processor time since the previous cycle into the cycles."""
         before, self._last = self._last, {}
-        for sheet in sheets:
-            entries = [entry for entry in sheet.entries.values() if entry.running]
-            if len(entries) > 1:
-                for entry in entries:
-                    if entry.method in BY_SAMPLES:
-                        entry.cpu_us = self._used(entry, before)
+        for cycle in cycles:
+            bookings = [booking for booking in cycle.bookings.values() if booking.running]
+            if len(bookings) > 1:
+                for booking in bookings:
+                    if booking.method in BY_SAMPLES:
+                        booking.cpu_us = self._used(booking, before)
 
-    def _used(self, entry: CycleBooking, before: dict[int, Known]) -> int | None:
+    def _used(self, booking: CycleBooking, before: dict[int, Known]) -> int | None:
         """What its processes used; None if that is known of none."""
         found = [
             used
-            for process in entry.processes
+            for process in booking.processes
             if (used := self._of(process.pid, _start(process), before)) is not None
         ]
         return sum(found) if found else None

@@ -89,21 +89,21 @@ class SwitchLogs:
         windows = device.windows or _whole(device, interval)
         return self._desks[device.gpu.uuid].take(log, windows)
 
-    def rules(self, sheet: CycleBooks) -> bool:
-        """Whether a sheet that was made with the log stands, after what it says about the looks."""
-        self._checks.judge(sheet)
-        return self._decides(sheet.gpu)
+    def rules(self, cycle: CycleBooks) -> bool:
+        """Whether a cycle that was made with the log stands, after what it says about the looks."""
+        self._checks.judge(cycle)
+        return self._decides(cycle.gpu)
 
-    def note(self, sheets: Iterable[CycleBooks]) -> None:
+    def note(self, cycles: Iterable[CycleBooks]) -> None:
         """Remember which cards are shared by processes of several owners, and end the checks that are over."""
         now = self._clock()
-        for sheet in sheets:
-            self._checks.mark(sheet)
+        for cycle in cycles:
+            self._checks.mark(cycle)
             owners = [
-                party for party, booking in sheet.entries.items() if booking.running and party not in NOBODY
+                party for party, booking in cycle.bookings.items() if booking.running and party not in NOBODY
             ]
             if len(owners) > 1:
-                self._shared_at[sheet.gpu] = now
+                self._shared_at[cycle.gpu] = now
         if self._checks_only and (done := self._checks.over()):
             self._reader.shut(done)
             self._wanted = [card for card in self._wanted if card not in done]

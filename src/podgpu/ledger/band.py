@@ -170,8 +170,8 @@ class Period(Struct, kw_only=True):
 
     def add(self, books: CycleBooks) -> None:
         self.elapsed_us += books.elapsed_us
-        named_us = sum(booking.named_us or 0 for booking in books.entries.values())
-        for party, booking in books.entries.items():
+        named_us = sum(booking.named_us or 0 for booking in books.bookings.values())
+        for party, booking in books.bookings.items():
             evidence = self.evidence.get(party) or self.evidence.setdefault(party, PartyEvidence())
             evidence.add(party, booking, books, named_us)
 
@@ -211,7 +211,7 @@ def _shared(party: Party, booking: CycleBooking, books: CycleBooks) -> tuple[int
         return books.busy_us, books.active_mj
     beside = [
         other
-        for neighbour, other in books.entries.items()
+        for neighbour, other in books.bookings.items()
         if other.method == "weighted" and _mig(neighbour) == _mig(party)
     ]
     return sum(other.busy_us for other in beside), sum(other.energy_mj - other.idle_mj for other in beside)

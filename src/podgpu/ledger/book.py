@@ -34,46 +34,46 @@ def book(
     rights = reserved(claims, device)
     used = usages(device, holders, interval.elapsed_us, servers)
     serve = serving(device, holders, servers)
-    entries = _opened(device, interval, used, rights, serve)
+    bookings = _opened(device, interval, used, rights, serve)
     certain = are_certain(holders[process.pid] for process in serve)
     clients = Clients(served(serve, interval.elapsed_us), certain=certain)
     log = evidence.log if evidence else None
     counts = evidence is not None and log is not None and certain and not device.instances
     parties = _parties(used, serve) if counts else {}
-    proven = _resident(used, entries, parties, evidence) if evidence and counts else None
+    proven = _resident(used, bookings, parties, evidence) if evidence and counts else None
     weights = weigh(device, used, rights, interval, clients=clients, residency=proven)
     watched, known = is_watched(device, used), busy_us(device, interval)
-    _book_busy(known or 0, weights, entries)
+    _book_busy(known or 0, weights, bookings)
     if known is not None:
-        _set_ratios(entries, weights, interval.elapsed_us, is_watched=watched)
+        _set_ratios(bookings, weights, interval.elapsed_us, is_watched=watched)
     return CycleBooks(
         gpu=device.gpu.uuid,
-        memory_bytes=_book_memory(device, used, entries),
+        memory_bytes=_book_memory(device, used, bookings),
         busy_us=known or 0,
         energy_mj=interval.energy_mj or 0,
         elapsed_us=interval.elapsed_us,
-        active_mj=_book_energy(interval, known or 0, weights, rights, entries),
-        entries=entries,
+        active_mj=_book_energy(interval, known or 0, weights, rights, bookings),
+        bookings=bookings,
         is_watched=watched,
         knows_busy=known is not None,
         unnamed_us=weights.unnamed_us,
         switches=log.switches if log else None,
         switching_us=log.switching_ns // 1000 if log else None,
         logged_us=(log.end_ns - log.begin_ns) // 1000 if log else 0,
-        compared=_compared(evidence, parties, entries, clients, interval) if evidence and counts else {},
+        compared=_compared(evidence, parties, bookings, clients, interval) if evidence and counts else {},
     )
 
 
 def _opened(
     device: Device, interval: Interval, used: Mapping[Party, Usage], rights: Reserved, serve: list[Process]
 ) -> dict[Party, CycleBooking]:
-    """Open an entry for each party that has a process or a claim, and one for the MPS servers."""
-    entries: dict[Party, CycleBooking] = {party: CycleBooking() for party in (*used, *rights.claims)}
+    """Open an booking for each party that has a process or a claim, and one for the MPS servers."""
+    bookings: dict[Party, CycleBooking] = {party: CycleBooking() for party in (*used, *rights.claims)}
     if serve:
-        entries[SERVERS] = CycleBooking(processes=serve, running=len(serve))
-    _describe(entries, used, rights, interval)
-    _describe_instances(device, entries, used, rights)
-    return entries
+        bookings[SERVERS] = CycleBooking(processes=serve, running=len(serve))
+    _describe(bookings, used, rights, interval)
+    _describe_instances(device, bookings, used, rights)
+    return bookings
 
 
 def _parties(used: Mapping[Party, Usage], serve: Sequence[Process]) -> dict[int, Party]:
@@ -91,92 +91,92 @@ def _parties(used: Mapping[Party, Usage], serve: Sequence[Process]) -> dict[int,
 
 def _resident(
     used: Mapping[Party, Usage],
-    entries: dict[Party, CycleBooking],
+    bookings: dict[Party, CycleBooking],
     parties: Mapping[int, Party],
     evidence: Evidence,
 ) -> Residency:
     """Find how long each was on the card; of MPS clients only what they had together."""
     there = resident_us(evidence.log, parties) if evidence.log else {}
     for party in (*(party for party, usage in used.items() if not usage.is_client), *there):
-        _entry(entries, party).resident_us = there.get(party, 0)
+        _booking(bookings, party).resident_us = there.get(party, 0)
     return residency(evidence, parties)
 
 
 def _compared(
     evidence: Evidence,
     parties: Mapping[int, Party],
-    entries: Mapping[Party, CycleBooking],
+    bookings: Mapping[Party, CycleBooking],
     clients: Clients,
     interval: Interval,
 ) -> dict[Party, Comparison]:
     """Compare the samples, those that named MPS servers included, with the log."""
     if interval.is_gap:
         return {}
-    named = {party: entry.named_us or 0 for party, entry in entries.items()}
+    named = {party: booking.named_us or 0 for party, booking in bookings.items()}
     named[SERVERS] = named.get(SERVERS, 0) + (clients.time_us or 0)
     return compared(evidence, parties, named, interval.elapsed_us)
 
 
-def _book_busy(busy: int, weights: Weights, entries: dict[Party, CycleBooking]) -> None:
+def _book_busy(busy: int, weights: Weights, bookings: dict[Party, CycleBooking]) -> None:
     """Divide the busy time, and set what a log proves of each part."""
     for party, method in weights.methods.items():
-        _entry(entries, party).method = method
+        _booking(bookings, party).method = method
     if weights.strange_us:
-        _entry(entries, "unknown").named_us = weights.strange_us
+        _booking(bookings, "unknown").named_us = weights.strange_us
     for party, part in _divided(busy, weights).items():
-        _entry(entries, party).busy_us = part
+        _booking(bookings, party).busy_us = part
     for party, (least, most) in weights.bounds.items():
-        entry = _entry(entries, party)
-        entry.least_us = min(busy * least // weights.whole, entry.busy_us)
-        entry.most_us = max(-(-busy * most // weights.whole), entry.busy_us)
+        booking = _booking(bookings, party)
+        booking.least_us = min(busy * least // weights.whole, booking.busy_us)
+        booking.most_us = max(-(-busy * most // weights.whole), booking.busy_us)
 
 
 def _describe(
-    entries: dict[Party, CycleBooking], used: Mapping[Party, Usage], rights: Reserved, interval: Interval
+    bookings: dict[Party, CycleBooking], used: Mapping[Party, Usage], rights: Reserved, interval: Interval
 ) -> None:
-    for party, entry in entries.items():
+    for party, booking in bookings.items():
         usage = used.get(party)
         if usage:
-            entry.processes = usage.processes
-            entry.running = usage.running
-            entry.named_us = None if usage.is_client else usage.sm_us
+            booking.processes = usage.processes
+            booking.running = usage.running
+            booking.named_us = None if usage.is_client else usage.sm_us
         if isinstance(party, TenantKey) and party in rights.claims:
-            entry.claims = rights.claims[party]
-            entry.memory_limit_bytes = rights.memory_limits.get(party)
+            booking.claims = rights.claims[party]
+            booking.memory_limit_bytes = rights.memory_limits.get(party)
         if isinstance(party, TenantKey) and party in rights.shares:
             # A claim of 0 is one of unknown size.
-            entry.share = rights.shares[party] / PARTS or None
+            booking.share = rights.shares[party] / PARTS or None
             # Nobody knows who held it while nobody watched.
             held_us = 0 if interval.is_gap else interval.elapsed_us
-            entry.allocated_us = rights.shares[party] * held_us // PARTS
+            booking.allocated_us = rights.shares[party] * held_us // PARTS
 
 
 def _describe_instances(
-    device: Device, entries: dict[Party, CycleBooking], used: Mapping[Party, Usage], rights: Reserved
+    device: Device, bookings: dict[Party, CycleBooking], used: Mapping[Party, Usage], rights: Reserved
 ) -> None:
     """On MIG the profiling counters are all there is; they are a party's own if it is alone there."""
     for instance in gpu_instances(device) if device.instances else ():
         parties = on_instance(instance, used, rights, visible=True) or on_instance(
             instance, used, rights, visible=False
         )
-        for party, entry in entries.items():
+        for party, booking in bookings.items():
             if isinstance(party, TenantKey) and party.mig in instance.migs:
-                entry.instance_ratio = instance.sm_active if parties == [party] else None
+                booking.instance_ratio = instance.sm_active if parties == [party] else None
 
 
 def _set_ratios(
-    entries: Mapping[Party, CycleBooking], weights: Weights, elapsed_us: int, *, is_watched: bool
+    bookings: Mapping[Party, CycleBooking], weights: Weights, elapsed_us: int, *, is_watched: bool
 ) -> None:
     """Set which part of the card's time is booked to each, except where nobody knows what a party did."""
-    for party, entry in entries.items():
+    for party, booking in bookings.items():
         is_weighed = party in weights.methods and party not in weights.hidden
-        is_away = is_watched and not entry.processes
+        is_away = is_watched and not booking.processes
         if elapsed_us and (is_weighed or is_away or not isinstance(party, TenantKey)):
-            entry.sm_ratio = min(entry.busy_us / elapsed_us, 1.0)
+            booking.sm_ratio = min(booking.busy_us / elapsed_us, 1.0)
 
 
 def _book_memory(
-    device: Device, used: Mapping[Party, Usage], entries: dict[Party, CycleBooking]
+    device: Device, used: Mapping[Party, Usage], bookings: dict[Party, CycleBooking]
 ) -> int | None:
     """Memory that cannot be measured is absent, and its bytes are booked as unknown."""
     used_bytes = value_of(device.readings, "memory_used_bytes")
@@ -184,17 +184,17 @@ def _book_memory(
     known = {party: usage.memory_bytes for party, usage in used.items() if usage.memory_bytes is not None}
     fitted, left = (known, 0) if total is None else within(total, known)
     for party, part in fitted.items():
-        if entries[party].running:
-            entries[party].memory_bytes = part
+        if bookings[party].running:
+            bookings[party].memory_bytes = part
     if left:
         is_overhead = len(known) == len(used) and device.ability.sees_all
-        rest = _entry(entries, "overhead" if is_overhead else "unknown")
+        rest = _booking(bookings, "overhead" if is_overhead else "unknown")
         rest.memory_bytes = (rest.memory_bytes or 0) + left
     return total
 
 
 def _book_energy(
-    interval: Interval, busy: int, weights: Weights, rights: Reserved, entries: dict[Party, CycleBooking]
+    interval: Interval, busy: int, weights: Weights, rights: Reserved, bookings: dict[Party, CycleBooking]
 ) -> int:
     """Return how much of the energy is active, beyond what the idle card draws."""
     energy = interval.energy_mj or 0
@@ -206,11 +206,11 @@ def _book_energy(
     free = "idle" if rights.are_sized else "unknown"
     shares[free] = shares.get(free, 0) + max(0, PARTS - held)
     for party, part in split(idle, shares).items():
-        entry = _entry(entries, party)
-        entry.idle_mj = part
-        entry.energy_mj += part
+        booking = _booking(bookings, party)
+        booking.idle_mj = part
+        booking.energy_mj += part
     for party, part in _divided(energy - idle, weights).items():
-        _entry(entries, party).energy_mj += part
+        _booking(bookings, party).energy_mj += part
     return energy - idle
 
 
@@ -230,5 +230,5 @@ def _divided(total: int, weights: Weights) -> dict[Party, int]:
     return split(total, of)
 
 
-def _entry(entries: dict[Party, CycleBooking], party: Party) -> CycleBooking:
-    return entries.setdefault(party, CycleBooking())
+def _booking(bookings: dict[Party, CycleBooking], party: Party) -> CycleBooking:
+    return bookings.setdefault(party, CycleBooking())

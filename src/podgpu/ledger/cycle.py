@@ -87,7 +87,7 @@ class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
     """
 
     gpu: str
-    entries: dict[Party, CycleBooking]
+    bookings: dict[Party, CycleBooking]
     memory_bytes: int | None
     busy_us: int
     energy_mj: int
@@ -100,3 +100,14 @@ class CycleBooks(Struct, frozen=True, kw_only=True, gc=False):
     switching_us: int | None = None
     logged_us: int = 0
     compared: dict[Party, Comparison] = field(default_factory=dict)
+
+    @property
+    def busy_ratio(self) -> float | None:
+        return min(self.busy_us / self.elapsed_us, 1.0) if self.knows_busy and self.elapsed_us else None
+
+    @property
+    def switching_ratio(self) -> float | None:
+        """Of the time that the log is about, which ends a little before the cycle does."""
+        if self.switching_us is None or not self.logged_us:
+            return None
+        return self.switching_us / self.logged_us

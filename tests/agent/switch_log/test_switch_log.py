@@ -57,7 +57,7 @@ class Reader:
 
 def sheet(*owners: str) -> CycleBooks:
     entries: dict[Party, CycleBooking] = {owner: CycleBooking(running=1) for owner in owners}
-    return CycleBooks(gpu=GPU, entries=entries, memory_bytes=None, busy_us=0, energy_mj=0)
+    return CycleBooks(gpu=GPU, bookings=entries, memory_bytes=None, busy_us=0, energy_mj=0)
 
 
 async def test_a_log_is_read_only_while_a_card_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
