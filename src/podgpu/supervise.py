@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
@@ -20,13 +20,39 @@ LONGEST_PAUSE = 30.0
 DETAIL_LENGTH = 300
 REASON = "crashed"
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[[], Awaitable[object]]
 
 
 def brief(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Begin what ends by itself, such as a question or a connection. Whoever begins it keeps it and sees its fault."""
+    """Start a task that ends by itself, such as a request. The caller keeps it and handles its errors."""
     return asyncio.get_running_loop().create_task(work)
+
+
+class LatestReply(Generic[P, T]):
+    """Asks one question at a time, waits `patience` seconds for the reply, and else returns the previous one."""
+
+    def __init__(self, ask: Callable[P, Coroutine[Any, Any, T]], patience: float) -> None:
+        self.reply: T | None = None
+        self._ask = ask
+        self._patience = patience
+        self._asking: asyncio.Task[T] | None = None
+
+    async def get(self, *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Raises what the question raised."""
+        if self._asking is None:
+            self._asking = brief(self._ask(*args, **kwargs))
+        done, _ = await asyncio.wait({self._asking}, timeout=self._patience)
+        if done:
+            asked, self._asking = self._asking, None
+            self.reply = asked.result()
+        return self.reply
+
+    async def close(self) -> None:
+        if self._asking:
+            self._asking.cancel()
+            await asyncio.wait({self._asking})
 
 
 class Supervisor:
@@ -64,7 +90,7 @@ class Supervisor:
     def shown(self, parts: Iterable[PartStatus]) -> tuple[PartStatus, ...]:
         """Show what failed as down. A task without a part of its own becomes one when it first fails."""
         faults = {task.name: fault for task, fault in self._down.items()}
-        found = tuple(_judged(part, faults.get(part.name)) for part in parts)
+        found = tuple(_with_fault(part, faults.get(part.name)) for part in parts)
         others = sorted({name for name, _ in self.errors} - {part.name for part in found})
         return *found, *(
             PartStatus(name=name, up=name not in faults, fault=faults.get(name)) for name in others
@@ -76,8 +102,8 @@ class Supervisor:
             while True:
                 began = time.monotonic()
                 # What fails again takes about as long as the last time to do so.
-                settled = min(self.first_pause + ran, self.longest_pause)
-                proof = loop.call_later(settled, self._recovered, task)
+                stable = min(self.first_pause + ran, self.longest_pause)
+                recovery = loop.call_later(stable, self._recovered, task)
                 try:
                     await work()
                     return
@@ -85,20 +111,20 @@ class Supervisor:
                     ran = time.monotonic() - began
                     self._note(task, error, ran)
                 finally:
-                    proof.cancel()
+                    recovery.cancel()
                 await asyncio.sleep(self._pause(task))
         finally:
             self._down.pop(task, None)
 
     def _note(self, task: "_Task", error: Exception, ran: float) -> None:
         if ran > self.longest_pause:
-            task.begin_anew()
+            task.reset()
         self.errors[task.name, REASON] += 1
         self._down[task] = Fault(reason=REASON, detail=repr(error)[:DETAIL_LENGTH])
-        cause = (type(error).__name__, _place(error))
+        cause = (type(error).__name__, _origin(error))
         if cause not in task.causes:
             task.causes.add(cause)
-            task.is_told = True
+            task.is_logged = True
             log.error("a part crashed; it is started again", part=task.name, error=error, at=cause[1])
         try:
             self._failed()
@@ -111,8 +137,8 @@ class Supervisor:
         return min(doubled, self.longest_pause)
 
     def _recovered(self, task: "_Task") -> None:
-        if self._down.pop(task, None) and task.is_told:
-            task.is_told = False
+        if self._down.pop(task, None) and task.is_logged:
+            task.is_logged = False
             log.info("back", part=task.name)
 
 
@@ -121,10 +147,10 @@ class _Task:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.is_told = False
-        self.begin_anew()
+        self.is_logged = False
+        self.reset()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         self.failures = 0
         self.causes: set[tuple[str, str]] = set()
 
@@ -141,11 +167,11 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _judged(part: PartStatus, fault: Fault | None) -> PartStatus:
+def _with_fault(part: PartStatus, fault: Fault | None) -> PartStatus:
     return part if fault is None else replace(part, up=False, fault=fault)
 
 
-def _place(error: Exception) -> str:
+def _origin(error: Exception) -> str:
     """Where it was raised: messages may differ each time."""
     trace = error.__traceback__
     while trace and trace.tb_next:

@@ -5,12 +5,12 @@ from collections import Counter
 
 import pytest
 
-from podgpu.agent.inventory import InventoryCollector, LatestReply
+from podgpu.agent.inventory import InventoryCollector
 from podgpu.kube.api.server import ApiServer
 from podgpu.kube.podresources import PodResourceLists
 from podgpu.kube.resource_claims import ClaimTiming, ResourceClaims
 from podgpu.model import Allocation, DynamicAllocation, PartStatus, Pod
-from podgpu.supervise import Supervisor
+from podgpu.supervise import LatestReply, Supervisor
 from tests.fakeapi.patience import until
 from tests.fakeapi.recorded import NODE, dynamic_resources
 from tests.fakeapi.server import FakeApi

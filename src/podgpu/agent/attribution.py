@@ -18,7 +18,7 @@ from podgpu import sharing
 from podgpu.agent.books import NodeBooks
 from podgpu.agent.claims import Disambiguation, NodeClaims, RememberedClaims
 from podgpu.agent.intervals import IntervalMeter
-from podgpu.agent.inventory import InventoryCollector, LatestReply
+from podgpu.agent.inventory import InventoryCollector
 from podgpu.agent.join import Join
 from podgpu.agent.owners import Owners
 from podgpu.agent.pods import PodSources, WorkloadNames
@@ -50,7 +50,7 @@ from podgpu.model.ports import (
     WorkloadSource,
 )
 from podgpu.sharing.inventory import Host, Inventory
-from podgpu.supervise import Supervisor, Work
+from podgpu.supervise import LatestReply, Supervisor, Work
 
 SAVE_SECONDS = 0.2  # that a cycle waits for the disk
 MANY_IDS = 2000  # with more of them, rights are found in a thread, so that the pages go on

@@ -1,10 +1,10 @@
-"""The books over time. Counters only grow; those of a container live on for a while after it ended."""
+"""The books over time. Counters only grow; those of a container are kept for a while after it ended."""
 
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 
-import msgspec
 from msgspec import Struct, field
+from msgspec.structs import fields, replace
 
 from podgpu.ledger.band import PERIOD_US, Period
 from podgpu.ledger.cycle import CycleBooking, CycleBooks, Interval, Party, TenantKey
@@ -15,7 +15,7 @@ MOST_ENDED = 5000
 
 
 class Totals(Struct, gc=False):
-    """`booking` is the party's line of this cycle; None for a party that ended, or whose card is silent.
+    """`booking` is the party's of this cycle; None for a party that ended, or whose card is silent.
 
     `moved_mj` is its part of what the card's energy counter moved by the last time it moved. `is_bookable` is false for
     a party that was never booked anything because it holds a MIG instance of unknown size.
@@ -59,22 +59,21 @@ class Totals(Struct, gc=False):
         self.most_energy_mj += band.most_mj
 
     def take(self, other: "Totals") -> None:
-        self.least_busy_us += other.least_busy_us
-        self.most_busy_us += other.most_busy_us
-        self.least_energy_mj += other.least_energy_mj
-        self.most_energy_mj += other.most_energy_mj
-        self.busy_us += other.busy_us
-        self.energy_mj += other.energy_mj
-        self.allocated_us += other.allocated_us
+        for counter in _COUNTERS:
+            setattr(self, counter, getattr(self, counter) + getattr(other, counter))
         self.resident_us = _sum(self.resident_us, other.resident_us)
         self.seen_at = max(self.seen_at, other.seen_at)
 
 
-class CardBooks(Struct, gc=False):
-    """Totals of one card: by account, by reason for what has none, and of the card itself.
+_COUNTERS = [field.name for field in fields(Totals) if field.type is int]
 
-    `cycle` is this cycle's; None while the card is silent. `moved_mj` is what its energy counter moved by the last time
-    it moved, `moved_us` the time that this covers; None is unknown. `last_period` is the one that the bands describe.
+
+class CardBooks(Struct, gc=False):
+    """Totals of one card: by tenant, by reason for what has none, and of the card itself.
+
+    `cycle` has the books of this cycle; None while the card is silent. `moved_mj` is what its energy counter moved by
+    the last time it moved, `moved_us` the time that this covers; None is unknown. `last_period` is the period that the
+    bands describe.
     """
 
     tenants: dict[TenantKey, Totals] = field(default_factory=dict)
@@ -111,7 +110,7 @@ class CardBooks(Struct, gc=False):
                 self._close_period()
 
     def _note_energy(self, interval: Interval) -> None:
-        """Keep who had which part of the energy while the counter stands still. A party that is new then has none."""
+        """Keep each party's part of the energy while the counter stands still. A party that is new then has none."""
         is_known = interval.energy_mj is not None and not interval.is_gap
         stands = is_known and interval.energy_us == 0
         if not stands:
@@ -124,7 +123,7 @@ class CardBooks(Struct, gc=False):
                 totals.moved_mj = totals.booking.energy_mj
 
     def _pass_gap(self, cycle: CycleBooks) -> None:
-        """A time that nobody watched is no part of a minute that was, and there is no last minute to show after it."""
+        """A gap is no part of a period that was watched, and after it there is no last period to show."""
         self._close_period()
         self.period.add(cycle)
         self._close_period()
@@ -139,9 +138,9 @@ class CardBooks(Struct, gc=False):
         self._forget_bands()
         self.last_period = self.period.whole()
         for party, band in self.period.bands().items():
-            # Whoever was buried since is not made anew.
-            is_known = party in self.tenants if isinstance(party, TenantKey) else True
-            self._totals(party if is_known else ENDED).bound(band)
+            # A tenant that was retired since has no totals of its own any more.
+            is_retired = isinstance(party, TenantKey) and party not in self.tenants
+            self._totals(ENDED if is_retired else party).bound(band)
         self.period = Period()
 
     def _totals(self, party: Party) -> Totals:
@@ -150,36 +149,36 @@ class CardBooks(Struct, gc=False):
         return self.rest.get(party) or self.rest.setdefault(party, Totals())
 
     def ended(self, now: float) -> Iterator[tuple[float, list[TenantKey]]]:
-        """Group accounts by name. Pods of one name share their series: they are buried together or not at all."""
+        """Group tenants by name. Pods of one name share their series: they are retired together or not at all."""
         if all(totals.seen_at == now for totals in self.tenants.values()):
             return
         named: dict[tuple[str, ...], list[TenantKey]] = {}
-        for account in self.tenants:
-            named.setdefault(_name(account), []).append(account)
-        for accounts in named.values():
-            seen_at = max(self.tenants[account].seen_at for account in accounts)
-            left = self._folded(accounts, now) if now - seen_at <= GRACE_SECONDS else accounts
+        for tenant in self.tenants:
+            named.setdefault(_name(tenant), []).append(tenant)
+        for tenants in named.values():
+            seen_at = max(self.tenants[tenant].seen_at for tenant in tenants)
+            left = self._folded(tenants, now) if now - seen_at <= GRACE_SECONDS else tenants
             if seen_at < now:
                 yield seen_at, left
 
-    def _folded(self, accounts: list[TenantKey], now: float) -> list[TenantKey]:
-        """A name that lives on keeps one line for all that bore it before, however often it was made again."""
+    def _folded(self, tenants: list[TenantKey], now: float) -> list[TenantKey]:
+        """A name that is still in use keeps one sum for all earlier pods of that name, however many there were."""
         left = []
-        for account in accounts:
-            is_old = now - self.tenants[account].seen_at > GRACE_SECONDS
-            by_name = _without_uid(account) if is_old else account
-            if account != by_name:
-                self._move(account, self._totals(by_name))
+        for tenant in tenants:
+            is_old = now - self.tenants[tenant].seen_at > GRACE_SECONDS
+            by_name = _without_uid(tenant) if is_old else tenant
+            if tenant != by_name:
+                self._move(tenant, self._totals(by_name))
             left.append(by_name)
         return left
 
-    def bury(self, accounts: Iterable[TenantKey]) -> None:
-        """Move totals to one line for the whole card, so that the books still add up."""
-        for account in set(accounts):
-            self._move(account, self._totals(ENDED))
+    def retire(self, tenants: Iterable[TenantKey]) -> None:
+        """Move totals to one sum for the whole card, so that the books still add up."""
+        for tenant in set(tenants):
+            self._move(tenant, self._totals(ENDED))
 
-    def _move(self, account: TenantKey, to: Totals) -> None:
-        to.take(self.tenants.pop(account))
+    def _move(self, tenant: TenantKey, to: Totals) -> None:
+        to.take(self.tenants.pop(tenant))
 
 
 class NodeBooks:
@@ -189,33 +188,33 @@ class NodeBooks:
         self.cards: dict[str, CardBooks] = {}
 
     def post(self, cycles: Iterable[tuple[CycleBooks, Interval]], now: float, wall: float) -> None:
-        """Add one cycle's cycles, each with its interval.
+        """Add the books of one cycle, each with its interval.
 
-        A card without a cycle is silent or away: nobody is known to have ended there.
+        A card without any is silent or away: no tenant is known to have ended there.
         """
         for books in self.cards.values():
             books.close_cycle()
         for cycle, interval in cycles:
             books = self.cards.get(cycle.gpu) or self.cards.setdefault(cycle.gpu, _opened())
             books.post(cycle, interval, now, wall)
-        self._bury_ended(now)
+        self._retire_ended(now)
 
     def forget(self, cards: Iterable[str]) -> None:
-        """Keep nothing of a card, so that its books add up from the start should it come back."""
+        """Drop a card's books, so that they add up from the start should it come back."""
         for card in cards:
             self.cards.pop(card, None)
 
-    def _bury_ended(self, now: float) -> None:
+    def _retire_ended(self, now: float) -> None:
         ended = [
-            (seen_at, books, accounts)
+            (seen_at, books, tenants)
             for books in self.cards.values()
             if books.cycle is not None
-            for seen_at, accounts in books.ended(now)
+            for seen_at, tenants in books.ended(now)
         ]
         ended.sort(key=itemgetter(0))
-        for number, (seen_at, books, accounts) in enumerate(ended):
+        for number, (seen_at, books, tenants) in enumerate(ended):
             if now - seen_at > GRACE_SECONDS or len(ended) - number > MOST_ENDED:
-                books.bury(accounts)
+                books.retire(tenants)
 
 
 def _opened() -> CardBooks:
@@ -224,15 +223,14 @@ def _opened() -> CardBooks:
 
 
 def _sum(so_far: int | None, more: int | None) -> int | None:
-    """What was counted stays, also while nobody counts."""
+    """What was counted stays, also while nothing is counted."""
     return so_far if more is None else (so_far or 0) + more
 
 
-def _name(account: TenantKey) -> tuple[str, ...]:
-    container = account.container
-    return account.mig, container.namespace, container.pod, container.container
+def _name(tenant: TenantKey) -> tuple[str, ...]:
+    container = tenant.container
+    return tenant.mig, container.namespace, container.pod, container.container
 
 
-def _without_uid(account: TenantKey) -> TenantKey:
-    nameless = msgspec.structs.replace(account.container, pod_uid="")
-    return msgspec.structs.replace(account, container=nameless)
+def _without_uid(tenant: TenantKey) -> TenantKey:
+    return replace(tenant, container=replace(tenant.container, pod_uid=""))

@@ -1,4 +1,8 @@
-"""Counters over the agent's life: they never fall, whatever happens to the source or the card."""
+"""Counters over the agent's life: they never fall, whatever happens to the source or the card.
+
+They are kept as long as a card was seen lately. A real card comes back, but the page of a dcgm-exporter may list new
+cards in every cycle.
+"""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -14,10 +18,13 @@ from podgpu.model import Device, Reading, XidEvent, value_of
 
 COUNTERS = frozenset(row.name for row in CATALOG if row.kind is Kind.COUNTER and row.scope is Scope.GPU)
 
-RESET_BELOW = 0.5  # of the last value; a smaller fall is a stutter of the card, not a new beginning
+RESET_BELOW = 0.5  # of the last value; a smaller fall is noise, not a reset
 
 ENERGY = "energy_joules_total"
 BELIEVED_JUMPS = 3  # readings in a row
+
+GRACE_SECONDS = 3600.0
+MOST_CARDS = 256
 
 SeriesKey = tuple[str, tuple[str, ...]]
 
@@ -41,7 +48,7 @@ class CounterState(Struct):
 
 
 class Counters:
-    """Carries each device counter over resets: a deep fall means that the card or driver began again at zero."""
+    """Carries each device counter over resets: a deep fall means that the card or driver started again at zero."""
 
     def __init__(self) -> None:
         self._pasts: dict[str, CounterState] = {}
@@ -65,20 +72,18 @@ class Counters:
         return msgspec.structs.replace(device, readings=(*readings, *more))
 
     def forget(self, cards: Iterable[str]) -> None:
-        """A card that was away for long may begin anew, which Prometheus takes for a reset."""
+        """A card that was away for long may start at zero, which Prometheus takes for a reset."""
         for card in cards:
             self._pasts.pop(card, None)
 
     def _past(self, uuid: str) -> CounterState:
-        past = self._pasts.get(uuid)
-        if past is None:
-            past = self._pasts[uuid] = CounterState()
-        return past
+        return self._pasts.get(uuid) or self._pasts.setdefault(uuid, CounterState())
 
 
 def _is_possible(past: CounterState, energy: Reading, device: Device) -> bool:
-    """A card draws no more than its limit, apart from moments. A counter that stays above it was set anew."""
-    last, limit = past.last.get((ENERGY, energy.labels)), value_of(device.readings, "power_limit_watts")
+    """A card draws no more than its limit, apart from moments. A counter that stays above it was reset."""
+    key = ENERGY, energy.labels
+    last, limit = past.last.get(key), value_of(device.readings, "power_limit_watts")
     seconds = device.at - past.energy_at
     increase = energy.value if _is_reset(energy.value, last or 0.0) else energy.value - (last or 0.0)
     is_jump = last is not None and limit and increase > MOST_OVER_LIMIT * limit * seconds + limit
@@ -86,10 +91,8 @@ def _is_possible(past: CounterState, energy: Reading, device: Device) -> bool:
     if is_jump and past.jumps < BELIEVED_JUMPS:
         return False
     if is_jump and last is not None:  # goes on from what was shown
-        past.carried[ENERGY, energy.labels] = (
-            past.carried.get((ENERGY, energy.labels), 0.0) + last - energy.value
-        )
-        past.last[ENERGY, energy.labels] = energy.value
+        past.carried[key] = past.carried.get(key, 0.0) + last - energy.value
+        past.last[key] = energy.value
     past.energy_at, past.jumps = device.at, 0
     return True
 
@@ -131,18 +134,13 @@ def _recent(past: CounterState, device: Device) -> Iterator[Reading]:
     )
     while past.recent and past.recent[0][0] <= device.at - WINDOW_SECONDS:
         past.recent.popleft()
-    for (metric, label), number in sorted(
-        Counter((metric, label) for _, metric, label in past.recent).items()
-    ):
+    counts = Counter((metric, label) for _, metric, label in past.recent)
+    for (metric, label), number in sorted(counts.items()):
         yield Reading(metric, float(number), (label,))
 
 
-GRACE_SECONDS = 3600.0
-MOST_CARDS = 256
-
-
 class SeenCards:
-    """One for the whole agent: whoever keeps something about cards forgets those that this names.
+    """Says which cards all parts of the agent have to forget: those unseen for an hour.
 
     Beyond `most` cards, those longest unseen are forgotten before their time.
     """

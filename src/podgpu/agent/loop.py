@@ -1,4 +1,4 @@
-"""The agent's heartbeat: in each interval one report becomes one immutable snapshot, published to whoever waits."""
+"""The agent's loop: in each interval one report becomes one immutable snapshot, published to all who wait."""
 
 import asyncio
 import time
@@ -51,16 +51,16 @@ class Agent(SnapshotFeed):
     ) -> None:
         self.ready = False
         self._settings = settings
-        # What a simulated node did before is known to its simulator.
+        # A simulator knows what its node did before.
         self._watched_since = None if source.demo else time.time()
         self.supervisor = Supervisor(self._show_failure)
         self._address = address
         self._source = source
         self._attribution = attribution
-        self._companions: list[BackgroundPart] = []
+        self._background: list[BackgroundPart] = []
         self._node = node
         self._interval = interval
-        self._attendance = SeenCards(MOST_CARDS)
+        self._seen_cards = SeenCards(MOST_CARDS)
         self._counters = Counters()
         self._gpus: dict[str, Gpu] = {}  # those that are not forgotten
         self._errors: Counter[tuple[str, str]] = Counter()
@@ -70,18 +70,18 @@ class Agent(SnapshotFeed):
         self._logged: dict[str, str] = {}
         super().__init__(self._snapshot(Report(fault=Fault(reason="starting")), Attributed()))
 
-    def attach(self, companion: BackgroundPart) -> None:
+    def attach(self, part: BackgroundPart) -> None:
         """Let a part run with the agent and show its state. Comes before `run`."""
-        self._companions.append(companion)
+        self._background.append(part)
 
     async def run(self) -> None:
         """Work until cancelled."""
-        works: list[tuple[str, Work]] = [(part.name, part.run) for part in self._companions]
+        works: list[tuple[str, Work]] = [(part.name, part.run) for part in self._background]
         if self._attribution:
             works.append((self.name, partial(self._attribution.run, self.supervisor)))
-        await self.supervisor.run([*works, (self._source.name, self._beat)])
+        await self.supervisor.run([*works, (self._source.name, self._loop)])
 
-    async def _beat(self) -> None:
+    async def _loop(self) -> None:
         """Read once per interval; a release brings the next reading forward."""
         while True:
             due = time.monotonic() + self._interval
@@ -110,8 +110,8 @@ class Agent(SnapshotFeed):
     async def close(self) -> None:
         if self._expiry:
             self._expiry.cancel()
-        for companion in self._companions:
-            await companion.close()
+        for part in self._background:
+            await part.close()
         await self._source.close()
         if self._attribution:
             await self._attribution.close()
@@ -132,7 +132,7 @@ class Agent(SnapshotFeed):
     def _carried(self, report: Report, now: float) -> list[Device]:
         """Return each card once, its counters carried over resets. What was away for long is forgotten."""
         devices = {device.gpu.uuid: device for device in report.devices}
-        forgotten = self._attendance.note(devices, now)
+        forgotten = self._seen_cards.note(devices, now)
         self._counters.forget(forgotten)
         if self._attribution:
             self._attribution.forget(forgotten)
@@ -152,17 +152,17 @@ class Agent(SnapshotFeed):
 
     async def _attributed(self, devices: list[Device], report: Report, wall: float) -> Attributed:
         """Whatever goes wrong in attribution, the devices' own numbers stand."""
-        cards = tuple(map(unattributed, devices))
-        if self._attribution is None:
-            return Attributed(cards=cards)
+        parts: tuple[PartStatus, ...] = ()
         try:
-            return await self._attribution.attribute(
-                devices, wall, reported=report.allocations, reporter=self._source.name
-            )
+            if self._attribution:
+                return await self._attribution.attribute(
+                    devices, wall, reported=report.allocations, reporter=self._source.name
+                )
         except Exception as error:  # shown as a part that is down
             fault = Fault(reason="attribution_error", detail=repr(error))
             self._errors[self.name, fault.reason] += 1
-            return Attributed(cards=cards, parts=(PartStatus(name=self.name, up=False, fault=fault),))
+            parts = (PartStatus(name=self.name, up=False, fault=fault),)
+        return Attributed(cards=tuple(map(unattributed, devices)), parts=parts)
 
     def _snapshot(self, report: Report, attributed: Attributed, wall: float | None = None) -> Snapshot:
         status = PartStatus(
@@ -187,7 +187,7 @@ class Agent(SnapshotFeed):
             unclaimed=attributed.unclaimed,
             sharing=attributed.sharing,
             parts=self.supervisor.shown(
-                (status, *report.parts, *attributed.parts, *(part.status() for part in self._companions))
+                (status, *report.parts, *attributed.parts, *(part.status() for part in self._background))
             ),
         )
         return conclude(snapshot, self._settings)
@@ -216,7 +216,7 @@ class Agent(SnapshotFeed):
             self.publish(conclude(shown, self._settings))
 
     def _count_errors(self, report: Report, attributed: Attributed) -> None:
-        """Count what nobody else does: the parts of attribution keep their own counts."""
+        """Count the errors of the source: the parts of attribution keep their own counts."""
         faults = [(self._source.name, card.fault) for card in attributed.cards]
         faults += [(self._source.name, report.fault), *((part.name, part.fault) for part in report.parts)]
         for name, fault in faults:
@@ -229,7 +229,7 @@ class Agent(SnapshotFeed):
         counts = self._errors + self.supervisor.errors
         if self._attribution:
             counts += self._attribution.errors
-        for part in self._companions:
+        for part in self._background:
             counts.update({(part.name, reason): count for reason, count in part.errors.items()})
         return tuple(
             ErrorCount(source=source, reason=reason, count=count)
@@ -245,7 +245,7 @@ class Agent(SnapshotFeed):
             if self._logged.get(name, "") != reason:
                 self._logged[name] = reason
                 _log_change(name, fault)
-        # Whoever writes a page may invent new cards in every cycle.
+        # A source may list new cards in every cycle.
         kept = {*(part.name for part in snapshot.parts), *cards, *map(_title, self._gpus.values())}
         self._logged = {name: reason for name, reason in self._logged.items() if name in kept and reason}
 

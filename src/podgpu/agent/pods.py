@@ -1,13 +1,14 @@
-"""Who is on the node, by the best list of pods there is."""
+"""The pods on the node, by the best list of pods there is, and the workloads that they belong to."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from podgpu.model import Fault, PartStatus, Pod, Workload
 from podgpu.model.ports import PodSource, Rescannable, WorkloadSource
-from podgpu.supervise import brief
+from podgpu.supervise import LatestReply
+
+SECONDS = 0.2  # how long a cycle waits for workloads; the rest comes with the next
 
 
 class PodSources:
@@ -19,8 +20,8 @@ class PodSources:
     def pods(self) -> tuple[Pod, ...]:
         """Take the list of a source that works, else of one that did.
 
-        A list of bare names, as log folders give, is completed with what a better source last reported: that a
-        pod has ended, and what it was made for, is still true. Ids of containers are not: they start again.
+        A list of names alone, as log folders give, is completed with what a better source last reported: that a
+        pod has ended, and its owner, are still true. Ids of containers are not: containers restart.
         """
         working = [source for source in self.sources if source.status().up]
         lists = [pods for source in (*working, *self.sources) if (pods := source.pods()) is not None]
@@ -34,7 +35,7 @@ class PodSources:
         return tuple(pods for source in reversed(self.sources) if (pods := source.pods()) is not None)
 
     def look_again(self) -> None:
-        """Ask those that look only now and then to look soon: somebody runs here whom nobody has listed."""
+        """Ask the sources that rescan only now and then to do so soon: a container runs here that no list has."""
         for source in self.sources:
             if isinstance(source, Rescannable):
                 source.look_again()
@@ -58,35 +59,26 @@ def _completed(known: Pod, bare: Pod) -> Pod:
     return replace(known, containers=tuple(containers))
 
 
-SECONDS = 0.2  # how long a cycle waits; the rest comes with the next
-
-
 class WorkloadNames:
-    """Remembers the last answer, which counts until the next one comes. `status` is there after a failure."""
+    """Asks for workloads in the background: a slow API server must not hold up the numbers.
+
+    The last answer counts until the next one comes. `status` is there after a failure.
+    """
 
     def __init__(self, workloads: WorkloadSource, patience: float) -> None:
         self.status: PartStatus | None = None
-        self._workloads = workloads
-        self._patience = min(SECONDS, patience)
-        self._known: Mapping[str, Workload] = {}
-        self._asking: asyncio.Task[dict[str, Workload]] | None = None
+        self._name = workloads.name
+        self._workloads = LatestReply(workloads.resolve, min(SECONDS, patience))
 
     async def of(self, pods: Sequence[Pod]) -> Mapping[str, Workload]:
         """Return workloads by the UID of the pod."""
-        if self._asking is None or self._asking.done():
-            self._asking = brief(self._workloads.resolve(pods))
-        done, _ = await asyncio.wait({self._asking}, timeout=self._patience)
-        error = self._asking.exception() if done else None
-        self.status = _broken(self._workloads.name, error) if error else None
-        if done and not error:
-            self._known = self._asking.result()
-        return self._known
+        self.status = None
+        try:
+            await self._workloads.get(pods)
+        except Exception as error:  # shown as a part that is down
+            fault = Fault(reason="attribution_error", detail=repr(error))
+            self.status = PartStatus(name=self._name, up=False, fault=fault)
+        return self._workloads.reply or {}
 
     async def close(self) -> None:
-        if self._asking:
-            self._asking.cancel()
-            await asyncio.wait({self._asking})
-
-
-def _broken(name: str, error: BaseException) -> PartStatus:
-    return PartStatus(name=name, up=False, fault=Fault(reason="attribution_error", detail=repr(error)))
+        await self._workloads.close()
