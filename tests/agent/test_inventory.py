@@ -7,8 +7,9 @@ import pytest
 
 from podgpu.agent.inventory import InventoryCollector
 from podgpu.kube.api.server import ApiServer
+from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.podresources import PodResourceLists
-from podgpu.kube.resource_claims import ClaimTiming, ResourceClaims
+from podgpu.kube.resource_claims import ResourceClaims
 from podgpu.model import Allocation, DynamicAllocation, PartStatus, Pod
 from podgpu.supervise import LatestReply, Supervisor
 from tests.fakeapi.patience import until
@@ -52,7 +53,7 @@ async def test_a_claim_that_only_the_kubelet_names_is_looked_up() -> None:
     pod = Pod(namespace="team-c", name="p", uid="u", phase="Running")
     async with FakeApi(objects=dynamic_resources()) as fake:
         api = ApiServer(fake.url)
-        claims = ResourceClaims(api, NODE, timing=ClaimTiming(refresh=0.05))
+        claims = ResourceClaims(api, NODE, timing=WatchTiming(relist=0.05))
         stock = InventoryCollector(patience=1.0, systems=(), allocations=Kubelet(), dynamics=claims)
         running = asyncio.create_task(Supervisor().run(stock.works()))
         try:

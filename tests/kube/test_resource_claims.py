@@ -9,8 +9,9 @@ import pytest
 
 from podgpu.kube import resource_claims
 from podgpu.kube.api.server import ApiServer
+from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.pod_object import decode_pod, to_pod
-from podgpu.kube.resource_claims import MOST_CLAIMS, ClaimTiming, ResourceClaims
+from podgpu.kube.resource_claims import MOST_CLAIMS, ResourceClaims
 from podgpu.model import ClaimUse, Pod, PodContainer
 from podgpu.model.ports import ResourceClaimSource
 from tests.fakeapi.patience import until
@@ -21,13 +22,13 @@ ROOT = "/apis/resource.k8s.io"
 SLICES = f"{ROOT}/v1/resourceslices"
 SHARED = f"{ROOT}/v1/namespaces/team-c/resourceclaims/shared-gpu"
 MIGS = f"{ROOT}/v1/namespaces/team-c/resourceclaims/two-migs"
-FAST = {"refresh": 0.05, "first_pause": 0.02, "longest_pause": 0.05, "forbidden_pause": 0.05}
+FAST = {"relist": 0.05, "first_pause": 0.02, "longest_pause": 0.05, "forbidden_pause": 0.05}
 
 
 @asynccontextmanager
 async def following(fake: FakeApi, *pods: Pod, **timing: float) -> AsyncIterator[ResourceClaims]:
     api = ApiServer(fake.url, connect_seconds=1.0, answer_seconds=2.0)
-    claims = ResourceClaims(api, NODE, timing=ClaimTiming(**{**FAST, **timing}))
+    claims = ResourceClaims(api, NODE, timing=WatchTiming(**{**FAST, **timing}))
     part: ResourceClaimSource = claims
     part.follow(pods, ())
     task = asyncio.create_task(part.run())
@@ -129,7 +130,7 @@ async def test_another_pod_with_the_same_claim_is_news_at_once() -> None:
     objects = dynamic_resources()
     async with (
         FakeApi(objects=objects) as fake,
-        following(fake, using("shared-gpu"), refresh=60.0) as claims,
+        following(fake, using("shared-gpu"), relist=60.0) as claims,
     ):
         await until(lambda: is_up(claims))
         objects[SHARED] = copy.deepcopy(objects[SHARED])
@@ -247,7 +248,7 @@ async def test_malformed_objects_are_counted_and_the_rest_counts() -> None:
     objects[SLICES] = slices
     objects[SHARED] = {"metadata": {"name": "shared-gpu", "namespace": "team-c"}, "status": []}
     pod = using("shared-gpu", "two-migs")
-    async with FakeApi(objects=objects) as fake, following(fake, pod, refresh=60.0) as claims:
+    async with FakeApi(objects=objects) as fake, following(fake, pod, relist=60.0) as claims:
         await until(lambda: is_up(claims))
         assert "gpu-5" not in [one.device for one in claims.devices()]
         assert len(claims.devices()) == 3
@@ -275,7 +276,7 @@ async def test_one_pod_cannot_make_us_ask_for_ever() -> None:
     many = using(*(f"claim-{number}" for number in range(500)), uid="greedy")
     async with (
         FakeApi(objects=dynamic_resources()) as fake,
-        following(fake, many, using("shared-gpu"), refresh=60.0) as claims,
+        following(fake, many, using("shared-gpu"), relist=60.0) as claims,
     ):
         await until(lambda: is_up(claims))
         assert len(fake.requests) == 1 + MOST_CLAIMS + 1
@@ -294,7 +295,7 @@ async def test_slices_come_in_pages_and_only_the_newest_generation_counts() -> N
     async with FakeApi(objects=dynamic_resources()) as fake:
         for mark, body in {"": page("old", 6, "b"), "b": page("new", 7, "c"), "c": page("more", 7)}.items():
             fake.refuse(200, body=body, wanted=continued(mark))
-        async with following(fake, using("shared-gpu"), refresh=60.0) as claims:
+        async with following(fake, using("shared-gpu"), relist=60.0) as claims:
             await until(lambda: is_up(claims))
             assert [one.device for one in claims.devices()] == ["new", "more"]
 

@@ -14,6 +14,7 @@ from podgpu.kube.object_watch import ObjectWatch, WatchTiming
 from podgpu.kube.pod_object import Subdomain
 from podgpu.kube.pod_watch import PodWatch
 from podgpu.kube.resource_objects import (
+    ROOTS,
     ObjectMetadata,
     SliceSpec,
     decode_claim,
@@ -27,7 +28,6 @@ from podgpu.model import KubeNode, KubeObjects, PartStatus, Pod, PoolDevice, Res
 from podgpu.supervise import Supervisor, Work
 
 NODES = "/api/v1/nodes"
-DYNAMIC = [f"/apis/resource.k8s.io/{version}" for version in ("v1", "v1beta2", "v1beta1")]
 TIMING = WatchTiming(relist=3600.0)
 LOOK_SECONDS = 0.2  # between two looks at whether anything has changed
 FIRST_LOOK_SECONDS = 0.01
@@ -185,7 +185,7 @@ class ClusterWatch:
         )
         self.nodes = self._watch(self._nodes, [NODES], "nodes", CORE, timing)
         self._dynamic = tuple(
-            self._watch(cache, [f"{root}/{plural}" for root in DYNAMIC], plural, RESOURCE, timing)
+            self._watch(cache, [f"{root}/{plural}" for root in ROOTS], plural, RESOURCE, timing)
             for plural, cache in (("resourceclaims", self._claims), ("resourceslices", self._slices))
         )
         self._workloads = Workloads(

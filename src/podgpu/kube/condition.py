@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
+from podgpu.kube.api import ApiFault
 from podgpu.model import Fault, PartStatus
 
 
@@ -50,6 +51,11 @@ class Condition:
         if self.fault is None or self.fault.reason != fault.reason:
             self._failing_since = self._clock()
         self.fault = fault
+
+    def api_failed(self, fault: ApiFault, grant: str = "") -> None:
+        """Count a failure of the API server. `grant` is what to do if the right is missing."""
+        detail = f"{grant}: {fault.detail}" if fault.reason == "forbidden" and grant else fault.detail
+        self.failed(Fault(reason=fault.reason, detail=detail))
 
     @contextmanager
     def kept_current(self) -> Iterator[None]:

@@ -4,12 +4,13 @@ import ipaddress
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 
 import msgspec
 
 from podgpu.kube.api import Api, ApiFault
 from podgpu.kube.api.pages import Page, pages
-from podgpu.kube.pod_object import Label, Subdomain
+from podgpu.kube.pod_object import Label, OwnerEntry, Subdomain
 from podgpu.model import Fault
 
 LIST_SECONDS = 30.0  # between two lists
@@ -40,24 +41,18 @@ class EndpointStatus(msgspec.Struct, rename="camel"):
     pod_ip: str = msgspec.field(default="", name="podIP")
 
 
-class EndpointOwner(msgspec.Struct):
-    kind: str = ""
-    name: str = ""
-    controller: bool = False
-
-
 class EndpointMetadata(msgspec.Struct, rename="camel"):
     name: Subdomain
     namespace: Label
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
-    owner_references: list[EndpointOwner] | None = None
+    owner_references: list[OwnerEntry] | None = None
 
     @property
     def daemon_set(self) -> str:
         """The name of the DaemonSet that runs the pod, if one does."""
         owners = self.owner_references or ()
-        return next((one.name for one in owners if one.controller and one.kind == "DaemonSet"), "")
+        return next((owner.name for owner in owners if owner.controller and owner.kind == "DaemonSet"), "")
 
 
 class EndpointPod(msgspec.Struct):
@@ -66,45 +61,32 @@ class EndpointPod(msgspec.Struct):
     status: EndpointStatus = msgspec.field(default_factory=EndpointStatus)
 
 
+@dataclass(eq=False)
 class Endpoints:
-    """Lists from time to time. While the API server does not answer, the last list holds.
+    """Lists the pods from time to time. While the API server does not answer, the last list holds.
 
-    With a `daemon_set`, only its own pods in the `namespace` are asked. Without, every pod with these labels is
-    believed, so it is better to name the `namespace` they are in. If a node has too many, the oldest are asked: the
+    With a `daemon_set`, only its own pods in the `namespace` are used. Without, every pod with these labels is
+    believed, so it is better to name the `namespace` they are in. If a node has too many, the oldest are used: the
     real exporter usually starts before a pod that pretends to be one. Without a `node`, the pods of all nodes are
-    asked. `port` counts for pods without a port of that name, or with `fixed` for all. With `proxied` the addresses
+    used. `port` counts for pods without a port of that name, or with `fixed` for all. With `proxied` the addresses
     are paths of the API server, which passes requests on to the pods.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        *,
-        node: str | None,
-        selector: str,
-        namespace: str = "",
-        daemon_set: str = "",
-        port: int,
-        path: str,
-        port_name: str = PORT_NAME,
-        fixed: bool = False,
-        proxied: bool = False,
-        scheme: str = "http",
-    ) -> None:
-        self._api = api
-        self._node = node
-        self._selector = selector
-        self._namespace = namespace
-        self._daemon_set = daemon_set
-        self._port = port
-        self._path = path
-        self._port_name = port_name
-        self._fixed = fixed
-        self._proxied = proxied
-        self._scheme = scheme
-        self._nodes: Mapping[str, str] = {}
-        self._fault: Fault | None = None
-        self._list_due = 0.0
+    api: Api
+    _: KW_ONLY
+    node: str | None
+    selector: str
+    namespace: str = ""
+    daemon_set: str = ""
+    port: int
+    path: str
+    port_name: str = PORT_NAME
+    fixed: bool = False
+    proxied: bool = False
+    scheme: str = "http"
+    _nodes: Mapping[str, str] = field(init=False, default_factory=dict)
+    _fault: Fault | None = field(init=False, default=None)
+    _list_due: float = field(init=False, default=0.0)
 
     async def find(self) -> tuple[Mapping[str, str], Fault | None]:
         """Return the addresses, each with its node, or a fault if there are none."""
@@ -114,32 +96,29 @@ class Endpoints:
         return self._nodes, None if self._nodes else self._fault
 
     async def close(self) -> None:
-        await self._api.close()
+        await self.api.close()
 
     async def _look(self) -> None:
         try:
-            self._nodes = self._chosen(await self._listed(self._namespace))
-            detail = "" if self._nodes else f"{self._nobody()}{await self._elsewhere()}"
+            self._nodes = self._chosen(await self._listed(self.namespace))
+            detail = "" if self._nodes else f"{self._none_found()}{await self._elsewhere()}"
             self._fault = Fault(reason="no_exporter", detail=detail)
         except ApiFault as fault:
             self._fault = Fault(reason=fault.reason, detail=f"API server: {fault.detail}")
 
     async def _listed(self, namespace: str) -> list[EndpointPod]:
         within = f"/namespaces/{namespace}" if namespace else ""
-        there = "" if self._node is None else f"spec.nodeName={self._node},"
-        query = {
-            "labelSelector": self._selector,
-            "fieldSelector": f"{there}status.phase=Running",
-        }
+        on_node = "" if self.node is None else f"spec.nodeName={self.node},"
+        query = {"labelSelector": self.selector, "fieldSelector": f"{on_node}status.phase=Running"}
         found = pages(
-            self._api,
+            self.api,
             f"/api/v1{within}/pods",
             Page[EndpointPod],
             query,
             size=PAGE,
             most=MOST_PAGES,
             # From its cache the server sends a list in one piece, which for all nodes may be too large.
-            freshness=None if self._node is None else {"resourceVersion": "0"},
+            freshness=None if self.node is None else {"resourceVersion": "0"},
         )
         return [item async for page in found for item in page.items or ()]
 
@@ -147,54 +126,54 @@ class Endpoints:
         """Return addresses with their nodes, at most MOST_PODS per node."""
         nodes: dict[str, str] = {}
         asked: Counter[str] = Counter()
-        for item in sorted(filter(self._is_meant, items), key=lambda item: _age(item.metadata)):
+        for item in sorted(filter(self._is_wanted, items), key=lambda item: _age(item.metadata)):
             url, node = self._url(item), item.spec.node_name
             if url and url not in nodes and asked[node] < MOST_PODS:
                 asked[node] += 1
                 nodes[url] = node
         return nodes
 
-    def _is_meant(self, item: EndpointPod) -> bool:
+    def _is_wanted(self, item: EndpointPod) -> bool:
         """Check again: the server answers from a cache that may be outdated, and other nodes have other GPUs."""
         return (
-            self._node in (None, item.spec.node_name)
+            self.node in (None, item.spec.node_name)
             and item.status.phase == "Running"
             and item.metadata.deletion_timestamp is None
-            and (not self._daemon_set or item.metadata.daemon_set == self._daemon_set)
+            and (not self.daemon_set or item.metadata.daemon_set == self.daemon_set)
         )
 
     def _url(self, item: EndpointPod) -> str:
         """Return the pod's address, or nothing if it would not lead to the pod but, for example, to ourselves."""
-        port = self._port if self._fixed else self._own_port(item) or self._port
-        if self._proxied:
+        port = self.port if self.fixed else self._own_port(item) or self.port
+        if self.proxied:
             pods = f"/api/v1/namespaces/{item.metadata.namespace}/pods"
-            secured = "https:" if self._scheme == "https" else ""
-            return f"{pods}/{secured}{item.metadata.name}:{port}/proxy{self._path}"
+            secured = "https:" if self.scheme == "https" else ""
+            return f"{pods}/{secured}{item.metadata.name}:{port}/proxy{self.path}"
         address = _address(item.status.pod_ip)
         if address is None or any(
             (address.is_loopback, address.is_unspecified, address.is_multicast, address.is_link_local)
         ):
             return ""
         host = f"[{address}]" if address.version == 6 else str(address)
-        return f"{self._scheme}://{host}:{port}{self._path}"
+        return f"{self.scheme}://{host}:{port}{self.path}"
 
     def _own_port(self, item: EndpointPod) -> int:
         ports = [port for container in item.spec.containers or () for port in container.ports or ()]
-        named = (port.container_port for port in ports if port.name == self._port_name)
+        named = (port.container_port for port in ports if port.name == self.port_name)
         return next((port for port in named if 0 < port < 1 << 16), 0)
 
-    def _nobody(self) -> str:
-        where = f" in namespace {self._namespace}" if self._namespace else ""
-        on = "any node" if self._node is None else f"node {self._node}"
-        whose = f" of DaemonSet {self._daemon_set}" if self._daemon_set else ""
-        return f"no running pod with {self._selector}{whose} on {on}{where}"
+    def _none_found(self) -> str:
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        on = "any node" if self.node is None else f"node {self.node}"
+        whose = f" of DaemonSet {self.daemon_set}" if self.daemon_set else ""
+        return f"no running pod with {self.selector}{whose} on {on}{where}"
 
     async def _elsewhere(self) -> str:
-        """Name those that have the labels and are not asked: they may be the user's, or pretend to be."""
-        if not self._daemon_set:
+        """Name the pods that have the labels and are not used: they may be the user's, or pretend to be."""
+        if not self.daemon_set:
             return ""
-        others = [item.metadata for item in await self._listed("")]
-        names = sorted({f"{one.namespace}/{one.daemon_set or one.name}" for one in others})
+        found = [item.metadata for item in await self._listed("")]
+        names = sorted({f"{metadata.namespace}/{metadata.daemon_set or metadata.name}" for metadata in found})
         if not names:
             return ""
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""

@@ -107,7 +107,10 @@ class ObjectWatch(Generic[T]):
         except ApiFault as fault:
             return self._failed(fault)
         # Do not ask in a tight loop if the server ends every watch at once.
-        return 0.0 if time.monotonic() - began > self._timing.first_pause else self._pause()
+        if time.monotonic() - began > self._timing.first_pause:
+            return 0.0
+        self._forgive_failures()
+        return self._backoff.pause()
 
     async def _list(self) -> None:
         began = time.monotonic()
@@ -211,7 +214,7 @@ class ObjectWatch(Generic[T]):
         self._judge()
 
     def _judge(self) -> None:
-        """Work well, or as far as the bounds allow."""
+        """Report how many objects exceed the limit, if any do."""
         if self._cache.excess:
             detail = f"more than {self._cache.most} objects; the others are left out"
             self._condition.worked_partly(Fault(reason="too_many", detail=detail))
@@ -219,27 +222,23 @@ class ObjectWatch(Generic[T]):
             self._condition.worked()
 
     def _failed(self, fault: ApiFault) -> float:
-        detail = (
-            f"{self._grant}: {fault.detail}" if fault.reason == "forbidden" and self._grant else fault.detail
-        )
-        self._condition.failed(Fault(reason=fault.reason, detail=detail))
+        self._condition.api_failed(fault, self._grant)
         if fault.reason == "stalled" or fault.status not in GO_ON:
             self._list_due = 0.0
         if fault.reason == "gone":
             self._may_list_from_cache = False
             if self._is_first_gone():
                 return max(spread(self._timing.first_pause), fault.retry_after)
-        is_forbidden = fault.reason == "forbidden"  # a right that was not granted may be, but not soon
-        longest = self._timing.forbidden_pause if is_forbidden else None
-        return max(self._pause(longest), fault.retry_after)
+        self._forgive_failures()
+        return self._backoff.pause_after(fault, self._timing.forbidden_pause)
 
     def _is_first_gone(self) -> bool:
         """Distinguish a server that restarted, where only a list is missing, from one that says so time and again."""
         last, self._gone_at = self._gone_at, time.monotonic()
         return self._gone_at - last > self._timing.steady
 
-    def _pause(self, longest: float | None = None) -> float:
+    def _forgive_failures(self) -> None:
+        """Begin with short pauses again after a watch that held for a while."""
         good, self._good_since = self._good_since, None
         if good is not None and time.monotonic() - good >= self._timing.steady:
             self._backoff.reset()
-        return self._backoff.pause(longest)

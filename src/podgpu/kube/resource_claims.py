@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
@@ -18,17 +17,19 @@ import msgspec
 from podgpu.kube.api import MALFORMED, Api, ApiFault
 from podgpu.kube.api.pages import Page, pages
 from podgpu.kube.condition import Condition
+from podgpu.kube.object_watch import WatchTiming
 from podgpu.kube.resource_objects import (
+    ROOTS,
+    VERSIONS,
     decode_claim,
     decode_slice,
     pool_devices,
     to_claim,
 )
 from podgpu.kube.throttle import Backoff
-from podgpu.model import DynamicAllocation, Fault, PartStatus, Pod, PoolDevice, ResourceClaim
+from podgpu.model import DynamicAllocation, PartStatus, Pod, PoolDevice, ResourceClaim
 
-GROUP = "/apis/resource.k8s.io"
-VERSIONS = ("v1", "v1beta2", "v1beta1")  # earlier versions have another shape and were never on by default
+TIMING = WatchTiming(relist=30.0)
 GRANT = "grant get on resourceclaims and list on resourceslices, both of resource.k8s.io"
 PAGE = 100
 MOST_PAGES = 50
@@ -38,19 +39,6 @@ MOST_CLAIMS = 32  # per pod
 # A pod's author chose the name, so it becomes part of a path only if it cannot lead elsewhere.
 _NAME = re.compile(r"[a-z0-9][-.a-z0-9]{0,252}")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimTiming:
-    """Seconds. After failures the pauses double from `first_pause` to `longest_pause`.
-
-    Where a right is missing, they go on to `forbidden_pause`.
-    """
-
-    refresh: float = 30.0
-    first_pause: float = 0.8
-    longest_pause: float = 30.0
-    forbidden_pause: float = 300.0
 
 
 class WantedClaim(msgspec.Struct, frozen=True, order=True):
@@ -66,11 +54,11 @@ class ResourceClaims:
 
     name = "resource-claims"
 
-    def __init__(self, api: Api, node: str, *, timing: ClaimTiming | None = None) -> None:
+    def __init__(self, api: Api, node: str, *, timing: WatchTiming = TIMING) -> None:
         self._api = api
-        self._timing = timing or ClaimTiming()
+        self._timing = timing
         self._selector = {"fieldSelector": f"spec.nodeName={node}"}
-        self._version = ""
+        self._root = ROOTS[0]
         self._users: frozenset[str] = frozenset()
         self._wanted: frozenset[WantedClaim] = frozenset()
         self._changed = asyncio.Event()
@@ -107,16 +95,16 @@ class ResourceClaims:
     async def run(self) -> None:
         """Work until cancelled."""
         while True:
-            await self._news()
+            await self._wait_for_changes()
             self._changed.clear()
             if self._users:
                 await asyncio.sleep(await self._round())
 
-    async def _news(self) -> None:
+    async def _wait_for_changes(self) -> None:
         """Wait until other claims are wanted, or until it is time to look at the same claims again."""
-        # Not wait_for: in Python 3.11 it loses a cancellation that comes with the news.
+        # Not wait_for: in Python 3.11 it loses a cancellation that comes with the event.
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.refresh if self._users else None):
+            async with asyncio.timeout(self._timing.relist if self._users else None):
                 await self._changed.wait()
 
     async def _round(self) -> float:
@@ -136,14 +124,14 @@ class ResourceClaims:
 
     async def _slices(self) -> list[msgspec.Raw]:
         """List with the version that worked last, or else with the newest that the server knows."""
-        for version in dict.fromkeys((self._version or VERSIONS[0], *VERSIONS)):
+        for root in dict.fromkeys((self._root, *ROOTS)):
             try:
-                found = await self._listed(f"{GROUP}/{version}/resourceslices")
+                found = await self._listed(f"{root}/resourceslices")
             except ApiFault as fault:
                 if fault.status != 404:
                     raise
             else:
-                self._version = version
+                self._root = root
                 return found
         raise ApiFault("garbage", f"the server has no resource.k8s.io in {', '.join(VERSIONS)}")
 
@@ -160,30 +148,28 @@ class ResourceClaims:
 
     async def _ask_for_claims(self) -> None:
         wanted = {(claim.namespace, claim.name) for claim in self._wanted}
-        for place in self._claims.keys() - wanted:
-            self._keep(place, None)
+        for key in self._claims.keys() - wanted:
+            self._keep(key, None)
         faults: list[ApiFault] = []
-        for place in sorted(wanted):
+        for key in sorted(wanted):
             try:
-                claim = await self._claim(*place)
+                self._keep(key, await self._claim(*key))
             except ApiFault as fault:  # rights may differ by namespace
                 faults.append(fault)
-                continue
-            self._keep(place, claim)
         if faults:
             raise faults[0]
 
-    def _keep(self, place: tuple[str, str], claim: ResourceClaim | None) -> None:
-        if self._claims.get(place) == claim:
+    def _keep(self, key: tuple[str, str], claim: ResourceClaim | None) -> None:
+        if self._claims.get(key) == claim:
             return
         if claim:
-            self._claims[place] = claim
+            self._claims[key] = claim
         else:
-            del self._claims[place]
+            del self._claims[key]
         self._shown = None
 
     async def _claim(self, namespace: str, name: str) -> ResourceClaim | None:
-        path = f"{GROUP}/{self._version}/namespaces/{namespace}/resourceclaims/{name}"
+        path = f"{self._root}/namespaces/{namespace}/resourceclaims/{name}"
         try:
             item = await self._api.get(path, msgspec.Raw)
         except ApiFault as fault:
@@ -203,12 +189,9 @@ class ResourceClaims:
             return None
 
     def _failed(self, fault: ApiFault) -> float:
-        detail = f"{GRANT}: {fault.detail}" if fault.reason == "forbidden" else fault.detail
-        self._condition.failed(Fault(reason=fault.reason, detail=detail))
+        self._condition.api_failed(fault, GRANT)
         self._changed.set()
-        is_forbidden = fault.reason == "forbidden"  # a right that was not granted may be, but not soon
-        longest = self._timing.forbidden_pause if is_forbidden else None
-        return max(self._backoff.pause(longest), fault.retry_after)
+        return self._backoff.pause_after(fault, self._timing.forbidden_pause)
 
 
 def _has_claim(pod: Pod) -> bool:

@@ -11,6 +11,8 @@ from podgpu.kube.api import MALFORMED
 from podgpu.kube.pod_object import Label, Subdomain, Uid
 from podgpu.model import ClaimedDevice, PoolDevice, ResourceClaim
 
+VERSIONS = ("v1", "v1beta2", "v1beta1")  # earlier versions have another shape and were never on by default
+ROOTS = [f"/apis/resource.k8s.io/{version}" for version in VERSIONS]
 POD_NAME = "resource.kubernetes.io/pod-claim-name"
 
 # A request or an alternative of it: `gpu`, `gpu/small`. A pool: domains with slashes between them.

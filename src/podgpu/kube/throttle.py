@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from podgpu.kube.api import ApiFault
+
 SLICE_SECONDS = 0.01
 
 
@@ -22,6 +24,10 @@ class Backoff:
         doubled = self._first * 2.0 ** min(self._failures, 16)
         self._failures += 1
         return spread(min(doubled, longest or self._longest))
+
+    def pause_after(self, fault: ApiFault, forbidden: float) -> float:
+        """Wait for as long as the server asks at least. A missing right may be granted, but not soon."""
+        return max(self.pause(forbidden if fault.reason == "forbidden" else None), fault.retry_after)
 
     def reset(self) -> None:
         self._failures = 0
